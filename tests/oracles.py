@@ -110,7 +110,7 @@ def cell_masses(rows: Sequence[Row], p: Sequence[Fraction], subset: Subset) -> d
 
 
 def weighted_margins(masses: dict[Row, Fraction], subset: Subset) -> Matrix:
-    """The matrix whose null space is the pure space: a row for each cell of each subset one feature smaller."""
+    """The matrix whose null space is the pure space: a row for each cell of each next smaller subset."""
     matrix = []
     for left_out in range(len(subset)):
         kept = [k for k in range(len(subset)) if k != left_out]
