@@ -1,0 +1,31 @@
+"""From any table and any model to a support with values: the path of the data up to the mathematics.
+
+``table`` and ``column`` read, ``factor`` and ``learning`` find the levels, ``encoding`` replays them, ``support``
+keeps the distinct rows, ``values`` asks the model, ``observe`` does all of it.
+"""
+
+from exanova.data.column import Column
+from exanova.data.encoding import Encoding, FeatureLevels
+from exanova.data.learning import learn_encoding
+from exanova.data.observe import Observation, observe
+from exanova.data.support import Support, check_weights, distinct_rows
+from exanova.data.table import Table, frame_of_kind
+from exanova.data.values import ModelValues, align, average, evaluate
+
+__all__ = [
+    "Column",
+    "Encoding",
+    "FeatureLevels",
+    "ModelValues",
+    "Observation",
+    "Support",
+    "Table",
+    "align",
+    "average",
+    "check_weights",
+    "distinct_rows",
+    "evaluate",
+    "frame_of_kind",
+    "learn_encoding",
+    "observe",
+]

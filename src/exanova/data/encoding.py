@@ -1,0 +1,231 @@
+"""Levels learned from one table and replayed on any other: cells to codes, codes to levels.
+
+An encoding is a frozen record without data. Codes are feature-major, shape (d, n), so that each feature is
+contiguous; level ``k`` of feature ``i`` is ``encoding.levels[i][k]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exanova.data.binning import bin_codes
+from exanova.data.column import Column
+from exanova.data.factor import factorize, lookup_codes
+from exanova.data.levels import MISSING_LABEL, label_levels, level_from_json, level_to_json
+from exanova.data.table import Table
+from exanova.errors import FileFormatError, InputError, InputTypeError, UnknownLevelError
+from exanova.typing import Codes, FloatArray, IntArray, Level
+
+UNKNOWN = -1
+"""Code of a level that was not learned."""
+
+
+@dataclass(frozen=True)
+class FeatureLevels:
+    """The levels of one feature and the rule that leads from a cell to its code.
+
+    Attributes:
+        name: the name of the column.
+        levels: what each code means; ``None`` is the level of missing values.
+        labels: the same as text, without repetition.
+        values: every raw value that was learned, or ``()`` for a binned feature.
+        codes: the code of each raw value, or of each bin (-1 for a bin that was empty).
+        edges: the edges of the bins, or ``()``.
+    """
+
+    name: str
+    levels: tuple[Level, ...]
+    labels: tuple[str, ...]
+    values: tuple[Level, ...]
+    codes: tuple[int, ...]
+    edges: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, levels: Sequence[Level]) -> FeatureLevels:
+        """A feature whose raw values are its levels."""
+        known = tuple(level for level in levels if level is not None)
+        codes = tuple(k for k, level in enumerate(levels) if level is not None)
+        return cls(name, tuple(levels), label_levels(levels), known, codes)
+
+    @property
+    def missing_code(self) -> int:
+        """Code of missing values; -1 if none were learned."""
+        return next((k for k, level in enumerate(self.levels) if level is None), UNKNOWN)
+
+    @property
+    def is_lossless(self) -> bool:
+        """Whether different raw values always have different codes."""
+        return not self.edges and len(set(self.codes)) == len(self.codes)
+
+    def encode(self, column: Column) -> IntArray:
+        """Codes (n,) of a column; -1 where the level is unknown."""
+        if self.edges:
+            return self._encode_bins(column)
+        known = dict(zip(self.values, self.codes, strict=True))
+        return lookup_codes(column, known, self.missing_code)
+
+    def _encode_bins(self, column: Column) -> IntArray:
+        numbers = finite_numbers(column)
+        code_of_bin = np.array(self.codes, dtype=np.int64)
+        codes = code_of_bin[bin_codes(numbers, np.array(self.edges))]
+        codes[column.missing] = self.missing_code
+        return codes
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """The levels of every feature, in the order of the columns.
+
+    >>> encoding = Encoding.from_levels(["colour", "size"], [["blue", "red"], [1, 2, None]])
+    >>> table = Table.read(np.array([["red", 2], ["blue", None]], dtype=object))
+    >>> encoding.encode(table).tolist()
+    [[1, 0], [1, 2]]
+    >>> encoding.labels[1]
+    ('1', '2', '(missing)')
+    """
+
+    features: tuple[FeatureLevels, ...]
+
+    @classmethod
+    def from_levels(cls, names: Sequence[str], levels: Sequence[Sequence[Level]]) -> Encoding:
+        """An encoding with these levels, in this order, for each of the features ``names``."""
+        return cls(tuple(FeatureLevels.of(*pair) for pair in zip(names, levels, strict=True)))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return tuple(feature.name for feature in self.features)
+
+    @property
+    def levels(self) -> tuple[tuple[Level, ...], ...]:
+        """Levels of each feature, in the order of their codes."""
+        return tuple(feature.levels for feature in self.features)
+
+    @property
+    def labels(self) -> tuple[tuple[str, ...], ...]:
+        """Labels of the levels, for display; unique inside a feature."""
+        return tuple(feature.labels for feature in self.features)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of levels of each feature."""
+        return tuple(len(feature.levels) for feature in self.features)
+
+    @property
+    def is_lossless(self) -> bool:
+        """Whether no feature was binned or had rare levels merged."""
+        return all(feature.is_lossless for feature in self.features)
+
+    def encode(self, table: Table, handle_unknown: str = "error") -> Codes:
+        """Codes of a table, int64 of shape (d, n), C-contiguous.
+
+        Columns are found by name (by position in a NumPy array). A level that was not learned raises, or has
+        the code -1 with ``handle_unknown="ignore"``; it never joins the merged rare levels, about which
+        something was learned.
+        """
+        if handle_unknown not in ("error", "ignore"):
+            raise InputError(f"handle_unknown={handle_unknown!r} was given; expected 'error' or 'ignore'.")
+        table = table.select(self.names)
+        codes = np.empty((len(self.features), table.n_rows), dtype=np.int64)
+        for row, feature in zip(codes, self.features, strict=True):
+            column = table.column(feature.name)
+            row[:] = feature.encode(column)
+            if handle_unknown == "error" and row.min() < 0:
+                raise UnknownLevelError(_unknown_message(column, row))
+        return codes
+
+    def raw_codes(self, table: Table) -> Codes:
+        """A code for each raw value, shape (d, n), before any binning or merging; -1 where it is missing.
+
+        Rows with the same raw codes are the same to a model. Where ``is_lossless``, ``encode`` tells as much.
+        """
+        table = table.select(self.names)
+        codes = np.empty((len(self.features), table.n_rows), dtype=np.int64)
+        for row, name in zip(codes, self.names, strict=True):
+            row[:] = factorize(table.column(name))[1]
+        return codes
+
+    def decode(self, codes: Codes) -> dict[str, Codes]:
+        """The levels of codes (d, n), as one object array (n,) for each feature."""
+        if len(codes) != len(self.features):
+            raise InputError(f"{len(codes)} rows of codes were given for {len(self.features)} features.")
+        return {feature.name: _decode(feature, row) for feature, row in zip(self.features, codes, strict=True)}
+
+    def to_json(self) -> dict[str, Any]:
+        """The encoding as plain lists, numbers and text."""
+        return {"features": [_feature_to_json(feature) for feature in self.features]}
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Encoding:
+        """The encoding that ``to_json`` wrote."""
+        try:
+            return cls(tuple(_feature_from_json(entry) for entry in document["features"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise FileFormatError(f"The encoding in the file cannot be read: {error}") from error
+
+
+def finite_numbers(column: Column) -> FloatArray:
+    """The cells of a numeric column as float64 (n,), 0 where missing; raises on text and on infinities."""
+    if not column.is_numeric and not column.missing.all():
+        kind = type(column.values[~column.missing][0]).__name__
+        raise InputTypeError(
+            f"Column {column.name!r} is binned, but holds a value of type {kind}; expected numbers."
+        )
+    numbers: FloatArray = np.where(column.missing, 0.0, column.values).astype(np.float64)
+    if not np.isfinite(numbers).all():
+        row = int(np.flatnonzero(~np.isfinite(numbers))[0])
+        raise InputError(
+            f"Column {column.name!r} holds an infinite value, first in row {row}; "
+            "replace it by a finite number, or by NaN to make it a missing value."
+        )
+    return numbers
+
+
+def _decode(feature: FeatureLevels, codes: Codes) -> Codes:
+    if codes.size and not 0 <= codes.min() <= codes.max() < len(feature.levels):
+        raise InputError(
+            f"Codes of feature {feature.name!r} run from {codes.min()} to {codes.max()}; "
+            f"expected 0 to {len(feature.levels) - 1}."
+        )
+    levels = np.empty(len(feature.levels), dtype=object)
+    levels[:] = feature.levels
+    return levels[codes]
+
+
+def _unknown_message(column: Column, codes: IntArray) -> str:
+    rows = np.flatnonzero(codes < 0)
+    cells = [
+        MISSING_LABEL if column.missing[row] else repr(column.values[row : row + 1].tolist()[0]) for row in rows
+    ]
+    distinct = list(dict.fromkeys(cells))
+    shown = ", ".join(distinct[:5]) + (f" and {len(distinct) - 5} more" if len(distinct) > 5 else "")
+    return (
+        f"Column {column.name!r} holds levels that were not learned: {shown} ({len(rows)} row(s), the first is "
+        f"row {rows[0]}). Give rows with known levels, fit again with these rows, or pass handle_unknown='ignore'."
+    )
+
+
+def _feature_to_json(feature: FeatureLevels) -> dict[str, Any]:
+    return {
+        "name": feature.name,
+        "levels": [level_to_json(level) for level in feature.levels],
+        "labels": list(feature.labels),
+        "values": [level_to_json(value) for value in feature.values],
+        "codes": list(feature.codes),
+        "edges": list(feature.edges),
+    }
+
+
+def _feature_from_json(entry: dict[str, Any]) -> FeatureLevels:
+    return FeatureLevels(
+        name=str(entry["name"]),
+        levels=tuple(level_from_json(level) for level in entry["levels"]),
+        labels=tuple(str(label) for label in entry["labels"]),
+        values=tuple(level_from_json(value) for value in entry["values"]),
+        codes=tuple(int(code) for code in entry["codes"]),
+        edges=tuple(float(edge) for edge in entry["edges"]),
+    )

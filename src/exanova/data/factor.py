@@ -1,0 +1,111 @@
+"""Factorisation of one column: its distinct values and, for each row, which one it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.data.column import Column
+from exanova.errors import InputTypeError
+from exanova.typing import IntArray, Level
+
+DIRECT_RANGE = 2**16
+"""Integers that span no more than this (or than the number of rows) are counted instead of sorted."""
+
+
+def factorize(column: Column) -> tuple[list[Level], IntArray]:
+    """Distinct values as Python scalars, and codes (n,) into them; -1 where missing.
+
+    Numbers come sorted, other values in order of first appearance.
+
+    >>> factorize(Column.from_cells("a", ["v", None, "u", "v"]))
+    (['v', 'u'], array([ 0, -1,  1,  0]))
+    """
+    if column.values.dtype == object:
+        return _factorize_objects(column)
+    if not column.missing.any():
+        return _factorize_numbers(column.values)
+    present = ~column.missing
+    codes = np.full(len(present), -1, dtype=np.int64)
+    levels, codes[present] = _factorize_numbers(column.values[present])
+    return levels, codes
+
+
+def lookup_codes(column: Column, known: Mapping[Level, int], missing_code: int) -> IntArray:
+    """Codes (n,) of the cells by ``known``; -1 for other values and ``missing_code`` where missing.
+
+    >>> lookup_codes(Column.from_cells("a", [7, 8, 9]), {9: 0, 7: 1}, -1).tolist()
+    [1, -1, 0]
+    """
+    if column.values.dtype == object:
+        return _lookup_objects(column, {**known, None: missing_code})
+    levels, codes = factorize(column)
+    # One place more than there are levels: the code -1 of missing cells reads the last one.
+    code_of = np.array([*(known.get(level, -1) for level in levels), missing_code], dtype=np.int64)
+    found: IntArray = code_of[codes]
+    return found
+
+
+def _factorize_numbers(values: NDArray[Any]) -> tuple[list[Level], IntArray]:
+    if not len(values):
+        return [], np.empty(0, dtype=np.int64)
+    if values.dtype.kind == "b":
+        levels, codes = _factorize_integers(values.view(np.uint8))
+        return [bool(level) for level in levels], codes
+    if values.dtype.kind in "iu":
+        return _factorize_integers(values)
+    distinct, inverse = np.unique(values, return_inverse=True)
+    return distinct.tolist(), inverse
+
+
+def _factorize_integers(values: NDArray[Any]) -> tuple[list[Level], IntArray]:
+    low, high = int(values.min()), int(values.max())
+    if high - low > max(DIRECT_RANGE, len(values)):
+        distinct, inverse = np.unique(values, return_inverse=True)
+        return distinct.tolist(), inverse
+    # Narrow types are widened first: the difference of two int8 need not be one.
+    wide = values if values.dtype.itemsize == 8 else values.astype(np.int64)
+    offset = (wide - wide.dtype.type(low)).astype(np.int64)
+    present = np.bincount(offset) > 0
+    levels = [low + position for position in np.flatnonzero(present).tolist()]
+    return levels, (np.cumsum(present) - 1)[offset]
+
+
+def _factorize_objects(column: Column) -> tuple[list[Level], IntArray]:
+    cells = column.values.tolist()
+    try:
+        code_of: dict[Level, int] = dict.fromkeys(cells, -1)
+    except TypeError as error:
+        raise InputTypeError(_unhashable_message(column)) from error
+    levels = [cell for cell in code_of if cell is not None]
+    code_of.update(zip(levels, range(len(levels)), strict=True))
+    return levels, np.fromiter(map(code_of.__getitem__, cells), dtype=np.int64, count=len(cells))
+
+
+def _lookup_objects(column: Column, code_of: Mapping[Level, int]) -> IntArray:
+    cells = column.values.tolist()
+    try:
+        return np.fromiter(map(code_of.get, cells, repeat(-1)), dtype=np.int64, count=len(cells))
+    except TypeError as error:
+        raise InputTypeError(_unhashable_message(column)) from error
+
+
+def _unhashable_message(column: Column) -> str:
+    row, cell = next((row, cell) for row, cell in enumerate(column.values) if not _is_hashable(cell))
+    return (
+        f"Column {column.name!r} holds a value of type {type(cell).__name__} in row {row}, which cannot be "
+        "a level; expected strings, numbers, booleans, dates or missing values. Convert the column, for example "
+        "to strings."
+    )
+
+
+def _is_hashable(cell: Any) -> bool:
+    try:
+        hash(cell)
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,127 @@
+"""What a level is: its order among others, its label on a page, its place in a JSON file."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from exanova.errors import FileFormatError, InputTypeError
+from exanova.typing import Level
+
+MISSING_LABEL = "(missing)"
+OTHER_LABEL = "(other)"
+
+
+def sort_levels(levels: Iterable[Level]) -> list[Level]:
+    """Levels in their natural order; mixed types by the name of the type, then by value.
+
+    Objects without an order are sorted by their text.
+
+    >>> sort_levels(["b", 2, "a", 1.5, True])
+    [True, 1.5, 2, 'a', 'b']
+    """
+    listed = list(levels)
+    try:
+        return sorted(listed, key=lambda level: (_family(level), level))
+    except TypeError:
+        return sorted(listed, key=lambda level: (_family(level), repr(level)))
+
+
+def label_levels(levels: Sequence[Level]) -> tuple[str, ...]:
+    """One label for each level, all different: text, then quoted text, then a number where needed.
+
+    >>> label_levels(["a", "b", None])
+    ('a', 'b', '(missing)')
+    >>> label_levels([1, "1", "(missing)", None])
+    ('1', "'1'", "'(missing)'", '(missing)')
+    """
+    labels = [MISSING_LABEL if level is None else str(level) for level in levels]
+    repeated = {label for label, count in Counter(labels).items() if count > 1}
+    quoted = [
+        repr(level) if label in repeated and level is not None else label
+        for label, level in zip(labels, levels, strict=True)
+    ]
+    return tuple(_numbered(quoted))
+
+
+def other_level(levels: Iterable[Level]) -> str:
+    """The level that stands for merged rare levels: ``"(other)"``, or the next free name.
+
+    >>> other_level(["a"]), other_level(["a", "(other)"])
+    ('(other)', '(other) 2')
+    """
+    return _numbered([*(level for level in levels if isinstance(level, str)), OTHER_LABEL])[-1]
+
+
+def level_to_json(level: Level) -> Any:
+    """A JSON value from which ``level_from_json`` makes the same level again.
+
+    >>> level_to_json("a"), level_to_json(None), level_to_json(datetime.date(2024, 5, 1))
+    ('a', None, {'type': 'date', 'value': '2024-05-01'})
+    """
+    kind = type(level)
+    if level is None or kind in (str, bool, int) or (kind is float and math.isfinite(level)):
+        return level
+    for name, (of_kind, write, _) in _TAGGED.items():
+        if kind is of_kind:
+            return {"type": name, "value": write(level)}
+    raise InputTypeError(
+        f"The level {level!r} of type {kind.__name__} cannot be written to a file; levels may be strings, "
+        "numbers, booleans, dates, times, decimals or missing. Convert the column, for example to strings."
+    )
+
+
+def level_from_json(value: Any) -> Level:
+    """The level that ``level_to_json`` wrote.
+
+    >>> level_from_json({"type": "decimal", "value": "1.50"})
+    Decimal('1.50')
+    """
+    if not isinstance(value, dict):
+        return value
+    try:
+        return _TAGGED[value["type"]][2](value["value"])
+    except (KeyError, ValueError, TypeError, ArithmeticError) as error:
+        raise FileFormatError(
+            f"The level {value!r} is not one this version writes; the file was altered or is of a later version."
+        ) from error
+
+
+def _family(level: Level) -> str:
+    """Name under which types are ordered; integers and floats are ordered together."""
+    return "float" if type(level) is int else type(level).__name__
+
+
+def _numbered(labels: Sequence[str]) -> list[str]:
+    """Append 2, 3, ... to labels that an earlier one has already taken."""
+    used: set[str] = set()
+    result = []
+    for label in labels:
+        candidate, number = label, 2
+        while candidate in used:
+            candidate, number = f"{label} {number}", number + 1
+        used.add(candidate)
+        result.append(candidate)
+    return result
+
+
+def _microseconds(value: datetime.timedelta) -> int:
+    return value // datetime.timedelta(microseconds=1)
+
+
+_TAGGED: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "float": (float, repr, float),
+    "date": (datetime.date, datetime.date.isoformat, datetime.date.fromisoformat),
+    "datetime": (datetime.datetime, datetime.datetime.isoformat, datetime.datetime.fromisoformat),
+    "time": (datetime.time, datetime.time.isoformat, datetime.time.fromisoformat),
+    "timedelta": (datetime.timedelta, _microseconds, lambda value: datetime.timedelta(microseconds=value)),
+    "decimal": (decimal.Decimal, str, decimal.Decimal),
+    "uuid": (uuid.UUID, str, uuid.UUID),
+    "bytes": (bytes, bytes.hex, bytes.fromhex),
+}
+"""Name, type, writer and reader of the levels that JSON has no type for."""

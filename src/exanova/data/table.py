@@ -1,0 +1,236 @@
+"""Any table seen as named columns: pandas, polars, pyarrow (through narwhals) and NumPy.
+
+The table is never changed; what a model receives is always of the kind, with the names and the dtypes, that
+the user gave.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.data.column import Column, plain_cells, plain_scalar
+from exanova.errors import InputError, InputTypeError
+
+ACCEPTED = "a pandas, polars or pyarrow table, or a two-dimensional NumPy array"
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table of ``n_rows`` rows and named columns.
+
+    Attributes:
+        names: the names of the columns, as strings, without repetition.
+        kind: the library of the table: ``"pandas"``, ``"polars"``, ``"pyarrow"``, ``"numpy"``...
+        native: the table itself, as given.
+
+    >>> table = Table.read(np.array([["a", "u"], ["b", "v"]]))
+    >>> table.names, table.n_rows, table.kind
+    (('x0', 'x1'), 2, 'numpy')
+    >>> table.column("x1").values.tolist()
+    ['u', 'v']
+    """
+
+    names: tuple[str, ...]
+    kind: str
+    native: Any
+
+    @classmethod
+    def read(cls, X: Any) -> Table:
+        """See ``X`` as a table; raises if it is none, if it is empty, or if two columns share a name."""
+        if isinstance(X, Table):
+            return X
+        table = _read_array(X) if isinstance(X, np.ndarray) else _read_frame(X)
+        if not table.n_columns or not table.n_rows:
+            raise InputError(
+                f"The table has {table.n_rows} rows and {table.n_columns} columns; "
+                "at least one row and one column are needed."
+            )
+        _check_unique(table.names)
+        return table
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.native.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return len(self.names)
+
+    def column(self, name: str) -> Column:
+        """The column called ``name``."""
+        self._check_known((name,))
+        position = self.names.index(name)
+        if self.kind == "numpy":
+            return Column.from_array(name, self.native[:, position])
+        return _read_series(name, self._frame[:, position])
+
+    def take(self, indices: NDArray[Any]) -> Any:
+        """The native table that holds the rows ``indices`` (k,), in that order."""
+        if self.kind == "numpy":
+            return self.native[indices]
+        return self._frame[np.asarray(indices, dtype=np.int64)].to_native()
+
+    def rows(self, indices: NDArray[Any]) -> Table:
+        """The rows ``indices`` (k,) as a table with the same names."""
+        return Table(self.names, self.kind, self.take(indices))
+
+    def select(self, names: Sequence[str]) -> Table:
+        """The columns ``names`` in that order; other columns are left out.
+
+        A NumPy array has no names: its columns are taken by position and their number has to agree.
+        """
+        wanted = tuple(names)
+        if wanted == self.names:
+            return self
+        if self.kind == "numpy":
+            return self._renamed(wanted)
+        self._check_known(wanted)
+        positions = [self.names.index(name) for name in wanted]
+        return Table(wanted, self.kind, self._frame[:, positions].to_native())
+
+    def frame(self, columns: Mapping[str, Sequence[Any]]) -> Any:
+        """A new table of the same kind with these columns; for NumPy see ``frame_of_kind``."""
+        return frame_of_kind(self.kind, columns)
+
+    @property
+    def _frame(self) -> nw.DataFrame[Any]:
+        return nw.from_native(self.native, eager_only=True)
+
+    def _renamed(self, names: tuple[str, ...]) -> Table:
+        if len(names) != self.n_columns:
+            raise InputError(
+                f"The array has {self.n_columns} columns, but {len(names)} are expected: {_listed(names)}. "
+                "The columns of an array are read by position; give them all, in that order."
+            )
+        return Table(names, self.kind, self.native)
+
+    def _check_known(self, names: Sequence[str]) -> None:
+        absent = [name for name in names if name not in self.names]
+        if absent:
+            raise InputError(
+                f"The table has no column {_listed(absent)}; its columns are {_listed(self.names)}. "
+                "Give a table with all the columns that were used in fitting, under the same names."
+            )
+
+
+def frame_of_kind(kind: str, columns: Mapping[str, Sequence[Any]]) -> Any:
+    """A dataframe of the library ``kind`` from named columns of equal length.
+
+    For ``"numpy"`` the result is a pandas dataframe when pandas is installed, else a dictionary of arrays.
+    polars and pyarrow columns hold one type: a column that mixes types is written there as text.
+
+    >>> frame_of_kind("polars", {"feature": ["a", "b"], "share": np.array([0.5, 0.5])}).shape
+    (2, 2)
+    """
+    if kind == "numpy":
+        try:
+            import pandas  # noqa: F401 - only to learn whether it is there
+        except ImportError:
+            return {name: np.asarray(column) for name, column in columns.items()}
+        kind = "pandas"
+    native = {name: _writable(column, mixed=kind in ("pandas", "modin")) for name, column in columns.items()}
+    return nw.from_dict(native, backend=cast(Any, kind)).to_native()
+
+
+def _writable(column: Sequence[Any], mixed: bool) -> Any:
+    array = column if isinstance(column, np.ndarray) else None
+    if array is not None and array.dtype != object:
+        return array
+    values, _, types = plain_cells(column)
+    if mixed or len(types) <= 1 or types == {int, float}:
+        return values.tolist()
+    return [None if value is None else str(value) for value in values]
+
+
+def _read_array(X: NDArray[Any]) -> Table:
+    if isinstance(X, np.ma.MaskedArray):
+        raise InputTypeError("X is a masked array; give a plain array with NaN or None where values are missing.")
+    if X.ndim != 2:
+        raise InputError(
+            f"X is an array of {X.ndim} dimension(s), shape {X.shape}; expected two: rows and columns. "
+            "A single column is X.reshape(-1, 1)."
+        )
+    return Table(tuple(f"x{i}" for i in range(X.shape[1])), "numpy", X)
+
+
+def _read_frame(X: Any) -> Table:
+    _check_unique(_names_of(X))
+    try:
+        frame = nw.from_native(X, eager_only=True)
+    except TypeError as error:
+        hint = " Call .collect() on it first." if callable(getattr(X, "collect", None)) else ""
+        raise InputTypeError(
+            f"X is of type {type(X).__module__}.{type(X).__qualname__}; expected {ACCEPTED}.{hint}"
+        ) from error
+    names = tuple(str(name) for name in frame.columns)
+    return Table(names, frame.implementation.name.lower(), frame.to_native())
+
+
+def _names_of(X: Any) -> tuple[str, ...]:
+    """Column names as text, for the libraries in which two columns may share one."""
+    if nw.dependencies.is_pandas_like_dataframe(X):
+        return tuple(map(str, X.columns))
+    return tuple(X.column_names) if nw.dependencies.is_pyarrow_table(X) else ()
+
+
+def _check_unique(names: Sequence[str]) -> None:
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InputError(
+            f"The table has more than one column called {_listed(repeated)} (names are compared as text); "
+            "rename or drop the repeated columns."
+        )
+
+
+def _read_series(name: str, series: nw.Series[Any]) -> Column:
+    dtype = series.dtype
+    if dtype in (nw.Categorical, nw.Enum):
+        return _read_categorical(name, series)
+    if dtype.is_float() or dtype.is_integer() or dtype == nw.Boolean:
+        return _read_numbers(name, series)
+    return Column.from_cells(name, series.to_list())
+
+
+def _read_numbers(name: str, series: nw.Series[Any]) -> Column:
+    missing = series.is_null().to_numpy().astype(bool)
+    if series.dtype.is_float():
+        values = series.to_numpy()
+        return Column(name, values, missing | np.isnan(values))
+    if missing.any():  # filled first: integers beyond 2**53 would not survive the way through floats
+        series = series.fill_null(False if series.dtype == nw.Boolean else 0)
+    values = series.to_numpy()
+    return Column(name, values.astype(bool) if series.dtype == nw.Boolean else values, missing)
+
+
+def _read_categorical(name: str, series: nw.Series[Any]) -> Column:
+    values, missing, _ = plain_cells(series.to_list())
+    categories = _categories(series)
+    return Column(name, values, missing, None if categories is None else tuple(map(plain_scalar, categories)))
+
+
+def _categories(series: nw.Series[Any]) -> Sequence[Any] | None:
+    """Categories in the order of the dtype; ``None`` where it has none of its own.
+
+    A polars ``Categorical`` is ordered by its text, and the dictionary behind it may serve other columns too.
+    """
+    if isinstance(series.dtype, nw.Enum):
+        return series.dtype.categories
+    native = series.to_native()
+    if series.implementation.is_pyarrow():
+        chunks = native.unify_dictionaries().chunks
+        return list(chunks[0].dictionary.to_pylist()) if chunks else []
+    return getattr(native.dtype, "categories", None) if series.implementation.is_pandas_like() else None
+
+
+def _listed(names: Sequence[str], limit: int = 8) -> str:
+    shown = ", ".join(repr(name) for name in names[:limit])
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"

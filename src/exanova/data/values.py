@@ -1,0 +1,248 @@
+"""Model values: what a model says on given rows, or outputs given beside the rows, as one checked array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.data.table import Table
+from exanova.errors import ExanovaError, InputError, InputTypeError, ModelError
+from exanova.progress import Progress
+from exanova.typing import FloatArray, IntArray
+
+RESPONSE_METHODS = ("predict_proba", "predict", "decision_function")
+
+
+@dataclass(frozen=True, eq=False)
+class ModelValues:
+    """Outputs of a model on k rows.
+
+    Attributes:
+        values: (k, m) one column for each output.
+        output_names: (m,) names of the outputs.
+        single: whether the model gave one number for each row (shape (k,)) and not a vector.
+        within: (m,) conditional variance E[(y - E[y|x])^2] inside rows that were merged.
+        calls: number of rows the model was called on.
+    """
+
+    values: FloatArray
+    output_names: tuple[str, ...]
+    single: bool
+    within: FloatArray
+    calls: int
+
+
+def is_model(candidate: Any) -> bool:
+    """Whether ``candidate`` is a callable or an estimator, and not an array of outputs.
+
+    >>> is_model(len), is_model([1.0, 2.0])
+    (True, False)
+    """
+    return callable(candidate) or _is_estimator(candidate)
+
+
+def evaluate(
+    model: Any,
+    table: Table,
+    rows: IntArray,
+    *,
+    response_method: str = "auto",
+    batch_size: int | None = None,
+    output_names: Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> ModelValues:
+    """Call the model on the rows ``rows`` (k,) of the table.
+
+    The model receives a table of the kind that was given. An estimator is asked for ``predict_proba`` if it has
+    it, else ``predict``, unless ``response_method`` names the method; anything else is called.
+
+    >>> table = Table.read(np.array([[0, 1], [1, 1]]))
+    >>> evaluate(lambda X: X.sum(axis=1), table, np.array([1, 0])).values.tolist()
+    [[2.0], [1.0]]
+    """
+    respond = _responder(model, response_method)
+    if progress is not None:
+        progress.phase("model values", len(rows))
+    parts: list[FloatArray] = []
+    for batch in _batches(rows, batch_size):
+        parts.append(_respond(respond, table, batch))
+        _check_same_width(parts)
+        if progress is not None:
+            progress.step(len(batch))
+    values = np.concatenate(parts)
+    matrix = values.reshape(len(values), -1)
+    names = _names(output_names, matrix.shape[1], getattr(model, "classes_", None))
+    return ModelValues(matrix, names, values.ndim == 1, np.zeros(matrix.shape[1]), len(rows))
+
+
+def align(
+    outputs: Any, n: int, *, kept: IntArray | None = None, output_names: Sequence[str] | None = None
+) -> ModelValues:
+    """Outputs that were computed elsewhere, one (or one vector) for each of the ``n`` rows given.
+
+    Only the rows ``kept`` are returned and have to be finite. The columns of a dataframe name the outputs.
+
+    >>> align([0.5, 1.5], 2).values.shape
+    (2, 1)
+    """
+    try:
+        values = as_outputs(outputs, n)
+    except ModelError as error:
+        raise InputError(f"The outputs given in place of a model are not usable: {error}") from error
+    values = values if kept is None else values[kept]
+    wrong = _rows_not_finite(values)
+    if len(wrong):
+        row = int(wrong[0] if kept is None else kept[wrong[0]])
+        raise InputError(
+            f"The outputs are NaN or infinite in {len(wrong)} row(s), the first is row {row}; "
+            "leave these rows out, or give them weight zero."
+        )
+    matrix = values.reshape(len(values), -1)
+    columns = getattr(outputs, "columns", None) if values.ndim == 2 else None
+    names = _names(output_names, matrix.shape[1], columns)
+    return ModelValues(matrix, names, values.ndim == 1, np.zeros(matrix.shape[1]), 0)
+
+
+def average(
+    values: FloatArray, group: IntArray, weight: NDArray[Any], n_groups: int
+) -> tuple[FloatArray, FloatArray]:
+    """Weighted mean of ``values`` (n, m) in each group, and the variance left inside the groups.
+
+    Deviations are taken from the first value of each group, then from its mean, so that large offsets do not
+    cancel and equal values average to themselves.
+
+    Returns:
+        means: (n_groups, m), every group being non-empty.
+        within: (m,), E[(y - E[y|group])^2] under the weights.
+
+    >>> average(np.array([[1.0], [3.0], [7.0]]), np.array([0, 0, 1]), np.array([1, 1, 2]), 2)
+    (array([[2.],
+           [7.]]), array([0.5]))
+    """
+    weight = weight.astype(np.float64)
+    mass = np.bincount(group, weights=weight, minlength=n_groups)
+    first = np.empty(n_groups, dtype=np.int64)
+    first[group[::-1]] = np.arange(len(group))[::-1]
+    means, within = values[first], np.empty(values.shape[1])
+    for k, output in enumerate(values.T):
+        shift = np.bincount(group, weights=weight * (output - means[group, k]), minlength=n_groups)
+        means[:, k] += shift / mass
+        within[k] = np.dot(weight, (output - means[group, k]) ** 2) / weight.sum()
+    return means, within
+
+
+def as_outputs(outputs: Any, n: int) -> FloatArray:
+    """Outputs as float64, shape (n,) or (n, m); ``ModelError`` if they are not numbers for each of ``n`` rows."""
+    try:
+        array = np.asarray(outputs)
+    except Exception as error:
+        raise ModelError(f"A {type(outputs).__name__} cannot be read as an array: {error}") from error
+    if array.ndim not in (1, 2):
+        raise ModelError(f"The shape is {array.shape}; expected ({n},) or ({n}, number of outputs).")
+    if len(array) != n:
+        raise ModelError(f"There are {len(array)} rows of outputs for {n} rows; expected one for each row.")
+    if array.ndim == 2 and not array.shape[1]:
+        raise ModelError("There is not a single output for each row; expected at least one number.")
+    return _as_real(array)
+
+
+def _as_real(array: NDArray[Any]) -> FloatArray:
+    if array.dtype.kind == "O" and all(isinstance(cell, int | float | np.number) for cell in array.flat):
+        array = array.astype(np.float64)
+    if array.dtype.kind not in "biuf":
+        sample = type(array.flat[0]).__name__ if array.size else str(array.dtype)
+        raise ModelError(
+            f"The values are of type {sample}, not real numbers. Use class probabilities "
+            "(response_method='predict_proba'), or encode labels as numbers, one 0/1 column for each class."
+        )
+    return array.astype(np.float64)
+
+
+def _is_estimator(candidate: Any) -> bool:
+    return any(hasattr(candidate, method) for method in RESPONSE_METHODS)
+
+
+def _responder(model: Any, response_method: str) -> Callable[[Any], Any]:
+    if response_method not in ("auto", *RESPONSE_METHODS):
+        accepted = ", ".join(map(repr, ("auto", *RESPONSE_METHODS)))
+        raise InputError(f"response_method={response_method!r} was given; expected one of {accepted}.")
+    if isinstance(model, type) or not is_model(model):
+        raise InputTypeError(
+            f"The model is {model!r}; expected a callable or a fitted estimator, an object and not a class."
+        )
+    if not _is_estimator(model):
+        respond: Callable[[Any], Any] = model
+        return respond
+    methods = ("predict_proba", "predict") if response_method == "auto" else (response_method,)
+    method: Callable[[Any], Any] | None = next(
+        (getattr(model, name) for name in methods if hasattr(model, name)), None
+    )
+    if method is None:
+        raise InputError(
+            f"{type(model).__name__} has no {methods[-1]}; choose another response_method among those it has: "
+            f"{', '.join(name for name in RESPONSE_METHODS if hasattr(model, name))}."
+        )
+    return method
+
+
+def _batches(rows: IntArray, batch_size: int | None) -> Iterator[IntArray]:
+    size = len(rows) if batch_size is None else batch_size
+    if size < 1:
+        raise InputError(
+            f"batch_size={batch_size!r} was given; expected at least one row, or None for all at once."
+        )
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
+
+
+def _respond(respond: Callable[[Any], Any], table: Table, rows: IntArray) -> FloatArray:
+    """Outputs (k,) or (k, m) on one batch; whatever goes wrong is a ``ModelError`` that shows its cause."""
+    try:
+        outputs = respond(table.take(rows))
+    except ExanovaError:
+        raise
+    except Exception as error:
+        raise ModelError(
+            f"The model raised {type(error).__name__} on {len(rows)} rows: {error}. It was called with a "
+            f"{table.kind} table with the columns {list(table.names[:8])}; check that it accepts such a table."
+        ) from error
+    try:
+        values = as_outputs(outputs, len(rows))
+    except ModelError as error:
+        raise ModelError(f"What the model returned is not usable: {error}") from (error.__cause__ or error)
+    wrong = _rows_not_finite(values)
+    if len(wrong):
+        raise ModelError(
+            f"The model returned NaN or infinity on {len(wrong)} of {len(rows)} rows, the first is row "
+            f"{int(rows[wrong[0]])} of the table; effects of such values are undefined."
+        )
+    return values
+
+
+def _check_same_width(parts: list[FloatArray]) -> None:
+    if parts[-1].shape[1:] != parts[0].shape[1:]:
+        raise ModelError(
+            f"The model returned the shape {parts[0].shape} on the first batch and {parts[-1].shape} on batch "
+            f"{len(parts)}; the number of outputs has to stay the same."
+        )
+
+
+def _rows_not_finite(values: FloatArray) -> IntArray:
+    finite = np.isfinite(values)
+    return np.flatnonzero(~(finite if values.ndim == 1 else finite.all(axis=1)))
+
+
+def _names(given: Sequence[str] | None, width: int, natural: Any) -> tuple[str, ...]:
+    """Names of the outputs: those given, else natural ones of the right number, else numbers."""
+    if given is not None:
+        names = (given,) if isinstance(given, str) else tuple(map(str, given))
+        if len(names) != width or len(set(names)) != width:
+            raise InputError(f"output_names={list(names)} were given for {width} output(s); expected one each.")
+        return names
+    if natural is not None and len(natural) == width:
+        return tuple(map(str, natural))
+    return tuple(f"output {k}" for k in range(width))

@@ -1,0 +1,80 @@
+"""Weights of rows: what is accepted, and when they are exact counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.errors import InputError, InputTypeError
+
+LARGEST_TOTAL = 2**53
+"""Counts up to this total are exact in float64 as well, so that sums may be made in either."""
+
+
+def check_weights(weight: Any, n: int) -> NDArray[Any]:
+    """Weights (n,) as int64 when all are whole numbers (counts), else as float64; ``None`` means one each.
+
+    >>> check_weights([1.0, 2.0], 2).dtype.name, check_weights([0.5, 2.0], 2).dtype.name
+    ('int64', 'float64')
+    """
+    if weight is None:
+        return np.ones(n, dtype=np.int64)
+    weights = np.asarray(weight)
+    if weights.shape != (n,):
+        raise InputError(f"The weights have the shape {weights.shape}; expected ({n},): one for each row.")
+    return as_counts(_as_real(weights))
+
+
+def as_counts(weights: NDArray[Any]) -> NDArray[Any]:
+    """Non-negative weights of any shape as int64 if all are whole, else float64; raises if they are unusable."""
+    real = weights.astype(np.float64)
+    _check_values(real)
+    with np.errstate(over="ignore"):
+        total = float(real.sum())
+    if not np.isfinite(total):
+        raise InputError("The weights add up to more than a float can hold; divide them by their maximum.")
+    if total <= LARGEST_TOTAL and bool(np.all(real == np.floor(real))):
+        return real.astype(np.int64)
+    return real
+
+
+def group_totals(weight: NDArray[Any], group: NDArray[np.int64], n_groups: int) -> NDArray[Any]:
+    """Total weight of each group, shape (n_groups,), of the dtype of ``weight``; counts stay exact.
+
+    >>> group_totals(np.array([1, 2, 4]), np.array([0, 1, 0]), 2).tolist()
+    [5, 2]
+    """
+    return np.bincount(group, weights=weight, minlength=n_groups).astype(weight.dtype)
+
+
+def _as_real(weights: NDArray[Any]) -> NDArray[Any]:
+    if weights.dtype.kind not in "biufO":
+        raise InputTypeError(f"The weights are of dtype {weights.dtype}; expected real numbers.")
+    try:
+        return weights.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError("The weights hold something that is not a number; expected real numbers.") from error
+
+
+def _check_values(weights: NDArray[np.float64]) -> None:
+    wrong = ~np.isfinite(weights)
+    if wrong.any():
+        raise InputError(
+            f"{int(wrong.sum())} weight(s) are NaN or infinite, the first at {_first(wrong)}; "
+            "give finite numbers, and 0 for what should not count."
+        )
+    negative = weights < 0
+    if negative.any():
+        raise InputError(
+            f"{int(negative.sum())} weight(s) are negative, the first at {_first(negative)}; "
+            "give numbers of at least 0."
+        )
+    if not weights.any():
+        raise InputError("All weights are zero; at least one has to be positive.")
+
+
+def _first(mask: NDArray[np.bool_]) -> str:
+    position = np.argwhere(mask)[0].tolist()
+    return f"position {position[0] if len(position) == 1 else tuple(position)}"
