@@ -225,9 +225,7 @@ def test_full_support_solve_is_the_moebius_formula_under_independence(sizes, see
     p = prod((m[c] for m, c in zip(marginals, codes, strict=True)), start=np.ones(codes.shape[1]))
     f = rng.normal(size=sizes)
     tables = moebius_independent(marginals, f)
-    for subset, values in reference.effects(
-        *reference.full_support_solve(codes, p, sizes, f.ravel())
-    ).items():
+    for subset, values in reference.effects(*reference.full_support_solve(codes, p, sizes, f.ravel())).items():
         np.testing.assert_allclose(values, np.broadcast_to(tables[subset], sizes).ravel(), atol=1e-10)
 
 
@@ -235,9 +233,7 @@ def test_full_support_solve_on_uniform_bits_is_the_walsh_transform():
     f = np.random.default_rng(1).normal(size=(2, 2, 2, 2))
     codes = np.indices(f.shape).reshape(4, -1)
     expansion = reference.full_support_solve(codes, np.full(16, 1 / 16), [2] * 4, f.ravel())
-    scaled = {
-        subset: c * 2 ** len(subset) for (subset, _), c in zip(expansion.selected, expansion.c, strict=True)
-    }
+    scaled = {subset: c * 2 ** len(subset) for (subset, _), c in zip(expansion.selected, expansion.c, strict=True)}
     assert scaled == pytest.approx(walsh(f), abs=1e-13)
 
 
