@@ -1,0 +1,63 @@
+# Every target makes what it needs: a virtual environment in .venv, kept until pyproject.toml changes.
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+DATA ?= $(EXANOVA_DATA)
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: help demo test lint bench clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo             a decomposition from start to end, with the package alone"
+	@echo "make test             the tests (PYTEST_ARGS='-k reference' for some of them)"
+	@echo "make lint             style, types, direction of imports, public names"
+	@echo "make bench DATA=dir   the benchmarks on the tables in dir (or in \$$EXANOVA_DATA)"
+	@echo "make clean            remove the environment and everything generated"
+
+demo: $(VENV)/.with-package
+	$(BIN)/python -m exanova.demo
+
+test: $(VENV)/.with-test
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.with-lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python scripts/check_imports.py
+	$(BIN)/python scripts/check_public.py
+
+bench: $(VENV)/.with-bench
+	@test -n "$(DATA)" || { echo "No data given: run 'make bench DATA=folder-with-the-tables' or set EXANOVA_DATA." >&2; exit 1; }
+	$(BIN)/python -m benchmarks.core --data "$(DATA)"
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.made:
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || { \
+	  echo "Python 3.11 or later is needed, but '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." >&2; \
+	  echo "Name another one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.with-package: $(VENV)/.made pyproject.toml
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.with-test: $(VENV)/.made pyproject.toml
+	$(PIP) --editable ".[test]"
+	@touch $@
+
+$(VENV)/.with-lint: $(VENV)/.made pyproject.toml
+	$(PIP) --editable ".[lint,test]"
+	@touch $@
+
+$(VENV)/.with-bench: $(VENV)/.made pyproject.toml
+	$(PIP) --editable ".[bench]"
+	@touch $@
