@@ -1,0 +1,1 @@
+"""Exact functional ANOVA of any model with categorical inputs."""

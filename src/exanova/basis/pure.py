@@ -1,0 +1,127 @@
+"""Orthonormal bases of the pure spaces W_A, each a small local problem on the observed cells of A.
+
+A function f of x_A is pure when p_A f, a signed measure on the observed cells, has only vanishing margins of
+dimension |A| - 1. Two constructions, for a stack of subsets that share sizes and pattern of observed cells:
+
+closed form (complete table)
+    contrasts z -> 1{x_i = z} - 1{x_i = last} for each i, their Kronecker product divided by p_A, then QR.
+null space (any pattern)
+    K = M diag(sqrt(p_A)) with M the 0/1 margins; an orthonormal basis H of its null space gives H / sqrt(p_A).
+
+    Example: cells (0,0), (0,1), (1,0) of two binary features. Four margins, M has rank 3, three cells: nothing
+    is left, W_A = {0}. Dividing the product of contrasts by p_A, as on a complete table, would give a function
+    of mean -1.
+
+The rank of M depends on the pattern alone, never on the weights, so that it is settled once, in whole numbers.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import combinations
+from math import prod
+
+import numpy as np
+
+from exanova import tolerances
+from exanova.typing import FloatArray, IntArray
+
+
+def pure_tables(cell_codes: IntArray, sizes: tuple[int, ...], probability: FloatArray) -> FloatArray:
+    """Bases of W_A for a stack of subsets with the same observed cells.
+
+    Args:
+        cell_codes: (|A|, c) levels in each observed cell.
+        sizes: levels of each feature of A.
+        probability: (b, c) probabilities of the cells, one row for each subset of the stack.
+
+    Returns:
+        (b, c, k) values of k functions on the c cells, orthonormal in L2(p_A).
+
+    >>> complete = np.array([[0, 0, 1, 1], [0, 1, 0, 1]])
+    >>> table = pure_tables(complete, (2, 2), np.array([[0.1, 0.2, 0.3, 0.4]]))[0]
+    >>> bool(abs(np.array([0.1, 0.2, 0.3, 0.4]) @ table**2 - 1).max() < 1e-15)
+    True
+    >>> pure_tables(complete[:, :3], (2, 2), np.full((1, 3), 1 / 3)).shape
+    (1, 3, 0)
+    """
+    root = np.sqrt(probability)
+    if len(sizes) == 0:
+        return np.ones((len(root), 1, 1))
+    if len(sizes) == 1:
+        return _complement_of(root) / root[:, :, None]
+    margins = margin_matrix(cell_codes, sizes)
+    if cell_codes.shape[1] == prod(sizes):
+        basis = _closed_form(sizes, root)
+        if _largest_margin(margins, root, basis) <= tolerances.purity(cell_codes.shape[1]):
+            return np.asarray(basis / root[:, :, None])
+    return _null_space(independent_rows(margins), root) / root[:, :, None]
+
+
+def pure_dimension(cell_codes: IntArray, sizes: tuple[int, ...]) -> int:
+    """Dimension of W_A from the pattern of observed cells alone.
+
+    >>> pure_dimension(np.array([[0, 0, 1], [0, 1, 0]]), (2, 2))
+    0
+    """
+    cells = cell_codes.shape[1]
+    if len(sizes) <= 1 or cells == prod(sizes):
+        return prod(n - 1 for n in sizes)
+    if len(sizes) == 2:
+        return cells - sum(sizes) + _components(cell_codes, sizes)
+    return cells - len(independent_rows(margin_matrix(cell_codes, sizes)))
+
+
+def margin_matrix(cell_codes: IntArray, sizes: tuple[int, ...]) -> FloatArray:
+    """(margins, c) 0/1 matrix: one row for each observed cell of each subset of A with one feature less."""
+    rows = []
+    for kept in combinations(range(len(sizes)), len(sizes) - 1):
+        _, group = np.unique(cell_codes[list(kept)], axis=1, return_inverse=True)
+        rows.append(np.equal.outer(np.arange(group.max() + 1), group.ravel()))
+    return np.vstack(rows).astype(np.float64)
+
+
+def independent_rows(margins: FloatArray) -> FloatArray:
+    """Rows of a 0/1 matrix that span all of its rows."""
+    from scipy.linalg import qr
+
+    r, pivots = qr(margins.T, mode="r", pivoting=True)
+    diagonal = np.abs(np.diagonal(r))
+    # Pivots of a matrix of zeros and ones are either of order one or pure rounding.
+    rank = int(np.count_nonzero(diagonal > tolerances.rank_of_columns(*margins.shape) * diagonal[0]))
+    return np.asarray(margins[np.sort(pivots[:rank])])
+
+
+def _components(cell_codes: IntArray, sizes: tuple[int, ...]) -> int:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    nodes = sum(sizes)
+    edges = (np.ones(cell_codes.shape[1]), (cell_codes[0], sizes[0] + cell_codes[1]))
+    return int(connected_components(coo_array(edges, shape=(nodes, nodes)), directed=False)[0])
+
+
+def _complement_of(root: FloatArray) -> FloatArray:
+    """(b, c, c - 1): orthonormal complement of each unit vector of a stack, by a Householder reflection."""
+    b, c = root.shape
+    v = root.copy()
+    v[:, -1] += 1.0
+    # I - v v^T / (1 + root_last) sends the last axis to -root; its other columns are orthogonal to root.
+    reflection = np.eye(c) - v[:, :, None] * v[:, None, :] / (1.0 + root[:, -1])[:, None, None]
+    return np.asarray(reflection[:, :, :-1])
+
+
+def _closed_form(sizes: tuple[int, ...], root: FloatArray) -> FloatArray:
+    """(b, c, k) orthonormal columns spanning the paper's functions times sqrt(p_A), in the paper's order."""
+    contrasts = [np.vstack([np.eye(n - 1), -np.ones((1, n - 1))]) for n in sizes]
+    return np.linalg.qr(reduce(np.kron, contrasts) / root[:, :, None])[0]
+
+
+def _null_space(margins: FloatArray, root: FloatArray) -> FloatArray:
+    """(b, c, k) orthonormal columns that every row of ``margins`` times ``root`` annihilates."""
+    q, _ = np.linalg.qr(margins.T * root[:, :, None], mode="complete")
+    return q[:, :, len(margins) :]
+
+
+def _largest_margin(margins: FloatArray, root: FloatArray, basis: FloatArray) -> float:
+    return float(np.abs((margins * root[:, None, :]) @ basis).max(initial=0.0))

@@ -1,0 +1,123 @@
+"""The functions of a whole family, subset by subset, built in stacks of subsets with the same pattern of cells."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from exanova.basis.paper import orthonormalised, paper_tables
+from exanova.basis.pure import pure_dimension, pure_tables
+from exanova.design.cells import CellIndex
+from exanova.typing import FloatArray, IntArray, Subset
+
+STACK_BYTES = 64_000_000
+"""Memory one stack of local problems may take."""
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The functions of every subset of a family.
+
+    Attributes:
+        tables: for each subset, (c, k) values of its k functions on its c cells.
+        start: (S + 1,) number of the first function of each subset.
+        labels: for the paper's functions, (k, |A|) the z of each; ``None`` for pure bases.
+    """
+
+    tables: tuple[FloatArray, ...]
+    start: IntArray
+    labels: tuple[IntArray, ...] | None = None
+
+    @property
+    def n_functions(self) -> int:
+        """Functions of all subsets together."""
+        return int(self.start[-1])
+
+    def functions_of(self, s: int) -> slice:
+        """Numbers of the functions of subset ``s``."""
+        return slice(int(self.start[s]), int(self.start[s + 1]))
+
+    def subset_of_function(self) -> IntArray:
+        """(q,) number of the subset each function belongs to."""
+        return np.repeat(np.arange(len(self.tables)), np.diff(self.start))
+
+
+def build_basis(
+    index: CellIndex, kind: Literal["pure", "paper"] = "pure", *, orthonormal: bool = True, first: int = 0
+) -> Basis:
+    """Functions of the subsets of ``index`` from number ``first`` on.
+
+    ``orthonormal=False`` keeps the paper's functions one by one, as its Algorithm 1 takes them.
+    """
+    numbers = range(first, len(index.subsets))
+    labels: tuple[IntArray, ...] | None = None
+    if kind == "pure":
+        tables = _pure(index, numbers)
+    else:
+        pairs = [paper_tables(index.codes_of(s), sizes_of(index, s), index.probability_of(s)) for s in numbers]
+        tables = [table for table, _ in pairs]
+        if orthonormal:
+            tables = [orthonormalised(t, index.probability_of(s)) for t, s in zip(tables, numbers, strict=True)]
+        else:
+            labels = tuple(z for _, z in pairs)
+    start = np.concatenate([[0], np.cumsum([t.shape[1] for t in tables])]).astype(np.int64)
+    return Basis(tuple(tables), start, labels)
+
+
+def dimensions(index: CellIndex, first: int = 0) -> IntArray:
+    """(S - first,) dimension of the pure space of each subset, from the patterns of cells alone."""
+    out = np.zeros(len(index.subsets) - first, dtype=np.int64)
+    for (sizes, _), numbers in _patterns(index, range(first, len(index.subsets))).items():
+        out[np.array(numbers) - first] = pure_dimension(index.codes_of(numbers[0]), sizes)
+    return out
+
+
+def sizes_of(index: CellIndex, s: int) -> tuple[int, ...]:
+    """Levels of each feature of subset number ``s``."""
+    return tuple(int(index.sizes[i]) for i in index.subsets[s])
+
+
+def join(first: Basis, second: Basis) -> Basis:
+    """The functions of two consecutive runs of subsets."""
+    labels = None if first.labels is None or second.labels is None else first.labels + second.labels
+    return Basis(
+        first.tables + second.tables,
+        np.concatenate([first.start, first.start[-1] + second.start[1:]]),
+        labels,
+    )
+
+
+def _pure(index: CellIndex, numbers: range) -> list[FloatArray]:
+    tables: dict[int, FloatArray] = {}
+    for (sizes, _), members in _patterns(index, numbers).items():
+        codes = index.codes_of(members[0])
+        cells = codes.shape[1]
+        at_once = max(1, STACK_BYTES // (16 * cells * cells))
+        for a in range(0, len(members), at_once):
+            stack = members[a : a + at_once]
+            built = pure_tables(codes, sizes, np.stack([index.probability_of(s) for s in stack]))
+            tables.update(zip(stack, built, strict=True))
+    return [tables[s] for s in numbers]
+
+
+def _patterns(index: CellIndex, numbers: range) -> dict[tuple[tuple[int, ...], bytes], list[int]]:
+    """Subsets grouped by their sizes and by which cells occur."""
+    groups: dict[tuple[tuple[int, ...], bytes], list[int]] = defaultdict(list)
+    for s in numbers:
+        groups[sizes_of(index, s), _pattern(index, s)].append(s)
+    return groups
+
+
+def _pattern(index: CellIndex, s: int) -> bytes:
+    """The observed cells of a subset as a string that two subsets share only if their cells coincide."""
+    cells = index.cells_of(s)
+    if cells.stop - cells.start == np.prod(sizes_of(index, s), dtype=float):
+        return b"complete"
+    local = index.cell_key[cells] - index.layout.key_start[s]
+    subset: Subset = index.subsets[s]
+    if len(subset) <= 2:
+        return bytes(local)
+    return bytes(np.ascontiguousarray(index.codes_of(s)))

@@ -1,0 +1,186 @@
+"""The cells of every subset: the distinct values of x_A that occur, found once and addressed by keys.
+
+A cell of A = (i, .., j, k) is the cell of its prefix (i, .., j) followed by a level of k, so that
+
+    key = (cell of the prefix) * N_k + (level of k),     cell = lookup[key],  -1 where nothing was observed.
+
+Keys of one subset lie side by side in one flat space shared by all subsets. A function of x_A is a piece of an
+array over that space; summing rows into cells and reading cells at rows are the two passes of ``passes``.
+The chain of prefixes keeps keys small at any order: never more than (observed cells) x (levels) of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from exanova.design import passes
+from exanova.typing import Codes, FloatArray, IntArray, Subset
+
+
+@dataclass(frozen=True)
+class CellIndex:
+    """Cells of a family that is closed downward, in canonical order, the empty set first.
+
+    Attributes:
+        sizes: (d,) levels of each feature.
+        subsets: the S members of the family.
+        layout: what the passes need to find keys.
+        cell_start: (S + 1,) where the cells of each subset begin in the flat list of cells.
+        cell_key: (cells,) key of each cell in the flat key space.
+        weight: (cells,) total weight of the rows in each cell.
+    """
+
+    sizes: IntArray
+    subsets: tuple[Subset, ...]
+    layout: passes.Layout
+    cell_start: IntArray
+    cell_key: IntArray
+    weight: FloatArray
+    position: dict[Subset, int] = field(repr=False)
+
+    @property
+    def n_cells(self) -> int:
+        """Cells of all subsets together."""
+        return int(self.cell_start[-1])
+
+    @property
+    def n_keys(self) -> int:
+        """Length of the flat key space."""
+        return int(self.layout.key_start[-1])
+
+    def cells_of(self, s: int) -> slice:
+        """Where the cells of subset number ``s`` lie in flat arrays over cells."""
+        return slice(int(self.cell_start[s]), int(self.cell_start[s + 1]))
+
+    def probability_of(self, s: int) -> FloatArray:
+        """(c,) probabilities of the cells of subset number ``s``."""
+        return self.weight[self.cells_of(s)] / self.weight[0]
+
+    def codes_of(self, s: int) -> IntArray:
+        """(|A|, c) level of each feature in each cell of subset number ``s``, cells in lexicographic order."""
+        subset = self.subsets[s]
+        if not subset:
+            return np.zeros((0, 1), dtype=np.int64)
+        local = self.cell_key[self.cells_of(s)] - self.layout.key_start[s]
+        prefix, last = np.divmod(local, self.sizes[subset[-1]])
+        before = self.codes_of(self.position[subset[:-1]])
+        return np.vstack([before[:, prefix], last[None, :]])
+
+    def restricted(self, n_subsets: int) -> CellIndex:
+        """The index of the first ``n_subsets`` members alone."""
+        cells = int(self.cell_start[n_subsets])
+        return CellIndex(
+            self.sizes,
+            self.subsets[:n_subsets],
+            self.layout.restricted(n_subsets),
+            self.cell_start[: n_subsets + 1],
+            self.cell_key[:cells],
+            self.weight[:cells],
+            {s: k for s, k in self.position.items() if k < n_subsets},
+        )
+
+    def to_keys(self, values: FloatArray) -> FloatArray:
+        """Spread (cells, m) values over the key space; 0 where nothing was observed."""
+        out = np.zeros((self.n_keys, values.shape[1]))
+        out[self.cell_key] = values
+        return out
+
+
+def intercept_index(sizes: Sequence[int], total: float) -> CellIndex:
+    """The index of the family {()}: one cell that holds every row."""
+    return CellIndex(
+        np.asarray(sizes, dtype=np.int64),
+        ((),),
+        passes.Layout.intercept(sizes),
+        np.array([0, 1]),
+        np.array([0]),
+        np.array([float(total)]),
+        {(): 0},
+    )
+
+
+def extend(
+    index: CellIndex, subsets: Sequence[Subset], codes: Codes, weight: FloatArray, threads: int = 1
+) -> CellIndex:
+    """Add ``subsets``, all of one order, whose prefixes are in ``index`` already; one pass over the rows.
+
+    >>> codes = np.array([[0, 0, 1], [0, 1, 1]], dtype=np.uint8)
+    >>> index = intercept_index([2, 2], 3.0)
+    >>> index = extend(index, [(0,), (1,)], codes, np.ones(3))
+    >>> index = extend(index, [(0, 1)], codes, np.ones(3))
+    >>> index.codes_of(3)
+    array([[0, 0, 1],
+           [0, 1, 1]])
+    """
+    if not subsets:
+        return index
+    old = len(index.subsets)
+    prefix = np.array([index.position[s[:-1]] for s in subsets], dtype=np.int64)
+    prefix_cells = index.cell_start[prefix + 1] - index.cell_start[prefix]
+    key_sizes = prefix_cells * index.sizes[[s[-1] for s in subsets]]
+    layout = index.layout.appended(subsets, prefix, key_sizes)
+    counts = passes.scatter(layout, codes, weight[:, None], slice(old, old + len(subsets)), threads)[:, 0]
+    return _with_counts(index, subsets, layout, key_sizes, counts)
+
+
+def union(first: CellIndex, second: CellIndex) -> tuple[CellIndex, IntArray, IntArray]:
+    """The index of the cells of either, with the weights added, and where the cells of each went."""
+    index = intercept_index(first.sizes.tolist(), float(first.weight[0] + second.weight[0]))
+    into = [np.zeros(part.n_cells, dtype=np.int64) for part in (first, second)]
+    for s, subset in enumerate(first.subsets):
+        if not subset:
+            continue
+        prefix = index.position[subset[:-1]]
+        size = int(index.sizes[subset[-1]])
+        prefix_cells = int(index.cell_start[prefix + 1] - index.cell_start[prefix])
+        counts = np.zeros(prefix_cells * size)
+        keys = []
+        for part, moved in zip((first, second), into, strict=True):
+            local = part.cell_key[part.cells_of(s)] - part.layout.key_start[s]
+            before, level = np.divmod(local, size)
+            before = moved[before + part.cell_start[prefix]] - index.cell_start[prefix]
+            keys.append(before * size + level)
+            counts[keys[-1]] += part.weight[part.cells_of(s)]
+        index = _appended_cells(index, subset, prefix, counts)
+        lookup = index.layout.lookup[index.layout.key_start[s] :]
+        for part, moved, key in zip((first, second), into, keys, strict=True):
+            moved[part.cells_of(s)] = lookup[key] + index.cell_start[s]
+    return index, into[0], into[1]
+
+
+def _appended_cells(index: CellIndex, subset: Subset, prefix: int, counts: FloatArray) -> CellIndex:
+    """Add one subset whose weight at every key is known."""
+    layout = index.layout.appended([subset], np.array([prefix]), np.array([len(counts)]))
+    return _with_counts(index, [subset], layout, np.array([len(counts)]), counts)
+
+
+def _with_counts(
+    index: CellIndex,
+    subsets: Sequence[Subset],
+    layout: passes.Layout,
+    key_sizes: IntArray,
+    counts: FloatArray,
+) -> CellIndex:
+    """Finish an extension: keys of positive weight are the new cells."""
+    old = len(index.subsets)
+    observed = counts > 0
+    first_key = layout.key_start[old:-1] - layout.key_start[old]
+    before = np.concatenate([[0], np.cumsum(observed)])
+    cells_before = before[first_key]
+    lookup = np.where(observed, before[:-1] - np.repeat(cells_before, key_sizes), -1).astype(np.int32)
+    new_keys = np.flatnonzero(observed) + layout.key_start[old]
+    starts = np.concatenate([cells_before[1:], [before[-1]]]) + index.n_cells
+    position = dict(index.position)
+    position.update((s, old + k) for k, s in enumerate(subsets))
+    return CellIndex(
+        index.sizes,
+        index.subsets + tuple(subsets),
+        layout.with_lookup(lookup),
+        np.concatenate([index.cell_start, starts]),
+        np.concatenate([index.cell_key, new_keys]),
+        np.concatenate([index.weight, counts[observed]]),
+        position,
+    )

@@ -1,0 +1,175 @@
+"""The two passes over the data: rows into cells (scatter) and cells at rows (gather).
+
+Small work runs in NumPy, large work in compiled kernels that hold a block of rows in cache while every subset
+goes over it. Both make each sum in the order of the rows, whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from exanova import parallel
+from exanova.typing import Codes, FloatArray, IntArray, Subset
+
+COMPILED_FROM = 4_000_000
+"""Rows times subsets from which compiling (or loading) a kernel costs less than it saves."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the keys of each subset lie and how a row finds its own.
+
+    Attributes:
+        order: (S,) members of each subset.
+        members: (S, k) their features, padded with 0.
+        sizes: (d,) levels of each feature.
+        chain: (S, k) at column j, where the lookup of the prefix of length j + 1 begins.
+        key_start: (S + 1,) where the keys of each subset begin.
+        lookup: (keys,) cell of each key inside its subset, -1 if never observed.
+    """
+
+    order: IntArray
+    members: IntArray
+    sizes: IntArray
+    chain: IntArray
+    key_start: IntArray
+    lookup: np.ndarray[tuple[int], np.dtype[np.int32]]
+
+    @classmethod
+    def intercept(cls, sizes: Sequence[int]) -> Layout:
+        """The layout of the empty set: one key, one cell."""
+        one = np.zeros((1, 1), dtype=np.int64)
+        return cls(
+            np.zeros(1, np.int64),
+            one,
+            np.asarray(sizes, np.int64),
+            one,
+            np.array([0, 1]),
+            np.zeros(1, np.int32),
+        )
+
+    def appended(self, subsets: Sequence[Subset], prefix: IntArray, key_sizes: IntArray) -> Layout:
+        """Room for more subsets of one order; their lookup is still to be filled."""
+        k = len(subsets[0])
+        width = max(k, self.members.shape[1])
+        old = ((0, 0), (0, width - self.members.shape[1]))
+        new = ((0, 0), (0, width - k))
+        chain = np.pad(self.chain, old)[prefix]
+        if k > 1:
+            chain[:, k - 2] = self.key_start[prefix]
+        return replace(
+            self,
+            order=np.concatenate([self.order, np.full(len(subsets), k)]),
+            members=np.vstack([np.pad(self.members, old), np.pad(np.array(subsets, dtype=np.int64), new)]),
+            chain=np.vstack([np.pad(self.chain, old), chain]),
+            key_start=np.concatenate([self.key_start, self.key_start[-1] + np.cumsum(key_sizes)]),
+        )
+
+    def with_lookup(self, lookup: np.ndarray[tuple[int], np.dtype[np.int32]]) -> Layout:
+        """The lookup of the subsets last appended."""
+        return replace(self, lookup=np.concatenate([self.lookup, lookup]))
+
+    def restricted(self, n_subsets: int) -> Layout:
+        """The layout of the first subsets alone."""
+        start = self.key_start[: n_subsets + 1]
+        return replace(
+            self,
+            order=self.order[:n_subsets],
+            members=self.members[:n_subsets],
+            chain=self.chain[:n_subsets],
+            key_start=start,
+            lookup=self.lookup[: start[-1]],
+        )
+
+
+def keys_of_rows(layout: Layout, codes: Codes, s: int) -> IntArray:
+    """(n,) key of every row inside subset number ``s``; -1 for a row with an unknown level or an unseen prefix."""
+    order = int(layout.order[s])
+    key = np.zeros(codes.shape[1], dtype=np.int64)
+    known = np.ones(codes.shape[1], dtype=bool)
+    for j in range(order):
+        feature = layout.members[s, j]
+        level = codes[feature].astype(np.int64)
+        known &= level >= 0
+        key = np.where(known, key * layout.sizes[feature] + level, 0)
+        if 0 < j < order - 1:
+            key = layout.lookup[layout.chain[s, j] + key].astype(np.int64)
+            known &= key >= 0
+    return np.where(known, key, -1)
+
+
+def cells_of_rows(layout: Layout, codes: Codes, s: int) -> IntArray:
+    """(n,) cell of every row inside subset number ``s``; -1 outside the support."""
+    key = keys_of_rows(layout, codes, s)
+    cell = layout.lookup[layout.key_start[s] + np.maximum(key, 0)].astype(np.int64)
+    return np.where(key >= 0, cell, -1)
+
+
+def scatter(
+    layout: Layout, codes: Codes, values: FloatArray, subsets: slice | None = None, threads: int = 1
+) -> FloatArray:
+    """Sum (r, m) ``values`` of the rows into the keys of the chosen subsets: (keys, m).
+
+    Every row must lie in the support, except in subsets whose lookup is being built.
+    """
+    subsets = subsets or slice(0, len(layout.order))
+    base = int(layout.key_start[subsets.start])
+    out = np.zeros((int(layout.key_start[subsets.stop]) - base, values.shape[1]))
+    if codes.shape[1] * (subsets.stop - subsets.start) >= COMPILED_FROM:
+        from exanova.design.kernels import scatter_kernel
+
+        def task(piece: slice) -> None:
+            first, last = subsets.start + piece.start, subsets.start + piece.stop
+            scatter_kernel(codes, values, *_arrays(layout), first, last, base, out)
+
+        parallel.run(task, parallel.split(subsets.stop - subsets.start, threads), threads)
+        return out
+    for s in range(subsets.start, subsets.stop):
+        keys = keys_of_rows(layout, codes, s)
+        piece = slice(int(layout.key_start[s]) - base, int(layout.key_start[s + 1]) - base)
+        for o in range(values.shape[1]):
+            out[piece, o] = np.bincount(keys, weights=values[:, o], minlength=piece.stop - piece.start)
+    return out
+
+
+def gather(layout: Layout, codes: Codes, tables: FloatArray, threads: int = 1) -> FloatArray:
+    """Sum over the subsets of their (keys, m) ``tables`` read at each row: (n, m). Unknown keys add nothing."""
+    n = codes.shape[1]
+    out = np.zeros((n, tables.shape[1]))
+    if n * len(layout.order) >= COMPILED_FROM:
+        from exanova.design.kernels import gather_kernel
+
+        def task(rows: slice) -> None:
+            gather_kernel(codes, tables, *_arrays(layout), rows.start, rows.stop, out)
+
+        parallel.run(task, parallel.split(n, threads), threads)
+        return out
+    for s in range(len(layout.order)):
+        keys = keys_of_rows(layout, codes, s)
+        known = keys >= 0
+        out[known] += tables[layout.key_start[s] + keys[known]]
+    return out
+
+
+def outside(layout: Layout, codes: Codes, threads: int = 1) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """(n,) whether a row falls in a cell of some subset that was never observed."""
+    n = codes.shape[1]
+    out = np.zeros(n, dtype=np.bool_)
+    if n * len(layout.order) >= COMPILED_FROM:
+        from exanova.design.kernels import outside_kernel
+
+        def task(rows: slice) -> None:
+            outside_kernel(codes, *_arrays(layout), rows.start, rows.stop, out)
+
+        parallel.run(task, parallel.split(n, threads), threads)
+        return out
+    for s in range(len(layout.order)):
+        out |= cells_of_rows(layout, codes, s) < 0
+    return out
+
+
+def _arrays(layout: Layout) -> tuple[np.ndarray, ...]:  # type: ignore[type-arg]
+    return layout.order, layout.members, layout.sizes, layout.chain, layout.key_start, layout.lookup

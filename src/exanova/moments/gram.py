@@ -1,0 +1,169 @@
+"""The moments of a set of rows: what the fit needs to know of them, and nothing of the rows themselves.
+
+    cells     weight and sums of F in every cell of every subset
+    gram      M[(A,z),(B,w)] = weight of the rows with x_A = z and x_B = w, over indicators without reference levels
+    squares   sum of F^2
+
+All of them are additive over rows: the moments of two sets of rows add up to the moments of their union.
+With whole-number weights M is a matrix of exact integers, so that the sum does not depend on how rows were split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from exanova.basis.tables import Basis
+from exanova.design import cells, passes
+from exanova.design.subsets import by_order
+from exanova.errors import InputError
+from exanova.moments.bitsets import count_common, digits, pack
+from exanova.moments.monomials import Monomials, in_monomials, monomials, reference_levels
+from exanova.progress import Progress
+from exanova.typing import Codes, FloatArray, IntArray, Subset
+
+BLAS_BLOCK_BYTES = 128_000_000
+"""Memory of one block of rows of the dense indicator matrix, for real weights."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sufficient statistics of weighted rows for a family of subsets.
+
+    Attributes:
+        index: cells of the family and their weights.
+        basis: the indicators of the Gram matrix.
+        gram: (q, q) symmetric, integers when every weight is one.
+        sums: (cells, m) weighted sums of F in each cell.
+        squares: (m,) weighted sum of F squared.
+    """
+
+    index: cells.CellIndex
+    basis: Monomials
+    gram: np.ndarray[tuple[int, int], np.dtype[np.int64 | np.float64]]
+    sums: FloatArray
+    squares: FloatArray
+
+    def __add__(self, other: Moments) -> Moments:
+        """Moments of the two sets of rows together."""
+        return add(self, other)
+
+
+def cell_index(
+    codes: Codes, weight: FloatArray, sizes: Sequence[int], family: Sequence[Subset], threads: int = 1
+) -> cells.CellIndex:
+    """Cells of a canonical family, order by order."""
+    index = cells.intercept_index(sizes, float(weight.sum()))
+    for order, subsets in by_order(family):
+        if order:
+            index = cells.extend(index, subsets, codes, weight.astype(np.float64), threads)
+    return index
+
+
+def collect(
+    index: cells.CellIndex,
+    codes: Codes,
+    weight: np.ndarray[tuple[int], np.dtype[np.int64 | np.float64]],
+    values: FloatArray,
+    *,
+    reference: IntArray | None = None,
+    threads: int = 1,
+    progress: Progress | None = None,
+) -> Moments:
+    """Collect the moments of rows: codes (d, r), weight (r,), values (r, m)."""
+    basis = monomials(index, reference_levels(index) if reference is None else reference)
+    if weight.dtype.kind == "i":
+        gram = counted_gram(index, basis, codes, weight, threads, progress)
+    else:
+        gram = weighted_gram(index, basis, codes, weight)
+    weighted = weight[:, None] * values
+    sums = passes.scatter(index.layout, codes, weighted, threads=threads)[index.cell_key]
+    return Moments(index, basis, gram, sums, np.einsum("rm,rm->m", weighted, values))
+
+
+def counted_gram(
+    index: cells.CellIndex,
+    basis: Monomials,
+    codes: Codes,
+    weight: IntArray,
+    threads: int = 1,
+    progress: Progress | None = None,
+) -> IntArray:
+    """Exact integer Gram matrix by population counts."""
+    gram = np.zeros((len(basis), len(basis)), dtype=np.int64)
+    singles = single_levels(index, basis)
+    for factor, rows in digits(weight):
+        chosen = codes if len(rows) == codes.shape[1] else codes[:, rows]
+        if progress:
+            progress.phase("counting common rows")
+        count_common(pack(chosen, singles, basis), gram, factor, threads, progress.step if progress else None)
+    return gram
+
+
+def weighted_gram(index: cells.CellIndex, basis: Monomials, codes: Codes, weight: FloatArray) -> FloatArray:
+    """Gram matrix under real weights, by a blocked symmetric BLAS product."""
+    from scipy.linalg.blas import dsyrk
+
+    q, r = len(basis), codes.shape[1]
+    gram = np.zeros((q, q), order="F")
+    block = max(64, BLAS_BLOCK_BYTES // (8 * q))
+    singles = single_levels(index, basis)
+    for a in range(0, r, block):
+        dense = _dense_indicators(codes[:, a : a + block], singles, basis)
+        dense *= np.sqrt(weight[a : a + block])
+        gram = dsyrk(1.0, dense, beta=1.0, c=gram, overwrite_c=True, trans=0)
+    return np.asarray(np.triu(gram) + np.triu(gram, 1).T)
+
+
+def single_levels(index: cells.CellIndex, basis: Monomials) -> list[tuple[int, int]]:
+    """(feature, level) of each indicator of one feature, in order."""
+    out = []
+    for s, subset in enumerate(index.subsets):
+        if len(subset) == 1:
+            kept = basis.number[index.cells_of(s)] >= 0
+            out.extend((subset[0], int(level)) for level in np.flatnonzero(kept))
+    return out
+
+
+def projected_gram(moments: Moments, basis: Basis) -> FloatArray:
+    """Gamma = T^T M T / total for the functions of ``basis``, one (subset, everything) product at a time."""
+    q = basis.n_functions
+    total = float(moments.index.weight[0])
+    half = np.empty((q, len(moments.basis)))
+    coordinates = [in_monomials(moments.index, moments.basis, s, t) for s, t in enumerate(basis.tables)]
+    for s, (numbers, rows) in enumerate(coordinates):
+        half[basis.functions_of(s)] = (rows.T / total) @ moments.gram[numbers]
+    gamma = np.empty((q, q), order="F")
+    for s, (numbers, rows) in enumerate(coordinates):
+        gamma[:, basis.functions_of(s)] = half[:, numbers] @ rows
+    return gamma
+
+
+def add(first: Moments, second: Moments) -> Moments:
+    """Align the cells of two sets of moments by their levels, then add everything."""
+    if first.index.subsets != second.index.subsets or not np.array_equal(first.index.sizes, second.index.sizes):
+        raise InputError("moments of different families or encodings were added; collect both with the same ones.")
+    if not np.array_equal(first.basis.reference, second.basis.reference):
+        raise InputError("moments with different reference levels were added; pass the same reference= to both.")
+    index, into_first, into_second = cells.union(first.index, second.index)
+    basis = monomials(index, first.basis.reference)
+    kinds = {first.gram.dtype, second.gram.dtype}
+    gram = np.zeros((len(basis), len(basis)), dtype=np.result_type(*kinds))
+    sums = np.zeros((index.n_cells, first.sums.shape[1]))
+    for part, into in ((first, into_first), (second, into_second)):
+        numbers = basis.number[into[part.basis.cell]]
+        gram[np.ix_(numbers, numbers)] += part.gram
+        sums[into] += part.sums
+    return Moments(index, basis, gram, sums, first.squares + second.squares)
+
+
+def _dense_indicators(codes: Codes, singles: list[tuple[int, int]], basis: Monomials) -> FloatArray:
+    dense = np.empty((len(basis), codes.shape[1]), order="F")
+    dense[0] = 1.0
+    for q, (feature, level) in enumerate(singles, start=1):
+        dense[q] = codes[feature] == level
+    for q in range(1 + len(singles), len(basis)):
+        np.multiply(dense[basis.prefix[q]], dense[basis.last[q]], out=dense[q])
+    return dense

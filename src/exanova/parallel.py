@@ -1,0 +1,68 @@
+"""The one module that owns threads: how many, for our kernels and for BLAS.
+
+Policy: ``n_jobs`` is a number of threads, ``None`` and ``-1`` mean every core this process may use, other
+negative numbers count back from there as in scikit-learn. Work is split so that no result depends on the
+number of threads: each sum is made by one thread, in the order of the rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+from exanova.errors import InputError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def available_cores() -> int:
+    """Cores this process may run on."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else (os.cpu_count() or 1)
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Resolve ``n_jobs`` to a number of threads.
+
+    >>> thread_count(3)
+    3
+    >>> thread_count(-1) == thread_count(None)
+    True
+    """
+    if n_jobs == 0:
+        raise InputError("n_jobs=0 was given; give a positive number of threads, or -1 for every core.")
+    if n_jobs is None:
+        n_jobs = -1
+    return n_jobs if n_jobs > 0 else max(1, available_cores() + 1 + n_jobs)
+
+
+def run(task: Callable[[T], R], pieces: Sequence[T], threads: int) -> list[R]:
+    """Apply ``task`` to every piece, at most ``threads`` at a time; results in the order of the pieces."""
+    if threads <= 1 or len(pieces) <= 1:
+        return [task(piece) for piece in pieces]
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        return list(pool.map(task, pieces))
+
+
+@contextmanager
+def blas_threads(threads: int) -> Iterator[None]:
+    """Hold BLAS to ``threads`` threads inside the block."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=threads, user_api="blas"):
+        yield
+
+
+def split(length: int, pieces: int) -> list[slice]:
+    """Cut ``range(length)`` in at most ``pieces`` contiguous slices of nearly equal size.
+
+    >>> split(5, 2)
+    [slice(0, 2, None), slice(2, 5, None)]
+    """
+    pieces = max(1, min(pieces, length))
+    bounds = [length * k // pieces for k in range(pieces + 1)]
+    return [slice(a, b) for a, b in zip(bounds, bounds[1:], strict=False) if b > a]

@@ -1,0 +1,1 @@
+"""From functions and model values to coefficients: three routes to the same tables, each with its evidence."""

@@ -1,0 +1,201 @@
+"""Dense route: orthogonal factorisation of the functions themselves, order by order. Small, safe, exact.
+
+The columns sqrt(p) phi are factorised without ever forming their Gram matrix, so that directions of probability
+1e-20 are still told from rounding, where a Gram matrix would lose them below 1e-12. For order k, with U the
+orthonormal directions of the lower orders,
+
+    E_k = (I - U U^T) Phi_k = U_k diag(s_k) V_k^T   (share: singular vectors; the shortest solution follows)
+                            = U_k R_k               (first: Gram-Schmidt in the given order, skipping)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from exanova import tolerances
+from exanova.solve.elimination import Ties
+from exanova.solve.evidence import Solution
+from exanova.typing import FloatArray, IntArray
+
+REFINEMENTS = 3
+
+
+@dataclass(frozen=True)
+class _Order:
+    """Directions one order adds: E = u core, with the part of Phi that lies in lower orders beside it."""
+
+    phi: FloatArray
+    u: FloatArray
+    below: FloatArray
+    kept: IntArray
+    solve: Callable[[FloatArray], FloatArray]
+    null: FloatArray
+    smallest: float
+    dropped: float
+
+
+def solve_dense(
+    blocks: Iterable[FloatArray], root: FloatArray, values: FloatArray, ties: Ties, stop_at_rank: int
+) -> Solution:
+    """Fit ``values`` by the functions of all orders, lowest first.
+
+    Args:
+        blocks: for each order, (r, k) functions on the rows; not asked for once the rank is ``stop_at_rank``.
+        root: (r,) square roots of the probabilities.
+        values: (r, m) model values.
+        ties: how redundancy inside an order is settled.
+        stop_at_rank: rank at which nothing is left to explain.
+    """
+    orders: list[_Order] = []
+    basis = np.zeros((len(root), 0))
+    for block in blocks:
+        orders.append(_add_order(root[:, None] * block, basis, ties))
+        basis = np.hstack([basis, orders[-1].u])
+        if basis.shape[1] >= stop_at_rank:
+            break
+    coefficients, residual, steps = _refine(orders, root[:, None] * values)
+    return Solution(
+        coefficients=np.vstack(coefficients),
+        kept=np.concatenate([part.kept for part in orders]),
+        rank_by_order=tuple(part.u.shape[1] for part in orders),
+        smallest_kept=min(part.smallest for part in orders),
+        largest_dropped=max(part.dropped for part in orders),
+        ties=_links(orders),
+        iterations=steps,
+        residual=residual,
+        method="orthogonal factorisation",
+    )
+
+
+def _add_order(phi: FloatArray, basis: FloatArray, ties: Ties) -> _Order:
+    below = basis.T @ phi
+    rest = phi - basis @ below
+    again = basis.T @ rest  # the second projection removes what rounding left of the first
+    below, rest = below + again, rest - basis @ again
+    tolerance = tolerances.rank_of_columns(*phi.shape)
+    make = _shared if ties == "share" else _in_order
+    return make(phi, below, rest, tolerance)
+
+
+def _shared(phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: float) -> _Order:
+    u, s, vt = np.linalg.svd(rest, full_matrices=False)
+    rank = int(np.count_nonzero(s > tolerance))
+    v = vt[:rank].T
+    null = np.eye(phi.shape[1]) - v @ v.T if rank < phi.shape[1] else np.zeros((phi.shape[1], 0))
+
+    def shortest(target: FloatArray) -> FloatArray:
+        return np.asarray(v @ (target / s[:rank, None]))
+
+    everything = np.ones(phi.shape[1], dtype=bool)
+    dropped = float(s[rank:].max(initial=0.0)) ** 2
+    smallest = float(s[rank - 1]) ** 2 if rank else 1.0
+    return _Order(phi, u[:, :rank], below, everything, shortest, null, smallest, dropped)
+
+
+def _in_order(phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: float) -> _Order:
+    q, kept, refused = gram_schmidt(rest, tolerance)
+    r = np.triu(q.T @ rest[:, kept])
+    null = np.zeros((phi.shape[1], 0))
+    extra = np.setdiff1d(np.arange(phi.shape[1]), kept)
+    if len(extra):
+        null = np.zeros((phi.shape[1], len(extra)))
+        null[extra, np.arange(len(extra))] = 1.0
+        null[kept] = -solve_triangular(r, q.T @ rest[:, extra])
+
+    def selected(target: FloatArray) -> FloatArray:
+        out = np.zeros((phi.shape[1], target.shape[1]))
+        out[kept] = solve_triangular(r, target)
+        return out
+
+    mask = np.zeros(phi.shape[1], dtype=bool)
+    mask[kept] = True
+    smallest = float(np.square(np.diagonal(r)).min(initial=1.0))
+    return _Order(phi, q, below, mask, selected, null, smallest, refused**2)
+
+
+def gram_schmidt(columns: FloatArray, tolerance: float) -> tuple[FloatArray, IntArray, float]:
+    """Orthonormal directions of the columns that raise the rank, in order; their numbers; largest norm refused."""
+    q = np.empty((len(columns), min(columns.shape)), order="F")
+    kept: list[int] = []
+    refused = 0.0
+    for j in range(columns.shape[1]):
+        known = q[:, : len(kept)]
+        v = columns[:, j] - known @ (known.T @ columns[:, j])
+        v -= known @ (known.T @ v)
+        norm = float(np.linalg.norm(v))
+        if norm > tolerance and len(kept) < q.shape[1]:
+            q[:, len(kept)] = v / norm
+            kept.append(j)
+        else:
+            refused = max(refused, norm)
+    return q[:, : len(kept)], np.array(kept, dtype=np.int64), refused
+
+
+def _refine(orders: list[_Order], target: FloatArray) -> tuple[list[FloatArray], float, int]:
+    """Solve, then solve again for what is left of the projections until nothing is gained."""
+    total = [np.zeros((part.phi.shape[1], target.shape[1])) for part in orders]
+    scale = max(_projection_size(orders, target), tolerances.EPS)
+    left, best = target, np.inf
+    for step in range(REFINEMENTS + 1):
+        size = _projection_size(orders, left) / scale
+        if step and (size >= best / 2 or size <= tolerances.ITERATIVE):
+            return total, min(size, best), step
+        best = min(best, size) if step else np.inf
+        correction = _back_substitute(orders, left)
+        total = [c + delta for c, delta in zip(total, correction, strict=True)]
+        left = target - _evaluate(orders, total)
+    return total, _projection_size(orders, left) / scale, REFINEMENTS
+
+
+def _back_substitute(orders: list[_Order], target: FloatArray) -> list[FloatArray]:
+    found: list[FloatArray] = []
+    for k in range(len(orders) - 1, -1, -1):
+        part = orders[k]
+        first = sum(p.u.shape[1] for p in orders[:k])
+        rows = slice(first, first + part.u.shape[1])
+        wanted = part.u.T @ target
+        for above, c in zip(orders[k + 1 :], found, strict=True):
+            wanted = wanted - above.below[rows] @ c
+        found.insert(0, part.solve(wanted))
+    return found
+
+
+def _evaluate(orders: list[_Order], coefficients: list[FloatArray]) -> FloatArray:
+    return np.asarray(sum(part.phi @ c for part, c in zip(orders, coefficients, strict=True)))
+
+
+def _projection_size(orders: list[_Order], left: FloatArray) -> float:
+    return max(float(np.abs(part.u.T @ left).max(initial=0.0)) for part in orders)
+
+
+def _links(orders: list[_Order]) -> IntArray:
+    """Pairs of functions that a null direction holds together: inside an order, and with lower ones."""
+    links = []
+    start = np.cumsum([0] + [part.phi.shape[1] for part in orders])
+    for k, part in enumerate(orders):
+        if part.null.shape[1] == 0:
+            continue
+        directions = [np.zeros((p.phi.shape[1], part.null.shape[1])) for p in orders[:k]] + [part.null]
+        for lower in range(k - 1, -1, -1):
+            first = sum(p.u.shape[1] for p in orders[:lower])
+            rows = slice(first, first + orders[lower].u.shape[1])
+            wanted = -sum(orders[above].below[rows] @ directions[above] for above in range(lower + 1, k + 1))
+            directions[lower] = orders[lower].solve(np.asarray(wanted))
+        clear = np.abs(np.vstack(directions)) > np.sqrt(tolerances.EPS)
+        links.append(_pairs(clear, int(start[k]), part))
+    return np.vstack(links) if links else np.zeros((0, 2), dtype=np.int64)
+
+
+def _pairs(clear: np.ndarray[tuple[int, int], np.dtype[np.bool_]], first: int, part: _Order) -> IntArray:
+    """(function of this order, function) for every two functions that share a null direction."""
+    own = clear[first:]
+    together = own.astype(float) @ clear.T.astype(float) > 0
+    a, b = np.nonzero(together)
+    if not part.kept.all():  # in order: only the functions left out speak
+        spoken = ~part.kept[a]
+        a, b = a[spoken], b[spoken]
+    return np.stack([a + first, b], axis=1)

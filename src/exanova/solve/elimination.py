@@ -1,0 +1,245 @@
+"""Elimination order by order: a Cholesky factorisation of Gamma in which a lower order always comes first.
+
+    Gamma = R^T R,   R block upper trapezoidal, one block of rows an order.
+
+What a lower order can express, a higher order may not claim: each order is factorised after the lower ones have
+been taken out of it. Inside an order, redundancy is settled by ``ties``:
+
+share   pivoted Cholesky S = P L L^T P^T, and the shortest solution of L^T P^T c = t: the pseudo-inverse, i.e. the
+        least total energy, which depends on no order of rows, columns or levels.
+first   Cholesky in the order given, skipping a column whose pivot vanishes: the columns a greedy search that
+        tests the rank one function at a time would keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.linalg.blas import dsyrk
+from scipy.linalg.lapack import dpstrf
+
+from exanova import tolerances
+from exanova.typing import FloatArray, IntArray
+
+Ties = Literal["share", "first"]
+PANEL = 128
+
+
+@dataclass(frozen=True)
+class OrderFactor:
+    """Factor of one order after the lower ones: S = P L L^T P^T.
+
+    Attributes:
+        columns: the functions of this order among all.
+        pivots: (k,) functions in the order of elimination; the first ``rank`` carry the factor.
+        lower: (k, rank) L, its first ``rank`` rows lower triangular.
+        dropped: largest pivot that was taken for rounding.
+        row_space: (k, t) orthonormal basis of the range of L, or of what is orthogonal to it, whichever is smaller;
+            ``None`` where solutions need no projection.
+    """
+
+    columns: slice
+    pivots: IntArray
+    lower: FloatArray
+    dropped: float
+    row_space: FloatArray | None = None
+
+    @property
+    def rank(self) -> int:
+        """Directions this order adds."""
+        return int(self.lower.shape[1])
+
+    @property
+    def smallest(self) -> float:
+        """Smallest pivot that was kept."""
+        return float(np.square(np.diagonal(self.lower)).min(initial=1.0))
+
+
+@dataclass(frozen=True)
+class Factor:
+    """Factors of all orders and, for each, the rows of R to the right of its own block."""
+
+    orders: tuple[OrderFactor, ...]
+    right: tuple[FloatArray, ...]
+
+
+def factorise(gamma: FloatArray, orders: Sequence[slice], ties: Ties) -> Factor:
+    """Factorise a Gram matrix with unit diagonal; ``gamma`` (Fortran order) is overwritten.
+
+    >>> gram = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]], order="F")
+    >>> factor = factorise(gram, [slice(0, 1), slice(1, 3)], "share")
+    >>> [f.rank for f in factor.orders]
+    [1, 1]
+    """
+    tolerance = tolerances.rank_of_gram(len(gamma))
+    factors, right = [], []
+    for columns in orders:
+        block = np.asfortranarray(gamma[columns, columns])
+        factor = (_pivoted if ties == "share" else _in_order)(block, columns, tolerance)
+        later = slice(columns.stop, len(gamma))
+        rows = gamma[columns, later][factor.pivots[: factor.rank]]
+        rows = solve_triangular(factor.lower[: factor.rank], rows, lower=True, check_finite=False)
+        if later.start < later.stop and factor.rank:
+            _subtract_gram(gamma, later, rows)
+        factors.append(factor)
+        right.append(rows)
+    return Factor(tuple(factors), tuple(right))
+
+
+def solve(factor: Factor, projections: FloatArray) -> FloatArray:
+    """Coefficients (q, m) with Gamma c = projections, shortest or supported on the kept functions."""
+    halves, remaining = [], projections.copy()
+    for part, right in zip(factor.orders, factor.right, strict=True):
+        top = part.pivots[: part.rank] + part.columns.start
+        half = solve_triangular(part.lower[: part.rank], remaining[top], lower=True, check_finite=False)
+        remaining[part.columns.stop :] -= right.T @ half
+        halves.append(half)
+    coefficients = np.zeros_like(projections)
+    for part, right, half in reversed(list(zip(factor.orders, factor.right, halves, strict=True))):
+        target = half - right @ coefficients[part.columns.stop :]
+        coefficients[part.pivots + part.columns.start] = _shortest(part, target)
+    return coefficients
+
+
+def null_links(factor: Factor) -> IntArray:
+    """(t, 2) pairs (dropped function, function of the same or a lower order) that one dependence holds together."""
+    links = []
+    for part in factor.orders:
+        extra = len(part.pivots) - part.rank
+        if extra == 0:
+            continue
+        dropped = part.pivots[part.rank :] + part.columns.start
+        kept = part.pivots[: part.rank] + part.columns.start
+        weights = solve_triangular(
+            part.lower[: part.rank], part.lower[part.rank :].T, lower=True, trans="T", check_finite=False
+        )
+        links.extend((int(dropped[j]), int(kept[i])) for i, j in zip(*np.nonzero(_clearly(weights)), strict=True))
+        links.extend((int(j), int(j)) for j in dropped)
+        links.extend(_lower_links(factor, part, dropped, kept, weights))
+    return np.array(links, dtype=np.int64).reshape(-1, 2)
+
+
+def _lower_links(
+    factor: Factor, part: OrderFactor, dropped: IntArray, kept: IntArray, weights: FloatArray
+) -> list[tuple[int, int]]:
+    """Functions of lower orders that a null direction of this order needs."""
+    direction = np.zeros((part.columns.stop, len(dropped)))
+    direction[dropped, np.arange(len(dropped))] = 1.0
+    direction[kept] = -weights
+    links = []
+    earlier = [
+        (p, r) for p, r in zip(factor.orders, factor.right, strict=True) if p.columns.stop <= part.columns.start
+    ]
+    for below, right in reversed(earlier):
+        width = part.columns.stop - below.columns.stop
+        target = -right[:, :width] @ direction[below.columns.stop :]
+        found = _shortest(below, target)
+        direction[below.pivots + below.columns.start] = found
+        rows = below.pivots + below.columns.start
+        links.extend((int(dropped[j]), int(rows[i])) for i, j in zip(*np.nonzero(_clearly(found)), strict=True))
+    return links
+
+
+def _clearly(weights: FloatArray) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+    # A dependence between unit functions has weights of order one; half the digits separate them from rounding.
+    return np.abs(weights) > np.sqrt(tolerances.EPS)
+
+
+def _shortest(part: OrderFactor, target: FloatArray) -> FloatArray:
+    """Solve L^T c = target: c supported on the kept functions, then, to share, its projection on the range of L."""
+    out = np.zeros((len(part.pivots), target.shape[1]))
+    if part.rank:
+        out[: part.rank] = solve_triangular(
+            part.lower[: part.rank], target, lower=True, trans="T", check_finite=False
+        )
+    if part.row_space is None:
+        return out
+    inside = part.row_space @ (part.row_space.T @ out)
+    return inside if part.row_space.shape[1] == part.rank else out - inside
+
+
+def _row_space(lower: FloatArray) -> FloatArray | None:
+    """Orthonormal basis of the range of a (k, rank) factor, or of its complement if that is strictly smaller."""
+    size, rank = lower.shape
+    if rank in (0, size):
+        return None
+    if size - rank >= rank:
+        return np.linalg.qr(lower)[0]
+    null = solve_triangular(lower[:rank], lower[rank:].T, lower=True, trans="T", check_finite=False)
+    return np.linalg.qr(np.vstack([-null, np.eye(size - rank)]))[0]
+
+
+def _pivoted(block: FloatArray, columns: slice, tolerance: float) -> OrderFactor:
+    if len(block) == 0:
+        return OrderFactor(columns, np.zeros(0, dtype=np.int64), np.zeros((0, 0)), 0.0)
+    diagonal = np.diagonal(block).copy()
+    lower, pivots, rank, _ = dpstrf(block, tol=tolerance, lower=1, overwrite_a=True)
+    pivots = np.asarray(pivots, dtype=np.int64) - 1
+    if diagonal.max() <= tolerance:  # LAPACK always takes a first pivot
+        rank = 0
+    lower = np.tril(lower)[:, :rank]
+    left = diagonal[pivots[rank:]] - np.einsum("ij,ij->i", lower[rank:], lower[rank:])
+    lower = np.asfortranarray(lower)
+    return OrderFactor(columns, pivots, lower, float(np.abs(left).max(initial=0.0)), _row_space(lower))
+
+
+def _in_order(block: FloatArray, columns: slice, tolerance: float) -> OrderFactor:
+    """Cholesky in the given order, by panels, leaving out every column whose pivot is below the tolerance."""
+    size = len(block)
+    rows_of_l: list[FloatArray] = []
+    kept: list[int] = []
+    dropped = 0.0
+    for a in range(0, size, PANEL):
+        b = min(size, a + PANEL)
+        small, taken, refused = _panel(block[a:b, a:b].copy(), tolerance)
+        dropped = max(dropped, refused)
+        kept.extend(a + t for t in taken)
+        below = solve_triangular(small[taken], block[a:, a:b][:, taken].T, lower=True, check_finite=False).T
+        column = np.zeros((size, len(taken)))
+        column[a:] = below
+        column[a:b] = small
+        rows_of_l.append(column)
+        if b < size and taken:
+            block[b:, b:] -= column[b:] @ column[b:].T
+    lower = np.hstack(rows_of_l) if rows_of_l else np.zeros((0, 0))
+    others = np.setdiff1d(np.arange(size), kept)
+    pivots = np.concatenate([np.array(kept, dtype=np.int64), others])
+    return OrderFactor(columns, pivots, np.asfortranarray(lower[pivots]), dropped)
+
+
+def _panel(block: FloatArray, tolerance: float) -> tuple[FloatArray, list[int], float]:
+    """Unblocked Cholesky of one panel that skips vanishing pivots: factor, kept columns, largest pivot refused."""
+    taken: list[int] = []
+    columns = []
+    refused = 0.0
+    for j in range(len(block)):
+        pivot = block[j, j]
+        if pivot <= tolerance:
+            refused = max(refused, abs(float(pivot)))
+            continue
+        column = np.where(np.arange(len(block)) >= j, block[:, j], 0.0) / np.sqrt(pivot)
+        block -= np.outer(column, column)
+        taken.append(j)
+        columns.append(column)
+    factor = np.array(columns).T if columns else np.zeros((len(block), 0))
+    return factor, taken, refused
+
+
+def _subtract_gram(gamma: FloatArray, later: slice, rows: FloatArray) -> None:
+    """gamma[later, later] -= rows^T rows, both triangles."""
+    update = dsyrk(1.0, rows, trans=1)
+    block = gamma[later, later]
+    block -= update
+    lower = np.tril_indices(len(update), -1)
+    if len(update) <= PANEL:
+        block[lower] -= update.T[lower]
+        return
+    for a in range(0, len(update), PANEL):  # mirror by panels: no index arrays of the whole triangle
+        b = min(len(update), a + PANEL)
+        block[b:, a:b] -= update[a:b, b:].T
+        diagonal = update[a:b, a:b]
+        block[a:b, a:b] -= np.tril(diagonal.T, -1)

@@ -1,0 +1,41 @@
+"""What a solve returns beside its coefficients: rank, conditioning, redundancy, iterations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from exanova.typing import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Coefficients of the functions and what was found on the way.
+
+    Attributes:
+        coefficients: (q, m), zero for functions that were not kept.
+        kept: (q,) bool, under ``ties="first"`` the functions selected; all True under ``ties="share"``.
+        rank_by_order: rank added by each order, the intercept being order 0.
+        smallest_kept: smallest squared direction that counted as new (1 when all are orthogonal).
+        largest_dropped: largest squared direction taken for rounding (0 when nothing was dropped).
+        ties: pairs of functions (dropped, other) that a null direction links, shape (t, 2).
+        iterations: refinement steps or conjugate gradient iterations.
+        residual: size of the normal equations' residual, relative to the projections.
+        method: how the system was solved, in a word or two.
+        converged: whether the residual met its tolerance.
+    """
+
+    coefficients: FloatArray
+    kept: IntArray
+    rank_by_order: tuple[int, ...]
+    smallest_kept: float
+    largest_dropped: float
+    ties: IntArray
+    iterations: int
+    residual: float
+    method: str
+    converged: bool = True
+
+    @property
+    def rank(self) -> int:
+        """Dimension of the fitted space, the intercept included."""
+        return sum(self.rank_by_order)
