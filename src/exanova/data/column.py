@@ -67,6 +67,7 @@ class Column:
         (True, [False, True])
         """
         kind = values.dtype.kind
+        values = np.ascontiguousarray(values)  # a column of a C-ordered table is slow to read more than once
         if kind in "biu":
             return cls(name, values, np.zeros(len(values), dtype=bool))
         if kind == "f":

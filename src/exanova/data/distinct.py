@@ -31,6 +31,11 @@ def distinct_rows(codes: Codes) -> tuple[IntArray, IntArray]:
     return first[order].astype(np.int64), rank[inverse].astype(np.int64)
 
 
+def pick_rows(codes: Codes, first: IntArray) -> Codes:
+    """The rows ``first`` (r,) of ``codes`` (d, n); the same array when they are all of them."""
+    return codes if len(first) == codes.shape[1] else codes[:, first]
+
+
 def hash_rows(codes: Codes) -> NDArray[np.uint64]:
     """A 64-bit hash of each row, shape (n,): the sum of its codes times fixed random odd numbers."""
     generator = np.random.default_rng(SEED)

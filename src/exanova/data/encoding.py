@@ -65,8 +65,24 @@ class FeatureLevels:
         """Codes (n,) of a column; -1 where the level is unknown."""
         if self.edges:
             return self._encode_bins(column)
-        known = dict(zip(self.values, self.codes, strict=True))
-        return lookup_codes(column, known, self.missing_code)
+        return lookup_codes(column, self._code_of, self.missing_code)
+
+    def recode(self, values: Sequence[Level]) -> IntArray:
+        """Codes of raw values (k,), and last the code of missing cells: shape (k + 1,).
+
+        ``recode(values)[codes]`` encodes what ``factorize`` returned, -1 reading the last place.
+        """
+        if self.edges:
+            bins = bin_codes(np.array(values, dtype=np.float64), np.array(self.edges))
+            codes = [self.codes[k] for k in bins]
+        else:
+            code_of = self._code_of
+            codes = [code_of.get(value, UNKNOWN) for value in values]
+        return np.array([*codes, self.missing_code], dtype=np.int64)
+
+    @property
+    def _code_of(self) -> dict[Level, int]:
+        return dict(zip(self.values, self.codes, strict=True))
 
     def _encode_bins(self, column: Column) -> IntArray:
         numbers = finite_numbers(column)

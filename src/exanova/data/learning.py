@@ -19,7 +19,7 @@ from exanova.data.levels import label_levels, other_level, sort_levels
 from exanova.data.table import Table
 from exanova.data.weights import check_weights, group_totals
 from exanova.errors import InputError
-from exanova.typing import Level
+from exanova.typing import Codes, IntArray, Level
 
 MANY_FLOATS = 20
 """More distinct real numbers than this are a measurement, not a category."""
@@ -75,15 +75,42 @@ def learn_encoding(
     if not weight.all():
         kept = np.flatnonzero(weight)
         table, weight = table.rows(kept), weight[kept]
-    return Encoding(tuple(_learn_column(table.column(name), weight, rules) for name in table.names))
+    columns = map(table.column, table.names)
+    return Encoding(tuple(_learn_column(column, *factorize(column), weight, rules) for column in columns))
 
 
-def _learn_column(column: Column, weight: NDArray[Any], rules: LevelRules) -> FeatureLevels:
+def learn_codes(
+    table: Table, weight: NDArray[Any], min_frequency: float | None, n_bins: Any, strategy: str
+) -> tuple[Encoding, Codes, Codes]:
+    """Learn from rows that all have a positive weight (n,), and encode them in the same pass.
+
+    Returns:
+        encoding: as ``learn_encoding`` learns it.
+        codes: (d, n) as ``encoding.encode(table)``.
+        raw: (d, n) as ``encoding.raw_codes(table)``, up to numbering; ``codes`` itself where that tells as much.
+    """
+    rules = _check_rules(table, min_frequency, n_bins, strategy)
+    raw = np.empty((table.n_columns, table.n_rows), dtype=np.int64)
+    features, recodes = [], []
+    for row, name in zip(raw, table.names, strict=True):
+        column = table.column(name)
+        values, row[:] = factorize(column)
+        features.append(_learn_column(column, values, row, weight, rules))
+        recodes.append(features[-1].recode(values))
+    encoding = Encoding(tuple(features))
+    codes = raw if encoding.is_lossless else np.empty_like(raw)
+    for row, recode, source in zip(codes, recodes, raw, strict=True):
+        row[:] = recode[source]
+    return encoding, codes, raw
+
+
+def _learn_column(
+    column: Column, values: list[Level], codes: IntArray, weight: NDArray[Any], rules: LevelRules
+) -> FeatureLevels:
     if column.is_float:
         finite_numbers(column)
     n_bins = rules.bins_of(column)
-    values, codes = factorize(column)
-    totals = group_totals(weight[codes >= 0], codes[codes >= 0], len(values))
+    totals = group_totals(weight, codes + 1, len(values) + 1)[1:]
     if n_bins is not None and not column.is_numeric:
         raise InputError(f"n_bins names the column {column.name!r}, which does not hold numbers; leave it out.")
     if n_bins is not None and len(values) > n_bins:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.data.distinct import distinct_rows
+from exanova.data.distinct import distinct_rows, pick_rows
 from exanova.data.encoding import Encoding
-from exanova.data.learning import learn_encoding
+from exanova.data.learning import learn_codes
 from exanova.data.support import Support
 from exanova.data.table import Table
 from exanova.data.values import ModelValues, align, average, evaluate, is_model
@@ -79,8 +79,13 @@ def observe(
     kept = np.flatnonzero(weight)
     if len(kept) < n:
         table, weight = table.rows(kept), weight[kept]
-    encoding = learn_encoding(table, weights=weight, min_frequency=min_frequency, n_bins=n_bins, strategy=strategy)
-    codes, weight, values = _evaluate_rows(table, encoding, weight, kept, n, calling)
+    encoding, codes, raw = learn_codes(table, weight, min_frequency, n_bins, strategy)
+    if is_model(model):
+        first, inverse = distinct_rows(raw)
+        codes, weight = pick_rows(codes, first), group_totals(weight, inverse, len(first))
+        values = calling.on(table, first)
+    else:
+        values = align(model, n, kept=kept, output_names=output_names)
     support, values = _merge(encoding, codes, weight, values)
     return Observation(encoding, support, values, table.kind, n)
 
@@ -117,22 +122,11 @@ def _observe_support(support: Support, calling: _Calling) -> Observation:
     return Observation(encoding, support, values, "numpy", r)
 
 
-def _evaluate_rows(
-    table: Table, encoding: Encoding, weight: NDArray[Any], kept: IntArray, n: int, calling: _Calling
-) -> tuple[Codes, NDArray[Any], ModelValues]:
-    """Encoded rows (d, k), their weights (k,) and values (k, m): of all rows, or of the distinct raw ones."""
-    codes = encoding.encode(table)
-    if not is_model(calling.model):
-        return codes, weight, align(calling.model, n, kept=kept, output_names=calling.output_names)
-    first, inverse = distinct_rows(codes if encoding.is_lossless else encoding.raw_codes(table))
-    return codes[:, first], group_totals(weight, inverse, len(first)), calling.on(table, first)
-
-
 def _merge(
     encoding: Encoding, codes: Codes, weight: NDArray[Any], values: ModelValues
 ) -> tuple[Support, ModelValues]:
     """The support of the encoded rows, and the mean of the values over equal ones."""
     first, group = distinct_rows(codes)
     means, within = average(values.values, group, weight, len(first))
-    support = Support.from_distinct(encoding, codes[:, first], group_totals(weight, group, len(first)))
+    support = Support.from_distinct(encoding, pick_rows(codes, first), group_totals(weight, group, len(first)))
     return support, replace(values, values=means, within=within)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.data.distinct import distinct_rows
+from exanova.data.distinct import distinct_rows, pick_rows
 from exanova.data.encoding import Encoding
 from exanova.data.levels import label_levels
 from exanova.data.weights import as_counts, check_weights, group_totals
@@ -53,9 +53,9 @@ class Support:
         """Merge equal rows of ``codes`` (d, n), adding their weights (n,); rows of weight zero are left out."""
         weights = check_weights(weight, codes.shape[1])
         kept = np.flatnonzero(weights)
-        codes, weights = codes[:, kept], weights[kept]
+        codes, weights = pick_rows(codes, kept), weights[kept]
         first, inverse = distinct_rows(codes)
-        return cls.from_distinct(encoding, codes[:, first], group_totals(weights, inverse, len(first)))
+        return cls.from_distinct(encoding, pick_rows(codes, first), group_totals(weights, inverse, len(first)))
 
     @classmethod
     def from_distinct(cls, encoding: Encoding, codes: Codes, weight: NDArray[Any]) -> Support:
