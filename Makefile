@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench data-given clean
 .DELETE_ON_ERROR:
 
 help:
@@ -31,17 +31,20 @@ lint: $(VENV)/.with-lint
 	$(BIN)/python scripts/check_imports.py
 	$(BIN)/python scripts/check_public.py
 
-bench: $(VENV)/.with-bench
-	@test -n "$(DATA)" || { echo "No data given: run 'make bench DATA=folder-with-the-tables' or set EXANOVA_DATA." >&2; exit 1; }
+bench: data-given $(VENV)/.with-bench
 	$(BIN)/python -m benchmarks.core --data "$(DATA)"
+
+data-given:
+	@test -n "$(DATA)" || { \
+	  echo "No data given: run 'make bench DATA=folder-with-the-tables' or set EXANOVA_DATA." >&2; exit 1; }
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -path ./.git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.made:
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || { \
-	  echo "Python 3.11 or later is needed, but '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." >&2; \
+	  echo "Python 3.11 or later is needed, but '$(PYTHON)' answers: $$($(PYTHON) --version 2>&1)" >&2; \
 	  echo "Name another one: make PYTHON=python3.12 ..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
