@@ -1,0 +1,357 @@
+"""Levels: learned once, the same from every library, replayed on other rows, written without pickle."""
+
+import datetime
+import json
+import uuid
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder
+
+from exanova.data import Encoding, Table, learn_encoding
+from exanova.data.binning import bin_codes, bin_edges, bin_labels
+from exanova.data.learning import learn_codes
+from exanova.data.levels import label_levels, sort_levels
+from exanova.errors import FileFormatError, InputError, InputTypeError, UnknownLevelError
+
+CELLS = {
+    "text": st.text(max_size=2),
+    "integer": st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 2),
+    "boolean": st.booleans(),
+    "real": st.sampled_from([-1.5, -0.0, 0.0, 0.5, 1e300, 3.0]),
+    "date": st.dates(),
+}
+
+
+NULLABLE = {"text": "string", "integer": "Int64", "boolean": "boolean", "real": "Float64", "date": "object"}
+
+
+@st.composite
+def columns(draw):
+    """A few columns, each of one type, with missing values."""
+    n = draw(st.integers(1, 12))
+    kinds = draw(st.lists(st.sampled_from(sorted(CELLS)), min_size=1, max_size=4))
+    cells = [draw(st.lists(CELLS[kind] | st.none(), min_size=n, max_size=n)) for kind in kinds]
+    return {f"{kind}{i}": column for i, (kind, column) in enumerate(zip(kinds, cells, strict=True))}
+
+
+def as_objects(cells):
+    return np.array([list(row) for row in zip(*cells.values(), strict=True)], dtype=object).reshape(-1, len(cells))
+
+
+def every_library(cells):
+    polars = pl.DataFrame(cells)
+    yield polars
+    yield polars.to_arrow()
+    yield pd.DataFrame({name: pd.Series(column, dtype=object) for name, column in cells.items()})
+    yield pd.DataFrame(
+        {name: pd.Series(column, dtype=NULLABLE[name.rstrip("0123")]) for name, column in cells.items()}
+    )
+    yield as_objects(cells)
+
+
+@given(columns())
+@settings(max_examples=60, deadline=None)
+def test_encoding_then_decoding_is_the_identity(cells):
+    table = Table.read(as_objects(cells))
+    encoding = learn_encoding(table)
+    codes = encoding.encode(table)
+    assert codes.shape == (len(cells), table.n_rows)
+    assert codes.dtype == np.int64
+    assert codes.flags.c_contiguous
+    assert [column.tolist() for column in encoding.decode(codes).values()] == list(cells.values())
+
+
+@given(columns())
+@settings(max_examples=60, deadline=None)
+def test_every_library_gives_the_same_codes_and_levels(cells):
+    seen = []
+    for native in every_library(cells):
+        table = Table.read(native)
+        encoding = learn_encoding(table)
+        seen.append((encoding.levels, encoding.labels, encoding.encode(table).tolist()))
+        crossed = learn_encoding(Table.read(as_objects(cells)).select(list(cells))).encode(table)
+        assert crossed.tolist() == seen[0][2]
+    assert all(one == seen[0] for one in seen)
+
+
+@given(columns(), st.sampled_from([None, 2, 0.3]), st.sampled_from([None, 2]), st.data())
+@settings(max_examples=60, deadline=None)
+def test_learning_and_encoding_in_one_pass_is_learning_then_encoding(cells, min_frequency, n_bins, data):
+    table = Table.read(pl.DataFrame(cells))
+    weight = np.array(data.draw(st.lists(st.integers(1, 3), min_size=table.n_rows, max_size=table.n_rows)))
+    options = {"min_frequency": min_frequency, "n_bins": n_bins, "strategy": "uniform"}
+    encoding, codes, raw = learn_codes(table, weight, **options)
+    assert encoding == learn_encoding(table, weights=weight, **options)
+    assert (codes == encoding.encode(table)).all()
+    for mine, theirs in zip(raw, encoding.raw_codes(table), strict=True):
+        assert len(set(zip(mine, theirs, strict=True))) == len(set(mine)) == len(set(theirs))
+
+
+@given(columns())
+@settings(max_examples=40, deadline=None)
+def test_json_gives_the_encoding_back(cells):
+    encoding = learn_encoding(Table.read(pl.DataFrame(cells)), min_frequency=2)
+    again = Encoding.from_json(json.loads(json.dumps(encoding.to_json(), allow_nan=False)))
+    assert again == encoding
+    assert [[type(level) for level in own] for own in again.levels] == [
+        [type(level) for level in own] for own in encoding.levels
+    ]
+
+
+@given(columns(), st.data())
+@settings(max_examples=40, deadline=None)
+def test_a_weight_is_as_many_rows(cells, data):
+    table = Table.read(pl.DataFrame(cells))
+    weight = np.array(data.draw(st.lists(st.integers(0, 3), min_size=table.n_rows, max_size=table.n_rows)))
+    weight[0] = max(weight[0], 1)
+    repeated = table.rows(np.repeat(np.arange(table.n_rows), weight))
+    for options in ({}, {"min_frequency": 2}, {"min_frequency": 0.3}):
+        assert learn_encoding(table, weights=weight, **options) == learn_encoding(repeated, **options)
+
+
+def test_levels_have_the_order_of_the_dtype_or_are_sorted():
+    categorical = pd.Categorical(["low", "high", None], categories=["high", "never", "low"])
+    encoding = learn_encoding(Table.read(pd.DataFrame({"a": categorical, "b": ["z", "y", "z"], "c": [10, 9, 9]})))
+    assert encoding.levels == (("high", "low", None), ("y", "z"), (9, 10))
+    assert encoding.sizes == (3, 2, 2)
+
+
+def test_a_categorical_column_encodes_as_its_text():
+    learned = learn_encoding(Table.read(pd.DataFrame({"a": ["u", "v"]})))
+    for native in (
+        pd.DataFrame({"a": pd.Categorical(["v", "u"])}),
+        pl.DataFrame({"a": pl.Series(["v", "u"], dtype=pl.Categorical)}),
+        pa.table({"a": pa.array(["v", "u"]).dictionary_encode()}),
+    ):
+        assert learned.encode(Table.read(native)).tolist() == [[1, 0]]
+
+
+def test_numbers_of_other_types_are_the_same_levels():
+    learned = learn_encoding(Table.read(pd.DataFrame({"a": [1, 2, 3]})))
+    for cells in (np.array([3, 1], dtype=np.int8), np.array([3.0, 1.0]), np.array([3, 1], dtype=object)):
+        assert learned.encode(Table.read(pd.DataFrame({"a": cells}))).tolist() == [[2, 0]]
+
+
+def test_only_levels_of_positive_weight_exist():
+    table = Table.read(pd.DataFrame({"a": ["u", "v", "w", None]}))
+    assert learn_encoding(table, weights=[1, 0, 0.5, 0]).levels == (("u", "w"),)
+
+
+def test_mixed_types_are_ordered_by_type_then_value():
+    assert sort_levels(["b", 3, 1.5, "a", True, datetime.date(2020, 1, 1)]) == [
+        True,
+        datetime.date(2020, 1, 1),
+        1.5,
+        3,
+        "a",
+        "b",
+    ]
+    assert sort_levels([2 + 1j, 1 + 1j]) == [1 + 1j, 2 + 1j]
+
+
+@given(
+    st.lists(st.sampled_from(["1", 1, "(missing)", None, "'1'", "(other)", "(other) 2", 2.0, "2.0"]), unique=True)
+)
+def test_labels_are_unique(levels):
+    labels = label_levels(levels)
+    assert len(set(labels)) == len(levels)
+    if None in levels:
+        assert labels[levels.index(None)] == "(missing)"
+
+
+def test_rare_levels_are_merged_as_in_scikit_learn():
+    rng = np.random.default_rng(0)
+    X = rng.choice(list("abcdefgh"), p=[0.4, 0.3, 0.1, 0.1, 0.05, 0.03, 0.01, 0.01], size=(200, 3)).astype(object)
+    for least in (1, 5, 20, 0.1, 0.31):
+        encoding = learn_encoding(Table.read(X), min_frequency=least)
+        theirs = OneHotEncoder(min_frequency=least).fit(X)
+        for feature, infrequent in zip(encoding.features, theirs.infrequent_categories_, strict=True):
+            merged = {
+                v for v, k in zip(feature.values, feature.codes, strict=True) if feature.levels[k] == "(other)"
+            }
+            assert merged == set(() if infrequent is None else infrequent)
+
+
+def test_other_stands_before_missing_and_does_not_take_in_the_unknown():
+    table = Table.read(np.array([["(other)"], ["(other)"], ["b"], ["c"], [None]], dtype=object))
+    encoding = learn_encoding(table, min_frequency=2)
+    assert encoding.labels == (("(other)", "(other) 2", "(missing)"),)
+    assert encoding.encode(table).tolist() == [[0, 0, 1, 1, 2]]
+    assert not encoding.is_lossless
+    assert encoding.raw_codes(table).tolist() == [[0, 0, 1, 2, -1]]
+    unknown = Table.read(np.array([["d"]], dtype=object))
+    assert encoding.encode(unknown, handle_unknown="ignore").tolist() == [[-1]]
+    with pytest.raises(UnknownLevelError, match="'d'"):
+        encoding.encode(unknown)
+
+
+def test_unknown_levels_are_named():
+    encoding = learn_encoding(Table.read(pd.DataFrame({"a": ["u"], "b": [1]})))
+    rows = Table.read(pd.DataFrame({"b": [1] * 8, "a": ["u", "p", "q", "r", "s", "t", "w", None]}))
+    with pytest.raises(UnknownLevelError, match=r"'a' holds .*: 'p', 'q', 'r', 's', 't' and 2 more \(7 row\(s\)"):
+        encoding.encode(rows)
+    assert encoding.encode(rows, handle_unknown="ignore").tolist() == [[0] + [-1] * 7, [0] * 8]
+    with pytest.raises(UnknownLevelError, match=r"\(missing\).*handle_unknown='ignore'"):
+        encoding.encode(Table.read(pl.DataFrame({"a": ["u"], "b": pl.Series([None], dtype=pl.Int64)})))
+    with pytest.raises(InputError, match="handle_unknown='drop'"):
+        encoding.encode(rows, handle_unknown="drop")
+
+
+def test_continuous_columns_ask_for_bins():
+    numbers = np.linspace(0.1, 1, 21)
+    with pytest.raises(InputError, match=r"'price' holds 21 different real numbers.*n_bins"):
+        learn_encoding(Table.read(pd.DataFrame({"price": numbers})))
+    with pytest.raises(InputError, match="'x0' holds 21"):
+        learn_encoding(Table.read(numbers.astype(object)[:, None]))
+    assert learn_encoding(Table.read(pd.DataFrame({"a": numbers[:20]}))).sizes == (20,)
+    assert learn_encoding(Table.read(pd.DataFrame({"a": np.arange(40.0)}))).sizes == (40,)
+    assert learn_encoding(Table.read(pd.DataFrame({"a": pd.Categorical(numbers)}))).sizes == (21,)
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile", "kmeans"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bins_are_those_of_scikit_learn(strategy, weighted):
+    rng = np.random.default_rng(1)
+    x = rng.gamma(2.0, size=101)
+    weight = rng.integers(1, 5, size=101) if weighted else None
+    options = {"quantile_method": "averaged_inverted_cdf"} if strategy == "quantile" else {}
+    theirs = KBinsDiscretizer(4, encode="ordinal", strategy=strategy, **options)
+    theirs.fit(x[:, None], sample_weight=weight)
+    encoding = learn_encoding(Table.read(x[:, None]), weights=weight, n_bins=4, strategy=strategy)
+    np.testing.assert_allclose(encoding.features[0].edges, theirs.bin_edges_[0], rtol=1e-12)
+    beyond = np.linspace(-3, 3 * x.max(), 50)[:, None]
+    codes = encoding.encode(Table.read(beyond), handle_unknown="ignore")[0]
+    expected = theirs.transform(beyond)[:, 0].astype(int)
+    assert (codes[codes >= 0] == np.array(encoding.features[0].codes)[expected][codes >= 0]).all()
+    assert codes[0] == 0
+    assert codes[-1] == encoding.sizes[0] - 1
+
+
+@given(
+    st.lists(st.tuples(st.integers(-20, 20), st.integers(1, 4)), min_size=6, max_size=30, unique_by=lambda t: t[0]),
+    st.integers(2, 5),
+    st.sampled_from(["uniform", "quantile"]),
+)
+def test_edges_depend_on_the_distribution_only(pairs, n_bins, strategy):
+    values, weight = (np.array(part) for part in zip(*sorted(pairs), strict=True))
+    edges = bin_edges(values.astype(float), weight, n_bins, strategy)
+    assert (np.diff(edges) > 0).all()
+    assert (edges[0], edges[-1]) == (values[0], values[-1])
+    assert edges.tolist() == bin_edges(values.astype(float), 7 * weight, n_bins, strategy).tolist()
+    inside = bin_codes(values.astype(float), edges)
+    assert ((edges[inside] <= values) & (values <= edges[inside + 1])).all()
+    assert len(set(bin_labels(edges))) == len(edges) - 1
+
+
+def test_bins_have_missing_last_and_empty_ones_do_not_exist():
+    x = np.array([[0.0], [0.5], [1.0], [9.5], [10.0], [np.nan]])
+    encoding = learn_encoding(Table.read(x), n_bins=4, strategy="uniform")
+    assert encoding.labels == (("[0, 2.5)", "[7.5, 10]", "(missing)"),)
+    assert encoding.encode(Table.read(x)).tolist() == [[0, 0, 0, 1, 1, 2]]
+    assert encoding.raw_codes(Table.read(x)).tolist() == [[0, 1, 2, 3, 4, -1]]
+    with pytest.raises(UnknownLevelError, match=r"5\.0"):
+        encoding.encode(Table.read(np.array([[5.0]])))
+    assert Encoding.from_json(json.loads(json.dumps(encoding.to_json()))) == encoding
+
+
+def test_a_dictionary_bins_exactly_the_named_columns():
+    frame = pd.DataFrame({"a": np.arange(12), "b": np.arange(12) / 4, "c": ["u", "v"] * 6})
+    encoding = learn_encoding(Table.read(frame), n_bins={"a": 3})
+    assert encoding.sizes == (3, 12, 2)
+    assert learn_encoding(Table.read(frame), n_bins=3).sizes == (12, 3, 2)
+    assert learn_encoding(Table.read(frame), n_bins=12).is_lossless
+    with pytest.raises(InputError, match="does not have: 'zz'"):
+        learn_encoding(Table.read(frame), n_bins={"zz": 3})
+    with pytest.raises(InputError, match="'c', which does not hold numbers"):
+        learn_encoding(Table.read(frame), n_bins={"c": 3})
+    with pytest.raises(InputTypeError, match="'a' is binned, but holds a value of type str"):
+        encoding.encode(Table.read(frame.assign(a="text")))
+
+
+def test_coinciding_quantiles_are_said():
+    x = np.array([0.0] * 90 + list(np.linspace(0.1, 1, 10)))[:, None]
+    with pytest.warns(UserWarning, match="1 bins instead of 3"):
+        learn_encoding(Table.read(x), n_bins=3)
+
+
+@pytest.mark.parametrize("n_bins", [None, 2])
+def test_infinities_are_refused(n_bins):
+    with pytest.raises(InputError, match="'a' holds an infinite value, first in row 1"):
+        learn_encoding(Table.read(pd.DataFrame({"a": [1.0, np.inf, 2.0]})), n_bins=n_bins)
+
+
+def test_an_identifier_is_refused():
+    names = np.array([f"id{i}" for i in range(60)], dtype=object)
+    frame = pd.DataFrame({"key": names})
+    with pytest.raises(InputError, match=r"'key' has 60 levels in 60 rows: more levels than rows make sense of"):
+        learn_encoding(Table.read(frame))
+    assert learn_encoding(Table.read(frame), min_frequency=2).sizes == (1,)
+    assert learn_encoding(Table.read(frame), weights=np.full(60, 2)).sizes == (60,)
+    assert learn_encoding(Table.read(pd.concat([frame, frame]))).sizes == (60,)
+    assert learn_encoding(Table.read(frame[:50])).sizes == (50,)
+
+
+@pytest.mark.parametrize("native", [pd.DataFrame({"a": ["u", [1], "v"]}), pl.DataFrame({"a": [None, [1], [2]]})])
+def test_a_cell_that_cannot_be_a_level_is_named(native):
+    with pytest.raises(InputTypeError, match="'a' holds a value of type list in row 1"):
+        learn_encoding(Table.read(native))
+    learned = learn_encoding(Table.read(pd.DataFrame({"a": ["u", "v"]})))
+    with pytest.raises(InputTypeError, match="'a' holds a value of type list in row 1"):
+        learned.encode(Table.read(native))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"min_frequency": 0}, "min_frequency=0 was given"),
+        ({"min_frequency": 1.5}, "min_frequency=1.5 was given"),
+        ({"min_frequency": True}, "min_frequency=True"),
+        ({"min_frequency": "few"}, "min_frequency='few'"),
+        ({"n_bins": 1}, "n_bins=1 was given"),
+        ({"n_bins": 2.5}, "n_bins=2.5 was given"),
+        ({"n_bins": {"x0": 1}}, "n_bins=1 was given"),
+        ({"strategy": "best"}, "strategy='best'"),
+        ({"weights": [1, 2, 3]}, "expected \\(2,\\)"),
+    ],
+)
+def test_options_are_checked(options, message):
+    with pytest.raises(InputError, match=message):
+        learn_encoding(Table.read(np.array([[0], [1]])), **options)
+
+
+def test_unusual_levels_survive_a_file():
+    levels = [
+        *("é\n", 2**70, 0.1, float("inf"), True, b"\x00", Decimal("1.50"), uuid.UUID(int=7)),
+        *(datetime.time(1, 2), datetime.timedelta(days=-1, microseconds=3)),
+        datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC),
+        None,
+    ]
+    encoding = Encoding.from_levels(["a"], [levels])
+    again = Encoding.from_json(json.loads(json.dumps(encoding.to_json(), allow_nan=False)))
+    assert again == encoding
+    assert list(map(type, again.levels[0])) == list(map(type, levels))
+    with pytest.raises(InputTypeError, match=r"Fraction\(1, 2\) of type Fraction cannot be written"):
+        Encoding.from_levels(["a"], [[Fraction(1, 2)]]).to_json()
+
+
+@pytest.mark.parametrize(
+    "document",
+    [{}, {"features": [{}]}, {"features": 3}, {"features": [{"name": "a", "levels": [{"type": "x"}]}]}],
+)
+def test_a_document_of_another_kind_is_refused(document):
+    with pytest.raises(FileFormatError):
+        Encoding.from_json(document)
+
+
+@pytest.mark.parametrize("codes", [[[2]], [[-1]]])
+def test_codes_without_a_level_are_not_decoded(codes):
+    with pytest.raises(InputError, match="expected 0 to 1"):
+        Encoding.from_levels(["a"], [["u", "v"]]).decode(np.array(codes))
