@@ -1,1 +1,43 @@
-"""Exact functional ANOVA of any model with categorical inputs."""
+"""Exact functional ANOVA of any model with categorical inputs, under any dependence and on any support."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "FunctionalANOVA": "exanova.estimator",
+    "Support": "exanova.data.support",
+    "Effect": "exanova.effects.tables",
+    "Effects": "exanova.effects.tables",
+    "Components": "exanova.effects.rows",
+    "Certificate": "exanova.effects.certificate",
+    "Plan": "exanova.solve.plan",
+    "errors": "exanova.errors",
+}
+"""Public names and the modules they live in, imported when first asked for: ``import exanova`` stays light."""
+
+__all__ = [*_HOME, "__version__"]
+
+if TYPE_CHECKING:
+    from exanova import errors as errors
+    from exanova.data.support import Support as Support
+    from exanova.effects.certificate import Certificate as Certificate
+    from exanova.effects.rows import Components as Components
+    from exanova.effects.tables import Effect as Effect
+    from exanova.effects.tables import Effects as Effects
+    from exanova.estimator import FunctionalANOVA as FunctionalANOVA
+    from exanova.solve.plan import Plan as Plan
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'exanova' has no attribute {name!r}")
+    module = import_module(_HOME[name])
+    return module if _HOME[name].rpartition(".")[2] == name else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

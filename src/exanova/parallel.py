@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TypeVar
 
 from exanova.errors import InputError
@@ -65,4 +66,4 @@ def split(length: int, pieces: int) -> list[slice]:
     """
     pieces = max(1, min(pieces, length))
     bounds = [length * k // pieces for k in range(pieces + 1)]
-    return [slice(a, b) for a, b in zip(bounds, bounds[1:], strict=False) if b > a]
+    return [slice(a, b) for a, b in pairwise(bounds) if b > a]

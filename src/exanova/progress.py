@@ -50,9 +50,7 @@ class Progress:
         if not self._enabled or now - self._started < PATIENCE or now - self._shown < 0.1:
             return
         self._shown = now
-        count = (
-            f" {self._done:,}/{self._total:,}" if self._total else (f" {self._done:,}" if self._done else "")
-        )
+        count = f" {self._done:,}/{self._total:,}" if self._total else (f" {self._done:,}" if self._done else "")
         line = f"exanova: {self._name}{count} {note} [{now - self._started:.0f} s]"
         self._stream.write("\r\x1b[K" + line)
         self._stream.flush()

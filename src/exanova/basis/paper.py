@@ -14,9 +14,7 @@ from exanova import tolerances
 from exanova.typing import FloatArray, IntArray
 
 
-def paper_tables(
-    cell_codes: IntArray, sizes: tuple[int, ...], probability: FloatArray
-) -> tuple[FloatArray, IntArray]:
+def paper_tables(cell_codes: IntArray, sizes: tuple[int, ...], probability: FloatArray) -> tuple[FloatArray, IntArray]:
     """Functions that do not vanish on the support, of unit norm, in the paper's order of z.
 
     Args:
@@ -31,7 +29,8 @@ def paper_tables(
     >>> bool(np.allclose(table.mean(axis=0), -1 / 3))
     True
     """
-    z = np.array(list(product(*(range(n - 1) for n in sizes))), dtype=np.int64).reshape(-1, len(sizes))
+    labels = list(product(*(range(n - 1) for n in sizes)))
+    z = np.array(labels, dtype=np.int64).reshape(len(labels), len(sizes))
     numerator = np.ones((cell_codes.shape[1], len(z)))
     for i, n in enumerate(sizes):
         level = cell_codes[i][:, None]

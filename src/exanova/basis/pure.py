@@ -66,9 +66,9 @@ def pure_dimension(cell_codes: IntArray, sizes: tuple[int, ...]) -> int:
     """
     cells = cell_codes.shape[1]
     if len(sizes) <= 1 or cells == prod(sizes):
-        return prod(n - 1 for n in sizes)
+        return int(prod(n - 1 for n in sizes))
     if len(sizes) == 2:
-        return cells - sum(sizes) + _components(cell_codes, sizes)
+        return int(cells - sum(sizes) + _components(cell_codes, sizes))
     return cells - len(independent_rows(margin_matrix(cell_codes, sizes)))
 
 
@@ -103,7 +103,7 @@ def _components(cell_codes: IntArray, sizes: tuple[int, ...]) -> int:
 
 def _complement_of(root: FloatArray) -> FloatArray:
     """(b, c, c - 1): orthonormal complement of each unit vector of a stack, by a Householder reflection."""
-    b, c = root.shape
+    c = root.shape[1]
     v = root.copy()
     v[:, -1] += 1.0
     # I - v v^T / (1 + root_last) sends the last axis to -root; its other columns are orthogonal to root.
@@ -114,7 +114,8 @@ def _complement_of(root: FloatArray) -> FloatArray:
 def _closed_form(sizes: tuple[int, ...], root: FloatArray) -> FloatArray:
     """(b, c, k) orthonormal columns spanning the paper's functions times sqrt(p_A), in the paper's order."""
     contrasts = [np.vstack([np.eye(n - 1), -np.ones((1, n - 1))]) for n in sizes]
-    return np.linalg.qr(reduce(np.kron, contrasts) / root[:, :, None])[0]
+    products: FloatArray = reduce(lambda a, b: np.kron(a, b), contrasts)
+    return np.linalg.qr(products / root[:, :, None])[0]
 
 
 def _null_space(margins: FloatArray, root: FloatArray) -> FloatArray:

@@ -10,8 +10,9 @@ import numpy as np
 
 from exanova.basis.paper import orthonormalised, paper_tables
 from exanova.basis.pure import pure_dimension, pure_tables
+from exanova.design import passes
 from exanova.design.cells import CellIndex
-from exanova.typing import FloatArray, IntArray, Subset
+from exanova.typing import Codes, FloatArray, IntArray, Subset
 
 STACK_BYTES = 64_000_000
 """Memory one stack of local problems may take."""
@@ -121,3 +122,34 @@ def _pattern(index: CellIndex, s: int) -> bytes:
     if len(subset) <= 2:
         return bytes(local)
     return bytes(np.ascontiguousarray(index.codes_of(s)))
+
+
+def on_cells(index: CellIndex, basis: Basis, coefficients: FloatArray) -> FloatArray:
+    """(cells, m) values of every f_A = sum of coefficients times functions, for (q, m) coefficients."""
+    out = np.zeros((index.n_cells, coefficients.shape[1]))
+    for s, table in enumerate(basis.tables):
+        if table.shape[1]:
+            out[index.cells_of(s)] = table @ coefficients[basis.functions_of(s)]
+    return out
+
+
+def on_functions(index: CellIndex, basis: Basis, sums: FloatArray) -> FloatArray:
+    """(q, m) inner products of the functions with a measure given by its (cells, m) sums: the adjoint."""
+    out = np.zeros((basis.n_functions, sums.shape[1]))
+    for s, table in enumerate(basis.tables):
+        if table.shape[1]:
+            out[basis.functions_of(s)] = table.T @ sums[index.cells_of(s)]
+    return out
+
+
+def on_rows(index: CellIndex, basis: Basis, numbers: range, codes: Codes) -> FloatArray:
+    """(r, k) the functions of the subsets ``numbers`` of ``index`` at every row, side by side.
+
+    ``basis`` begins with the first of ``numbers``.
+    """
+    columns = [
+        table[passes.cells_of_rows(index.layout, codes, s)]
+        for s, table in zip(numbers, basis.tables, strict=True)
+        if table.shape[1]
+    ]
+    return np.hstack(columns) if columns else np.zeros((codes.shape[1], 0))

@@ -188,9 +188,7 @@ def finite_numbers(column: Column) -> FloatArray:
     """The cells of a numeric column as float64 (n,), 0 where missing; raises on text and on infinities."""
     if not column.is_numeric and not column.missing.all():
         kind = type(column.values[~column.missing][0]).__name__
-        raise InputTypeError(
-            f"Column {column.name!r} is binned, but holds a value of type {kind}; expected numbers."
-        )
+        raise InputTypeError(f"Column {column.name!r} is binned, but holds a value of type {kind}; expected numbers.")
     numbers: FloatArray = np.where(column.missing, 0.0, column.values).astype(np.float64)
     if not np.isfinite(numbers).all():
         row = int(np.flatnonzero(~np.isfinite(numbers))[0])
@@ -214,9 +212,7 @@ def _decode(feature: FeatureLevels, codes: Codes) -> Codes:
 
 def _unknown_message(column: Column, codes: IntArray) -> str:
     rows = np.flatnonzero(codes < 0)
-    cells = [
-        MISSING_LABEL if column.missing[row] else repr(column.values[row : row + 1].tolist()[0]) for row in rows
-    ]
+    cells = [MISSING_LABEL if column.missing[row] else repr(column.values[row : row + 1].tolist()[0]) for row in rows]
     distinct = list(dict.fromkeys(cells))
     shown = ", ".join(distinct[:5]) + (f" and {len(distinct) - 5} more" if len(distinct) > 5 else "")
     return (

@@ -135,9 +135,7 @@ def _bin(column: Column, values: list[Level], totals: NDArray[Any], n_bins: int,
     codes[occupied] = np.arange(len(occupied))
     intervals = bin_labels(edges)
     levels = tuple(intervals[k] for k in occupied) + _missing_level(column)
-    return FeatureLevels(
-        column.name, levels, label_levels(levels), (), tuple(codes.tolist()), tuple(edges.tolist())
-    )
+    return FeatureLevels(column.name, levels, label_levels(levels), (), tuple(codes.tolist()), tuple(edges.tolist()))
 
 
 def _merge_rare(

@@ -22,7 +22,7 @@ from exanova.data.values import ModelValues, align, average, evaluate, is_model
 from exanova.data.weights import check_weights, group_totals
 from exanova.errors import InputError
 from exanova.progress import Progress
-from exanova.typing import Codes, IntArray
+from exanova.typing import IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,67 +66,114 @@ def observe(
     >>> seen.support.weight.tolist(), seen.values.values.tolist(), seen.values.calls
     ([2, 1], [[1.0], [2.0]], 2)
     """
-    calling = _Calling(model, response_method, batch_size, output_names, progress)
+    rows = read_rows(X, sample_weight=sample_weight, min_frequency=min_frequency, n_bins=n_bins, strategy=strategy)
+    return rows.observe(model, response_method, batch_size, output_names, progress)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What was given, before any model is called.
+
+    Attributes:
+        encoding: the levels of every feature.
+        support: the r distinct encoded rows with their weights.
+        table: the rows of positive weight, as the model receives them.
+        kept: (k,) their positions among the rows given.
+        weight: (k,) their weights.
+        first: (u,) rows of ``table`` on which a model is called, each distinct raw row once.
+        raw_group: (k,) which of those each row equals.
+        group: (u,) distinct encoded row of each of those.
+        n_rows: number of rows that were given.
+    """
+
+    encoding: Encoding
+    support: Support
+    table: Table
+    kept: IntArray
+    weight: NDArray[Any]
+    first: IntArray
+    raw_group: IntArray
+    group: IntArray
+    n_rows: int
+
+    @property
+    def model_calls(self) -> int:
+        """Rows a model would be called on."""
+        return len(self.first)
+
+    def observe(
+        self,
+        model: Any,
+        response_method: str = "auto",
+        batch_size: int | None = None,
+        output_names: Sequence[str] | None = None,
+        progress: Progress | None = None,
+    ) -> Observation:
+        """Call ``model`` on the distinct rows, or align the outputs given in its place."""
+        if is_model(model):
+            values = evaluate(
+                model,
+                self.table,
+                self.first,
+                response_method=response_method,
+                batch_size=batch_size,
+                output_names=output_names,
+                progress=progress,
+            )
+            group, weight = self.group, group_totals(self.weight, self.raw_group, len(self.first))
+        else:
+            values = align(model, self.n_rows, kept=self.kept, output_names=output_names)
+            group, weight = self.group[self.raw_group], self.weight
+        means, within = average(values.values, group, weight, self.support.n_rows)
+        values = replace(values, values=means, within=within)
+        return Observation(self.encoding, self.support, values, self.table.kind, self.n_rows)
+
+
+def read_rows(
+    X: Any,
+    *,
+    sample_weight: Any = None,
+    min_frequency: float | None = None,
+    n_bins: int | Mapping[str, int] | None = None,
+    strategy: str = "quantile",
+) -> Rows:
+    """Encode ``X`` and find its distinct rows, raw and encoded; no model is called.
+
+    >>> rows = read_rows(np.array([[0, 1], [1, 1], [0, 1]]))
+    >>> rows.model_calls, rows.support.weight.tolist()
+    (2, [2, 1])
+    """
     if isinstance(X, Support):
         if sample_weight is not None or min_frequency is not None or n_bins is not None:
             raise InputError(
                 "sample_weight, min_frequency and n_bins describe rows of a table; a Support has its weights "
                 "and levels already. Leave them out."
             )
-        return _observe_support(X, calling)
+        return _rows_of_support(X)
     table = Table.read(X)
     n, weight = table.n_rows, check_weights(sample_weight, table.n_rows)
     kept = np.flatnonzero(weight)
     if len(kept) < n:
         table, weight = table.rows(kept), weight[kept]
     encoding, codes, raw = learn_codes(table, weight, min_frequency, n_bins, strategy)
-    if is_model(model):
-        first, inverse = distinct_rows(raw)
-        codes, weight = pick_rows(codes, first), group_totals(weight, inverse, len(first))
-        values = calling.on(table, first)
-    else:
-        values = align(model, n, kept=kept, output_names=output_names)
-    support, values = _merge(encoding, codes, weight, values)
-    return Observation(encoding, support, values, table.kind, n)
+    first, raw_group = distinct_rows(raw)
+    codes = pick_rows(codes, first)
+    at, group = distinct_rows(codes)
+    totals = group_totals(weight, group[raw_group], len(at))
+    support = Support.from_distinct(encoding, pick_rows(codes, at), totals)
+    return Rows(encoding, support, table, kept, weight, first, raw_group, group, n)
 
 
-@dataclass(frozen=True)
-class _Calling:
-    """The model, or the outputs given in its place, and how it is called."""
-
-    model: Any
-    response_method: str
-    batch_size: int | None
-    output_names: Sequence[str] | None
-    progress: Progress | None
-
-    def on(self, table: Table, rows: IntArray) -> ModelValues:
-        return evaluate(
-            self.model,
-            table,
-            rows,
-            response_method=self.response_method,
-            batch_size=self.batch_size,
-            output_names=self.output_names,
-            progress=self.progress,
-        )
-
-
-def _observe_support(support: Support, calling: _Calling) -> Observation:
-    encoding = Encoding.from_levels(support.feature_names, support.levels)
-    r = support.n_rows
-    if is_model(calling.model):
-        values = calling.on(Table(support.feature_names, "numpy", support.table()), np.arange(r))
-    else:
-        values = align(calling.model, r, output_names=calling.output_names)
-    return Observation(encoding, support, values, "numpy", r)
-
-
-def _merge(
-    encoding: Encoding, codes: Codes, weight: NDArray[Any], values: ModelValues
-) -> tuple[Support, ModelValues]:
-    """The support of the encoded rows, and the mean of the values over equal ones."""
-    first, group = distinct_rows(codes)
-    means, within = average(values.values, group, weight, len(first))
-    support = Support.from_distinct(encoding, pick_rows(codes, first), group_totals(weight, group, len(first)))
-    return support, replace(values, values=means, within=within)
+def _rows_of_support(support: Support) -> Rows:
+    every = np.arange(support.n_rows)
+    return Rows(
+        Encoding.from_levels(support.feature_names, support.levels),
+        support,
+        Table(support.feature_names, "numpy", support.table()),
+        every,
+        support.weight,
+        every,
+        every,
+        every,
+        support.n_rows,
+    )

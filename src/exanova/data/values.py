@@ -107,9 +107,7 @@ def align(
     return ModelValues(matrix, names, values.ndim == 1, np.zeros(matrix.shape[1]), 0)
 
 
-def average(
-    values: FloatArray, group: IntArray, weight: NDArray[Any], n_groups: int
-) -> tuple[FloatArray, FloatArray]:
+def average(values: FloatArray, group: IntArray, weight: NDArray[Any], n_groups: int) -> tuple[FloatArray, FloatArray]:
     """Weighted mean of ``values`` (n, m) in each group, and the variance left inside the groups.
 
     Deviations are taken from the first value of each group, then from its mean, so that large offsets do not
@@ -178,9 +176,7 @@ def _responder(model: Any, response_method: str) -> Callable[[Any], Any]:
         respond: Callable[[Any], Any] = model
         return respond
     methods = ("predict_proba", "predict") if response_method == "auto" else (response_method,)
-    method: Callable[[Any], Any] | None = next(
-        (getattr(model, name) for name in methods if hasattr(model, name)), None
-    )
+    method: Callable[[Any], Any] | None = next((getattr(model, name) for name in methods if hasattr(model, name)), None)
     if method is None:
         raise InputError(
             f"{type(model).__name__} has no {methods[-1]}; choose another response_method among those it has: "
@@ -192,9 +188,7 @@ def _responder(model: Any, response_method: str) -> Callable[[Any], Any]:
 def _batches(rows: IntArray, batch_size: int | None) -> Iterator[IntArray]:
     size = len(rows) if batch_size is None else batch_size
     if size < 1:
-        raise InputError(
-            f"batch_size={batch_size!r} was given; expected at least one row, or None for all at once."
-        )
+        raise InputError(f"batch_size={batch_size!r} was given; expected at least one row, or None for all at once.")
     for start in range(0, len(rows), size):
         yield rows[start : start + size]
 

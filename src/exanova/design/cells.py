@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
 
@@ -57,7 +58,7 @@ class CellIndex:
 
     def probability_of(self, s: int) -> FloatArray:
         """(c,) probabilities of the cells of subset number ``s``."""
-        return self.weight[self.cells_of(s)] / self.weight[0]
+        return np.asarray(self.weight[self.cells_of(s)] / self.weight[0])
 
     def codes_of(self, s: int) -> IntArray:
         """(|A|, c) level of each feature in each cell of subset number ``s``, cells in lexicographic order."""
@@ -184,3 +185,22 @@ def _with_counts(
         np.concatenate([index.weight, counts[observed]]),
         position,
     )
+
+
+def complete_index(sizes: Sequence[int], features: Sequence[int], weights: FloatArray) -> CellIndex:
+    """Every subset of ``features`` on a complete table, from the extended tensor of all its margins.
+
+    ``weights`` has shape (N_1 + 1, ..) over ``features``; index 0 on an axis means that feature is not in A.
+    """
+    index = intercept_index(sizes, float(weights[(0,) * len(features)]))
+    for order in range(1, len(features) + 1):
+        subsets = list(combinations(features, order))
+        counts = []
+        for subset in subsets:
+            place = tuple(slice(1, None) if i in subset else 0 for i in features)
+            counts.append(weights[place].ravel())
+        prefix = np.array([index.position[s[:-1]] for s in subsets], dtype=np.int64)
+        key_sizes = np.array([len(c) for c in counts], dtype=np.int64)
+        layout = index.layout.appended(subsets, prefix, key_sizes)
+        index = _with_counts(index, subsets, layout, key_sizes, np.concatenate(counts))
+    return index

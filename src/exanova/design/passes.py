@@ -171,5 +171,5 @@ def outside(layout: Layout, codes: Codes, threads: int = 1) -> np.ndarray[tuple[
     return out
 
 
-def _arrays(layout: Layout) -> tuple[np.ndarray, ...]:  # type: ignore[type-arg]
+def _arrays(layout: Layout) -> tuple[np.ndarray, ...]:
     return layout.order, layout.members, layout.sizes, layout.chain, layout.key_start, layout.lookup

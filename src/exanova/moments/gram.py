@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exanova.basis.tables import Basis
 from exanova.design import cells, passes
@@ -42,7 +44,7 @@ class Moments:
 
     index: cells.CellIndex
     basis: Monomials
-    gram: np.ndarray[tuple[int, int], np.dtype[np.int64 | np.float64]]
+    gram: NDArray[Any]
     sums: FloatArray
     squares: FloatArray
 
@@ -65,7 +67,7 @@ def cell_index(
 def collect(
     index: cells.CellIndex,
     codes: Codes,
-    weight: np.ndarray[tuple[int], np.dtype[np.int64 | np.float64]],
+    weight: NDArray[Any],
     values: FloatArray,
     *,
     reference: IntArray | None = None,
@@ -74,6 +76,7 @@ def collect(
 ) -> Moments:
     """Collect the moments of rows: codes (d, r), weight (r,), values (r, m)."""
     basis = monomials(index, reference_levels(index) if reference is None else reference)
+    gram: NDArray[Any]
     if weight.dtype.kind == "i":
         gram = counted_gram(index, basis, codes, weight, threads, progress)
     else:
@@ -119,7 +122,7 @@ def weighted_gram(index: cells.CellIndex, basis: Monomials, codes: Codes, weight
 
 def single_levels(index: cells.CellIndex, basis: Monomials) -> list[tuple[int, int]]:
     """(feature, level) of each indicator of one feature, in order."""
-    out = []
+    out: list[tuple[int, int]] = []
     for s, subset in enumerate(index.subsets):
         if len(subset) == 1:
             kept = basis.number[index.cells_of(s)] >= 0

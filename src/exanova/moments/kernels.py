@@ -37,7 +37,7 @@ def count_tile(left: Any, right: Any, out: Any, scale: int) -> None:
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def count_cached(left: Any, right: Any, repeats: int) -> int:
+def count_cached(left: Any, right: Any, repeats: int) -> Any:
     """AND-and-count of two cached rows again and again: the machine's own limit, for benchmarks."""
     total = np.uint64(0)
     for k in range(repeats):

@@ -92,7 +92,7 @@ def in_monomials(index: CellIndex, basis: Monomials, s: int, table: FloatArray) 
             place: list[int | IntArray] = [int(basis.reference[i]) for i in subset]
             for row, axis in enumerate(kept):
                 place[axis] = codes[row]
-            rows.append(dense[tuple(place)].reshape(len(cell_numbers), -1))
+            rows.append(dense[tuple(place)].reshape(len(cell_numbers), table.shape[1]))
             numbers.append(cell_numbers)
     return np.concatenate(numbers), np.vstack(rows)
 

@@ -107,7 +107,7 @@ def solve(factor: Factor, projections: FloatArray) -> FloatArray:
 
 def null_links(factor: Factor) -> IntArray:
     """(t, 2) pairs (dropped function, function of the same or a lower order) that one dependence holds together."""
-    links = []
+    links: list[tuple[int, int]] = []
     for part in factor.orders:
         extra = len(part.pivots) - part.rank
         if extra == 0:
@@ -130,10 +130,8 @@ def _lower_links(
     direction = np.zeros((part.columns.stop, len(dropped)))
     direction[dropped, np.arange(len(dropped))] = 1.0
     direction[kept] = -weights
-    links = []
-    earlier = [
-        (p, r) for p, r in zip(factor.orders, factor.right, strict=True) if p.columns.stop <= part.columns.start
-    ]
+    links: list[tuple[int, int]] = []
+    earlier = [(p, r) for p, r in zip(factor.orders, factor.right, strict=True) if p.columns.stop <= part.columns.start]
     for below, right in reversed(earlier):
         width = part.columns.stop - below.columns.stop
         target = -right[:, :width] @ direction[below.columns.stop :]
@@ -146,16 +144,14 @@ def _lower_links(
 
 def _clearly(weights: FloatArray) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
     # A dependence between unit functions has weights of order one; half the digits separate them from rounding.
-    return np.abs(weights) > np.sqrt(tolerances.EPS)
+    return np.asarray(np.abs(weights) > np.sqrt(tolerances.EPS))
 
 
 def _shortest(part: OrderFactor, target: FloatArray) -> FloatArray:
     """Solve L^T c = target: c supported on the kept functions, then, to share, its projection on the range of L."""
     out = np.zeros((len(part.pivots), target.shape[1]))
     if part.rank:
-        out[: part.rank] = solve_triangular(
-            part.lower[: part.rank], target, lower=True, trans="T", check_finite=False
-        )
+        out[: part.rank] = solve_triangular(part.lower[: part.rank], target, lower=True, trans="T", check_finite=False)
     if part.row_space is None:
         return out
     inside = part.row_space @ (part.row_space.T @ out)

@@ -164,7 +164,9 @@ def _sweep(
     """One run of CGLS from zero, until the recurred residual has fallen to rounding."""
     c, direction = np.zeros_like(gradient), gradient
     squared = _dot(gradient, gradient)
-    for used in range(1, limit + 1):
+    used = 0
+    while used < limit:
+        used += 1
         image = grid.synthesise(direction)
         curvature = _dot(image * grid.p, image)
         length = np.divide(squared, curvature, out=np.zeros_like(squared), where=curvature > 0)

@@ -53,6 +53,6 @@ def _refine(factor: Factor, project: ProjectResidual) -> tuple[FloatArray, float
         if residual >= best:
             return coefficients, best, step
         coefficients, gained, best = candidate, best / residual if residual else np.inf, residual
-        if best <= tolerances.NORMAL_EQUATIONS or gained < 2:
+        if best <= tolerances.ITERATIVE or gained < 2 or (step and best <= tolerances.NORMAL_EQUATIONS):
             return coefficients, best, step + 1
     return coefficients, best, REFINEMENTS

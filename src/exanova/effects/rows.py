@@ -1,0 +1,70 @@
+"""Effects read at rows: the fitted part, and the contribution of every subset, with rows outside the support told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.data.table import frame_of_kind
+from exanova.design import passes
+from exanova.design.cells import CellIndex
+from exanova.effects.tables import GAME, Schema
+from exanova.typing import Codes, FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """Contribution of every subset to every row.
+
+    Attributes:
+        values: (n, S, m), or (n, S) for a model with one output; summed over the subsets they are the fitted part.
+        subsets: the S subsets by the names of their features, in canonical order.
+        outside: (n,) rows with a combination that never occurred; its effect counts as 0 there.
+        output_names: names of the outputs.
+
+    >>> import exanova
+    >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"]])
+    >>> parts = exanova.FunctionalANOVA().fit(X, np.array([0.0, 1.0, 5.0])).components(X)
+    >>> parts.values.sum(axis=1).round(12).tolist()
+    [0.0, 1.0, 5.0]
+    """
+
+    values: FloatArray
+    subsets: tuple[tuple[str, ...], ...]
+    outside: NDArray[np.bool_]
+    output_names: tuple[str, ...]
+    schema: Schema
+
+    def to_frame(self) -> Any:
+        """One line for each row and subset: ``row``, ``subset``, ``order``, then ``value`` or one column an output."""
+        n, count = self.values.shape[:2]
+        names = [" x ".join(s) or "(intercept)" for s in self.subsets]
+        flat = self.values.reshape(n * count, -1)
+        columns: dict[str, Any] = {
+            "row": np.repeat(np.arange(n), count),
+            "subset": names * n,
+            "order": np.tile([len(s) for s in self.subsets], n),
+        }
+        columns.update({name: flat[:, k] for k, name in enumerate(self.schema.value_columns)})
+        return frame_of_kind(self.schema.kind, columns)
+
+    def __repr__(self) -> str:
+        return f"<Components of {len(self.values):,} rows, {len(self.subsets):,} subsets; {GAME}>"
+
+
+def fitted_part(index: CellIndex, values: FloatArray, codes: Codes, threads: int = 1) -> FloatArray:
+    """(n, m) sum of all effects at each row; cells never observed add nothing."""
+    return passes.gather(index.layout, codes, index.to_keys(values), threads)
+
+
+def contributions(index: CellIndex, values: FloatArray, codes: Codes) -> FloatArray:
+    """(n, S, m) value of every effect at each row; 0 in cells never observed."""
+    out = np.zeros((codes.shape[1], len(index.subsets), values.shape[1]))
+    for s in range(len(index.subsets)):
+        cell = passes.cells_of_rows(index.layout, codes, s)
+        known = cell >= 0
+        out[known, s] = values[index.cell_start[s] + cell[known]]
+    return out

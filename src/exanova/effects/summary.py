@@ -1,0 +1,53 @@
+"""A decomposition in a few lines that a person can read: fit, certificate, strongest effects."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from exanova.design.cells import CellIndex
+from exanova.effects.certificate import Certificate
+from exanova.effects.tables import GAME, Schema
+from exanova.typing import FloatArray
+
+STRONGEST = 10
+
+
+def squared_norms(index: CellIndex, values: FloatArray) -> FloatArray:
+    """(S, m) E[f_A^2] of every subset."""
+    weighted = (index.weight / index.weight[0])[:, None] * values**2
+    return np.asarray(np.add.reduceat(weighted, index.cell_start[:-1], axis=0))
+
+
+def summarise(index: CellIndex, values: FloatArray, schema: Schema, certificate: Certificate, rows: str) -> str:
+    """The text that ``print`` shows of a fitted decomposition."""
+    norms = squared_norms(index, values)
+    centred = norms[1:].sum(axis=1) if len(norms) > 1 else np.zeros(0)
+    order = np.argsort(-centred, kind="stable")[:STRONGEST]
+    lines = [
+        f"Functional ANOVA of {_outputs(schema)} over {rows}",
+        f"game: {GAME}",
+        "",
+        str(certificate),
+        "",
+        f"mean: {', '.join(f'{v:.4g}' for v in values[0][:8])}{', ...' if values.shape[1] > 8 else ''}",
+    ]
+    if len(order):
+        lines.append("strongest effects (squared norm, all outputs):")
+        width = max(len(_name(index, schema, s + 1)) for s in order)
+        lines += [f"  {_name(index, schema, s + 1):<{width}}  {centred[s]:.4g}" for s in order]
+    if len(centred) > STRONGEST:
+        lines.append(f"  and {len(centred) - STRONGEST:,} more")
+    if certificate.redundant:
+        lines.append("redundant on this support (shared or settled by ties=):")
+        lines += [f"  {r}" for r in certificate.redundant[:5]]
+        if len(certificate.redundant) > 5:
+            lines.append(f"  and {len(certificate.redundant) - 5:,} more")
+    return "\n".join(lines)
+
+
+def _name(index: CellIndex, schema: Schema, s: int) -> str:
+    return " x ".join(schema.names(index.subsets[s]))
+
+
+def _outputs(schema: Schema) -> str:
+    return "one output" if len(schema.outputs) == 1 else f"{len(schema.outputs)} outputs"

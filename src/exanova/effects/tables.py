@@ -1,0 +1,180 @@
+"""Effect tables: each f_A with the levels, probabilities and values of its cells, found by feature names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exanova.data.table import frame_of_kind
+from exanova.design.cells import CellIndex
+from exanova.errors import UnknownFeatureError
+from exanova.typing import FloatArray, Subset
+
+GAME = "functional ANOVA under the joint distribution of the data (not the marginal game of KernelSHAP)"
+"""The game every number of a decomposition belongs to; named wherever values are shown."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Names of everything: what turns arrays into tables a person reads.
+
+    Attributes:
+        features: names of the features.
+        labels: for each feature, its levels as text.
+        outputs: names of the outputs.
+        kind: the dataframe library tables are made with.
+        single: whether the model gave one number a row, and not a vector.
+    """
+
+    features: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+    outputs: tuple[str, ...]
+    kind: str
+    single: bool
+
+    def names(self, subset: Subset) -> tuple[str, ...]:
+        """Feature names of a subset of column positions."""
+        return tuple(self.features[i] for i in subset)
+
+    @property
+    def value_columns(self) -> tuple[str, ...]:
+        """Names of the value columns of tables: ``value``, or one for each output."""
+        return ("value",) if self.single else self.outputs
+
+
+@dataclass(frozen=True, eq=False)
+class Effect:
+    """One term f_A of the decomposition: a table over the observed cells of A.
+
+    Attributes:
+        features: names of the features of A; empty for the intercept.
+        levels: for each cell, the levels of those features as text.
+        probability: (c,) probability of each cell.
+        values: (c, m) value of f_A in each cell, one column an output.
+        output_names: names of the outputs.
+
+    >>> import exanova
+    >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
+    >>> anova = exanova.FunctionalANOVA(max_order=2).fit(X, np.array([0.0, 1.0, 1.0, 4.0]))
+    >>> effect = anova.effects_["x0"]
+    >>> effect.levels, effect.values[:, 0].round(12).tolist()
+    ((('a',), ('b',)), [-1.0, 1.0])
+    >>> effect.norm2.round(12).tolist()
+    [1.0]
+    """
+
+    features: tuple[str, ...]
+    levels: tuple[tuple[str, ...], ...]
+    probability: FloatArray
+    values: FloatArray
+    output_names: tuple[str, ...]
+    schema: Schema
+
+    @property
+    def order(self) -> int:
+        """Number of features."""
+        return len(self.features)
+
+    @property
+    def norm1(self) -> FloatArray:
+        """(m,) E|f_A|."""
+        return np.asarray(self.probability @ np.abs(self.values))
+
+    @property
+    def norm2(self) -> FloatArray:
+        """(m,) E[f_A^2], the squared L2 norm."""
+        return np.asarray(self.probability @ self.values**2)
+
+    def to_frame(self) -> Any:
+        """The features, ``probability``, then ``value`` or one column an output, in the kind of table fitted."""
+        columns: dict[str, Any] = {name: [cell[k] for cell in self.levels] for k, name in enumerate(self.features)}
+        columns[_free("probability", columns)] = self.probability
+        for k, name in enumerate(self.schema.value_columns):
+            columns[_free(name, columns)] = self.values[:, k]
+        return frame_of_kind(self.schema.kind, columns)
+
+    def __repr__(self) -> str:
+        name = " x ".join(self.features) or "intercept"
+        norms = ", ".join(f"{v:.4g}" for v in self.norm2)
+        return f"<Effect {name}: {len(self.levels)} cells, squared norm {norms}; {GAME}>"
+
+
+class Effects(Mapping[tuple[str, ...], Effect]):
+    """Every effect, in canonical order, by the names of its features in any order; ``()`` is the intercept.
+
+    >>> import exanova
+    >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
+    >>> effects = exanova.FunctionalANOVA(max_order=2).fit(X, np.array([0.0, 1.0, 1.0, 4.0])).effects_
+    >>> list(effects)
+    [(), ('x0',), ('x1',), ('x0', 'x1')]
+    >>> effects["x1", "x0"].order
+    2
+    """
+
+    def __init__(self, index: CellIndex, values: FloatArray, schema: Schema) -> None:
+        self._index, self._values, self._schema = index, values, schema
+        self._position = {name: i for i, name in enumerate(schema.features)}
+
+    def __getitem__(self, key: str | tuple[str, ...]) -> Effect:
+        s = self._number(key)
+        subset = self._index.subsets[s]
+        codes = self._index.codes_of(s)
+        labels = [self._schema.labels[i] for i in subset]
+        levels = tuple(tuple(labels[k][c] for k, c in enumerate(cell)) for cell in codes.T.tolist())
+        return Effect(
+            self._schema.names(subset),
+            levels,
+            self._index.probability_of(s),
+            self._values[self._index.cells_of(s)].copy(),
+            self._schema.outputs,
+            self._schema,
+        )
+
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        return (self._schema.names(subset) for subset in self._index.subsets)
+
+    def __len__(self) -> int:
+        return len(self._index.subsets)
+
+    def __contains__(self, key: object) -> bool:
+        try:
+            self._number(key)  # type: ignore[arg-type]
+        except UnknownFeatureError:
+            return False
+        return True
+
+    def __repr__(self) -> str:
+        return f"<Effects of {len(self)} subsets of {len(self._schema.features)} features; {GAME}>"
+
+    def _number(self, key: str | tuple[str, ...]) -> int:
+        names = (key,) if isinstance(key, str) else tuple(key) if isinstance(key, tuple | list) else (key,)
+        unknown = [n for n in names if n not in self._position]
+        if unknown:
+            raise UnknownFeatureError(
+                f"there is no feature {unknown[0]!r}; the features are {', '.join(self._schema.features[:20])}"
+                + (", ..." if len(self._schema.features) > 20 else ".")
+            )
+        subset = tuple(sorted(self._position[n] for n in names))
+        if subset not in self._index.position:
+            raise UnknownFeatureError(self._why_absent(subset))
+        return self._index.position[subset]
+
+    def _why_absent(self, subset: Subset) -> str:
+        constant = [self._schema.features[i] for i in subset if self._index.sizes[i] < 2]
+        if constant:
+            return f"{constant[0]!r} has one level on this support: it has no effect and enters none."
+        name = " x ".join(self._schema.names(subset))
+        return (
+            f"the effect of {name} is not part of this decomposition, whose subsets go up to order "
+            f"{len(self._index.subsets[-1])}; fit with a larger max_order, or name it in interactions=."
+        )
+
+
+def _free(name: str, taken: Mapping[str, Any]) -> str:
+    """``name``, with underscores if a feature is already called so."""
+    while name in taken:
+        name += "_"
+    return name

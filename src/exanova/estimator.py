@@ -1,0 +1,331 @@
+"""``FunctionalANOVA``: validates what it is given, calls the engine, stores what it returns. No numerics here."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from exanova import parallel
+from exanova.data.encoding import Encoding
+from exanova.data.observe import Observation, Rows, read_rows
+from exanova.data.table import Table
+from exanova.design.cells import CellIndex
+from exanova.design.memory import resolve_limit
+from exanova.design.passes import outside as rows_outside
+from exanova.effects.certificate import Certificate, certify
+from exanova.effects.rows import Components, contributions, fitted_part
+from exanova.effects.summary import summarise
+from exanova.effects.tables import Effects, Schema
+from exanova.errors import (
+    InexactWarning,
+    InputError,
+    MemoryLimitError,
+    NotFittedError,
+    OutsideSupportError,
+    OutsideSupportWarning,
+)
+from exanova.progress import Progress
+from exanova.solve.plan import Plan, Request, make_plan
+from exanova.solve.routes import Data, Decomposition, run_plan
+from exanova.typing import Codes, FloatArray
+
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "basis": ("pure", "paper"),
+    "ties": ("share", "first"),
+    "route": ("auto", "grid", "dense", "moments"),
+    "handle_unknown": ("error", "ignore"),
+    "response_method": ("auto", "predict_proba", "predict", "decision_function"),
+    "strategy": ("uniform", "quantile", "kmeans"),
+}
+
+
+class FunctionalANOVA:
+    """Exact functional ANOVA decomposition of a model with categorical inputs.
+
+    The model is written as a sum of effects f_A(x_A), one for each subset A of features, each orthogonal to every
+    function of fewer of its features under the joint distribution of the data, whatever their dependence and
+    whichever combinations never occur.
+
+    Args:
+        max_order: largest number of features in an interaction; ``None`` for every order until nothing is left.
+        basis: ``"pure"``, orthogonal on any support; ``"paper"``, the functions of the paper this library follows,
+            which are not where cells are missing (the certificate shows by how much).
+        ties: how redundancy among subsets of one order is settled: ``"share"`` spreads an effect evenly,
+            ``"first"`` gives it to the first in canonical order.
+        min_frequency: merge rarer levels into ``(other)``: a count, or a share of the rows.
+        n_bins: cut float columns in so many intervals: one number, or a mapping from column to number.
+        strategy: how bins are cut: ``"quantile"``, ``"uniform"`` or ``"kmeans"``.
+        handle_unknown: on new rows, ``"error"`` for a level never seen, or ``"ignore"`` to let its effects be 0.
+        strict: on new rows, raise for a combination never seen instead of counting its effect as 0 with a warning.
+        response_method: which method of an estimator is explained; ``"auto"``: ``predict_proba`` if it has it.
+        batch_size: rows the model is called on at once.
+        route: ``"auto"``, or force ``"grid"``, ``"dense"`` or ``"moments"``.
+        memory_limit: bytes, or a text such as ``"4 GB"``; by default most of what is free.
+        n_jobs: threads; ``None`` for every core.
+        verbose: ``True`` prints the plan and progress, ``False`` neither; ``None`` shows progress on a terminal.
+
+    Attributes (after ``fit``):
+        effects_: mapping from feature names to :class:`Effect`.
+        certificate_: :class:`Certificate`, what was measured about this result.
+        plan_: :class:`Plan`.
+        intercept_: (m,) weighted mean of the model.
+        selected_: with ``basis="paper", ties="first"``, the functions kept, as (features, levels) in order.
+        feature_names_in_, n_features_in_, categories_, output_names_: what was fitted.
+
+    >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
+    >>> anova = FunctionalANOVA(max_order=2).fit(X, lambda rows: (rows == ["b", "v"]).all(axis=1) * 4.0)
+    >>> anova.intercept_.tolist()
+    [1.0]
+    >>> anova.effects_["x0", "x1"].values[:, 0].round(12).tolist()
+    [1.0, -1.0, -1.0, 1.0]
+    >>> anova.certificate_.exact
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        max_order: int | None = 2,
+        basis: Literal["pure", "paper"] = "pure",
+        ties: Literal["share", "first"] = "share",
+        min_frequency: float | None = None,
+        n_bins: int | Mapping[str, int] | None = None,
+        strategy: Literal["uniform", "quantile", "kmeans"] = "quantile",
+        handle_unknown: Literal["error", "ignore"] = "error",
+        strict: bool = False,
+        response_method: Literal["auto", "predict_proba", "predict", "decision_function"] = "auto",
+        batch_size: int | None = None,
+        route: Literal["auto", "grid", "dense", "moments"] = "auto",
+        memory_limit: int | float | str | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | None = None,
+    ) -> None:
+        self.max_order = max_order
+        self.basis = basis
+        self.ties = ties
+        self.min_frequency = min_frequency
+        self.n_bins = n_bins
+        self.strategy = strategy
+        self.handle_unknown = handle_unknown
+        self.strict = strict
+        self.response_method = response_method
+        self.batch_size = batch_size
+        self.route = route
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def plan(self, X: Any, *, sample_weight: Any = None, n_outputs: int = 1) -> Plan:
+        """What ``fit`` would do with these rows, without calling any model.
+
+        >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
+        >>> FunctionalANOVA(max_order=None).plan(X).route
+        'grid'
+        """
+        rows = read_rows(X, sample_weight=sample_weight, **self._level_rules())
+        return self._plan(rows, self._request(), n_outputs)[0]
+
+    def fit(self, X: Any, model: Any, *, sample_weight: Any = None, output_names: Sequence[str] | None = None) -> Self:
+        """Decompose ``model`` over the rows of ``X``.
+
+        Args:
+            X: a pandas, polars or pyarrow table, a two-dimensional NumPy array, or a :class:`Support`.
+            model: a callable that receives such a table, a fitted estimator, or an array of outputs, one a row.
+            sample_weight: (n,) non-negative weights of the rows.
+            output_names: names of the outputs; by default the classes of an estimator.
+        """
+        request = self._request()
+        started = time.perf_counter()
+        progress = Progress(self.verbose)
+        try:
+            rows = read_rows(X, sample_weight=sample_weight, **self._level_rules())
+            progress.phase("listing cells")
+            plan, index = self._plan(rows, request)
+            if self.verbose:
+                print(plan)
+            seen = rows.observe(model, self.response_method, self.batch_size, output_names, progress)
+            found = self._run(rows, seen, request, plan, index, progress)
+            self._certify(seen, found, request, progress, started)
+        finally:
+            progress.close()
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """The fitted part at the rows of ``X``: (n,) for a model with one output, else (n, m)."""
+        codes = self._codes(X)
+        fitted = fitted_part(self._index, self._values, codes, parallel.thread_count(self.n_jobs))
+        return fitted[:, 0] if self._schema.single else fitted
+
+    def components(self, X: Any) -> Components:
+        """Contribution of every subset to every row of ``X``; they add up to ``predict``.
+
+        >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
+        >>> parts = FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 4.0])).components(X[:1])
+        >>> parts.subsets, parts.values.round(12).tolist()
+        (((), ('x0',), ('x1',), ('x0', 'x1')), [[1.5, -1.0, -1.0, 0.5]])
+        """
+        codes, outside = self._located(X)
+        n, m = codes.shape[1], self._values.shape[1]
+        needed, limit = 8 * n * len(self._index.subsets) * m, resolve_limit(self.memory_limit)
+        if needed > limit:
+            raise MemoryLimitError(
+                f"the components of {n:,} rows take {needed:,} bytes, the memory limit is {limit:,}; "
+                "ask for fewer rows at a time."
+            )
+        values = contributions(self._index, self._values, codes)
+        subsets = tuple(self._schema.names(s) for s in self._index.subsets)
+        shown = values[:, :, 0] if self._schema.single else values
+        return Components(shown, subsets, outside, self._schema.outputs, self._schema)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Constructor arguments, as scikit-learn expects them."""
+        return {name: getattr(self, name) for name in self._parameters()}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change constructor arguments."""
+        unknown = set(parameters) - set(self._parameters())
+        if unknown:
+            raise InputError(
+                f"there is no parameter {sorted(unknown)[0]!r}; the parameters are {', '.join(self._parameters())}."
+            )
+        for name, value in parameters.items():
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        changed = {
+            name: value
+            for name, value in self.get_params().items()
+            if value != self.__init__.__kwdefaults__[name]  # type: ignore[misc]
+        }
+        return f"FunctionalANOVA({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
+
+    def __str__(self) -> str:
+        if not hasattr(self, "certificate_"):
+            return f"{self!r}, not fitted"
+        rows = f"{self.plan_.distinct_rows:,} distinct rows and {self.n_features_in_} features"
+        return summarise(self._index, self._values, self._schema, self.certificate_, rows)
+
+    def _plan(self, rows: Rows, request: Request, n_outputs: int = 1) -> tuple[Plan, CellIndex | None]:
+        support = rows.support
+        weight = support.weight.astype(np.float64)
+        plan, index = make_plan(request, support.codes, weight, support.sizes, n_outputs, rows.n_rows)
+        return replace(plan, model_calls=rows.model_calls), index
+
+    def _run(
+        self,
+        rows: Rows,
+        seen: Observation,
+        request: Request,
+        plan: Plan,
+        index: CellIndex | None,
+        progress: Progress,
+    ) -> Decomposition:
+        """Run the plan; with many outputs its price is looked at again."""
+        outputs = seen.values.values.shape[1]
+        if outputs > 1:
+            plan, index = self._plan(rows, request, outputs)
+        return run_plan(_data(seen), request, plan, index, progress)
+
+    def _certify(
+        self, seen: Observation, found: Decomposition, request: Request, progress: Progress, started: float
+    ) -> None:
+        progress.phase("measuring")
+        seconds = time.perf_counter() - started
+        names, values = seen.support.feature_names, seen.values
+        certificate = certify(_data(seen), found, names, values.within, seconds, request.threads)
+        schema = Schema(names, seen.support.labels, values.output_names, seen.table_kind, values.single)
+        self._store(seen.encoding, schema, found.index, found.values, certificate, found.plan)
+        self.selected_ = _named_selection(found, schema)
+        if certificate.notes and self.basis == "pure":
+            warnings.warn("; ".join(certificate.notes), InexactWarning, stacklevel=3)
+
+    def _store(
+        self,
+        encoding: Encoding,
+        schema: Schema,
+        index: Any,
+        values: FloatArray,
+        certificate: Certificate,
+        plan: Plan,
+    ) -> None:
+        self._encoding, self._schema, self._index, self._values = encoding, schema, index, values
+        self.effects_ = Effects(index, values, schema)
+        self.certificate_ = certificate
+        self.plan_ = plan
+        self.intercept_ = values[0].copy()
+        self.feature_names_in_ = np.array(schema.features, dtype=object)
+        self.n_features_in_ = len(schema.features)
+        self.categories_ = list(encoding.levels)
+        self.output_names_ = schema.outputs
+
+    def _codes(self, X: Any) -> Codes:
+        return self._located(X)[0]
+
+    def _located(self, X: Any) -> tuple[Codes, Any]:
+        """Codes of new rows and which of them fall outside the support, warned of or refused."""
+        if not hasattr(self, "_encoding"):
+            raise NotFittedError("this FunctionalANOVA is not fitted; call fit(X, model) first.")
+        codes = self._encoding.encode(Table.read(X), self.handle_unknown).astype(np.int32)
+        outside = rows_outside(self._index.layout, codes, parallel.thread_count(self.n_jobs))
+        count = int(outside.sum())
+        if count and self.strict:
+            raise OutsideSupportError(
+                f"{count:,} of {len(outside):,} rows hold a combination of levels that never occurred, the first in "
+                f"row {int(np.flatnonzero(outside)[0])}; its effect is undefined. strict=False counts it as 0."
+            )
+        if count:
+            warnings.warn(
+                f"{count:,} of {len(outside):,} rows hold a combination of levels that never occurred; "
+                "the effect of such a cell is undefined and counts as 0. strict=True raises instead.",
+                OutsideSupportWarning,
+                stacklevel=4,
+            )
+        return codes, outside
+
+    def _level_rules(self) -> dict[str, Any]:
+        return {"min_frequency": self.min_frequency, "n_bins": self.n_bins, "strategy": self.strategy}
+
+    def _request(self) -> Request:
+        for name, allowed in CHOICES.items():
+            given = getattr(self, name)
+            if given not in allowed:
+                raise InputError(f"{name}={given!r} was given; expected one of {', '.join(map(repr, allowed))}.")
+        order = self.max_order
+        if order is not None and (isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 0):
+            raise InputError(f"max_order={order!r} was given; expected a whole number of at least 0, or None.")
+        return Request(
+            max_order=None if order is None else int(order),
+            basis=self.basis,
+            ties=self.ties,
+            route=self.route,
+            memory_limit=resolve_limit(self.memory_limit),
+            threads=parallel.thread_count(self.n_jobs),
+        )
+
+    @classmethod
+    def _parameters(cls) -> list[str]:
+        return sorted(cls.__init__.__kwdefaults__ or {})
+
+
+def _data(seen: Observation) -> Data:
+    support = seen.support
+    return Data(support.codes, support.weight, support.sizes, seen.values.values, seen.n_rows)
+
+
+def _named_selection(
+    found: Decomposition, schema: Schema
+) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] | None:
+    """The functions Algorithm 1 keeps, by feature names and the labels of z."""
+    selected = found.selected()
+    if selected is None:
+        return None
+    return tuple(
+        (schema.names(subset), tuple(schema.labels[i][level] for i, level in zip(subset, z, strict=True)))
+        for subset, z in selected
+    )

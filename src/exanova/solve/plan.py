@@ -1,0 +1,241 @@
+"""The plan: which route, how many functions, how many bytes, before anything large is done.
+
+    grid      a complete table, all orders wanted: tensors, no matrix at all
+    dense     few enough functions to factorise them on the rows, the safest under extreme weights
+    moments   everything else: a Gram matrix of counts, then elimination
+
+A plan that does not fit in the memory limit is refused with the largest order that would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import comb, prod
+from typing import Literal, NoReturn
+
+import numpy as np
+
+from exanova import tolerances
+from exanova.basis.tables import dimensions
+from exanova.design.cells import CellIndex, extend, intercept_index
+from exanova.design.memory import readable
+from exanova.design.subsets import by_order
+from exanova.errors import InputError, MemoryLimitError
+from exanova.typing import Codes, FloatArray, Subset
+
+Route = Literal["auto", "grid", "dense", "moments"]
+
+DENSE_WORK = 4e9
+"""Rows x functions x the smaller of the two up to which the dense route takes about a second."""
+
+LARGEST_LISTING = 20_000_000
+"""Subsets that are listed at all."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a fit will do, priced before it runs.
+
+    Attributes:
+        rows: rows given; ``distinct_rows`` of them differ, and only those are computed with.
+        features: features that vary; constant ones never enter.
+        max_order: largest order of interactions that will be listed (``None``: until nothing is left).
+        subsets: subsets of features, the empty one included.
+        cells: observed combinations of levels of all subsets together.
+        functions: functions of all subsets, the intercept included; ``functions_by_order`` says where.
+        route: "grid", "dense" or "moments".
+        memory: bytes the fit will hold at its peak, by this estimate.
+        memory_limit: bytes it may hold.
+        passes: passes over the distinct rows.
+        model_calls: rows the model will be called on, if there is a model to call.
+
+    >>> from exanova import FunctionalANOVA
+    >>> table = np.array([["a", "u"], ["a", "v"], ["b", "u"]])
+    >>> plan = FunctionalANOVA(max_order=2).plan(table)
+    >>> plan.functions, plan.route
+    (3, 'dense')
+    """
+
+    rows: int
+    distinct_rows: int
+    features: int
+    max_order: int | None
+    subsets: int
+    cells: int
+    functions: int
+    functions_by_order: tuple[int, ...]
+    route: str
+    memory: int
+    memory_limit: int
+    passes: int
+    model_calls: int
+
+    def __str__(self) -> str:
+        orders = " + ".join(f"{k:,}" for k in self.functions_by_order)
+        more = ", more orders if these leave a rest" if self.max_order is None and self.route != "grid" else ""
+        return (
+            f"{self.distinct_rows:,} distinct rows of {self.rows:,}, {self.features} varying features; "
+            f"{self.subsets:,} subsets, {self.cells:,} cells, {self.functions:,} functions ({orders}{more}); "
+            f"route {self.route}, {readable(self.memory)} of {readable(self.memory_limit)}, "
+            f"{self.passes} passes, model called on {self.model_calls:,} rows"
+        )
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of the engine, apart from the data.
+
+    Attributes:
+        max_order: largest order, ``None`` for every order until rank r is reached.
+        family: an explicit family, closed downward, in place of an order.
+        basis: "pure" or "paper".
+        ties: "share" or "first".
+        route: "auto" or one of the routes.
+        memory_limit: bytes.
+        threads: threads for kernels and BLAS.
+    """
+
+    max_order: int | None = 2
+    family: tuple[Subset, ...] | None = None
+    basis: Literal["pure", "paper"] = "pure"
+    ties: Literal["share", "first"] = "share"
+    route: Route = "auto"
+    memory_limit: int = 8 * 10**9
+    threads: int = 1
+
+
+def make_plan(
+    request: Request, codes: Codes, weight: FloatArray, sizes: tuple[int, ...], outputs: int, rows: int
+) -> tuple[Plan, CellIndex | None]:
+    """Survey the cells order by order and choose a route; also returns the cells found (none for the grid)."""
+    varying = [i for i, n in enumerate(sizes) if n > 1]
+    r = codes.shape[1]
+    base = Plan(rows, r, len(varying), request.max_order, 0, 0, 0, (), request.route, 0, request.memory_limit, 0, r)
+    if _grid_applies(request, r, [sizes[i] for i in varying]):
+        plan = _grid_plan(base, [sizes[i] for i in varying], outputs)
+        if request.route == "grid" or plan.functions**3 > DENSE_WORK or is_product(codes, weight, sizes):
+            return _within_limit(plan), None
+    elif request.route == "grid":
+        raise InputError(
+            "route='grid' needs a table in which every combination of levels occurs, and all orders "
+            "(max_order=None); this table has "
+            f"{r:,} of {prod(sizes):,} combinations and max_order={request.max_order}. Use route='auto'."
+        )
+    index = intercept_index(sizes, float(weight.sum()))
+    by = [1]
+    for subsets in orders_of(request, varying):
+        index = _surveyed(base, index, subsets, codes, weight, request)
+        by.append(int(dimensions(index, len(index.subsets) - len(subsets)).sum()))
+        base = _priced(base, index, tuple(by), codes, outputs, request)
+        _within_limit(base, len(subsets[0]))
+        if request.max_order is None and request.family is None and sum(by) >= r:
+            break
+    return _within_limit(_priced(base, index, tuple(by), codes, outputs, request)), index
+
+
+def orders_of(request: Request, varying: list[int]) -> Iterator[list[Subset]]:
+    """Subsets of each order in turn, the empty set apart, listed only when they are reached."""
+    if request.family is not None:
+        yield from (group for k, group in by_order(request.family) if k)
+        return
+    highest = len(varying) if request.max_order is None else min(request.max_order, len(varying))
+    for k in range(1, highest + 1):
+        if comb(len(varying), k) > LARGEST_LISTING:
+            raise MemoryLimitError(
+                f"order {k} of {len(varying)} features has {comb(len(varying), k):,} subsets, too many to list; "
+                f"max_order={k - 1} can be planned."
+            )
+        yield list(combinations(varying, k))
+
+
+def is_product(codes: Codes, weight: FloatArray, sizes: Sequence[int]) -> bool:
+    """Whether a complete table has, cell by cell, the product of its margins as its distribution."""
+    probability = weight / weight.sum()
+    expected = np.ones_like(probability)
+    for row, size in zip(codes, sizes, strict=True):
+        expected *= np.bincount(row, weights=probability, minlength=size)[row]
+    return bool(np.all(np.abs(probability - expected) <= tolerances.PRODUCT * len(sizes) * expected))
+
+
+def dense_applies(rows: int, functions: int) -> bool:
+    """Whether an orthogonal factorisation of the functions on the rows is cheap."""
+    return rows * functions * min(rows, functions) <= DENSE_WORK
+
+
+def _grid_applies(request: Request, rows: int, sizes: list[int]) -> bool:
+    all_orders = request.family is None and (request.max_order is None or request.max_order >= len(sizes))
+    return request.route in ("auto", "grid") and all_orders and rows == prod(sizes)
+
+
+def _grid_plan(base: Plan, sizes: list[int], outputs: int) -> Plan:
+    by_size = np.array([1])
+    for n in sizes:
+        by_size = np.convolve(by_size, [1, n - 1])
+    cells = prod(n + 1 for n in sizes)
+    # Two gradients, a direction, an image and the products in flight, extended, for every output.
+    memory = 8 * cells * (8 * outputs + 6) + 24 * base.distinct_rows * outputs
+    return replace(
+        base,
+        subsets=2 ** len(sizes),
+        cells=cells,
+        functions=prod(sizes),
+        functions_by_order=tuple(int(k) for k in by_size),
+        route="grid",
+        memory=memory,
+        passes=2,
+    )
+
+
+def _surveyed(
+    plan: Plan, index: CellIndex, subsets: list[Subset], codes: Codes, weight: FloatArray, request: Request
+) -> CellIndex:
+    """Add the cells of one order, unless even listing them would not fit."""
+    prefix = np.array([index.position[s[:-1]] for s in subsets])
+    keys = (index.cell_start[prefix + 1] - index.cell_start[prefix]) * index.sizes[[s[-1] for s in subsets]]
+    needed = int(28 * (index.n_keys + keys.sum()))
+    if needed > request.memory_limit:
+        _refuse(replace(plan, memory=max(plan.memory, needed)), len(subsets[0]))
+    return extend(index, subsets, codes, weight, request.threads)
+
+
+def _priced(base: Plan, index: CellIndex, by: tuple[int, ...], codes: Codes, outputs: int, request: Request) -> Plan:
+    r, q, m = codes.shape[1], sum(by), outputs
+    route = request.route
+    if route == "auto":
+        route = "dense" if dense_applies(r, q) else "moments"
+    # Every indicator gives at most one function, rarely fewer: a tenth more covers the patterns with holes.
+    indicators = int(1.1 * q)
+    held = codes.nbytes + 28 * index.n_keys + 24 * index.n_cells * (1 + m) + 40 * r * (1 + m)
+    work = {
+        "dense": 8 * r * q * 5,
+        "moments": indicators * (r // 8 + 8) + 8 * indicators**2 + 8 * q * indicators + 24 * q**2,
+    }
+    passes = {"dense": len(by) + 2, "moments": len(by) + 6}
+    return replace(
+        base,
+        subsets=len(index.subsets),
+        cells=index.n_cells,
+        functions=q,
+        functions_by_order=by,
+        route=route,
+        memory=held + work[route],
+        passes=passes[route],
+    )
+
+
+def _within_limit(plan: Plan, order: int | None = None) -> Plan:
+    if plan.memory > plan.memory_limit:
+        _refuse(plan, order)
+    return plan
+
+
+def _refuse(plan: Plan, order: int | None) -> NoReturn:
+    reached = f"order {order}" if order else "all orders"
+    advice = f"max_order={order - 1} needs less" if order and order > 1 else "fewer levels (min_frequency=, n_bins=)"
+    raise MemoryLimitError(
+        f"{reached} of {plan.features} features on {plan.distinct_rows:,} distinct rows needs about "
+        f"{readable(plan.memory)}; the memory limit is {readable(plan.memory_limit)}. "
+        f"What would fit: {advice}, or a larger memory_limit=."
+    )

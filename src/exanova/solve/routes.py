@@ -1,0 +1,235 @@
+"""The driver: from codes, weights and model values to the value of every effect at every cell.
+
+Whatever the route, the result is the same kind of thing: an index of cells and one array of values over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.basis.tables import Basis, build_basis, join, on_cells, on_functions, on_rows
+from exanova.design import passes
+from exanova.design.cells import CellIndex, complete_index, extend
+from exanova.moments.gram import collect, projected_gram
+from exanova.parallel import blas_threads
+from exanova.progress import Progress
+from exanova.solve.dense import solve_dense
+from exanova.solve.evidence import Solution
+from exanova.solve.grid import margins, solve_grid
+from exanova.solve.moments import solve_moments
+from exanova.solve.plan import Plan, Request, make_plan, orders_of
+from exanova.typing import Codes, FloatArray, Subset
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """Every effect at every cell, with the evidence of the solve.
+
+    Attributes:
+        index: cells of the family.
+        values: (cells, m) effects.
+        plan: what was planned.
+        solution: evidence; its coefficients belong to ``basis``.
+        basis: the functions used, ``None`` on the grid route, where they are implicit.
+        saturated: whether the family spans every function on the support.
+    """
+
+    index: CellIndex
+    values: FloatArray
+    plan: Plan
+    solution: Solution
+    basis: Basis | None
+    saturated: bool
+
+    def selected(self) -> list[tuple[Subset, tuple[int, ...]]] | None:
+        """(A, z) of the paper's functions that were kept, in order; ``None`` for functions without a z."""
+        if self.basis is None or self.basis.labels is None:
+            return None
+        kept = self.solution.kept
+        return [
+            (subset, tuple(z))
+            for s, subset in enumerate(self.index.subsets)
+            for z, taken in zip(self.basis.labels[s].tolist(), kept[self.basis.functions_of(s)], strict=True)
+            if taken
+        ]
+
+
+@dataclass(frozen=True)
+class Data:
+    """The arrays of a support with model values: codes (d, r), weight (r,), values (r, m)."""
+
+    codes: Codes
+    weight: NDArray[np.int64] | NDArray[np.float64]
+    sizes: tuple[int, ...]
+    values: FloatArray
+    rows: int
+
+    @property
+    def probability(self) -> FloatArray:
+        """(r,) weights over their total."""
+        return np.asarray(self.weight / self.weight.sum(), dtype=np.float64)
+
+
+def decompose(data: Data, request: Request, progress: Progress | None = None) -> Decomposition:
+    """Plan, then run the route the plan chose."""
+    weight = data.weight.astype(np.float64)
+    plan, index = make_plan(request, data.codes, weight, data.sizes, data.values.shape[1], data.rows)
+    return run_plan(data, request, plan, index, progress or Progress(enabled=False))
+
+
+def run_plan(data: Data, request: Request, plan: Plan, index: CellIndex | None, progress: Progress) -> Decomposition:
+    """Run a plan that was made for these data."""
+    with blas_threads(request.threads):
+        if index is None:
+            return _by_grid(data, request, plan, progress)
+        if plan.route == "dense":
+            return _by_dense(data, request, plan, index)
+        return _by_moments(data, request, plan, index, progress)
+
+
+def _by_dense(data: Data, request: Request, plan: Plan, index: CellIndex) -> Decomposition:
+    grown = _Growing(data, request, index)
+    root = np.sqrt(data.probability)
+    solution = solve_dense(grown.blocks(), root, data.values, request.ties, len(root))
+    values = on_cells(grown.index, grown.basis, solution.coefficients)
+    return _finished(data, plan, grown.index, grown.basis, solution, values)
+
+
+class _Growing:
+    """Hands out the functions order by order and remembers which were asked for."""
+
+    def __init__(self, data: Data, request: Request, surveyed: CellIndex) -> None:
+        self._data, self._request, self._surveyed = data, request, surveyed
+        self.index = surveyed.restricted(1)
+        self.basis = build_basis(self.index, request.basis, orthonormal=request.ties == "share")
+
+    def blocks(self) -> Iterator[FloatArray]:
+        """(r, k) functions of each order, the intercept first."""
+        yield np.ones((self._data.codes.shape[1], 1))
+        varying = [i for i, n in enumerate(self._data.sizes) if n > 1]
+        for subsets in orders_of(self._request, varying):
+            yield self._next(subsets)
+
+    def _next(self, subsets: list[Subset]) -> FloatArray:
+        first = len(self.index.subsets)
+        if len(self._surveyed.subsets) > first:
+            self.index = self._surveyed.restricted(first + len(subsets))
+        else:
+            weight = self._data.weight.astype(np.float64)
+            self.index = extend(self.index, subsets, self._data.codes, weight, self._request.threads)
+        orthonormal = self._request.ties == "share"
+        new = build_basis(self.index, self._request.basis, orthonormal=orthonormal, first=first)
+        self.basis = join(self.basis, new)
+        return on_rows(self.index, new, range(first, len(self.index.subsets)), self._data.codes)
+
+
+def _by_moments(data: Data, request: Request, plan: Plan, index: CellIndex, progress: Progress) -> Decomposition:
+    rank_wanted = data.codes.shape[1]
+    while True:
+        basis = build_basis(index, request.basis, orthonormal=request.ties == "share")
+        moments = collect(index, data.codes, data.weight, data.values, threads=request.threads, progress=progress)
+        progress.phase("eliminating")
+        gamma = projected_gram(moments, basis)
+        orders = _order_slices(index, basis)
+        solution = solve_moments(gamma, orders, _Projector(data, request, index, basis), request.ties)
+        wider = _next_order(data, request, index) if solution.rank < rank_wanted else None
+        if wider is None:
+            break
+        index = wider
+    values = on_cells(index, basis, solution.coefficients)
+    return _finished(data, plan, index, basis, solution, values)
+
+
+@dataclass(frozen=True)
+class _Projector:
+    """Projections of what coefficients leave of the model values, straight from the rows."""
+
+    data: Data
+    request: Request
+    index: CellIndex
+    basis: Basis
+
+    def __call__(self, coefficients: FloatArray | None) -> FloatArray:
+        left = self.data.values
+        if coefficients is not None:
+            tables = self.index.to_keys(on_cells(self.index, self.basis, coefficients))
+            left = left - passes.gather(self.index.layout, self.data.codes, tables, self.request.threads)
+        weighted = self.data.probability[:, None] * left
+        sums = passes.scatter(self.index.layout, self.data.codes, weighted, threads=self.request.threads)
+        return on_functions(self.index, self.basis, sums[self.index.cell_key])
+
+
+def _next_order(data: Data, request: Request, index: CellIndex) -> CellIndex | None:
+    """The index with one more order when every order is wanted and one is left; else ``None``."""
+    if request.max_order is not None or request.family is not None:
+        return None
+    varying = [i for i, n in enumerate(data.sizes) if n > 1]
+    listed = len(index.subsets[-1])
+    if listed >= len(varying):
+        return None
+    further = Request(max_order=listed + 1, memory_limit=request.memory_limit, route="moments")
+    weight = data.weight.astype(np.float64)
+    make_plan(further, data.codes, weight, data.sizes, data.values.shape[1], data.rows)
+    subsets = list(orders_of(further, varying))[-1]
+    return extend(index, subsets, data.codes, weight, request.threads)
+
+
+def _order_slices(index: CellIndex, basis: Basis) -> list[slice]:
+    bounds = [0]
+    for s, subset in enumerate(index.subsets):
+        if s + 1 == len(index.subsets) or len(index.subsets[s + 1]) > len(subset):
+            bounds.append(int(basis.start[s + 1]))
+    return [slice(a, b) for a, b in pairwise(bounds)]
+
+
+def _by_grid(data: Data, request: Request, plan: Plan, progress: Progress) -> Decomposition:
+    varying = [i for i, n in enumerate(data.sizes) if n > 1]
+    shape = tuple(data.sizes[i] for i in varying)
+    place = np.ravel_multi_index([data.codes[i].astype(np.int64) for i in varying], shape) if shape else 0
+    p, f = np.empty(int(np.prod(shape))), np.empty((int(np.prod(shape)), data.values.shape[1]))
+    p[place], f[place] = data.probability, data.values
+    progress.phase("conjugate gradients")
+    found = solve_grid(p.reshape(shape), f.reshape(*shape, -1), step=progress.step)
+    if not found.converged and request.route == "auto":
+        dense = Request(**{**request.__dict__, "route": "dense"})
+        weight = data.weight.astype(np.float64)
+        again, index = make_plan(dense, data.codes, weight, data.sizes, data.values.shape[1], data.rows)
+        assert index is not None
+        return _by_dense(data, dense, again, index)
+    weights = margins(p.reshape(*shape, 1))[..., 0] * float(data.weight.sum())
+    index = complete_index(data.sizes, varying, weights)
+    values = _flat(index, varying, found.effects)
+    count = plan.functions
+    solution = Solution(
+        coefficients=np.zeros((0, data.values.shape[1])),
+        kept=np.ones(count, dtype=bool),
+        rank_by_order=plan.functions_by_order,
+        smallest_kept=float("nan"),
+        largest_dropped=0.0,
+        ties=np.zeros((0, 2), dtype=np.int64),
+        iterations=found.iterations,
+        residual=found.residual,
+        method="conjugate gradients on the grid",
+        converged=found.converged,
+    )
+    return Decomposition(index, values, plan, solution, None, True)
+
+
+def _flat(index: CellIndex, varying: list[int], effects: FloatArray) -> FloatArray:
+    """Values of an extended tensor in the order of the cells of ``index``."""
+    parts = []
+    for subset in index.subsets:
+        place = tuple(slice(1, None) if i in subset else 0 for i in varying)
+        parts.append(effects[place].reshape(-1, effects.shape[-1]))
+    return np.concatenate(parts)
+
+
+def _finished(
+    data: Data, plan: Plan, index: CellIndex, basis: Basis, solution: Solution, values: FloatArray
+) -> Decomposition:
+    return Decomposition(index, values, plan, solution, basis, solution.rank == data.codes.shape[1])
