@@ -30,7 +30,7 @@ from exanova.errors import (
     OutsideSupportWarning,
 )
 from exanova.progress import Progress
-from exanova.solve.plan import Plan, Request, make_plan
+from exanova.solve.plan import Plan, Request, make_plan, repriced
 from exanova.solve.routes import Data, Decomposition, run_plan
 from exanova.typing import Codes, FloatArray
 
@@ -149,7 +149,8 @@ class FunctionalANOVA:
             if self.verbose:
                 print(plan)
             seen = rows.observe(model, self.response_method, self.batch_size, output_names, progress)
-            found = self._run(rows, seen, request, plan, index, progress)
+            plan = repriced(plan, index, seen.support.codes, seen.values.values.shape[1], request)
+            found = run_plan(_data(seen), request, plan, index, progress)
             self._certify(seen, found, request, progress, started)
         finally:
             progress.close()
@@ -216,21 +217,6 @@ class FunctionalANOVA:
         weight = support.weight.astype(np.float64)
         plan, index = make_plan(request, support.codes, weight, support.sizes, n_outputs, rows.n_rows)
         return replace(plan, model_calls=rows.model_calls), index
-
-    def _run(
-        self,
-        rows: Rows,
-        seen: Observation,
-        request: Request,
-        plan: Plan,
-        index: CellIndex | None,
-        progress: Progress,
-    ) -> Decomposition:
-        """Run the plan; with many outputs its price is looked at again."""
-        outputs = seen.values.values.shape[1]
-        if outputs > 1:
-            plan, index = self._plan(rows, request, outputs)
-        return run_plan(_data(seen), request, plan, index, progress)
 
     def _certify(
         self, seen: Observation, found: Decomposition, request: Request, progress: Progress, started: float

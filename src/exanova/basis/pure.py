@@ -17,7 +17,6 @@ The rank of M depends on the pattern alone, never on the weights, so that it is 
 
 from __future__ import annotations
 
-from functools import reduce
 from itertools import combinations
 from math import prod
 
@@ -68,7 +67,8 @@ def pure_dimension(cell_codes: IntArray, sizes: tuple[int, ...]) -> int:
     if len(sizes) <= 1 or cells == prod(sizes):
         return int(prod(n - 1 for n in sizes))
     if len(sizes) == 2:
-        return int(cells - sum(sizes) + _components(cell_codes, sizes))
+        cycles: int = cells - sum(sizes) + _components(cell_codes, sizes)
+        return cycles
     return cells - len(independent_rows(margin_matrix(cell_codes, sizes)))
 
 
@@ -114,8 +114,10 @@ def _complement_of(root: FloatArray) -> FloatArray:
 def _closed_form(sizes: tuple[int, ...], root: FloatArray) -> FloatArray:
     """(b, c, k) orthonormal columns spanning the paper's functions times sqrt(p_A), in the paper's order."""
     contrasts = [np.vstack([np.eye(n - 1), -np.ones((1, n - 1))]) for n in sizes]
-    products: FloatArray = reduce(lambda a, b: np.kron(a, b), contrasts)
-    return np.linalg.qr(products / root[:, :, None])[0]
+    products = np.ones((1, 1))
+    for matrix in contrasts:
+        products = np.kron(products, matrix).astype(np.float64)
+    return np.asarray(np.linalg.qr(products / root[:, :, None])[0], dtype=np.float64)
 
 
 def _null_space(margins: FloatArray, root: FloatArray) -> FloatArray:

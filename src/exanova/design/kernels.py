@@ -12,22 +12,17 @@ import numba
 import numpy as np
 
 BLOCK = 4096
+"""Rows of a block."""
+
+SMALL_TABLE = 512
+"""Keys of the largest table that is kept four times."""
 
 
-@numba.njit(nogil=True, cache=True, inline="never")  # type: ignore[untyped-decorator]
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def fill_keys(
-    codes: Any,
-    members: Any,
-    sizes: Any,
-    chain: Any,
-    lookup: Any,
-    s: int,
-    order: int,
-    a: int,
-    b: int,
-    keys: Any,
+    codes: Any, members: Any, sizes: Any, chain: Any, lookup: Any, s: int, order: int, a: int, b: int, keys: Any
 ) -> None:
-    """Write the key of rows a..b inside subset ``s`` to ``keys``; -1 for an unknown level or an unseen prefix."""
+    """Write the key of rows a..b inside subset ``s`` to ``keys``; every row is known to lie in the support."""
     if order == 0:
         keys[: b - a] = 0
         return
@@ -37,14 +32,30 @@ def fill_keys(
     for j in range(1, order):
         feature = members[s, j]
         size = np.int32(sizes[feature])
-        start = chain[s, j - 1]
         if j > 1:
+            start = chain[s, j - 1]
             for t in range(b - a):
-                if keys[t] >= 0:
-                    keys[t] = lookup[start + keys[t]]
+                keys[t] = lookup[start + keys[t]]
         for t in range(b - a):
+            keys[t] = keys[t] * size + np.int32(codes[feature, a + t])
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def fill_keys_checked(
+    codes: Any, members: Any, sizes: Any, chain: Any, lookup: Any, s: int, order: int, a: int, b: int, keys: Any
+) -> None:
+    """The same for rows that may lie outside: -1 for an unknown level or an unseen prefix."""
+    keys[: b - a] = 0
+    for j in range(order):
+        feature = members[s, j]
+        size = np.int32(sizes[feature])
+        start = chain[s, j - 1] if j > 1 else 0
+        for t in range(b - a):
+            key = keys[t]
+            if j > 1 and key >= 0:
+                key = lookup[start + key]
             level = np.int32(codes[feature, a + t])
-            keys[t] = keys[t] * size + level if keys[t] >= 0 and level >= 0 else -1
+            keys[t] = key * size + level if key >= 0 and level >= 0 else np.int32(-1)
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
@@ -62,21 +73,54 @@ def scatter_kernel(
     base: int,
     out: Any,
 ) -> None:
-    """Add the values of every row to its key in subsets first..last of ``out``, which begins at key ``base``."""
+    """Add the values of every row to its key in subsets first..last of ``out``, which begins at key ``base``.
+
+    Neighbouring rows often fall in the same cell, and an addition must wait for the one before it. Small tables
+    are therefore kept four times, rows taking turns, and added up after each block.
+    """
     r, m = values.shape
     keys = np.empty(BLOCK, dtype=np.int32)
+    turns = np.zeros((4, SMALL_TABLE * m))
     for a in range(0, r, BLOCK):
         b = min(r, a + BLOCK)
         for s in range(first, last):
             fill_keys(codes, members, sizes, chain, lookup, s, order[s], a, b, keys)
             start = key_start[s] - base
-            if m == 1:
-                for t in range(b - a):
-                    out[start + keys[t], 0] += values[a + t, 0]
-            else:
+            size = key_start[s + 1] - key_start[s]
+            if size > SMALL_TABLE:
                 for t in range(b - a):
                     for o in range(m):
                         out[start + keys[t], o] += values[a + t, o]
+                continue
+            add_in_turns(keys, values, a, b, turns)
+            for k in range(size):
+                for o in range(m):
+                    c = k * m + o
+                    out[start + k, o] += (turns[0, c] + turns[1, c]) + (turns[2, c] + turns[3, c])
+                    turns[0, c] = turns[1, c] = turns[2, c] = turns[3, c] = 0.0
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def add_in_turns(keys: Any, values: Any, a: int, b: int, turns: Any) -> None:
+    """Add rows a..b to four copies of a small table, row t to copy t modulo 4."""
+    m = values.shape[1]
+    whole = (b - a) // 4 * 4
+    if m == 1:
+        for t in range(0, whole, 4):
+            turns[0, keys[t]] += values[a + t, 0]
+            turns[1, keys[t + 1]] += values[a + t + 1, 0]
+            turns[2, keys[t + 2]] += values[a + t + 2, 0]
+            turns[3, keys[t + 3]] += values[a + t + 3, 0]
+    else:
+        for t in range(0, whole, 4):
+            for o in range(m):
+                turns[0, keys[t] * m + o] += values[a + t, o]
+                turns[1, keys[t + 1] * m + o] += values[a + t + 1, o]
+                turns[2, keys[t + 2] * m + o] += values[a + t + 2, o]
+                turns[3, keys[t + 3] * m + o] += values[a + t + 3, o]
+    for t in range(whole, b - a):
+        for o in range(m):
+            turns[t - whole, keys[t] * m + o] += values[a + t, o]
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
@@ -91,16 +135,27 @@ def gather_kernel(
     lookup: Any,
     first: int,
     last: int,
+    inside: bool,
     out: Any,
 ) -> None:
-    """Add to rows first..last of ``out`` the values of their keys in every subset."""
+    """Add to rows first..last of ``out`` the values of their keys in every subset; ``inside``: all are observed."""
     m = out.shape[1]
     keys = np.empty(BLOCK, dtype=np.int32)
     for a in range(first, last, BLOCK):
         b = min(last, a + BLOCK)
         for s in range(order.shape[0]):
-            fill_keys(codes, members, sizes, chain, lookup, s, order[s], a, b, keys)
             start = key_start[s]
+            if inside:
+                fill_keys(codes, members, sizes, chain, lookup, s, order[s], a, b, keys)
+                if m == 1:
+                    for t in range(b - a):
+                        out[a + t, 0] += tables[start + keys[t], 0]
+                else:
+                    for t in range(b - a):
+                        for o in range(m):
+                            out[a + t, o] += tables[start + keys[t], o]
+                continue
+            fill_keys_checked(codes, members, sizes, chain, lookup, s, order[s], a, b, keys)
             for t in range(b - a):
                 if keys[t] >= 0:
                     for o in range(m):
@@ -125,7 +180,7 @@ def outside_kernel(
     for a in range(first, last, BLOCK):
         b = min(last, a + BLOCK)
         for s in range(order.shape[0]):
-            fill_keys(codes, members, sizes, chain, lookup, s, order[s], a, b, keys)
+            fill_keys_checked(codes, members, sizes, chain, lookup, s, order[s], a, b, keys)
             start = key_start[s]
             for t in range(b - a):
                 if keys[t] < 0 or lookup[start + keys[t]] < 0:

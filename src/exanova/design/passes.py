@@ -142,8 +142,10 @@ def gather(layout: Layout, codes: Codes, tables: FloatArray, threads: int = 1) -
     if n * len(layout.order) >= COMPILED_FROM:
         from exanova.design.kernels import gather_kernel
 
+        inside = codes.dtype.kind == "u"  # the codes of a support are unsigned, those of new rows are not
+
         def task(rows: slice) -> None:
-            gather_kernel(codes, tables, *_arrays(layout), rows.start, rows.stop, out)
+            gather_kernel(codes, tables, *_arrays(layout), rows.start, rows.stop, inside, out)
 
         parallel.run(task, parallel.split(n, threads), threads)
         return out

@@ -135,6 +135,14 @@ def make_plan(
     return _within_limit(_priced(base, index, tuple(by), codes, outputs, request)), index
 
 
+def repriced(plan: Plan, index: CellIndex | None, codes: Codes, outputs: int, request: Request) -> Plan:
+    """The same plan for another number of outputs, once the model has told it."""
+    if index is None:
+        sizes = [int(row.max()) + 1 for row in codes]
+        return _within_limit(_grid_plan(plan, [n for n in sizes if n > 1], outputs))
+    return _within_limit(_priced(plan, index, plan.functions_by_order, codes, outputs, request))
+
+
 def orders_of(request: Request, varying: list[int]) -> Iterator[list[Subset]]:
     """Subsets of each order in turn, the empty set apart, listed only when they are reached."""
     if request.family is not None:

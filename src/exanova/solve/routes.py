@@ -136,7 +136,8 @@ def _by_moments(data: Data, request: Request, plan: Plan, index: CellIndex, prog
         progress.phase("eliminating")
         gamma = projected_gram(moments, basis)
         orders = _order_slices(index, basis)
-        solution = solve_moments(gamma, orders, _Projector(data, request, index, basis), request.ties)
+        projector = _Projector(data, request, index, basis, moments.sums / float(index.weight[0]))
+        solution = solve_moments(gamma, orders, projector, request.ties)
         wider = _next_order(data, request, index) if solution.rank < rank_wanted else None
         if wider is None:
             break
@@ -153,12 +154,13 @@ class _Projector:
     request: Request
     index: CellIndex
     basis: Basis
+    sums: FloatArray
 
     def __call__(self, coefficients: FloatArray | None) -> FloatArray:
-        left = self.data.values
-        if coefficients is not None:
-            tables = self.index.to_keys(on_cells(self.index, self.basis, coefficients))
-            left = left - passes.gather(self.index.layout, self.data.codes, tables, self.request.threads)
+        if coefficients is None:
+            return on_functions(self.index, self.basis, self.sums)
+        tables = self.index.to_keys(on_cells(self.index, self.basis, coefficients))
+        left = self.data.values - passes.gather(self.index.layout, self.data.codes, tables, self.request.threads)
         weighted = self.data.probability[:, None] * left
         sums = passes.scatter(self.index.layout, self.data.codes, weighted, threads=self.request.threads)
         return on_functions(self.index, self.basis, sums[self.index.cell_key])
@@ -190,7 +192,8 @@ def _order_slices(index: CellIndex, basis: Basis) -> list[slice]:
 def _by_grid(data: Data, request: Request, plan: Plan, progress: Progress) -> Decomposition:
     varying = [i for i, n in enumerate(data.sizes) if n > 1]
     shape = tuple(data.sizes[i] for i in varying)
-    place = np.ravel_multi_index([data.codes[i].astype(np.int64) for i in varying], shape) if shape else 0
+    levels = [data.codes[i].astype(np.int64) for i in varying]
+    place = np.ravel_multi_index(levels, shape) if shape else np.zeros(1, dtype=np.int64)
     p, f = np.empty(int(np.prod(shape))), np.empty((int(np.prod(shape)), data.values.shape[1]))
     p[place], f[place] = data.probability, data.values
     progress.phase("conjugate gradients")
