@@ -32,12 +32,13 @@ def pack(codes: Codes, feature_levels: list[tuple[int, int]], basis: Monomials) 
     octets[0, : len(ones)] = ones
     for q, (feature, level) in enumerate(feature_levels, start=1):
         octets[q, : len(ones)] = np.packbits(codes[feature] == level, bitorder="little")
-    done = 1 + len(feature_levels)
-    for a in range(done, len(basis), 1024):
+    a = 1 + len(feature_levels)
+    while a < len(basis):
         b = min(len(basis), a + 1024)
-        while b > a and basis.prefix[a:b].max() >= a:  # a prefix must be packed before what it begins
-            b = int(np.flatnonzero(basis.prefix[a:b] >= a)[0]) + a
+        late = np.flatnonzero(basis.prefix[a:b] >= a)  # a prefix must be packed before what it begins
+        b = a + int(late[0]) if len(late) else b
         np.bitwise_and(words[basis.prefix[a:b]], words[basis.last[a:b]], out=words[a:b])
+        a = b
     return words
 
 
