@@ -63,12 +63,11 @@ def pure_dimension(cell_codes: IntArray, sizes: tuple[int, ...]) -> int:
     >>> pure_dimension(np.array([[0, 0, 1], [0, 1, 0]]), (2, 2))
     0
     """
-    cells = cell_codes.shape[1]
+    cells = int(cell_codes.shape[1])
     if len(sizes) <= 1 or cells == prod(sizes):
         return int(prod(n - 1 for n in sizes))
     if len(sizes) == 2:
-        cycles: int = cells - sum(sizes) + _components(cell_codes, sizes)
-        return cycles
+        return cells - sum(sizes) + _components(cell_codes, sizes)
     return cells - len(independent_rows(margin_matrix(cell_codes, sizes)))
 
 

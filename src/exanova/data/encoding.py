@@ -212,8 +212,8 @@ def _decode(feature: FeatureLevels, codes: Codes) -> Codes:
 
 def _unknown_message(column: Column, codes: IntArray) -> str:
     rows = np.flatnonzero(codes < 0)
-    cells = [MISSING_LABEL if column.missing[row] else repr(column.values[row : row + 1].tolist()[0]) for row in rows]
-    distinct = list(dict.fromkeys(cells))
+    cells = dict.fromkeys(column.values[rows[~column.missing[rows]]].tolist())
+    distinct = [*map(repr, cells), *[MISSING_LABEL] * bool(column.missing[rows].any())]
     shown = ", ".join(distinct[:5]) + (f" and {len(distinct) - 5} more" if len(distinct) > 5 else "")
     return (
         f"Column {column.name!r} holds levels that were not learned: {shown} ({len(rows)} row(s), the first is "

@@ -70,7 +70,7 @@ class Table:
         self._check_known((name,))
         position = self.names.index(name)
         if self.kind == "numpy":
-            return Column.from_array(name, self.native[:, position])
+            return Column.from_array(name, np.asarray(self.native)[:, position])
         return _read_series(name, self._frame[:, position])
 
     def take(self, indices: NDArray[Any]) -> Any:
@@ -195,7 +195,8 @@ def _read_series(name: str, series: nw.Series[Any]) -> Column:
     dtype = series.dtype
     if dtype in (nw.Categorical, nw.Enum):
         return _read_categorical(name, series)
-    if dtype.is_float() or dtype.is_integer() or dtype == nw.Boolean:
+    wide = dtype in (nw.Int128, nw.UInt128)  # NumPy has no such integers, Python has
+    if (dtype.is_numeric() and not dtype.is_decimal() and not wide) or dtype == nw.Boolean:
         return _read_numbers(name, series)
     return Column.from_cells(name, series.to_list())
 
