@@ -51,9 +51,7 @@ def every_library(cells):
     yield polars
     yield polars.to_arrow()
     yield pd.DataFrame({name: pd.Series(column, dtype=object) for name, column in cells.items()})
-    yield pd.DataFrame(
-        {name: pd.Series(column, dtype=NULLABLE[name.rstrip("0123")]) for name, column in cells.items()}
-    )
+    yield pd.DataFrame({name: pd.Series(column, dtype=NULLABLE[name.rstrip("0123")]) for name, column in cells.items()})
     yield as_objects(cells)
 
 
@@ -140,6 +138,15 @@ def test_numbers_of_other_types_are_the_same_levels():
         assert learned.encode(Table.read(pd.DataFrame({"a": cells}))).tolist() == [[2, 0]]
 
 
+def test_integers_of_every_width_have_their_own_levels():
+    for dtype in (np.int8, np.uint8, np.int16, np.int64, np.uint64):
+        ends = [np.iinfo(dtype).min, 0, 1, np.iinfo(dtype).max]
+        table = Table.read(np.array([ends[::-1]], dtype=dtype).T)
+        encoding = learn_encoding(table)
+        assert encoding.levels == (tuple(sorted(set(map(int, ends)))),)
+        assert encoding.decode(encoding.encode(table))["x0"].tolist() == ends[::-1]
+
+
 def test_only_levels_of_positive_weight_exist():
     table = Table.read(pd.DataFrame({"a": ["u", "v", "w", None]}))
     assert learn_encoding(table, weights=[1, 0, 0.5, 0]).levels == (("u", "w"),)
@@ -157,14 +164,22 @@ def test_mixed_types_are_ordered_by_type_then_value():
     assert sort_levels([2 + 1j, 1 + 1j]) == [1 + 1j, 2 + 1j]
 
 
-@given(
-    st.lists(st.sampled_from(["1", 1, "(missing)", None, "'1'", "(other)", "(other) 2", 2.0, "2.0"]), unique=True)
-)
+@given(st.lists(st.sampled_from(["1", 1, "(missing)", None, "'1'", "(other)", "(other) 2", 2.0, "2.0"]), unique=True))
 def test_labels_are_unique(levels):
     labels = label_levels(levels)
     assert len(set(labels)) == len(levels)
     if None in levels:
         assert labels[levels.index(None)] == "(missing)"
+
+
+@given(st.permutations([True, 1, 1.0, "a", 0, -0.0, 0.0, False, None, 2.5, "1"]))
+def test_levels_do_not_depend_on_the_order_of_rows(cells):
+    numbers = [cell for cell in cells if not isinstance(cell, str)]
+    mixed = learn_encoding(Table.read(np.array(cells, dtype=object)[:, None]))
+    assert mixed.labels == (("0", "1", "2.5", "'1'", "a", "(missing)"),)
+    assert learn_encoding(Table.read(np.array(numbers, dtype=object)[:, None])).labels == (
+        ("0.0", "1.0", "2.5", "(missing)"),
+    )
 
 
 def test_rare_levels_are_merged_as_in_scikit_learn():
@@ -174,9 +189,7 @@ def test_rare_levels_are_merged_as_in_scikit_learn():
         encoding = learn_encoding(Table.read(X), min_frequency=least)
         theirs = OneHotEncoder(min_frequency=least).fit(X)
         for feature, infrequent in zip(encoding.features, theirs.infrequent_categories_, strict=True):
-            merged = {
-                v for v, k in zip(feature.values, feature.codes, strict=True) if feature.levels[k] == "(other)"
-            }
+            merged = {v for v, k in zip(feature.values, feature.codes, strict=True) if feature.levels[k] == "(other)"}
             assert merged == set(() if infrequent is None else infrequent)
 
 
@@ -249,6 +262,16 @@ def test_edges_depend_on_the_distribution_only(pairs, n_bins, strategy):
     inside = bin_codes(values.astype(float), edges)
     assert ((edges[inside] <= values) & (values <= edges[inside + 1])).all()
     assert len(set(bin_labels(edges))) == len(edges) - 1
+
+
+def test_quantiles_are_averaged_where_the_distribution_is_flat():
+    x = np.array([1.0, 2.0, 3.0, 4.0])
+    assert bin_edges(x, np.ones(4), 2, "quantile").tolist() == [1.0, 2.5, 4.0]
+    assert bin_edges(x, np.array([1, 1, 1, 3]), 2, "quantile").tolist() == [1.0, 3.5, 4.0]
+
+
+def test_a_value_on_an_edge_belongs_to_the_bin_above():
+    assert bin_codes(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 2.0])).tolist() == [0, 1, 1]
 
 
 def test_bins_have_missing_last_and_empty_ones_do_not_exist():

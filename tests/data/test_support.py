@@ -92,9 +92,7 @@ def test_rows_of_unknown_levels_are_not_in_a_support():
         Support.from_rows(three_levels(1), np.array([[-1, 1]]))
 
 
-@given(
-    arrays(np.int64, st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3)), elements=st.integers(0, 3))
-)
+@given(arrays(np.int64, st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3)), elements=st.integers(0, 3)))
 @settings(max_examples=60, deadline=None)
 def test_a_pmf_is_its_cells(pmf):
     if not pmf.any():

@@ -85,9 +85,7 @@ def test_nullable_numbers_keep_their_type(dtype):
     assert column.values[[0, 2]].tolist() == [cells[0], cells[2]]
 
 
-@pytest.mark.parametrize(
-    "absent", [None, float("nan"), np.nan, pd.NA, pd.NaT, np.datetime64("NaT"), Decimal("NaN")]
-)
+@pytest.mark.parametrize("absent", [None, float("nan"), np.nan, pd.NA, pd.NaT, np.datetime64("NaT"), Decimal("NaN")])
 @pytest.mark.parametrize("kind", ["pandas", "numpy"])
 def test_every_way_to_be_missing(kind, absent):
     cells = np.array(["u", absent, "v"], dtype=object)
@@ -96,6 +94,11 @@ def test_every_way_to_be_missing(kind, absent):
     column = table.column(table.names[0])
     assert column.values.tolist() == ["u", None, "v"]
     assert column.missing.tolist() == [False, True, False]
+
+
+def test_integers_wider_than_those_of_numpy():
+    column = Table.read(pl.DataFrame({"a": pl.Series([1, None, 2**90], dtype=pl.Int128)})).column("a")
+    assert column.values.tolist() == [1, None, 2**90]
 
 
 def test_null_and_nan_are_both_missing_in_polars():
@@ -115,9 +118,7 @@ def test_categories_keep_the_order_of_the_dtype():
         column = Table.read(native).column("a")
         assert column.categories == tuple(order)
         assert column.values.tolist() == ["high", None, "low"]
-    assert (
-        Table.read(pl.DataFrame({"a": pl.Series(["b", "a"], dtype=pl.Categorical)})).column("a").categories is None
-    )
+    assert Table.read(pl.DataFrame({"a": pl.Series(["b", "a"], dtype=pl.Categorical)})).column("a").categories is None
 
 
 def test_arrow_chunks_with_different_dictionaries_are_one_column():

@@ -92,7 +92,7 @@ class Column:
         """
         values, missing, types = plain_cells(cells)
         numbers = _as_numbers(values, missing, types)
-        return cls(name, values if numbers is None else numbers, missing)
+        return cls(name, _one_spelling(values, types) if numbers is None else numbers, missing)
 
 
 def plain_cells(cells: Iterable[Any]) -> tuple[NDArray[Any], NDArray[np.bool_], frozenset[type]]:
@@ -161,13 +161,25 @@ def _python_times(values: NDArray[Any]) -> list[Any]:
     return list(values.tolist())
 
 
+def _one_spelling(values: NDArray[Any], types: frozenset[type]) -> NDArray[Any]:
+    """Equal numbers written alike (``True`` and 1.0 as 1), or the level would be the one that came first."""
+    if float not in types and not {int, bool} <= types:
+        return values
+    cells = [_whole(cell) if isinstance(cell, int | float) else cell for cell in values]
+    return np.fromiter(cells, dtype=object, count=len(cells))
+
+
+def _whole(number: float) -> float:
+    return int(number) if isinstance(number, int) or number.is_integer() else number
+
+
 def _as_numbers(values: NDArray[Any], missing: NDArray[np.bool_], types: frozenset[type]) -> NDArray[Any] | None:
     """A boolean, integer or float array when every cell is of that kind, else ``None``."""
     if types == {bool}:
         dtype: type = np.bool_
-    elif types == {int}:
+    elif types and types <= {int, bool}:
         dtype = np.int64
-    elif types == {float} or types == {int, float}:
+    elif types and types <= {int, float, bool}:
         dtype = np.float64
     else:
         return None

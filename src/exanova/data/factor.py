@@ -58,7 +58,8 @@ def _factorize_numbers(values: NDArray[Any]) -> tuple[list[Level], IntArray]:
         return [bool(level) for level in levels], codes
     if values.dtype.kind in "iu":
         return _factorize_integers(values)
-    distinct, inverse = np.unique(values, return_inverse=True)
+    # Adding zero turns -0.0 into 0.0; which of the two equals were kept would else depend on the order of rows.
+    distinct, inverse = np.unique(values + values.dtype.type(0), return_inverse=True)
     return distinct.tolist(), inverse
 
 
