@@ -68,7 +68,7 @@ class FeatureLevels:
         return lookup_codes(column, self._code_of, self.missing_code)
 
     def recode(self, values: Sequence[Level]) -> IntArray:
-        """Codes of raw values (k,), and last the code of missing cells: shape (k + 1,).
+        """Codes of learned raw values (k,), and last the code of missing cells: shape (k + 1,).
 
         ``recode(values)[codes]`` encodes what ``factorize`` returned, -1 reading the last place.
         """
@@ -77,7 +77,7 @@ class FeatureLevels:
             codes = [self.codes[k] for k in bins]
         else:
             code_of = self._code_of
-            codes = [code_of.get(value, UNKNOWN) for value in values]
+            codes = [code_of[value] for value in values]
         return np.array([*codes, self.missing_code], dtype=np.int64)
 
     @property
