@@ -78,12 +78,12 @@ def _add_order(phi: FloatArray, basis: FloatArray, ties: Ties) -> _Order:
     below, rest = below + again, rest - basis @ again
     tolerance = tolerances.rank_of_columns(*phi.shape)
     make = _shared if ties == "share" else _in_order
-    return make(phi, below, rest, tolerance)
+    return make(phi, below, rest, tolerance, basis)
 
 
-def _shared(phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: float) -> _Order:
+def _shared(phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: float, basis: FloatArray) -> _Order:
     u, s, vt = np.linalg.svd(rest, full_matrices=False)
-    rank = int(np.count_nonzero(s > tolerance))
+    rank = min(int(np.count_nonzero(s > tolerance)), len(phi) - basis.shape[1])
     v = vt[:rank].T
     null = np.eye(phi.shape[1]) - v @ v.T if rank < phi.shape[1] else np.zeros((phi.shape[1], 0))
 
@@ -93,11 +93,17 @@ def _shared(phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: flo
     everything = np.ones(phi.shape[1], dtype=bool)
     dropped = float(s[rank:].max(initial=0.0)) ** 2
     smallest = float(s[rank - 1]) ** 2 if rank else 1.0
-    return _Order(phi, u[:, :rank], below, everything, shortest, null, smallest, dropped)
+    return _Order(phi, _outside(basis, u[:, :rank]), below, everything, shortest, null, smallest, dropped)
 
 
-def _in_order(phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: float) -> _Order:
-    q, kept, refused = gram_schmidt(rest, tolerance)
+def _outside(basis: FloatArray, u: FloatArray) -> FloatArray:
+    """Directions ``u`` made orthogonal to ``basis`` again: what rounding left of it weighs more in short ones."""
+    q, r = np.linalg.qr(u - basis @ (basis.T @ u))
+    return np.asarray(q * np.sign(np.diagonal(r)))
+
+
+def _in_order(phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: float, basis: FloatArray) -> _Order:
+    q, kept, refused = gram_schmidt(rest, tolerance, basis)
     r = np.triu(q.T @ rest[:, kept])
     null = np.zeros((phi.shape[1], 0))
     extra = np.setdiff1d(np.arange(phi.shape[1]), kept)
@@ -117,22 +123,33 @@ def _in_order(phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: f
     return _Order(phi, q, below, mask, selected, null, smallest, refused**2)
 
 
-def gram_schmidt(columns: FloatArray, tolerance: float) -> tuple[FloatArray, IntArray, float]:
-    """Orthonormal directions of the columns that raise the rank, in order; their numbers; largest norm refused."""
-    q = np.empty((len(columns), min(columns.shape)), order="F")
+def gram_schmidt(columns: FloatArray, tolerance: float, basis: FloatArray) -> tuple[FloatArray, IntArray, float]:
+    """Orthonormal directions of the columns that raise the rank, in order; their numbers; largest norm refused.
+
+    Directions are kept orthogonal to the orthonormal ``basis`` of earlier ones too. A short direction is projected
+    again once it has unit length, for rounding has grown with it.
+    """
+    rows, count = basis.shape
+    q = np.empty((rows, min(rows, count + columns.shape[1])), order="F")
+    q[:, :count] = basis
     kept: list[int] = []
     refused = 0.0
     for j in range(columns.shape[1]):
-        known = q[:, : len(kept)]
-        v = columns[:, j] - known @ (known.T @ columns[:, j])
-        v -= known @ (known.T @ v)
+        known = q[:, : count + len(kept)]
+        v = _projected(known, _projected(known, columns[:, j]))
         norm = float(np.linalg.norm(v))
-        if norm > tolerance and len(kept) < q.shape[1]:
-            q[:, len(kept)] = v / norm
+        if norm > tolerance and known.shape[1] < rows:
+            v = _projected(known, v / norm)
+            q[:, known.shape[1]] = v / np.linalg.norm(v)
             kept.append(j)
         else:
             refused = max(refused, norm)
-    return q[:, : len(kept)], np.array(kept, dtype=np.int64), refused
+    return q[:, count : count + len(kept)], np.array(kept, dtype=np.int64), refused
+
+
+def _projected(known: FloatArray, v: FloatArray) -> FloatArray:
+    """``v`` less its part in the span of the orthonormal columns of ``known``."""
+    return np.asarray(v - known @ (known.T @ v))
 
 
 def _refine(orders: list[_Order], target: FloatArray) -> tuple[list[FloatArray], float, int]:
