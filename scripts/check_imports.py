@@ -19,6 +19,7 @@ LAYERS: list[set[str]] = [
     {"solve"},
     {"effects"},
     {"explain"},
+    {"fitted"},
     {"show"},
     {"estimator"},
     {"distributed", "demo", "cli", "datasets"},

@@ -15,6 +15,10 @@ _HOME = {
     "Components": "exanova.effects.rows",
     "Certificate": "exanova.effects.certificate",
     "Plan": "exanova.solve.plan",
+    "Explanation": "exanova.explain.explanation",
+    "Interactions": "exanova.explain.interactions",
+    "Comparison": "exanova.explain.comparison",
+    "load": "exanova.estimator",
     "errors": "exanova.errors",
 }
 """Public names and the modules they live in, imported when first asked for: ``import exanova`` stays light."""
@@ -29,6 +33,10 @@ if TYPE_CHECKING:
     from exanova.effects.tables import Effect as Effect
     from exanova.effects.tables import Effects as Effects
     from exanova.estimator import FunctionalANOVA as FunctionalANOVA
+    from exanova.estimator import load as load
+    from exanova.explain.comparison import Comparison as Comparison
+    from exanova.explain.explanation import Explanation as Explanation
+    from exanova.explain.interactions import Interactions as Interactions
     from exanova.solve.plan import Plan as Plan
 
 

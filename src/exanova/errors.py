@@ -50,6 +50,10 @@ class FileFormatError(ExanovaError, ValueError):
     """A file is not one of ours, is truncated, was altered, or is of a later version."""
 
 
+class FileWriteError(ExanovaError, OSError):
+    """A file cannot be written where it was asked for; what was there before is still there."""
+
+
 class OutsideSupportWarning(UserWarning):
     """Some rows hold combinations that never occurred; the effects of those cells count as zero."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -9,26 +10,36 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exanova import parallel
-from exanova.data.encoding import Encoding
-from exanova.data.observe import Observation, Rows, read_rows
+from exanova.data.observe import Observation, Rows, read_rows, values_at
 from exanova.data.table import Table
+from exanova.data.weights import check_weights
 from exanova.design.cells import CellIndex
-from exanova.design.memory import resolve_limit
+from exanova.design.memory import readable, resolve_limit
 from exanova.design.passes import outside as rows_outside
-from exanova.effects.certificate import Certificate, certify
+from exanova.effects.certificate import certify, measure_fit
 from exanova.effects.rows import Components, contributions, fitted_part
+from exanova.effects.storage import read, write
 from exanova.effects.summary import summarise
 from exanova.effects.tables import Effects, Schema
 from exanova.errors import (
     InexactWarning,
     InputError,
+    InputTypeError,
     MemoryLimitError,
     NotFittedError,
     OutsideSupportError,
     OutsideSupportWarning,
 )
+from exanova.explain.comparison import Comparison, compare
+from exanova.explain.dividends import largest_order
+from exanova.explain.explanation import Explanation, make_explanation
+from exanova.explain.importance import importance_table, moments_with_model
+from exanova.explain.interactions import Interactions, interaction_values
+from exanova.explain.shapley import shapley_values
+from exanova.fitted import Fitted, from_file, to_file
 from exanova.progress import Progress
 from exanova.solve.plan import Plan, Request, make_plan, repriced
 from exanova.solve.routes import Data, Decomposition, run_plan
@@ -158,9 +169,10 @@ class FunctionalANOVA:
 
     def predict(self, X: Any) -> FloatArray:
         """The fitted part at the rows of ``X``: (n,) for a model with one output, else (n, m)."""
-        codes = self._codes(X)
-        fitted = fitted_part(self._index, self._values, codes, parallel.thread_count(self.n_jobs))
-        return fitted[:, 0] if self._schema.single else fitted
+        codes, _ = self._located(X)
+        state = self._state
+        fitted = fitted_part(state.index, state.values, codes, self._threads)
+        return state.schema.shown(fitted)
 
     def components(self, X: Any) -> Components:
         """Contribution of every subset to every row of ``X``; they add up to ``predict``.
@@ -171,17 +183,108 @@ class FunctionalANOVA:
         (((), ('x0',), ('x1',), ('x0', 'x1')), [[1.5, -1.0, -1.0, 0.5]])
         """
         codes, outside = self._located(X)
-        n, m = codes.shape[1], self._values.shape[1]
-        needed, limit = 8 * n * len(self._index.subsets) * m, resolve_limit(self.memory_limit)
-        if needed > limit:
-            raise MemoryLimitError(
-                f"the components of {n:,} rows take {needed:,} bytes, the memory limit is {limit:,}; "
-                "ask for fewer rows at a time."
-            )
-        values = contributions(self._index, self._values, codes)
-        subsets = tuple(self._schema.names(s) for s in self._index.subsets)
-        shown = values[:, :, 0] if self._schema.single else values
-        return Components(shown, subsets, outside, self._schema.outputs, self._schema)
+        state = self._state
+        n, count = codes.shape[1], len(state.index.subsets)
+        self._fits_in_memory(f"the components of {n:,} rows", n * count * state.values.shape[1])
+        values = contributions(state.index, state.values, codes)
+        subsets = tuple(state.schema.names(s) for s in state.index.subsets)
+        return Components(state.schema.shown(values), subsets, outside, state.schema.outputs, state.schema)
+
+    def explain(self, X: Any, model: Any = None, *, residual: Literal["report", "spread"] = "report") -> Explanation:
+        """Shapley values of the rows of ``X``.
+
+        Args:
+            X: rows, of any table library; columns are found by name, further ones are left aside.
+            model: the model (or its outputs at these rows): its residual is then reported beside the values.
+            residual: ``"report"`` keeps it apart; ``"spread"`` divides it equally among the features.
+
+        >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
+        >>> y = np.array([0.0, 1.0, 1.0, 4.0])
+        >>> e = FunctionalANOVA(max_order=1).fit(X, y).explain(X, y)
+        >>> e.residual.round(12).tolist()
+        [0.5, -0.5, -0.5, 0.5]
+        """
+        if residual not in ("report", "spread"):
+            raise InputError(f"residual={residual!r} was given; expected 'report' or 'spread'.")
+        if residual == "spread" and model is None:
+            raise InputError("residual='spread' needs the model: explain(X, model, residual='spread').")
+        codes, outside = self._located(X)
+        state = self._state
+        (d, n), m = codes.shape, state.values.shape[1]
+        self._fits_in_memory(f"the Shapley values of {n:,} rows", n * d * (m + 2))
+        progress = Progress(self.verbose)
+        try:
+            left = None if model is None else self._residual(X, model, codes, progress)
+            values = shapley_values(state.index, state.values, codes, self._threads, progress)
+        finally:
+            progress.close()
+        if residual == "spread" and left is not None:
+            values, left = values + left[:, None, :] / d, np.zeros_like(left)
+        return make_explanation(state.schema, values, state.values[0], codes, outside, left)
+
+    def interactions(self, X: Any, *, index: str = "k-SII", order: int = 2) -> Interactions:
+        """An interaction index of the rows of ``X``, for the subsets that exist.
+
+        Args:
+            X: rows.
+            index: "SV", "SII", "k-SII", "STII", "FSII", "BII", "BV", "FBII", or "Moebius" for the effects themselves.
+            order: largest size of a subset.
+        """
+        if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
+            raise InputError(f"order={order!r} was given; expected a whole number of at least 1.")
+        codes, outside = self._located(X)
+        state = self._state
+        progress = Progress(self.verbose)
+        try:
+            values, chosen = interaction_values(state.index, state.values, codes, index, int(order), progress)
+        finally:
+            progress.close()
+        subsets = tuple(state.schema.names(state.index.subsets[k]) for k in chosen)
+        reached = largest_order(index, int(order), len(state.index.subsets[-1]))
+        base = np.broadcast_to(state.values[0], (codes.shape[1], state.values.shape[1]))
+        shown = state.schema.shown
+        return Interactions(shown(values), subsets, index, reached, shown(base), outside, state.schema)
+
+    def importance(self, kind: str = "l1", *, by: Literal["feature", "subset"] = "feature") -> Any:
+        """Importances as a table, the largest first.
+
+        Args:
+            kind: ``"l1"`` E|f_A|; ``"l2"`` E[f_A^2]; ``"shapley"`` mean absolute Shapley value; ``"variance"``
+                Cov(f_A, f) / Var f with its structural and covariance parts; ``"shapley-effects"`` the same
+                shares divided among the features of each subset.
+            by: ``"feature"`` divides each subset's amount equally among its features; ``"subset"`` does not.
+
+        >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
+        >>> table = FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 4.0])).importance("variance", by="subset")
+        >>> list(table["subset"]), [round(v, 6) for v in table["value"]]
+        (['x0', 'x1', 'x0 x x1'], [0.444444, 0.444444, 0.111111])
+        """
+        if kind == "shapley":
+            self._fitted = self._state.with_shapley(self._threads)
+        return importance_table(self._state, kind, by)
+
+    def score(self, X: Any, model: Any, *, sample_weight: Any = None) -> float | FloatArray:
+        """R2 of the fitted part against the model on rows it may not have seen: one number, or one an output."""
+        codes, _ = self._located(X)
+        state = self._state
+        weight = check_weights(sample_weight, codes.shape[1]).astype(np.float64)
+        target = self._values_at(X, model, None)
+        fitted = fitted_part(state.index, state.values, codes, self._threads)
+        r2 = measure_fit(target, fitted, weight / weight.sum()).r2
+        return float(r2[0]) if state.schema.single else r2
+
+    def compare(self, other: FunctionalANOVA) -> Comparison:
+        """This decomposition and another of the same columns side by side: what changed, the most first."""
+        if not isinstance(other, FunctionalANOVA):
+            raise InputTypeError(f"a {type(other).__name__} was given; expected another fitted FunctionalANOVA.")
+        schema, others = self._state.schema, other._state.schema
+        return compare(self.effects_, other.effects_, schema, others)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write this decomposition to one file: no pickle, no rows, no model; see :func:`exanova.load`."""
+        self._fitted = self._state.with_shapley(self._threads)
+        parameters = {name: value for name, value in self.get_params().items()}
+        write(path, *to_file(self._fitted, parameters))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Constructor arguments, as scikit-learn expects them."""
@@ -210,7 +313,25 @@ class FunctionalANOVA:
         if not hasattr(self, "certificate_"):
             return f"{self!r}, not fitted"
         rows = f"{self.plan_.distinct_rows:,} distinct rows and {self.n_features_in_} features"
-        return summarise(self._index, self._values, self._schema, self.certificate_, rows)
+        state = self._state
+        return summarise(state.index, state.values, state.schema, state.certificate, rows)
+
+    def _values_at(self, X: Any, model: Any, progress: Progress | None) -> FloatArray:
+        """(n, m) values of a model at new rows, called once for each distinct row."""
+        state = self._state
+        values = values_at(
+            X, model, state.encoding, self.response_method, self.batch_size, state.schema.outputs, progress
+        )
+        if values.shape[1] != state.values.shape[1]:
+            raise InputError(
+                f"the model gives {values.shape[1]} outputs, the decomposition has {state.values.shape[1]}; "
+                "give the model that was decomposed."
+            )
+        return values
+
+    def _residual(self, X: Any, model: Any, codes: Codes, progress: Progress) -> FloatArray:
+        state = self._state
+        return self._values_at(X, model, progress) - fitted_part(state.index, state.values, codes, self._threads)
 
     def _plan(self, rows: Rows, request: Request, n_outputs: int = 1) -> tuple[Plan, CellIndex | None]:
         support = rows.support
@@ -222,43 +343,56 @@ class FunctionalANOVA:
         self, seen: Observation, found: Decomposition, request: Request, progress: Progress, started: float
     ) -> None:
         progress.phase("measuring")
+        data, names, values = _data(seen), seen.support.feature_names, seen.values
+        covariance, variance = moments_with_model(data, found, request.threads)
         seconds = time.perf_counter() - started
-        names, values = seen.support.feature_names, seen.values
-        certificate = certify(_data(seen), found, names, values.within, seconds, request.threads)
+        certificate = certify(data, found, names, values.within, seconds, request.threads)
         schema = Schema(names, seen.support.labels, values.output_names, seen.table_kind, values.single)
-        self._store(seen.encoding, schema, found.index, found.values, certificate, found.plan)
-        self.selected_ = _named_selection(found, schema)
+        self._store(
+            Fitted(
+                encoding=seen.encoding,
+                schema=schema,
+                index=found.index,
+                values=found.values,
+                certificate=certificate,
+                plan=found.plan,
+                covariance=covariance,
+                variance=variance,
+                shapley=None,
+                support=(data.codes, data.probability),
+                selected=_named_selection(found, schema),
+            )
+        )
         if certificate.notes and self.basis == "pure":
             warnings.warn("; ".join(certificate.notes), InexactWarning, stacklevel=3)
 
-    def _store(
-        self,
-        encoding: Encoding,
-        schema: Schema,
-        index: Any,
-        values: FloatArray,
-        certificate: Certificate,
-        plan: Plan,
-    ) -> None:
-        self._encoding, self._schema, self._index, self._values = encoding, schema, index, values
-        self.effects_ = Effects(index, values, schema)
-        self.certificate_ = certificate
-        self.plan_ = plan
-        self.intercept_ = values[0].copy()
-        self.feature_names_in_ = np.array(schema.features, dtype=object)
-        self.n_features_in_ = len(schema.features)
-        self.categories_ = list(encoding.levels)
-        self.output_names_ = schema.outputs
+    def _store(self, fitted: Fitted) -> None:
+        self._fitted = fitted
+        self.effects_ = Effects(fitted.index, fitted.values, fitted.schema)
+        self.certificate_ = fitted.certificate
+        self.plan_ = fitted.plan
+        self.selected_ = fitted.selected
+        self.intercept_ = fitted.values[0].copy()
+        self.feature_names_in_ = np.array(fitted.schema.features, dtype=object)
+        self.n_features_in_ = len(fitted.schema.features)
+        self.categories_ = list(fitted.encoding.levels)
+        self.output_names_ = fitted.schema.outputs
 
-    def _codes(self, X: Any) -> Codes:
-        return self._located(X)[0]
-
-    def _located(self, X: Any) -> tuple[Codes, Any]:
-        """Codes of new rows and which of them fall outside the support, warned of or refused."""
-        if not hasattr(self, "_encoding"):
+    @property
+    def _state(self) -> Fitted:
+        if not hasattr(self, "_fitted"):
             raise NotFittedError("this FunctionalANOVA is not fitted; call fit(X, model) first.")
-        codes = self._encoding.encode(Table.read(X), self.handle_unknown).astype(np.int32)
-        outside = rows_outside(self._index.layout, codes, parallel.thread_count(self.n_jobs))
+        return self._fitted
+
+    @property
+    def _threads(self) -> int:
+        return parallel.thread_count(self.n_jobs)
+
+    def _located(self, X: Any) -> tuple[Codes, NDArray[np.bool_]]:
+        """Codes of new rows and which of them fall outside the support, warned of or refused."""
+        state = self._state
+        codes = state.encoding.encode(Table.read(X), self.handle_unknown).astype(np.int32)
+        outside = rows_outside(state.index.layout, codes, self._threads)
         count = int(outside.sum())
         if count and self.strict:
             raise OutsideSupportError(
@@ -270,9 +404,17 @@ class FunctionalANOVA:
                 f"{count:,} of {len(outside):,} rows hold a combination of levels that never occurred; "
                 "the effect of such a cell is undefined and counts as 0. strict=True raises instead.",
                 OutsideSupportWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         return codes, outside
+
+    def _fits_in_memory(self, what: str, numbers: int) -> None:
+        limit = resolve_limit(self.memory_limit)
+        if 8 * numbers > limit:
+            raise MemoryLimitError(
+                f"{what} take {readable(8 * numbers)}, the memory limit is {readable(limit)}; "
+                "ask for fewer rows at a time, or raise memory_limit."
+            )
 
     def _level_rules(self) -> dict[str, Any]:
         return {"min_frequency": self.min_frequency, "n_bins": self.n_bins, "strategy": self.strategy}
@@ -297,6 +439,25 @@ class FunctionalANOVA:
     @classmethod
     def _parameters(cls) -> list[str]:
         return sorted(cls.__init__.__kwdefaults__ or {})
+
+
+def load(path: str | os.PathLike[str]) -> FunctionalANOVA:
+    """Read a decomposition written by :meth:`FunctionalANOVA.save`; it answers everything the saved one did.
+
+    >>> import os, tempfile
+    >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"]])
+    >>> anova = FunctionalANOVA().fit(X, np.array([0.0, 1.0, 5.0]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     anova.save(os.path.join(folder, "small.exanova"))
+    ...     again = load(os.path.join(folder, "small.exanova"))
+    >>> bool((again.predict(X) == anova.predict(X)).all())
+    True
+    """
+    fitted, parameters = from_file(*read(path))
+    known = set(FunctionalANOVA._parameters())
+    anova = FunctionalANOVA(**{name: value for name, value in parameters.items() if name in known})
+    anova._store(fitted)
+    return anova
 
 
 def _data(seen: Observation) -> Data:

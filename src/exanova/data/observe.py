@@ -22,7 +22,7 @@ from exanova.data.values import ModelValues, align, average, evaluate, is_model
 from exanova.data.weights import check_weights, group_totals
 from exanova.errors import InputError
 from exanova.progress import Progress
-from exanova.typing import IntArray
+from exanova.typing import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,3 +177,24 @@ def _rows_of_support(support: Support) -> Rows:
         every,
         support.n_rows,
     )
+
+
+def values_at(
+    X: Any,
+    model: Any,
+    encoding: Encoding,
+    response_method: str = "auto",
+    batch_size: int | None = None,
+    output_names: Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> FloatArray:
+    """(n, m) values of a model at the rows of ``X``, called once for each distinct row, or the outputs given.
+
+    The model receives the columns that were fitted, in their order, in the table library of ``X``.
+    """
+    table = Table.read(X).select(encoding.names)
+    if not is_model(model):
+        return align(model, table.n_rows, output_names=None).values
+    first, group = distinct_rows(encoding.raw_codes(table))
+    values = evaluate(model, table, first, response_method=response_method, batch_size=batch_size, progress=progress)
+    return np.asarray(values.values[group])

@@ -39,6 +39,10 @@ class Schema:
         """Feature names of a subset of column positions."""
         return tuple(self.features[i] for i in subset)
 
+    def shown(self, values: FloatArray) -> FloatArray:
+        """Arrays with outputs on the last axis, which is dropped for a model that gave one number a row."""
+        return values[..., 0] if self.single else values
+
     @property
     def value_columns(self) -> tuple[str, ...]:
         """Names of the value columns of tables: ``value``, or one for each output."""

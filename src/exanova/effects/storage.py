@@ -1,0 +1,135 @@
+"""One file for a decomposition: arrays and JSON, versioned, checksummed, written whole or not at all.
+
+Layout, all integers little-endian:
+
+    8 bytes   magic
+    4 bytes   version of the format
+    8 bytes   length of the header
+    header    JSON: the document, and for every array its name, dtype, shape and place
+    arrays    raw bytes, one after the other, each begun at a multiple of 8
+    32 bytes  SHA-256 of everything before
+
+Nothing is compressed and every length is checked against the size of the file before anything is read, so that a
+file cannot make its reader allocate more than its own size, and nothing in it is ever executed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import struct
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.errors import FileFormatError, FileWriteError
+
+MAGIC = b"EXANOVA\n"
+VERSION = 1
+HEAD = struct.Struct("<8sIQ")
+DIGEST = 32
+DTYPES = {"<f8", "<i8", "<i4", "|u1", "|b1"}
+
+
+def write(path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a file beside its final place and move it there; a crash leaves the old file or the new one.
+
+    Raises:
+        FileWriteError: if the place cannot be written.
+    """
+    target = Path(path)
+    body = encode(document, arrays)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
+    try:
+        with open(temporary, "xb") as handle:
+            handle.write(body)
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.replace(temporary, target)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
+        raise FileWriteError(
+            f"{os.fspath(path)!r} cannot be written ({error.strerror or error}); "
+            "give a path in a folder that exists and may be written."
+        ) from error
+
+
+def encode(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """The bytes of a file."""
+    places, parts, at = [], [], 0
+    for name, array in arrays.items():
+        stored = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        if stored.dtype.str not in DTYPES:
+            raise FileFormatError(f"array {name!r} of dtype {stored.dtype} cannot be stored.")
+        places.append({"name": name, "dtype": stored.dtype.str, "shape": list(array.shape), "at": at})
+        padding = -stored.nbytes % 8
+        parts.append(stored.tobytes() + bytes(padding))
+        at += stored.nbytes + padding
+    header = json.dumps({"document": document, "arrays": places}, ensure_ascii=False, allow_nan=True).encode()
+    header += b" " * (-(HEAD.size + len(header)) % 8)
+    body = HEAD.pack(MAGIC, VERSION, len(header)) + header + b"".join(parts)
+    return body + hashlib.sha256(body).digest()
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The document and the arrays of a file.
+
+    Raises:
+        FileFormatError: if it is not a file of this format, is truncated, was altered, or is of a later version.
+    """
+    try:
+        body = Path(path).read_bytes()
+    except OSError as error:
+        raise FileFormatError(
+            f"{os.fspath(path)!r} cannot be read ({error.strerror or error}); give the path of a saved decomposition."
+        ) from error
+    return decode(body, os.fspath(path))
+
+
+def decode(body: bytes, name: str = "the file") -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The document and the arrays in the bytes of a file."""
+    if not body.startswith(MAGIC):
+        raise FileFormatError(f"{name!r} is not a decomposition saved by exanova.")
+    if len(body) < HEAD.size + DIGEST:
+        raise FileFormatError(f"{name!r} is truncated: {len(body)} bytes; save it again.")
+    _, version, length = HEAD.unpack_from(body)
+    if hashlib.sha256(body[:-DIGEST]).digest() != body[-DIGEST:]:
+        raise FileFormatError(f"{name!r} is truncated or was altered: its checksum does not match; save it again.")
+    if version > VERSION:
+        raise FileFormatError(
+            f"{name!r} has version {version} of the format, this exanova reads up to {VERSION}; update exanova."
+        )
+    if HEAD.size + length > len(body) - DIGEST:
+        raise FileFormatError(f"{name!r} has a header longer than the file.")
+    try:
+        header = json.loads(body[HEAD.size : HEAD.size + length])
+        start = HEAD.size + length
+        arrays = {entry["name"]: _array(body, start, entry) for entry in header["arrays"]}
+        document = header["document"]
+    except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
+        raise FileFormatError(f"{name!r} has a header that cannot be read: {error}") from error
+    return document, arrays
+
+
+def _array(body: bytes, start: int, entry: Mapping[str, Any]) -> NDArray[Any]:
+    """One array as a copy of its piece of the file, never larger than that piece."""
+    if entry["dtype"] not in DTYPES:
+        raise ValueError(f"unknown dtype {entry['dtype']!r}")
+    shape = tuple(int(n) for n in entry["shape"])
+    if any(n < 0 for n in shape) or int(entry["at"]) < 0:
+        raise ValueError("negative size")
+    count = 1
+    for n in shape:
+        count *= n
+    dtype = np.dtype(entry["dtype"])
+    first = start + int(entry["at"])
+    if first + count * dtype.itemsize > len(body) - DIGEST:
+        raise ValueError(f"array {entry['name']!r} reaches beyond the file")
+    return np.frombuffer(body, dtype=dtype, count=count, offset=first).reshape(shape).copy()

@@ -1,0 +1,157 @@
+"""Two decompositions of the same columns side by side: what changed between two models, or two periods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exanova.data.table import frame_of_kind
+from exanova.effects.tables import GAME, Effect, Effects, Schema
+from exanova.errors import InputError
+from exanova.typing import FloatArray
+
+LARGEST_CELLS = 5
+
+
+@dataclass(frozen=True)
+class ChangedCell:
+    """One cell whose effect changed: its levels, the values before and after, one an output."""
+
+    features: tuple[str, ...]
+    levels: tuple[str, ...]
+    before: FloatArray
+    after: FloatArray
+
+
+@dataclass(frozen=True)
+class Change:
+    """One subset in two decompositions.
+
+    Attributes:
+        features: the subset.
+        found_in: "both", "first" or "second".
+        norm_before, norm_after: (m,) squared norms, each under its own distribution; NaN where it is absent.
+        difference: (m,) squared norm of the difference over the cells both have, under the mean of the two
+            distributions (an effect that is absent counts as 0).
+        shared: probability, mean of the two, of the cells both have.
+        cells: the cells that changed most.
+    """
+
+    features: tuple[str, ...]
+    found_in: str
+    norm_before: FloatArray
+    norm_after: FloatArray
+    difference: FloatArray
+    shared: float
+    cells: tuple[ChangedCell, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What changed, the largest difference first.
+
+    >>> import exanova
+    >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
+    >>> before = exanova.FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 2.0]))
+    >>> after = exanova.FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 4.0]))
+    >>> comparison = before.compare(after)
+    >>> comparison.changes[0].features, comparison.changes[0].difference.round(12).tolist()
+    ((), [0.25])
+    """
+
+    changes: tuple[Change, ...]
+    schema: Schema
+    game: str = GAME
+
+    def to_frame(self) -> Any:
+        """One line for each subset and output: squared norms before and after, and that of the difference."""
+        outputs = self.schema.outputs
+        columns: dict[str, Any] = {
+            "subset": [" x ".join(c.features) or "(intercept)" for c in self.changes for _ in outputs]
+        }
+        if not self.schema.single:
+            columns["output"] = list(outputs) * len(self.changes)
+        columns["found_in"] = [c.found_in for c in self.changes for _ in outputs]
+        for name in ("norm_before", "norm_after", "difference"):
+            columns[name] = np.concatenate([getattr(c, name) for c in self.changes])
+        columns["shared"] = np.repeat([c.shared for c in self.changes], len(outputs))
+        columns["game"] = ["joint distribution"] * (len(self.changes) * len(outputs))
+        return frame_of_kind(self.schema.kind, columns)
+
+    def __str__(self) -> str:
+        lines = [f"What changed, by squared norm of the difference; {self.game}"]
+        for change in self.changes[:10]:
+            name = " x ".join(change.features) or "(intercept)"
+            where = "" if change.found_in == "both" else f" (only in the {change.found_in})"
+            before, after, difference = (
+                ", ".join(f"{v:.4g}" for v in amounts[:4])
+                for amounts in (change.norm_before, change.norm_after, change.difference)
+            )
+            lines.append(f"  {name}{where}: {before} -> {after}, difference {difference}")
+            lines += [
+                f"      {', '.join(cell.levels)}: {cell.before[0]:.4g} -> {cell.after[0]:.4g}"
+                for cell in change.cells[:2]
+                if change.features
+            ]
+        if len(self.changes) > 10:
+            lines.append(f"  and {len(self.changes) - 10:,} more subsets")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {len(self.changes)} subsets; {self.game}>"
+
+
+def compare(first: Effects, second: Effects, schema: Schema, other: Schema) -> Comparison:
+    """Align two decompositions by names of features, labels of levels and names of outputs."""
+    if set(schema.features) != set(other.features):
+        missing = sorted(set(schema.features) ^ set(other.features))
+        raise InputError(
+            f"the decompositions are of different columns: {', '.join(missing[:8])} are in only one of them; "
+            "compare decompositions of the same columns."
+        )
+    if schema.outputs != other.outputs:
+        raise InputError(
+            f"the outputs differ: {', '.join(schema.outputs)} and {', '.join(other.outputs)}; "
+            "name them alike with output_names= when fitting."
+        )
+    keys = list(first) + [key for key in second if key not in first]
+    changes = [_change(key, first, second, len(schema.outputs)) for key in keys]
+    changes.sort(key=lambda change: -float(change.difference.sum()))
+    return Comparison(tuple(changes), schema)
+
+
+def _change(key: tuple[str, ...], first: Effects, second: Effects, outputs: int) -> Change:
+    a, b = first.get(key), second.get(key)
+    nothing = np.full(outputs, np.nan)
+    both = _aligned(a, b) if a is not None and b is not None else _alone(a or b, a is not None)
+    levels, before, after, probability = both
+    difference = probability @ (after - before) ** 2
+    largest = np.argsort(-np.abs(after - before).max(axis=1, initial=0.0), kind="stable")[:LARGEST_CELLS]
+    return Change(
+        features=key,
+        found_in="both" if a and b else "first" if a else "second",
+        norm_before=nothing if a is None else a.norm2,
+        norm_after=nothing if b is None else b.norm2,
+        difference=np.asarray(difference),
+        shared=float(probability.sum()),
+        cells=tuple(ChangedCell(key, levels[k], before[k], after[k]) for k in largest),
+    )
+
+
+def _aligned(a: Effect, b: Effect) -> tuple[list[tuple[str, ...]], FloatArray, FloatArray, FloatArray]:
+    """Levels, both values and mean probability of the cells both effects have."""
+    order = [b.features.index(name) for name in a.features]
+    place = {tuple(cell[k] for k in order): j for j, cell in enumerate(b.levels)}
+    pairs = [(i, place[cell]) for i, cell in enumerate(a.levels) if cell in place]
+    i = np.array([p[0] for p in pairs], dtype=np.int64)
+    j = np.array([p[1] for p in pairs], dtype=np.int64)
+    return [a.levels[k] for k in i], a.values[i], b.values[j], (a.probability[i] + b.probability[j]) / 2
+
+
+def _alone(effect: Effect | None, is_first: bool) -> tuple[list[tuple[str, ...]], FloatArray, FloatArray, FloatArray]:
+    assert effect is not None
+    zero = np.zeros_like(effect.values)
+    before, after = (effect.values, zero) if is_first else (zero, effect.values)
+    return list(effect.levels), before, after, effect.probability

@@ -1,0 +1,127 @@
+"""Interaction indices of rows, sparse: only the subsets that exist in the decomposition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.data.table import frame_of_kind
+from exanova.design.cells import CellIndex
+from exanova.effects.rows import contributions
+from exanova.effects.tables import GAME, Schema
+from exanova.errors import InputError
+from exanova.explain.dividends import weight_matrix
+from exanova.progress import Progress
+from exanova.typing import Codes, FloatArray
+
+CHUNK_BYTES = 64_000_000
+"""Memory of the contributions of one chunk of rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Interactions:
+    """An interaction index of rows, for every subset up to its order.
+
+    Attributes:
+        values: (n, k), or (n, k, m) for a model with several outputs.
+        subsets: the k subsets by the names of their features, in canonical order.
+        index: name of the index.
+        order: largest size of a subset.
+        base_values: (n,) or (n, m), the weighted mean of the model.
+        outside: (n,) rows with a combination that never occurred.
+        game: the game these values belong to.
+
+    >>> import exanova
+    >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
+    >>> anova = exanova.FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 4.0]))
+    >>> found = anova.interactions(X[:1], index="k-SII", order=2)
+    >>> found.subsets, found.values.round(12).tolist()
+    ((('x0',), ('x1',), ('x0', 'x1')), [[-1.0, -1.0, 0.5]])
+    """
+
+    values: FloatArray
+    subsets: tuple[tuple[str, ...], ...]
+    index: str
+    order: int
+    base_values: FloatArray
+    outside: NDArray[np.bool_]
+    schema: Schema
+    game: str = GAME
+
+    def to_frame(self) -> Any:
+        """Long table: ``row``, ``subset``, ``order``, ``index``, ``value`` (or one column an output), ``game``."""
+        n, k = self.values.shape[:2]
+        flat = self.values.reshape(n * k, -1)
+        columns: dict[str, Any] = {
+            "row": np.repeat(np.arange(n), k),
+            "subset": [" x ".join(s) for s in self.subsets] * n,
+            "order": np.tile([len(s) for s in self.subsets], n),
+            "index": [self.index] * (n * k),
+        }
+        columns.update({name: flat[:, j] for j, name in enumerate(self.schema.value_columns)})
+        columns["game"] = ["joint distribution"] * (n * k)
+        return frame_of_kind(self.schema.kind, columns)
+
+    def to_shapiq(self, output: str | int | None = None) -> list[Any]:
+        """One ``shapiq.InteractionValues`` a row; a model with several outputs needs ``output``."""
+        from shapiq import InteractionValues
+
+        values, base = self._of_output(output)
+        position = {name: i for i, name in enumerate(self.schema.features)}
+        lookup = {tuple(position[f] for f in subset): j for j, subset in enumerate(self.subsets, start=1)}
+        return [
+            InteractionValues(
+                values=np.concatenate([[base[row]], values[row]]),
+                index=self.index,
+                max_order=self.order,
+                min_order=0,
+                n_players=len(position),
+                interaction_lookup={(): 0, **lookup},
+                estimated=False,
+                baseline_value=float(base[row]),
+            )
+            for row in range(len(values))
+        ]
+
+    def _of_output(self, output: str | int | None) -> tuple[FloatArray, FloatArray]:
+        if self.schema.single:
+            return self.values, self.base_values
+        names = self.schema.outputs
+        if output is None or (isinstance(output, str) and output not in names):
+            raise InputError(f"output={output!r} was given; choose one of {', '.join(names)}.")
+        k = names.index(output) if isinstance(output, str) else output
+        return self.values[:, :, k], self.base_values[:, k]
+
+    def __repr__(self) -> str:
+        return (
+            f"<Interactions: {self.index} up to order {self.order} of {len(self.values):,} rows, "
+            f"{len(self.subsets):,} subsets; {self.game}>"
+        )
+
+
+def interaction_values(
+    index: CellIndex,
+    values: FloatArray,
+    codes: Codes,
+    name: str,
+    order: int,
+    progress: Progress | None = None,
+) -> tuple[FloatArray, list[int]]:
+    """(n, k, m) index ``name`` at each row and the numbers of its k subsets."""
+    chosen, matrix = weight_matrix(index.subsets, name, order)
+    n, m = codes.shape[1], values.shape[1]
+    out = np.empty((n, len(chosen), m))
+    chunk = max(1, CHUNK_BYTES // (8 * max(1, len(index.subsets) * m)))
+    if progress:
+        progress.phase("interactions of rows", n)
+    for a in range(0, n, chunk):
+        rows = slice(a, min(n, a + chunk))
+        parts = contributions(index, values, codes[:, rows])
+        for o in range(m):
+            out[rows, :, o] = (matrix @ parts[:, :, o].T).T
+        if progress:
+            progress.step(rows.stop - rows.start)
+    return out, chosen
