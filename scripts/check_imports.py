@@ -21,6 +21,7 @@ LAYERS: list[set[str]] = [
     {"explain"},
     {"fitted"},
     {"show"},
+    {"answers"},
     {"estimator"},
     {"distributed", "demo", "cli", "datasets"},
 ]

@@ -10,40 +10,22 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from exanova import parallel
-from exanova.data.observe import Observation, Rows, read_rows, values_at
-from exanova.data.table import Table
-from exanova.data.weights import check_weights
+from exanova.answers import Answers
+from exanova.data.observe import Observation, Rows, read_rows
 from exanova.design.cells import CellIndex
-from exanova.design.memory import readable, resolve_limit
-from exanova.design.passes import outside as rows_outside
-from exanova.effects.certificate import certify, measure_fit
-from exanova.effects.rows import Components, contributions, fitted_part
+from exanova.design.memory import resolve_limit
+from exanova.effects.certificate import certify
 from exanova.effects.storage import read, write
 from exanova.effects.summary import summarise
 from exanova.effects.tables import Effects, Schema
-from exanova.errors import (
-    InexactWarning,
-    InputError,
-    InputTypeError,
-    MemoryLimitError,
-    NotFittedError,
-    OutsideSupportError,
-    OutsideSupportWarning,
-)
-from exanova.explain.comparison import Comparison, compare
-from exanova.explain.dividends import largest_order
-from exanova.explain.explanation import Explanation, make_explanation
-from exanova.explain.importance import importance_table, moments_with_model
-from exanova.explain.interactions import Interactions, interaction_values
-from exanova.explain.shapley import shapley_values
+from exanova.errors import InexactWarning, InputError
+from exanova.explain.importance import moments_with_model
 from exanova.fitted import Fitted, from_file, to_file
 from exanova.progress import Progress
 from exanova.solve.plan import Plan, Request, make_plan, repriced
 from exanova.solve.routes import Data, Decomposition, run_plan
-from exanova.typing import Codes, FloatArray
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "basis": ("pure", "paper"),
@@ -55,7 +37,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class FunctionalANOVA:
+class FunctionalANOVA(Answers):
     """Exact functional ANOVA decomposition of a model with categorical inputs.
 
     The model is written as a sum of effects f_A(x_A), one for each subset A of features, each orthogonal to every
@@ -167,124 +149,10 @@ class FunctionalANOVA:
             progress.close()
         return self
 
-    def predict(self, X: Any) -> FloatArray:
-        """The fitted part at the rows of ``X``: (n,) for a model with one output, else (n, m)."""
-        codes, _ = self._located(X)
-        state = self._state
-        fitted = fitted_part(state.index, state.values, codes, self._threads)
-        return state.schema.shown(fitted)
-
-    def components(self, X: Any) -> Components:
-        """Contribution of every subset to every row of ``X``; they add up to ``predict``.
-
-        >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
-        >>> parts = FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 4.0])).components(X[:1])
-        >>> parts.subsets, parts.values.round(12).tolist()
-        (((), ('x0',), ('x1',), ('x0', 'x1')), [[1.5, -1.0, -1.0, 0.5]])
-        """
-        codes, outside = self._located(X)
-        state = self._state
-        n, count = codes.shape[1], len(state.index.subsets)
-        self._fits_in_memory(f"the components of {n:,} rows", n * count * state.values.shape[1])
-        values = contributions(state.index, state.values, codes)
-        subsets = tuple(state.schema.names(s) for s in state.index.subsets)
-        return Components(state.schema.shown(values), subsets, outside, state.schema.outputs, state.schema)
-
-    def explain(self, X: Any, model: Any = None, *, residual: Literal["report", "spread"] = "report") -> Explanation:
-        """Shapley values of the rows of ``X``.
-
-        Args:
-            X: rows, of any table library; columns are found by name, further ones are left aside.
-            model: the model (or its outputs at these rows): its residual is then reported beside the values.
-            residual: ``"report"`` keeps it apart; ``"spread"`` divides it equally among the features.
-
-        >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
-        >>> y = np.array([0.0, 1.0, 1.0, 4.0])
-        >>> e = FunctionalANOVA(max_order=1).fit(X, y).explain(X, y)
-        >>> e.residual.round(12).tolist()
-        [0.5, -0.5, -0.5, 0.5]
-        """
-        if residual not in ("report", "spread"):
-            raise InputError(f"residual={residual!r} was given; expected 'report' or 'spread'.")
-        if residual == "spread" and model is None:
-            raise InputError("residual='spread' needs the model: explain(X, model, residual='spread').")
-        codes, outside = self._located(X)
-        state = self._state
-        (d, n), m = codes.shape, state.values.shape[1]
-        self._fits_in_memory(f"the Shapley values of {n:,} rows", n * d * (m + 2))
-        progress = Progress(self.verbose)
-        try:
-            left = None if model is None else self._residual(X, model, codes, progress)
-            values = shapley_values(state.index, state.values, codes, self._threads, progress)
-        finally:
-            progress.close()
-        if residual == "spread" and left is not None:
-            values, left = values + left[:, None, :] / d, np.zeros_like(left)
-        return make_explanation(state.schema, values, state.values[0], codes, outside, left)
-
-    def interactions(self, X: Any, *, index: str = "k-SII", order: int = 2) -> Interactions:
-        """An interaction index of the rows of ``X``, for the subsets that exist.
-
-        Args:
-            X: rows.
-            index: "SV", "SII", "k-SII", "STII", "FSII", "BII", "BV", "FBII", or "Moebius" for the effects themselves.
-            order: largest size of a subset.
-        """
-        if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
-            raise InputError(f"order={order!r} was given; expected a whole number of at least 1.")
-        codes, outside = self._located(X)
-        state = self._state
-        progress = Progress(self.verbose)
-        try:
-            values, chosen = interaction_values(state.index, state.values, codes, index, int(order), progress)
-        finally:
-            progress.close()
-        subsets = tuple(state.schema.names(state.index.subsets[k]) for k in chosen)
-        reached = largest_order(index, int(order), len(state.index.subsets[-1]))
-        base = np.broadcast_to(state.values[0], (codes.shape[1], state.values.shape[1]))
-        shown = state.schema.shown
-        return Interactions(shown(values), subsets, index, reached, shown(base), outside, state.schema)
-
-    def importance(self, kind: str = "l1", *, by: Literal["feature", "subset"] = "feature") -> Any:
-        """Importances as a table, the largest first.
-
-        Args:
-            kind: ``"l1"`` E|f_A|; ``"l2"`` E[f_A^2]; ``"shapley"`` mean absolute Shapley value; ``"variance"``
-                Cov(f_A, f) / Var f with its structural and covariance parts; ``"shapley-effects"`` the same
-                shares divided among the features of each subset.
-            by: ``"feature"`` divides each subset's amount equally among its features; ``"subset"`` does not.
-
-        >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
-        >>> table = FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 4.0])).importance("variance", by="subset")
-        >>> list(table["subset"]), [round(v, 6) for v in table["value"]]
-        (['x0', 'x1', 'x0 x x1'], [0.444444, 0.444444, 0.111111])
-        """
-        if kind == "shapley":
-            self._fitted = self._state.with_shapley(self._threads)
-        return importance_table(self._state, kind, by)
-
-    def score(self, X: Any, model: Any, *, sample_weight: Any = None) -> float | FloatArray:
-        """R2 of the fitted part against the model on rows it may not have seen: one number, or one an output."""
-        codes, _ = self._located(X)
-        state = self._state
-        weight = check_weights(sample_weight, codes.shape[1]).astype(np.float64)
-        target = self._values_at(X, model, None)
-        fitted = fitted_part(state.index, state.values, codes, self._threads)
-        r2 = measure_fit(target, fitted, weight / weight.sum()).r2
-        return float(r2[0]) if state.schema.single else r2
-
-    def compare(self, other: FunctionalANOVA) -> Comparison:
-        """This decomposition and another of the same columns side by side: what changed, the most first."""
-        if not isinstance(other, FunctionalANOVA):
-            raise InputTypeError(f"a {type(other).__name__} was given; expected another fitted FunctionalANOVA.")
-        schema, others = self._state.schema, other._state.schema
-        return compare(self.effects_, other.effects_, schema, others)
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write this decomposition to one file: no pickle, no rows, no model; see :func:`exanova.load`."""
         self._fitted = self._state.with_shapley(self._threads)
-        parameters = {name: value for name, value in self.get_params().items()}
-        write(path, *to_file(self._fitted, parameters))
+        write(path, *to_file(self._fitted, self.get_params()))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Constructor arguments, as scikit-learn expects them."""
@@ -315,23 +183,6 @@ class FunctionalANOVA:
         rows = f"{self.plan_.distinct_rows:,} distinct rows and {self.n_features_in_} features"
         state = self._state
         return summarise(state.index, state.values, state.schema, state.certificate, rows)
-
-    def _values_at(self, X: Any, model: Any, progress: Progress | None) -> FloatArray:
-        """(n, m) values of a model at new rows, called once for each distinct row."""
-        state = self._state
-        values = values_at(
-            X, model, state.encoding, self.response_method, self.batch_size, state.schema.outputs, progress
-        )
-        if values.shape[1] != state.values.shape[1]:
-            raise InputError(
-                f"the model gives {values.shape[1]} outputs, the decomposition has {state.values.shape[1]}; "
-                "give the model that was decomposed."
-            )
-        return values
-
-    def _residual(self, X: Any, model: Any, codes: Codes, progress: Progress) -> FloatArray:
-        state = self._state
-        return self._values_at(X, model, progress) - fitted_part(state.index, state.values, codes, self._threads)
 
     def _plan(self, rows: Rows, request: Request, n_outputs: int = 1) -> tuple[Plan, CellIndex | None]:
         support = rows.support
@@ -377,44 +228,6 @@ class FunctionalANOVA:
         self.n_features_in_ = len(fitted.schema.features)
         self.categories_ = list(fitted.encoding.levels)
         self.output_names_ = fitted.schema.outputs
-
-    @property
-    def _state(self) -> Fitted:
-        if not hasattr(self, "_fitted"):
-            raise NotFittedError("this FunctionalANOVA is not fitted; call fit(X, model) first.")
-        return self._fitted
-
-    @property
-    def _threads(self) -> int:
-        return parallel.thread_count(self.n_jobs)
-
-    def _located(self, X: Any) -> tuple[Codes, NDArray[np.bool_]]:
-        """Codes of new rows and which of them fall outside the support, warned of or refused."""
-        state = self._state
-        codes = state.encoding.encode(Table.read(X), self.handle_unknown).astype(np.int32)
-        outside = rows_outside(state.index.layout, codes, self._threads)
-        count = int(outside.sum())
-        if count and self.strict:
-            raise OutsideSupportError(
-                f"{count:,} of {len(outside):,} rows hold a combination of levels that never occurred, the first in "
-                f"row {int(np.flatnonzero(outside)[0])}; its effect is undefined. strict=False counts it as 0."
-            )
-        if count:
-            warnings.warn(
-                f"{count:,} of {len(outside):,} rows hold a combination of levels that never occurred; "
-                "the effect of such a cell is undefined and counts as 0. strict=True raises instead.",
-                OutsideSupportWarning,
-                stacklevel=3,
-            )
-        return codes, outside
-
-    def _fits_in_memory(self, what: str, numbers: int) -> None:
-        limit = resolve_limit(self.memory_limit)
-        if 8 * numbers > limit:
-            raise MemoryLimitError(
-                f"{what} take {readable(8 * numbers)}, the memory limit is {readable(limit)}; "
-                "ask for fewer rows at a time, or raise memory_limit."
-            )
 
     def _level_rules(self) -> dict[str, Any]:
         return {"min_frequency": self.min_frequency, "n_bins": self.n_bins, "strategy": self.strategy}

@@ -23,6 +23,9 @@ NORMAL_EQUATIONS = 64 * EPS
 ITERATIVE = 4 * EPS
 """Conjugate gradients stop at this relative residual; what they then leave is measured, not assumed."""
 
+GRAM_DIRECTION = 64 * math.sqrt(EPS)
+"""Squared directions and shares of weight below this lose half their digits and more in a Gram matrix: about 1e-6."""
+
 PRODUCT = 64 * EPS
 """A pmf this close, cell by cell and relatively, to the product of its margins is treated as independent."""
 

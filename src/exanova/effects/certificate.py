@@ -176,7 +176,7 @@ def certify(
         seconds=seconds,
         residual=solution.residual,
     )
-    notes = _notes(certificate, solution.converged, solution.smallest_kept)
+    notes = _notes(certificate, solution.converged, solution.smallest_kept) + _doubts(data, found)
     return Certificate(**{**certificate.__dict__, "notes": notes})
 
 
@@ -255,6 +255,28 @@ def _notes(certificate: Certificate, converged: bool, smallest: float) -> tuple[
             f"{certificate.largest_dropped:.1e} dropped; route='dense' separates them better"
         )
     return tuple(notes)
+
+
+def _doubts(data: Data, found: Decomposition) -> tuple[str, ...]:
+    """Why the rank may be wrong although nothing that was measured shows it."""
+    rank, rows, solution = found.solution.rank, data.codes.shape[1], found.solution
+    if rank > rows or (found.plan.max_order is None and rank < rows):
+        return (f"rank {rank:,} was found on {rows:,} rows, where all orders have rank {rows:,}; try route='dense'",)
+    if found.plan.route != "moments":
+        return ()
+    if solution.smallest_kept < tolerances.GRAM_DIRECTION:
+        return (
+            f"a direction of {solution.smallest_kept:.1e} was kept, too light for a Gram matrix to give it in full; "
+            "route='dense' sees it, if it fits in memory",
+        )
+    spread = float(data.weight.min() / data.weight.max())
+    if rank < len(solution.kept) and spread < tolerances.GRAM_DIRECTION:
+        return (
+            f"the weights span {-np.log10(spread):.0f} orders of magnitude and {len(solution.kept) - rank:,} "
+            "functions were taken for redundant, which a Gram matrix cannot tell from light ones; "
+            "route='dense' can, if it fits in memory",
+        )
+    return ()
 
 
 RANK_GAP = 16.0
