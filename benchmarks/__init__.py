@@ -1,0 +1,1 @@
+"""Time, memory and growth, measured against the reference and against the machine."""
