@@ -118,14 +118,17 @@ class Answers:
             raise InputError(f"order={order!r} was given; expected a whole number of at least 1.")
         codes, outside = self._located(X)
         state = self._state
+        n, m = codes.shape[1], state.values.shape[1]
+        reached = largest_order(index, int(order), len(state.index.subsets[-1]))
+        count = sum(len(subset) <= reached for subset in state.index.subsets)
+        self._fits_in_memory(f"the interactions of {n:,} rows", n * count * m)
         progress = Progress(self.verbose)
         try:
             values, chosen = interaction_values(state.index, state.values, codes, index, int(order), progress)
         finally:
             progress.close()
         subsets = tuple(state.schema.names(state.index.subsets[k]) for k in chosen)
-        reached = largest_order(index, int(order), len(state.index.subsets[-1]))
-        base = np.broadcast_to(state.values[0], (codes.shape[1], state.values.shape[1]))
+        base = np.broadcast_to(state.values[0], (n, m))
         shown = state.schema.shown
         return Interactions(shown(values), subsets, index, reached, shown(base), outside, state.schema)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.data.encoding import Encoding
+from exanova.data.encoding import Encoding, FeatureLevels
 from exanova.design.cells import CellIndex
 from exanova.design.passes import Layout
 from exanova.effects.certificate import Certificate, Redundancy
@@ -18,9 +19,28 @@ from exanova.errors import FileFormatError
 from exanova.explain.importance import Described
 from exanova.explain.shapley import CHUNK, shapley_values
 from exanova.solve.plan import Plan
-from exanova.typing import Codes, FloatArray
+from exanova.typing import Codes, FloatArray, Subset
 
 Selection = tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
+
+WHOLE = ("order", "members", "sizes", "chain", "key_start", "cell_start", "cell_key")
+REAL = ("weight", "values", "covariance", "variance")
+DTYPES = {**dict.fromkeys(WHOLE, "<i8"), "lookup": "<i4", **dict.fromkeys(REAL, "<f8")}
+"""Arrays of a file and what they hold; those of the certificate and the Shapley values are real too."""
+
+TABLES = ("numpy", "pandas", "polars", "pyarrow", "modin", "cudf")
+"""Libraries a file may name as the one to make tables with."""
+
+PARAMETERS: Mapping[str, tuple[type, ...]] = {
+    "n_jobs": (int, type(None)),
+    "batch_size": (int, type(None)),
+    "memory_limit": (int, float, str, type(None)),
+    "handle_unknown": (str,),
+    "response_method": (str,),
+    "strict": (bool,),
+    "verbose": (bool, type(None)),
+}
+"""Parameters that answers depend on, and their types."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,18 +117,21 @@ def from_file(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -
     """
     try:
         fitted = _fitted(document, arrays)
-        parameters = dict(document["parameters"])
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
+        parameters = _parameters(document["parameters"])
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:
         raise FileFormatError(f"the file does not hold a whole decomposition ({error}); save it again.") from error
     return fitted, parameters
 
 
 def _fitted(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Fitted:
+    wrong = [k for k, array in arrays.items() if array.dtype != DTYPES.get(k, "<f8")]
+    if wrong:
+        raise ValueError(f"array {wrong[0]!r} is of dtype {arrays[wrong[0]].dtype}")
     index = _index(arrays)
     schema = document["schema"]
     measured: dict[str, Any] = {k.partition(".")[2]: v for k, v in arrays.items() if k.startswith("certificate.")}
     certificate = Certificate(
-        **_tuples(document["certificate"]),
+        **_record(Certificate, document["certificate"]),
         **measured,
         redundant=tuple(
             Redundancy(tuple(features), tuple(tuple(s) for s in shared)) for features, shared in document["redundant"]
@@ -127,7 +150,7 @@ def _fitted(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
         index=index,
         values=arrays["values"],
         certificate=certificate,
-        plan=Plan(**_tuples(document["plan"])),
+        plan=Plan(**_record(Plan, document["plan"])),
         covariance=arrays["covariance"],
         variance=arrays["variance"],
         shapley=arrays.get("shapley"),
@@ -138,8 +161,29 @@ def _fitted(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
     return fitted
 
 
-def _tuples(entries: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in entries.items()}
+def _record(kind: type[Certificate] | type[Plan], entries: Mapping[str, Any]) -> dict[str, Any]:
+    """Entries of a record with its lists as tuples, each of the type the record says."""
+    out = {k: tuple(v) if isinstance(v, list) else v for k, v in entries.items()}
+    wrong = [f.name for f in fields(kind) if f.name in out and not _is_a(out[f.name], str(f.type))]
+    if wrong:
+        raise ValueError(f"{wrong[0]!r} of the {kind.__name__.lower()} is {out[wrong[0]]!r}")
+    return out
+
+
+def _is_a(value: Any, annotation: str) -> bool:
+    """Whether a value read from JSON is of the type that a field is annotated with."""
+    if annotation.startswith("tuple["):
+        member = annotation[6:].partition(",")[0]
+        return isinstance(value, tuple) and all(_is_a(v, member) for v in value)
+    options = annotation.replace("float", "float | int").split(" | ")
+    return type(value).__name__ in options or (value is None and "None" in options)
+
+
+def _parameters(entries: Mapping[str, Any]) -> dict[str, Any]:
+    wrong = [k for k, kinds in PARAMETERS.items() if k in entries and type(entries[k]) not in kinds]
+    if wrong:
+        raise ValueError(f"the parameter {wrong[0]!r} is {entries[wrong[0]]!r}")
+    return dict(entries)
 
 
 def _index(arrays: Mapping[str, NDArray[Any]]) -> CellIndex:
@@ -159,49 +203,83 @@ def _index(arrays: Mapping[str, NDArray[Any]]) -> CellIndex:
 
 
 def _check(fitted: Fitted) -> None:
-    """Everything that is used as a position lies inside what it points to."""
-    index, layout = fitted.index, fitted.index.layout
-    s, d, m = len(index.subsets), len(fitted.schema.features), len(fitted.schema.outputs)
-    conditions = (
-        s >= 1 and index.subsets[0] == () and len(index.position) == s,
-        layout.key_start.shape == (s + 1,) and index.cell_start.shape == (s + 1,),
-        layout.sizes.shape == (d,) and fitted.encoding.sizes == tuple(layout.sizes.tolist()),
-        _rises(layout.key_start, len(layout.lookup)) and _rises(index.cell_start, len(index.cell_key)),
-        _inside(layout.members, d) and _inside(layout.chain, max(1, len(layout.lookup))),
-        _inside(index.cell_key, len(layout.lookup)) and layout.lookup.min(initial=0) >= -1,
-        layout.members.shape == layout.chain.shape and layout.members.shape[0] == s,
-        layout.order.shape == (s,) and _inside(layout.order, layout.members.shape[1] + 1),
-        fitted.values.shape == (len(index.cell_key), m) and index.weight.shape == (len(index.cell_key),),
-        fitted.covariance.shape == (s, m) and fitted.variance.shape == (m,),
-        fitted.shapley is None or fitted.shapley.shape == (d, m),
-        fitted.encoding.names == fitted.schema.features and len(fitted.schema.labels) == d,
-        fitted.certificate.r2.shape == (m,),
-        _lookups_fit(index),
-    )
+    """Everything that is used as a position lies inside what it points to; each condition may rely on those before."""
+    conditions = (*_conditions_of_parts(fitted), *map(_feature_fits, fitted.encoding.features))
     if not all(conditions):
         raise ValueError(f"its parts do not fit together (check {conditions.index(False)})")
+    for k, condition in enumerate(_conditions_of_cells(fitted.index), start=len(conditions)):
+        if not condition:
+            raise ValueError(f"its parts do not fit together (check {k})")
+
+
+def _conditions_of_parts(fitted: Fitted) -> Iterator[bool]:
+    index, layout, schema, encoding = fitted.index, fitted.index.layout, fitted.schema, fitted.encoding
+    s, d, m, cells = len(index.subsets), len(schema.features), len(schema.outputs), len(index.cell_key)
+    certificate = fitted.certificate
+    yield layout.key_start.shape == index.cell_start.shape == (s + 1,) and layout.order.shape == (s,)
+    yield layout.members.shape == layout.chain.shape and layout.members.shape[0] == s
+    yield layout.sizes.shape == (d,) and encoding.sizes == tuple(layout.sizes.tolist())
+    yield layout.lookup.ndim == index.cell_key.ndim == 1 and index.weight.shape == (cells,)
+    yield fitted.values.shape == (cells, m) and fitted.covariance.shape == (s, m) and fitted.variance.shape == (m,)
+    yield fitted.shapley is None or fitted.shapley.shape == (d, m)
+    yield {certificate.r2.shape, certificate.mse.shape, certificate.relative_mse.shape} == {(m,)}
+    yield certificate.within_variance.shape == (m,)
+    yield encoding.names == schema.features and encoding.labels == schema.labels and len(set(encoding.names)) == d
+    yield schema.kind in TABLES and m >= 1 and (m == 1 or not schema.single)
+    yield bool(np.isfinite(fitted.values).all() and np.isfinite(fitted.covariance).all())
+    yield bool(np.isfinite(index.weight).all() and (index.weight > 0).all() and (fitted.variance >= 0).all())
+
+
+def _feature_fits(feature: FeatureLevels) -> bool:
+    """Every raw value, or every bin, leads to a level that exists."""
+    known = len(set(feature.values)) == len(feature.codes) if not feature.edges else True
+    bins = len(feature.codes) >= max(1, len(feature.edges) - 1) if feature.edges else True
+    increasing = bool((np.diff(feature.edges) > 0).all())
+    return (
+        known
+        and bins
+        and increasing
+        and len(feature.labels) == len(feature.levels) == len(set(feature.levels)) > 0
+        and all(-1 <= code < len(feature.levels) for code in feature.codes)
+    )
+
+
+def _conditions_of_cells(index: CellIndex) -> Iterator[bool]:
+    """The family is closed downward; keys, lookups and cells tell the same of every subset of it."""
+    layout, cell_key, cell_start = index.layout, index.cell_key, index.cell_start
+    yield _inside(layout.order, layout.members.shape[1] + 1) and _inside(layout.members, len(index.sizes))
+    yield index.subsets[:1] == ((),) and len(index.position) == len(index.subsets)
+    yield bool((np.diff(layout.order) >= 0).all()) and all(_is_closed(index, s) for s in index.subsets)
+    yield _rises(layout.key_start, len(layout.lookup)) and _rises(cell_start, len(cell_key))
+    yield cell_start[1] == layout.key_start[1] == 1
+    yield np.array_equal(cell_key, np.flatnonzero(layout.lookup >= 0))
+    yield np.array_equal(cell_start, np.searchsorted(cell_key, layout.key_start))
+    own = np.arange(len(cell_key)) - np.repeat(cell_start[:-1], np.diff(cell_start))
+    yield np.array_equal(layout.lookup[cell_key], own)
+    yield all(_keys_fit(index, s) for s in range(1, len(index.subsets)))
+
+
+def _is_closed(index: CellIndex, subset: Subset) -> bool:
+    """Whether the members rise and every subset with one member fewer is there."""
+    return all(a < b for a, b in pairwise(subset)) and all(
+        subset[:k] + subset[k + 1 :] in index.position for k in range(len(subset))
+    )
+
+
+def _keys_fit(index: CellIndex, s: int) -> bool:
+    """Whether the keys of a subset are (cells of its prefix) x (levels), and its chain that of its prefixes."""
+    layout, subset = index.layout, index.subsets[s]
+    prefix = index.cells_of(index.position[subset[:-1]])
+    keys = (prefix.stop - prefix.start) * int(index.sizes[subset[-1]])
+    chain = [int(layout.key_start[index.position[subset[: j + 1]]]) for j in range(1, len(subset) - 1)]
+    return bool(
+        layout.key_start[s + 1] - layout.key_start[s] == keys and layout.chain[s, 1 : len(subset) - 1].tolist() == chain
+    )
 
 
 def _rises(starts: NDArray[Any], last: int) -> bool:
-    return bool(starts[0] == 0 and starts[-1] == last and (np.diff(starts) >= 0).all())
+    return bool(starts[0] == 0 and starts[-1] == last and (np.diff(starts) > 0).all())
 
 
 def _inside(positions: NDArray[Any], size: int) -> bool:
     return bool(positions.size == 0 or (positions.min() >= 0 and positions.max() < size))
-
-
-def _lookups_fit(index: CellIndex) -> bool:
-    """Every chain of keys stays inside its piece of the key space and every cell inside its subset."""
-    cells = np.diff(index.cell_start)
-    largest = np.maximum.reduceat(index.layout.lookup, index.layout.key_start[:-1])
-    if not bool((largest < cells).all()):
-        return False
-    for s, subset in enumerate(index.subsets[1:], start=1):
-        prefix = index.position[subset[:-1]]
-        wanted = int(cells[prefix]) * int(index.sizes[subset[-1]])
-        if int(index.layout.key_start[s + 1] - index.layout.key_start[s]) != wanted:
-            return False
-        before = [index.layout.key_start[index.position[subset[: j + 1]]] for j in range(1, len(subset) - 1)]
-        if index.layout.chain[s, 1 : len(subset) - 1].tolist() != [int(b) for b in before]:
-            return False
-    return True

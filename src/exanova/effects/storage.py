@@ -9,8 +9,8 @@ Layout, all integers little-endian:
     arrays    raw bytes, one after the other, each begun at a multiple of 8
     32 bytes  SHA-256 of everything before
 
-Nothing is compressed and every length is checked against the size of the file before anything is read, so that a
-file cannot make its reader allocate more than its own size, and nothing in it is ever executed.
+Nothing is compressed, every length is checked against the size of the file before anything is read, and no two arrays
+share bytes, so that a file cannot make its reader allocate more than its own size, and nothing in it is ever executed.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import secrets
 import struct
 from collections.abc import Mapping
 from contextlib import suppress
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ MAGIC = b"EXANOVA\n"
 VERSION = 1
 HEAD = struct.Struct("<8sIQ")
 DIGEST = 32
-DTYPES = {"<f8", "<i8", "<i4", "|u1", "|b1"}
+DTYPES = ("<f8", "<i8", "<i4", "|u1")
 
 
 def write(path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -43,22 +44,26 @@ def write(path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Map
     Raises:
         FileWriteError: if the place cannot be written.
     """
-    target = Path(path)
     body = encode(document, arrays)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
+    temporary: Path | None = None
     try:
+        # The name of the temporary file is short and its own: the target may use every character a name may have.
+        temporary = Path(path).with_name(f".exanova-{os.getpid()}-{secrets.token_hex(4)}.part")
         with open(temporary, "xb") as handle:
             handle.write(body)
             handle.flush()
             os.fsync(handle.fileno())
-        os.replace(temporary, target)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
-        raise FileWriteError(
-            f"{os.fspath(path)!r} cannot be written ({error.strerror or error}); "
-            "give a path in a folder that exists and may be written."
-        ) from error
+        os.replace(temporary, path)
+    except BaseException as error:
+        if temporary is not None:
+            with suppress(OSError, ValueError):
+                temporary.unlink()
+        if isinstance(error, OSError | ValueError):  # ValueError: no name at all, or one with a null byte
+            raise FileWriteError(
+                f"{os.fspath(path)!r} cannot be written ({getattr(error, 'strerror', None) or error}); "
+                "give the path of a file in a folder that exists and may be written."
+            ) from error
+        raise
 
 
 def encode(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
@@ -72,10 +77,19 @@ def encode(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> b
         padding = -stored.nbytes % 8
         parts.append(stored.tobytes() + bytes(padding))
         at += stored.nbytes + padding
-    header = json.dumps({"document": document, "arrays": places}, ensure_ascii=False, allow_nan=True).encode()
+    header = json.dumps({"document": document, "arrays": places}, default=_plain).encode("ascii")
     header += b" " * (-(HEAD.size + len(header)) % 8)
     body = HEAD.pack(MAGIC, VERSION, len(header)) + header + b"".join(parts)
     return body + hashlib.sha256(body).digest()
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no type for but a parameter may be: a number of NumPy, a mapping that is no dictionary."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a {type(value).__name__} cannot be stored")
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -85,10 +99,14 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
         FileFormatError: if it is not a file of this format, is truncated, was altered, or is of a later version.
     """
     try:
-        body = Path(path).read_bytes()
-    except OSError as error:
+        with open(path, "rb") as handle:
+            body = handle.read(len(MAGIC))
+            if body == MAGIC:  # else it is not ours, however long it is
+                body += handle.read()
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         raise FileFormatError(
-            f"{os.fspath(path)!r} cannot be read ({error.strerror or error}); give the path of a saved decomposition."
+            f"{os.fspath(path)!r} cannot be read ({getattr(error, 'strerror', None) or error}); "
+            "give the path of a saved decomposition."
         ) from error
     return decode(body, os.fspath(path))
 
@@ -102,34 +120,32 @@ def decode(body: bytes, name: str = "the file") -> tuple[dict[str, Any], dict[st
     _, version, length = HEAD.unpack_from(body)
     if hashlib.sha256(body[:-DIGEST]).digest() != body[-DIGEST:]:
         raise FileFormatError(f"{name!r} is truncated or was altered: its checksum does not match; save it again.")
-    if version > VERSION:
+    if not 1 <= version <= VERSION:
         raise FileFormatError(
-            f"{name!r} has version {version} of the format, this exanova reads up to {VERSION}; update exanova."
+            f"{name!r} has version {version} of the format, this exanova reads 1 to {VERSION}; update exanova."
         )
     if HEAD.size + length > len(body) - DIGEST:
         raise FileFormatError(f"{name!r} has a header longer than the file.")
     try:
         header = json.loads(body[HEAD.size : HEAD.size + length])
-        start = HEAD.size + length
-        arrays = {entry["name"]: _array(body, start, entry) for entry in header["arrays"]}
+        arrays, at = {}, HEAD.size + length
+        for entry in header["arrays"]:
+            arrays[str(entry["name"])], at = _array(body, HEAD.size + length, at, entry)
         document = header["document"]
     except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
         raise FileFormatError(f"{name!r} has a header that cannot be read: {error}") from error
     return document, arrays
 
 
-def _array(body: bytes, start: int, entry: Mapping[str, Any]) -> NDArray[Any]:
-    """One array as a copy of its piece of the file, never larger than that piece."""
+def _array(body: bytes, start: int, at: int, entry: Mapping[str, Any]) -> tuple[NDArray[Any], int]:
+    """One array as a copy of its piece of the file, which begins at ``at`` or later, and where that piece ends."""
     if entry["dtype"] not in DTYPES:
         raise ValueError(f"unknown dtype {entry['dtype']!r}")
-    shape = tuple(int(n) for n in entry["shape"])
-    if any(n < 0 for n in shape) or int(entry["at"]) < 0:
-        raise ValueError("negative size")
-    count = 1
-    for n in shape:
-        count *= n
-    dtype = np.dtype(entry["dtype"])
-    first = start + int(entry["at"])
-    if first + count * dtype.itemsize > len(body) - DIGEST:
-        raise ValueError(f"array {entry['name']!r} reaches beyond the file")
-    return np.frombuffer(body, dtype=dtype, count=count, offset=first).reshape(shape).copy()
+    dtype, shape, place = np.dtype(entry["dtype"]), entry["shape"], entry["at"]
+    if not all(type(n) is int and 0 <= n <= len(body) for n in (*shape, place)):
+        raise ValueError(f"array {entry['name']!r} has an impossible shape or place")
+    first, count = start + place, prod(shape)
+    end = first + count * dtype.itemsize
+    if first < at or end > len(body) - DIGEST:
+        raise ValueError(f"array {entry['name']!r} reaches beyond its piece of the file")
+    return np.frombuffer(body, dtype=dtype, count=count, offset=first).reshape(shape).copy(), end

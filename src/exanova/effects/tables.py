@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,9 +95,9 @@ class Effect:
     def to_frame(self) -> Any:
         """The features, ``probability``, then ``value`` or one column an output, in the kind of table fitted."""
         columns: dict[str, Any] = {name: [cell[k] for cell in self.levels] for k, name in enumerate(self.features)}
-        columns[_free("probability", columns)] = self.probability
+        columns[free_name("probability", columns)] = self.probability
         for k, name in enumerate(self.schema.value_columns):
-            columns[_free(name, columns)] = self.values[:, k]
+            columns[free_name(name, columns)] = self.values[:, k]
         return frame_of_kind(self.schema.kind, columns)
 
     def __repr__(self) -> str:
@@ -177,8 +177,8 @@ class Effects(Mapping[tuple[str, ...], Effect]):
         )
 
 
-def _free(name: str, taken: Mapping[str, Any]) -> str:
-    """``name``, with underscores if a feature is already called so."""
+def free_name(name: str, taken: Collection[str]) -> str:
+    """``name``, with underscores if another column is already called so."""
     while name in taken:
         name += "_"
     return name

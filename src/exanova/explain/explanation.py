@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.data.table import frame_of_kind
-from exanova.effects.tables import GAME, Schema
+from exanova.effects.tables import GAME, Schema, free_name
 from exanova.errors import InputError, UnknownFeatureError
 from exanova.typing import Codes, FloatArray
 
@@ -56,37 +56,24 @@ class Explanation:
         return len(self.values)
 
     def __getitem__(self, key: Any) -> Explanation:
-        """Rows, then features, then outputs; features and outputs also by name, as in shap."""
-        rows, features, outputs = (key if isinstance(key, tuple) else (key,)) + (slice(None),) * (
-            3 - len(key if isinstance(key, tuple) else (key,))
-        )
-        features = _number(features, self.feature_names, "feature")
-        outputs = _number(outputs, self.output_names, "output")
-        out = self._outputs(outputs)._features(features)
-        return replace(
-            out,
-            values=out.values[rows],
-            base_values=out.base_values[rows],
-            data=out.data[rows],
-            display_data=out.display_data[rows],
-            outside=out.outside[rows],
-            residual=None if out.residual is None else out.residual[rows],
-        )
+        """Rows, then features, then outputs, as far as they are left; features and outputs also by name, as in shap."""
+        keys = self._keys(key)
+        out = self._outputs(keys["output"]) if "output" in keys else self
+        out = out._features(keys["feature"]) if "feature" in keys else out
+        return out._rows(keys["row"]) if "row" in keys else out
 
     def to_frame(self) -> Any:
         """Long table: ``row``, ``feature``, ``level``, ``value`` (or one column an output), ``game``."""
-        one = self.values.ndim - (0 if self._is_single else 1) == 1
-        values = self.values[None] if one else self.values
-        display = np.atleast_2d(self.display_data)
-        n, d = display.shape
+        n, d = self.outside.size, len(self.feature_names)
+        display = np.array(self.display_data, dtype=object).ravel()
         columns: dict[str, Any] = {
             "row": np.repeat(np.arange(n), d),
             "feature": list(self.feature_names) * n,
-            "level": [str(label) for label in display.ravel()],
+            "level": [str(label) for label in display],
         }
-        flat = values.reshape(n * d, -1)
-        names = ("value",) if self._is_single else self.output_names
-        columns.update({name: flat[:, k] for k, name in enumerate(names)})
+        flat = np.reshape(self.values, (n * d, len(self.output_names)))
+        for k, name in enumerate(self.schema.value_columns):
+            columns[free_name(name, (*columns, "game"))] = flat[:, k]
         columns["game"] = ["joint distribution"] * (n * d)
         return frame_of_kind(self.schema.kind, columns)
 
@@ -96,10 +83,10 @@ class Explanation:
 
         names = None if self._is_single else list(self.output_names)
         return shap.Explanation(
-            values=self.values.copy(),
+            values=np.array(self.values),
             base_values=np.array(self.base_values),
-            data=self.data.copy(),
-            display_data=self.display_data.copy(),
+            data=np.array(self.data),
+            display_data=np.array(self.display_data, dtype=object),
             feature_names=list(self.feature_names),
             output_names=names,
         )
@@ -113,11 +100,21 @@ class Explanation:
     def _is_single(self) -> bool:
         return self.schema.single
 
+    def _keys(self, key: Any) -> dict[str, Any]:
+        """What was asked of each axis that is left, names turned into positions."""
+        left = {"row": self.outside.ndim, "feature": self.data.ndim - self.outside.ndim, "output": not self._is_single}
+        axes = [axis for axis, is_left in left.items() if is_left]
+        given = key if isinstance(key, tuple) else (key,)
+        dots = [k for k, part in enumerate(given) if part is Ellipsis]
+        if dots:
+            whole = (slice(None),) * (len(axes) - len(given) + 1)
+            given = given[: dots[0]] + whole + given[dots[0] + 1 :]
+        if len(given) > len(axes):
+            raise InputError(f"{len(given)} indices were given; this explanation has {', '.join(axes) or 'no'} axes.")
+        names = {"row": (), "feature": self.feature_names, "output": self.output_names}
+        return {axis: _number(part, names[axis], axis) for axis, part in zip(axes, given, strict=False)}
+
     def _outputs(self, key: Any) -> Explanation:
-        if isinstance(key, slice) and key == slice(None):
-            return self
-        if self._is_single:
-            raise InputError("this explanation has one output and no axis for outputs; index rows and features only.")
         names = np.array(self.output_names, dtype=object)[key]
         single = isinstance(names, str)
         chosen = (names,) if single else tuple(names)
@@ -131,16 +128,25 @@ class Explanation:
         )
 
     def _features(self, key: Any) -> Explanation:
-        if isinstance(key, slice) and key == slice(None):
-            return self
         names = np.array(self.feature_names, dtype=object)[key]
-        chosen = (names,) if isinstance(names, str) else tuple(names)
+        place = (slice(None),) * self.outside.ndim + (key,)
         return replace(
             self,
-            values=self.values[:, key],
-            data=self.data[:, key],
-            display_data=self.display_data[:, key],
-            feature_names=chosen,
+            values=self.values[place],
+            data=self.data[place],
+            display_data=self.display_data[place],
+            feature_names=(names,) if isinstance(names, str) else tuple(names),
+        )
+
+    def _rows(self, key: Any) -> Explanation:
+        return replace(
+            self,
+            values=self.values[key],
+            base_values=self.base_values[key],
+            data=self.data[key],
+            display_data=self.display_data[key],
+            outside=self.outside[key],
+            residual=None if self.residual is None else self.residual[key],
         )
 
 
@@ -173,9 +179,11 @@ def make_explanation(
 def _number(key: Any, names: tuple[str, ...], what: str) -> Any:
     """Names turned into positions; everything else as it is."""
     if isinstance(key, str):
+        if what == "row":
+            raise InputError(f"rows have no names, but {key!r} was given; write e[:, {key!r}] for a feature.")
         if key not in names:
             raise UnknownFeatureError(f"there is no {what} {key!r}; they are {', '.join(names[:20])}.")
         return names.index(key)
-    if isinstance(key, list) and any(isinstance(k, str) for k in key):
+    if isinstance(key, list | np.ndarray) and any(isinstance(k, str) for k in key):
         return [_number(k, names, what) for k in key]
     return key

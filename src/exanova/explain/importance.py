@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from exanova import tolerances
 from exanova.data.table import frame_of_kind
 from exanova.design import passes
 from exanova.design.cells import CellIndex
@@ -106,7 +107,8 @@ def _amounts(state: Described, kind: str) -> dict[str, FloatArray]:
     if kind == "shapley":
         assert state.shapley is not None
         return {"value": state.shapley}
-    varies = state.variance > 0
+    # An output that is constant up to the rounding of its own mean has no variance to share.
+    varies = state.variance > (tolerances.EPS * np.abs(values[0])) ** 2
     scale = np.where(varies, state.variance, 1.0)
     share = np.where(varies, state.covariance / scale, 0.0)
     if kind == "shapley-effects":

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from exanova.data.table import frame_of_kind
 from exanova.design.cells import CellIndex
 from exanova.effects.rows import contributions
-from exanova.effects.tables import GAME, Schema
+from exanova.effects.tables import GAME, Schema, free_name
 from exanova.errors import InputError
 from exanova.explain.dividends import weight_matrix
 from exanova.progress import Progress
@@ -61,7 +61,8 @@ class Interactions:
             "order": np.tile([len(s) for s in self.subsets], n),
             "index": [self.index] * (n * k),
         }
-        columns.update({name: flat[:, j] for j, name in enumerate(self.schema.value_columns)})
+        for j, name in enumerate(self.schema.value_columns):
+            columns[free_name(name, (*columns, "game"))] = flat[:, j]
         columns["game"] = ["joint distribution"] * (n * k)
         return frame_of_kind(self.schema.kind, columns)
 
@@ -90,8 +91,9 @@ class Interactions:
         if self.schema.single:
             return self.values, self.base_values
         names = self.schema.outputs
-        if output is None or (isinstance(output, str) and output not in names):
-            raise InputError(f"output={output!r} was given; choose one of {', '.join(names)}.")
+        known = output in names if isinstance(output, str) else type(output) is int and 0 <= output < len(names)
+        if not known:
+            raise InputError(f"output={output!r} was given; choose one of {', '.join(names)}, or its number.")
         k = names.index(output) if isinstance(output, str) else output
         return self.values[:, :, k], self.base_values[:, k]
 
