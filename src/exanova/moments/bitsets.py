@@ -25,14 +25,19 @@ def pack(codes: Codes, feature_levels: list[tuple[int, int]], basis: Monomials) 
 
     ``feature_levels`` gives (feature, level) of each indicator of one feature, by its number.
     """
+    return pack_more(np.zeros((0, 0), dtype=np.uint64), codes, feature_levels, basis)
+
+
+def pack_more(known: Words, codes: Codes, feature_levels: list[tuple[int, int]], basis: Monomials) -> Words:
+    """The same when the bitsets of the first indicators are ``known`` already."""
     rows = codes.shape[1]
     words = np.zeros((len(basis), -(-rows // 64)), dtype=np.uint64)
-    octets = words.view(np.uint8)
-    ones = np.packbits(np.ones(rows, dtype=bool), bitorder="little")
-    octets[0, : len(ones)] = ones
-    for q, (feature, level) in enumerate(feature_levels, start=1):
-        octets[q, : len(ones)] = np.packbits(codes[feature] == level, bitorder="little")
-    a = 1 + len(feature_levels)
+    a = len(known)
+    if a:
+        words[:a] = known
+    else:
+        _pack_singles(words, codes, feature_levels)
+        a = 1 + len(feature_levels)
     while a < len(basis):
         b = min(len(basis), a + 1024)
         late = np.flatnonzero(basis.prefix[a:b] >= a)  # a prefix must be packed before what it begins
@@ -40,6 +45,15 @@ def pack(codes: Codes, feature_levels: list[tuple[int, int]], basis: Monomials) 
         np.bitwise_and(words[basis.prefix[a:b]], words[basis.last[a:b]], out=words[a:b])
         a = b
     return words
+
+
+def _pack_singles(words: Words, codes: Codes, feature_levels: list[tuple[int, int]]) -> None:
+    """The constant and the indicators of one feature."""
+    octets = words.view(np.uint8)
+    width = -(-codes.shape[1] // 8)
+    octets[0, :width] = np.packbits(np.ones(codes.shape[1], dtype=bool), bitorder="little")
+    for q, (feature, level) in enumerate(feature_levels, start=1):
+        octets[q, :width] = np.packbits(codes[feature] == level, bitorder="little")
 
 
 def digits(weight: IntArray) -> list[tuple[int, IntArray]]:
@@ -58,18 +72,13 @@ def count_common(
     factor: int,
     threads: int,
     step: Callable[[int], None] | None = None,
-    first: int = 0,
 ) -> None:
-    """Add ``factor`` times the rows common to every two bitsets to the symmetric matrix ``out``.
-
-    Only the rows and columns from number ``first`` on are counted (against all), when a Gram matrix grows.
-    """
+    """Add ``factor`` times the rows common to every two bitsets to the symmetric matrix ``out``."""
     from exanova.moments.kernels import count_tile
 
     q = len(words)
-    columns = [slice(a, min(q, a + TILE)) for a in range(first, q, TILE)]
-    rows = [slice(a, min(first, a + TILE)) for a in range(0, first, TILE)] + columns
-    tiles = [(i, j) for j in columns for i in rows if i.start <= j.start]
+    pieces = [slice(a, min(q, a + TILE)) for a in range(0, q, TILE)]
+    tiles = [(i, j) for j in pieces for i in pieces if i.start <= j.start]
 
     def task(tile: tuple[slice, slice]) -> None:
         i, j = tile

@@ -158,7 +158,7 @@ def _shortest(part: OrderFactor, target: FloatArray) -> FloatArray:
     return inside if part.row_space.shape[1] == part.rank else out - inside
 
 
-def _row_space(lower: FloatArray) -> FloatArray | None:
+def row_space(lower: FloatArray) -> FloatArray | None:
     """Orthonormal basis of the range of a (k, rank) factor, or of its complement if that is strictly smaller."""
     size, rank = lower.shape
     if rank in (0, size):
@@ -180,7 +180,7 @@ def _pivoted(block: FloatArray, columns: slice, tolerance: float) -> OrderFactor
     lower = np.tril(lower)[:, :rank]
     left = diagonal[pivots[rank:]] - np.einsum("ij,ij->i", lower[rank:], lower[rank:])
     lower = np.asfortranarray(lower)
-    return OrderFactor(columns, pivots, lower, float(np.abs(left).max(initial=0.0)), _row_space(lower))
+    return OrderFactor(columns, pivots, lower, float(np.abs(left).max(initial=0.0)), row_space(lower))
 
 
 def _in_order(block: FloatArray, columns: slice, tolerance: float) -> OrderFactor:
@@ -191,7 +191,7 @@ def _in_order(block: FloatArray, columns: slice, tolerance: float) -> OrderFacto
     dropped = 0.0
     for a in range(0, size, PANEL):
         b = min(size, a + PANEL)
-        small, taken, refused = _panel(block[a:b, a:b].copy(), tolerance)
+        small, taken, refused, _ = skip_panel(block[a:b, a:b].copy(), tolerance)
         dropped = max(dropped, refused)
         kept.extend(a + t for t in taken)
         below = solve_triangular(small[taken], block[a:, a:b][:, taken].T, lower=True, check_finite=False).T
@@ -207,22 +207,31 @@ def _in_order(block: FloatArray, columns: slice, tolerance: float) -> OrderFacto
     return OrderFactor(columns, pivots, np.asfortranarray(lower[pivots]), dropped)
 
 
-def _panel(block: FloatArray, tolerance: float) -> tuple[FloatArray, list[int], float]:
-    """Unblocked Cholesky of one panel that skips vanishing pivots: factor, kept columns, largest pivot refused."""
+def skip_panel(
+    block: FloatArray, tolerance: float, at_most: int | None = None
+) -> tuple[FloatArray, list[int], float, float]:
+    """Unblocked Cholesky of one panel that skips vanishing pivots.
+
+    Returns:
+        the factor (k, kept), the kept columns, the largest pivot refused, the smallest pivot kept.
+    """
+    size = len(block)
+    factor = np.zeros((size, size))
     taken: list[int] = []
-    columns = []
-    refused = 0.0
-    for j in range(len(block)):
-        pivot = block[j, j]
+    refused, least = 0.0, 1.0
+    for j in range(size):
+        if at_most is not None and len(taken) >= at_most:
+            break
+        known = factor[:, : len(taken)]
+        column = block[j:, j] - known[j:] @ known[j]
+        pivot = float(column[0])
         if pivot <= tolerance:
-            refused = max(refused, abs(float(pivot)))
+            refused = max(refused, abs(pivot))
             continue
-        column = np.where(np.arange(len(block)) >= j, block[:, j], 0.0) / np.sqrt(pivot)
-        block -= np.outer(column, column)
+        factor[j:, len(taken)] = column / np.sqrt(pivot)
         taken.append(j)
-        columns.append(column)
-    factor = np.array(columns).T if columns else np.zeros((len(block), 0))
-    return factor, taken, refused
+        least = min(least, pivot)
+    return factor[:, : len(taken)], taken, refused, least
 
 
 def _subtract_gram(gamma: FloatArray, later: slice, rows: FloatArray) -> None:

@@ -23,7 +23,7 @@ def solve_moments(gamma: FloatArray, orders: Sequence[slice], project: ProjectRe
     Gamma is only a factor here: its rounding slows refinement down, it does not enter the answer.
     """
     factor = factorise(gamma, orders, ties)
-    coefficients, residual, steps = _refine(factor, project)
+    coefficients, residual, steps = refine(factor, project)
     kept = np.ones(len(gamma), dtype=bool)
     if ties == "first":
         for part in factor.orders:
@@ -38,15 +38,21 @@ def solve_moments(gamma: FloatArray, orders: Sequence[slice], project: ProjectRe
         iterations=steps,
         residual=residual,
         method="elimination of the Gram matrix",
-        converged=residual <= tolerances.NORMAL_EQUATIONS * np.sqrt(len(gamma)),
+        converged=within_tolerance(residual, len(gamma)),
     )
 
 
-def _refine(factor: Factor, project: ProjectResidual) -> tuple[FloatArray, float, int]:
+def within_tolerance(residual: float, functions: int) -> bool:
+    """Whether the normal equations are met to rounding."""
+    return bool(residual <= tolerances.NORMAL_EQUATIONS * np.sqrt(functions))
+
+
+def refine(factor: Factor, project: ProjectResidual, limit: int = REFINEMENTS) -> tuple[FloatArray, float, int]:
+    """Solve, then solve for what is left, until nothing is gained: coefficients, residual, steps."""
     left = project(None)
     scale = max(float(np.abs(left).max(initial=0.0)), np.finfo(np.float64).tiny)
     coefficients, best = np.zeros_like(left), np.inf
-    for step in range(REFINEMENTS):
+    for step in range(limit):
         candidate = coefficients + solve(factor, left)
         left = project(candidate)
         residual = float(np.abs(left).max(initial=0.0)) / scale
@@ -55,4 +61,4 @@ def _refine(factor: Factor, project: ProjectResidual) -> tuple[FloatArray, float
         coefficients, gained, best = candidate, best / residual if residual else np.inf, residual
         if best <= tolerances.ITERATIVE or gained < 2 or (step and best <= tolerances.NORMAL_EQUATIONS):
             return coefficients, best, step + 1
-    return coefficients, best, REFINEMENTS
+    return coefficients, best, limit

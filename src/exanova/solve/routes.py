@@ -95,7 +95,11 @@ def run_plan(data: Data, request: Request, plan: Plan, index: CellIndex | None, 
 def _by_dense(data: Data, request: Request, plan: Plan, index: CellIndex) -> Decomposition:
     grown = _Growing(data, request, index)
     root = np.sqrt(data.probability)
-    solution = solve_dense(grown.blocks(), root, data.values, request.ties, len(root))
+    # Orders that were asked for are listed even where lower ones leave nothing to them.
+    until_full = request.max_order is None and request.family is None
+    solution = solve_dense(
+        grown.blocks(), root, data.values, request.ties, stop_at_rank=len(root) if until_full else len(root) + 1
+    )
     values = on_cells(grown.index, grown.basis, solution.coefficients)
     return _finished(data, plan, grown.index, grown.basis, solution, values)
 
@@ -136,7 +140,7 @@ def _by_moments(data: Data, request: Request, plan: Plan, index: CellIndex, prog
         progress.phase("eliminating")
         gamma = projected_gram(moments, basis)
         orders = _order_slices(index, basis)
-        projector = _Projector(data, request, index, basis, moments.sums / float(index.weight[0]))
+        projector = Projector(data, request, index, basis, moments.sums / float(index.weight[0]))
         solution = solve_moments(gamma, orders, projector, request.ties)
         wider = _next_order(data, request, index) if solution.rank < rank_wanted else None
         if wider is None:
@@ -147,7 +151,7 @@ def _by_moments(data: Data, request: Request, plan: Plan, index: CellIndex, prog
 
 
 @dataclass(frozen=True)
-class _Projector:
+class Projector:
     """Projections of what coefficients leave of the model values, straight from the rows."""
 
     data: Data
@@ -155,6 +159,13 @@ class _Projector:
     index: CellIndex
     basis: Basis
     sums: FloatArray
+
+    @classmethod
+    def of(cls, data: Data, request: Request, index: CellIndex, basis: Basis) -> Projector:
+        """With the sums of the model values taken from the rows."""
+        weighted = data.probability[:, None] * data.values
+        sums = passes.scatter(index.layout, data.codes, weighted, threads=request.threads)
+        return cls(data, request, index, basis, sums[index.cell_key])
 
     def __call__(self, coefficients: FloatArray | None) -> FloatArray:
         if coefficients is None:

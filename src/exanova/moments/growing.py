@@ -1,0 +1,144 @@
+"""Rows of Gamma for functions that arrive in rounds: each count is made once, old ones are not kept.
+
+For new subsets only the indicators they are made of are counted, against all indicators so far. Gamma[new, all]
+follows by writing both sides in indicators; no matrix over all indicators is ever stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova import parallel
+from exanova.basis.tables import Basis, build_basis, join
+from exanova.design.cells import CellIndex, extend, intercept_index
+from exanova.moments.bitsets import TILE, Words, digits, pack_more
+from exanova.moments.gram import single_levels
+from exanova.moments.monomials import Monomials, in_monomials, monomials, reference_levels
+from exanova.typing import Codes, FloatArray, IntArray, Subset
+
+COUNT_BLOCK = 2048
+"""Indicators counted at once against all others."""
+
+
+class GrowingGram:
+    """Cells, functions and rows of Gamma of a family that grows by subsets of one order at a time."""
+
+    def __init__(
+        self,
+        codes: Codes,
+        weight: NDArray[np.int64] | NDArray[np.float64],
+        sizes: Sequence[int],
+        *,
+        kind: str = "pure",
+        orthonormal: bool = True,
+        threads: int = 1,
+    ) -> None:
+        self._codes, self._weight, self._threads = codes, weight, threads
+        self._kind, self._orthonormal = kind, orthonormal
+        self.index = intercept_index(sizes, float(weight.sum()))
+        self.basis = self._functions(0)
+        self._reference = np.zeros(len(sizes), dtype=np.int64)
+        self._coordinates: list[tuple[IntArray, FloatArray]] = []
+        self._planes = _planes(codes, weight)
+        self._words: list[Words] = []
+
+    def add(self, subsets: Sequence[Subset]) -> FloatArray:
+        """Rows (new, old + new) of Gamma for the functions of ``subsets``; the first call brings the intercept too."""
+        first = len(self.index.subsets) if self._coordinates else 0
+        old = 0 if first == 0 else self.basis.n_functions
+        self.index = extend(self.index, subsets, self._codes, self._weight.astype(np.float64), self._threads)
+        if first == 0:
+            self._reference = reference_levels(self.index)
+            self.basis = self._functions(0)
+        else:
+            self.basis = join(self.basis, self._functions(first))
+        indicators = monomials(self.index, self._reference)
+        self._pack(indicators)
+        self._coordinates += [
+            in_monomials(self.index, indicators, s, self.basis.tables[s]) for s in range(first, len(self.index.subsets))
+        ]
+        return self._gamma_rows(indicators, first, old)
+
+    def _functions(self, first: int) -> Basis:
+        return build_basis(self.index, self._kind, orthonormal=self._orthonormal, first=first)  # type: ignore[arg-type]
+
+    def _pack(self, indicators: Monomials) -> None:
+        singles = single_levels(self.index, indicators)
+        known = self._words or [np.zeros((0, 0), dtype=np.uint64) for _ in self._planes]
+        self._words = [
+            pack_more(words, codes, singles, indicators)
+            for words, (_, codes) in zip(known, self._planes, strict=True)
+        ]
+
+    def _gamma_rows(self, indicators: Monomials, first: int, old: int) -> FloatArray:
+        """Gamma[new, all] = T_new^T M T_all / total, one block of indicators at a time."""
+        total = float(self.index.weight[0])
+        new_coordinates = self._coordinates[first:]
+        needed = np.unique(np.concatenate([numbers for numbers, _ in new_coordinates]))
+        half = np.zeros((len(indicators), self.basis.n_functions - old))  # M T_new, transposed sides
+        place = np.full(len(indicators), -1, dtype=np.int64)
+        for a in range(0, len(needed), COUNT_BLOCK):
+            rows = needed[a : a + COUNT_BLOCK]
+            counts = self._counts(rows)
+            place[:] = -1
+            place[rows] = np.arange(len(rows))
+            self._accumulate(half, counts, place, first, old)
+        out = np.empty((self.basis.n_functions, half.shape[1]))
+        for s, (numbers, coefficients) in enumerate(self._coordinates):
+            out[self.basis.functions_of(s)] = (coefficients.T / total) @ half[numbers]
+        return np.ascontiguousarray(out.T)
+
+    def _accumulate(self, half: FloatArray, counts: FloatArray, place: IntArray, first: int, old: int) -> None:
+        for k, (numbers, coefficients) in enumerate(self._coordinates[first:]):
+            here = place[numbers]
+            known = here >= 0
+            if known.any():
+                columns = self.basis.functions_of(first + k)
+                piece = counts[here[known]].T @ coefficients[known]
+                half[:, columns.start - old : columns.stop - old] += piece
+
+    def _counts(self, rows: IntArray) -> FloatArray:
+        """(rows, indicators) weight of the rows two indicators have in common."""
+        if not self._planes or self._weight.dtype.kind == "f":
+            return _weighted_counts(self._words[0], rows, self._weight.astype(np.float64), self._codes.shape[1])
+        out = np.zeros((len(rows), len(self._words[0])), dtype=np.int64)
+        for words, (factor, _) in zip(self._words, self._planes, strict=True):
+            count_rows(words, rows, out, factor, self._threads)
+        return out.astype(np.float64)
+
+
+def count_rows(words: Words, rows: IntArray, out: IntArray, factor: int, threads: int) -> None:
+    """Add ``factor`` times the rows common to bitsets ``rows`` and every bitset to ``out``."""
+    from exanova.moments.kernels import count_tile
+
+    left = words[rows]
+    tiles = [(a, b) for a in range(0, len(left), TILE) for b in range(0, len(words), TILE)]
+
+    def task(tile: tuple[int, int]) -> None:
+        i, j = slice(tile[0], min(len(left), tile[0] + TILE)), slice(tile[1], min(len(words), tile[1] + TILE))
+        count_tile(left[i], words[j], out[i, j], factor)
+
+    parallel.run(task, tiles, threads)
+
+
+def _planes(codes: Codes, weight: NDArray[np.int64] | NDArray[np.float64]) -> list[tuple[int, Codes]]:
+    """The rows of each binary digit of whole-number weights; all rows once for real weights."""
+    if weight.dtype.kind == "f":
+        return [(1, codes)]
+    return [(f, codes if len(rows) == codes.shape[1] else codes[:, rows]) for f, rows in digits(weight)]
+
+
+def _weighted_counts(words: Words, rows: IntArray, weight: FloatArray, n: int) -> FloatArray:
+    """The same under real weights: bits are unpacked block by block and multiplied by BLAS."""
+    out = np.zeros((len(rows), len(words)))
+    octets = words.view(np.uint8)
+    block = 8 * max(64, 2_000_000 // max(1, len(words)))
+    for a in range(0, n, block):
+        b = min(n, a + block)
+        bits = np.unpackbits(octets[:, a // 8 : -(-b // 8)], axis=1, count=b - a, bitorder="little")
+        dense = bits.astype(np.float64)
+        out += (dense[rows] * weight[a:b]) @ dense.T
+    return out

@@ -1,0 +1,1 @@
+"""Choosing the family: the right few thousand functions out of millions."""

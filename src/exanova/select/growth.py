@@ -1,0 +1,109 @@
+"""A fit that grows: subsets are added in rounds, and after each round the residual is known.
+
+The intercept and the main effects come first; every round appends functions of one order, never lower than before.
+Gamma is computed for new functions only and its factor is extended, so that all rounds together cost what the
+last one alone would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from exanova.basis.tables import Basis, on_cells
+from exanova.design import passes
+from exanova.design.cells import CellIndex
+from exanova.moments.growing import GrowingGram
+from exanova.solve.elimination import null_links
+from exanova.solve.evidence import Solution
+from exanova.solve.growing import GrowingFactor
+from exanova.solve.moments import refine, within_tolerance
+from exanova.solve.plan import Request
+from exanova.solve.routes import Data, Projector
+from exanova.typing import FloatArray, Subset
+
+
+class GrowingFit:
+    """The decomposition of a model over a family that grows."""
+
+    def __init__(self, data: Data, request: Request, capacity: int, max_rank: int | None = None) -> None:
+        self._data, self._request = data, request
+        self._gram = GrowingGram(
+            data.codes,
+            data.weight,
+            data.sizes,
+            kind=request.basis,
+            orthonormal=request.ties == "share",
+            threads=request.threads,
+        )
+        self._factor = GrowingFactor(capacity, max_rank)
+        self._orders: list[int] = [0]
+        self.coefficients: FloatArray | None = None
+
+    @property
+    def index(self) -> CellIndex:
+        """Cells of the family so far."""
+        return self._gram.index
+
+    @property
+    def basis(self) -> Basis:
+        """Functions of the family so far."""
+        return self._gram.basis
+
+    @property
+    def rank(self) -> int:
+        """Rank so far, the intercept included."""
+        return self._factor.rank
+
+    @property
+    def full(self) -> bool:
+        """Whether the rank has reached its limit."""
+        return self._factor.full
+
+    def add(self, subsets: Sequence[Subset]) -> None:
+        """Append subsets of one order, not lower than any before; none of them twice."""
+        before = self._factor.size
+        self._factor.append(self._gram.add(subsets))
+        order = len(subsets[0])
+        if before == 0:
+            self._orders = [0, 1]
+        if len(self._orders) == order + 2:
+            self._orders[-1] = self._factor.size
+        else:
+            self._orders.append(self._factor.size)
+
+    def rank_of_subset(self) -> FloatArray:
+        """(S,) functions of each subset that raised the rank, in the order they came."""
+        return np.add.reduceat(
+            np.concatenate([self._factor.kept.astype(np.int64), [0]]), self.basis.start[:-1]
+        ) * (np.diff(self.basis.start) > 0)
+
+    def solve(self, exact: bool = True) -> Solution:
+        """Coefficients of all functions so far; ``exact=False`` leaves out refinement, links and shares."""
+        orders = [slice(a, b) for a, b in zip(self._orders, self._orders[1:], strict=False)]
+        factor = self._factor.factor(orders, self._request.ties if exact else "first")
+        projector = Projector.of(self._data, self._request, self.index, self.basis)
+        coefficients, residual, steps = refine(factor, projector, limit=8 if exact else 1)
+        self.coefficients = coefficients
+        kept = self._factor.kept.copy() if self._request.ties == "first" else np.ones(self._factor.size, dtype=bool)
+        return Solution(
+            coefficients=coefficients,
+            kept=kept,
+            rank_by_order=tuple(part.rank for part in factor.orders),
+            smallest_kept=self._factor.smallest,
+            largest_dropped=self._factor.dropped,
+            ties=null_links(factor) if exact else np.zeros((0, 2), dtype=np.int64),
+            iterations=steps,
+            residual=residual,
+            method="growing elimination of the Gram matrix",
+            converged=within_tolerance(residual, self._factor.size),
+        )
+
+    def residual(self) -> FloatArray:
+        """(r, m) what the last solve leaves of the model."""
+        if self.coefficients is None:
+            return self._data.values
+        tables = self.index.to_keys(on_cells(self.index, self.basis, self.coefficients))
+        fitted = passes.gather(self.index.layout, self._data.codes, tables, self._request.threads)
+        return self._data.values - fitted
