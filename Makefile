@@ -32,7 +32,7 @@ lint: $(VENV)/.with-lint
 	$(BIN)/python scripts/check_public.py
 
 bench: data-given $(VENV)/.with-bench
-	$(BIN)/python -m benchmarks.core --data "$(DATA)"
+	$(BIN)/python -m benchmarks.core --data "$(DATA)" $(BENCH_ARGS)
 
 data-given:
 	@test -n "$(DATA)" || { \
