@@ -1,0 +1,260 @@
+"""Moments of rows: additive, exact for counts, and the same from every kernel and any number of threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exanova.basis.tables import build_basis, on_rows
+from exanova.design import passes
+from exanova.design.subsets import up_to_order
+from exanova.errors import InputError
+from exanova.moments.bitsets import digits
+from exanova.moments.gram import cell_index, collect, projected_gram
+from strategies import MODERATE, examples, supports
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def arrays(case):
+    """Codes (d, r), weight (r,), values (r, m) and sizes of a case."""
+    return case.rows.T.astype(np.uint8).copy(), case.weight, case.values, case.sizes
+
+
+def moments_of(case, order, chosen=slice(None), reference=None, threads=1):
+    codes, weight, values, sizes = arrays(case)
+    codes, weight, values = np.ascontiguousarray(codes[:, chosen]), weight[chosen], values[chosen]
+    index = cell_index(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order), threads)
+    return collect(index, codes, weight, values, reference=reference, threads=threads)
+
+
+def cell_table(moments):
+    """{(subset, levels): (weight, sums)} of every cell."""
+    index = moments.index
+    return {
+        (subset, tuple(cell)): (float(index.weight[k]), moments.sums[k].tolist())
+        for s, subset in enumerate(index.subsets)
+        for cell, k in zip(index.codes_of(s).T.tolist(), range(*index.cells_of(s).indices(index.n_cells)), strict=True)
+    }
+
+
+def gram_table(moments):
+    """{((A, z), (B, w)): weight of the rows with both} over the indicators of the Gram matrix."""
+    index = moments.index
+    names = [(subset, tuple(cell)) for s, subset in enumerate(index.subsets) for cell in index.codes_of(s).T.tolist()]
+    names = [names[k] for k in moments.basis.cell]
+    return {(a, b): moments.gram[i, j].item() for i, a in enumerate(names) for j, b in enumerate(names)}
+
+
+# Additive
+
+
+@examples(40)
+@given(case=supports(("equal", "counts")), order=st.integers(0, 3), seed=seeds)
+def test_moments_of_two_sets_of_rows_add_up_to_those_of_their_union_exactly(case, order, seed):
+    first = np.random.default_rng(seed).random(len(case.rows)) < 0.5
+    first[0], reference = True, np.zeros(case.rows.shape[1], dtype=int)
+    if first.all():
+        return
+    whole = moments_of(case, order, reference=reference)
+    joined = moments_of(case, order, first, reference) + moments_of(case, order, ~first, reference)
+    assert joined.gram.dtype == whole.gram.dtype == np.int64
+    assert gram_table(joined) == gram_table(whole)
+    assert cell_table(joined) == cell_table(whole)  # the values are quarters: their sums are exact too
+    assert joined.squares.tolist() == whole.squares.tolist()
+    np.testing.assert_array_equal(joined.index.cell_key, whole.index.cell_key)
+    np.testing.assert_array_equal(joined.index.layout.lookup, whole.index.layout.lookup)
+
+
+@examples(20)
+@given(case=supports(("real", "extreme")), order=st.integers(0, 3), seed=seeds)
+def test_moments_under_real_weights_add_up_to_rounding(case, order, seed):
+    first = np.random.default_rng(seed).random(len(case.rows)) < 0.5
+    if first.all() or not first.any():
+        return
+    reference = np.zeros(case.rows.shape[1], dtype=int)
+    whole = moments_of(case, order, reference=reference)
+    joined = moments_of(case, order, first, reference) + moments_of(case, order, ~first, reference)
+    np.testing.assert_allclose(joined.gram, whole.gram, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(joined.sums, whole.sums, rtol=1e-12, atol=1e-14)
+
+
+@examples(15)
+@given(case=supports(MODERATE), order=st.integers(1, 3), seed=seeds)
+def test_adding_is_commutative_and_associative_on_counts(case, order, seed):
+    part = np.random.default_rng(seed).integers(0, 3, len(case.rows))
+    if len(np.unique(part)) < 3 or case.weight.dtype.kind != "i":
+        return
+    reference = np.zeros(case.rows.shape[1], dtype=int)
+    a, b, c = (moments_of(case, order, part == k, reference) for k in range(3))
+    one, other = (a + b) + c, c + (b + a)
+    assert gram_table(one) == gram_table(other)
+    assert cell_table(one) == cell_table(other)
+
+
+def test_moments_of_different_families_or_reference_levels_are_not_added():
+    rows = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+
+    def moments(order, reference):
+        index = cell_index(rows.T.copy(), np.ones(4), (2, 2), up_to_order(range(2), order))
+        return collect(index, rows.T.copy(), np.ones(4, dtype=int), np.zeros((4, 1)), reference=np.array(reference))
+
+    with pytest.raises(InputError, match=r"different families.*collect both with the same"):
+        moments(1, [0, 0]) + moments(2, [0, 0])
+    with pytest.raises(InputError, match=r"different reference levels.*same reference="):
+        moments(1, [0, 0]) + moments(1, [0, 1])
+
+
+# Counts
+
+
+def dense_gram(moments, codes, weight):
+    """The same matrix as a plain product of indicator columns, in Python integers."""
+    index = moments.index
+    columns = []
+    for s, subset in enumerate(index.subsets):
+        for cell, k in zip(index.codes_of(s).T, range(index.n_cells)[index.cells_of(s)], strict=True):
+            if moments.basis.number[k] >= 0:
+                columns.append((codes[list(subset)] == cell[:, None]).all(axis=0))
+    indicators = np.array(columns).astype(np.int64)
+    return (indicators * weight) @ indicators.T
+
+
+@examples(50)
+@given(case=supports(), order=st.integers(0, 4))
+def test_the_gram_matrix_is_a_product_of_indicators(case, order):
+    """Bitset counts for whole weights, a blocked BLAS product for real ones; all orders, up to four."""
+    codes, weight, _, _ = arrays(case)
+    moments = moments_of(case, order)
+    expected = dense_gram(moments, codes, weight) if weight.dtype.kind == "i" else None
+    if expected is not None:
+        assert moments.gram.dtype == np.int64
+        np.testing.assert_array_equal(moments.gram, expected)
+    else:
+        scaled = dense_gram(moments, codes, np.ones(len(weight), dtype=int)) > 0
+        np.testing.assert_array_equal(moments.gram > 0, scaled)
+        np.testing.assert_allclose(np.diagonal(moments.gram), moments.index.weight[moments.basis.cell], rtol=1e-12)
+
+
+@examples(30)
+@given(case=supports(("counts",)), order=st.integers(0, 3))
+def test_whole_weights_count_as_repeated_rows(case, order):
+    codes, weight, values, sizes = arrays(case)
+    again = np.repeat(np.arange(len(weight)), weight)
+    index = cell_index(codes[:, again], np.ones(len(again)), sizes, up_to_order(range(len(sizes)), order))
+    ones = np.ones(len(again), dtype=np.int64)
+    repeated = collect(index, np.ascontiguousarray(codes[:, again]), ones, values[again])
+    weighted = moments_of(case, order)
+    assert gram_table(repeated) == gram_table(weighted)
+    assert cell_table(repeated) == cell_table(weighted)
+
+
+@given(weight=st.lists(st.integers(1, 2**40), min_size=1, max_size=20))
+def test_binary_digits_add_up_to_the_weights(weight):
+    total = np.zeros(len(weight), dtype=np.int64)
+    for factor, rows in digits(np.array(weight)):
+        total[rows] += factor
+    assert total.tolist() == weight
+
+
+@pytest.mark.parametrize("rows", [1, 63, 64, 65, 200])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_counts_of_more_indicators_than_a_tile_and_any_number_of_rows(rows, threads):
+    rng = np.random.default_rng(rows)
+    codes = rng.integers(0, 5, (6, rows)).astype(np.uint8)
+    weight = rng.integers(1, 100, rows)
+    index = cell_index(codes, weight.astype(float), (5,) * 6, up_to_order(range(6), 3))
+    moments = collect(index, codes, weight, np.zeros((rows, 1)), threads=threads)
+    np.testing.assert_array_equal(moments.gram, dense_gram(moments, codes, weight))
+
+
+@examples(40)
+@given(case=supports(MODERATE), order=st.integers(0, 3), kind=st.sampled_from(["pure", "paper"]))
+def test_gamma_from_the_moments_is_gamma_from_the_rows(case, order, kind):
+    codes, _, _, _ = arrays(case)
+    moments = moments_of(case, order)
+    basis = build_basis(moments.index, kind, orthonormal=kind == "pure")
+    phi = on_rows(moments.index, basis, range(len(moments.index.subsets)), codes)
+    gamma = projected_gram(moments, basis)
+    np.testing.assert_allclose(gamma, phi.T @ (case.probability[:, None] * phi), atol=1e-10)
+    np.testing.assert_allclose(np.diagonal(gamma), 1.0, atol=1e-10)
+
+
+# Kernels
+
+
+def passes_of(layout, codes, values, tables, threads):
+    """Every pass: sums in keys, sums of all but the first subsets, values at rows, rows outside."""
+    later = slice(min(1, len(layout.order) - 1), len(layout.order))
+    return (
+        passes.scatter(layout, codes, values, threads=threads),
+        passes.scatter(layout, codes, values, later, threads=threads),
+        passes.gather(layout, codes, tables, threads=threads),
+        passes.outside(layout, codes, threads=threads),
+    )
+
+
+@examples(25)
+@given(case=supports(), order=st.integers(0, 3), threads=st.sampled_from([1, 3]), seed=seeds)
+def test_compiled_passes_are_the_numpy_passes(case, order, threads, seed):
+    codes, weight, values, sizes = arrays(case)
+    index = cell_index(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order))
+    rng = np.random.default_rng(seed)
+    tables = index.to_keys(rng.normal(size=(index.n_cells, 2)))
+    plain = passes_of(index.layout, codes, values, tables, threads)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passes, "COMPILED_FROM", 0)
+        compiled = passes_of(index.layout, codes, values, tables, threads)
+        rebuilt = cell_index(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order), threads)
+    for ours, theirs in zip(plain, compiled, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(rebuilt.cell_key, index.cell_key)
+    np.testing.assert_array_equal(rebuilt.weight, index.weight)
+    assert not plain[-1].any()
+
+
+@examples(25)
+@given(case=supports(), order=st.integers(0, 3), threads=st.sampled_from([1, 3]), seed=seeds)
+def test_compiled_passes_on_new_rows_with_unseen_cells_and_unknown_levels(case, order, threads, seed):
+    codes, weight, _, sizes = arrays(case)
+    index = cell_index(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order))
+    rng = np.random.default_rng(seed)
+    tables = index.to_keys(rng.normal(size=(index.n_cells, 2)))
+    new = np.stack([rng.integers(-1, n, 50) for n in sizes]).astype(np.int32)
+
+    def both():
+        return passes.gather(index.layout, new, tables, threads), passes.outside(index.layout, new, threads)
+
+    plain = both()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passes, "COMPILED_FROM", 0)
+        compiled = both()
+    np.testing.assert_array_equal(plain[0], compiled[0])
+    np.testing.assert_array_equal(plain[1], compiled[1])
+    seen = [{tuple(cell) for cell in index.codes_of(s).T.tolist()} for s in range(len(index.subsets))]
+    expected = [
+        any(tuple(row[list(subset)].tolist()) not in cells for subset, cells in zip(index.subsets, seen, strict=True))
+        for row in new.T
+    ]
+    assert plain[1].tolist() == expected
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("kind", ["counts", "real"])
+def test_the_number_of_threads_changes_no_bit_of_the_moments(monkeypatch, compiled, kind):
+    if compiled:
+        monkeypatch.setattr(passes, "COMPILED_FROM", 0)
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 4, (8, 5000)).astype(np.uint8)
+    weight = rng.integers(1, 9, 5000) if kind == "counts" else rng.uniform(0.1, 1, 5000)
+    values = rng.normal(size=(5000, 2))
+    found = []
+    for threads in (1, 2, 5):
+        index = cell_index(codes, weight.astype(float), (4,) * 8, up_to_order(range(8), 2), threads)
+        found.append(collect(index, codes, weight, values, threads=threads))
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.index.weight, found[0].index.weight)
+        np.testing.assert_array_equal(other.gram, found[0].gram)
+        np.testing.assert_array_equal(other.sums, found[0].sums)
