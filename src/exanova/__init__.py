@@ -18,7 +18,9 @@ _HOME = {
     "Explanation": "exanova.explain.explanation",
     "Interactions": "exanova.explain.interactions",
     "Comparison": "exanova.explain.comparison",
+    "Selection": "exanova.select.report",
     "load": "exanova.estimator",
+    "neighbours": "exanova.design.families",
     "errors": "exanova.errors",
 }
 """Public names and the modules they live in, imported when first asked for: ``import exanova`` stays light."""
@@ -28,6 +30,7 @@ __all__ = [*_HOME, "__version__"]
 if TYPE_CHECKING:
     from exanova import errors as errors
     from exanova.data.support import Support as Support
+    from exanova.design.families import neighbours as neighbours
     from exanova.effects.certificate import Certificate as Certificate
     from exanova.effects.rows import Components as Components
     from exanova.effects.tables import Effect as Effect
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from exanova.explain.comparison import Comparison as Comparison
     from exanova.explain.explanation import Explanation as Explanation
     from exanova.explain.interactions import Interactions as Interactions
+    from exanova.select.report import Selection as Selection
     from exanova.solve.plan import Plan as Plan
 
 

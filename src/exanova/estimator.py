@@ -14,9 +14,13 @@ import numpy as np
 from exanova import parallel
 from exanova.answers import Answers
 from exanova.data.observe import Observation, Rows, read_rows
+from exanova.data.support import Support
+from exanova.data.table import Table
 from exanova.design.cells import CellIndex
+from exanova.design.families import named_family
 from exanova.design.memory import resolve_limit
-from exanova.effects.certificate import certify
+from exanova.effects.certificate import certify, measure_fit
+from exanova.effects.rows import fitted_part
 from exanova.effects.storage import read, write
 from exanova.effects.summary import summarise
 from exanova.effects.tables import Effects, Schema
@@ -24,8 +28,15 @@ from exanova.errors import InexactWarning, InputError
 from exanova.explain.importance import moments_with_model
 from exanova.fitted import Fitted, from_file, to_file
 from exanova.progress import Progress
-from exanova.solve.plan import Plan, Request, make_plan, repriced
-from exanova.solve.routes import Data, Decomposition, run_plan
+from exanova.select.driver import check_budget, fit_data
+from exanova.select.lasso import split_rows
+from exanova.solve.plan import Plan, Request, make_plan
+from exanova.solve.routes import Data, Decomposition
+
+ATTRIBUTE = {"interactions": "interactions_given"}
+"""Where a parameter is kept whose name is taken by a method."""
+
+SELECTIONS = ("screen", "canonical", "lasso")
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "basis": ("pure", "paper"),
@@ -46,6 +57,16 @@ class FunctionalANOVA(Answers):
 
     Args:
         max_order: largest number of features in an interaction; ``None`` for every order until nothing is left.
+        interactions: subsets to decompose over, closed downward, in place of an order: tuples of feature names or
+            column positions, a mapping, a graph with ``edges``, or :func:`neighbours`. Under a budget, what may be
+            taken.
+        max_terms: a budget of functions, intercept and main effects included.
+        selection: how a budget is spent: ``"screen"`` (default) takes the subsets that explain most of the
+            residual, in rounds; ``"canonical"`` takes them in the order of the paper; ``"lasso"`` takes those a
+            group lasso keeps, its penalty chosen on held-out rows (also without a budget).
+        min_gain: screening takes nothing that explains less, per function, as a share of the variance.
+        ridge: a penalty on squared coefficients for those who want less variance; the result is then not exact.
+        random_state: seed of random splits of the rows.
         basis: ``"pure"``, orthogonal on any support; ``"paper"``, the functions of the paper this library follows,
             which are not where cells are missing (the certificate shows by how much).
         ties: how redundancy among subsets of one order is settled: ``"share"`` spreads an effect evenly,
@@ -67,6 +88,7 @@ class FunctionalANOVA(Answers):
         certificate_: :class:`Certificate`, what was measured about this result.
         plan_: :class:`Plan`.
         intercept_: (m,) weighted mean of the model.
+        selection_: what a budget was spent on, round by round; ``None`` without a budget.
         selected_: with ``basis="paper", ties="first"``, the functions kept, as (features, levels) in order.
         feature_names_in_, n_features_in_, categories_, output_names_: what was fitted.
 
@@ -84,6 +106,12 @@ class FunctionalANOVA(Answers):
         self,
         *,
         max_order: int | None = 2,
+        interactions: Any = None,
+        max_terms: int | None = None,
+        selection: Literal["screen", "canonical", "lasso"] | None = None,
+        min_gain: float = 1e-6,
+        ridge: float = 0.0,
+        random_state: int = 0,
         basis: Literal["pure", "paper"] = "pure",
         ties: Literal["share", "first"] = "share",
         min_frequency: float | None = None,
@@ -99,6 +127,12 @@ class FunctionalANOVA(Answers):
         verbose: bool | None = None,
     ) -> None:
         self.max_order = max_order
+        self.interactions_given = interactions  # ``interactions`` is the method that computes indices of rows
+        self.max_terms = max_terms
+        self.selection = selection
+        self.min_gain = min_gain
+        self.ridge = ridge
+        self.random_state = random_state
         self.basis = basis
         self.ties = ties
         self.min_frequency = min_frequency
@@ -121,9 +155,17 @@ class FunctionalANOVA(Answers):
         'grid'
         """
         rows = read_rows(X, sample_weight=sample_weight, **self._level_rules())
-        return self._plan(rows, self._request(), n_outputs)[0]
+        return self._plan(rows, self._request(rows.support), n_outputs)[0]
 
-    def fit(self, X: Any, model: Any, *, sample_weight: Any = None, output_names: Sequence[str] | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        model: Any,
+        *,
+        sample_weight: Any = None,
+        output_names: Sequence[str] | None = None,
+        eval_set: tuple[Any, Any] | float | None = None,
+    ) -> Self:
         """Decompose ``model`` over the rows of ``X``.
 
         Args:
@@ -131,20 +173,27 @@ class FunctionalANOVA(Answers):
             model: a callable that receives such a table, a fitted estimator, or an array of outputs, one a row.
             sample_weight: (n,) non-negative weights of the rows.
             output_names: names of the outputs; by default the classes of an estimator.
+            eval_set: rows and model (or outputs) to judge the fit by, or the share of the distinct rows to hold out.
         """
-        request = self._request()
+        self._check_parameters(eval_set)
         started = time.perf_counter()
         progress = Progress(self.verbose)
         try:
             rows = read_rows(X, sample_weight=sample_weight, **self._level_rules())
+            request = self._request(rows.support)
             progress.phase("listing cells")
             plan, index = self._plan(rows, request)
             if self.verbose:
                 print(plan)
             seen = rows.observe(model, self.response_method, self.batch_size, output_names, progress)
-            plan = repriced(plan, index, seen.support.codes, seen.values.values.shape[1], request)
-            found = run_plan(_data(seen), request, plan, index, progress)
-            self._certify(seen, found, request, progress, started)
+            data, held = _data(seen), None
+            if isinstance(eval_set, float):
+                data, held = split_rows(data, eval_set, self.random_state)
+                index = None
+            found, selection = fit_data(data, request, plan, index, progress)
+            self._certify(seen, data, found, request, progress, started)
+            self.selection_ = selection
+            self._judge(held if isinstance(eval_set, float) else eval_set, progress)
         finally:
             progress.close()
         return self
@@ -156,7 +205,7 @@ class FunctionalANOVA(Answers):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Constructor arguments, as scikit-learn expects them."""
-        return {name: getattr(self, name) for name in self._parameters()}
+        return {name: getattr(self, ATTRIBUTE.get(name, name)) for name in self._parameters()}
 
     def set_params(self, **parameters: Any) -> Self:
         """Change constructor arguments."""
@@ -166,7 +215,7 @@ class FunctionalANOVA(Answers):
                 f"there is no parameter {sorted(unknown)[0]!r}; the parameters are {', '.join(self._parameters())}."
             )
         for name, value in parameters.items():
-            setattr(self, name, value)
+            setattr(self, ATTRIBUTE.get(name, name), value)
         return self
 
     def __repr__(self) -> str:
@@ -191,13 +240,19 @@ class FunctionalANOVA(Answers):
         return replace(plan, model_calls=rows.model_calls), index
 
     def _certify(
-        self, seen: Observation, found: Decomposition, request: Request, progress: Progress, started: float
+        self,
+        seen: Observation,
+        data: Data,
+        found: Decomposition,
+        request: Request,
+        progress: Progress,
+        started: float,
     ) -> None:
         progress.phase("measuring")
-        data, names, values = _data(seen), seen.support.feature_names, seen.values
+        names, values = seen.support.feature_names, seen.values
         covariance, variance = moments_with_model(data, found, request.threads)
         seconds = time.perf_counter() - started
-        certificate = certify(data, found, names, values.within, seconds, request.threads)
+        certificate = certify(data, found, names, values.within, seconds, request)
         schema = Schema(names, seen.support.labels, values.output_names, seen.table_kind, values.single)
         self._store(
             Fitted(
@@ -217,6 +272,20 @@ class FunctionalANOVA(Answers):
         if certificate.notes and self.basis == "pure":
             warnings.warn("; ".join(certificate.notes), InexactWarning, stacklevel=3)
 
+    def _judge(self, held: Data | tuple[Any, Any] | None, progress: Progress) -> None:
+        """Measure the fit on held-out rows and write it in the certificate."""
+        if held is None:
+            return
+        state = self._state
+        if isinstance(held, Data):
+            codes, target, p = held.codes.astype(np.int32), held.values, held.probability
+        else:
+            codes = state.encoding.encode(Table.read(held[0]), self.handle_unknown).astype(np.int32)
+            target = self._values_at(held[0], held[1], progress)
+            p = np.full(codes.shape[1], 1.0 / codes.shape[1])
+        fit = measure_fit(target, fitted_part(state.index, state.values, codes, self._threads), p)
+        self._store(replace(state, certificate=replace(state.certificate, r2_eval=fit.r2, mse_eval=fit.mse)))
+
     def _store(self, fitted: Fitted) -> None:
         self._fitted = fitted
         self.effects_ = Effects(fitted.index, fitted.values, fitted.schema)
@@ -232,7 +301,8 @@ class FunctionalANOVA(Answers):
     def _level_rules(self) -> dict[str, Any]:
         return {"min_frequency": self.min_frequency, "n_bins": self.n_bins, "strategy": self.strategy}
 
-    def _request(self) -> Request:
+    def _check_parameters(self, eval_set: Any = None) -> None:
+        """Refuse parameters that cannot be, before anything is computed."""
         for name, allowed in CHOICES.items():
             given = getattr(self, name)
             if given not in allowed:
@@ -240,7 +310,38 @@ class FunctionalANOVA(Answers):
         order = self.max_order
         if order is not None and (isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 0):
             raise InputError(f"max_order={order!r} was given; expected a whole number of at least 0, or None.")
+        if self.selection not in (None, *SELECTIONS):
+            raise InputError(f"selection={self.selection!r} was given; expected one of {', '.join(SELECTIONS)}.")
+        budget = self.max_terms
+        if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1):
+            raise InputError(f"max_terms={budget!r} was given; expected a whole number of functions.")
+        if self.selection in ("screen", "canonical") and budget is None:
+            raise InputError(f"selection={self.selection!r} spends a budget; give max_terms=, a number of functions.")
+        for name in ("min_gain", "ridge"):
+            given = getattr(self, name)
+            if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < np.inf:
+                raise InputError(f"{name}={given!r} was given; expected a number of at least 0.")
+        _check_eval_set(eval_set)
+
+    def _request(self, support: Support) -> Request:
+        self._check_parameters()
+        order = self.max_order
+        family = candidates = None
+        selection = self.selection or ("screen" if self.max_terms is not None else None)
+        if self.interactions_given is not None:
+            named = named_family(self.interactions_given, support.feature_names, support.sizes)
+            family, candidates = (None, named) if selection else (named, None)
+            order = max(map(len, named))
+        if self.max_terms is not None:
+            check_budget(support.sizes, int(self.max_terms))
         return Request(
+            family=family,
+            candidates=candidates,
+            max_terms=None if self.max_terms is None else int(self.max_terms),
+            selection=selection,
+            min_gain=float(self.min_gain),
+            ridge=float(self.ridge),
+            random_state=int(self.random_state),
             max_order=None if order is None else int(order),
             basis=self.basis,
             ties=self.ties,
@@ -276,6 +377,16 @@ def load(path: str | os.PathLike[str]) -> FunctionalANOVA:
 def _data(seen: Observation) -> Data:
     support = seen.support
     return Data(support.codes, support.weight, support.sizes, seen.values.values, seen.n_rows)
+
+
+def _check_eval_set(eval_set: Any) -> None:
+    if eval_set is None or (isinstance(eval_set, tuple) and len(eval_set) == 2):
+        return
+    if isinstance(eval_set, float) and 0.0 < eval_set < 1.0:
+        return
+    raise InputError(
+        f"eval_set={eval_set!r} was given; expected a pair (rows, model), or a share of the rows such as 0.2."
+    )
 
 
 def _named_selection(

@@ -41,6 +41,11 @@ class Basis:
         """Numbers of the functions of subset ``s``."""
         return slice(int(self.start[s]), int(self.start[s + 1]))
 
+    def restricted(self, n_subsets: int) -> Basis:
+        """The functions of the first ``n_subsets`` subsets alone."""
+        labels = None if self.labels is None else self.labels[:n_subsets]
+        return Basis(self.tables[:n_subsets], self.start[: n_subsets + 1], labels)
+
     def subset_of_function(self) -> IntArray:
         """(q,) number of the subset each function belongs to."""
         return np.repeat(np.arange(len(self.tables)), np.diff(self.start))

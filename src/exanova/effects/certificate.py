@@ -12,6 +12,7 @@ import numpy as np
 from exanova import tolerances
 from exanova.design import passes
 from exanova.design.cells import CellIndex
+from exanova.solve.plan import Request
 from exanova.solve.routes import Data, Decomposition
 from exanova.typing import FloatArray, IntArray, Subset
 
@@ -56,6 +57,9 @@ class Certificate:
         saturated: whether the family spans every function on the support (then the residual is zero).
         route, method, iterations, seconds: how it was computed.
         residual: what is left of the normal equations, relative to the projections.
+        ridge: the penalty that was asked for; the result is exact only without one.
+        rank_known: whether the rank was determined (``rank`` is an upper bound otherwise).
+        r2_eval, mse_eval: the same as ``r2`` and ``mse`` on held-out rows, one an output, if there were any.
         notes: what misses its tolerance, and the remedy.
 
     >>> import exanova
@@ -84,6 +88,10 @@ class Certificate:
     iterations: int
     seconds: float
     residual: float
+    ridge: float = 0.0
+    rank_known: bool = True
+    r2_eval: FloatArray | None = None
+    mse_eval: FloatArray | None = None
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -92,9 +100,9 @@ class Certificate:
         return not self.notes
 
     @property
-    def unique(self) -> bool:
-        """Whether no other decomposition of this kind over the same subsets exists."""
-        return self.rank == self.n_functions
+    def unique(self) -> bool | None:
+        """Whether no other decomposition of this kind over the same subsets exists; ``None`` if not determined."""
+        return self.rank == self.n_functions if self.rank_known else None
 
     def __str__(self) -> str:
         orders = " + ".join(str(k) for k in self.rank_by_order)
@@ -104,8 +112,9 @@ class Certificate:
             f"reconstruction  {self.reconstruction:.1e} of the largest effect"
             + (" (every function on the support is spanned)" if self.saturated else " (a residual is left)"),
             f"rank            {self.rank:,} = {orders}, of {self.n_functions:,} functions",
-            f"unique          {'yes' if self.unique else f'no, {len(self.redundant)} subsets share'}",
-            f"R2              {_joined(self.r2)}",
+            f"unique          {_said(self.unique, f'no, {len(self.redundant)} subsets share')}",
+            f"R2              {_joined(self.r2)}"
+            + ("" if self.r2_eval is None else f"; on held-out rows {_joined(self.r2_eval)}"),
             f"MSE             {_joined(self.mse)} ({_joined(100 * self.relative_mse)} % of E[f^2])",
             f"route           {self.route}: {self.method}, {self.iterations} iterations, {self.seconds:.2f} s",
         ]
@@ -146,11 +155,11 @@ def measure_fit(values: FloatArray, fitted: FloatArray, probability: FloatArray)
 
 
 def certify(
-    data: Data, found: Decomposition, names: tuple[str, ...], within: FloatArray, seconds: float, threads: int = 1
+    data: Data, found: Decomposition, names: tuple[str, ...], within: FloatArray, seconds: float, request: Request
 ) -> Certificate:
     """Measure a decomposition on its own support."""
     tables = found.index.to_keys(found.values)
-    fitted = passes.gather(found.index.layout, data.codes, tables, threads)
+    fitted = passes.gather(found.index.layout, data.codes, tables, request.threads)
     fit = measure_fit(data.values, fitted, data.probability)
     scale = float(np.abs(found.values).max(initial=0.0)) or 1.0
     solution = found.solution
@@ -175,6 +184,8 @@ def certify(
         iterations=solution.iterations,
         seconds=seconds,
         residual=solution.residual,
+        ridge=request.ridge,
+        rank_known=solution.rank_known,
     )
     notes = _notes(certificate, solution.converged, solution.smallest_kept) + _doubts(data, found)
     return Certificate(**{**certificate.__dict__, "notes": notes})
@@ -254,13 +265,16 @@ def _notes(certificate: Certificate, converged: bool, smallest: float) -> tuple[
             f"the rank is not clear-cut: a direction of {smallest:.1e} was kept and one of "
             f"{certificate.largest_dropped:.1e} dropped; route='dense' separates them better"
         )
+    if certificate.ridge:
+        notes.append(f"ridge={certificate.ridge:g} shrinks the effects; ridge=0 is exact")
     return tuple(notes)
 
 
 def _doubts(data: Data, found: Decomposition) -> tuple[str, ...]:
     """Why the rank may be wrong although nothing that was measured shows it."""
     rank, rows, solution = found.solution.rank, data.codes.shape[1], found.solution
-    if rank > rows or (found.plan.max_order is None and rank < rows):
+    every_order = found.plan.max_order is None and not found.plan.route.endswith("selection")
+    if rank > rows or (every_order and rank < rows):
         return (f"rank {rank:,} was found on {rows:,} rows, where all orders have rank {rows:,}; try route='dense'",)
     if found.plan.route != "moments":
         return ()
@@ -281,6 +295,10 @@ def _doubts(data: Data, found: Decomposition) -> tuple[str, ...]:
 
 RANK_GAP = 16.0
 """A kept direction closer than this to a dropped one makes the rank doubtful."""
+
+
+def _said(unique: bool | None, no: str) -> str:
+    return "not determined on this route" if unique is None else "yes" if unique else no
 
 
 def _joined(values: FloatArray) -> str:

@@ -7,13 +7,14 @@ follows by writing both sides in indicators; no matrix over all indicators is ev
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exanova import parallel
 from exanova.basis.tables import Basis, build_basis, join
-from exanova.design.cells import CellIndex, extend, intercept_index
+from exanova.design.cells import extend, intercept_index
 from exanova.moments.bitsets import TILE, Words, digits, pack_more
 from exanova.moments.gram import single_levels
 from exanova.moments.monomials import Monomials, in_monomials, monomials, reference_levels
@@ -29,7 +30,7 @@ class GrowingGram:
     def __init__(
         self,
         codes: Codes,
-        weight: NDArray[np.int64] | NDArray[np.float64],
+        weight: NDArray[Any],
         sizes: Sequence[int],
         *,
         kind: str = "pure",
@@ -62,6 +63,14 @@ class GrowingGram:
         ]
         return self._gamma_rows(indicators, first, old)
 
+    def truncate(self, n_subsets: int) -> None:
+        """Forget all but the first ``n_subsets`` subsets."""
+        self.index = self.index.restricted(n_subsets)
+        self.basis = self.basis.restricted(n_subsets)
+        self._coordinates = self._coordinates[:n_subsets]
+        kept = len(monomials(self.index, self._reference))
+        self._words = [words[:kept] for words in self._words]
+
     def _functions(self, first: int) -> Basis:
         return build_basis(self.index, self._kind, orthonormal=self._orthonormal, first=first)  # type: ignore[arg-type]
 
@@ -69,8 +78,7 @@ class GrowingGram:
         singles = single_levels(self.index, indicators)
         known = self._words or [np.zeros((0, 0), dtype=np.uint64) for _ in self._planes]
         self._words = [
-            pack_more(words, codes, singles, indicators)
-            for words, (_, codes) in zip(known, self._planes, strict=True)
+            pack_more(words, codes, singles, indicators) for words, (_, codes) in zip(known, self._planes, strict=True)
         ]
 
     def _gamma_rows(self, indicators: Monomials, first: int, old: int) -> FloatArray:
@@ -124,7 +132,7 @@ def count_rows(words: Words, rows: IntArray, out: IntArray, factor: int, threads
     parallel.run(task, tiles, threads)
 
 
-def _planes(codes: Codes, weight: NDArray[np.int64] | NDArray[np.float64]) -> list[tuple[int, Codes]]:
+def _planes(codes: Codes, weight: NDArray[Any]) -> list[tuple[int, Codes]]:
     """The rows of each binary digit of whole-number weights; all rows once for real weights."""
     if weight.dtype.kind == "f":
         return [(1, codes)]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.basis.pure import pure_tables
-from exanova.basis.tables import build_basis, on_functions
+from exanova.basis.tables import build_basis
 from exanova.design import passes
 from exanova.design.cells import CellIndex, extend
 from exanova.typing import Codes, FloatArray, IntArray, Subset
@@ -42,10 +42,8 @@ class Gains:
     functions: IntArray
 
     def best_first(self) -> IntArray:
-        """Numbers of the candidates by energy per function, the largest first; candidates without functions left out."""
-        worth = np.divide(
-            self.energy, self.functions, out=np.full(len(self.energy), -1.0), where=self.functions > 0
-        )
+        """Numbers of the candidates by energy per function, the largest first; those without functions left out."""
+        worth = np.divide(self.energy, self.functions, out=np.full(len(self.energy), -1.0), where=self.functions > 0)
         order = np.argsort(-worth, kind="stable")
         return np.asarray(order[worth[order] > 0.0])
 
@@ -65,9 +63,7 @@ class PairScreen:
 
     def gains(self, residual: FloatArray) -> Gains:
         """Gains of every pair for an (r, m) residual."""
-        pairs = [
-            (i, j) for k, i in enumerate(self._features) for j in self._features[k + 1 :]
-        ]
+        pairs: list[Subset] = [(i, j) for k, i in enumerate(self._features) for j in self._features[k + 1 :]]
         energy, functions = np.zeros(len(pairs)), np.zeros(len(pairs), dtype=np.int64)
         sums = [self._products(self._weights * column) for column in residual.T]
         for (a, b), numbers in self._shapes(pairs).items():
@@ -136,9 +132,7 @@ def subset_gains(
     return Gains(subsets, energy, functions)
 
 
-def _stack_gains(
-    occurs: NDArray[np.bool_], probability: FloatArray, sums: FloatArray
-) -> tuple[FloatArray, IntArray]:
+def _stack_gains(occurs: NDArray[np.bool_], probability: FloatArray, sums: FloatArray) -> tuple[FloatArray, IntArray]:
     """Energy and functions of a stack of pairs with (b, N_i, N_j) cells and (b, N_i, N_j, m) sums."""
     b, n_i, n_j = occurs.shape
     flat, p, s = occurs.reshape(b, -1), probability.reshape(b, -1), sums.reshape(b, n_i * n_j, -1)
@@ -167,7 +161,7 @@ def _binary_gains(occurs: NDArray[np.bool_], p: FloatArray, s: FloatArray) -> tu
     found = np.einsum("c,bc,bcm->bm", sign, inverse, s)
     norm = inverse.sum(axis=1)
     energy = np.where(complete, np.square(found).sum(axis=1) / np.where(norm > 0, norm, 1.0), 0.0)
-    return energy, complete.astype(np.int64)
+    return np.asarray(energy), np.asarray(complete, dtype=np.int64)
 
 
 def _equal(probability: FloatArray) -> bool:

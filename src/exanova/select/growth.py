@@ -15,13 +15,13 @@ from exanova.basis.tables import Basis, on_cells
 from exanova.design import passes
 from exanova.design.cells import CellIndex
 from exanova.moments.growing import GrowingGram
-from exanova.solve.elimination import null_links
+from exanova.solve.elimination import Factor, null_links
 from exanova.solve.evidence import Solution
 from exanova.solve.growing import GrowingFactor
 from exanova.solve.moments import refine, within_tolerance
 from exanova.solve.plan import Request
 from exanova.solve.routes import Data, Projector
-from exanova.typing import FloatArray, Subset
+from exanova.typing import FloatArray, IntArray, Subset
 
 
 class GrowingFit:
@@ -64,7 +64,10 @@ class GrowingFit:
     def add(self, subsets: Sequence[Subset]) -> None:
         """Append subsets of one order, not lower than any before; none of them twice."""
         before = self._factor.size
-        self._factor.append(self._gram.add(subsets))
+        rows = self._gram.add(subsets)
+        penalised = np.arange(1 if before == 0 else 0, len(rows))
+        rows[penalised, before + penalised] += self._request.ridge
+        self._factor.append(rows)
         order = len(subsets[0])
         if before == 0:
             self._orders = [0, 1]
@@ -73,11 +76,18 @@ class GrowingFit:
         else:
             self._orders.append(self._factor.size)
 
-    def rank_of_subset(self) -> FloatArray:
+    def truncate(self, n_subsets: int) -> None:
+        """Forget all but the first ``n_subsets`` subsets."""
+        self._gram.truncate(n_subsets)
+        self._factor.truncate(self.basis.n_functions)
+        self._orders = [min(end, self._factor.size) for end in self._orders]
+        while len(self._orders) > 2 and self._orders[-1] == self._orders[-2]:
+            self._orders.pop()
+
+    def rank_of_subset(self) -> IntArray:
         """(S,) functions of each subset that raised the rank, in the order they came."""
-        return np.add.reduceat(
-            np.concatenate([self._factor.kept.astype(np.int64), [0]]), self.basis.start[:-1]
-        ) * (np.diff(self.basis.start) > 0)
+        cumulated = np.concatenate([[0], np.cumsum(self._factor.kept)])
+        return np.diff(cumulated[self.basis.start])
 
     def solve(self, exact: bool = True) -> Solution:
         """Coefficients of all functions so far; ``exact=False`` leaves out refinement, links and shares."""
@@ -93,12 +103,20 @@ class GrowingFit:
             rank_by_order=tuple(part.rank for part in factor.orders),
             smallest_kept=self._factor.smallest,
             largest_dropped=self._factor.dropped,
-            ties=null_links(factor) if exact else np.zeros((0, 2), dtype=np.int64),
+            ties=self._links(factor) if exact else np.zeros((0, 2), dtype=np.int64),
             iterations=steps,
             residual=residual,
             method="growing elimination of the Gram matrix",
             converged=within_tolerance(residual, self._factor.size),
         )
+
+    def _links(self, factor: Factor) -> IntArray:
+        """Null links; functions offered after the rank was reached are not dependent, only not needed."""
+        links = null_links(factor)
+        if not self.full:
+            return links
+        last = int(np.flatnonzero(self._factor.kept)[-1])
+        return links[links[:, 0] <= last]
 
     def residual(self) -> FloatArray:
         """(r, m) what the last solve leaves of the model."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from exanova.typing import FloatArray, IntArray
 
 
@@ -22,10 +25,11 @@ class Solution:
         residual: size of the normal equations' residual, relative to the projections.
         method: how the system was solved, in a word or two.
         converged: whether the residual met its tolerance.
+        rank_known: whether the rank was determined; otherwise functions are counted.
     """
 
     coefficients: FloatArray
-    kept: IntArray
+    kept: NDArray[np.bool_]
     rank_by_order: tuple[int, ...]
     smallest_kept: float
     largest_dropped: float
@@ -34,6 +38,7 @@ class Solution:
     residual: float
     method: str
     converged: bool = True
+    rank_known: bool = True
 
     @property
     def rank(self) -> int:

@@ -76,6 +76,15 @@ class GrowingFactor:
             self._add_panel(gamma_rows, rows, slice(a, min(new, a + PANEL)), tolerance)
         self.size = total
 
+    def truncate(self, size: int) -> None:
+        """Forget all but the first ``size`` functions."""
+        self.rank = int(np.count_nonzero(self._kept[:size]))
+        self._kept[size:] = False
+        self._l[size:] = 0.0
+        self._l[:, self.rank :] = 0.0
+        self._panels = [p for p in self._panels if p.columns.stop <= self.rank]
+        self.size = size
+
     def factor(self, orders: Sequence[slice], ties: Ties) -> Factor:
         """The factor split by orders; functions of one order must have arrived together, lower orders first."""
         parts, right = [], []
@@ -108,9 +117,7 @@ class GrowingFactor:
             return
         columns = slice(done, done + len(taken))
         triangle = small[taken]
-        rows[panel.start :, columns] = solve_triangular(
-            triangle, rest[:, taken].T, lower=True, check_finite=False
-        ).T
+        rows[panel.start :, columns] = solve_triangular(triangle, rest[:, taken].T, lower=True, check_finite=False).T
         rows[panel, columns] = small
         functions = np.array(taken, dtype=np.int64) + self.size + panel.start
         self._kept[functions] = True

@@ -30,6 +30,9 @@ Route = Literal["auto", "grid", "dense", "moments"]
 DENSE_WORK = 4e9
 """Rows x functions x the smaller of the two up to which the dense route takes about a second."""
 
+LASSO_FUNCTIONS = 6000
+"""Functions a lasso without a budget starts from."""
+
 LARGEST_LISTING = 20_000_000
 """Subsets that are listed at all."""
 
@@ -42,7 +45,7 @@ class Plan:
         rows: rows given; ``distinct_rows`` of them differ, and only those are computed with.
         features: features that vary; constant ones never enter.
         max_order: largest order of interactions that will be listed (``None``: until nothing is left).
-        subsets: subsets of features, the empty one included.
+        subsets: subsets of features, the empty one included (0 while a selection has not chosen them).
         cells: observed combinations of levels of all subsets together.
         functions: functions of all subsets, the intercept included; ``functions_by_order`` says where.
         route: "grid", "dense" or "moments".
@@ -90,6 +93,12 @@ class Request:
     Attributes:
         max_order: largest order, ``None`` for every order until rank r is reached.
         family: an explicit family, closed downward, in place of an order.
+        max_terms: a budget of functions, the intercept included.
+        selection: how the budget is spent: "canonical", "screen" or "lasso".
+        candidates: subsets a selection may take; ``None`` for all up to ``max_order``.
+        min_gain: screening takes nothing that explains less, per function, as a share of the variance.
+        ridge: added to the diagonal of Gamma but for the intercept; 0 keeps the result exact.
+        random_state: seed of the split a lasso chooses its penalty by.
         basis: "pure" or "paper".
         ties: "share" or "first".
         route: "auto" or one of the routes.
@@ -99,6 +108,12 @@ class Request:
 
     max_order: int | None = 2
     family: tuple[Subset, ...] | None = None
+    max_terms: int | None = None
+    selection: Literal["canonical", "screen", "lasso"] | None = None
+    candidates: tuple[Subset, ...] | None = None
+    min_gain: float = 0.0
+    ridge: float = 0.0
+    random_state: int = 0
     basis: Literal["pure", "paper"] = "pure"
     ties: Literal["share", "first"] = "share"
     route: Route = "auto"
@@ -113,6 +128,8 @@ def make_plan(
     varying = [i for i, n in enumerate(sizes) if n > 1]
     r = codes.shape[1]
     base = Plan(rows, r, len(varying), request.max_order, 0, 0, 0, (), request.route, 0, request.memory_limit, 0, r)
+    if request.selection:
+        return _within_limit(_budget_plan(base, request, codes, sizes, outputs)), None
     if _grid_applies(request, r, [sizes[i] for i in varying]):
         plan = _grid_plan(base, [sizes[i] for i in varying], outputs)
         if request.route == "grid" or plan.functions**3 > DENSE_WORK or is_product(codes, weight, sizes):
@@ -173,7 +190,9 @@ def dense_applies(rows: int, functions: int) -> bool:
 
 
 def _grid_applies(request: Request, rows: int, sizes: list[int]) -> bool:
-    all_orders = request.family is None and (request.max_order is None or request.max_order >= len(sizes))
+    all_orders = (
+        request.family is None and not request.ridge and (request.max_order is None or request.max_order >= len(sizes))
+    )
     return request.route in ("auto", "grid") and all_orders and rows == prod(sizes)
 
 
@@ -196,6 +215,22 @@ def _grid_plan(base: Plan, sizes: list[int], outputs: int) -> Plan:
     )
 
 
+def _budget_plan(base: Plan, request: Request, codes: Codes, sizes: Sequence[int], outputs: int) -> Plan:
+    """A selection keeps at most its budget: a factor of that size, its bitsets, and rows of Gamma of one round."""
+    r, mains = codes.shape[1], 1 + sum(n - 1 for n in sizes)
+    q = min(request.max_terms or LASSO_FUNCTIONS, r)
+    one_hot = 8 * (mains**2) * (2 + outputs)
+    memory = codes.nbytes + q * (r // 8) + 8 * q * q * 2 + one_hot + 40 * r * (1 + outputs) + 256_000_000
+    return replace(
+        base,
+        functions=q,
+        functions_by_order=(1, mains - 1, max(0, q - mains)),
+        route=f"{request.selection} selection",
+        memory=memory,
+        passes=16,
+    )
+
+
 def _surveyed(
     plan: Plan, index: CellIndex, subsets: list[Subset], codes: Codes, weight: FloatArray, request: Request
 ) -> CellIndex:
@@ -212,7 +247,7 @@ def _priced(base: Plan, index: CellIndex, by: tuple[int, ...], codes: Codes, out
     r, q, m = codes.shape[1], sum(by), outputs
     route = request.route
     if route == "auto":
-        route = "dense" if dense_applies(r, q) else "moments"
+        route = "dense" if dense_applies(r, q) and not request.ridge else "moments"
     # Every indicator gives at most one function, rarely fewer: a tenth more covers the patterns with holes.
     indicators = int(1.1 * q)
     held = codes.nbytes + 28 * index.n_keys + 24 * index.n_cells * (1 + m) + 40 * r * (1 + m)

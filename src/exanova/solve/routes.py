@@ -139,6 +139,7 @@ def _by_moments(data: Data, request: Request, plan: Plan, index: CellIndex, prog
         moments = collect(index, data.codes, data.weight, data.values, threads=request.threads, progress=progress)
         progress.phase("eliminating")
         gamma = projected_gram(moments, basis)
+        gamma[range(1, len(gamma)), range(1, len(gamma))] += request.ridge
         orders = _order_slices(index, basis)
         projector = Projector(data, request, index, basis, moments.sums / float(index.weight[0]))
         solution = solve_moments(gamma, orders, projector, request.ties)
@@ -168,13 +169,16 @@ class Projector:
         return cls(data, request, index, basis, sums[index.cell_key])
 
     def __call__(self, coefficients: FloatArray | None) -> FloatArray:
+        """(q, m) projections of what ``coefficients`` leave (of the model values themselves for ``None``)."""
         if coefficients is None:
             return on_functions(self.index, self.basis, self.sums)
         tables = self.index.to_keys(on_cells(self.index, self.basis, coefficients))
         left = self.data.values - passes.gather(self.index.layout, self.data.codes, tables, self.request.threads)
         weighted = self.data.probability[:, None] * left
         sums = passes.scatter(self.index.layout, self.data.codes, weighted, threads=self.request.threads)
-        return on_functions(self.index, self.basis, sums[self.index.cell_key])
+        left_over = on_functions(self.index, self.basis, sums[self.index.cell_key])
+        left_over[1:] -= self.request.ridge * coefficients[1:]
+        return left_over
 
 
 def _next_order(data: Data, request: Request, index: CellIndex) -> CellIndex | None:

@@ -1,0 +1,209 @@
+"""Group lasso: a sparse path over subsets on the precomputed Gamma, its penalty chosen by held-out fidelity.
+
+Main effects are not penalised; they are eliminated, so that the path lives on the Schur complement S of the
+interactions. A subset enters or stays out as a whole:
+
+    minimise  c^T S c / 2 - c^T t + penalty * sum over A of sqrt(k_A) |c_A|.
+
+Pure bases are orthonormal in each subset, so the norms of all groups are on one scale. Accelerated proximal
+gradients, warm from one penalty to the next. (The usual libraries solve the lasso of single columns; shrinking all
+functions of a subset together, for all outputs, is what makes the result a family of subsets.)
+The path only chooses; the decomposition is then fitted again, exactly, without any penalty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from exanova.basis.tables import Basis, build_basis, on_cells, on_functions
+from exanova.design import passes
+from exanova.design.cells import CellIndex
+from exanova.design.subsets import close_downward
+from exanova.moments.gram import cell_index, collect, projected_gram
+from exanova.progress import Progress
+from exanova.select.gains import PairScreen
+from exanova.select.report import Round, Selection
+from exanova.solve.elimination import factorise, solve
+from exanova.solve.plan import Request, orders_of
+from exanova.solve.routes import Data
+from exanova.typing import FloatArray, IntArray, Subset
+
+HELD_OUT = 0.2
+"""Share of the distinct rows the penalty is chosen on."""
+
+PENALTIES = 24
+SMALLEST = 3e-3
+"""Length of the path, and its last penalty as a share of the first that takes nothing."""
+
+ITERATIONS = 300
+CHANGE = 1e-5
+"""A penalty is done when an iteration changes the coefficients by less than this share of their norm."""
+
+MOST_CANDIDATES = 6000
+"""Functions a path without a budget may start from: those with the largest gains."""
+
+
+@dataclass(frozen=True)
+class GroupProblem:
+    """Schur complement, target and groups of the penalised functions."""
+
+    gram: FloatArray
+    target: FloatArray
+    start: IntArray
+
+    @property
+    def weight(self) -> FloatArray:
+        """(groups,) square roots of the group sizes."""
+        return np.sqrt(np.diff(self.start))
+
+
+def choose_by_lasso(data: Data, request: Request, progress: Progress) -> tuple[tuple[Subset, ...], Selection]:
+    """The family, closed downward, whose path predicts held-out rows best, within the budget."""
+    train, held = split_rows(data, HELD_OUT, request.random_state)
+    family = _candidates(train, request, progress)
+    index = cell_index(train.codes, train.weight.astype(np.float64), data.sizes, family, request.threads)
+    basis = build_basis(index)
+    progress.phase("Gram matrix of the candidates")
+    problem, backward, mains = _problem(train, index, basis, request)
+    best, best_family, rounds = -np.inf, tuple(s for s in index.subsets if len(s) < 2), []
+    largest = _norms(problem, problem.target) / np.where(problem.weight > 0, problem.weight, 1.0)
+    top = float(largest.max(initial=0.0))
+    state = np.zeros_like(problem.target)
+    progress.phase("lasso path", PENALTIES)
+    for penalty in top * np.geomspace(1.0, SMALLEST, PENALTIES):
+        state = descend(problem, float(penalty), state)
+        inside = np.concatenate([np.ones(mains, dtype=bool), _norms(problem, state) > 0])
+        chosen = [subset for subset, kept in zip(index.subsets, inside, strict=True) if kept]
+        functions = int(np.diff(basis.start)[inside].sum())
+        score = _score(held, index, on_cells(index, basis, backward(state)), request.threads)
+        order = max(map(len, chosen))
+        rounds.append(
+            Round(order, len(index.subsets), len(chosen), functions, functions, score, float(penalty / (top or 1.0)))
+        )
+        progress.step()
+        if request.max_terms is not None and functions > request.max_terms:
+            break
+        if score > best:
+            best, best_family = score, tuple(chosen)
+    family_found = tuple(close_downward(best_family))
+    return family_found, Selection("lasso", request.max_terms, tuple(rounds), f"held-out R2 of the path: {best:.4f}")
+
+
+def split_rows(data: Data, share: float, seed: int) -> tuple[Data, Data]:
+    """Distinct rows split at random in those to fit and those to judge by.
+
+    Every level keeps a row to be fitted on: levels that occur only in held-out rows would be unknown.
+    """
+    r = data.codes.shape[1]
+    held = np.zeros(r, dtype=bool)
+    held[np.random.default_rng(seed).permutation(r)[: int(share * r)]] = True
+    for row, size in zip(data.codes, data.sizes, strict=True):
+        seen = np.zeros(size, dtype=bool)
+        seen[row[~held]] = True
+        for level in np.flatnonzero(~seen):
+            held[np.flatnonzero(row == level)[0]] = False
+
+    def part(mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Data:
+        codes = np.ascontiguousarray(data.codes[:, mask])
+        return replace(data, codes=codes, weight=data.weight[mask], values=data.values[mask])
+
+    return part(~held), part(held)
+
+
+def descend(problem: GroupProblem, penalty: float, start: FloatArray) -> FloatArray:
+    """Minimiser of the penalised problem by accelerated proximal gradients, from ``start`` (q, m)."""
+    step = 1.0 / max(_largest_eigenvalue(problem.gram), np.finfo(np.float64).tiny)
+    point, ahead, momentum = start, start, 1.0
+    for _ in range(ITERATIONS):
+        moved = shrink(problem, ahead - step * (problem.gram @ ahead - problem.target), step * penalty)
+        following = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
+        change = moved - point
+        if np.sum(change * (ahead - moved)) > 0:  # momentum points uphill: start it again
+            following, momentum = 1.0, 1.0
+        ahead = moved + (momentum - 1.0) / following * change
+        point, momentum = moved, following
+        if np.linalg.norm(change) <= CHANGE * max(float(np.linalg.norm(point)), np.finfo(np.float64).tiny):
+            break
+    return point
+
+
+def shrink(problem: GroupProblem, values: FloatArray, amount: float) -> FloatArray:
+    """Shorten every group by ``amount`` times the root of its size, to zero at most.
+
+    >>> problem = GroupProblem(np.eye(3), np.zeros((3, 1)), np.array([0, 2, 3]))
+    >>> shrink(problem, np.array([[3.0], [4.0], [0.5]]), 1.0).round(6).ravel().tolist()
+    [2.151472, 2.868629, 0.0]
+    """
+    norms = _norms(problem, values)
+    factor = np.maximum(0.0, 1.0 - amount * problem.weight / np.where(norms > 0, norms, 1.0))
+    return np.asarray(values * np.repeat(factor, np.diff(problem.start))[:, None])
+
+
+def _norms(problem: GroupProblem, values: FloatArray) -> FloatArray:
+    squares = np.concatenate([[0.0], np.cumsum(np.square(values).sum(axis=1))])
+    return np.sqrt(np.maximum(0.0, np.diff(squares[problem.start])))
+
+
+def _largest_eigenvalue(gram: FloatArray) -> float:
+    """An upper estimate by the power method: enough for a step length."""
+    v = np.ones(len(gram)) / np.sqrt(max(1, len(gram)))
+    size = 1.0
+    for _ in range(30):
+        v = gram @ v
+        size = float(np.linalg.norm(v))
+        if size == 0.0:
+            return 0.0
+        v /= size
+    return 1.05 * size
+
+
+def _candidates(train: Data, request: Request, progress: Progress) -> list[Subset]:
+    """Candidate subsets with their parts: those permitted, the best by gain when they are too many."""
+    if request.candidates is not None:
+        return close_downward([*request.candidates, *((i,) for i, n in enumerate(train.sizes) if n > 1)])
+    varying = [i for i, n in enumerate(train.sizes) if n > 1]
+    limit = MOST_CANDIDATES if request.max_terms is None else min(MOST_CANDIDATES, 4 * request.max_terms)
+    if request.max_order is None or request.max_order > 2:
+        listed = [s for group in orders_of(replace(request, family=None), varying) for s in group]
+        if sum(int(np.prod([train.sizes[i] - 1 for i in s])) for s in listed) <= limit:
+            return [(), *listed]
+    progress.phase("screening candidates")
+    mean = train.probability @ train.values
+    gains = PairScreen(train.codes, train.probability, train.sizes).gains(train.values - mean)
+    order = gains.best_first()
+    kept = order[np.cumsum(gains.functions[order]) <= limit]
+    return close_downward([*((i,) for i in varying), *(gains.subsets[k] for k in kept)])
+
+
+def _problem(
+    train: Data, index: CellIndex, basis: Basis, request: Request
+) -> tuple[GroupProblem, Callable[[FloatArray], FloatArray], int]:
+    """Eliminate intercept and main effects; also the way back to all coefficients, and how many subsets
+    are not penalised."""
+    moments = collect(index, train.codes, train.weight, train.values, threads=request.threads)
+    gamma = projected_gram(moments, basis)
+    mu = on_functions(index, basis, moments.sums / float(index.weight[0]))
+    mains = sum(1 for s in index.subsets if len(s) < 2)
+    first = int(basis.start[mains])
+    low = factorise(np.asfortranarray(gamma[:first, :first]), [slice(0, 1), slice(1, first)], "share")
+    cross, high = gamma[:first, first:], gamma[first:, first:]
+    reduced = solve(low, np.ascontiguousarray(cross))
+    problem = GroupProblem(high - cross.T @ reduced, mu[first:] - reduced.T @ mu[:first], basis.start[mains:] - first)
+
+    def backward(state: FloatArray) -> FloatArray:
+        return np.vstack([solve(low, mu[:first] - cross @ state), state])
+
+    return problem, backward, mains
+
+
+def _score(held: Data, index: CellIndex, values: FloatArray, threads: int) -> float:
+    """Mean R2 over the outputs on held-out rows."""
+    codes = held.codes.astype(np.int32)
+    fitted = passes.gather(index.layout, codes, index.to_keys(values), threads)
+    p = held.probability
+    mean = p @ held.values
+    variance = (p @ (held.values - mean) ** 2).sum()
+    return float(1.0 - (p @ (held.values - fitted) ** 2).sum() / variance) if variance > 0 else 1.0

@@ -1,0 +1,178 @@
+"""Screening: rounds of looking at what every candidate would explain of the residual, and taking the best.
+
+Pairs are looked at all at once. Higher orders go by heredity: a subset is a candidate when all its parts with one
+feature less were taken, and a triple also when two of its three pairs were: the pairs that the best such triples
+lack are taken before the first of them, for families are closed downward and lower orders come first.
+Rounds of one order end when its part of the budget is used up or the best gain falls below the threshold.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from exanova.design.cells import extend
+from exanova.design.subsets import canonical_key
+from exanova.progress import Progress
+from exanova.select.gains import Gains, PairScreen, cost, subset_gains
+from exanova.select.growth import GrowingFit
+from exanova.select.report import Round, Selection
+from exanova.solve.plan import Request
+from exanova.solve.routes import Data
+from exanova.typing import FloatArray, Subset
+
+ROUNDS = 4
+"""Rounds an order's part of the budget is taken in: each later one sees the residual the earlier ones left."""
+
+CANDIDATE_WORK = 2_000_000_000
+"""Rows times candidate subsets of order three and higher that one round may look at."""
+
+
+def screen(data: Data, request: Request, fit: GrowingFit, budget: int, progress: Progress) -> Selection:
+    """Grow ``fit``, which holds the main effects, up to ``budget`` functions."""
+    highest = len(data.sizes) if request.max_order is None else request.max_order
+    state = _Screen(data, request, fit, budget, progress)
+    stopped = "main effects only: max_order=1"
+    for order in range(2, highest + 1):
+        last = order == highest
+        # A higher order needs room: half of what is left, unless this is the last one.
+        limit = budget if last else fit.rank + (budget - fit.rank + 1) // 2
+        stopped = state.run_order(order, limit)
+        if fit.rank >= budget or not state.taken_at(order):
+            break
+    return Selection("screen", budget, tuple(state.rounds), stopped)
+
+
+class _Screen:
+    """The state of a screening: what was taken, what each round saw."""
+
+    def __init__(self, data: Data, request: Request, fit: GrowingFit, budget: int, progress: Progress) -> None:
+        self._data, self._request, self._fit, self._progress = data, request, fit, progress
+        self._allowed = None if request.candidates is None else set(request.candidates)
+        self._taken: set[Subset] = {s for s in fit.index.subsets if s}
+        self._pairs: PairScreen | None = None
+        self._variance = float(self._energy(data.values - data.probability @ data.values).sum())
+        self.rounds: list[Round] = []
+
+    def taken_at(self, order: int) -> bool:
+        """Whether any subset of this order was taken."""
+        return any(len(s) == order for s in self._taken)
+
+    def run_order(self, order: int, limit: int) -> str:
+        """Rounds of one order until ``limit`` functions; says why they ended."""
+        if order == 3:
+            self._take_lacking_pairs(limit)
+        start = self._fit.rank
+        for k in range(1, ROUNDS + 1):
+            self._progress.phase(f"screening subsets of order {order}, round {k}")
+            goal = start + (limit - start) * k // ROUNDS
+            gains = self._gains(order)
+            chosen = self._choose(gains, goal - self._fit.rank)
+            if chosen:
+                self._take(chosen)
+            self._record(order, gains, chosen)
+            if not chosen and goal > self._fit.rank:
+                return self._why(gains)
+        return "the budget is used up" if self._fit.rank >= limit else "every round was used"
+
+    def _gains(self, order: int) -> Gains:
+        residual = self._fit.residual()
+        if order == 2:
+            self._pairs = self._pairs or PairScreen(self._data.codes, self._data.probability, self._data.sizes)
+            gains = self._pairs.gains(residual)
+            keep = np.array([s not in self._taken and self._permitted(s) for s in gains.subsets], dtype=bool)
+            kept = [s for s, k in zip(gains.subsets, keep, strict=True) if k]
+            return Gains(kept, gains.energy[keep], gains.functions[keep])
+        return self._listed_gains(self._heirs(order, parts=order), residual)
+
+    def _listed_gains(self, candidates: list[Subset], residual: FloatArray) -> Gains:
+        if not candidates:
+            return Gains([], np.zeros(0), np.zeros(0, dtype=np.int64))
+        data, threads = self._data, self._request.threads
+        weight = data.weight.astype(np.float64)
+        prefixes = sorted({s[:-1] for s in candidates} - set(self._fit.index.position), key=canonical_key)
+        index = extend(self._fit.index, prefixes, data.codes, weight, threads)
+        return subset_gains(index, candidates, data.codes, weight, residual, threads)
+
+    def _heirs(self, order: int, parts: int) -> list[Subset]:
+        """Subsets of which at least ``parts`` parts were taken, most parts first, as many as can be looked at."""
+        by_core: dict[Subset, list[int]] = {}
+        for part in (s for s in self._taken if len(s) == order - 1):
+            for i in part:
+                by_core.setdefault(tuple(j for j in part if j != i), []).append(i)
+        together: Counter[Subset] = Counter()
+        for core, ends in by_core.items():
+            for a, b in combinations(sorted(ends), 2):
+                together[tuple(sorted((*core, a, b)))] += 1
+        # t parts taken show as t (t - 1) / 2 pairs of parts with a common core.
+        enough = [s for s, count in together.items() if count >= comb(parts, 2)]
+        ranked = sorted(enough, key=lambda s: (-together[s], canonical_key(s)))
+        most = max(1, CANDIDATE_WORK // self._data.codes.shape[1])
+        return [s for s in ranked if s not in self._taken and self._permitted(s)][:most]
+
+    def _take_lacking_pairs(self, limit: int) -> None:
+        """The pairs that the best triples with two taken pairs still lack."""
+        gains = self._listed_gains(self._heirs(3, parts=2), self._fit.residual())
+        chosen = self._choose(gains, limit - self._fit.rank)
+        lacking = {p for s in chosen for p in combinations(s, 2)} - self._taken
+        if lacking:
+            self._take(sorted(lacking, key=canonical_key))
+
+    def _permitted(self, subset: Subset) -> bool:
+        return self._allowed is None or subset in self._allowed
+
+    def _choose(self, gains: Gains, room: int) -> list[Subset]:
+        """The best candidates that fit in ``room`` functions, parts they lack included."""
+        chosen: list[Subset] = []
+        added: set[Subset] = set()
+        floor = self._request.min_gain * self._variance
+        for k in gains.best_first():
+            if gains.energy[k] < floor * gains.functions[k]:
+                break
+            subset = gains.subsets[k]
+            parts = [p for p in combinations(subset, len(subset) - 1) if p not in self._taken and p not in added]
+            price = int(gains.functions[k]) + sum(cost(self._data.sizes, p) for p in parts if len(subset) > 2)
+            if price > room:
+                continue
+            chosen.append(subset)
+            added.update(parts)
+            room -= price
+            if room <= 0:
+                break
+        return chosen
+
+    def _take(self, chosen: list[Subset]) -> None:
+        self._fit.add(sorted(chosen, key=canonical_key))
+        self._taken.update(chosen)
+        self._fit.solve(exact=False)
+
+    def _record(self, order: int, gains: Gains, chosen: list[Subset]) -> None:
+        taken = set(chosen)
+        left = [
+            e / f for s, e, f in zip(gains.subsets, gains.energy, gains.functions, strict=True) if f and s not in taken
+        ]
+        functions = sum(f for s, f in zip(gains.subsets, gains.functions.tolist(), strict=True) if s in taken)
+        unexplained = float(self._energy(self._fit.residual()).sum())
+        variance = self._variance or 1.0
+        self.rounds.append(
+            Round(
+                order=order,
+                looked_at=len(gains.subsets),
+                taken=len(chosen),
+                functions=functions,
+                rank=self._fit.rank,
+                r2=1.0 - unexplained / variance,
+                best_left=max(left, default=0.0) / variance,
+            )
+        )
+
+    def _why(self, gains: Gains) -> str:
+        if not len(gains.best_first()):
+            return "nothing is left to take"
+        return f"what is left is below min_gain={self._request.min_gain:g} of the variance, or does not fit"
+
+    def _energy(self, values: FloatArray) -> FloatArray:
+        return np.asarray(self._data.probability @ values**2)
