@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from exanova.data.encoding import Encoding, FeatureLevels
 from exanova.design.cells import CellIndex
+from exanova.design.families import named_family
 from exanova.design.passes import Layout
 from exanova.effects.certificate import Certificate, Redundancy
 from exanova.effects.tables import Schema
@@ -81,7 +82,7 @@ def to_file(fitted: Fitted, parameters: Mapping[str, Any]) -> tuple[dict[str, An
     measured = {k: v for k, v in plain.items() if isinstance(v, np.ndarray)}
     plain = {k: v for k, v in plain.items() if k not in measured and k != "redundant"}
     document = {
-        "parameters": dict(parameters),
+        "parameters": {**parameters, "interactions": _subsets_given(parameters.get("interactions"), fitted)},
         "encoding": fitted.encoding.to_json(),
         "schema": asdict(fitted.schema),
         "plan": asdict(fitted.plan),
@@ -107,6 +108,14 @@ def to_file(fitted: Fitted, parameters: Mapping[str, Any]) -> tuple[dict[str, An
     if fitted.shapley is not None:
         arrays["shapley"] = fitted.shapley
     return document, arrays
+
+
+def _subsets_given(interactions: Any, fitted: Fitted) -> Any:
+    """The parameter ``interactions`` as subsets: as given if it is a list of tuples, else by the names of its pairs."""
+    if interactions is None or (isinstance(interactions, list) and all(isinstance(s, tuple) for s in interactions)):
+        return interactions
+    family = named_family(interactions, fitted.schema.features, fitted.index.sizes.tolist())
+    return [fitted.schema.names(subset) for subset in family if len(subset) > 1]
 
 
 def from_file(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> tuple[Fitted, dict[str, Any]]:
@@ -183,7 +192,8 @@ def _parameters(entries: Mapping[str, Any]) -> dict[str, Any]:
     wrong = [k for k, kinds in PARAMETERS.items() if k in entries and type(entries[k]) not in kinds]
     if wrong:
         raise ValueError(f"the parameter {wrong[0]!r} is {entries[wrong[0]]!r}")
-    return dict(entries)
+    subsets = entries.get("interactions")
+    return {**entries, "interactions": None if subsets is None else [tuple(subset) for subset in subsets]}
 
 
 def _index(arrays: Mapping[str, NDArray[Any]]) -> CellIndex:
@@ -224,10 +234,20 @@ def _conditions_of_parts(fitted: Fitted) -> Iterator[bool]:
     yield fitted.shapley is None or fitted.shapley.shape == (d, m)
     yield {certificate.r2.shape, certificate.mse.shape, certificate.relative_mse.shape} == {(m,)}
     yield certificate.within_variance.shape == (m,)
+    yield all(v is None or v.shape == (m,) for v in (certificate.r2_eval, certificate.mse_eval))
     yield encoding.names == schema.features and encoding.labels == schema.labels and len(set(encoding.names)) == d
+    yield all(_is_a(names, "tuple[str, ...]") for names in (schema.features, schema.outputs, *_named(fitted)))
     yield schema.kind in TABLES and m >= 1 and (m == 1 or not schema.single)
     yield bool(np.isfinite(fitted.values).all() and np.isfinite(fitted.covariance).all())
     yield bool(np.isfinite(index.weight).all() and (index.weight > 0).all() and (fitted.variance >= 0).all())
+
+
+def _named(fitted: Fitted) -> Iterator[tuple[str, ...]]:
+    """Every tuple of names in the evidence."""
+    for redundancy in fitted.certificate.redundant:
+        yield from (redundancy.features, *redundancy.shared_with)
+    for function in fitted.selected or ():
+        yield from function
 
 
 def _feature_fits(feature: FeatureLevels) -> bool:
@@ -252,7 +272,7 @@ def _conditions_of_cells(index: CellIndex) -> Iterator[bool]:
     yield bool((np.diff(layout.order) >= 0).all()) and all(_is_closed(index, s) for s in index.subsets)
     yield _rises(layout.key_start, len(layout.lookup)) and _rises(cell_start, len(cell_key))
     yield cell_start[1] == layout.key_start[1] == 1
-    yield np.array_equal(cell_key, np.flatnonzero(layout.lookup >= 0))
+    yield bool(layout.lookup.min() >= -1) and np.array_equal(cell_key, np.flatnonzero(layout.lookup >= 0))
     yield np.array_equal(cell_start, np.searchsorted(cell_key, layout.key_start))
     own = np.arange(len(cell_key)) - np.repeat(cell_start[:-1], np.diff(cell_start))
     yield np.array_equal(layout.lookup[cell_key], own)

@@ -54,7 +54,7 @@ class Interactions:
     def to_frame(self) -> Any:
         """Long table: ``row``, ``subset``, ``order``, ``index``, ``value`` (or one column an output), ``game``."""
         n, k = self.values.shape[:2]
-        flat = self.values.reshape(n * k, -1)
+        flat = self.values.reshape(n * k, len(self.schema.value_columns))
         columns: dict[str, Any] = {
             "row": np.repeat(np.arange(n), k),
             "subset": [" x ".join(s) for s in self.subsets] * n,
