@@ -120,9 +120,25 @@ def _closed_form(sizes: tuple[int, ...], root: FloatArray) -> FloatArray:
 
 
 def _null_space(margins: FloatArray, root: FloatArray) -> FloatArray:
-    """(b, c, k) orthonormal columns that every row of ``margins`` times ``root`` annihilates."""
+    """(b, c, k) orthonormal columns that every row of ``margins`` times ``root`` annihilates.
+
+    Which orthonormal columns a factorisation completes itself with is an accident of rounding, and ``ties="first"``
+    would show it. They are turned until triangular on k cells that the pattern alone chooses, which leaves only signs.
+    """
     q, _ = np.linalg.qr(margins.T * root[:, :, None], mode="complete")
-    return q[:, :, len(margins) :]
+    null = q[:, :, len(margins) :]
+    if null.shape[2] < 2:
+        return null
+    turn, _ = np.linalg.qr(np.swapaxes(null[:, _free_cells(margins)], 1, 2))
+    return np.asarray(null @ turn)
+
+
+def _free_cells(margins: FloatArray) -> IntArray:
+    """(k,) cells on which a function with vanishing margins may take any values; the others then follow."""
+    from scipy.linalg import qr
+
+    _, pivots = qr(margins, mode="r", pivoting=True)
+    return np.sort(pivots[len(margins) :]).astype(np.int64)
 
 
 def _largest_margin(margins: FloatArray, root: FloatArray, basis: FloatArray) -> float:
