@@ -6,7 +6,7 @@ those of the reference start from codes and end at coefficients.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -18,12 +18,17 @@ import numpy as np
 
 from benchmarks import tables
 from benchmarks.harness import Facts, clocked, once, size, timed
-from exanova import FunctionalANOVA, parallel, reference
+from exanova import FunctionalANOVA, Support, parallel, reference
+from exanova.basis.tables import dimensions
 from exanova.design.memory import available
 from exanova.design.subsets import up_to_order
+from exanova.moments.gram import cell_index
 from exanova.solve.plan import Request
 from exanova.solve.routes import Data, decompose
-from exanova.typing import FloatArray
+from exanova.typing import FloatArray, Subset
+
+Family = tuple[Subset, ...]
+"""Subsets of features in canonical order."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +76,9 @@ def poker(settings: Settings, **choices: Any) -> Facts:
     return fitted(poker_case(settings), FunctionalANOVA(max_order=2, **choices))
 
 
-def connect4_width(settings: Settings) -> int:
-    return 14 if settings.quick else 42
-
-
 def connect4_case(settings: Settings, share: float = 1.0) -> tables.Case:
-    rows, trees = (6000, 10) if settings.quick else (67557, 100)
-    return tables.connect4(settings.data, int(share * rows), connect4_width(settings), trees)
+    rows, features, trees = (6000, 14, 10) if settings.quick else (67557, 42, 100)
+    return tables.connect4(settings.data, int(share * rows), features, trees)
 
 
 def connect4(settings: Settings, share: float = 1.0, **choices: Any) -> Facts:
@@ -105,20 +106,34 @@ def algorithm1(settings: Settings, case: Callable[[Settings], tables.Case], pati
     }
 
 
-def engine(settings: Settings, case: Callable[[Settings], tables.Case], last: Sequence[int]) -> Facts:
-    """The engine alone on every subset of order two up to ``last``, in canonical order.
-
-    Where Algorithm 1 stopped in the middle of the subset ``last``, these are the same functions and a few more.
-    """
+def engine(settings: Settings, case: Callable[[Settings], tables.Case], family: Callable[[Support], Family]) -> Facts:
+    """The engine alone on a family of subsets, from codes to effects."""
     support, values = case(settings).observed()
-    varying = [i for i, n in enumerate(support.sizes) if n > 1]
-    limit = (len(last), tuple(last))
-    family = tuple(takewhile(lambda s: (len(s), s) <= limit, up_to_order(varying, 2)))
+    chosen = family(support)
     data = Data(support.codes, support.weight, support.sizes, values, support.n_rows)
-    request = Request(family=family, threads=parallel.thread_count(None), memory_limit=int(0.8 * available()))
+    request = Request(family=chosen, threads=parallel.thread_count(None), memory_limit=int(0.8 * available()))
     facts, found = timed(lambda: decompose(data, request))
     functions = found.basis.n_functions if found.basis else found.plan.functions
-    return facts | {"rank": found.solution.rank, "functions": functions, "subsets": len(family)}
+    return facts | {"rank": found.solution.rank, "functions": functions, "subsets": len(chosen)}
+
+
+def pairs_of(support: Support) -> Family:
+    """Every subset of up to two features, in canonical order."""
+    return tuple(up_to_order([i for i, n in enumerate(support.sizes) if n > 1], 2))
+
+
+def up_to(last: list[int], support: Support) -> Family:
+    """The subsets up to ``last``: where Algorithm 1 stopped inside it, the same functions and a few more."""
+    limit = (len(last), tuple(last))
+    return tuple(takewhile(lambda subset: (len(subset), subset) <= limit, pairs_of(support)))
+
+
+def half_of(support: Support) -> Family:
+    """The first subsets that have half of all functions of up to two features."""
+    family = pairs_of(support)
+    index = cell_index(support.codes, support.weight.astype(float), support.sizes, family, threads=2)
+    functions = np.cumsum(dimensions(index))
+    return family[: int(np.searchsorted(functions, functions[-1] / 2)) + 1]
 
 
 def gram(settings: Settings, how: str) -> Facts:
@@ -127,10 +142,9 @@ def gram(settings: Settings, how: str) -> Facts:
     from exanova.moments.monomials import monomials, reference_levels
 
     support, _ = connect4_case(settings).observed()
-    codes, sizes = support.codes, support.sizes
+    codes = support.codes
     weight = np.ones(codes.shape[1], dtype=np.int64)
-    family = up_to_order([i for i, n in enumerate(sizes) if n > 1], 2)
-    index = module.cell_index(codes, weight.astype(float), sizes, family, threads=2)
+    index = cell_index(codes, weight.astype(float), support.sizes, pairs_of(support), threads=2)
     basis = monomials(index, reference_levels(index))
     facts = {"columns": len(basis), "rows": codes.shape[1], "words": -(-codes.shape[1] // 64)}
     if how == "counts":
@@ -217,10 +231,8 @@ def jobs(settings: Settings) -> dict[str, Callable[[], Facts]]:
     everything["gram dsyrk"] = partial(gram, how="dsyrk")
     everything["machine"] = machine
     everything["connect4 half rows"] = partial(connect4, share=0.5)
-    width = connect4_width(settings)
-    everything["connect4 engine"] = partial(engine, case=connect4_case, last=(width - 2, width - 1))
-    # The pairs of the first 0.3 of the features with all others are about half of all pairs.
-    everything["connect4 half functions"] = partial(engine, case=connect4_case, last=(int(0.3 * width), width - 1))
+    everything["connect4 engine"] = partial(engine, case=connect4_case, family=pairs_of)
+    everything["connect4 half functions"] = partial(engine, case=connect4_case, family=half_of)
     return {name: partial(job, settings) for name, job in everything.items()}
 
 
@@ -234,7 +246,7 @@ def followers(settings: Settings, facts: dict[str, Facts]) -> dict[str, Callable
     cases = {"poker": poker_case, "connect4": connect4_case}
     references = {name: facts.get(f"{name} reference", {}) for name in cases}
     return {
-        f"{name} at rank": partial(engine, settings, cases[name], found["last"])
+        f"{name} at rank": partial(engine, settings, cases[name], partial(up_to, found["last"]))
         for name, found in references.items()
         if found.get("stopped") == "max_seconds"
     }
