@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
+from numbers import Integral
 from typing import TypeVar
 
 from exanova.errors import InputError
@@ -34,11 +35,11 @@ def thread_count(n_jobs: int | None) -> int:
     >>> thread_count(-1) == thread_count(None)
     True
     """
-    if n_jobs == 0:
-        raise InputError("n_jobs=0 was given; give a positive number of threads, or -1 for every core.")
     if n_jobs is None:
         n_jobs = -1
-    return n_jobs if n_jobs > 0 else max(1, available_cores() + 1 + n_jobs)
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise InputError(f"n_jobs={n_jobs!r} was given; give a positive number of threads, or -1 for every core.")
+    return int(n_jobs) if n_jobs > 0 else max(1, available_cores() + 1 + int(n_jobs))
 
 
 def run(task: Callable[[T], R], pieces: Sequence[T], threads: int) -> list[R]:

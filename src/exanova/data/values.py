@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -187,7 +188,7 @@ def _responder(model: Any, response_method: str) -> Callable[[Any], Any]:
 
 def _batches(rows: IntArray, batch_size: int | None) -> Iterator[IntArray]:
     size = len(rows) if batch_size is None else batch_size
-    if size < 1:
+    if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
         raise InputError(f"batch_size={batch_size!r} was given; expected at least one row, or None for all at once.")
     for start in range(0, len(rows), size):
         yield rows[start : start + size]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+from numbers import Real
 
 from exanova.errors import InputError
 
@@ -21,11 +23,11 @@ def resolve_limit(limit: int | float | str | None) -> int:
     if limit is None:
         return int(SHARE * available())
     if isinstance(limit, str):
-        match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?I?)B?\s*", limit.upper())
-        if not match or match[2] not in UNITS or match[1].count(".") > 1:
+        match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([KMGT]?I?)B?\s*", limit.upper())
+        if not match or match[2] not in UNITS:
             raise InputError(f"memory_limit={limit!r} is not a size; give bytes, or a text such as '4 GB'.")
         limit = float(match[1]) * UNITS[match[2]]
-    if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0:
+    if isinstance(limit, bool) or not isinstance(limit, Real) or not 0 < limit < math.inf:
         raise InputError(f"memory_limit={limit!r} is not a positive size; give bytes, or a text such as '4 GB'.")
     return int(limit)
 
