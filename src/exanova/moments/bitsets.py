@@ -36,7 +36,7 @@ def pack_more(known: Words, codes: Codes, feature_levels: list[tuple[int, int]],
     if a:
         words[:a] = known
     else:
-        _pack_singles(words, codes, feature_levels)
+        pack_singles(words, codes, feature_levels)
         a = 1 + len(feature_levels)
     while a < len(basis):
         b = min(len(basis), a + 1024)
@@ -47,7 +47,7 @@ def pack_more(known: Words, codes: Codes, feature_levels: list[tuple[int, int]],
     return words
 
 
-def _pack_singles(words: Words, codes: Codes, feature_levels: list[tuple[int, int]]) -> None:
+def pack_singles(words: Words, codes: Codes, feature_levels: list[tuple[int, int]]) -> None:
     """The constant and the indicators of one feature."""
     octets = words.view(np.uint8)
     width = -(-codes.shape[1] // 8)

@@ -7,6 +7,7 @@ follows by writing both sides in indicators; no matrix over all indicators is ev
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from exanova import parallel
 from exanova.basis.tables import Basis, build_basis, join
 from exanova.design.cells import extend, intercept_index
+from exanova.design.subsets import by_order, canonical_key
 from exanova.moments.bitsets import TILE, Words, digits, pack_more
 from exanova.moments.gram import single_levels
 from exanova.moments.monomials import Monomials, in_monomials, monomials, reference_levels
@@ -48,6 +50,7 @@ class GrowingGram:
 
     def add(self, subsets: Sequence[Subset]) -> FloatArray:
         """Rows (new, old + new) of Gamma for the functions of ``subsets``; the first call brings the intercept too."""
+        self._add_parts(subsets)
         first = len(self.index.subsets) if self._coordinates else 0
         old = 0 if first == 0 else self.basis.n_functions
         self.index = extend(self.index, subsets, self._codes, self._weight.astype(np.float64), self._threads)
@@ -56,12 +59,43 @@ class GrowingGram:
             self.basis = self._functions(0)
         else:
             self.basis = join(self.basis, self._functions(first))
+        indicators = self._describe(first)
+        return self._gamma_rows(indicators, first, old)
+
+    def _add_parts(self, subsets: Sequence[Subset]) -> None:
+        """Cells, without functions, of parts that are not there: what they could add was expressed by others."""
+        missing = {p for s in subsets for k in range(1, len(s)) for p in combinations(s, k)} - set(self.index.position)
+        for _, group in by_order(sorted(missing, key=canonical_key)):
+            first = len(self.index.subsets)
+            self.index = extend(self.index, group, self._codes, self._weight.astype(np.float64), self._threads)
+            cells = np.diff(self.index.cell_start)[first:]
+            empty = tuple(np.zeros((int(c), 0)) for c in cells)
+            labels = None
+            if self.basis.labels is not None:
+                labels = tuple(np.zeros((0, len(s)), dtype=np.int64) for s in group)
+            self.basis = join(self.basis, Basis(empty, np.zeros(len(group) + 1, dtype=np.int64), labels))
+            self._describe(first)
+
+    def _describe(self, first: int) -> Monomials:
+        """Bitsets and coordinates of the subsets from number ``first`` on."""
         indicators = monomials(self.index, self._reference)
         self._pack(indicators)
-        self._coordinates += [
-            in_monomials(self.index, indicators, s, self.basis.tables[s]) for s in range(first, len(self.index.subsets))
-        ]
-        return self._gamma_rows(indicators, first, old)
+        new = range(first, len(self.index.subsets))
+        self._coordinates += [in_monomials(self.index, indicators, s, self.basis.tables[s]) for s in new]
+        return indicators
+
+    def keep_of_last(self, n_before: int, useful: Sequence[int]) -> None:
+        """Forget the subsets added after the first ``n_before``, but for those numbered ``useful``."""
+        subsets = [self.index.subsets[s] for s in useful]
+        tables = tuple(self.basis.tables[s] for s in useful)
+        labels = None if self.basis.labels is None else tuple(self.basis.labels[s] for s in useful)
+        self.truncate(n_before)
+        if not subsets:
+            return
+        self.index = extend(self.index, subsets, self._codes, self._weight.astype(np.float64), self._threads)
+        start = np.concatenate([[0], np.cumsum([t.shape[1] for t in tables])]).astype(np.int64)
+        self.basis = join(self.basis, Basis(tables, start, labels))
+        self._describe(n_before)
 
     def truncate(self, n_subsets: int) -> None:
         """Forget all but the first ``n_subsets`` subsets."""

@@ -16,6 +16,9 @@ from exanova.solve.plan import Request, orders_of
 from exanova.solve.routes import Data
 from exanova.typing import Subset
 
+SMALLEST_BATCH, LARGEST_BATCH = 512, 4096
+"""Functions that are looked at together."""
+
 
 def take_in_order(data: Data, request: Request, fit: GrowingFit, budget: int, progress: Progress) -> Selection:
     """Append subsets of order two and higher in canonical order until the rank is ``budget``."""
@@ -23,12 +26,13 @@ def take_in_order(data: Data, request: Request, fit: GrowingFit, budget: int, pr
     rounds: list[Round] = []
     stopped = "every subset was offered"
     for subsets in orders_of(request, varying):
-        order = len(subsets[0])
-        if order == 1:
+        if len(subsets[0]) == 1:
             continue
-        looked_at, before = _take_order(data, fit, subsets, budget, progress), fit.rank
-        rounds.append(Round(order, looked_at, looked_at, 0, min(fit.rank, budget), float("nan"), float("nan")))
-        if fit.rank >= budget or fit.rank == before == data.codes.shape[1]:
+        before = fit.rank
+        looked_at, taken = _take_order(data, fit, subsets, budget, progress)
+        added = min(fit.rank, budget) - before
+        rounds.append(Round(len(subsets[0]), looked_at, taken, added, before + added, float("nan"), float("nan")))
+        if fit.rank >= min(budget, data.codes.shape[1]):
             stopped = "the budget is used up" if fit.rank >= budget else "every function on the support is spanned"
             break
     if request.ties == "share":
@@ -36,20 +40,34 @@ def take_in_order(data: Data, request: Request, fit: GrowingFit, budget: int, pr
     return Selection("canonical", budget, tuple(rounds), stopped)
 
 
-def _take_order(data: Data, fit: GrowingFit, subsets: list[Subset], budget: int, progress: Progress) -> int:
-    """Append subsets of one order in batches of about as many functions as the rank still lacks."""
-    done = 0
-    while done < len(subsets) and fit.rank < budget and fit.rank < data.codes.shape[1]:
-        progress.phase(f"taking subsets of order {len(subsets[0])}")
-        room, batch = max(256, budget - fit.rank), []
-        for subset in subsets[done:]:
-            batch.append(subset)
-            room -= cost(data.sizes, subset)
-            if room <= 0:
-                break
-        fit.add(batch)
+def _take_order(data: Data, fit: GrowingFit, subsets: list[Subset], budget: int, progress: Progress) -> tuple[int, int]:
+    """Append subsets of one order in batches until the rank is reached: how many were looked at, and kept.
+
+    A batch holds about as many functions as the rank still lacks, more when few of the last ones were new.
+    Subsets that add nothing to the rank are not kept: lower orders and earlier subsets express them.
+    """
+    done = taken = 0
+    rate = 1.0
+    limit = min(budget, data.codes.shape[1])
+    while done < len(subsets) and fit.rank < limit:
+        progress.phase(f"taking subsets of order {len(subsets[0])}: rank {fit.rank:,} of {budget:,}")
+        batch, functions = _batch(data.sizes, subsets[done:], (limit - fit.rank) / rate)
+        before = fit.rank
+        taken += fit.add_useful(batch)
         done += len(batch)
-    return done
+        rate = max(0.02, (fit.rank - before) / max(1, functions))
+    return done, taken
+
+
+def _batch(sizes: tuple[int, ...], subsets: list[Subset], wanted: float) -> tuple[list[Subset], int]:
+    """The first subsets with about ``wanted`` functions, within what is counted at once."""
+    room = min(max(wanted, SMALLEST_BATCH), LARGEST_BATCH)
+    functions = 0
+    for k, subset in enumerate(subsets, start=1):
+        functions += cost(sizes, subset)
+        if functions >= room:
+            return subsets[:k], functions
+    return subsets, functions
 
 
 def _whole_subsets(fit: GrowingFit, budget: int) -> int:

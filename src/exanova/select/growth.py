@@ -39,7 +39,7 @@ class GrowingFit:
         )
         self._factor = GrowingFactor(capacity, max_rank)
         self._orders: list[int] = [0]
-        self.coefficients: FloatArray | None = None
+        self._residual = data.values
 
     @property
     def index(self) -> CellIndex:
@@ -76,6 +76,20 @@ class GrowingFit:
         else:
             self._orders.append(self._factor.size)
 
+    def add_useful(self, subsets: Sequence[Subset]) -> int:
+        """Append subsets and forget again those that did not raise the rank; how many were kept."""
+        functions = self._factor.size
+        self.add(subsets)
+        before = len(self.index.subsets) - len(subsets)
+        gained = self.rank_of_subset()
+        useful = [s for s in range(before, len(self.index.subsets)) if gained[s]]
+        if len(useful) < len(subsets):
+            of_subset = self.basis.subset_of_function()[functions:]
+            self._factor.forget(np.isin(of_subset, useful))
+            self._gram.keep_of_last(before, useful)
+            self._orders[-1] = self._factor.size
+        return len(useful)
+
     def truncate(self, n_subsets: int) -> None:
         """Forget all but the first ``n_subsets`` subsets."""
         self._gram.truncate(n_subsets)
@@ -95,7 +109,7 @@ class GrowingFit:
         factor = self._factor.factor(orders, self._request.ties if exact else "first")
         projector = Projector.of(self._data, self._request, self.index, self.basis)
         coefficients, residual, steps = refine(factor, projector, limit=8 if exact else 1)
-        self.coefficients = coefficients
+        self._residual = self._left(coefficients)
         kept = self._factor.kept.copy() if self._request.ties == "first" else np.ones(self._factor.size, dtype=bool)
         return Solution(
             coefficients=coefficients,
@@ -120,8 +134,9 @@ class GrowingFit:
 
     def residual(self) -> FloatArray:
         """(r, m) what the last solve leaves of the model."""
-        if self.coefficients is None:
-            return self._data.values
-        tables = self.index.to_keys(on_cells(self.index, self.basis, self.coefficients))
+        return self._residual
+
+    def _left(self, coefficients: FloatArray) -> FloatArray:
+        tables = self.index.to_keys(on_cells(self.index, self.basis, coefficients))
         fitted = passes.gather(self.index.layout, self._data.codes, tables, self._request.threads)
         return self._data.values - fitted

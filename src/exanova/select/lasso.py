@@ -172,7 +172,7 @@ def _candidates(train: Data, request: Request, progress: Progress) -> list[Subse
             return [(), *listed]
     progress.phase("screening candidates")
     mean = train.probability @ train.values
-    gains = PairScreen(train.codes, train.probability, train.sizes).gains(train.values - mean)
+    gains = PairScreen(train.codes, train.probability, train.sizes, request.threads).gains(train.values - mean)
     order = gains.best_first()
     kept = order[np.cumsum(gains.functions[order]) <= limit]
     return close_downward([*((i,) for i in varying), *(gains.subsets[k] for k in kept)])

@@ -66,9 +66,9 @@ class _Screen:
         if order == 3:
             self._take_lacking_pairs(limit)
         start = self._fit.rank
-        for k in range(1, ROUNDS + 1):
+        for k in range(1, 2 * ROUNDS):  # the later rounds only make up for functions that turned out redundant
             self._progress.phase(f"screening subsets of order {order}, round {k}")
-            goal = start + (limit - start) * k // ROUNDS
+            goal = start + (limit - start) * min(k, ROUNDS) // ROUNDS
             gains = self._gains(order)
             chosen = self._choose(gains, goal - self._fit.rank)
             if chosen:
@@ -76,12 +76,16 @@ class _Screen:
             self._record(order, gains, chosen)
             if not chosen and goal > self._fit.rank:
                 return self._why(gains)
+            if self._fit.rank >= limit:
+                break
         return "the budget is used up" if self._fit.rank >= limit else "every round was used"
 
     def _gains(self, order: int) -> Gains:
         residual = self._fit.residual()
         if order == 2:
-            self._pairs = self._pairs or PairScreen(self._data.codes, self._data.probability, self._data.sizes)
+            self._pairs = self._pairs or PairScreen(
+                self._data.codes, self._data.probability, self._data.sizes, self._request.threads
+            )
             gains = self._pairs.gains(residual)
             keep = np.array([s not in self._taken and self._permitted(s) for s in gains.subsets], dtype=bool)
             kept = [s for s, k in zip(gains.subsets, keep, strict=True) if k]

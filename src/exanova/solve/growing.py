@@ -76,8 +76,23 @@ class GrowingFactor:
             self._add_panel(gamma_rows, rows, slice(a, min(new, a + PANEL)), tolerance)
         self.size = total
 
+    def forget(self, keep: NDArray[np.bool_]) -> None:
+        """Drop functions of the last batch that did not raise the rank, where ``keep`` (batch,) is False."""
+        first = self.size - len(keep)
+        number = np.cumsum(keep) - 1 + first
+        useful = np.flatnonzero(keep) + first
+        self._l[first : first + len(useful)] = self._l[useful]
+        self._kept[first : first + len(useful)] = self._kept[useful]
+        self._kept[first + len(useful) : self.size] = False
+        self._panels = [
+            p if p.functions[0] < first else _Panel(number[p.functions - first], p.columns, p.triangle)
+            for p in self._panels
+        ]
+        self._l[first + len(useful) : self.size] = 0.0
+        self.size = first + len(useful)
+
     def truncate(self, size: int) -> None:
-        """Forget all but the first ``size`` functions."""
+        """Forget all but the first ``size`` functions; nothing can be appended afterwards."""
         self.rank = int(np.count_nonzero(self._kept[:size]))
         self._kept[size:] = False
         self._l[size:] = 0.0
@@ -127,6 +142,7 @@ class GrowingFactor:
     def _reserve(self, total: int) -> None:
         if total <= len(self._l):
             return
+        total += total // 4  # grow by quarters, not by batches
         grown = np.zeros((total, max(self._l.shape[1], min(total, self._max_rank))))
         grown[: self.size, : self._l.shape[1]] = self._l[: self.size]
         kept = np.zeros(total, dtype=bool)
