@@ -12,7 +12,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from interpret.utils import purify
 
@@ -312,9 +312,6 @@ def _components(cells):
     return len(groups)
 
 
-@given(case=supports(("extreme",)))
-@examples(10)
-def test_extreme_weights_do_span_ten_orders_of_magnitude(case):
-    assume(len(case.weight) > 10)
-    assert case.weight.max() / case.weight.min() > 1e6
-    assert weights_of("extreme", np.random.default_rng(0), 1000).min() == 1e-10
+def test_extreme_weights_span_ten_orders_of_magnitude():
+    weight = weights_of("extreme", np.random.default_rng(0), 1000)
+    assert (weight.min(), weight.max()) == (1e-10, 1.0)

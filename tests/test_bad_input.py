@@ -1,0 +1,444 @@
+"""Bad input: the error a user sees names what was given and what to do, and nothing that was there is lost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from exanova import FunctionalANOVA, Support
+from exanova.errors import (
+    ExanovaError,
+    InputError,
+    InputTypeError,
+    MemoryLimitError,
+    ModelError,
+    NotFittedError,
+    OutsideSupportError,
+    UnknownFeatureError,
+    UnknownLevelError,
+)
+
+X = pd.DataFrame({"color": ["red", "red", "blue", "blue"], "size": [1, 2, 1, 2]})
+Y = np.array([0.0, 1.0, 1.0, 4.0])
+
+
+def fitted(**parameters):
+    return FunctionalANOVA(**parameters).fit(X, Y)
+
+
+def raises(error, match, call):
+    """``call`` raises ``error``, one of ours and the builtin a caller would expect, with this message."""
+    with pytest.raises(error, match=match) as caught:
+        call()
+    assert isinstance(caught.value, ExanovaError)
+    message = str(caught.value)
+    assert 20 < len(message) < 700
+    assert "Traceback" not in message
+    return caught.value
+
+
+# Tables
+
+
+@pytest.mark.parametrize(
+    "table",
+    [X.iloc[:0], pl.DataFrame({"a": []}), pa.table({"a": pa.array([], pa.string())}), np.empty((0, 2)), X[[]]],
+    ids=["pandas", "polars", "pyarrow", "numpy", "no columns"],
+)
+def test_an_empty_table(table):
+    message = r"\d rows and \d columns; at least one row and one column are needed"
+    raises(InputError, message, lambda: fit(table, []))
+    raises(InputError, message, lambda: FunctionalANOVA().plan(table))
+
+
+def test_what_is_not_a_table():
+    raises(InputTypeError, r"X is of type builtins\.dict.*pandas, polars or pyarrow", lambda: fit({"a": [1]}, Y))
+    raises(InputTypeError, r"X is of type builtins\.list", lambda: fit([[1, 2]], Y))
+    raises(InputError, r"1 dimension.*reshape\(-1, 1\)", lambda: fit(np.arange(3), np.arange(3.0)))
+    raises(InputTypeError, r"collect\(\)", lambda: fit(pl.LazyFrame({"a": [1]}), [1.0]))
+
+
+def fit(*arguments, **parameters):
+    return FunctionalANOVA().fit(*arguments, **parameters)
+
+
+@pytest.mark.parametrize("max_order", [0, 1, 2, None])
+@pytest.mark.parametrize("route", ["auto", "grid", "dense", "moments"])
+@pytest.mark.parametrize("ties", ["share", "first"])
+def test_one_row_works(max_order, route, ties):
+    if route == "grid" and max_order not in (2, None):
+        max_order = None
+    anova = FunctionalANOVA(max_order=max_order, route=route, ties=ties).fit(X.iloc[:1], [3.0])
+    assert anova.intercept_.tolist() == [3.0]
+    assert list(anova.effects_) == [()]
+    assert anova.predict(X.iloc[:1]).tolist() == [3.0]
+    certificate = anova.certificate_
+    assert certificate.exact
+    assert (certificate.rank, certificate.n_functions) == (1, 1)
+    assert certificate.r2.tolist() == [1.0]
+    assert certificate.mse.tolist() == [0.0]
+    assert certificate.saturated
+    assert certificate.unique
+    assert "one output" in str(anova)
+
+
+@pytest.mark.parametrize("max_order", [1, 2, None])
+@pytest.mark.parametrize("route", ["auto", "dense", "moments"])
+def test_a_feature_of_one_level_works_and_has_no_effect(max_order, route):
+    table = X.assign(kind="same")[["kind", "color", "size"]]
+    anova = FunctionalANOVA(max_order=max_order, route=route).fit(table, Y)
+    plain = FunctionalANOVA(max_order=max_order, route=route).fit(X, Y)
+    assert list(anova.effects_) == list(plain.effects_)
+    np.testing.assert_allclose(anova.predict(table), plain.predict(X), atol=1e-14)
+    assert anova.certificate_.rank == plain.certificate_.rank
+    assert anova.certificate_.exact
+    raises(UnknownFeatureError, r"'kind' has one level", lambda: anova.effects_["kind"])
+    raises(UnknownFeatureError, r"'kind' has one level", lambda: anova.effects_["color", "kind"])
+
+
+def test_only_features_of_one_level_with_rows_that_differ_in_value():
+    table = pd.DataFrame({"a": ["u"] * 4, "b": ["v"] * 4})
+    anova = fit(table, Y)
+    assert anova.intercept_.tolist() == [1.5]
+    assert anova.certificate_.rank == 1
+    np.testing.assert_allclose(anova.certificate_.within_variance, [Y.var()])
+    assert np.isfinite(anova.certificate_.r2).all()
+
+
+def test_duplicate_column_names():
+    twice = pd.DataFrame(np.zeros((2, 2)), columns=["a", "a"])
+    raises(InputError, r"more than one column called 'a'.*rename or drop", lambda: fit(twice, [1.0, 2.0]))
+    raises(InputError, r"more than one column called 'a'", lambda: FunctionalANOVA().plan(twice))
+    raises(InputError, r"more than one column called '1'", lambda: fit(pd.DataFrame([[0, 1]], columns=[1, "1"]), [1.0]))
+
+
+def test_an_unhashable_cell():
+    table = pd.DataFrame({"a": [["list"], "b"]})
+    raises(
+        InputTypeError,
+        r"'a' holds a value of type list in row 0, which cannot be a level.*to strings",
+        lambda: fit(table, [1.0, 2.0]),
+    )
+
+
+def test_an_identifier_column():
+    table = pd.DataFrame({"id": [f"row {k}" for k in range(100)], "a": [0, 1] * 50})
+    message = r"'id' has 100 levels in 100 rows.*Drop the column.*min_frequency="
+    raises(InputError, message, lambda: fit(table, np.zeros(100)))
+    raises(InputError, message, lambda: FunctionalANOVA().plan(table))
+
+
+def test_a_continuous_column():
+    table = pd.DataFrame({"weight": np.linspace(0.1, 9.7, 60), "a": [0, 1] * 30})
+    raises(InputError, r"'weight' holds 60 different real numbers.*n_bins=", lambda: fit(table, np.zeros(60)))
+    binned = FunctionalANOVA(n_bins=4).fit(table, table["weight"].to_numpy())
+    assert len(binned.effects_["weight"].levels) == 4
+
+
+def test_infinite_values_in_a_column_of_numbers():
+    table = pd.DataFrame({"a": [1.0, np.inf, 2.0]})
+    raises(InputError, r"'a' holds an infinite value, first in row 1", lambda: fit(table, np.zeros(3)))
+
+
+def test_missing_values_are_a_level():
+    table = pd.DataFrame({"a": ["u", None, "u", np.nan], "b": [1.0, 1.0, np.nan, np.nan]})
+    anova = fit(table, Y)
+    assert [levels for (levels,) in anova.effects_["a"].levels] == ["u", "(missing)"]
+    assert "(missing)" in [levels for (levels,) in anova.effects_["b"].levels]
+
+
+# Weights and values
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1, np.nan, 1, 1], r"1 weight\(s\) are NaN or infinite, the first at position 1.*finite"),
+        ([1, 1, np.inf, 1], r"NaN or infinite, the first at position 2"),
+        ([1, 1, 1, -2], r"1 weight\(s\) are negative, the first at position 3.*at least 0"),
+        ([0, 0, 0, 0], r"All weights are zero; at least one has to be positive"),
+        ([1, 1, 1], r"shape \(3,\); expected \(4,\)"),
+        (np.ones((4, 1)), r"shape \(4, 1\); expected \(4,\)"),
+        ([1e308, 1e308, 1e308, 1e308], r"divide them by their maximum"),
+    ],
+)
+def test_unusable_weights(weight, message):
+    raises(InputError, message, lambda: fit(X, Y, sample_weight=weight))
+    raises(InputError, message, lambda: FunctionalANOVA().plan(X, sample_weight=weight))
+
+
+def test_weights_that_are_not_numbers():
+    raises(InputTypeError, r"weights.*real numbers", lambda: fit(X, Y, sample_weight=["a", "b", "c", "d"]))
+
+
+def test_rows_of_weight_zero_are_as_good_as_absent():
+    table = pd.concat([X, pd.DataFrame({"color": ["green"], "size": [9]})], ignore_index=True)
+    anova = fit(table, [*Y, np.nan], sample_weight=[1, 1, 1, 1, 0])
+    np.testing.assert_allclose(anova.predict(X), Y, atol=1e-14)
+    raises(UnknownLevelError, r"'green'", lambda: anova.predict(table))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([0, 1, np.nan, 3], r"NaN or infinite in 1 row\(s\), the first is row 2; leave these rows out"),
+        ([0, 1, 2, -np.inf], r"NaN or infinite.*row 3"),
+        ([[0, 1], [1, np.inf], [0, 0], [1, 1]], r"NaN or infinite.*row 1"),
+        ([0, 1, 2], r"3 rows of outputs for 4 rows"),
+        (["a", "b", "a", "b"], r"type str_?, not real numbers.*predict_proba|0/1 column"),
+        (np.zeros((4, 2, 2)), r"shape is \(4, 2, 2\); expected \(4,\) or \(4, number of outputs\)"),
+        (np.zeros((4, 0)), r"at least one number"),
+        (7.0, r"shape is \(\)"),
+    ],
+)
+def test_unusable_outputs_in_place_of_a_model(values, message):
+    raises(InputError, message, lambda: fit(X, values))
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (lambda rows: 1 / 0, r"raised ZeroDivisionError on 4 rows: division by zero.*pandas table.*'color'"),
+        (lambda rows: np.zeros(3), r"returned is not usable: There are 3 rows of outputs for 4 rows"),
+        (lambda rows: np.zeros((len(rows), 1, 1)), r"shape is \(4, 1, 1\)"),
+        (lambda rows: ["yes"] * len(rows), r"not real numbers.*encode labels as numbers"),
+        (lambda rows: np.full(len(rows), np.nan), r"NaN or infinity on 4 of 4 rows, the first is row 0"),
+        (lambda rows: None, r"not usable: The shape is \(\)"),
+    ],
+    ids=["raises", "too few", "three dimensions", "strings", "NaN", "nothing"],
+)
+def test_models_that_fail(model, message):
+    raises(ModelError, message, lambda: fit(X, model))
+
+
+def test_the_cause_of_a_failing_model_is_kept():
+    def model(rows):
+        raise KeyError("colour")
+
+    with pytest.raises(ModelError, match="colour") as caught:
+        fit(X, model)
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_a_model_that_changes_its_mind_between_batches():
+    calls = []
+
+    def model(rows):
+        calls.append(len(rows))
+        return np.zeros((len(rows), len(calls)))
+
+    raises(ModelError, r"first batch.*batch 2", lambda: FunctionalANOVA(batch_size=2).fit(X, model))
+
+
+def test_what_is_not_a_model():
+    class NoPredict:
+        def fit(self, X, y):
+            return self
+
+    for given in (NoPredict(), None, "model"):
+        raises(InputError, r"in place of a model.*expected \(4,\)", lambda given=given: fit(X, given))
+    raises(InputTypeError, r"an object and not a class", lambda: fit(X, DecisionTreeClassifier))
+    raises(ModelError, r"not fitted", lambda: fit(X[["size"]], DecisionTreeClassifier()))
+
+
+def test_names_of_outputs_have_to_be_as_many_as_outputs():
+    raises(InputError, r"\['a'\] were given for 2 output", lambda: fit(X, np.zeros((4, 2)), output_names=["a"]))
+
+
+# New rows
+
+
+def test_an_unknown_level():
+    new = pd.DataFrame({"color": ["red", "green"], "size": [1, 2]})
+    message = r"Column 'color' holds levels that were not learned: 'green' \(1 row\(s\), the first is row 1\).*ignore"
+    for call in (fitted().predict, fitted().components):
+        raises(UnknownLevelError, message, lambda call=call: call(new))
+
+
+def test_a_missing_column():
+    raises(InputError, r"no column 'size'; its columns are 'color'", lambda: fitted().predict(X[["color"]]))
+    raises(InputError, r"3 columns, but 2 are expected", lambda: fitted().predict(np.zeros((1, 3))))
+
+
+def test_new_rows_that_are_none():
+    raises(InputError, r"0 rows", lambda: fitted().predict(X.iloc[:0]))
+
+
+def test_a_combination_that_never_occurred_with_strict():
+    anova = FunctionalANOVA(strict=True).fit(X.iloc[:3], Y[:3])
+    message = r"1 of 4 rows hold a combination.*the first in row 3.*strict=False"
+    raises(OutsideSupportError, message, lambda: anova.predict(X))
+    raises(OutsideSupportError, message, lambda: anova.components(X))
+
+
+def test_asking_before_fitting():
+    for ask in (lambda a: a.predict(X), lambda a: a.components(X)):
+        error = raises(NotFittedError, r"not fitted; call fit\(X, model\)", lambda ask=ask: ask(FunctionalANOVA()))
+        assert isinstance(error, AttributeError)
+    assert not hasattr(FunctionalANOVA(), "effects_")
+    assert not hasattr(FunctionalANOVA(), "certificate_")
+
+
+def test_an_effect_that_does_not_exist():
+    effects = fitted(max_order=1).effects_
+    raises(UnknownFeatureError, r"no feature 'colour'; the features are color, size", lambda: effects["colour"])
+    raises(UnknownFeatureError, r"no feature 'colour'", lambda: effects["color", "colour"])
+    raises(UnknownFeatureError, r"color x size.*order 1.*larger max_order", lambda: effects["size", "color"])
+    assert isinstance(raises(UnknownFeatureError, r"no feature 3", lambda: effects[3]), KeyError)
+    assert "colour" not in effects
+    assert effects.get("colour") is None
+
+
+# Plans and parameters
+
+
+def test_a_plan_beyond_the_memory_limit():
+    rng = np.random.default_rng(0)
+    table = rng.integers(0, 8, (2000, 12))
+    small = FunctionalANOVA(max_order=3, memory_limit="50 MB")
+    message = r"order \d.*12 features.*needs about.*limit is 50 MB.*What would fit: max_order="
+    raises(MemoryLimitError, message, lambda: small.plan(table))
+    error = raises(MemoryLimitError, message, lambda: small.fit(table, np.zeros(2000)))
+    assert isinstance(error, MemoryError)
+    called = []
+    raises(MemoryLimitError, message, lambda: small.fit(table, called.append))
+    assert not called, "the model was called although the plan did not fit"
+    fits = int(str(error).partition("max_order=")[2][0])
+    FunctionalANOVA(max_order=fits, memory_limit="50 MB").plan(table)
+
+
+def test_the_components_of_too_many_rows():
+    anova = fitted(memory_limit="100 MB")
+    anova.memory_limit = 64
+    raises(MemoryLimitError, r"components of 4 rows take.*fewer rows", lambda: anova.components(X))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"max_order": -1}, r"max_order=-1.*whole number of at least 0, or None"),
+        ({"max_order": 1.5}, r"max_order=1\.5"),
+        ({"max_order": True}, r"max_order=True"),
+        ({"max_order": "all"}, r"max_order='all'"),
+        ({"basis": "walsh"}, r"basis='walsh'.*'pure', 'paper'"),
+        ({"ties": "last"}, r"ties='last'.*'share', 'first'"),
+        ({"route": "fast"}, r"route='fast'.*'auto', 'grid', 'dense', 'moments'"),
+        ({"handle_unknown": "skip"}, r"handle_unknown='skip'.*'error', 'ignore'"),
+        ({"response_method": "transform"}, r"response_method='transform'"),
+        ({"strategy": "even"}, r"strategy='even'"),
+        ({"memory_limit": "much"}, r"memory_limit='much'.*'4 GB'"),
+        ({"memory_limit": -1}, r"memory_limit=-1.*positive"),
+        ({"memory_limit": ".GB"}, r"memory_limit='\.GB'.*'4 GB'"),
+        ({"memory_limit": np.inf}, r"memory_limit=inf"),
+        ({"n_jobs": 0}, r"n_jobs=0.*positive"),
+        ({"n_jobs": 1.5}, r"n_jobs=1\.5.*positive"),
+        ({"n_jobs": "two"}, r"n_jobs='two'"),
+        ({"min_frequency": 0}, r"min_frequency=0"),
+        ({"min_frequency": 1.5}, r"min_frequency=1\.5"),
+        ({"n_bins": 1}, r"n_bins=1.*at least 2"),
+        ({"n_bins": {"weight": 3}}, r"n_bins names columns.*'weight'"),
+        ({"n_bins": {"color": 3}}, r"'color', which does not hold numbers"),
+    ],
+)
+def test_wrong_parameters(parameters, message):
+    raises(InputError, message, lambda: FunctionalANOVA(**parameters).fit(X, Y))
+    raises(InputError, message, lambda: FunctionalANOVA(**parameters).plan(X))
+
+
+@pytest.mark.parametrize("size", [0, 2.5, "a"])
+def test_a_batch_of_no_rows(size):
+    message = rf"batch_size={size!r}.*at least one row"
+    raises(InputError, message, lambda: FunctionalANOVA(batch_size=size).fit(X, len))
+
+
+def test_a_parameter_that_does_not_exist():
+    raises(
+        InputError,
+        r"no parameter 'order'; the parameters are.*max_order",
+        lambda: FunctionalANOVA().set_params(order=2),
+    )
+
+
+def test_weights_beside_a_support():
+    support = Support.from_product([[1, 1], [1, 1]])
+    raises(InputError, r"Support has its weights.*Leave them out", lambda: fit(support, Y, sample_weight=np.ones(4)))
+
+
+@pytest.mark.parametrize(
+    ("pmf", "message"),
+    [
+        ([[0.5, -0.1]], r"negative"),
+        ([[0.0, 0.0]], r"zero"),
+        ([[np.nan, 1.0]], r"NaN"),
+        (np.array(1.0), r"one axis for each feature"),
+        ([["a"]], r"real numbers"),
+    ],
+)
+def test_unusable_distributions(pmf, message):
+    raises(InputError, message, lambda: Support.from_pmf(np.asarray(pmf)))
+
+
+# Nothing is lost
+
+
+def _broken():
+    def model(rows):
+        raise RuntimeError("down")
+
+    return model
+
+
+@pytest.mark.parametrize(
+    ("table", "model", "parameters"),
+    [
+        (X, _broken(), {}),
+        (X, [1.0], {}),
+        (X.iloc[:0], [], {}),
+        (X, Y, {"max_order": -1}),
+        (X, Y, {"memory_limit": 16}),
+        (X, Y, {"basis": "none"}),
+    ],
+    ids=["model", "length", "empty", "parameter", "memory", "basis"],
+)
+def test_a_failed_fit_leaves_what_was_fitted(table, model, parameters):
+    anova = fitted()
+    before = {key: effect.values for key, effect in anova.effects_.items()}
+    certificate, text, proportion = anova.certificate_, str(anova), anova.predict(X)
+    kept = anova.get_params()
+    with pytest.raises(ExanovaError):
+        anova.set_params(**parameters).fit(table, model)
+    anova.set_params(**kept)
+    assert anova.certificate_ is certificate
+    assert str(anova) == text
+    np.testing.assert_array_equal(anova.predict(X), proportion)
+    for key, values in before.items():
+        np.testing.assert_array_equal(anova.effects_[key].values, values)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
+def test_the_table_is_never_changed(make):
+    columns = {"a": ["u", None, "v", "u"], "b": [1, 2, 1, 2]}
+    table, copy = make(columns), make(columns)
+    weight = np.array([1.0, 2.0, 0.0, 1.0])
+    anova = FunctionalANOVA(min_frequency=1).fit(table, Y, sample_weight=weight)
+    anova.predict(table[:2] if make is not pa.table else table.slice(0, 2))
+    with pytest.raises(ExanovaError):
+        FunctionalANOVA().fit(table, [1.0])
+    assert table.equals(copy)
+    assert weight.tolist() == [1, 2, 0, 1]
+
+
+def test_arrays_are_never_changed():
+    table, values = np.array([[0, 1], [1, 0], [1, 1]]), np.array([1.0, 2.0, 3.0])
+    for array in (table, values):
+        array.flags.writeable = False
+    anova = FunctionalANOVA(max_order=None).fit(table, values)
+    anova.predict(table)
+    anova.components(table)
+    values_of_model = np.array([1.0, 2.0, 3.0])
+    FunctionalANOVA().fit(table, lambda rows: values_of_model)
+    assert values_of_model.tolist() == [1, 2, 3]
