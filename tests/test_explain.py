@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exanova import FunctionalANOVA, Support
-from exanova.design import passes
+from exanova.design import few, passes
 from exanova.errors import (
     InputError,
     MemoryLimitError,
@@ -203,20 +203,27 @@ def test_shap_exact_explainer_agrees_on_independent_inputs(seed, monkeypatch):
 # How they are computed does not matter
 
 
-@given(supports(weights=MODERATE), ORDERS)
-@examples(10)
-def test_compiled_and_plain_loops_agree_to_the_last_bit(case, max_order):
-    anova = fit(case, max_order=max_order)
-    rows = np.vstack([case.rows, np.full((1, case.rows.shape[1]), 99)])  # and one row of unknown levels
-    anova.set_params(handle_unknown="ignore")
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("ignore", OutsideSupportWarning)
-        plain = anova.explain(rows)
-        patch.setattr(passes, "COMPILED_FROM", 0)
-        patch.setattr(shapley, "CHUNK", 7)
-        compiled = anova.explain(rows)
-    assert np.array_equal(plain.values, compiled.values)
-    assert np.array_equal(plain.outside, compiled.outside)
+@given(supports(weights=MODERATE), ORDERS, st.data())
+@examples(15)
+def test_the_three_ways_to_share_effects_agree_to_the_last_bit(case, max_order, data):
+    """All subsets at once for few rows, one after the other, and compiled: also outside of the support."""
+    anova = fit(case, max_order=max_order, handle_unknown="ignore")
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    mixed = np.stack([rng.permutation(column) for column in case.rows.T], axis=1)
+    rows = np.vstack([case.rows, mixed, np.full((1, case.rows.shape[1]), 99)])[-few.ROWS :]
+
+    def ask(compiled_from, few_rows):
+        with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+            warnings.simplefilter("ignore", OutsideSupportWarning)
+            patch.setattr(passes, "COMPILED_FROM", compiled_from)
+            patch.setattr(few, "ROWS", few_rows)
+            patch.setattr(shapley, "CHUNK", 7)
+            return anova.explain(rows)
+
+    together, apart, compiled = ask(10**9, few.ROWS), ask(10**9, 0), ask(0, 0)
+    for other in (apart, compiled):
+        assert np.array_equal(together.values, other.values)
+        assert np.array_equal(together.outside, other.outside)
 
 
 def test_neither_threads_nor_chunks_change_a_bit(anova, table, monkeypatch):

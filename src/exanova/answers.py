@@ -12,8 +12,8 @@ from exanova import parallel
 from exanova.data.observe import values_at
 from exanova.data.table import Table
 from exanova.data.weights import check_weights
+from exanova.design import few, passes
 from exanova.design.memory import readable, resolve_limit
-from exanova.design.passes import outside as rows_outside
 from exanova.effects.certificate import measure_fit
 from exanova.effects.rows import Components, contributions, fitted_part
 from exanova.effects.tables import Effects
@@ -199,7 +199,7 @@ class Answers:
         """Codes of new rows and which of them fall outside the support, warned of or refused."""
         state = self._state
         codes = state.encoding.encode(Table.read(X), self.handle_unknown).astype(np.int32)
-        outside = rows_outside(state.index.layout, codes, self._threads)
+        outside = self._outside(codes)
         count = int(outside.sum())
         if count and self.strict:
             raise OutsideSupportError(
@@ -214,6 +214,12 @@ class Answers:
                 stacklevel=3,
             )
         return codes, outside
+
+    def _outside(self, codes: Codes) -> NDArray[np.bool_]:
+        layout = self._state.index.layout
+        return (
+            few.outside(layout, codes) if codes.shape[1] <= few.ROWS else passes.outside(layout, codes, self._threads)
+        )
 
     def _fits_in_memory(self, what: str, numbers: int) -> None:
         limit = resolve_limit(self.memory_limit)

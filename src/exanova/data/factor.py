@@ -16,6 +16,9 @@ from exanova.typing import IntArray, Level
 DIRECT_RANGE = 2**16
 """Integers that span no more than this (or than the number of rows) are counted instead of sorted."""
 
+FEW = 32
+"""Numbers up to which looking each one up takes less time than finding the distinct ones first."""
+
 
 def factorize(column: Column) -> tuple[list[Level], IntArray]:
     """Distinct values as Python scalars, and codes (n,) into them; -1 where missing.
@@ -43,6 +46,10 @@ def lookup_codes(column: Column, known: Mapping[Level, int], missing_code: int) 
     """
     if column.values.dtype == object:
         return _lookup_objects(column, {**known, None: missing_code})
+    if len(column.values) <= FEW:
+        few = np.array([known.get(cell, -1) for cell in column.values.tolist()], dtype=np.int64)
+        few[column.missing] = missing_code
+        return few
     levels, codes = factorize(column)
     # One place more than there are levels: the code -1 of missing cells reads the last one.
     code_of = np.array([*(known.get(level, -1) for level in levels), missing_code], dtype=np.int64)

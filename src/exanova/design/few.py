@@ -1,0 +1,45 @@
+"""Few rows, many subsets: the keys of every subset at once, where a loop over subsets would take longer than the work.
+
+``passes`` goes over the rows subset by subset; a single row of a thousand subsets is a thousand steps of Python there.
+Here each step takes one more feature of all subsets together, so that there are as many steps as the highest order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.design.passes import Layout
+from exanova.typing import Codes, IntArray
+
+ROWS = 64
+"""Rows up to which the keys of all subsets are held at once."""
+
+
+def keys_of_subsets(layout: Layout, codes: Codes) -> IntArray:
+    """(S, n) key of every row inside every subset, as ``passes.keys_of_rows`` has them one after the other.
+
+    >>> from exanova.design.cells import extend, intercept_index
+    >>> codes = np.array([[0, 1], [0, 1]], dtype=np.uint8)
+    >>> index = extend(intercept_index([2, 2], 2.0), [(0,), (1,)], codes, np.ones(2))
+    >>> index = extend(index, [(0, 1)], codes, np.ones(2))
+    >>> keys_of_subsets(index.layout, np.array([[0, 1, -1], [1, 1, 0]])).tolist()
+    [[0, 0, 0], [0, 1, -1], [1, 1, 0], [1, 3, -1]]
+    """
+    keys = np.zeros((len(layout.order), codes.shape[1]), dtype=np.int64)
+    for j in range(int(layout.order[-1])):
+        own = slice(int(np.searchsorted(layout.order, j, side="right")), None)  # subsets of more than j features
+        key, features = keys[own], layout.members[own, j]
+        if j > 1:
+            cell = layout.lookup[layout.chain[own, j - 1, None] + np.maximum(key, 0)]
+            key = np.where(key >= 0, cell, -1)
+        level = codes[features].astype(np.int64)
+        keys[own] = np.where((key >= 0) & (level >= 0), key * layout.sizes[features, None] + level, -1)
+    return keys
+
+
+def outside(layout: Layout, codes: Codes) -> NDArray[np.bool_]:
+    """(n,) whether a row falls in a cell of some subset that was never observed."""
+    keys = keys_of_subsets(layout, codes)
+    cells = layout.lookup[layout.key_start[:-1, None] + np.maximum(keys, 0)]
+    return np.asarray(((keys < 0) | (cells < 0)).any(axis=0))
