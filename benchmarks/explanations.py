@@ -1,8 +1,8 @@
 """The benchmark of explanations: ``python -m benchmarks.explanations --data DIR [--rows N | --quick]``.
 
 Car Evaluation: exact Shapley values of every row and class of a random forest against ``shap.KernelExplainer`` with 200
-background rows, the two compared by their mean squared difference (ISE) and by explanations a second. Binarised MNIST: how
-long 60,000 rows, and one row, take with 784 features and 5,000 subsets, and how much memory.
+background rows, the two compared by their mean squared difference (ISE) and by explanations a second. Binarised MNIST:
+how long 60,000 rows, and one row, take with 784 features and 5,000 subsets, and how much memory.
 """
 
 from __future__ import annotations
@@ -58,9 +58,7 @@ def main() -> int:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.explanations", description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="folder with the tables")
-    parser.add_argument(
-        "--rows", type=int, default=200, help="rows KernelExplainer explains (default: 200; 1728 is all)"
-    )
+    parser.add_argument("--rows", type=int, default=200, help="rows for KernelExplainer (default: 200; 1728 is all)")
     parser.add_argument("--quick", action="store_true", help="small tables: shows that everything runs")
     parser.add_argument("--job", help="run one job in this process and print what it found as JSON")
     return parser.parse_args()
@@ -203,9 +201,8 @@ def measure(settings: Settings) -> int:
     print(ise_table(found["car kernel"]))
     print(table(lines))
     path = save("explanations", found, lines, {"rows": settings.rows, "quick": settings.quick})
-    print(
-        f"\nratio: explanations a second, ours over KernelExplainer's.\nEverything that was measured: {os.path.relpath(path)}"
-    )
+    print("\nratio: explanations a second, ours over KernelExplainer's.")
+    print(f"Everything that was measured: {os.path.relpath(path)}")
     return 1 if any("failed" in facts for facts in found.values()) else 0
 
 
@@ -216,13 +213,13 @@ def report(found: dict[str, Facts]) -> list[Line]:
     if "car exact" in speed and "car kernel" in speed:
         ratio = speed["car exact"] / speed["car kernel"]
         note = (
-            f"{exact['rows']:,} rows exactly, {speed['car exact']:,.0f} a second ({exact['in the model']:.2f} s of it in "
-            f"the forest); {kernel['rows']:,} rows by KernelExplainer, {speed['car kernel']:.1f} a second"
+            f"{exact['rows']:,} rows exactly, {speed['car exact']:,.0f} a second ({exact['in the model']:.2f} s "
+            f"in the forest); {kernel['rows']:,} rows by KernelExplainer, {speed['car kernel']:.1f} a second"
         )
         lines.append(Line("Car Evaluation, 4 classes", exact, kernel, "KernelExplainer", note, ratio))
     if "mnist rows" in speed:
         note = (
-            f"{rows['subsets']:,} subsets; {speed['mnist rows']:,.0f} rows a second, engine alone {rows['engine']:.2f} s; "
+            f"{rows['subsets']:,} subsets; {speed['mnist rows']:,.0f} rows a second, engine {rows['engine']:.2f} s; "
             f"the result takes {size(rows['result'])}, before it {size(rows['before'])}"
         )
         lines.append(Line(f"MNIST, {rows['rows']:,} rows", rows, {}, "", note))
