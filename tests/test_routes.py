@@ -91,10 +91,13 @@ def test_a_result_that_misses_its_tolerance_warns_and_names_the_remedy():
 
 @pytest.mark.parametrize("ties", ["share", "first"])
 def test_directions_of_probability_1e_10_do_not_raise_the_rank_above_the_rows(ties):
-    rows, weight, values = _too_unequal()
-    anova = FunctionalANOVA(max_order=None, route="dense", ties=ties).fit(rows, values, sample_weight=weight)
-    assert anova.certificate_.rank == len(rows)
-    assert anova.certificate_.exact
+    """Rounding of the lower orders, magnified in the unit vector of a light direction, once counted as a new one."""
+    light = np.array([[2, 0], [0, 1], [2, 1], [1, 2]]), np.array([0.21, 1e-10, 4.3e-9, 1.0]), np.arange(4.0)
+    for rows, weight, values in (light, _too_unequal()):
+        anova = FunctionalANOVA(max_order=None, route="dense", ties=ties).fit(rows, values, sample_weight=weight)
+        assert anova.certificate_.rank == len(rows)
+        assert anova.certificate_.exact
+        np.testing.assert_allclose(anova.predict(rows), values, atol=1e-8)
 
 
 # The paper's functions
