@@ -191,6 +191,9 @@ def test_shares_may_be_negative_and_are_labelled():
     share = amounts(anova, "variance")
     assert share["x1"][0] < 0 < share["x0"][0]
     assert share["x0"][0] + share["x1"][0] == pytest.approx(1.0)
+    percent = amounts(anova, "variance", column="percent")
+    assert percent["x1"][0] < 0
+    assert percent["x0"][0] - percent["x1"][0] == pytest.approx(100.0)
     assert list(anova.importance("variance").columns) == [
         *("feature", "output", "value", "structural", "covariance", "percent", "game"),
     ]

@@ -27,7 +27,7 @@ def share_kernel(
 ) -> None:
     """Add the share of every effect to each of its features in ``out`` (d, n, m)."""
     n, m = out.shape[1], out.shape[2]
-    keys = np.empty(BLOCK, dtype=np.int32)
+    keys, shares = np.empty(BLOCK, dtype=np.int32), np.empty(BLOCK)
     for a in range(0, n, BLOCK):
         b = min(n, a + BLOCK)
         for s in range(order.shape[0]):
@@ -35,6 +35,14 @@ def share_kernel(
                 continue
             fill_keys_checked(codes, members, sizes, chain, lookup, s, order[s], a, b, keys)
             start = key_start[s]
+            if m == 1:
+                for t in range(b - a):
+                    shares[t] = tables[start + keys[t], 0] if keys[t] >= 0 else 0.0
+                for j in range(order[s]):
+                    own = out[members[s, j], a:b, 0]
+                    for t in range(b - a):
+                        own[t] += shares[t]
+                continue
             for j in range(order[s]):
                 feature = members[s, j]
                 for t in range(b - a):
