@@ -30,6 +30,11 @@ PRODUCT = 64 * EPS
 """A pmf this close, cell by cell and relatively, to the product of its margins is treated as independent."""
 
 
+BLURRED = 1e-6
+"""A weight of a dependence among the paper's functions above this is one; below it may be rounding, which their
+conditioning (1e5 and more on real data) raises far above machine epsilon."""
+
+
 def purity(cells: int) -> float:
     """Largest margin an orthonormal function may keep: rounding grows with the square root of the sum.
 

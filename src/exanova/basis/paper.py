@@ -31,14 +31,20 @@ def paper_tables(cell_codes: IntArray, sizes: tuple[int, ...], probability: Floa
     """
     labels = list(product(*(range(n - 1) for n in sizes)))
     z = np.array(labels, dtype=np.int64).reshape(len(labels), len(sizes))
-    numerator = np.ones((cell_codes.shape[1], len(z)))
-    for i, n in enumerate(sizes):
-        level = cell_codes[i][:, None]
-        numerator *= (level == z[:, i]).astype(float) - (level == n - 1)
+    numerator = paper_numerators(cell_codes, sizes, z)
     table = numerator / probability[:, None]
     norm = np.sqrt(probability @ table**2)
     kept = norm > 0
     return table[:, kept] / norm[kept], z[kept]
+
+
+def paper_numerators(cell_codes: IntArray, sizes: tuple[int, ...], z: IntArray) -> FloatArray:
+    """(c, k) products of 1{x_i = z_i} - 1{x_i = last} over the features of A: -1, 0 or 1 at every cell."""
+    numerator = np.ones((cell_codes.shape[1], len(z)))
+    for i, n in enumerate(sizes):
+        level = cell_codes[i][:, None]
+        numerator *= (level == z[:, i]).astype(float) - (level == n - 1)
+    return numerator
 
 
 def orthonormalised(table: FloatArray, probability: FloatArray) -> FloatArray:

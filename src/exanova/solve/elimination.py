@@ -67,7 +67,7 @@ class Factor:
     right: tuple[FloatArray, ...]
 
 
-def factorise(gamma: FloatArray, orders: Sequence[slice], ties: Ties) -> Factor:
+def factorise(gamma: FloatArray, orders: Sequence[slice], ties: Ties, tolerance: float | None = None) -> Factor:
     """Factorise a Gram matrix with unit diagonal; ``gamma`` (Fortran order) is overwritten.
 
     >>> gram = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]], order="F")
@@ -75,7 +75,7 @@ def factorise(gamma: FloatArray, orders: Sequence[slice], ties: Ties) -> Factor:
     >>> [f.rank for f in factor.orders]
     [1, 1]
     """
-    tolerance = tolerances.rank_of_gram(len(gamma))
+    tolerance = tolerances.rank_of_gram(len(gamma)) if tolerance is None else tolerance
     factors, right = [], []
     for columns in orders:
         block = np.asfortranarray(gamma[columns, columns])

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exanova import tolerances
 from exanova.solve.elimination import Factor, Ties, factorise, null_links, solve
 from exanova.solve.evidence import Solution
-from exanova.typing import FloatArray
+from exanova.typing import FloatArray, IntArray
 
 REFINEMENTS = 8
 
@@ -40,6 +41,54 @@ def solve_moments(gamma: FloatArray, orders: Sequence[slice], project: ProjectRe
         method="elimination of the Gram matrix",
         converged=within_tolerance(residual, len(gamma)),
     )
+
+
+def solve_kept(
+    gamma: FloatArray, orders: Sequence[slice], project: ProjectResidual, kept: NDArray[np.bool_]
+) -> Solution:
+    """Solve for functions already known to be independent; the others get no coefficient.
+
+    Inside each order the known set is eliminated with pivoting, which is kinder to light directions.
+    """
+    numbers = np.flatnonzero(kept)
+    before = np.concatenate([[0], np.cumsum(kept)])
+    inner = [slice(int(before[part.start]), int(before[part.stop])) for part in orders]
+    factor = factorise(np.asfortranarray(gamma[np.ix_(numbers, numbers)]), inner, "share", tolerance=0.0)
+
+    def project_kept(coefficients: FloatArray | None) -> FloatArray:
+        if coefficients is None:
+            return project(None)[numbers]
+        everything = np.zeros((len(kept), coefficients.shape[1]))
+        everything[numbers] = coefficients
+        return project(everything)[numbers]
+
+    found, residual, steps = refine(factor, project_kept)
+    coefficients = np.zeros((len(kept), found.shape[1]))
+    coefficients[numbers] = found
+    return Solution(
+        coefficients=coefficients,
+        kept=kept,
+        rank_by_order=tuple(part.stop - part.start for part in inner),
+        smallest_kept=min(part.smallest for part in factor.orders),
+        largest_dropped=0.0,
+        ties=_links_of_dropped(factor, gamma, kept),
+        iterations=steps,
+        residual=residual,
+        method="exact selection modulo primes, elimination of the Gram matrix",
+        converged=within_tolerance(residual, len(numbers)) and all(p.rank == len(p.pivots) for p in factor.orders),
+    )
+
+
+def _links_of_dropped(factor: Factor, gamma: FloatArray, kept: NDArray[np.bool_]) -> IntArray:
+    """(t, 2) pairs (function left out, kept function that helps to express it)."""
+    numbers, others = np.flatnonzero(kept), np.flatnonzero(~kept)
+    if not len(others):
+        return np.zeros((0, 2), dtype=np.int64)
+    weights = solve(factor, gamma[np.ix_(numbers, others)])
+    # Weights of a dependence are of order one; ill-conditioned functions blur them in more digits than usual.
+    i, j = np.nonzero(np.abs(weights) > tolerances.BLURRED)
+    own = np.stack([others, others], axis=1)
+    return np.vstack([own, np.stack([others[j], numbers[i]], axis=1)])
 
 
 def within_tolerance(residual: float, functions: int) -> bool:

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from exanova.basis.tables import Basis, build_basis, join, on_cells, on_functions, on_rows
 from exanova.design import passes
 from exanova.design.cells import CellIndex, complete_index, extend
-from exanova.moments.gram import collect, projected_gram
+from exanova.moments.gram import Moments, collect, projected_gram
 from exanova.parallel import blas_threads
 from exanova.progress import Progress
 from exanova.solve.dense import solve_dense
 from exanova.solve.evidence import Solution
 from exanova.solve.grid import margins, solve_grid
-from exanova.solve.moments import solve_moments
+from exanova.solve.modular import raises_rank
+from exanova.solve.moments import solve_kept, solve_moments
 from exanova.solve.plan import Plan, Request, make_plan, orders_of
 from exanova.typing import Codes, FloatArray, Subset
 
@@ -142,13 +143,24 @@ def _by_moments(data: Data, request: Request, plan: Plan, index: CellIndex, prog
         gamma[range(1, len(gamma)), range(1, len(gamma))] += request.ridge
         orders = _order_slices(index, basis)
         projector = Projector(data, request, index, basis, moments.sums / float(index.weight[0]))
-        solution = solve_moments(gamma, orders, projector, request.ties)
+        known = _exact_choice(request, moments, basis)
+        if known is None:
+            solution = solve_moments(gamma, orders, projector, request.ties)
+        else:
+            solution = solve_kept(gamma, orders, projector, known)
         wider = _next_order(data, request, index) if solution.rank < rank_wanted else None
         if wider is None:
             break
         index = wider
     values = on_cells(index, basis, solution.coefficients)
     return _finished(data, plan, index, basis, solution, values)
+
+
+def _exact_choice(request: Request, moments: Moments, basis: Basis) -> NDArray[np.bool_] | None:
+    """The paper's greedy choice, exactly, where weights are counts; floating point is left to decide elsewhere."""
+    if request.ties != "first" or basis.labels is None or request.ridge:
+        return None
+    return raises_rank(moments, basis.labels, moments.gram.dtype.kind == "i")
 
 
 @dataclass(frozen=True)
