@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from exanova.basis.tables import build_basis, on_rows
@@ -13,7 +13,7 @@ from exanova.design.subsets import up_to_order
 from exanova.errors import InputError
 from exanova.moments.bitsets import digits
 from exanova.moments.gram import cell_index, collect, projected_gram
-from strategies import MODERATE, examples, supports
+from strategies import MODERATE, Case, examples, supports
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -185,6 +185,16 @@ def test_gamma_from_the_moments_is_gamma_from_the_rows(case, order, kind):
 # Kernels
 
 
+def _sparse():
+    """Forty rows of five features: pairs have holes, so that cells and keys of prefixes differ at order three."""
+    rng = np.random.default_rng(0)
+    rows = np.unique(np.vstack([rng.integers(0, 4, (36, 5)), np.full((4, 5), [[0], [1], [2], [3]])]), axis=0)
+    return Case(rows, np.ones(len(rows), dtype=np.int64), rng.integers(-8, 9, (len(rows), 2)) / 4.0, "equal")
+
+
+SPARSE = _sparse()
+
+
 def passes_of(layout, codes, values, tables, threads):
     """Every pass: sums in keys, sums of all but the first subsets, values at rows, rows outside."""
     later = slice(min(1, len(layout.order) - 1), len(layout.order))
@@ -198,6 +208,7 @@ def passes_of(layout, codes, values, tables, threads):
 
 @examples(25)
 @given(case=supports(), order=st.integers(0, 3), threads=st.sampled_from([1, 3]), seed=seeds)
+@example(case=SPARSE, order=3, threads=2, seed=0)
 def test_compiled_passes_are_the_numpy_passes(case, order, threads, seed):
     codes, weight, values, sizes = arrays(case)
     index = cell_index(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order))
@@ -217,6 +228,7 @@ def test_compiled_passes_are_the_numpy_passes(case, order, threads, seed):
 
 @examples(25)
 @given(case=supports(), order=st.integers(0, 3), threads=st.sampled_from([1, 3]), seed=seeds)
+@example(case=SPARSE, order=3, threads=2, seed=0)
 def test_compiled_passes_on_new_rows_with_unseen_cells_and_unknown_levels(case, order, threads, seed):
     codes, weight, _, sizes = arrays(case)
     index = cell_index(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order))
