@@ -7,6 +7,7 @@ follows by writing both sides in indicators; no matrix over all indicators is ev
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -19,6 +20,7 @@ from exanova.design.cells import extend, intercept_index
 from exanova.design.subsets import by_order, canonical_key
 from exanova.moments.bitsets import TILE, Words, digits, pack_more
 from exanova.moments.gram import single_levels
+from exanova.moments.modular import coordinates_modulo, product_modulo
 from exanova.moments.monomials import Monomials, in_monomials, monomials, reference_levels
 from exanova.typing import Codes, FloatArray, IntArray, Subset
 
@@ -37,6 +39,7 @@ class GrowingGram:
         *,
         kind: str = "pure",
         orthonormal: bool = True,
+        primes: Sequence[int] = (),
         threads: int = 1,
     ) -> None:
         self._codes, self._weight, self._threads = codes, weight, threads
@@ -45,8 +48,10 @@ class GrowingGram:
         self.basis = self._functions(0)
         self._reference = np.zeros(len(sizes), dtype=np.int64)
         self._coordinates: list[tuple[IntArray, FloatArray]] = []
+        self._modular: dict[int, list[tuple[IntArray, FloatArray]]] = {prime: [] for prime in primes}
         self._planes = _planes(codes, weight)
         self._words: list[Words] = []
+        self.modular_rows: dict[int, FloatArray] = {}
 
     def add(self, subsets: Sequence[Subset]) -> FloatArray:
         """Rows (new, old + new) of Gamma for the functions of ``subsets``; the first call brings the intercept too."""
@@ -82,6 +87,10 @@ class GrowingGram:
         self._pack(indicators)
         new = range(first, len(self.index.subsets))
         self._coordinates += [in_monomials(self.index, indicators, s, self.basis.tables[s]) for s in new]
+        if self.basis.labels is not None:
+            for prime, known in self._modular.items():
+                z = self.basis.labels
+                known += [coordinates_modulo(self.index, indicators, s, z[s], prime) for s in new]
         return indicators
 
     def keep_of_last(self, n_before: int, useful: Sequence[int]) -> None:
@@ -102,6 +111,7 @@ class GrowingGram:
         self.index = self.index.restricted(n_subsets)
         self.basis = self.basis.restricted(n_subsets)
         self._coordinates = self._coordinates[:n_subsets]
+        self._modular = {prime: known[:n_subsets] for prime, known in self._modular.items()}
         kept = len(monomials(self.index, self._reference))
         self._words = [words[:kept] for words in self._words]
 
@@ -116,31 +126,23 @@ class GrowingGram:
         ]
 
     def _gamma_rows(self, indicators: Monomials, first: int, old: int) -> FloatArray:
-        """Gamma[new, all] = T_new^T M T_all / total, one block of indicators at a time."""
-        total = float(self.index.weight[0])
-        new_coordinates = self._coordinates[first:]
-        needed = np.unique(np.concatenate([numbers for numbers, _ in new_coordinates]))
-        half = np.zeros((len(indicators), self.basis.n_functions - old))  # M T_new, transposed sides
+        """Gamma[new, all] = T_new^T M T_all / total; modulo primes too, where the paper's choice is to be exact."""
+        needed = np.unique(np.concatenate([numbers for numbers, _ in self._coordinates[first:]]))
+        algebras = [_Algebra(self._coordinates, None), *(_Algebra(c, p) for p, c in self._modular.items())]
+        shape = (len(indicators), self.basis.n_functions - old)
+        halves = [np.zeros(shape) for _ in algebras]
         place = np.full(len(indicators), -1, dtype=np.int64)
         for a in range(0, len(needed), COUNT_BLOCK):
             rows = needed[a : a + COUNT_BLOCK]
             counts = self._counts(rows)
             place[:] = -1
             place[rows] = np.arange(len(rows))
-            self._accumulate(half, counts, place, first, old)
-        out = np.empty((self.basis.n_functions, half.shape[1]))
-        for s, (numbers, coefficients) in enumerate(self._coordinates):
-            out[self.basis.functions_of(s)] = (coefficients.T / total) @ half[numbers]
-        return np.ascontiguousarray(out.T)
-
-    def _accumulate(self, half: FloatArray, counts: FloatArray, place: IntArray, first: int, old: int) -> None:
-        for k, (numbers, coefficients) in enumerate(self._coordinates[first:]):
-            here = place[numbers]
-            known = here >= 0
-            if known.any():
-                columns = self.basis.functions_of(first + k)
-                piece = counts[here[known]].T @ coefficients[known]
-                half[:, columns.start - old : columns.stop - old] += piece
+            for algebra, half in zip(algebras, halves, strict=True):
+                algebra.accumulate(half, counts, place, self.basis, first, old)
+        total = float(self.index.weight[0])
+        found = [algebra.finish(half, self.basis) for algebra, half in zip(algebras, halves, strict=True)]
+        self.modular_rows = dict(zip(self._modular, found[1:], strict=True))
+        return found[0] / total
 
     def _counts(self, rows: IntArray) -> FloatArray:
         """(rows, indicators) weight of the rows two indicators have in common."""
@@ -150,6 +152,39 @@ class GrowingGram:
         for words, (factor, _) in zip(self._words, self._planes, strict=True):
             count_rows(words, rows, out, factor, self._threads)
         return out.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class _Algebra:
+    """How functions are written in indicators and multiplied: in floating point, or modulo a prime."""
+
+    coordinates: list[tuple[IntArray, FloatArray]]
+    prime: int | None
+
+    def accumulate(
+        self, half: FloatArray, counts: FloatArray, place: IntArray, basis: Basis, first: int, old: int
+    ) -> None:
+        """Add M T_new for the indicators whose counts are at hand to ``half`` (indicators, new functions)."""
+        if self.prime:
+            counts = np.mod(counts, self.prime)
+        for k, (numbers, coefficients) in enumerate(self.coordinates[first:]):
+            here = place[numbers]
+            known = here >= 0
+            if known.any() and coefficients.shape[1]:
+                columns = basis.functions_of(first + k)
+                piece = self._product(counts[here[known]].T, coefficients[known])
+                half[:, columns.start - old : columns.stop - old] += piece
+
+    def finish(self, half: FloatArray, basis: Basis) -> FloatArray:
+        """(new, all) T_all^T half, transposed."""
+        half = half if self.prime is None else np.mod(half, self.prime)
+        out = np.empty((basis.n_functions, half.shape[1]))
+        for s, (numbers, coefficients) in enumerate(self.coordinates):
+            out[basis.functions_of(s)] = self._product(coefficients.T, half[numbers])
+        return np.ascontiguousarray(out.T)
+
+    def _product(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        return left @ right if self.prime is None else product_modulo(left, right, self.prime)
 
 
 def count_rows(words: Words, rows: IntArray, out: IntArray, factor: int, threads: int) -> None:

@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exanova.basis.tables import Basis, on_cells
 from exanova.design import passes
 from exanova.design.cells import CellIndex
 from exanova.moments.growing import GrowingGram
+from exanova.moments.modular import usable_primes
 from exanova.solve.elimination import Factor, null_links
 from exanova.solve.evidence import Solution
 from exanova.solve.growing import GrowingFactor
+from exanova.solve.modular import GrowingProfile
 from exanova.solve.moments import refine, within_tolerance
 from exanova.solve.plan import Request
 from exanova.solve.routes import Data, Projector
@@ -29,12 +32,17 @@ class GrowingFit:
 
     def __init__(self, data: Data, request: Request, capacity: int, max_rank: int | None = None) -> None:
         self._data, self._request = data, request
+        # The paper's choice is made exactly, modulo primes, where weights are counts.
+        exact = request.basis == "paper" and request.ties == "first" and data.weight.dtype.kind == "i"
+        primes = usable_primes(data.weight.astype(np.float64))[:2] if exact else []
+        self._profiles = [GrowingProfile(prime, max_rank) for prime in primes]
         self._gram = GrowingGram(
             data.codes,
             data.weight,
             data.sizes,
             kind=request.basis,
             orthonormal=request.ties == "share",
+            primes=primes,
             threads=request.threads,
         )
         self._factor = GrowingFactor(capacity, max_rank)
@@ -67,7 +75,7 @@ class GrowingFit:
         rows = self._gram.add(subsets)
         penalised = np.arange(1 if before == 0 else 0, len(rows))
         rows[penalised, before + penalised] += self._request.ridge
-        self._factor.append(rows)
+        self._factor.append(rows, self._exact_choice())
         order = len(subsets[0])
         if before == 0:
             self._orders = [0, 1]
@@ -75,6 +83,15 @@ class GrowingFit:
             self._orders[-1] = self._factor.size
         else:
             self._orders.append(self._factor.size)
+
+    def _exact_choice(self) -> NDArray[np.bool_] | None:
+        """Which of the functions just added raise the rank, if that is decided modulo primes."""
+        found = [profile.append(self._gram.modular_rows[profile.prime]) for profile in self._profiles]
+        if not found:
+            return None
+        if not np.array_equal(found[0], found[1]):
+            raise ArithmeticError("two primes disagree on the rank; ties='share' does not depend on it")
+        return found[0]
 
     def add_useful(self, subsets: Sequence[Subset]) -> int:
         """Append subsets and forget again those that did not raise the rank; how many were kept."""
@@ -85,7 +102,10 @@ class GrowingFit:
         useful = [s for s in range(before, len(self.index.subsets)) if gained[s]]
         if len(useful) < len(subsets):
             of_subset = self.basis.subset_of_function()[functions:]
-            self._factor.forget(np.isin(of_subset, useful))
+            keep = np.isin(of_subset, useful)
+            for profile in self._profiles:
+                profile.forget(keep, self._factor.size)
+            self._factor.forget(keep)
             self._gram.keep_of_last(before, useful)
             self._orders[-1] = self._factor.size
         return len(useful)

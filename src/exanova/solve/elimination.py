@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpstrf
@@ -208,9 +209,9 @@ def _in_order(block: FloatArray, columns: slice, tolerance: float) -> OrderFacto
 
 
 def skip_panel(
-    block: FloatArray, tolerance: float, at_most: int | None = None
+    block: FloatArray, tolerance: float, at_most: int | None = None, chosen: NDArray[np.bool_] | None = None
 ) -> tuple[FloatArray, list[int], float, float]:
-    """Unblocked Cholesky of one panel that skips vanishing pivots.
+    """Unblocked Cholesky of one panel that skips vanishing pivots, or all but the ``chosen`` columns.
 
     Returns:
         the factor (k, kept), the kept columns, the largest pivot refused, the smallest pivot kept.
@@ -225,7 +226,7 @@ def skip_panel(
         known = factor[:, : len(taken)]
         column = block[j:, j] - known[j:] @ known[j]
         pivot = float(column[0])
-        if pivot <= tolerance:
+        if pivot <= (tolerance if chosen is None else 0.0) or (chosen is not None and not chosen[j]):
             refused = max(refused, abs(pivot))
             continue
         factor[j:, len(taken)] = column / np.sqrt(pivot)

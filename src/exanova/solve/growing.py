@@ -63,8 +63,11 @@ class GrowingFactor:
         """Whether the rank has reached its limit."""
         return self.rank >= self._max_rank
 
-    def append(self, gamma_rows: FloatArray) -> None:
-        """Add functions, given their (new, old + new) rows of Gamma."""
+    def append(self, gamma_rows: FloatArray, chosen: NDArray[np.bool_] | None = None) -> None:
+        """Add functions, given their (new, old + new) rows of Gamma.
+
+        ``chosen`` (new,) names those that raise the rank, where that is known better than pivots tell.
+        """
         new, total = gamma_rows.shape
         self._reserve(total)
         rows = self._l[self.size : total]
@@ -73,7 +76,8 @@ class GrowingFactor:
             rows[:, panel.columns] = solve_triangular(panel.triangle, rest.T, lower=True, check_finite=False).T
         tolerance = tolerances.rank_of_gram(total)
         for a in range(0, new, PANEL):
-            self._add_panel(gamma_rows, rows, slice(a, min(new, a + PANEL)), tolerance)
+            piece = slice(a, min(new, a + PANEL))
+            self._add_panel(gamma_rows, rows, piece, tolerance, None if chosen is None else chosen[piece])
         self.size = total
 
     def forget(self, keep: NDArray[np.bool_]) -> None:
@@ -122,11 +126,18 @@ class GrowingFactor:
         done = slice(0, panel.columns.start)
         return np.asarray(rows[:, done] @ self._l[panel.functions, done].T)
 
-    def _add_panel(self, gamma_rows: FloatArray, rows: FloatArray, panel: slice, tolerance: float) -> None:
+    def _add_panel(
+        self,
+        gamma_rows: FloatArray,
+        rows: FloatArray,
+        panel: slice,
+        tolerance: float,
+        chosen: NDArray[np.bool_] | None,
+    ) -> None:
         done, width = self.rank, panel.stop - panel.start
         rest = gamma_rows[panel.start :, self.size + panel.start : self.size + panel.stop]
         rest = rest - rows[panel.start :, :done] @ rows[panel, :done].T
-        small, taken, refused, least = skip_panel(rest[:width].copy(), tolerance, self._max_rank - self.rank)
+        small, taken, refused, least = skip_panel(rest[:width].copy(), tolerance, self._max_rank - self.rank, chosen)
         self.dropped, self.smallest = max(self.dropped, refused), min(self.smallest, least)
         if not taken:
             return

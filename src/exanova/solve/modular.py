@@ -1,46 +1,32 @@
-"""Which functions raise the rank, decided exactly: elimination of whole-number Gram matrices modulo primes.
+"""Which functions raise the rank, decided exactly: elimination modulo primes.
 
 The paper's functions are far from orthogonal where cells are missing; one after the other, their pivots on real
 data fall smoothly to 1e-9, below the rounding of a Gram matrix, and a greedy choice in floating point goes wrong.
-But with whole-number weights everything is rational: up to a factor for each function, phi_A^(z) has the entries
-+-1 / (count of the cell), and the Gram matrix of indicators holds counts. Modulo a prime the same elimination is
-exact. A pivot that is zero in the rationals is zero modulo every prime; one that is not vanishes modulo a given
-prime with probability 1 / prime, so that two primes that agree leave no doubt worth naming.
+But with whole-number weights everything is rational, and modulo a prime the same elimination is exact. A pivot that
+is zero in the rationals is zero modulo every prime; one that is not vanishes modulo a given prime with probability
+1 / prime, so that two primes that agree leave no doubt worth naming.
 
-Numbers below 2^20 keep products of 8,192 terms exact in double precision: the elimination runs in BLAS.
+    Gram = L D L^T modulo the prime, left-looking by panels, skipping columns whose pivot is zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.basis.paper import paper_numerators
-from exanova.design.cells import CellIndex
 from exanova.moments.gram import Moments
-from exanova.moments.monomials import in_monomials
+from exanova.moments.modular import PRIMES, gram_modulo, product_modulo, usable_primes
 from exanova.typing import FloatArray, IntArray
-
-PRIMES = (1_048_573, 1_048_571, 1_048_559, 1_048_549, 1_048_517)
-"""The largest primes below 2^20."""
-
-TERMS = 8192
-"""Products of residues that add up to less than 2^53."""
 
 PANEL = 64
 
 
-def raises_rank(moments: Moments, labels: Sequence[IntArray], weights_are_counts: bool) -> NDArray[np.bool_] | None:
-    """(q,) which of the paper's functions, in their order, are independent of those before them.
-
-    ``None`` where the weights are no counts, and nothing can be decided exactly.
-    """
-    if not weights_are_counts:
-        return None
-    # A prime that divides a count has no inverse for it: that prime cannot speak.
-    primes = [prime for prime in PRIMES if np.all(moments.index.weight % prime)]
+def raises_rank(moments: Moments, labels: Sequence[IntArray]) -> NDArray[np.bool_]:
+    """(q,) which of the paper's functions, in their order, are independent of those before them (counts only)."""
+    primes = usable_primes(moments.index.weight)
     return agreed(lambda prime: rank_profile(gram_modulo(moments, labels, prime), prime), primes)
 
 
@@ -55,80 +41,123 @@ def agreed(profile: Callable[[int], NDArray[np.bool_]], primes: Sequence[int] = 
     raise ArithmeticError("no two primes agree on the rank: this cannot be chance")
 
 
-def gram_modulo(moments: Moments, labels: Sequence[IntArray], prime: int) -> FloatArray:
-    """Gram matrix of the paper's functions (each up to a factor) modulo a prime, as whole numbers in doubles."""
-    coordinates = [_coordinates(moments, s, labels[s], prime) for s in range(len(labels))]
-    start = np.concatenate([[0], np.cumsum([rows.shape[1] for _, rows in coordinates])]).astype(np.int64)
-    counts = moments.gram
-    half = np.empty((int(start[-1]), len(moments.basis)))
-    for s, (numbers, rows) in enumerate(coordinates):
-        half[start[s] : start[s + 1]] = product_modulo(rows.T, np.mod(counts[numbers], prime).astype(float), prime)
-    out = np.empty((int(start[-1]), int(start[-1])))
-    for s, (numbers, rows) in enumerate(coordinates):
-        out[:, start[s] : start[s + 1]] = product_modulo(half[:, numbers], rows, prime)
-    return out
-
-
 def rank_profile(gram: FloatArray, prime: int) -> NDArray[np.bool_]:
     """(q,) columns of a symmetric matrix modulo a prime that the earlier ones do not span.
 
     >>> rank_profile(np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 5.0]]), 7).tolist()
     [True, False, True]
     """
-    size = len(gram)
-    left, right = np.zeros((size, size)), np.zeros((size, size))
-    kept = np.zeros(size, dtype=bool)
-    rank = 0
-    for a in range(0, size, PANEL):
-        b = min(size, a + PANEL)
-        rest = gram[a:, a:b] - product_modulo(left[a:, :rank], right[a:b, :rank].T, prime)
-        rank = _panel(np.mod(rest, prime), slice(a, b), left, right, kept, rank, prime)
-    return kept
+    return GrowingProfile(prime).append(gram)
 
 
-def product_modulo(left: FloatArray, right: FloatArray, prime: int) -> FloatArray:
-    """left @ right modulo a prime, cut so that every partial sum is exact."""
-    out = np.zeros((left.shape[0], right.shape[1]))
-    for a in range(0, left.shape[1], TERMS):
-        out += np.mod(left[:, a : a + TERMS] @ right[a : a + TERMS], prime)
-    return np.mod(out, prime)
+@dataclass(frozen=True)
+class _Panel:
+    """Functions kept together: their numbers, their columns of L, and the inverse of D L^T on the panel."""
+
+    functions: IntArray
+    columns: slice
+    inverse: FloatArray
 
 
-def _panel(
-    rest: FloatArray,
-    columns: slice,
-    left: FloatArray,
-    right: FloatArray,
-    kept: NDArray[np.bool_],
-    rank: int,
-    prime: int,
-) -> int:
-    """Eliminate one panel: S = (S_j / pivot) S_j^T column by column; ``rest`` holds rows from the panel on."""
-    first = rank
-    for j in range(columns.stop - columns.start):
-        done = slice(first, rank)
-        row = columns.start + j
-        column = np.mod(rest[:, j] - left[columns.start :, done] @ right[row, done], prime)
-        pivot = int(column[j])
-        if pivot == 0:
-            continue
-        column[:j] = 0.0
-        right[columns.start :, rank] = column
-        left[columns.start :, rank] = np.mod(column * pow(pivot, -1, prime), prime)
-        kept[row] = True
-        rank += 1
-    return rank
+class GrowingProfile:
+    """The rank profile of functions that arrive in batches.
+
+    >>> profile = GrowingProfile(7)
+    >>> profile.append(np.array([[1.0]])).tolist()
+    [True]
+    >>> profile.append(np.array([[2.0, 4.0, 0.0], [0.0, 0.0, 5.0]])).tolist()
+    [False, True]
+    """
+
+    def __init__(self, prime: int, max_rank: int | None = None) -> None:
+        self.prime = prime
+        self._max_rank = max_rank
+        self._left = np.zeros((0, 0))
+        self._pivots = np.zeros(0)
+        self._panels: list[_Panel] = []
+        self._rank = 0
+
+    def append(self, rows: FloatArray) -> NDArray[np.bool_]:
+        """Add functions, given their (new, old + new) rows of the Gram matrix; which of them raise the rank."""
+        new, total = rows.shape
+        old = total - new
+        self._reserve(total)
+        left = self._left[old:total]
+        for panel in self._panels:
+            rest = rows[:, panel.functions] - self._before(left, panel)
+            left[:, panel.columns] = product_modulo(np.mod(rest, self.prime), panel.inverse, self.prime)
+        kept = np.zeros(new, dtype=bool)
+        for a in range(0, new, PANEL):
+            self._add_panel(rows, left, slice(a, min(new, a + PANEL)), old, kept)
+        return kept
+
+    def forget(self, keep: NDArray[np.bool_], total: int) -> None:
+        """Drop functions of the last batch, of which ``total`` functions are the last, where ``keep`` is False."""
+        first = total - len(keep)
+        number = np.cumsum(keep) - 1 + first
+        useful = np.flatnonzero(keep) + first
+        self._left[first : first + len(useful)] = self._left[useful]
+        self._left[first + len(useful) : total] = 0.0
+        self._panels = [
+            p if p.functions[0] < first else _Panel(number[p.functions - first], p.columns, p.inverse)
+            for p in self._panels
+        ]
+
+    def _before(self, left: FloatArray, panel: _Panel) -> FloatArray:
+        done = slice(0, panel.columns.start)
+        scaled = np.mod(self._left[panel.functions, done] * self._pivots[done], self.prime)
+        return product_modulo(left[:, done], scaled.T, self.prime)
+
+    def _add_panel(self, rows: FloatArray, left: FloatArray, panel: slice, old: int, kept: NDArray[np.bool_]) -> None:
+        start = self._rank
+        scaled = np.mod(left[panel, :start] * self._pivots[:start], self.prime)
+        rest = rows[panel.start :, old + panel.start : old + panel.stop]
+        rest = np.mod(rest - product_modulo(left[panel.start :, :start], scaled.T, self.prime), self.prime)
+        taken = self._eliminate(rest, left[panel.start :], panel.stop - panel.start)
+        if not taken:
+            return
+        columns = slice(start, self._rank)
+        numbers = np.array(taken, dtype=np.int64)
+        kept[panel.start + numbers] = True
+        triangle = np.mod(left[panel.start + numbers, columns] * self._pivots[columns], self.prime).T
+        self._panels.append(_Panel(numbers + old + panel.start, columns, _inverse(triangle, self.prime)))
+
+    def _eliminate(self, rest: FloatArray, left: FloatArray, width: int) -> list[int]:
+        """Columns of one panel one after the other; fills ``left`` and the pivots, returns the columns kept."""
+        start, taken = self._rank, []
+        for j in range(width):
+            if self._max_rank is not None and self._rank >= self._max_rank:
+                break
+            done = slice(start, self._rank)
+            scaled = np.mod(left[j, done] * self._pivots[done], self.prime)
+            column = np.mod(rest[:, j] - left[:, done] @ scaled, self.prime)
+            pivot = int(column[j])
+            if pivot == 0:
+                continue
+            column[:j] = 0.0
+            left[:, self._rank] = np.mod(column * pow(pivot, -1, self.prime), self.prime)
+            self._pivots[self._rank] = pivot
+            self._rank += 1
+            taken.append(j)
+        return taken
+
+    def _reserve(self, total: int) -> None:
+        if total <= len(self._left):
+            return
+        size = total + total // 4
+        width = size if self._max_rank is None else min(size, self._max_rank)
+        grown, pivots = np.zeros((size, width)), np.zeros(width)
+        grown[: self._left.shape[0], : self._left.shape[1]] = self._left
+        pivots[: len(self._pivots)] = self._pivots
+        self._left, self._pivots = grown, pivots
 
 
-def _coordinates(moments: Moments, s: int, labels: IntArray, prime: int) -> tuple[IntArray, FloatArray]:
-    """Indicators and coefficients, modulo a prime, of the functions of one subset."""
-    index: CellIndex = moments.index
-    counts = index.weight[index.cells_of(s)].astype(np.int64)
-    inverse = np.array([pow(int(c), -1, prime) for c in counts], dtype=np.float64)
-    table = np.mod(paper_numerators(index.codes_of(s), _sizes(index, s), labels) * inverse[:, None], prime)
-    numbers, rows = in_monomials(index, moments.basis, s, table)
-    return numbers, np.mod(rows, prime)
-
-
-def _sizes(index: CellIndex, s: int) -> tuple[int, ...]:
-    return tuple(int(index.sizes[i]) for i in index.subsets[s])
+def _inverse(upper: FloatArray, prime: int) -> FloatArray:
+    """Inverse of an upper triangular matrix modulo a prime, by back substitution."""
+    size = len(upper)
+    out = np.zeros((size, size))
+    for i in range(size - 1, -1, -1):
+        row = -product_modulo(upper[i : i + 1, i + 1 :], out[i + 1 :], prime)[0]
+        row[i] += 1.0
+        out[i] = np.mod(row * pow(int(upper[i, i]), -1, prime), prime)
+    return out

@@ -158,9 +158,9 @@ def _by_moments(data: Data, request: Request, plan: Plan, index: CellIndex, prog
 
 def _exact_choice(request: Request, moments: Moments, basis: Basis) -> NDArray[np.bool_] | None:
     """The paper's greedy choice, exactly, where weights are counts; floating point is left to decide elsewhere."""
-    if request.ties != "first" or basis.labels is None or request.ridge:
+    if request.ties != "first" or basis.labels is None or request.ridge or moments.gram.dtype.kind != "i":
         return None
-    return raises_rank(moments, basis.labels, moments.gram.dtype.kind == "i")
+    return raises_rank(moments, basis.labels)
 
 
 @dataclass(frozen=True)
