@@ -22,10 +22,13 @@ def neighbours(shape: Sequence[int], radius: int = 1) -> list[tuple[int, int]]:
     >>> neighbours((3,))
     [(0, 1), (1, 2)]
     """
-    sizes = [int(n) for n in shape]
-    if not sizes or min(sizes) < 1 or isinstance(radius, bool) or int(radius) < 1:
-        raise InputError(f"shape={tuple(shape)!r}, radius={radius!r} were given; expected positive whole numbers.")
-    steps = [s for s in product(*(range(-int(radius), int(radius) + 1) for _ in sizes)) if s > (0,) * len(sizes)]
+    sizes = list(shape) if isinstance(shape, Iterable) else []
+    if not sizes or not all(_is_positive(n) for n in (*sizes, radius)):
+        raise InputError(
+            f"shape={shape!r}, radius={radius!r} were given; expected positive whole numbers, as in "
+            "neighbours((28, 28), radius=1)."
+        )
+    steps = [s for s in product(range(-radius, radius + 1), repeat=len(sizes)) if s > (0,) * len(sizes)]
     pairs = []
     for place, cell in enumerate(product(*(range(n) for n in sizes))):
         for step in steps:
@@ -51,23 +54,36 @@ def named_family(interactions: Any, names: Sequence[str], sizes: Sequence[int]) 
             f"interactions= names {' x '.join(names[i] for i in repeated)} more than once; name each subset once."
         )
     varying = {i for i, n in enumerate(sizes) if n > 1}
-    kept = [tuple(i for i in s if i in varying) for s in subsets if set(s) <= varying]
+    kept = [tuple(i for i in s if i in varying) for s in subsets]
     return tuple(sorted(close_downward([*kept, *((i,) for i in varying)]), key=canonical_key))
 
 
 def _entries(interactions: Any) -> list[Iterable[Any]]:
     if hasattr(interactions, "edges"):
         edges = interactions.edges() if callable(interactions.edges) else interactions.edges
-        return [tuple(edge)[:2] for edge in edges]
+        return _undirected(tuple(edge)[:2] for edge in edges)
     if isinstance(interactions, Mapping):
-        pairs = {frozenset((a, b)) for a, others in interactions.items() for b in others}
-        return [tuple(pair) for pair in pairs]
+        return _undirected((a, b) for a, others in interactions.items() for b in _several(a, others))
     if isinstance(interactions, str) or not isinstance(interactions, Iterable):
         raise InputTypeError(
             f"interactions={interactions!r} was given; expected a list of subsets such as [('a', 'b')], a mapping, "
             "a graph with edges, or neighbours(shape)."
         )
     return list(interactions)
+
+
+def _undirected(pairs: Iterable[tuple[Any, ...]]) -> list[Iterable[Any]]:
+    """Each pair once, whichever way round and however often a graph or mapping holds it."""
+    once = {frozenset(pair): pair for pair in pairs}
+    return list(once.values())
+
+
+def _several(feature: Any, others: Any) -> Iterable[Any]:
+    if isinstance(others, str) or not isinstance(others, Iterable):
+        raise InputTypeError(
+            f"interactions= maps {feature!r} to {others!r}; expected a list of features, as {{'a': ['b', 'c']}}."
+        )
+    return others
 
 
 def _subset(entry: Any, names: Sequence[str]) -> Subset:
@@ -94,6 +110,10 @@ def _feature(member: Any, names: Sequence[str]) -> int:
     raise UnknownFeatureError(
         f"interactions= names {member!r}; expected a column name, or a position from 0 to {len(names) - 1}."
     )
+
+
+def _is_positive(number: Any) -> bool:
+    return not isinstance(number, bool) and hasattr(number, "__index__") and int(number) >= 1
 
 
 def _position(cell: Sequence[int], sizes: Sequence[int]) -> int:
