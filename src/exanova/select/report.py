@@ -15,7 +15,7 @@ class Round:
         taken: subsets added.
         functions: functions added.
         rank: rank after the round.
-        r2: R2 after the round, the mean over the outputs.
+        r2: R2 after the round, all outputs together.
         best_left: largest gain per function among what was not taken, as a share of the variance.
     """
 

@@ -41,6 +41,9 @@ def screen(data: Data, request: Request, fit: GrowingFit, budget: int, progress:
         # A higher order needs room: half of what is left, unless this is the last one.
         limit = budget if last else fit.rank + (budget - fit.rank + 1) // 2
         stopped = state.run_order(order, limit)
+        if fit.rank < budget and order > 2 and not state.taken_at(order):
+            # Nothing of this order is worth taking: what was set aside for it goes to the order below.
+            stopped = state.run_order(order - 1, budget)
         if fit.rank >= budget or not state.taken_at(order):
             break
     return Selection("screen", budget, tuple(state.rounds), stopped)
@@ -63,7 +66,7 @@ class _Screen:
 
     def run_order(self, order: int, limit: int) -> str:
         """Rounds of one order until ``limit`` functions; says why they ended."""
-        if order == 3:
+        if order == 3 and not self.taken_at(3):
             self._take_lacking_pairs(limit)
         start = self._fit.rank
         for k in range(1, 2 * ROUNDS):  # the later rounds only make up for functions that turned out redundant
@@ -71,6 +74,8 @@ class _Screen:
             goal = start + (limit - start) * min(k, ROUNDS) // ROUNDS
             gains = self._gains(order)
             chosen = self._choose(gains, goal - self._fit.rank)
+            if not chosen and goal > self._fit.rank:  # the best may be larger than the part of one round
+                chosen = self._choose(gains, limit - self._fit.rank)[:1]
             if chosen:
                 self._take(chosen)
             self._record(order, gains, chosen)
@@ -121,9 +126,11 @@ class _Screen:
         """The pairs that the best triples with two taken pairs still lack."""
         gains = self._listed_gains(self._heirs(3, parts=2), self._fit.residual())
         chosen = self._choose(gains, limit - self._fit.rank)
-        lacking = {p for s in chosen for p in combinations(s, 2)} - self._taken
+        lacking = sorted({p for s in chosen for p in combinations(s, 2)} - self._taken, key=canonical_key)
         if lacking:
-            self._take(sorted(lacking, key=canonical_key))
+            gains = self._listed_gains(lacking, self._fit.residual())
+            self._take(lacking)
+            self._record(2, gains, lacking)
 
     def _permitted(self, subset: Subset) -> bool:
         return self._allowed is None or subset in self._allowed
