@@ -15,19 +15,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import chain, combinations
 
 import numpy as np
+from scipy.sparse.linalg import eigsh
 
-from exanova.basis.tables import Basis, build_basis, on_cells, on_functions
+from exanova.basis.tables import Basis, build_basis, dimensions, on_cells, on_functions
 from exanova.design import passes
 from exanova.design.cells import CellIndex
 from exanova.design.subsets import close_downward
+from exanova.errors import InputError
 from exanova.moments.gram import cell_index, collect, projected_gram
 from exanova.progress import Progress
-from exanova.select.gains import PairScreen
+from exanova.select.gains import PairScreen, cost
 from exanova.select.report import Round, Selection
 from exanova.solve.elimination import factorise, solve
-from exanova.solve.plan import Request, orders_of
+from exanova.solve.plan import Request
 from exanova.solve.routes import Data
 from exanova.typing import FloatArray, IntArray, Subset
 
@@ -68,7 +71,9 @@ def choose_by_lasso(data: Data, request: Request, progress: Progress) -> tuple[t
     basis = build_basis(index)
     progress.phase("Gram matrix of the candidates")
     problem, backward, mains = _problem(train, index, basis, request)
-    best, best_family, rounds = -np.inf, tuple(s for s in index.subsets if len(s) < 2), []
+    weight = data.weight.astype(np.float64)
+    price = dimensions(cell_index(data.codes, weight, data.sizes, family, request.threads))  # on all rows, not train
+    best, best_family, rounds = -np.inf, [s for s in index.subsets if len(s) < 2], []
     largest = _norms(problem, problem.target) / np.where(problem.weight > 0, problem.weight, 1.0)
     top = float(largest.max(initial=0.0))
     state = np.zeros_like(problem.target)
@@ -76,8 +81,8 @@ def choose_by_lasso(data: Data, request: Request, progress: Progress) -> tuple[t
     for penalty in top * np.geomspace(1.0, SMALLEST, PENALTIES):
         state = descend(problem, float(penalty), state)
         inside = np.concatenate([np.ones(mains, dtype=bool), _norms(problem, state) > 0])
-        chosen = [subset for subset, kept in zip(index.subsets, inside, strict=True) if kept]
-        functions = int(np.diff(basis.start)[inside].sum())
+        chosen = close_downward(subset for subset, kept in zip(index.subsets, inside, strict=True) if kept)
+        functions = int(price[[index.position[s] for s in chosen]].sum())
         score = _score(held, index, on_cells(index, basis, backward(state)), request.threads)
         order = max(map(len, chosen))
         rounds.append(
@@ -87,15 +92,16 @@ def choose_by_lasso(data: Data, request: Request, progress: Progress) -> tuple[t
         if request.max_terms is not None and functions > request.max_terms:
             break
         if score > best:
-            best, best_family = score, tuple(chosen)
-    family_found = tuple(close_downward(best_family))
-    return family_found, Selection("lasso", request.max_terms, tuple(rounds), f"held-out R2 of the path: {best:.4f}")
+            best, best_family = score, chosen
+    stopped = f"held-out R2 of the path: {best:.4f}"
+    return tuple(best_family), Selection("lasso", request.max_terms, tuple(rounds), stopped)
 
 
 def split_rows(data: Data, share: float, seed: int) -> tuple[Data, Data]:
     """Distinct rows split at random in those to fit and those to judge by.
 
     Every level keeps a row to be fitted on: levels that occur only in held-out rows would be unknown.
+    Refuses a split that leaves nothing to judge by.
     """
     r = data.codes.shape[1]
     held = np.zeros(r, dtype=bool)
@@ -105,6 +111,11 @@ def split_rows(data: Data, share: float, seed: int) -> tuple[Data, Data]:
         seen[row[~held]] = True
         for level in np.flatnonzero(~seen):
             held[np.flatnonzero(row == level)[0]] = False
+    if not held.any():
+        raise InputError(
+            f"a share of {share:g} of {r:,} distinct rows holds out no row, for every level keeps one to be fitted on; "
+            "give more rows, a larger share, or rows of your own as eval_set=(rows, model)."
+        )
 
     def part(mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Data:
         codes = np.ascontiguousarray(data.codes[:, mask])
@@ -148,16 +159,12 @@ def _norms(problem: GroupProblem, values: FloatArray) -> FloatArray:
 
 
 def _largest_eigenvalue(gram: FloatArray) -> float:
-    """An upper estimate by the power method: enough for a step length."""
-    v = np.ones(len(gram)) / np.sqrt(max(1, len(gram)))
-    size = 1.0
-    for _ in range(30):
-        v = gram @ v
-        size = float(np.linalg.norm(v))
-        if size == 0.0:
-            return 0.0
-        v /= size
-    return 1.05 * size
+    """An upper estimate by Lanczos steps from a random start: enough for a step length."""
+    if len(gram) < 16:
+        return float(np.linalg.eigvalsh(gram).max(initial=0.0))
+    start = np.random.default_rng(0).standard_normal(len(gram))  # a plain start may miss the largest direction
+    found = eigsh(gram, k=1, which="LA", v0=start, tol=1e-2, return_eigenvectors=False)
+    return 1.05 * float(found[0])
 
 
 def _candidates(train: Data, request: Request, progress: Progress) -> list[Subset]:
@@ -165,17 +172,32 @@ def _candidates(train: Data, request: Request, progress: Progress) -> list[Subse
     if request.candidates is not None:
         return close_downward([*request.candidates, *((i,) for i, n in enumerate(train.sizes) if n > 1)])
     varying = [i for i, n in enumerate(train.sizes) if n > 1]
+    if request.max_order is not None and request.max_order < 2:
+        return close_downward((i,) for i in varying)
     limit = MOST_CANDIDATES if request.max_terms is None else min(MOST_CANDIDATES, 4 * request.max_terms)
     if request.max_order is None or request.max_order > 2:
-        listed = [s for group in orders_of(replace(request, family=None), varying) for s in group]
-        if sum(int(np.prod([train.sizes[i] - 1 for i in s])) for s in listed) <= limit:
-            return [(), *listed]
+        everything = _all_within(varying, request.max_order, train.sizes, limit)
+        if everything is not None:
+            return everything
     progress.phase("screening candidates")
     mean = train.probability @ train.values
     gains = PairScreen(train.codes, train.probability, train.sizes, request.threads).gains(train.values - mean)
     order = gains.best_first()
     kept = order[np.cumsum(gains.functions[order]) <= limit]
     return close_downward([*((i,) for i in varying), *(gains.subsets[k] for k in kept)])
+
+
+def _all_within(varying: list[int], max_order: int | None, sizes: tuple[int, ...], limit: int) -> list[Subset] | None:
+    """Every subset up to an order, unless they have more than ``limit`` functions; listed no further than that."""
+    highest = len(varying) if max_order is None else min(max_order, len(varying))
+    listed: list[Subset] = []
+    functions = 0
+    for subset in chain.from_iterable(combinations(varying, k) for k in range(highest + 1)):
+        functions += cost(sizes, subset)
+        if functions > limit:
+            return None
+        listed.append(subset)
+    return listed
 
 
 def _problem(
