@@ -69,6 +69,7 @@ def test_columns_in_another_order_are_the_same_columns():
     for change in same.changes:
         assert change.found_in == "both"
         assert np.abs(change.difference).max() < 1e-20
+        assert change.shared == pytest.approx(1.0)
     for key, change in by_features(other).items():
         assert np.allclose(change.difference, by_features(plain)[key].difference, rtol=0, atol=1e-12)
     pair = by_features(other)[frozenset({"colour", "size"})].cells[0]
