@@ -126,7 +126,8 @@ class _Screen:
         """The pairs that the best triples with two taken pairs still lack."""
         gains = self._listed_gains(self._heirs(3, parts=2), self._fit.residual())
         chosen = self._choose(gains, limit - self._fit.rank)
-        lacking = sorted({p for s in chosen for p in combinations(s, 2)} - self._taken, key=canonical_key)
+        parts: set[Subset] = {p for s in chosen for p in combinations(s, 2)}
+        lacking = sorted(parts - self._taken, key=canonical_key)
         if lacking:
             gains = self._listed_gains(lacking, self._fit.residual())
             self._take(lacking)
