@@ -222,7 +222,7 @@ def test_compiled_passes_are_the_numpy_passes(case, order, threads, seed):
     for ours, theirs in zip(plain, compiled, strict=True):
         np.testing.assert_array_equal(ours, theirs)
     np.testing.assert_array_equal(rebuilt.cell_key, index.cell_key)
-    np.testing.assert_array_equal(rebuilt.weight, index.weight)
+    np.testing.assert_allclose(rebuilt.weight, index.weight, rtol=1e-14)  # kernels sum real weights in four turns
     assert not plain[-1].any()
 
 
