@@ -41,7 +41,7 @@ SELECTIONS = ("screen", "canonical", "lasso")
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "basis": ("pure", "paper"),
     "ties": ("share", "first"),
-    "route": ("auto", "grid", "dense", "moments"),
+    "route": ("auto", "grid", "dense", "moments", "matrix-free"),
     "handle_unknown": ("error", "ignore"),
     "response_method": ("auto", "predict_proba", "predict", "decision_function"),
     "strategy": ("uniform", "quantile", "kmeans"),
@@ -78,7 +78,7 @@ class FunctionalANOVA(Answers):
         strict: on new rows, raise for a combination never seen instead of counting its effect as 0 with a warning.
         response_method: which method of an estimator is explained; ``"auto"``: ``predict_proba`` if it has it.
         batch_size: rows the model is called on at once.
-        route: ``"auto"``, or force ``"grid"``, ``"dense"`` or ``"moments"``.
+        route: ``"auto"``, or force ``"grid"``, ``"dense"``, ``"moments"`` or ``"matrix-free"``.
         memory_limit: bytes, or a text such as ``"4 GB"``; by default most of what is free.
         n_jobs: threads; ``None`` for every core.
         verbose: ``True`` prints the plan and progress, ``False`` neither; ``None`` shows progress on a terminal.
@@ -121,7 +121,7 @@ class FunctionalANOVA(Answers):
         strict: bool = False,
         response_method: Literal["auto", "predict_proba", "predict", "decision_function"] = "auto",
         batch_size: int | None = None,
-        route: Literal["auto", "grid", "dense", "moments"] = "auto",
+        route: Literal["auto", "grid", "dense", "moments", "matrix-free"] = "auto",
         memory_limit: int | float | str | None = None,
         n_jobs: int | None = None,
         verbose: bool | None = None,

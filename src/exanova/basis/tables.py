@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exanova.basis.paper import orthonormalised, paper_tables
+from exanova.basis.projector import LARGEST_TABLE, PureProjector
 from exanova.basis.pure import pure_dimension, pure_tables
 from exanova.design import passes
 from exanova.design.cells import CellIndex
+from exanova.errors import MemoryLimitError
 from exanova.typing import Codes, FloatArray, IntArray, Subset
 
 STACK_BYTES = 64_000_000
@@ -23,12 +26,13 @@ class Basis:
     """The functions of every subset of a family.
 
     Attributes:
-        tables: for each subset, (c, k) values of its k functions on its c cells.
+        tables: for each subset, (c, k) values of its k functions on its c cells; a projector with as many
+            coordinates as cells where a table would be too large.
         start: (S + 1,) number of the first function of each subset.
         labels: for the paper's functions, (k, |A|) the z of each; ``None`` for pure bases.
     """
 
-    tables: tuple[FloatArray, ...]
+    tables: tuple[FloatArray | PureProjector, ...]
     start: IntArray
     labels: tuple[IntArray, ...] | None = None
 
@@ -36,6 +40,26 @@ class Basis:
     def n_functions(self) -> int:
         """Functions of all subsets together."""
         return int(self.start[-1])
+
+    @property
+    def dimensions(self) -> IntArray:
+        """(S,) dimension of the space of each subset."""
+        return np.array([t.dimension if isinstance(t, PureProjector) else t.shape[1] for t in self.tables])
+
+    @property
+    def implicit(self) -> bool:
+        """Whether some subset has a projector in place of a table."""
+        return any(isinstance(t, PureProjector) for t in self.tables)
+
+    def table(self, s: int) -> FloatArray:
+        """The table of one subset, where a table is needed."""
+        found = self.tables[s]
+        if isinstance(found, PureProjector):
+            raise MemoryLimitError(
+                f"a pair with {found.shape[0]:,} observed cells has no table of functions; only the matrix-free route "
+                "decomposes it: route='auto', without a selection, or merge levels with min_frequency=."
+            )
+        return found
 
     def functions_of(self, s: int) -> slice:
         """Numbers of the functions of subset ``s``."""
@@ -66,7 +90,7 @@ def build_basis(
         pairs = [paper_tables(index.codes_of(s), sizes_of(index, s), index.probability_of(s)) for s in numbers]
         tables = [table for table, _ in pairs]
         if orthonormal:
-            tables = [orthonormalised(t, index.probability_of(s)) for t, s in zip(tables, numbers, strict=True)]
+            tables = [orthonormalised(t, index.probability_of(s)) for (t, _), s in zip(pairs, numbers, strict=True)]
         else:
             labels = tuple(z for _, z in pairs)
     start = np.concatenate([[0], np.cumsum([t.shape[1] for t in tables])]).astype(np.int64)
@@ -96,11 +120,29 @@ def join(first: Basis, second: Basis) -> Basis:
     )
 
 
-def _pure(index: CellIndex, numbers: range) -> list[FloatArray]:
-    tables: dict[int, FloatArray] = {}
+def too_large_for_tables(index: CellIndex) -> NDArray[np.bool_]:
+    """(S,) subsets with too many cells for a table of functions."""
+    return np.asarray((index.layout.order > 1) & (np.diff(index.cell_start) > LARGEST_TABLE))
+
+
+def _projector(index: CellIndex, s: int) -> PureProjector:
+    sizes = sizes_of(index, s)
+    if len(sizes) != 2:
+        raise MemoryLimitError(
+            f"a subset of {len(sizes)} features has {index.codes_of(s).shape[1]:,} observed cells, too many for its "
+            "functions to be written down; merge levels with min_frequency= or n_bins=, or use max_order=2."
+        )
+    return PureProjector(index.codes_of(s), (sizes[0], sizes[1]), index.probability_of(s))
+
+
+def _pure(index: CellIndex, numbers: range) -> list[FloatArray | PureProjector]:
+    tables: dict[int, FloatArray | PureProjector] = {}
     for (sizes, _), members in _patterns(index, numbers).items():
         codes = index.codes_of(members[0])
         cells = codes.shape[1]
+        if len(sizes) > 1 and cells > LARGEST_TABLE:
+            tables.update((s, _projector(index, s)) for s in members)
+            continue
         at_once = max(1, STACK_BYTES // (16 * cells * cells))
         for a in range(0, len(members), at_once):
             stack = members[a : a + at_once]
@@ -153,8 +195,8 @@ def on_rows(index: CellIndex, basis: Basis, numbers: range, codes: Codes) -> Flo
     ``basis`` begins with the first of ``numbers``.
     """
     columns = [
-        table[passes.cells_of_rows(index.layout, codes, s)]
-        for s, table in zip(numbers, basis.tables, strict=True)
-        if table.shape[1]
+        basis.table(k)[passes.cells_of_rows(index.layout, codes, s)]
+        for k, s in enumerate(numbers)
+        if basis.tables[k].shape[1]
     ]
     return np.hstack(columns) if columns else np.zeros((codes.shape[1], 0))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 import narwhals as nw
@@ -67,11 +68,16 @@ class Table:
 
     def column(self, name: str) -> Column:
         """The column called ``name``."""
-        self._check_known((name,))
-        position = self.names.index(name)
+        position = self._position.get(name)
+        if position is None:
+            self._check_known((name,))
         if self.kind == "numpy":
             return Column.from_array(name, np.asarray(self.native)[:, position])
         return _read_series(name, self._frame[:, position])
+
+    @cached_property
+    def _position(self) -> dict[str, int]:
+        return {name: k for k, name in enumerate(self.names)}
 
     def take(self, indices: NDArray[Any]) -> Any:
         """The native table that holds the rows ``indices`` (k,), in that order."""

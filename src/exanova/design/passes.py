@@ -72,6 +72,16 @@ class Layout:
         """The lookup of the subsets last appended."""
         return replace(self, lookup=np.concatenate([self.lookup, lookup]))
 
+    def part(self, first: int, last: int) -> Layout:
+        """A run of subsets, in the same key space."""
+        return replace(
+            self,
+            order=self.order[first:last],
+            members=self.members[first:last],
+            chain=self.chain[first:last],
+            key_start=self.key_start[first : last + 1],
+        )
+
     def restricted(self, n_subsets: int) -> Layout:
         """The layout of the first subsets alone."""
         start = self.key_start[: n_subsets + 1]

@@ -168,9 +168,9 @@ def certify(
         orthogonality=largest_conditional_mean(found.index, found.values) / scale,
         reconstruction=fit.largest / scale,
         reconstruction_l2=float(np.sqrt(fit.mse.max(initial=0.0))) / scale,
-        rank=solution.rank,
+        rank=min(solution.rank, data.codes.shape[1]),
         rank_by_order=solution.rank_by_order,
-        n_functions=found.plan.functions if basis is None else basis.n_functions,
+        n_functions=found.plan.functions if basis is None else int(basis.dimensions.sum()),
         r2=fit.r2,
         mse=fit.mse,
         relative_mse=fit.relative_mse,
@@ -274,7 +274,7 @@ def _doubts(data: Data, found: Decomposition) -> tuple[str, ...]:
     """Why the rank may be wrong although nothing that was measured shows it."""
     rank, rows, solution = found.solution.rank, data.codes.shape[1], found.solution
     every_order = found.plan.max_order is None and not found.plan.route.endswith("selection")
-    if rank > rows or (every_order and rank < rows):
+    if solution.rank_known and (rank > rows or (every_order and rank < rows)):
         return (f"rank {rank:,} was found on {rows:,} rows, where all orders have rank {rows:,}; try route='dense'",)
     if found.plan.route != "moments":
         return ()

@@ -86,7 +86,7 @@ class GrowingGram:
         indicators = monomials(self.index, self._reference)
         self._pack(indicators)
         new = range(first, len(self.index.subsets))
-        self._coordinates += [in_monomials(self.index, indicators, s, self.basis.tables[s]) for s in new]
+        self._coordinates += [in_monomials(self.index, indicators, s, self.basis.table(s)) for s in new]
         if self.basis.labels is not None:
             for prime, known in self._modular.items():
                 z = self.basis.labels

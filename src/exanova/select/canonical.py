@@ -16,7 +16,7 @@ from exanova.solve.plan import Request, orders_of
 from exanova.solve.routes import Data
 from exanova.typing import Subset
 
-SMALLEST_BATCH, LARGEST_BATCH = 512, 4096
+SMALLEST_BATCH, LARGEST_BATCH = 2048, 4096
 """Functions that are looked at together."""
 
 

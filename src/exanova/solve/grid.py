@@ -15,12 +15,13 @@ probabilities spread over orders of magnitude.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from exanova import tolerances
+from exanova.solve.cgls import Step, conjugate_gradients
 from exanova.typing import FloatArray
 
 
@@ -81,12 +82,10 @@ def make_grid(p: FloatArray) -> Grid:
     return Grid(p, extended, contrasts, 1.0 / norms)
 
 
-def solve_grid(
-    p: FloatArray, values: FloatArray, max_iterations: int = 5000, step: Callable[[int, str], None] | None = None
-) -> GridSolution:
+def solve_grid(p: FloatArray, values: FloatArray, max_iterations: int = 5000, step: Step | None = None) -> GridSolution:
     """Decompose (.., m) values on a complete table with pmf ``p``, all orders."""
     grid = make_grid(p)
-    c, residual, iterations = _conjugate_gradients(grid, values, max_iterations, step)
+    c, residual, iterations = conjugate_gradients(grid, values, max_iterations, step)
     return GridSolution(grid.tables(c), iterations, residual, residual <= tolerances.NORMAL_EQUATIONS)
 
 
@@ -129,69 +128,3 @@ def _contrasts(margin: FloatArray) -> FloatArray:
     out[0, 0] = 1.0
     out[1:, 1:] = reflection[:, :-1] * root[:, None]
     return out
-
-
-def _conjugate_gradients(
-    grid: Grid, values: FloatArray, limit: int, step: Callable[[int, str], None] | None
-) -> tuple[FloatArray, float, int]:
-    """Solve Phi^T D Phi c = Phi^T D y by CGLS, every output with its own step lengths, restarted on true residuals.
-
-    Each restart computes the residual afresh, so that what is reported was measured and rounding does not build up.
-    """
-    mu = grid.analyse(values)
-    scale = _size(mu)
-    c, residual, done = np.zeros_like(mu), np.inf, 0
-    while done < limit:
-        left = values - grid.synthesise(c)
-        gradient = grid.analyse(left)
-        before, residual = residual, _relative(gradient, scale)
-        if residual <= tolerances.ITERATIVE or residual > before / 2:
-            break
-        delta, used = _sweep(grid, left, gradient, residual, limit - done, scale, step)
-        c, done = c + delta, done + used
-    return c, residual, done
-
-
-def _sweep(
-    grid: Grid,
-    left: FloatArray,
-    gradient: FloatArray,
-    start: float,
-    limit: int,
-    scale: FloatArray,
-    step: Callable[[int, str], None] | None,
-) -> tuple[FloatArray, int]:
-    """One run of CGLS from zero, until the recurred residual has fallen to rounding."""
-    c, direction = np.zeros_like(gradient), gradient
-    squared = _dot(gradient, gradient)
-    used = 0
-    while used < limit:
-        used += 1
-        image = grid.synthesise(direction)
-        curvature = _dot(image * grid.p, image)
-        length = np.divide(squared, curvature, out=np.zeros_like(squared), where=curvature > 0)
-        c = c + length * direction
-        left = left - length * image
-        gradient = grid.analyse(left)
-        new = _dot(gradient, gradient)
-        size = _relative(gradient, scale)
-        if step:
-            step(1, f"residual {size:.1e}")
-        if size <= tolerances.ITERATIVE or size <= start * tolerances.EPS:
-            break
-        ratio = np.divide(new, squared, out=np.zeros_like(squared), where=squared > 0)
-        direction, squared = gradient + ratio * direction, new
-    return c, used
-
-
-def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
-    return np.asarray(np.einsum("im,im->m", a.reshape(-1, a.shape[-1]), b.reshape(-1, b.shape[-1])))
-
-
-def _size(x: FloatArray) -> FloatArray:
-    return np.sqrt(_dot(x, x))
-
-
-def _relative(x: FloatArray, scale: FloatArray) -> float:
-    size = _size(x)
-    return float(np.divide(size, scale, out=np.zeros_like(size), where=scale > 0).max(initial=0.0))

@@ -2,7 +2,8 @@
 
     grid      a complete table, all orders wanted: tensors, no matrix at all
     dense     few enough functions to factorise them on the rows, the safest under extreme weights
-    moments   everything else: a Gram matrix of counts, then elimination
+    moments   a Gram matrix of counts, then elimination, up to about fifteen thousand functions
+    matrix-free   beyond that, where a Gram matrix does not fit, or where a pair has too many cells for a table
 
 A plan that does not fit in the memory limit is refused with the largest order that would.
 """
@@ -18,17 +19,23 @@ from typing import Literal, NoReturn
 import numpy as np
 
 from exanova import tolerances
-from exanova.basis.tables import dimensions
+from exanova.basis.tables import dimensions, too_large_for_tables
 from exanova.design.cells import CellIndex, extend, intercept_index
 from exanova.design.memory import readable
 from exanova.design.subsets import by_order
 from exanova.errors import InputError, MemoryLimitError
 from exanova.typing import Codes, FloatArray, Subset
 
-Route = Literal["auto", "grid", "dense", "moments"]
+Route = Literal["auto", "grid", "dense", "moments", "matrix-free"]
 
 DENSE_WORK = 4e9
 """Rows x functions x the smaller of the two up to which the dense route takes about a second."""
+
+MOMENTS_FUNCTIONS = 15_000
+"""Functions beyond which passes over the rows cost less than a factorisation."""
+
+PROJECTOR_BYTES = 2000
+"""Bytes a cell of the sparse factorisation behind a projector, with its fill-in."""
 
 LASSO_FUNCTIONS = 6000
 """Functions a lasso without a budget starts from."""
@@ -48,7 +55,7 @@ class Plan:
         subsets: subsets of features, the empty one included (0 while a selection has not chosen them).
         cells: observed combinations of levels of all subsets together.
         functions: functions of all subsets, the intercept included; ``functions_by_order`` says where.
-        route: "grid", "dense" or "moments".
+        route: "grid", "dense", "moments" or "matrix-free".
         memory: bytes the fit will hold at its peak, by this estimate.
         memory_limit: bytes it may hold.
         passes: passes over the distinct rows.
@@ -245,17 +252,18 @@ def _surveyed(
 
 def _priced(base: Plan, index: CellIndex, by: tuple[int, ...], codes: Codes, outputs: int, request: Request) -> Plan:
     r, q, m = codes.shape[1], sum(by), outputs
-    route = request.route
-    if route == "auto":
-        route = "dense" if dense_applies(r, q) and not request.ridge else "moments"
+    cells, large = np.diff(index.cell_start), too_large_for_tables(index)
     # Every indicator gives at most one function, rarely fewer: a tenth more covers the patterns with holes.
     indicators = int(1.1 * q)
     held = codes.nbytes + 28 * index.n_keys + 24 * index.n_cells * (1 + m) + 40 * r * (1 + m)
+    tables = 8 * int(np.square(cells[~large]).sum()) + PROJECTOR_BYTES * int(cells[large].sum())
     work = {
         "dense": 8 * r * q * 5,
         "moments": indicators * (r // 8 + 8) + 8 * indicators**2 + 8 * q * indicators + 24 * q**2,
+        "matrix-free": tables + 8 * m * (3 * index.n_keys + 6 * q + 8 * r),
     }
-    passes = {"dense": len(by) + 2, "moments": len(by) + 6}
+    route = _choose_route(request, r, q, bool(large.any()), held + work["moments"])
+    passes = {"dense": len(by) + 2, "moments": len(by) + 6, "matrix-free": 100}
     return replace(
         base,
         subsets=len(index.subsets),
@@ -266,6 +274,24 @@ def _priced(base: Plan, index: CellIndex, by: tuple[int, ...], codes: Codes, out
         memory=held + work[route],
         passes=passes[route],
     )
+
+
+def _choose_route(request: Request, rows: int, functions: int, large: bool, moments_memory: int) -> Route:
+    """The route asked for, or the safest that is cheap enough."""
+    shareable = request.ties == "share" and request.basis == "pure" and not request.ridge
+    if (large or request.route == "matrix-free") and not shareable:
+        raise InputError(
+            f"basis={request.basis!r}, ties={request.ties!r}, ridge={request.ridge:g} cannot go by the matrix-free "
+            "route, which this table or route= asks for; use basis='pure', ties='share', ridge=0."
+        )
+    if large:
+        return "matrix-free"
+    if request.route != "auto":
+        return request.route
+    if dense_applies(rows, functions) and not request.ridge:
+        return "dense"
+    beyond = functions > MOMENTS_FUNCTIONS or moments_memory > request.memory_limit
+    return "matrix-free" if shareable and beyond else "moments"
 
 
 def _within_limit(plan: Plan, order: int | None = None) -> Plan:

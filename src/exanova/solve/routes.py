@@ -21,6 +21,7 @@ from exanova.progress import Progress
 from exanova.solve.dense import solve_dense
 from exanova.solve.evidence import Solution
 from exanova.solve.grid import margins, solve_grid
+from exanova.solve.matrix_free import Rows, solve_matrix_free
 from exanova.solve.modular import raises_rank
 from exanova.solve.moments import solve_kept, solve_moments
 from exanova.solve.plan import Plan, Request, make_plan, orders_of
@@ -90,6 +91,8 @@ def run_plan(data: Data, request: Request, plan: Plan, index: CellIndex | None, 
             return _by_grid(data, request, plan, progress)
         if plan.route == "dense":
             return _by_dense(data, request, plan, index)
+        if plan.route == "matrix-free":
+            return _by_matrix_free(data, request, plan, index, progress)
         return _by_moments(data, request, plan, index, progress)
 
 
@@ -154,6 +157,14 @@ def _by_moments(data: Data, request: Request, plan: Plan, index: CellIndex, prog
         index = wider
     values = on_cells(index, basis, solution.coefficients)
     return _finished(data, plan, index, basis, solution, values)
+
+
+def _by_matrix_free(data: Data, request: Request, plan: Plan, index: CellIndex, progress: Progress) -> Decomposition:
+    basis = build_basis(index)
+    rows = Rows(data.codes, data.weight, data.values, request.threads)
+    solution = solve_matrix_free(rows, index, basis, progress)
+    values = on_cells(index, basis, solution.coefficients)
+    return Decomposition(index, values, plan, solution, basis, False)
 
 
 def _exact_choice(request: Request, moments: Moments, basis: Basis) -> NDArray[np.bool_] | None:

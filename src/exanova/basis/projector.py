@@ -1,0 +1,76 @@
+"""The pure space of a pair with many levels, without any basis: a projector made from a sparse factorisation.
+
+For features with a thousand levels each and fifty thousand observed cells the pure space has dimension 48,001: no
+table of its functions can be written down. Its orthogonal complement is small: the additive functions a(x_i) + b(x_j).
+In coordinates h = sqrt(p) f,
+
+    Q h = h - sqrt(p) (a_i + b_j),   (a, b) the weighted least-squares fit of h / sqrt(p),
+
+whose normal equations are the Laplacian of the bipartite graph of observed cells: one level fixed in each connected
+component, it is factorised once, sparsely. Q stands where a table of functions would: ``Q @ c`` gives values on
+cells, ``Q.T @ s`` the inner products with a measure. Coordinates are as many as cells, of which Q sees its own space.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import coo_array, csc_array
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import splu
+
+from exanova.typing import FloatArray, IntArray
+
+LARGEST_TABLE = 2500
+"""Cells up to which a subset gets a dense table of functions: 50 MB at the most."""
+
+
+class PureProjector:
+    """Orthogonal projector on the pure space of one pair.
+
+    >>> codes = np.array([[0, 0, 1, 1], [0, 1, 0, 1]])
+    >>> projector = PureProjector(codes, (2, 2), np.full(4, 0.25))
+    >>> projector.dimension, (projector @ np.array([[1.0], [0.0], [0.0], [0.0]])).ravel().round(12).tolist()
+    (1, [0.5, -0.5, -0.5, 0.5])
+    """
+
+    def __init__(self, cell_codes: IntArray, sizes: tuple[int, int], probability: FloatArray) -> None:
+        nodes, cells = sum(sizes), cell_codes.shape[1]
+        ends = np.stack([cell_codes[0], sizes[0] + cell_codes[1]])
+        count, component = connected_components(
+            coo_array((np.ones(cells), (ends[0], ends[1])), shape=(nodes, nodes)), directed=False
+        )
+        self._root = np.sqrt(probability)
+        rows = np.repeat(np.arange(cells), 2)
+        design = csc_array((np.repeat(self._root, 2), (rows, ends.T.ravel())), shape=(cells, nodes))
+        _, fixed = np.unique(component, return_index=True)
+        self._design = csc_array(design[:, np.setdiff1d(np.arange(nodes), fixed)])
+        self._solve = splu(csc_array(self._design.T @ self._design)).solve
+        self.dimension = cells - nodes + int(count)
+        self.shape = (cells, cells)
+
+    def project(self, h: FloatArray) -> FloatArray:
+        """Q h for (cells, m) coordinates, projected twice: the second time removes what rounding left."""
+        for _ in range(2):
+            h = h - self._design @ self._solve(np.asarray(self._design.T @ h))
+        return np.asarray(h)
+
+    def __matmul__(self, coordinates: FloatArray) -> FloatArray:
+        """(cells, m) values of the functions with these coordinates."""
+        return self.project(coordinates) / self._root[:, None]
+
+    @property
+    def T(self) -> _Adjoint:
+        """The adjoint: from sums over cells to coordinates."""
+        return _Adjoint(self)
+
+    def adjoint(self, sums: FloatArray) -> FloatArray:
+        """(cells, m) coordinates of the inner products with a measure on cells."""
+        return self.project(sums / self._root[:, None])
+
+
+class _Adjoint:
+    def __init__(self, projector: PureProjector) -> None:
+        self._projector = projector
+
+    def __matmul__(self, sums: FloatArray) -> FloatArray:
+        return self._projector.adjoint(sums)

@@ -1,0 +1,102 @@
+"""Conjugate gradients for least squares: Phi^T D Phi c = Phi^T D y, knowing Phi only by what it does.
+
+From zero they stay in the range of Phi^T and converge to the shortest solution. Every output has its own step
+lengths. Runs are restarted on residuals computed afresh, so that what is reported was measured and rounding does
+not build up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from exanova import tolerances
+from exanova.typing import FloatArray
+
+Step = Callable[[int, str], None]
+
+
+class Operator(Protocol):
+    """A linear map in L2(p); arrays have outputs on their last axis."""
+
+    @property
+    def p(self) -> FloatArray:
+        """Probabilities, to be multiplied with values."""
+        ...
+
+    def synthesise(self, c: FloatArray) -> FloatArray:
+        """Phi c."""
+        ...
+
+    def analyse(self, y: FloatArray) -> FloatArray:
+        """Phi^T diag(p) y."""
+        ...
+
+
+def conjugate_gradients(
+    operator: Operator, values: FloatArray, limit: int, step: Step | None = None
+) -> tuple[FloatArray, float, int]:
+    """Coefficients, relative size of the residual of the normal equations, iterations."""
+    mu = operator.analyse(values)
+    scale = _size(mu)
+    c, residual, done = np.zeros_like(mu), np.inf, 0
+    best = c
+    while done < limit:
+        left = values - operator.synthesise(c)
+        gradient = operator.analyse(left)
+        before, residual = residual, _relative(gradient, scale)
+        if residual > before / 2:
+            return (best, before, done) if residual > before else (c, residual, done)
+        best = c
+        if residual <= tolerances.ITERATIVE:
+            break
+        delta, used = _sweep(operator, left, gradient, residual, limit - done, scale, step)
+        c, done = c + delta, done + used
+    return c, residual, done
+
+
+def _sweep(
+    operator: Operator,
+    left: FloatArray,
+    gradient: FloatArray,
+    start: float,
+    limit: int,
+    scale: FloatArray,
+    step: Step | None,
+) -> tuple[FloatArray, int]:
+    """One run from zero, until the recurred residual has fallen to rounding."""
+    c, direction = np.zeros_like(gradient), gradient
+    squared = _dot(gradient, gradient)
+    used = 0
+    while used < limit:
+        used += 1
+        image = operator.synthesise(direction)
+        curvature = _dot(image * operator.p, image)
+        length = np.divide(squared, curvature, out=np.zeros_like(squared), where=curvature > 0)
+        c = c + length * direction
+        left = left - length * image
+        gradient = operator.analyse(left)
+        new = _dot(gradient, gradient)
+        size = _relative(gradient, scale)
+        if step:
+            step(1, f"residual {size:.1e}")
+        if size <= tolerances.ITERATIVE or size <= start * tolerances.EPS:
+            break
+        ratio = np.divide(new, squared, out=np.zeros_like(squared), where=squared > 0)
+        direction, squared = gradient + ratio * direction, new
+    return c, used
+
+
+def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("im,im->m", a.reshape(-1, a.shape[-1]), b.reshape(-1, b.shape[-1])))
+
+
+def _size(x: FloatArray) -> FloatArray:
+    return np.sqrt(_dot(x, x))
+
+
+def _relative(x: FloatArray, scale: FloatArray) -> float:
+    size = _size(x)
+    return float(np.divide(size, scale, out=np.zeros_like(size), where=scale > 0).max(initial=0.0))
