@@ -30,6 +30,7 @@ from exanova.fitted import Fitted, from_file, to_file
 from exanova.progress import Progress
 from exanova.select.driver import check_budget, fit_data
 from exanova.select.lasso import split_rows
+from exanova.select.report import Selection
 from exanova.solve.plan import Plan, Request, make_plan
 from exanova.solve.routes import Data, Decomposition
 
@@ -191,8 +192,7 @@ class FunctionalANOVA(Answers):
                 data, held = split_rows(data, eval_set, self.random_state)
                 index = None
             found, selection = fit_data(data, request, plan, index, progress)
-            self._certify(seen, data, found, request, progress, started)
-            self.selection_ = selection
+            self._certify(seen, data, found, selection, request, progress, started)
             self._judge(held if isinstance(eval_set, float) else eval_set, progress)
         finally:
             progress.close()
@@ -244,6 +244,7 @@ class FunctionalANOVA(Answers):
         seen: Observation,
         data: Data,
         found: Decomposition,
+        selection: Selection | None,
         request: Request,
         progress: Progress,
         started: float,
@@ -267,6 +268,7 @@ class FunctionalANOVA(Answers):
                 shapley=None,
                 support=(data.codes, data.probability),
                 selected=_named_selection(found, schema),
+                chosen=selection,
             )
         )
         if certificate.notes and self.basis == "pure":
@@ -292,6 +294,7 @@ class FunctionalANOVA(Answers):
         self.certificate_ = fitted.certificate
         self.plan_ = fitted.plan
         self.selected_ = fitted.selected
+        self.selection_ = fitted.chosen
         self.intercept_ = fitted.values[0].copy()
         self.feature_names_in_ = np.array(fitted.schema.features, dtype=object)
         self.n_features_in_ = len(fitted.schema.features)

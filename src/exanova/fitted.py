@@ -19,6 +19,7 @@ from exanova.effects.tables import Schema
 from exanova.errors import FileFormatError
 from exanova.explain.importance import Described
 from exanova.explain.shapley import CHUNK, shapley_values
+from exanova.select import report
 from exanova.solve.plan import Plan
 from exanova.typing import Codes, FloatArray, Subset
 
@@ -53,6 +54,7 @@ class Fitted(Described):
         certificate, plan: evidence.
         support: codes and probabilities of the distinct rows; not kept in files, which hold no rows.
         selected: functions kept by the paper's algorithm, if that was asked for.
+        chosen: how a budget was spent, if there was one.
     """
 
     encoding: Encoding
@@ -60,6 +62,7 @@ class Fitted(Described):
     plan: Plan
     support: tuple[Codes, FloatArray] | None
     selected: Selection | None
+    chosen: report.Selection | None = None
 
     def with_shapley(self, threads: int = 1) -> Fitted:
         """The same with mean absolute Shapley values, computed from the rows if they are not known yet."""
@@ -89,6 +92,7 @@ def to_file(fitted: Fitted, parameters: Mapping[str, Any]) -> tuple[dict[str, An
         "certificate": plain,
         "redundant": [[r.features, r.shared_with] for r in certificate.redundant],
         "selected": fitted.selected,
+        "chosen": None if fitted.chosen is None else asdict(fitted.chosen),
     }
     arrays: dict[str, NDArray[Any]] = {
         "order": layout.order,
@@ -165,6 +169,7 @@ def _fitted(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
         shapley=arrays.get("shapley"),
         support=None,
         selected=None if selected is None else tuple((tuple(f), tuple(z)) for f, z in selected),
+        chosen=_chosen(document.get("chosen")),
     )
     _check(fitted)
     return fitted
@@ -194,6 +199,13 @@ def _parameters(entries: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"the parameter {wrong[0]!r} is {entries[wrong[0]]!r}")
     subsets = entries.get("interactions")
     return {**entries, "interactions": None if subsets is None else [tuple(subset) for subset in subsets]}
+
+
+def _chosen(entry: Mapping[str, Any] | None) -> report.Selection | None:
+    if entry is None:
+        return None
+    rounds = tuple(report.Round(**r) for r in entry["rounds"])
+    return report.Selection(str(entry["method"]), entry["budget"], rounds, str(entry["stopped"]))
 
 
 def _index(arrays: Mapping[str, NDArray[Any]]) -> CellIndex:

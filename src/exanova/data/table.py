@@ -68,9 +68,8 @@ class Table:
 
     def column(self, name: str) -> Column:
         """The column called ``name``."""
-        position = self._position.get(name)
-        if position is None:
-            self._check_known((name,))
+        self._check_known((name,))
+        position = self._position[name]
         if self.kind == "numpy":
             return Column.from_array(name, np.asarray(self.native)[:, position])
         return _read_series(name, self._frame[:, position])
@@ -120,7 +119,7 @@ class Table:
         return Table(names, self.kind, self.native)
 
     def _check_known(self, names: Sequence[str]) -> None:
-        absent = [name for name in names if name not in self.names]
+        absent = [name for name in names if name not in self._position]
         if absent:
             raise InputError(
                 f"The table has no column {_listed(absent)}; its columns are {_listed(self.names)}. "
