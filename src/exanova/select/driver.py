@@ -37,6 +37,10 @@ def fit_data(
 
 def select_and_fit(data: Data, request: Request, plan: Plan, progress: Progress) -> tuple[Decomposition, Selection]:
     """Choose a family under the budget of ``request`` and decompose over it."""
+    method = request.selection or "screen"
+    if not any(n > 1 for n in data.sizes):
+        constant = replace(request, selection=None, max_terms=None, candidates=None, family=((),))
+        return decompose(data, constant, progress), Selection(method, request.max_terms, (), "no feature varies")
     with blas_threads(request.threads):
         if request.selection == "lasso":
             family, selection = choose_by_lasso(data, request, progress)
