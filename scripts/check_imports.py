@@ -22,7 +22,7 @@ LAYERS: list[set[str]] = [
     {"explain"},
     {"fitted"},
     {"show"},
-    {"answers"},
+    {"answers", "parameters"},
     {"estimator"},
     {"distributed", "demo", "cli", "datasets"},
 ]

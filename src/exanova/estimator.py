@@ -11,14 +11,10 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from exanova import parallel
 from exanova.answers import Answers
 from exanova.data.observe import Observation, Rows, read_rows
-from exanova.data.support import Support
 from exanova.data.table import Table
 from exanova.design.cells import CellIndex
-from exanova.design.families import named_family
-from exanova.design.memory import resolve_limit
 from exanova.effects.certificate import certify, measure_fit
 from exanova.effects.rows import fitted_part
 from exanova.effects.storage import read, write
@@ -27,8 +23,9 @@ from exanova.effects.tables import Effects, Schema
 from exanova.errors import InexactWarning, InputError
 from exanova.explain.importance import moments_with_model
 from exanova.fitted import Fitted, from_file, to_file
+from exanova.parameters import check_eval_set, check_parameters, make_request
 from exanova.progress import Progress
-from exanova.select.driver import check_budget, fit_data
+from exanova.select.driver import fit_data
 from exanova.select.lasso import split_rows
 from exanova.select.report import Selection
 from exanova.solve.plan import Plan, Request, make_plan
@@ -36,17 +33,6 @@ from exanova.solve.routes import Data, Decomposition
 
 ATTRIBUTE = {"interactions": "interactions_given"}
 """Where a parameter is kept whose name is taken by a method."""
-
-SELECTIONS = ("screen", "canonical", "lasso")
-
-CHOICES: Mapping[str, tuple[str, ...]] = {
-    "basis": ("pure", "paper"),
-    "ties": ("share", "first"),
-    "route": ("auto", "grid", "dense", "moments", "matrix-free"),
-    "handle_unknown": ("error", "ignore"),
-    "response_method": ("auto", "predict_proba", "predict", "decision_function"),
-    "strategy": ("uniform", "quantile", "kmeans"),
-}
 
 
 class FunctionalANOVA(Answers):
@@ -155,8 +141,10 @@ class FunctionalANOVA(Answers):
         >>> FunctionalANOVA(max_order=None).plan(X).route
         'grid'
         """
+        if isinstance(n_outputs, bool) or not isinstance(n_outputs, int) or n_outputs < 1:
+            raise InputError(f"n_outputs={n_outputs!r} was given; expected a whole number of at least 1.")
         rows = read_rows(X, sample_weight=sample_weight, **self._level_rules())
-        return self._plan(rows, self._request(rows.support), n_outputs)[0]
+        return self._plan(rows, make_request(self.get_params(), rows.support), n_outputs)[0]
 
     def fit(
         self,
@@ -176,12 +164,13 @@ class FunctionalANOVA(Answers):
             output_names: names of the outputs; by default the classes of an estimator.
             eval_set: rows and model (or outputs) to judge the fit by, or the share of the distinct rows to hold out.
         """
-        self._check_parameters(eval_set)
+        check_parameters(self.get_params())
+        check_eval_set(eval_set)
         started = time.perf_counter()
         progress = Progress(self.verbose)
         try:
             rows = read_rows(X, sample_weight=sample_weight, **self._level_rules())
-            request = self._request(rows.support)
+            request = make_request(self.get_params(), rows.support)
             progress.phase("listing cells")
             plan, index = self._plan(rows, request)
             if self.verbose:
@@ -304,55 +293,6 @@ class FunctionalANOVA(Answers):
     def _level_rules(self) -> dict[str, Any]:
         return {"min_frequency": self.min_frequency, "n_bins": self.n_bins, "strategy": self.strategy}
 
-    def _check_parameters(self, eval_set: Any = None) -> None:
-        """Refuse parameters that cannot be, before anything is computed."""
-        for name, allowed in CHOICES.items():
-            given = getattr(self, name)
-            if given not in allowed:
-                raise InputError(f"{name}={given!r} was given; expected one of {', '.join(map(repr, allowed))}.")
-        order = self.max_order
-        if order is not None and (isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 0):
-            raise InputError(f"max_order={order!r} was given; expected a whole number of at least 0, or None.")
-        if self.selection not in (None, *SELECTIONS):
-            raise InputError(f"selection={self.selection!r} was given; expected one of {', '.join(SELECTIONS)}.")
-        budget = self.max_terms
-        if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1):
-            raise InputError(f"max_terms={budget!r} was given; expected a whole number of functions.")
-        if self.selection in ("screen", "canonical") and budget is None:
-            raise InputError(f"selection={self.selection!r} spends a budget; give max_terms=, a number of functions.")
-        for name in ("min_gain", "ridge"):
-            given = getattr(self, name)
-            if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < np.inf:
-                raise InputError(f"{name}={given!r} was given; expected a number of at least 0.")
-        _check_eval_set(eval_set)
-
-    def _request(self, support: Support) -> Request:
-        self._check_parameters()
-        order = self.max_order
-        family = candidates = None
-        selection = self.selection or ("screen" if self.max_terms is not None else None)
-        if self.interactions_given is not None:
-            named = named_family(self.interactions_given, support.feature_names, support.sizes)
-            family, candidates = (None, named) if selection else (named, None)
-            order = max(map(len, named))
-        if self.max_terms is not None:
-            check_budget(support.sizes, int(self.max_terms))
-        return Request(
-            family=family,
-            candidates=candidates,
-            max_terms=None if self.max_terms is None else int(self.max_terms),
-            selection=selection,
-            min_gain=float(self.min_gain),
-            ridge=float(self.ridge),
-            random_state=int(self.random_state),
-            max_order=None if order is None else int(order),
-            basis=self.basis,
-            ties=self.ties,
-            route=self.route,
-            memory_limit=resolve_limit(self.memory_limit),
-            threads=parallel.thread_count(self.n_jobs),
-        )
-
     @classmethod
     def _parameters(cls) -> list[str]:
         return sorted(cls.__init__.__kwdefaults__ or {})
@@ -380,16 +320,6 @@ def load(path: str | os.PathLike[str]) -> FunctionalANOVA:
 def _data(seen: Observation) -> Data:
     support = seen.support
     return Data(support.codes, support.weight, support.sizes, seen.values.values, seen.n_rows)
-
-
-def _check_eval_set(eval_set: Any) -> None:
-    if eval_set is None or (isinstance(eval_set, tuple) and len(eval_set) == 2):
-        return
-    if isinstance(eval_set, float) and 0.0 < eval_set < 1.0:
-        return
-    raise InputError(
-        f"eval_set={eval_set!r} was given; expected a pair (rows, model), or a share of the rows such as 0.2."
-    )
 
 
 def _named_selection(

@@ -1,8 +1,9 @@
 """The one module that owns threads: how many, for our kernels and for BLAS.
 
 Policy: ``n_jobs`` is a number of threads, ``None`` and ``-1`` mean every core this process may use, other
-negative numbers count back from there as in scikit-learn. Work is split so that no result depends on the
-number of threads: each sum is made by one thread, in the order of the rows.
+negative numbers count back from there as in scikit-learn. Work is split so that each sum of our own is made by one
+thread in an order that does not depend on their number: counts and moments are the same to the last bit. BLAS
+splits its products as it likes, so that effects agree to rounding.
 """
 
 from __future__ import annotations

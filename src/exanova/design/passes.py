@@ -1,7 +1,7 @@
 """The two passes over the data: rows into cells (scatter) and cells at rows (gather).
 
 Small work runs in NumPy, large work in compiled kernels that hold a block of rows in cache while every subset
-goes over it. Both make each sum in the order of the rows, whatever the number of threads.
+goes over it. Both make each sum in an order that does not depend on the number of threads.
 """
 
 from __future__ import annotations

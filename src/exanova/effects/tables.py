@@ -162,6 +162,8 @@ class Effects(Mapping[tuple[str, ...], Effect]):
                 + (", ..." if len(self._schema.features) > 20 else ".")
             )
         subset = tuple(sorted(self._position[n] for n in names))
+        if len(set(subset)) < len(subset):
+            raise UnknownFeatureError(f"{tuple(names)!r} names a feature twice; name each feature of a subset once.")
         if subset not in self._index.position:
             raise UnknownFeatureError(self._why_absent(subset))
         return self._index.position[subset]
@@ -171,9 +173,11 @@ class Effects(Mapping[tuple[str, ...], Effect]):
         if constant:
             return f"{constant[0]!r} has one level on this support: it has no effect and enters none."
         name = " x ".join(self._schema.names(subset))
+        highest = len(self._index.subsets[-1])
+        remedy = "name it in interactions=" if len(subset) <= highest else "fit with a larger max_order"
         return (
-            f"the effect of {name} is not part of this decomposition, whose subsets go up to order "
-            f"{len(self._index.subsets[-1])}; fit with a larger max_order, or name it in interactions=."
+            f"the effect of {name} is not part of this decomposition, whose subsets go up to order {highest}; {remedy}. "
+            "Orders that could add nothing on this support are not listed: their effects are zero."
         )
 
 

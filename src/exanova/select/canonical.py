@@ -31,7 +31,7 @@ def take_in_order(data: Data, request: Request, fit: GrowingFit, budget: int, pr
         before = fit.rank
         looked_at, taken = _take_order(data, fit, subsets, budget, progress)
         added = min(fit.rank, budget) - before
-        rounds.append(Round(len(subsets[0]), looked_at, taken, added, before + added, float("nan"), float("nan")))
+        rounds.append(Round(len(subsets[0]), looked_at, taken, added, before + added))
         if fit.rank >= min(budget, data.codes.shape[1]):
             stopped = "the budget is used up" if fit.rank >= budget else "every function on the support is spanned"
             break

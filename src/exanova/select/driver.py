@@ -21,6 +21,7 @@ from exanova.select.screening import screen
 from exanova.solve.evidence import Solution
 from exanova.solve.plan import Plan, Request, repriced
 from exanova.solve.routes import Data, Decomposition, decompose, run_plan
+from exanova.typing import Subset
 
 
 def fit_data(
@@ -39,14 +40,19 @@ def select_and_fit(data: Data, request: Request, plan: Plan, progress: Progress)
     """Choose a family under the budget of ``request`` and decompose over it."""
     method = request.selection or "screen"
     if not any(n > 1 for n in data.sizes):
-        constant = replace(request, selection=None, max_terms=None, candidates=None, family=((),))
-        return decompose(data, constant, progress), Selection(method, request.max_terms, (), "no feature varies")
+        found = decompose(data, _over(request, ((),)), progress)
+        return found, Selection(method, request.max_terms, (), "no feature varies")
     with blas_threads(request.threads):
         if request.selection == "lasso":
             family, selection = choose_by_lasso(data, request, progress)
-            chosen = replace(request, family=family, selection=None, max_terms=None, candidates=None)
-            return decompose(data, chosen, progress), selection
+            return decompose(data, _over(request, family), progress), selection
         return _by_growth(data, request, plan, progress)
+
+
+def _over(request: Request, family: tuple[Subset, ...]) -> Request:
+    """The same request over a family that has been chosen."""
+    order = max(map(len, family))
+    return replace(request, family=family, max_order=order, selection=None, max_terms=None, candidates=None)
 
 
 def check_budget(sizes: tuple[int, ...], max_terms: int) -> None:

@@ -15,8 +15,9 @@ class Round:
         taken: subsets added.
         functions: functions added.
         rank: rank after the round.
-        r2: R2 after the round, all outputs together.
-        best_left: largest gain per function among what was not taken, as a share of the variance.
+        r2: R2 after the round, all outputs together, where it was looked at.
+        best_left: largest gain per function among what was not taken, as a share of the variance (for a lasso the
+            penalty, as a share of the first).
     """
 
     order: int
@@ -24,13 +25,15 @@ class Round:
     taken: int
     functions: int
     rank: int
-    r2: float
-    best_left: float
+    r2: float | None = None
+    best_left: float | None = None
 
     def __str__(self) -> str:
+        fit = "" if self.r2 is None else f", R2 {self.r2:.4f}"
+        left = "" if self.best_left is None else f", left {self.best_left:.1e}"
         return (
             f"order {self.order}: looked at {self.looked_at:,}, took {self.taken:,} ({self.functions:,} functions), "
-            f"rank {self.rank:,}, R2 {self.r2:.4f}, best gain left {self.best_left:.1e} of the variance"
+            f"rank {self.rank:,}{fit}{left}"
         )
 
 
