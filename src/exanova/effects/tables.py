@@ -176,7 +176,8 @@ class Effects(Mapping[tuple[str, ...], Effect]):
         highest = len(self._index.subsets[-1])
         remedy = "name it in interactions=" if len(subset) <= highest else "fit with a larger max_order"
         return (
-            f"the effect of {name} is not part of this decomposition, whose subsets go up to order {highest}; {remedy}. "
+            f"the effect of {name} is not part of this decomposition, whose subsets go up to order {highest}; "
+            f"{remedy}. "
             "Orders that could add nothing on this support are not listed: their effects are zero."
         )
 

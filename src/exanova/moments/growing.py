@@ -20,7 +20,7 @@ from exanova.design.cells import extend, intercept_index
 from exanova.design.subsets import by_order, canonical_key
 from exanova.moments.bitsets import TILE, Words, digits, pack_more
 from exanova.moments.gram import single_levels
-from exanova.moments.modular import coordinates_modulo, product_modulo
+from exanova.moments.modular import coordinates_modulo, residues
 from exanova.moments.monomials import Monomials, in_monomials, monomials, reference_levels
 from exanova.typing import Codes, FloatArray, IntArray, Subset
 
@@ -164,27 +164,29 @@ class _Algebra:
     def accumulate(
         self, half: FloatArray, counts: FloatArray, place: IntArray, basis: Basis, first: int, old: int
     ) -> None:
-        """Add M T_new for the indicators whose counts are at hand to ``half`` (indicators, new functions)."""
-        if self.prime:
+        """Add M T_new for the indicators whose counts are at hand to ``half`` (indicators, new functions).
+
+        Modulo a prime, a column gets a few dozen products below 2^40 in each block: still exact, reduced after it.
+        """
+        if self.prime is not None and counts.max(initial=0.0) >= self.prime:
             counts = np.mod(counts, self.prime)
         for k, (numbers, coefficients) in enumerate(self.coordinates[first:]):
             here = place[numbers]
             known = here >= 0
             if known.any() and coefficients.shape[1]:
                 columns = basis.functions_of(first + k)
-                piece = self._product(counts[here[known]].T, coefficients[known])
-                half[:, columns.start - old : columns.stop - old] += piece
+                half[:, columns.start - old : columns.stop - old] += counts[here[known]].T @ coefficients[known]
+        if self.prime is not None:
+            half[:] = residues(half, self.prime)
 
     def finish(self, half: FloatArray, basis: Basis) -> FloatArray:
         """(new, all) T_all^T half, transposed."""
-        half = half if self.prime is None else np.mod(half, self.prime)
         out = np.empty((basis.n_functions, half.shape[1]))
         for s, (numbers, coefficients) in enumerate(self.coordinates):
-            out[basis.functions_of(s)] = self._product(coefficients.T, half[numbers])
+            if coefficients.shape[1]:
+                out[basis.functions_of(s)] = coefficients.T @ half[numbers]
+        out = out if self.prime is None else residues(out, self.prime)
         return np.ascontiguousarray(out.T)
-
-    def _product(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        return left @ right if self.prime is None else product_modulo(left, right, self.prime)
 
 
 def count_rows(words: Words, rows: IntArray, out: IntArray, factor: int, threads: int) -> None:

@@ -45,3 +45,16 @@ def count_cached(left: Any, right: Any, repeats: int) -> Any:
         for w in range(left.shape[0]):
             total += population(left[w] & right[w])
     return np.int64(total)
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def reduce_in_place(flat: Any, prime: float) -> None:
+    """Replace whole numbers below 2^53 by their residues modulo a prime; one pass, no division."""
+    inverse = 1.0 / prime
+    for k in range(flat.shape[0]):
+        rest = flat[k] - np.floor(flat[k] * inverse) * prime
+        if rest < 0.0:
+            rest += prime
+        elif rest >= prime:
+            rest -= prime
+        flat[k] = rest

@@ -21,6 +21,9 @@ from exanova.typing import FloatArray, IntArray
 PRIMES = (1_048_573, 1_048_571, 1_048_559, 1_048_549, 1_048_517)
 """The largest primes below 2^20."""
 
+COMPILED_FROM = 100_000
+"""Numbers from which a compiled pass beats NumPy's remainder."""
+
 TERMS = 8192
 """Products of residues that add up to less than 2^53."""
 
@@ -31,10 +34,27 @@ def product_modulo(left: FloatArray, right: FloatArray, prime: int) -> FloatArra
     >>> product_modulo(np.array([[3.0, 4.0]]), np.array([[5.0], [6.0]]), 7).tolist()
     [[4.0]]
     """
+    if left.shape[1] <= TERMS:
+        return residues(left @ right, prime)
     out = np.zeros((left.shape[0], right.shape[1]))
     for a in range(0, left.shape[1], TERMS):
-        out += np.mod(left[:, a : a + TERMS] @ right[a : a + TERMS], prime)
-    return np.mod(out, prime)
+        out += residues(left[:, a : a + TERMS] @ right[a : a + TERMS], prime)
+    return residues(out, prime)
+
+
+def residues(x: FloatArray, prime: int) -> FloatArray:
+    """Whole numbers below 2^53 in size, modulo a prime; ``x`` may be overwritten.
+
+    >>> residues(np.array([-1.0, 7.0, 20.0]), 7).tolist()
+    [6.0, 0.0, 6.0]
+    """
+    if x.size < COMPILED_FROM:
+        return np.mod(x, prime)
+    from exanova.moments.kernels import reduce_in_place
+
+    x = np.ascontiguousarray(x)
+    reduce_in_place(x.reshape(-1), float(prime))
+    return x
 
 
 def coordinates_modulo(
