@@ -229,7 +229,9 @@ def _redundancies(found: Decomposition, names: tuple[str, ...]) -> tuple[Redunda
     if found.basis is None or len(found.solution.ties) == 0:
         return ()
     subset_of = found.basis.subset_of_function()
-    pairs = np.unique(subset_of[found.solution.ties], axis=0)
+    count = len(found.index.subsets)
+    first, second = subset_of[found.solution.ties].T
+    pairs = np.stack(np.divmod(np.unique(first * count + second), count), axis=1)
     partners: dict[int, list[int]] = defaultdict(list)
     for a, b in pairs.tolist():
         partners[a].append(b)

@@ -108,7 +108,7 @@ def solve(factor: Factor, projections: FloatArray) -> FloatArray:
 
 def null_links(factor: Factor) -> IntArray:
     """(t, 2) pairs (dropped function, function of the same or a lower order) that one dependence holds together."""
-    links: list[tuple[int, int]] = []
+    links = [np.zeros((0, 2), dtype=np.int64)]
     for part in factor.orders:
         extra = len(part.pivots) - part.rank
         if extra == 0:
@@ -118,34 +118,34 @@ def null_links(factor: Factor) -> IntArray:
         weights = solve_triangular(
             part.lower[: part.rank], part.lower[part.rank :].T, lower=True, trans="T", check_finite=False
         )
-        links.extend((int(dropped[j]), int(kept[i])) for i, j in zip(*np.nonzero(_clearly(weights)), strict=True))
-        links.extend((int(j), int(j)) for j in dropped)
-        links.extend(_lower_links(factor, part, dropped, kept, weights))
-    return np.array(links, dtype=np.int64).reshape(-1, 2)
+        links += [_linked(weights, dropped, kept), np.stack([dropped, dropped], axis=1)]
+        links += _lower_links(factor, part, dropped, kept, weights)
+    return np.vstack(links)
+
+
+def _linked(weights: FloatArray, dropped: IntArray, others: IntArray) -> IntArray:
+    """(t, 2) pairs of a dropped function and one it clearly needs, for (others, dropped) weights."""
+    # A dependence between unit functions has weights of order one; half the digits separate them from rounding.
+    i, j = np.nonzero(np.abs(weights) > np.sqrt(tolerances.EPS))
+    return np.stack([dropped[j], others[i]], axis=1)
 
 
 def _lower_links(
     factor: Factor, part: OrderFactor, dropped: IntArray, kept: IntArray, weights: FloatArray
-) -> list[tuple[int, int]]:
+) -> list[IntArray]:
     """Functions of lower orders that a null direction of this order needs."""
     direction = np.zeros((part.columns.stop, len(dropped)))
     direction[dropped, np.arange(len(dropped))] = 1.0
     direction[kept] = -weights
-    links: list[tuple[int, int]] = []
+    links: list[IntArray] = []
     earlier = [(p, r) for p, r in zip(factor.orders, factor.right, strict=True) if p.columns.stop <= part.columns.start]
     for below, right in reversed(earlier):
         width = part.columns.stop - below.columns.stop
         target = -right[:, :width] @ direction[below.columns.stop :]
         found = _shortest(below, target)
         direction[below.pivots + below.columns.start] = found
-        rows = below.pivots + below.columns.start
-        links.extend((int(dropped[j]), int(rows[i])) for i, j in zip(*np.nonzero(_clearly(found)), strict=True))
+        links.append(_linked(found, dropped, below.pivots + below.columns.start))
     return links
-
-
-def _clearly(weights: FloatArray) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
-    # A dependence between unit functions has weights of order one; half the digits separate them from rounding.
-    return np.asarray(np.abs(weights) > np.sqrt(tolerances.EPS))
 
 
 def _shortest(part: OrderFactor, target: FloatArray) -> FloatArray:
