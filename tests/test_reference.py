@@ -40,10 +40,7 @@ def supports(draw, complete=False):
     """Rows, exact probabilities and exact values: up to three features of three levels, up to eight rows."""
     sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
     grid = list(product(*map(range, sizes)))
-    if complete:
-        rows = grid
-    else:
-        rows = renumbered(draw(st.lists(st.sampled_from(grid), unique=True, min_size=1, max_size=8)))
+    rows = grid if complete else renumbered(draw(st.lists(st.sampled_from(grid), unique=True, min_size=1, max_size=8)))
     several = {"min_size": len(rows), "max_size": len(rows)}
     weights = draw(st.lists(st.integers(1, 6), **several))
     p = [Fraction(w, sum(weights)) for w in weights]
