@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from exanova.basis.tables import on_rows
 from exanova.design.subsets import by_order, up_to_order
+from exanova.moments import growing
 from exanova.moments.growing import GrowingGram
 from exanova.select.growth import GrowingFit
 from exanova.solve.elimination import factorise, solve
@@ -147,8 +148,16 @@ def codes_of(case):
     kind=st.sampled_from(["pure", "paper"]),
     seed=seeds,
     threads=st.sampled_from([1, 2]),
+    block=st.sampled_from([3, 2048]),
 )
-def test_rows_of_gamma_are_those_of_the_functions_on_the_rows(case, kind, seed, threads):
+def test_rows_of_gamma_are_those_of_the_functions_on_the_rows(case, kind, seed, threads, block):
+    """Also where indicators are counted in many small blocks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(growing, "COUNT_BLOCK", block)
+        check_rows_of_gamma(case, kind, seed, threads)
+
+
+def check_rows_of_gamma(case, kind, seed, threads):
     varying = [i for i, n in enumerate(case.sizes) if n > 1]
     assume(varying)
     gram = GrowingGram(codes_of(case), case.weight, case.sizes, kind=kind, orthonormal=kind == "pure", threads=threads)

@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from exanova import FunctionalANOVA, reference
@@ -178,6 +178,16 @@ def test_a_planted_triple_is_found():
     assert {(0, 2), (3, 7)} <= taken(anova)
     assert anova.certificate_.r2[0] > 1 - 1e-10
     assert worst_mean(both, anova) <= ORTHOGONALITY
+
+
+def test_a_triple_is_found_of_which_one_pair_explains_nothing():
+    """On a uniform grid of signs: the pair (4, 5) has no effect, and is taken for the sake of the triple alone."""
+    grid = np.array(list(np.ndindex((2,) * 6)))
+    s = 2.0 * grid - 1.0
+    values = s[:, 1] * s[:, 4] + s[:, 1] * s[:, 5] + s[:, 1] * s[:, 4] * s[:, 5]
+    anova = fit(Case(grid, np.ones(64, dtype=np.int64), values[:, None], "equal"), max_order=3, max_terms=20)
+    assert taken(anova) == {(1, 4), (1, 5), (4, 5), (1, 4, 5)}
+    assert anova.certificate_.r2[0] > 1 - 1e-10
 
 
 def test_a_subset_larger_than_the_part_of_one_round_is_still_taken():
@@ -423,10 +433,18 @@ def test_the_path_takes_planted_pairs_and_few_others_and_the_refit_is_exact():
     assert taken(again) == chosen
 
 
-@examples(15)
-@given(budget=st.integers(11, 60), order=st.sampled_from([1, 2, 3]), seed=st.integers(0, 5))
-def test_lasso_keeps_to_the_budget_and_the_order(budget, order, seed):
-    case = sparse(rows=120, seed=seed)
+@examples(20)
+@example(budget=20, order=2, seed=4, rows=40)
+@example(budget=24, order=2, seed=4, rows=40)
+@given(
+    budget=st.integers(11, 60),
+    order=st.sampled_from([1, 2, 3]),
+    seed=st.integers(0, 5),
+    rows=st.sampled_from([40, 120]),
+)
+def test_lasso_keeps_to_the_budget_and_the_order(budget, order, seed, rows):
+    """Also where the rows the path was fitted on lack cells that all rows together have."""
+    case = sparse(rows=rows, seed=seed)
     assume(case.sizes == (3,) * 5)
     anova = fit(case, selection="lasso", max_terms=budget, max_order=order, random_state=seed)
     assert anova.certificate_.rank <= anova.certificate_.n_functions <= budget
