@@ -198,9 +198,7 @@ def least_energy(
     assert len(constraints) == len(pivots), "h is not a function of this order and the lower ones"
     c = _minimise(_local_gram([s for s, _ in parts], phi, p), constraints)
     return {
-        subset: _sum_tables(
-            cells_of(rows, subset), [(x, t) for x, (s, t) in zip(c, parts, strict=True) if s == subset]
-        )
+        subset: _sum_tables(cells_of(rows, subset), [(x, t) for x, (s, t) in zip(c, parts, strict=True) if s == subset])
         for subset in combinations(range(d), order)
     }
 
@@ -209,8 +207,7 @@ def _local_gram(owners: Sequence[Subset], phi: Matrix, p: Sequence[Fraction]) ->
     """E[phi phi'] between functions of the same subset, zero elsewhere."""
     weighted = [[value * mass for value, mass in zip(v, p, strict=True)] for v in phi]
     return [
-        [dot(weighted[a], phi[b]) if owners[a] == owners[b] else ZERO for b in range(len(phi))]
-        for a in range(len(phi))
+        [dot(weighted[a], phi[b]) if owners[a] == owners[b] else ZERO for b in range(len(phi))] for a in range(len(phi))
     ]
 
 
@@ -308,8 +305,7 @@ def moebius_independent(
     subsets = [s for order in range(f.ndim + 1) for s in combinations(range(f.ndim), order)]
     means = {s: _conditional_mean(marginals, f, s) for s in subsets}
     return {
-        a: np.asarray(sum((-1.0) ** (len(a) - len(b)) * means[b] for b in subsets if set(b) <= set(a)))
-        for a in subsets
+        a: np.asarray(sum((-1.0) ** (len(a) - len(b)) * means[b] for b in subsets if set(b) <= set(a))) for a in subsets
     }
 
 

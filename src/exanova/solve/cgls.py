@@ -36,11 +36,14 @@ class Operator(Protocol):
 
 
 def conjugate_gradients(
-    operator: Operator, values: FloatArray, limit: int, step: Step | None = None
+    operator: Operator, values: FloatArray, limit: int, step: Step | None = None, scale: FloatArray | None = None
 ) -> tuple[FloatArray, float, int]:
-    """Coefficients, relative size of the residual of the normal equations, iterations."""
+    """Coefficients, relative size of the residual of the normal equations, iterations.
+
+    Residuals are relative to ``scale`` (m,), by default the size of the projections themselves.
+    """
     mu = operator.analyse(values)
-    scale = _size(mu)
+    scale = _size(mu) if scale is None else scale
     c, residual, done = np.zeros_like(mu), np.inf, 0
     best = c
     while done < limit:
