@@ -8,14 +8,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test lint bench data-given clean
+.PHONY: help demo test lint bench bench-explanations bench-dimension data-given clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo             a decomposition from start to end, with the package alone"
 	@echo "make test             the tests (PYTEST_ARGS='-k reference' for some of them)"
 	@echo "make lint             style, types, direction of imports, public names"
-	@echo "make bench DATA=dir   the benchmarks on the tables in dir (or in \$$EXANOVA_DATA)"
+	@echo "make bench DATA=dir   the core against the paper's algorithms, on the tables in dir (or in \$$EXANOVA_DATA)"
+	@echo "make bench-explanations DATA=dir   Shapley values against KernelSHAP, and of sixty thousand rows"
+	@echo "make bench-dimension DATA=dir      thousands of functions out of millions"
 	@echo "make clean            remove the environment and everything generated"
 
 demo: $(VENV)/.with-package
@@ -33,6 +35,12 @@ lint: $(VENV)/.with-lint
 
 bench: data-given $(VENV)/.with-bench
 	$(BIN)/python -m benchmarks.core --data "$(DATA)" $(BENCH_ARGS)
+
+bench-explanations: data-given $(VENV)/.with-bench
+	$(BIN)/python -m benchmarks.explanations --data "$(DATA)" $(BENCH_ARGS)
+
+bench-dimension: data-given $(VENV)/.with-bench
+	$(BIN)/python -m benchmarks.high_dimension --data "$(DATA)" $(BENCH_ARGS)
 
 data-given:
 	@test -n "$(DATA)" || { \

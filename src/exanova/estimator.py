@@ -208,11 +208,8 @@ class FunctionalANOVA(Answers):
         return self
 
     def __repr__(self) -> str:
-        changed = {
-            name: value
-            for name, value in self.get_params().items()
-            if value != self.__init__.__kwdefaults__[name]  # type: ignore[misc]
-        }
+        defaults = self.__init__.__kwdefaults__  # type: ignore[misc]
+        changed = {name: value for name, value in self.get_params().items() if repr(value) != repr(defaults[name])}
         return f"FunctionalANOVA({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
 
     def __str__(self) -> str:

@@ -187,7 +187,9 @@ def certify(
         ridge=request.ridge,
         rank_known=solution.rank_known,
     )
-    notes = _notes(certificate, solution.converged, solution.smallest_kept) + _doubts(data, found)
+    notes = _notes(certificate, solution.converged, solution.smallest_kept)
+    if not request.ridge:  # a penalty makes every function count, redundant or not
+        notes += _doubts(data, found)
     return Certificate(**{**certificate.__dict__, "notes": notes})
 
 

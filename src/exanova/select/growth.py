@@ -16,7 +16,7 @@ from exanova.basis.tables import Basis, on_cells
 from exanova.design import passes
 from exanova.design.cells import CellIndex
 from exanova.moments.growing import GrowingGram
-from exanova.moments.modular import usable_primes
+from exanova.moments.modular import PRIMES
 from exanova.solve.elimination import Factor, null_links
 from exanova.solve.evidence import Solution
 from exanova.solve.growing import GrowingFactor
@@ -34,7 +34,8 @@ class GrowingFit:
         self._data, self._request = data, request
         # The paper's choice is made exactly, modulo primes, where weights are counts.
         exact = request.basis == "paper" and request.ties == "first" and data.weight.dtype.kind == "i"
-        primes = usable_primes(data.weight.astype(np.float64))[:2] if exact else []
+        # Counts below the primes are invertible modulo them; beyond a million rows floating point decides.
+        primes = PRIMES[:2] if exact and data.weight.sum() < min(PRIMES) else ()
         self._profiles = [GrowingProfile(prime, max_rank) for prime in primes]
         self._gram = GrowingGram(
             data.codes,
@@ -128,12 +129,21 @@ class GrowingFit:
         orders = [slice(a, b) for a, b in zip(self._orders, self._orders[1:], strict=False)]
         factor = self._factor.factor(orders, self._request.ties if exact else "first")
         projector = Projector.of(self._data, self._request, self.index, self.basis)
-        coefficients, residual, steps = refine(factor, projector, limit=8 if exact else 1)
+        kept = self._factor.kept
+
+        def project(coefficients: FloatArray | None) -> FloatArray:
+            """Projections on the functions that take part: under a rank limit others may be left unexplained."""
+            left = projector(coefficients)
+            if self._request.ties == "first":
+                left[~kept] = 0.0
+            return left
+
+        coefficients, residual, steps = refine(factor, project, limit=8 if exact else 1)
         self._residual = self._left(coefficients)
-        kept = self._factor.kept.copy() if self._request.ties == "first" else np.ones(self._factor.size, dtype=bool)
+        shown = kept.copy() if self._request.ties == "first" else np.ones(self._factor.size, dtype=bool)
         return Solution(
             coefficients=coefficients,
-            kept=kept,
+            kept=shown,
             rank_by_order=tuple(part.rank for part in factor.orders),
             smallest_kept=self._factor.smallest,
             largest_dropped=self._factor.dropped,

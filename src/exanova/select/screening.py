@@ -37,10 +37,12 @@ def screen(data: Data, request: Request, fit: GrowingFit, budget: int, progress:
     state = _Screen(data, request, fit, budget, progress)
     stopped = "main effects only: max_order=1"
     for order in range(2, highest + 1):
-        last = order == highest
-        # A higher order needs room: half of what is left, unless this is the last one.
-        limit = budget if last else fit.rank + (budget - fit.rank + 1) // 2
+        # A higher order may deserve room: half of what is left is taken first, then the two orders compete.
+        limit = budget if order == highest else fit.rank + (budget - fit.rank + 1) // 2
         stopped = state.run_order(order, limit)
+        if order < highest and state.taken_at(order) and fit.rank < budget:
+            limit = fit.rank + state.share_of(order, budget - fit.rank)
+            stopped = state.run_order(order, limit) if limit > fit.rank else stopped
         if fit.rank < budget and order > 2 and not state.taken_at(order):
             # Nothing of this order is worth taking: what was set aside for it goes to the order below.
             stopped = state.run_order(order - 1, budget)
@@ -63,6 +65,18 @@ class _Screen:
     def taken_at(self, order: int) -> bool:
         """Whether any subset of this order was taken."""
         return any(len(s) == order for s in self._taken)
+
+    def share_of(self, order: int, room: int) -> int:
+        """How many of ``room`` functions this order deserves when its candidates and the next order's compete."""
+        own = self._gains(order)
+        heirs = self._heirs(order + 1, parts=2 if order == 2 else order + 1)
+        following = self._listed_gains(heirs, self._fit.residual())
+        energy = np.concatenate([own.energy, following.energy])
+        functions = np.concatenate([own.functions, following.functions])
+        is_own = np.arange(len(energy)) < len(own.energy)
+        ranked = Gains([], energy, functions).best_first()
+        inside = ranked[np.cumsum(functions[ranked]) <= room]
+        return int(functions[inside[is_own[inside]]].sum())
 
     def run_order(self, order: int, limit: int) -> str:
         """Rounds of one order until ``limit`` functions; says why they ended."""

@@ -227,7 +227,8 @@ def _budget_plan(base: Plan, request: Request, codes: Codes, sizes: Sequence[int
     r, mains = codes.shape[1], 1 + sum(n - 1 for n in sizes)
     q = min(request.max_terms or LASSO_FUNCTIONS, r)
     one_hot = 8 * (mains**2) * (2 + outputs)
-    memory = codes.nbytes + q * (r // 8) + 8 * q * q * 2 + one_hot + 40 * r * (1 + outputs) + 256_000_000
+    working = min(256_000_000, 64 * q * (q + mains) + 512 * r)  # a block of counts, of rows, of local problems
+    memory = codes.nbytes + q * (r // 8) + 8 * q * q * 2 + one_hot + 40 * r * (1 + outputs) + working
     return replace(
         base,
         functions=q,
@@ -284,6 +285,8 @@ def _choose_route(request: Request, rows: int, functions: int, large: bool, mome
             f"basis={request.basis!r}, ties={request.ties!r}, ridge={request.ridge:g} cannot go by the matrix-free "
             "route, which this table or route= asks for; use basis='pure', ties='share', ridge=0."
         )
+    if request.ridge and request.route in ("dense", "grid"):
+        raise InputError(f"ridge={request.ridge:g} needs route='moments' or 'auto'; route={request.route!r} has none.")
     if large:
         return "matrix-free"
     if request.route != "auto":
@@ -302,7 +305,11 @@ def _within_limit(plan: Plan, order: int | None = None) -> Plan:
 
 def _refuse(plan: Plan, order: int | None) -> NoReturn:
     reached = f"order {order}" if order else "all orders"
+    if plan.route.endswith("selection"):
+        reached = f"a budget of {plan.functions:,} functions"
     advice = f"max_order={order - 1} needs less" if order and order > 1 else "fewer levels (min_frequency=, n_bins=)"
+    if plan.route.endswith("selection"):
+        advice = "a smaller max_terms="
     raise MemoryLimitError(
         f"{reached} of {plan.features} features on {plan.distinct_rows:,} distinct rows needs about "
         f"{readable(plan.memory)}; the memory limit is {readable(plan.memory_limit)}. "
