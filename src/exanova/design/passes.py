@@ -98,6 +98,8 @@ class Layout:
 def keys_of_rows(layout: Layout, codes: Codes, s: int) -> IntArray:
     """(n,) key of every row inside subset number ``s``; -1 for a row with an unknown level or an unseen prefix."""
     order = int(layout.order[s])
+    if codes.dtype.kind == "u":
+        return _keys_inside(layout, codes, s, order)
     key = np.zeros(codes.shape[1], dtype=np.int64)
     known = np.ones(codes.shape[1], dtype=bool)
     for j in range(order):
@@ -109,6 +111,17 @@ def keys_of_rows(layout: Layout, codes: Codes, s: int) -> IntArray:
             key = layout.lookup[layout.chain[s, j] + key].astype(np.int64)
             known &= key >= 0
     return np.where(known, key, -1)
+
+
+def _keys_inside(layout: Layout, codes: Codes, s: int, order: int) -> IntArray:
+    """The same for the rows of a support, whose codes are unsigned: nothing has to be checked."""
+    key = np.zeros(codes.shape[1], dtype=np.int64)
+    for j in range(order):
+        feature = layout.members[s, j]
+        key = key * layout.sizes[feature] + codes[feature]
+        if 0 < j < order - 1:
+            key = layout.lookup[layout.chain[s, j] + key].astype(np.int64)
+    return key
 
 
 def cells_of_rows(layout: Layout, codes: Codes, s: int) -> IntArray:
@@ -161,6 +174,9 @@ def gather(layout: Layout, codes: Codes, tables: FloatArray, threads: int = 1) -
         return out
     for s in range(len(layout.order)):
         keys = keys_of_rows(layout, codes, s)
+        if codes.dtype.kind == "u":
+            out += tables[layout.key_start[s] + keys]
+            continue
         known = keys >= 0
         out[known] += tables[layout.key_start[s] + keys[known]]
     return out
