@@ -20,7 +20,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpstrf
 
 from exanova import tolerances
@@ -85,7 +84,7 @@ def factorise(gamma: FloatArray, orders: Sequence[slice], ties: Ties, tolerance:
         rows = gamma[columns, later][factor.pivots[: factor.rank]]
         rows = solve_triangular(factor.lower[: factor.rank], rows, lower=True, check_finite=False)
         if later.start < later.stop and factor.rank:
-            _subtract_gram(gamma, later, rows)
+            gamma[later, later] -= rows.T @ rows
         factors.append(factor)
         right.append(rows)
     return Factor(tuple(factors), tuple(right))
@@ -178,9 +177,9 @@ def _pivoted(block: FloatArray, columns: slice, tolerance: float) -> OrderFactor
     pivots = np.asarray(pivots, dtype=np.int64) - 1
     if diagonal.max() <= tolerance:  # LAPACK always takes a first pivot
         rank = 0
-    lower = np.tril(lower)[:, :rank]
+    if rank < len(block):  # of a full factor only the lower triangle is ever read
+        lower = np.asfortranarray(np.tril(lower)[:, :rank])
     left = diagonal[pivots[rank:]] - np.einsum("ij,ij->i", lower[rank:], lower[rank:])
-    lower = np.asfortranarray(lower)
     return OrderFactor(columns, pivots, lower, float(np.abs(left).max(initial=0.0)), row_space(lower))
 
 
@@ -233,19 +232,3 @@ def skip_panel(
         taken.append(j)
         least = min(least, pivot)
     return factor[:, : len(taken)], taken, refused, least
-
-
-def _subtract_gram(gamma: FloatArray, later: slice, rows: FloatArray) -> None:
-    """gamma[later, later] -= rows^T rows, both triangles."""
-    update = dsyrk(1.0, rows, trans=1)
-    block = gamma[later, later]
-    block -= update
-    lower = np.tril_indices(len(update), -1)
-    if len(update) <= PANEL:
-        block[lower] -= update.T[lower]
-        return
-    for a in range(0, len(update), PANEL):  # mirror by panels: no index arrays of the whole triangle
-        b = min(len(update), a + PANEL)
-        block[b:, a:b] -= update[a:b, b:].T
-        diagonal = update[a:b, a:b]
-        block[a:b, a:b] -= np.tril(diagonal.T, -1)
