@@ -1,7 +1,7 @@
 """Which functions raise the rank, decided exactly: elimination modulo primes.
 
 The paper's functions are far from orthogonal where cells are missing; one after the other, their pivots on real
-data fall smoothly to 1e-9, below the rounding of a Gram matrix, and a greedy choice in floating point goes wrong.
+data fall smoothly below 1e-6, where the rounding of a Gram matrix has grown to, and a greedy choice goes wrong.
 But with whole-number weights everything is rational, and modulo a prime the same elimination is exact. A pivot that
 is zero in the rationals is zero modulo every prime; one that is not vanishes modulo a given prime with probability
 1 / prime, so that two primes that agree leave no doubt worth naming.
