@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import combinations
-from math import comb
 
 from exanova.typing import Subset
 
@@ -26,15 +25,6 @@ def up_to_order(features: Iterable[int], max_order: int) -> list[Subset]:
     """
     features = sorted(features)
     return [s for k in range(min(max_order, len(features)) + 1) for s in combinations(features, k)]
-
-
-def count_up_to_order(n_features: int, max_order: int) -> int:
-    """How many subsets :func:`up_to_order` would list.
-
-    >>> count_up_to_order(42, 2)
-    904
-    """
-    return sum(comb(n_features, k) for k in range(min(max_order, n_features) + 1))
 
 
 def close_downward(subsets: Iterable[Iterable[int]]) -> list[Subset]:
