@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test lint bench bench-explanations bench-dimension data-given clean
+.PHONY: help demo test lint bench bench-explanations bench-dimension bench-peers paper docs chromium data-given clean
 .DELETE_ON_ERROR:
 
 help:
@@ -18,12 +18,15 @@ help:
 	@echo "make bench DATA=dir   the core against the paper's algorithms, on the tables in dir (or in \$$EXANOVA_DATA)"
 	@echo "make bench-explanations DATA=dir   Shapley values against KernelSHAP, and of sixty thousand rows"
 	@echo "make bench-dimension DATA=dir      thousands of functions out of millions"
+	@echo "make bench-peers DATA=dir          the same jobs by other libraries, side by side"
+	@echo "make paper DATA=dir   the paper's experiments, into docs/paper"
+	@echo "make docs             the documentation, into site/"
 	@echo "make clean            remove the environment and everything generated"
 
-demo: $(VENV)/.with-package
+demo: $(VENV)/.with-app
 	$(BIN)/python -m exanova.demo
 
-test: $(VENV)/.with-test
+test: $(VENV)/.with-test chromium
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/.with-lint
@@ -42,12 +45,29 @@ bench-explanations: data-given $(VENV)/.with-bench
 bench-dimension: data-given $(VENV)/.with-bench
 	$(BIN)/python -m benchmarks.high_dimension --data "$(DATA)" $(BENCH_ARGS)
 
+bench-peers: data-given $(VENV)/.with-peers
+	$(BIN)/python -m benchmarks.peers --data "$(DATA)" $(BENCH_ARGS)
+
+paper: data-given $(VENV)/.with-paper
+	$(BIN)/python -m experiments --data "$(DATA)" $(PAPER_ARGS)
+
+docs: $(VENV)/.with-docs
+	$(BIN)/mkdocs build --strict --quiet
+
+# The report is tested in a real browser: installed where this may be done, and otherwise those tests skip saying so.
+chromium:
+	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && [ -f /etc/debian_version ]; then \
+	  echo "installing chromium for the browser tests"; \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } \
+	    >/dev/null 2>&1 || echo "chromium cannot be installed here: the browser tests will be skipped"; \
+	fi
+
 data-given:
 	@test -n "$(DATA)" || { \
-	  echo "No data given: run 'make bench DATA=folder-with-the-tables' or set EXANOVA_DATA." >&2; exit 1; }
+	  echo "No data given: add DATA=folder-with-the-tables or set EXANOVA_DATA." >&2; exit 1; }
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist site demo src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -path ./.git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.made:
@@ -57,18 +77,11 @@ $(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.with-package: $(VENV)/.made pyproject.toml
-	$(PIP) --editable .
-	@touch $@
-
-$(VENV)/.with-test: $(VENV)/.made pyproject.toml
-	$(PIP) --editable ".[test]"
-	@touch $@
-
 $(VENV)/.with-lint: $(VENV)/.made pyproject.toml
 	$(PIP) --editable ".[lint,test]"
 	@touch $@
 
-$(VENV)/.with-bench: $(VENV)/.made pyproject.toml
-	$(PIP) --editable ".[bench]"
+# One stamp for each group of optional dependencies: app, test, docs, bench, peers, paper.
+$(VENV)/.with-%: $(VENV)/.made pyproject.toml
+	$(PIP) --editable ".[$*]"
 	@touch $@
