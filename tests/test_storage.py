@@ -28,7 +28,7 @@ import polars as pl
 import pytest
 
 import exanova
-from exanova import FunctionalANOVA
+from exanova import FunctionalANOVA, files
 from exanova.effects import storage
 from exanova.errors import FileFormatError, FileWriteError, InexactWarning, InputTypeError, OutsideSupportWarning
 from exanova.explain.importance import KINDS
@@ -306,7 +306,7 @@ def test_a_disk_that_refuses_leaves_what_was_there(tmp_path, monkeypatch, before
     def refuse(*arguments):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(storage.os, function, refuse)
+    monkeypatch.setattr(files.os, function, refuse)
     with pytest.raises(FileWriteError, match=os.strerror(number)) as caught:
         anova.save(path)
     assert isinstance(caught.value, OSError)
@@ -320,7 +320,7 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path, monkeypatch):
     def interrupt(descriptor):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(storage.os, "fsync", interrupt)
+    monkeypatch.setattr(files.os, "fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
         anova.save(tmp_path / "it")
     assert os.listdir(tmp_path) == []
@@ -345,7 +345,7 @@ def test_a_full_disk_is_told(tmp_path, monkeypatch):
             self.file.write(body[: len(body) // 2])
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(storage, "open", Full, raising=False)
+    monkeypatch.setattr(files, "open", Full, raising=False)
     with pytest.raises(FileWriteError, match="No space left"):
         anova.save(tmp_path / "it")
     assert os.listdir(tmp_path) == []

@@ -18,18 +18,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import struct
 from collections.abc import Mapping
-from contextlib import suppress
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.errors import FileFormatError, FileWriteError
+from exanova.errors import FileFormatError
+from exanova.files import write_whole
 
 MAGIC = b"EXANOVA\n"
 VERSION = 1
@@ -39,31 +37,12 @@ DTYPES = ("<f8", "<i8", "<i4", "|u1")
 
 
 def write(path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a file beside its final place and move it there; a crash leaves the old file or the new one.
+    """Write the file of a decomposition; a crash leaves the old file or the new one.
 
     Raises:
         FileWriteError: if the place cannot be written.
     """
-    body = encode(document, arrays)
-    temporary: Path | None = None
-    try:
-        # The name of the temporary file is short and its own: the target may use every character a name may have.
-        temporary = Path(path).with_name(f".exanova-{os.getpid()}-{secrets.token_hex(4)}.part")
-        with open(temporary, "xb") as handle:
-            handle.write(body)
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        if temporary is not None:
-            with suppress(OSError, ValueError):
-                temporary.unlink()
-        if isinstance(error, OSError | ValueError):  # ValueError: no name at all, or one with a null byte
-            raise FileWriteError(
-                f"{os.fspath(path)!r} cannot be written ({getattr(error, 'strerror', None) or error}); "
-                "give the path of a file in a folder that exists and may be written."
-            ) from error
-        raise
+    write_whole(path, encode(document, arrays))
 
 
 def encode(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
