@@ -10,12 +10,15 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.harness import RESULTS
-from exanova import Support
+from exanova import Support, datasets
 from exanova.data.observe import observe
 from exanova.typing import FloatArray
 
 GRID_DROPPED = {12960: [], 4320: ["health"], 2160: ["health", "finance"], 720: ["health", "finance", "social"]}
 """Columns held at their first level to leave a complete grid of so many cells of Nursery."""
+
+NAMES = {"poker_train": "poker", "poker_test_head": "poker_test"}
+"""What a part of a table is called by :mod:`exanova.datasets`, where it is not the name of its file."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +36,10 @@ class Case:
 
 
 def read(data: Path, name: str) -> tuple[pd.DataFrame, pd.Series[Any]]:
-    """Inputs and class of one table, as text."""
-    table = pd.read_csv(data / f"{name}.csv.gz", dtype=str, keep_default_na=False)
-    return table.drop(columns="class"), table["class"]
+    """Inputs (and split, where there is one) and class of one table, as text."""
+    found = datasets.load(NAMES.get(name, name), data)
+    X = found.X if found.split is None else found.X.assign(split=found.split)
+    return X, pd.Series(found.y, name="class")
 
 
 def one_hot(labels: pd.Series[Any]) -> FloatArray:

@@ -22,12 +22,14 @@ _HOME = {
     "load": "exanova.estimator",
     "neighbours": "exanova.design.families",
     "errors": "exanova.errors",
+    "datasets": "exanova.datasets",
 }
 """Public names and the modules they live in, imported when first asked for: ``import exanova`` stays light."""
 
 __all__ = [*_HOME, "__version__"]
 
 if TYPE_CHECKING:
+    from exanova import datasets as datasets
     from exanova import errors as errors
     from exanova.data.support import Support as Support
     from exanova.design.families import neighbours as neighbours

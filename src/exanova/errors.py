@@ -54,6 +54,14 @@ class FileWriteError(ExanovaError, OSError):
     """A file cannot be written where it was asked for; what was there before is still there."""
 
 
+class DatasetError(ExanovaError, FileNotFoundError):
+    """A dataset is in no folder and cannot be downloaded."""
+
+
+class MissingPackageError(ExanovaError, ImportError):
+    """An optional package is not installed; the message names the extra that brings it."""
+
+
 class OutsideSupportWarning(UserWarning):
     """Some rows hold combinations that never occurred; the effects of those cells count as zero."""
 
