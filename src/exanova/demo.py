@@ -1,111 +1,155 @@
-"""A decomposition from start to end on the Titanic table: ``python -m exanova.demo``.
+"""A decomposition from start to end on the end positions of noughts and crosses: ``exanova demo``.
 
-The 2,201 people aboard by class, sex, age and outcome are 32 counts. They serve as weights: of the cells of class, sex
-and age as well as of the rows a classifier is trained on. No child belonged to the crew, so two of the sixteen
-cells are empty, and the effects have to be orthogonal on what is left.
+Every board on which a game can end is generated from the rules. Of the 19,683 ways to fill nine squares with x, o and
+blank only 958 are such boards, so that most combinations never occur, and no square is independent of the others. A
+boosted classifier learns which of them x has won. Of the interactions of three squares in its decomposition, the eight
+lines of the game are the strongest.
 """
 
 from __future__ import annotations
 
 import csv
+import io
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OrdinalEncoder
+from sklearn.preprocessing import OneHotEncoder
 
-from exanova import Effect, FunctionalANOVA, Support
-from exanova.typing import FloatArray, IntArray
+from exanova import Effect, FunctionalANOVA
+from exanova.files import write_whole
+from exanova.typing import FloatArray, Subset
 
-FEATURES = ("class", "sex", "age")
-LEVELS = (("1st", "2nd", "3rd", "crew"), ("male", "female"), ("child", "adult"))
+Board: TypeAlias = tuple[str, ...]
+"""The nine squares row by row, each "x", "o" or "blank"."""
 
-COUNTS: IntArray = np.array(
-    [
-        # child           adult
-        [[[0, 5], [118, 57]], [[0, 1], [4, 140]]],  # 1st: male, female
-        [[[0, 11], [154, 14]], [[0, 13], [13, 80]]],  # 2nd
-        [[[35, 13], [387, 75]], [[17, 14], [89, 76]]],  # 3rd
-        [[[0, 0], [670, 192]], [[0, 0], [3, 20]]],  # crew
-    ],
-    dtype=np.int64,
+SQUARES = tuple(f"{row}-{column}" for row in ("top", "middle", "bottom") for column in ("left", "centre", "right"))
+"""Names of the squares, in the order of a board."""
+
+LINES: tuple[Subset, ...] = (
+    *((k, k + 1, k + 2) for k in (0, 3, 6)),
+    *((k, k + 3, k + 6) for k in (0, 1, 2)),
+    (0, 4, 8),
+    (2, 4, 6),
 )
-"""People who died and survived, by class, sex and age: shape (4, 2, 2, 2)."""
+"""Squares in a row, a column or a diagonal: whoever holds three of them has won."""
 
-RESULT = Path("demo") / "titanic_effects.csv"
-SHOWN = 3
-"""Effects whose tables are printed."""
+EMPTY: Board = ("blank",) * 9
+
+PREDICTION = "x_wins"
+"""Column of the predicted probability in the file of boards."""
+
+MAX_TERMS = 400
+"""Functions that the decomposition may use: all main effects and pairs, and the triples that explain most."""
 
 
-def titanic() -> Support:
-    """The people aboard as a distribution over class, sex and age; a cell without people is a hole in it.
+def winner(board: Board) -> str | None:
+    """Who holds a line, or ``None``.
 
-    >>> titanic().n_rows, titanic().total
-    (14, 2201)
+    >>> winner(("x", "x", "x", "o", "o", "blank", "blank", "blank", "blank"))
+    'x'
     """
-    return Support.from_pmf(COUNTS.sum(axis=-1), feature_names=FEATURES, levels=LEVELS)
+    for a, b, c in LINES:
+        if board[a] != "blank" and board[a] == board[b] == board[c]:
+            return board[a]
+    return None
 
 
-def train(support: Support) -> Pipeline:
-    """A boosted classifier of survival, given the fourteen kinds of people twice and their numbers as weights."""
-    died_or_not = COUNTS[tuple(support.codes)]
-    rows = np.concatenate([support.table(), support.table()])
-    outcome = np.repeat([0, 1], support.n_rows)
-    classifier = HistGradientBoostingClassifier(min_samples_leaf=1, max_iter=50, early_stopping=False, random_state=0)
-    model = make_pipeline(OrdinalEncoder(), classifier)
-    return model.fit(rows, outcome, histgradientboostingclassifier__sample_weight=died_or_not.T.ravel())
+def moves(board: Board) -> list[Board]:
+    """The boards after the next move; none once a game has ended. x moves first.
+
+    >>> len(moves(EMPTY)), moves(EMPTY)[4][4]
+    (9, 'x')
+    """
+    if winner(board):
+        return []
+    player = "x" if board.count("x") == board.count("o") else "o"
+    return [(*board[:k], player, *board[k + 1 :]) for k, square in enumerate(board) if square == "blank"]
 
 
-def decompose(support: Support, model: Pipeline) -> FunctionalANOVA:
-    """Every effect, of every order, on the probability of survival."""
+def end_positions() -> list[Board]:
+    """Every board on which a game can end, in alphabetical order.
 
-    def survival(rows: Any) -> FloatArray:
-        return np.asarray(model.predict_proba(rows)[:, 1])
-
-    return FunctionalANOVA(max_order=None).fit(support, survival, output_names=["survived"])
-
-
-def strongest(anova: FunctionalANOVA, count: int = SHOWN) -> list[Effect]:
-    """The effects of largest squared norm, the mean left out."""
-    effects = [effect for effect in anova.effects_.values() if effect.order]
-    return sorted(effects, key=lambda effect: -float(effect.norm2[0]))[:count]
-
-
-def as_text(effect: Effect) -> str:
-    """An effect table as lines of text: levels, probability, value."""
-    names = [*effect.features, "probability", "value"]
-    cells = zip(effect.levels, effect.probability, effect.values[:, 0], strict=True)
-    lines = [names, *([*levels, f"{p:.4f}", f"{value:+.4f}"] for levels, p, value in cells)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  " + "  ".join(f"{text:>{w}}" for text, w in zip(line, widths, strict=True)) for line in lines)
+    >>> boards = end_positions()
+    >>> len(boards), sum(winner(board) == "x" for board in boards)
+    (958, 626)
+    """
+    ended: set[Board] = set()
+    reached = {EMPTY}
+    while reached:
+        following = {board: moves(board) for board in reached}
+        ended |= {board for board, after in following.items() if not after}
+        reached = {board for after in following.values() for board in after}
+    return sorted(ended)
 
 
-def write_effects(anova: FunctionalANOVA, path: Path) -> int:
-    """Write the tables of all effects below each other, features they do not have left empty; the number of lines."""
-    lines = [
-        [dict(zip(effect.features, levels, strict=True)).get(name, "") for name in FEATURES] + [float(p), float(value)]
-        for effect in anova.effects_.values()
-        for levels, p, value in zip(effect.levels, effect.probability, effect.values[:, 0], strict=True)
-    ]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([[*FEATURES, "probability", "value"], *lines])
-    return len(lines)
+def train(boards: Sequence[Board]) -> Pipeline:
+    """A boosted classifier of the boards that x has won."""
+    won = [winner(board) == "x" for board in boards]
+    classifier = GradientBoostingClassifier(n_estimators=300, max_depth=4, random_state=0)
+    return make_pipeline(OneHotEncoder(), classifier).fit(np.array(boards), won)
 
 
-def main() -> None:
-    """Train, decompose, print, write."""
-    support = titanic()
-    anova = decompose(support, train(support))
-    print(f"Probability of survival of {support.total:,} people aboard the Titanic, as a boosted classifier sees it.\n")
+def columns_of(boards: Sequence[Board]) -> Any:
+    """The boards as a table of nine named columns."""
+    import pyarrow
+
+    return pyarrow.table(dict(zip(SQUARES, map(list, zip(*boards, strict=True)), strict=True)))
+
+
+def decompose(boards: Sequence[Board], probability: FloatArray) -> FunctionalANOVA:
+    """Effects of squares, pairs and triples on the probability (n,) that x has won."""
+    anova = FunctionalANOVA(max_order=3, max_terms=MAX_TERMS)
+    return anova.fit(columns_of(boards), probability, output_names=[PREDICTION])
+
+
+def strongest_triples(anova: FunctionalANOVA, count: int = len(LINES)) -> list[Effect]:
+    """The interactions of three squares with the largest squared norms."""
+    triples = [effect for effect in anova.effects_.values() if effect.order == 3]
+    return sorted(triples, key=lambda effect: -float(effect.norm2[0]))[:count]
+
+
+def is_line(effect: Effect) -> bool:
+    """Whether the squares of an effect are a line of the game."""
+    return tuple(SQUARES.index(name) for name in effect.features) in LINES
+
+
+def drawn(effects: Sequence[Effect]) -> str:
+    """Small boards side by side, the squares of each effect marked, its squared norm below."""
+    marks = [["#" if square in effect.features else "." for square in SQUARES] for effect in effects]
+    rows = ["".join(f"{' '.join(mark[k : k + 3]):>10}" for mark in marks) for k in (0, 3, 6)]
+    return "\n".join([*rows, "".join(f"{effect.norm2[0]:10.5f}" for effect in effects)])
+
+
+def write_boards(boards: Sequence[Board], probability: FloatArray, path: Path) -> None:
+    """One line for each board: its squares and the predicted probability that x has won."""
+    text = io.StringIO()
+    lines = ([*board, repr(float(p))] for board, p in zip(boards, probability, strict=True))
+    csv.writer(text, lineterminator="\n").writerows([[*SQUARES, PREDICTION], *lines])
+    write_whole(path, text.getvalue().encode())
+
+
+def main(folder: Path = Path("demo")) -> None:
+    """Play, train, decompose, print, write."""
+    boards = end_positions()
+    won = sum(winner(board) == "x" for board in boards)
+    print(f"Noughts and crosses: {len(boards)} boards on which a game can end, {won} of them won by x.")
+    model = train(boards)
+    probability = np.asarray(model.predict_proba(np.array(boards))[:, 1], dtype=np.float64)
+    print("Decomposed: the probability that x has won, as a boosted classifier sees it.\n")
+    anova = decompose(boards, probability)
     print(anova)
-    for effect in strongest(anova):
-        print(f"\neffect of {' x '.join(effect.features)} on the probability of survival:\n{as_text(effect)}")
-    lines = write_effects(anova, RESULT)
-    print(f"\nAll {len(anova.effects_)} effects, {lines} cells, are in {RESULT}")
-    print("(an empty feature is not part of the effect; the line with none is the mean).")
+    triples = strongest_triples(anova)
+    lines = sum(map(is_line, triples))
+    total = sum(effect.order == 3 for effect in anova.effects_.values())
+    print(f"\nThe {len(triples)} strongest of {total} interactions of three squares; {lines} of the game's 8 lines:\n")
+    print(drawn(triples))
+    folder.mkdir(parents=True, exist_ok=True)
+    write_boards(boards, probability, folder / "tictactoe.csv")
+    anova.save(folder / "model.exanova")
 
 
 if __name__ == "__main__":
