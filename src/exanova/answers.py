@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from exanova.data.table import Table
 from exanova.data.weights import check_weights
 from exanova.design import few, passes
 from exanova.design.memory import readable, resolve_limit
-from exanova.effects.certificate import measure_fit
+from exanova.effects.certificate import Certificate, measure_fit
 from exanova.effects.rows import Components, contributions, fitted_part
 from exanova.effects.tables import Effects
 from exanova.errors import (
@@ -33,7 +33,12 @@ from exanova.explain.interactions import Interactions, interaction_values
 from exanova.explain.shapley import shapley_values
 from exanova.fitted import Fitted
 from exanova.progress import Progress
+from exanova.select.report import Selection
+from exanova.solve.plan import Plan
 from exanova.typing import Codes, FloatArray
+
+if TYPE_CHECKING:
+    from exanova.show.plots import Plots
 
 
 class Answers:
@@ -41,6 +46,13 @@ class Answers:
 
     _fitted: Fitted
     effects_: Effects
+    certificate_: Certificate
+    plan_: Plan
+    selection_: Selection | None
+    output_names_: tuple[str, ...]
+    feature_names_in_: NDArray[np.object_]
+    intercept_: FloatArray
+    ties: str
     handle_unknown: str
     strict: bool
     response_method: str
@@ -167,6 +179,13 @@ class Answers:
             raise InputTypeError(f"a {type(other).__name__} was given; expected another fitted FunctionalANOVA.")
         schema, others = self._state.schema, other._state.schema
         return compare(self.effects_, other.effects_, schema, others)
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures of this decomposition: importances, effects, pairs, rows, the certificate."""
+        from exanova.show.plots import Plots
+
+        return Plots(self)
 
     def _values_at(self, X: Any, model: Any, progress: Progress | None) -> FloatArray:
         """(n, m) values of a model at new rows, called once for each distinct row."""

@@ -29,6 +29,10 @@ class Source(Protocol):
     intercept_: FloatArray
 
     @property
+    def ties(self) -> str:
+        """How redundancy among subsets of one order was settled."""
+
+    @property
     def _state(self) -> Fitted:
         """The same as plain arrays; raises if nothing was fitted."""
 

@@ -1,7 +1,19 @@
 """Functions from records to Altair charts; importing this package needs altair."""
 
 from exanova.show.charts.canvas import theme
-from exanova.show.charts.effects import effect_chart, importance_chart, pair_chart
-from exanova.show.charts.rows import waterfall_chart
+from exanova.show.charts.certificate import certificate_chart
+from exanova.show.charts.effects import effect_chart, importance_chart
+from exanova.show.charts.pairs import network_chart, pair_chart
+from exanova.show.charts.rows import beeswarm_chart, image_chart, waterfall_chart
 
-__all__ = ["effect_chart", "importance_chart", "pair_chart", "theme", "waterfall_chart"]
+__all__ = [
+    "beeswarm_chart",
+    "certificate_chart",
+    "effect_chart",
+    "image_chart",
+    "importance_chart",
+    "network_chart",
+    "pair_chart",
+    "theme",
+    "waterfall_chart",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from exanova.effects.tables import GAME
 from exanova.errors import MissingPackageError
@@ -14,7 +14,7 @@ try:
     import altair as alt
 except ImportError as error:
     raise MissingPackageError(
-        'pictures are drawn with altair, which is not installed: pip install "exanova[plot]"'
+        'pictures are drawn with altair, which is not installed; pip install "exanova[plot]" brings it.'
     ) from error
 
 __all__ = ["alt"]
@@ -25,28 +25,41 @@ NEGATIVE, POSITIVE = "#2b6cb0", "#dd7a14"
 RAMP = ("#0a3a72", "#3f7fbf", "#9ec3e6", "#f4f4f4", "#f9c78d", "#e58a2b", "#8f4400")
 """From the most negative over zero to the most positive."""
 
+AMOUNT = "#66768c"
+"""For amounts without a sign."""
+
 NEUTRAL = "#8a8f98"
-"""For what has no sign: means, totals, probabilities, cells that were never observed."""
+"""For lines, means and totals, and cells that were never observed."""
 
 LABEL_WIDTH = 180
 """Pixels of a level's or feature's name; longer ones end in an ellipsis, and the tooltip has them whole."""
 
+ROOM = 0.25
+"""Room for printed numbers beyond the bars, as a share of the axis."""
+
+
+class Place(NamedTuple):
+    """Where a chart stands among the panels: at the left edge, at the right edge, or alone (then at both)."""
+
+    left: bool
+    right: bool
+    alone: bool
+
 
 def theme(dark: bool = False) -> dict[str, Any]:
-    """The configuration of every chart; what it colours is all that differs between light and dark.
+    """The configuration of every chart; colours of text, lines and paper are all that differs in the dark.
 
     >>> theme()["background"], theme(dark=True)["background"]
     ('white', '#16181d')
     """
     ink, faint, paper = ("#e8eaed", "#3a3f47", "#16181d") if dark else ("#1f2328", "#e3e5e8", "white")
-    axis = {"labelColor": ink, "titleColor": ink, "gridColor": faint, "domainColor": NEUTRAL, "tickColor": NEUTRAL}
+    written = {"labelColor": ink, "titleColor": ink, "labelLimit": LABEL_WIDTH, "titleFontWeight": "normal"}
     return {
         "background": paper,
         "font": "system-ui, 'Segoe UI', Helvetica, Arial, sans-serif",
         "title": {"color": ink, "subtitleColor": ink, "fontSize": 14, "subtitleFontSize": 11, "anchor": "start"},
-        "axis": {**axis, "labelLimit": LABEL_WIDTH, "titleFontWeight": "normal"},
-        "legend": {"labelColor": ink, "titleColor": ink, "labelLimit": LABEL_WIDTH, "titleFontWeight": "normal"},
-        "header": {"labelColor": ink, "titleColor": ink},
+        "axis": {**written, "gridColor": faint, "domainColor": NEUTRAL, "tickColor": NEUTRAL},
+        "legend": {**written, "titleLimit": LABEL_WIDTH},
         "text": {"color": ink, "fontSize": 11},
         "rule": {"color": NEUTRAL},
         "view": {"stroke": None},
@@ -61,37 +74,50 @@ def inline(records: Iterable[Record]) -> alt.InlineData:
 def finished(chart: Any, title: str, notes: Sequence[str] = ()) -> Any:
     """A chart with its title, what is to be said about it, the game, and the theme."""
     game, _, other = GAME.partition(" (")
-    lines = [*notes, f"game: {game}", *([f"({other}"] if other else [])]
     described = chart.properties(
-        title=alt.TitleParams(text=title, subtitle=lines), description=". ".join([title, *notes, f"Game: {GAME}"])
+        title=alt.TitleParams(text=title, subtitle=[*notes, f"game: {game}", f"({other}"]),
+        description=". ".join([title, *notes, f"Game: {GAME}"]),
     )
     return described.configure(**theme())
 
 
-def panels(records: Sequence[Record], draw: Callable[[list[Record]], Any], columns: int = 3) -> Any:
+def panels(records: Sequence[Record], draw: Callable[[list[Record], Place], Any], columns: int = 4) -> Any:
     """One chart for each output, side by side; the chart itself if there is one output."""
     outputs = list(dict.fromkeys(record["output"] for record in records))
     if len(outputs) == 1:
-        return draw(list(records))
-    charts = [
-        draw([record for record in records if record["output"] == output]).properties(title=short(output, 40))
-        for output in outputs
-    ]
+        return draw(list(records), Place(True, True, True))
+    columns = min(columns, len(outputs))
+    charts = []
+    for k, output in enumerate(outputs):
+        part = [record for record in records if record["output"] == output]
+        place = Place(k % columns == 0, k % columns == columns - 1 or k == len(outputs) - 1, False)
+        charts.append(draw(part, place).properties(title=alt.TitleParams(short(output, 40), fontSize=12)))
     return alt.concat(*charts, columns=columns)
 
 
-def spread(values: Iterable[float], floor: float = 0.0, room: float = 0.0) -> tuple[float, float]:
-    """An interval with zero and all values in it, and ``room`` for text beyond them, as a share of its length.
+def spread(values: Iterable[float], floor: float = 0.0) -> tuple[float, float]:
+    """An interval with zero and all values in it, and room for printed numbers beyond them.
 
-    Values below ``floor`` are rounding; they are not blown up to fill the picture.
+    Values up to ``floor`` are rounding and are not blown up to fill the picture.
     """
     listed = list(values)
     low, high = min([0.0, *listed]), max([0.0, *listed])
-    least = floor if floor > 0 else 1.0
     if high - low <= floor:
-        low, high = (-least if low < 0 else 0.0), (least if high > 0 or low == 0 else 0.0)
-    margin = room * (high - low)
+        low, high = -floor, floor or 1.0
+    margin = ROOM * (high - low)
     return (low - margin if low < 0 else low), (high + margin if high > 0 else high)
+
+
+def value_axis(domain: Sequence[float], field: str = "value") -> Any:
+    """A horizontal axis of values, with few ticks."""
+    scale = alt.Scale(domain=list(domain), nice=False, zero=False)
+    return alt.X(f"{field}:Q", title=None, scale=scale, axis=alt.Axis(tickCount=5))
+
+
+def name_axis(names: Sequence[str], field: str = "name", labels: bool = True, limit: int = LABEL_WIDTH) -> Any:
+    """A vertical axis of names in the given order, one band each."""
+    axis = alt.Axis(labels=labels, labelLimit=limit, domain=False, ticks=False, labelPadding=6)
+    return alt.Y(f"{field}:N", title=None, scale=alt.Scale(domain=list(names)), axis=axis)
 
 
 def zero_line() -> Any:
@@ -99,11 +125,39 @@ def zero_line() -> Any:
     return alt.Chart(inline([{}])).mark_rule(strokeWidth=1.5).encode(x=alt.datum(0))
 
 
+def printed_numbers(base: Any, x: Any, form: str = "+.3g") -> list[Any]:
+    """Values in print, outside the bar: to its left if negative, else to its right."""
+    text = alt.Text("value:Q", format=form)
+    return [
+        base.transform_filter("datum.value >= 0").mark_text(align="left", dx=4).encode(x=x, text=text),
+        base.transform_filter("datum.value < 0").mark_text(align="right", dx=-4).encode(x=x, text=text),
+    ]
+
+
 def sign_colour() -> Any:
     """Blue below zero, orange above; position or a printed sign says the same."""
     return alt.when("datum.value < 0").then(alt.value(NEGATIVE)).otherwise(alt.value(POSITIVE))
 
 
-def counted(shown: int, whole: int, what: str, rule: str) -> list[str]:
-    """A note that names what is left out, if anything is."""
-    return [f"the {shown:,} of {whole:,} {what} {rule}; {whole - shown:,} left out"] if shown < whole else []
+def tooltips(*fields: str) -> list[Any]:
+    """What a pointer shows: names in full, probabilities as percentages, values with their sign."""
+    formats = {"value": "+.6g", "probability": ".3%", "importance": ".6g"}
+    return [
+        alt.Tooltip(f"{name}:Q", format=formats[name]) if name in formats else alt.Tooltip(f"{name}:N")
+        for name in fields
+    ]
+
+
+def left_out(shown: int, whole: int, what: str, rule: str) -> list[str]:
+    """A note that names what is left out, if anything is.
+
+    >>> left_out(20, 784, "features", "of largest importance")
+    ['the 20 of 784 features of largest importance; 764 are left out']
+    """
+    return [f"the {shown:,} of {whole:,} {what} {rule}; {whole - shown:,} are left out"] if shown < whole else []
+
+
+def flat(records: Sequence[Record], floor: float) -> list[str]:
+    """A note for values that are nothing but rounding."""
+    values = [abs(record["value"]) for record in records if record["value"] is not None]
+    return ["zero up to rounding"] if floor and max(values, default=0.0) <= floor else []

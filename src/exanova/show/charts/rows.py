@@ -5,48 +5,140 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from exanova.show.charts.canvas import LABEL_WIDTH, NEUTRAL, alt, finished, inline, panels, sign_colour
+from exanova.data.levels import label_levels
+from exanova.show.charts.canvas import (
+    NEUTRAL,
+    RAMP,
+    ROOM,
+    Place,
+    alt,
+    finished,
+    inline,
+    left_out,
+    name_axis,
+    panels,
+    printed_numbers,
+    sign_colour,
+    spread,
+    tooltips,
+    value_axis,
+    zero_line,
+)
+from exanova.show.labels import legible_names, short
 from exanova.show.records import Record
 
 STEP = 22
 """Pixels of one step of a waterfall."""
 
+LANE = 34
+"""Pixels of one feature of a swarm."""
+
+NAME_LENGTH, STEP_WIDTH = 24, 260
+"""Characters of a feature or a level, and pixels of both, beside a step of a waterfall."""
+
+WITH_SIGNS = 0.2
+"""Pixels from this share of the largest contribution on have their sign printed."""
+
 
 def waterfall_chart(records: Sequence[Record], *, notes: Sequence[str] = ()) -> Any:
     """From the mean to the prediction at one row, one bar a feature, one panel an output."""
-    drawn = panels(records, _waterfall, columns=2)
-    return finished(drawn, "From the mean to this row", notes)
+    return finished(panels(records, _waterfall, columns=2), "From the mean to this row", notes)
 
 
-def _waterfall(records: list[Record]) -> Any:
-    shown = [{**r, "order": k} for k, r in enumerate(records)]
+def beeswarm_chart(records: Sequence[Record], *, features: int | None = None, notes: Sequence[str] = ()) -> Any:
+    """Shapley values of many rows, one lane a feature; a dot is as large as it stands for rows.
+
+    ``features`` is how many there are, if the records may hold some of them only.
+    """
+    names = legible_names(list(dict.fromkeys(r["feature"] for r in records)))
+    shown = [{**r, "name": names[r["feature"]]} for r in records]
+    domain = spread(r["value"] for r in records)
+    widest = max([3.0, *(abs(r["offset"]) for r in records)]) + 1
+    most = max(r["count"] for r in records)
+    told = left_out(len(names), features or 0, "features", "of largest mean absolute value")
+
+    def draw(part: list[Record], place: Place) -> Any:
+        return _swarm(part, place, list(names.values()), domain, widest, most)
+
+    return finished(panels(shown, draw, columns=3), "Shapley values of rows", [*notes, *told])
+
+
+def image_chart(records: Sequence[Record], *, notes: Sequence[str] = ()) -> Any:
+    """Contributions of pixels at their places, one panel an output."""
+    bound = max(abs(r["value"]) for r in records) or 1.0
+    drawn = panels(records, lambda part, place: _image(part, place, bound), columns=5)
+    return finished(drawn, "Contribution of each pixel at this row", notes)
+
+
+def step_names(records: Sequence[Record]) -> tuple[str, ...]:
+    """Names of the steps of one waterfall, short and all different."""
+    return label_levels([_step_name(record) for record in records])
+
+
+def _waterfall(records: list[Record], place: Place) -> Any:
+    names = step_names(records)
+    shown = [{**r, "name": name} for r, name in zip(records, names, strict=True)]
     ends = [r[side] for r in records for side in ("start", "end")]
-    margin = 0.16 * (max(ends) - min(ends)) or 1.0
-    domain = [min(ends) - margin, max(ends) + margin]
-    x = alt.X("start:Q", title=None, scale=alt.Scale(domain=domain, nice=False, zero=False))
-    y = alt.Y(
-        "label:N",
-        title=None,
-        scale=alt.Scale(domain=[r["label"] for r in shown]),
-        axis=alt.Axis(labelLimit=LABEL_WIDTH),
-    )
-    tooltip = [
-        alt.Tooltip("label:N", title="step"),
-        alt.Tooltip("output:N"),
-        alt.Tooltip("value:Q", format="+.6g"),
-        alt.Tooltip("end:Q", format=".6g", title="reached"),
-    ]
-    base = alt.Chart(inline(shown)).encode(y=y, tooltip=tooltip)
+    margin = ROOM / 2 * (max(ends) - min(ends)) or 1.0
+    domain = min(ends) - margin, max(ends) + margin
+    start, end = value_axis(domain, "start"), value_axis(domain, "end")
+    tooltip = [alt.Tooltip("label:N", title="step"), *tooltips("output", "value"), alt.Tooltip("end:Q", format=".6g")]
+    base = alt.Chart(inline(shown)).encode(y=name_axis(names, limit=STEP_WIDTH), tooltip=tooltip)
     moves = base.transform_filter("datum.kind != 'base' && datum.kind != 'total'")
-    ends_only = base.transform_filter("datum.kind == 'base' || datum.kind == 'total'")
-    step = alt.Text("value:Q", format="+.3~g")
-    mean = alt.Chart(inline(shown[:1])).mark_rule(strokeDash=[3, 3]).encode(x=x)
+    stops = base.transform_filter("datum.kind == 'base' || datum.kind == 'total'")
+    reached = alt.Text("end:Q", format=".4~g")
     layers = [
-        mean,
-        moves.mark_bar(height={"band": 0.7}).encode(x=x, x2="end:Q", color=sign_colour()),
-        moves.transform_filter("datum.value >= 0").mark_text(align="left", dx=4).encode(x=alt.X("end:Q"), text=step),
-        moves.transform_filter("datum.value < 0").mark_text(align="right", dx=-4).encode(x=alt.X("end:Q"), text=step),
-        ends_only.mark_tick(thickness=3, color=NEUTRAL, height={"band": 0.9}).encode(x=x),
-        ends_only.mark_text(align="left", dx=6, fontWeight="bold").encode(x=x, text=alt.Text("end:Q", format=".4~g")),
+        alt.Chart(inline(shown[:1])).mark_rule(strokeDash=[3, 3]).encode(x=start),
+        moves.mark_bar(height={"band": 0.7}).encode(x=start, x2="end:Q", color=sign_colour()),
+        *printed_numbers(moves, end),
+        stops.mark_tick(thickness=3, color=NEUTRAL, height={"band": 0.9}, opacity=1).encode(x=end),
+        stops.mark_text(align="left", dx=6, fontWeight="bold").encode(x=end, text=reached),
     ]
-    return alt.layer(*layers).properties(height=STEP * len(shown), width=400)
+    return alt.layer(*layers).properties(height=STEP * len(shown), width=400 if place.alone else 240)
+
+
+def _step_name(record: Record) -> str:
+    if record["kind"] != "feature":
+        return str(record["label"])
+    return f"{short(record['feature'], NAME_LENGTH)} = {short(record['level'], NAME_LENGTH)}"
+
+
+def _swarm(
+    records: list[Record],
+    place: Place,
+    names: list[str],
+    domain: tuple[float, float],
+    widest: float,
+    most: int,
+) -> Any:
+    offset = alt.YOffset("offset:Q", scale=alt.Scale(domain=[-widest, widest]))
+    scheme = alt.Scale(scheme="viridis", domain=[0, 1])
+    ends = alt.Legend(values=[0, 1], labelExpr="datum.value < 0.5 ? 'first' : 'last'")
+    place_of_level = alt.Color("place:Q", title="level, in its order", scale=scheme, legend=ends)
+    size = alt.Size("count:Q", title="rows", scale=alt.Scale(domain=[1, max(2, most)], range=[14, 200]))
+    base = alt.Chart(inline(records)).encode(y=name_axis(names, labels=place.left))
+    dots = base.mark_circle(opacity=0.9).encode(
+        x=value_axis(domain),
+        yOffset=offset,
+        color=place_of_level,
+        size=size,
+        tooltip=[*tooltips("feature", "level", "output", "value"), alt.Tooltip("count:Q", title="rows")],
+    )
+    width = 420 if place.alone else 220
+    return alt.layer(zero_line(), dots).properties(height=LANE * len(names), width=width)
+
+
+def _image(records: list[Record], place: Place, bound: float) -> Any:
+    height, width = (1 + max(r[side] for r in records) for side in ("row", "column"))
+    side = max(3, min(14, (420 if place.alone else 150) // max(height, width)))
+    x = alt.X("column:O", axis=None, scale=alt.Scale(domain=list(range(width)), padding=0))
+    y = alt.Y("row:O", axis=None, scale=alt.Scale(domain=list(range(height)), padding=0))
+    scale = alt.Scale(domain=[-bound, bound], range=list(RAMP), interpolate="rgb")
+    base = alt.Chart(inline(records)).encode(x=x, y=y, tooltip=tooltips("feature", "level", "output", "value"))
+    layers = [base.mark_rect().encode(color=alt.Color("value:Q", scale=scale, title="contribution"))]
+    if place.alone:
+        signed = base.transform_filter(f"abs(datum.value) >= {WITH_SIGNS * bound!r}")
+        text = signed.transform_calculate(sign="datum.value < 0 ? '−' : '+'").mark_text(fontSize=0.8 * side)
+        on_dark = alt.when(f"abs(datum.value) > {0.7 * bound!r}").then(alt.value("white"))
+        layers.append(text.encode(text="sign:N", color=on_dark.otherwise(alt.value("#1f2328"))))
+    return alt.layer(*layers).properties(height=side * height, width=side * width)

@@ -134,27 +134,21 @@ def certificate_records(source: Source) -> list[Record]:
     c = source._state.certificate
     step = 1.0 if c.route.startswith("grid") else float(np.sqrt(c.n_functions))
     judged = not c.route.startswith("dense")  # an orthogonal factorisation needs no check of its normal equations
-    rows = [
+    left = "largest error of the sum of the effects" if c.saturated else "what the orders kept leave of the model"
+    exact = tolerances.RECONSTRUCTION if c.saturated else None
+    rows: list[tuple[str, str, float, float | None]] = [
         ("orthogonality", "largest conditional mean of an effect", c.orthogonality, tolerances.ORTHOGONALITY),
-        (
-            "reconstruction",
-            "largest error of the sum of the effects" if c.saturated else "what the orders kept leave of the model",
-            c.reconstruction,
-            tolerances.RECONSTRUCTION if c.saturated else None,
-        ),
+        ("reconstruction", left, c.reconstruction, exact),
         (
             "normal equations",
             "residual of the solve",
             c.residual,
             step * tolerances.NORMAL_EQUATIONS if judged else None,
         ),
-        (
-            "rank",
-            "largest direction taken for rounding, against the smallest that was kept",
-            c.largest_dropped,
-            1.0 / (c.conditioning * RANK_GAP),
-        ),
     ]
+    if np.isfinite(c.conditioning):
+        against = "largest direction taken for rounding, against the smallest that was kept"
+        rows.append(("rank", against, c.largest_dropped, 1.0 / (c.conditioning * RANK_GAP)))
     return [
         {
             "name": name,

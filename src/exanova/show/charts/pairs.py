@@ -1,0 +1,127 @@
+"""Charts of pairs of features: the heat map of one, the network of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from exanova.show.charts.canvas import (
+    AMOUNT,
+    LABEL_WIDTH,
+    NEUTRAL,
+    RAMP,
+    Place,
+    alt,
+    finished,
+    flat,
+    inline,
+    left_out,
+    panels,
+    tooltips,
+)
+from exanova.show.labels import legible_names, short
+from exanova.show.records import Record
+
+TOP_LEVELS = 30
+"""Rows and columns of a heat map whose names can still be read."""
+
+NUMBERS_UP_TO = 9
+"""Columns up to which the cells hold numbers; beyond, signs."""
+
+CROSS = "M-1,-1L1,1M-1,1L1,-1"
+"""The path of the mark of a cell that was never observed."""
+
+RADIUS = 190
+"""Pixels from the middle of a network to its nodes."""
+
+
+def pair_chart(
+    records: Sequence[Record],
+    *,
+    first: str,
+    second: str,
+    sizes: tuple[int, int] | None = None,
+    floor: float = 0.0,
+) -> Any:
+    """A heat map of a pair; crossed cells were never observed and have no value.
+
+    Args:
+        records: cells of the grid.
+        first: the feature of the rows.
+        second: the feature of the columns.
+        sizes: how many levels both features have, if the records may hold some of them only.
+        floor: the size up to which values are rounding.
+    """
+    rows, columns = (legible_names(list(dict.fromkeys(r[side] for r in records))) for side in ("first", "second"))
+    shown = [{**r, "row": rows[r["first"]], "column": columns[r["second"]], "sign": _sign(r["value"])} for r in records]
+    notes = [
+        note
+        for name, kept, whole in zip((first, second), (rows, columns), sizes or (0, 0), strict=True)
+        for note in left_out(len(kept), whole, f"levels of {short(name, 30)}", "that carry most of E|f|")
+    ]
+    bound = max([floor, *(abs(r["value"]) for r in records if r["observed"])]) or 1.0
+    grid = list(rows.values()), list(columns.values())
+    titles = short(first), short(second)
+    drawn = panels(shown, lambda part, place: _heat_map(part, place, grid, titles, bound), columns=2)
+    return finished(drawn, f"Interaction of {titles[0]} and {titles[1]}", notes + flat(records, floor))
+
+
+def network_chart(nodes: Sequence[Record], edges: Sequence[Record], *, notes: Sequence[str] = ()) -> Any:
+    """Features on a circle, sized by importance; lines between them as wide as the pair is strong."""
+    names = legible_names([node["feature"] for node in nodes])
+    placed = [{**node, "name": names[node["feature"]], "importance": node["value"]} for node in nodes]
+    linked = [{**edge, "importance": edge["value"]} for edge in edges]
+    scale = alt.Scale(domain=[-1.0, 1.0], nice=False)
+    x, y = alt.X("x:Q", axis=None, scale=scale), alt.Y("y:Q", axis=None, scale=scale)
+    width = alt.StrokeWidth("value:Q", title="pair, E|f|", scale=alt.Scale(range=[0.3, 9], domainMin=0))
+    size = alt.Size("value:Q", title="feature, E|f|", scale=alt.Scale(range=[20, 900], domainMin=0))
+    lines = alt.Chart(inline(linked)).mark_rule(opacity=0.55, color=NEUTRAL)
+    dots = alt.Chart(inline(placed)).mark_circle(opacity=1, color=AMOUNT, stroke="white", strokeWidth=1)
+    layers = [
+        lines.encode(
+            x=x, y=y, x2="x2:Q", y2="y2:Q", strokeWidth=width, tooltip=tooltips("first", "second", "importance")
+        ),
+        dots.encode(x=x, y=y, size=size, tooltip=tooltips("feature", "importance")),
+        _node_names(placed, x, y, "left"),
+        _node_names(placed, x, y, "right"),
+    ]
+    drawn = alt.layer(*layers).properties(width=2 * RADIUS, height=2 * RADIUS)
+    return finished(drawn, "Features and the strength of their interactions", notes)
+
+
+def _sign(value: float | None) -> str:
+    return "" if not value else "−" if value < 0 else "+"
+
+
+def _heat_map(
+    records: list[Record], place: Place, grid: tuple[list[str], list[str]], titles: tuple[str, str], bound: float
+) -> Any:
+    rows, columns = grid
+    roomy = len(columns) <= NUMBERS_UP_TO and place.alone
+    axis = alt.Axis(labelAngle=-40, labelLimit=LABEL_WIDTH // 2, domain=False, ticks=False)
+    x = alt.X("column:N", title=titles[1], scale=alt.Scale(domain=columns), axis=axis)
+    sides = alt.Axis(labels=place.left, domain=False, ticks=False, labelPadding=6)
+    y = alt.Y("row:N", title=titles[0] if place.left else None, scale=alt.Scale(domain=rows), axis=sides)
+    tooltip = [alt.Tooltip("first:N", title=titles[0]), alt.Tooltip("second:N", title=titles[1])]
+    tooltip += tooltips("output", "value", "probability")
+    seen = alt.Chart(inline(r for r in records if r["observed"])).encode(x=x, y=y, tooltip=tooltip)
+    scale = alt.Scale(domain=[-bound, bound], range=list(RAMP), interpolate="rgb")
+    written = alt.Text("value:Q", format="+.2~g") if roomy else alt.Text("sign:N")
+    on_dark = alt.when(f"abs(datum.value) > {0.7 * bound!r}").then(alt.value("white")).otherwise(alt.value("#1f2328"))
+    layers = [
+        seen.mark_rect(stroke=NEUTRAL, strokeWidth=0.4).encode(color=alt.Color("value:Q", scale=scale, title="effect")),
+        seen.mark_text(fontSize=10).encode(text=written, color=on_dark),
+    ]
+    never = [{**r, "kind": "never observed"} for r in records if not r["observed"]]
+    if never:
+        shape = alt.Shape("kind:N", title=None, scale=alt.Scale(domain=["never observed"], range=[CROSS]))
+        marks = alt.Chart(inline(never)).mark_point(color=NEUTRAL, size=50, strokeWidth=1)
+        layers.append(marks.encode(x=x, y=y, shape=shape, tooltip=tooltip))
+    return alt.layer(*layers).properties(width=(46 if roomy else 18) * len(columns), height=18 * len(rows))
+
+
+def _node_names(nodes: list[Record], x: Any, y: Any, align: Literal["left", "right"]) -> Any:
+    """Names outside the circle: of its right half they start at the node, of its left half they end there."""
+    half = [node for node in nodes if (node["x"] < 0) == (align == "right")]
+    text = alt.Chart(inline(half)).mark_text(align=align, dx=-18 if align == "right" else 18, limit=LABEL_WIDTH)
+    return text.encode(x=x, y=y, text="name:N", tooltip=tooltips("feature", "importance"))

@@ -1,0 +1,218 @@
+"""``anova.plot``: every picture of a fitted decomposition, as an Altair chart."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from exanova.effects.tables import GAME
+from exanova.errors import InputError, UnknownFeatureError
+from exanova.explain.explanation import Explanation
+from exanova.show import records
+from exanova.show.one_row import one_row
+from exanova.show.source import Source
+
+Output = str | int | Sequence[str | int] | None
+"""Which outputs to draw: one by name or number, several in a list, ``None`` for all."""
+
+MOST_PANELS = 12
+"""Outputs drawn side by side."""
+
+LINE = 90
+"""Characters in a line of notes."""
+
+
+class Plots:
+    """Pictures of a fitted decomposition.
+
+    Each method returns an Altair chart: a notebook shows it, ``chart.save("x.png")`` (or ``.svg``) writes it without a
+    browser, and ``chart.save("x.html", inline=True)`` writes a page that works offline. Needs ``exanova[plot]``.
+
+    Models with several outputs get one panel an output; ``output=`` chooses one, by name or number, or several in a
+    list. Names that are too long for an axis are cut there and whole in the tooltip.
+
+    >>> import numpy as np
+    >>> from exanova import FunctionalANOVA
+    >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
+    >>> plot = FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 4.0])).plot
+    >>> plot.effect("x0").to_dict()["title"]["text"]
+    'Effect of x0'
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def importance(self, kind: str = "l1", *, output: Output = None, top: int = 20) -> Any:
+        """Bars of the most important features.
+
+        Args:
+            kind: as in ``FunctionalANOVA.importance``.
+            output: which outputs.
+            top: most features; the note under the title says how many are left out.
+        """
+        charts, names = _charts(), self._outputs(output)
+        listed = _of(records.importance_records(self._source, kind), names)
+        return charts.importance_chart(listed, kind=kind, top=_count(top, "top"))
+
+    def effect(self, feature: str, *, output: Output = None, top: int = 30, ordered: bool | None = None) -> Any:
+        """The main effect of a feature: bars with the probability of each level, or a line if levels are ordered.
+
+        Args:
+            feature: its name.
+            output: which outputs.
+            top: most bars; beyond, the levels that carry most of E|f| are shown.
+            ordered: whether its levels have an order. By default numbers, dates and bins do, and the categories of
+                a categorical column whose order is not the natural one.
+        """
+        charts, names = _charts(), self._outputs(output)
+        listed = _of(records.effect_records(self._source, feature, ordered), names)
+        floor = records.rounding(self._source)
+        return charts.effect_chart(listed, feature=feature, top=_count(top, "top"), floor=floor)
+
+    def pair(self, first: str, second: str, *, output: Output = None, top: int = 30) -> Any:
+        """The interaction of two features as a heat map; crossed cells never occurred and have no value.
+
+        Args:
+            first: feature of the rows.
+            second: feature of the columns.
+            output: which outputs.
+            top: most levels of each feature; beyond, those that carry most of E|f| are shown.
+        """
+        charts, names = _charts(), self._outputs(output)
+        listed = _of(records.pair_records(self._source, first, second, _count(top, "top")), names)
+        state = self._source._state
+        rows, columns = (len(state.schema.labels[state.schema.features.index(name)]) for name in (first, second))
+        floor = records.rounding(self._source)
+        return charts.pair_chart(listed, first=first, second=second, sizes=(rows, columns), floor=floor)
+
+    def network(self, *, output: str | int | None = None, top: int = 24) -> Any:
+        """Features on a circle, sized by importance, with lines as wide as their interactions are strong.
+
+        Args:
+            output: one output; by default all are added up.
+            top: most features.
+        """
+        charts = _charts()
+        name = None if output is None else self._outputs(output)[0]
+        nodes, edges = records.network_records(self._source, name, _count(top, "top"))
+        return charts.network_chart(nodes, edges, notes=self._network_notes(name, len(nodes), len(edges)))
+
+    def waterfall(self, row: Any, model: Any = None, *, output: Output = None, top: int = 10) -> Any:
+        """The way from the mean to the prediction at one row, by Shapley values.
+
+        Args:
+            row: a table of one row, or a mapping from features to levels.
+            model: the model, to show as well what the fitted part leaves of it.
+            output: which outputs.
+            top: most features on their own; the others are added up.
+        """
+        charts = _charts()
+        explained = self._explained(one_row(row, self._source._state.schema), model, output)
+        steps = records.waterfall_records(explained, _count(top, "top"))
+        return charts.waterfall_chart(steps, notes=_outside(explained))
+
+    def beeswarm(self, X: Any, *, output: Output = None, top: int = 12) -> Any:
+        """Shapley values of rows, one lane a feature; rows with the same level and about the same value are one dot.
+
+        Args:
+            X: rows.
+            output: which outputs.
+            top: most features.
+        """
+        charts = _charts()
+        explained = self._explained(X, None, output)
+        dots = records.beeswarm_records(explained, _count(top, "top"))
+        notes = [f"{len(explained):,} rows", *_outside(explained)]
+        return charts.beeswarm_chart(dots, features=len(explained.feature_names), notes=notes)
+
+    def certificate(self) -> Any:
+        """What was measured about the decomposition, against its tolerances."""
+        charts, measured = _charts(), self._source._state.certificate
+        unique = {True: "unique", False: f"not unique: {len(measured.redundant):,} subsets share", None: ""}
+        said = [*filter(None, [unique[measured.unique]]), *measured.notes]
+        notes = [line for sentence in said for line in textwrap.wrap(sentence, LINE)]
+        return charts.certificate_chart(records.certificate_records(self._source), exact=measured.exact, notes=notes)
+
+    def image(self, row: Any, shape: tuple[int, int], *, output: Output = None) -> Any:
+        """The Shapley value of each feature at one row, laid out as an image, row by row.
+
+        Args:
+            row: a table of one row, or a mapping from features to levels.
+            shape: rows and columns of the image, (28, 28) for 784 features.
+            output: which outputs; one alone is drawn large, with signs.
+        """
+        charts = _charts()
+        explained = self._explained(one_row(row, self._source._state.schema), None, output)
+        return charts.image_chart(records.image_records(explained, shape), notes=_outside(explained))
+
+    def __repr__(self) -> str:
+        names = [name for name in vars(Plots) if not name.startswith("_")]
+        return f"<Plots: {', '.join(names)}; {GAME}>"
+
+    def _explained(self, X: Any, model: Any, output: Output) -> Explanation:
+        schema, names = self._source._state.schema, self._outputs(output)
+        explained = self._source.explain(X, model)
+        return explained if schema.single else explained[..., [schema.outputs.index(name) for name in names]]
+
+    def _outputs(self, output: Output) -> tuple[str, ...]:
+        """Names of the outputs to draw; raises if there is none of that name, or too many for one picture."""
+        known = self._source._state.schema.outputs
+        asked = known if output is None else [output] if isinstance(output, str | int) else list(output)
+        names = tuple(dict.fromkeys(_output(name, known) for name in asked))
+        if not 0 < len(names) <= MOST_PANELS:
+            raise InputError(
+                f"{len(names):,} outputs were asked for; a picture has room for {MOST_PANELS}. Choose with output=, "
+                f"for example output={known[0]!r} or output={list(known[:3])!r}."
+            )
+        return names
+
+    def _network_notes(self, output: str | None, nodes: int, edges: int) -> list[str]:
+        state = self._source._state
+        pairs = sum(len(subset) == 2 for subset in state.index.subsets)
+        several = f"all {len(state.schema.outputs)} outputs added up" if len(state.schema.outputs) > 1 else None
+        features = len(state.schema.features)
+        return [
+            *filter(None, [several if output is None else f"output {output}"]),
+            *([f"the {nodes:,} of {features:,} features of largest importance"] if nodes < features else []),
+            *([f"the {edges:,} strongest of {pairs:,} pairs"] if edges < pairs else []),
+            *([] if pairs else ["no pair is part of this decomposition"]),
+        ]
+
+
+def _charts() -> Any:
+    """The charts, imported when one is asked for: without altair everything else still works."""
+    from exanova.show import charts
+
+    return charts
+
+
+def _of(listed: list[records.Record], outputs: Sequence[str]) -> list[records.Record]:
+    """Records of the chosen outputs, in the order they were chosen."""
+    chosen = set(outputs)
+    return [record for record in listed if record["output"] in chosen]
+
+
+def _output(asked: Any, known: Sequence[str]) -> str:
+    """The name of an output given by name or number; a number that is a name (of a class) is taken as that name."""
+    if str(asked) in known:
+        return str(asked)
+    if isinstance(asked, int) and not isinstance(asked, bool) and -len(known) <= asked < len(known):
+        return known[asked]
+    shown = ", ".join(map(repr, known[:10])) + (", ..." if len(known) > 10 else "")
+    raise UnknownFeatureError(f"there is no output {asked!r}; the outputs are {shown}.")
+
+
+def _count(value: Any, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{name}={value!r} was given; expected a whole number of at least 1.")
+    return value
+
+
+def _outside(explained: Explanation) -> list[str]:
+    count = int(explained.outside.sum())
+    if not count:
+        return []
+    return [
+        f"{count:,} of {explained.outside.size:,} rows hold a combination that never occurred; its effect counts as 0"
+    ]
