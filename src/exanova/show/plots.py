@@ -110,7 +110,7 @@ class Plots:
         charts = _charts()
         explained = self._explained(one_row(row, self._source._state.schema), model, output)
         steps = records.waterfall_records(explained, _count(top, "top"))
-        return charts.waterfall_chart(steps, notes=_outside(explained))
+        return charts.waterfall_chart(steps, notes=_outside(explained), floor=records.rounding(self._source))
 
     def beeswarm(self, X: Any, *, output: Output = None, top: int = 12) -> Any:
         """Shapley values of rows, one lane a feature; rows with the same level and about the same value are one dot.

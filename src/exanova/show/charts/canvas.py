@@ -31,8 +31,14 @@ AMOUNT = "#66768c"
 NEUTRAL = "#8a8f98"
 """For lines, means and totals, and cells that were never observed."""
 
+INK = "#1f2328"
+"""For print on light colours."""
+
 LABEL_WIDTH = 180
 """Pixels of a level's or feature's name; longer ones end in an ellipsis, and the tooltip has them whole."""
+
+LETTER = 7
+"""Pixels of a letter, about."""
 
 ROOM = 0.25
 """Room for printed numbers beyond the bars, as a share of the axis."""
@@ -52,7 +58,7 @@ def theme(dark: bool = False) -> dict[str, Any]:
     >>> theme()["background"], theme(dark=True)["background"]
     ('white', '#16181d')
     """
-    ink, faint, paper = ("#e8eaed", "#3a3f47", "#16181d") if dark else ("#1f2328", "#e3e5e8", "white")
+    ink, faint, paper = ("#e8eaed", "#3a3f47", "#16181d") if dark else (INK, "#e3e5e8", "white")
     written = {"labelColor": ink, "titleColor": ink, "labelLimit": LABEL_WIDTH, "titleFontWeight": "normal"}
     return {
         "background": paper,
@@ -95,8 +101,8 @@ def panels(records: Sequence[Record], draw: Callable[[list[Record], Place], Any]
     return alt.concat(*charts, columns=columns)
 
 
-def spread(values: Iterable[float], floor: float = 0.0) -> tuple[float, float]:
-    """An interval with zero and all values in it, and room for printed numbers beyond them.
+def spread(values: Iterable[float], floor: float = 0.0, room: float = ROOM) -> tuple[float, float]:
+    """An interval with zero and all values in it, and room beyond them, by default for printed numbers.
 
     Values up to ``floor`` are rounding and are not blown up to fill the picture.
     """
@@ -104,7 +110,7 @@ def spread(values: Iterable[float], floor: float = 0.0) -> tuple[float, float]:
     low, high = min([0.0, *listed]), max([0.0, *listed])
     if high - low <= floor:
         low, high = -floor, floor or 1.0
-    margin = ROOM * (high - low)
+    margin = room * (high - low)
     return (low - margin if low < 0 else low), (high + margin if high > 0 else high)
 
 
@@ -125,18 +131,39 @@ def zero_line() -> Any:
     return alt.Chart(inline([{}])).mark_rule(strokeWidth=1.5).encode(x=alt.datum(0))
 
 
-def printed_numbers(base: Any, x: Any, form: str = "+.3g") -> list[Any]:
+def with_number(base: Any, floor: float = 0.0, form: str = "+.3g") -> Any:
+    """A chart whose data have their values in print, in the field ``number``; rounding is printed as 0."""
+    return base.transform_calculate(number=f"abs(datum.value) <= {floor!r} ? '0' : format(datum.value, '{form}')")
+
+
+def with_sign(base: Any, floor: float) -> Any:
+    """The same with their signs alone; what does not exceed ``floor`` has none."""
+    return base.transform_calculate(number=f"abs(datum.value) <= {floor!r} ? '' : datum.value < 0 ? '−' : '+'")
+
+
+def printed_numbers(base: Any, x: Any, floor: float = 0.0, form: str = "+.3g") -> list[Any]:
     """Values in print, outside the bar: to its left if negative, else to its right."""
-    text = alt.Text("value:Q", format=form)
+    numbers = with_number(base, floor, form).encode(x=x, text="number:N")
     return [
-        base.transform_filter("datum.value >= 0").mark_text(align="left", dx=4).encode(x=x, text=text),
-        base.transform_filter("datum.value < 0").mark_text(align="right", dx=-4).encode(x=x, text=text),
+        numbers.transform_filter("datum.value >= 0").mark_text(align="left", dx=4),
+        numbers.transform_filter("datum.value < 0").mark_text(align="right", dx=-4),
     ]
 
 
 def sign_colour() -> Any:
     """Blue below zero, orange above; position or a printed sign says the same."""
     return alt.when("datum.value < 0").then(alt.value(NEGATIVE)).otherwise(alt.value(POSITIVE))
+
+
+def ramp_colour(bound: float, title: str) -> Any:
+    """Values between two bounds of equal size as colours, zero as white."""
+    scale = alt.Scale(domain=[-bound, bound], range=list(RAMP), interpolate="rgb")
+    return alt.Color("value:Q", title=title, scale=scale)
+
+
+def ink_on_ramp(bound: float) -> Any:
+    """The colour of print on those colours."""
+    return alt.when(f"abs(datum.value) > {0.7 * bound!r}").then(alt.value("white")).otherwise(alt.value(INK))
 
 
 def tooltips(*fields: str) -> list[Any]:
@@ -146,6 +173,11 @@ def tooltips(*fields: str) -> list[Any]:
         alt.Tooltip(f"{name}:Q", format=formats[name]) if name in formats else alt.Tooltip(f"{name}:N")
         for name in fields
     ]
+
+
+def label_angle(names: Sequence[str], width: float) -> int:
+    """The slant of names under columns of this width: none where all of them fit."""
+    return 0 if max(map(len, names)) * LETTER <= width else -40
 
 
 def left_out(shown: int, whole: int, what: str, rule: str) -> list[str]:

@@ -15,7 +15,7 @@ VERDICTS = {True: "met", False: "missed", None: "not judged"}
 SMALLEST = 1e-20
 """Where a measured zero stands on the logarithmic scale."""
 
-STEP = 40
+STEP = 54
 """Pixels of one measurement."""
 
 
@@ -23,7 +23,7 @@ def certificate_chart(records: Sequence[Record], *, exact: bool, notes: Sequence
     """Measured values and tolerances on a logarithmic scale; each says whether it is met."""
     shown = [_drawn(record) for record in records]
     largest = max(record[field] or 0.0 for record in records for field in ("measured", "tolerance"))
-    domain = [SMALLEST, 10.0 ** max(0, round(log10(largest) + 1) if largest > 0 else 0)]
+    domain = [SMALLEST / 10, 10.0 ** max(0, round(log10(largest) + 1) if largest > 0 else 0)]
     axis = alt.Axis(format=".0e", tickCount=8, labelOverlap="greedy")
     scale = alt.Scale(type="log", domain=domain, nice=False)
     x = alt.X("place:Q", title="relative size (logarithmic)", scale=scale, axis=axis)
@@ -45,6 +45,7 @@ def certificate_chart(records: Sequence[Record], *, exact: bool, notes: Sequence
         limits.mark_text(align="left", dx=6, opacity=0.8).encode(text="limit:N"),
         dots.mark_point(filled=True, size=110, opacity=1).encode(color=colour, shape=shape),
         dots.mark_text(align="left", dx=-6, dy=-13).encode(text="said:N"),
+        base.mark_text(align="left", dy=15, opacity=0.8).encode(x=alt.value(4), text="meaning:N"),
     ]
     drawn = alt.layer(*layers).properties(height=STEP * len(shown), width=460)
     return finished(drawn, f"Certificate: {'exact' if exact else 'not exact'}", notes)

@@ -14,6 +14,7 @@ from exanova.show.charts.canvas import (
     finished,
     flat,
     inline,
+    label_angle,
     left_out,
     name_axis,
     panels,
@@ -65,7 +66,7 @@ def importance_chart(records: Sequence[Record], *, kind: str = "l1", top: int = 
         x, y = value_axis(domain), name_axis(list(names.values()), labels=place.left)
         base = alt.Chart(inline(part)).encode(y=y, tooltip=tooltips("feature", "output", "value"))
         bars = base.mark_bar(height={"band": 0.75}).encode(x=x, color=colour)
-        layers = alt.layer(bars, *printed_numbers(base, x, form), zero_line())
+        layers = alt.layer(bars, *printed_numbers(base, x, form=form), zero_line())
         return layers.properties(height=STEP * len(names), width=360 if place.alone else 170)
 
     return finished(panels(shown, draw), "Importance of features", notes)
@@ -84,7 +85,7 @@ def effect_chart(records: Sequence[Record], *, feature: str, top: int = TOP_LEVE
     shown = [{**r, "name": names[r["level"]]} for r in records if r["level"] in names]
     domain = spread((r["value"] for r in shown), floor)
     notes = [*left_out(len(names), whole, "levels", "that carry most of E|f|"), *flat(records, floor)]
-    drawn = panels(shown, lambda part, place: _level_bars(part, place, list(names.values()), domain))
+    drawn = panels(shown, lambda part, place: _level_bars(part, place, list(names.values()), domain, floor))
     return finished(drawn, title, notes)
 
 
@@ -96,13 +97,15 @@ def _largest(records: Sequence[Record], field: str, top: int) -> tuple[list[str]
     return sorted(total, key=lambda name: -total[name])[:top], len(total)
 
 
-def _level_bars(records: list[Record], place: Place, names: list[str], domain: tuple[float, float]) -> Any:
+def _level_bars(
+    records: list[Record], place: Place, names: list[str], domain: tuple[float, float], floor: float
+) -> Any:
     """Bars of levels, with their probabilities in a column at the right edge."""
     x, y = value_axis(domain), name_axis(names, labels=place.left)
     base = alt.Chart(inline(records)).encode(y=y, tooltip=tooltips("level", "output", "value", "probability"))
     layers = [
         base.mark_bar(height={"band": 0.75}).encode(x=x, color=sign_colour()),
-        *printed_numbers(base, x),
+        *printed_numbers(base, x, floor),
         zero_line(),
     ]
     if place.right:
@@ -123,14 +126,20 @@ def _probabilities(base: Any) -> list[Any]:
 def _ordered_chart(records: Sequence[Record], title: str, floor: float) -> Any:
     names = legible_names(list(dict.fromkeys(r["level"] for r in records)))
     shown = [{**r, "name": names[r["level"]]} for r in records]
-    domain = spread((r["value"] for r in records), floor)
+    domain = spread((r["value"] for r in records), floor, room=0.08)
     drawn = panels(shown, lambda part, place: _line(part, place, list(names.values()), domain), columns=2)
     return finished(drawn, title, flat(records, floor))
 
 
 def _line(records: list[Record], place: Place, names: list[str], domain: tuple[float, float]) -> Any:
     """A line through the ordered levels; a level outside the order, such as missing, is a point on its own."""
-    axis = alt.Axis(labelAngle=-40, labelOverlap="greedy", labelLimit=LABEL_WIDTH // 2, ticks=len(names) <= POINTS)
+    width = min(560 if place.alone else 300, max(160, 44 * len(names)))
+    axis = alt.Axis(
+        labelAngle=label_angle(names, width / len(names)),
+        labelOverlap="greedy",
+        labelLimit=LABEL_WIDTH // 2,
+        ticks=len(names) <= POINTS,
+    )
     x = alt.X("name:O", title=None, scale=alt.Scale(domain=names), axis=axis)
     y = alt.Y("value:Q", title="effect" if place.left else None, scale=alt.Scale(domain=list(domain), nice=False))
     tooltip = tooltips("level", "output", "value", "probability")
@@ -141,5 +150,4 @@ def _line(records: list[Record], place: Place, names: list[str], domain: tuple[f
         scale, legend = alt.Scale(range=[15, 260], domainMin=0), alt.Legend(format=".1~%", tickCount=4)
         points = points.encode(size=alt.Size("probability:Q", scale=scale, legend=legend))
     zero = alt.Chart(inline([{}])).mark_rule(strokeWidth=1.5).encode(y=alt.datum(0))
-    widest = 560 if place.alone else 300
-    return alt.layer(zero, line, points).properties(width=min(widest, max(160, 44 * len(names))), height=220)
+    return alt.layer(zero, line, points).properties(width=width, height=220)

@@ -9,15 +9,19 @@ from exanova.show.charts.canvas import (
     AMOUNT,
     LABEL_WIDTH,
     NEUTRAL,
-    RAMP,
     Place,
     alt,
     finished,
     flat,
+    ink_on_ramp,
     inline,
+    label_angle,
     left_out,
     panels,
+    ramp_colour,
     tooltips,
+    with_number,
+    with_sign,
 )
 from exanova.show.labels import legible_names, short
 from exanova.show.records import Record
@@ -31,8 +35,8 @@ NUMBERS_UP_TO = 9
 CROSS = "M-1,-1L1,1M-1,1L1,-1"
 """The path of the mark of a cell that was never observed."""
 
-RADIUS = 190
-"""Pixels from the middle of a network to its nodes."""
+RADIUS, BESIDE = 180, 1.9
+"""Pixels from the middle of a network to its nodes, and how much further its width goes for their names."""
 
 
 def pair_chart(
@@ -53,7 +57,7 @@ def pair_chart(
         floor: the size up to which values are rounding.
     """
     rows, columns = (legible_names(list(dict.fromkeys(r[side] for r in records))) for side in ("first", "second"))
-    shown = [{**r, "row": rows[r["first"]], "column": columns[r["second"]], "sign": _sign(r["value"])} for r in records]
+    shown = [{**r, "row": rows[r["first"]], "column": columns[r["second"]]} for r in records]
     notes = [
         note
         for name, kept, whole in zip((first, second), (rows, columns), sizes or (0, 0), strict=True)
@@ -62,7 +66,7 @@ def pair_chart(
     bound = max([floor, *(abs(r["value"]) for r in records if r["observed"])]) or 1.0
     grid = list(rows.values()), list(columns.values())
     titles = short(first), short(second)
-    drawn = panels(shown, lambda part, place: _heat_map(part, place, grid, titles, bound), columns=2)
+    drawn = panels(shown, lambda part, place: _heat_map(part, place, grid, titles, (floor, bound)), columns=2)
     return finished(drawn, f"Interaction of {titles[0]} and {titles[1]}", notes + flat(records, floor))
 
 
@@ -71,10 +75,11 @@ def network_chart(nodes: Sequence[Record], edges: Sequence[Record], *, notes: Se
     names = legible_names([node["feature"] for node in nodes])
     placed = [{**node, "name": names[node["feature"]], "importance": node["value"]} for node in nodes]
     linked = [{**edge, "importance": edge["value"]} for edge in edges]
-    scale = alt.Scale(domain=[-1.0, 1.0], nice=False)
-    x, y = alt.X("x:Q", axis=None, scale=scale), alt.Y("y:Q", axis=None, scale=scale)
-    width = alt.StrokeWidth("value:Q", title="pair, E|f|", scale=alt.Scale(range=[0.3, 9], domainMin=0))
-    size = alt.Size("value:Q", title="feature, E|f|", scale=alt.Scale(range=[20, 900], domainMin=0))
+    wide = alt.Scale(domain=[-BESIDE, BESIDE], nice=False)
+    x = alt.X("x:Q", axis=None, scale=wide)
+    y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[-1.0, 1.0], nice=False, padding=12))
+    width = alt.StrokeWidth("value:Q", **_from_zero(linked, "pair, E|f|", [0.3, 9]))
+    size = alt.Size("value:Q", **_from_zero(placed, "feature, E|f|", [20, 900]))
     lines = alt.Chart(inline(linked)).mark_rule(opacity=0.55, color=NEUTRAL)
     dots = alt.Chart(inline(placed)).mark_circle(opacity=1, color=AMOUNT, stroke="white", strokeWidth=1)
     layers = [
@@ -85,39 +90,46 @@ def network_chart(nodes: Sequence[Record], edges: Sequence[Record], *, notes: Se
         _node_names(placed, x, y, "left"),
         _node_names(placed, x, y, "right"),
     ]
-    drawn = alt.layer(*layers).properties(width=2 * RADIUS, height=2 * RADIUS)
+    drawn = alt.layer(*layers).properties(width=2 * BESIDE * RADIUS, height=2 * RADIUS)
     return finished(drawn, "Features and the strength of their interactions", notes)
 
 
-def _sign(value: float | None) -> str:
-    return "" if not value else "−" if value < 0 else "+"
+def _from_zero(records: Sequence[Record], title: str, span: list[float]) -> dict[str, Any]:
+    """A channel that grows with an amount, from zero on, with two amounts in its legend."""
+    largest = max((record["value"] for record in records), default=0.0) or 1.0
+    legend = alt.Legend(values=[largest / 2, largest], format=".2g", symbolFillColor=AMOUNT, symbolStrokeColor=NEUTRAL)
+    return {"title": title, "scale": alt.Scale(domain=[0, largest], range=span), "legend": legend}
 
 
 def _heat_map(
-    records: list[Record], place: Place, grid: tuple[list[str], list[str]], titles: tuple[str, str], bound: float
+    records: list[Record],
+    place: Place,
+    grid: tuple[list[str], list[str]],
+    titles: tuple[str, str],
+    sizes: tuple[float, float],
 ) -> Any:
-    rows, columns = grid
+    """One panel; ``sizes`` are the value up to which all is rounding, and the largest."""
+    (rows, columns), (floor, bound) = grid, sizes
     roomy = len(columns) <= NUMBERS_UP_TO and place.alone
-    axis = alt.Axis(labelAngle=-40, labelLimit=LABEL_WIDTH // 2, domain=False, ticks=False)
+    cell = 46 if roomy else 18
+    axis = alt.Axis(labelAngle=label_angle(columns, cell), labelLimit=LABEL_WIDTH // 2, domain=False, ticks=False)
     x = alt.X("column:N", title=titles[1], scale=alt.Scale(domain=columns), axis=axis)
     sides = alt.Axis(labels=place.left, domain=False, ticks=False, labelPadding=6)
     y = alt.Y("row:N", title=titles[0] if place.left else None, scale=alt.Scale(domain=rows), axis=sides)
     tooltip = [alt.Tooltip("first:N", title=titles[0]), alt.Tooltip("second:N", title=titles[1])]
     tooltip += tooltips("output", "value", "probability")
     seen = alt.Chart(inline(r for r in records if r["observed"])).encode(x=x, y=y, tooltip=tooltip)
-    scale = alt.Scale(domain=[-bound, bound], range=list(RAMP), interpolate="rgb")
-    written = alt.Text("value:Q", format="+.2~g") if roomy else alt.Text("sign:N")
-    on_dark = alt.when(f"abs(datum.value) > {0.7 * bound!r}").then(alt.value("white")).otherwise(alt.value("#1f2328"))
+    printed = with_number(seen, floor, "+.2g") if roomy else with_sign(seen, floor)
     layers = [
-        seen.mark_rect(stroke=NEUTRAL, strokeWidth=0.4).encode(color=alt.Color("value:Q", scale=scale, title="effect")),
-        seen.mark_text(fontSize=10).encode(text=written, color=on_dark),
+        seen.mark_rect(stroke=NEUTRAL, strokeWidth=0.4).encode(color=ramp_colour(bound, "effect")),
+        printed.mark_text(fontSize=10).encode(text="number:N", color=ink_on_ramp(bound)),
     ]
     never = [{**r, "kind": "never observed"} for r in records if not r["observed"]]
     if never:
         shape = alt.Shape("kind:N", title=None, scale=alt.Scale(domain=["never observed"], range=[CROSS]))
         marks = alt.Chart(inline(never)).mark_point(color=NEUTRAL, size=50, strokeWidth=1)
         layers.append(marks.encode(x=x, y=y, shape=shape, tooltip=tooltip))
-    return alt.layer(*layers).properties(width=(46 if roomy else 18) * len(columns), height=18 * len(rows))
+    return alt.layer(*layers).properties(width=cell * len(columns), height=18 * len(rows))
 
 
 def _node_names(nodes: list[Record], x: Any, y: Any, align: Literal["left", "right"]) -> Any:

@@ -8,20 +8,22 @@ from typing import Any
 from exanova.data.levels import label_levels
 from exanova.show.charts.canvas import (
     NEUTRAL,
-    RAMP,
     ROOM,
     Place,
     alt,
     finished,
+    ink_on_ramp,
     inline,
     left_out,
     name_axis,
     panels,
     printed_numbers,
+    ramp_colour,
     sign_colour,
     spread,
     tooltips,
     value_axis,
+    with_sign,
     zero_line,
 )
 from exanova.show.labels import legible_names, short
@@ -40,9 +42,13 @@ WITH_SIGNS = 0.2
 """Pixels from this share of the largest contribution on have their sign printed."""
 
 
-def waterfall_chart(records: Sequence[Record], *, notes: Sequence[str] = ()) -> Any:
-    """From the mean to the prediction at one row, one bar a feature, one panel an output."""
-    return finished(panels(records, _waterfall, columns=2), "From the mean to this row", notes)
+def waterfall_chart(records: Sequence[Record], *, notes: Sequence[str] = (), floor: float = 0.0) -> Any:
+    """From the mean to the prediction at one row, one bar a feature, one panel an output.
+
+    ``floor`` is the size up to which values are rounding, printed as 0.
+    """
+    drawn = panels(records, lambda part, place: _waterfall(part, place, floor), columns=2)
+    return finished(drawn, "From the mean to this row", notes)
 
 
 def beeswarm_chart(records: Sequence[Record], *, features: int | None = None, notes: Sequence[str] = ()) -> Any:
@@ -52,7 +58,7 @@ def beeswarm_chart(records: Sequence[Record], *, features: int | None = None, no
     """
     names = legible_names(list(dict.fromkeys(r["feature"] for r in records)))
     shown = [{**r, "name": names[r["feature"]]} for r in records]
-    domain = spread(r["value"] for r in records)
+    domain = spread((r["value"] for r in records), room=0.05)
     widest = max([3.0, *(abs(r["offset"]) for r in records)]) + 1
     most = max(r["count"] for r in records)
     told = left_out(len(names), features or 0, "features", "of largest mean absolute value")
@@ -75,7 +81,7 @@ def step_names(records: Sequence[Record]) -> tuple[str, ...]:
     return label_levels([_step_name(record) for record in records])
 
 
-def _waterfall(records: list[Record], place: Place) -> Any:
+def _waterfall(records: list[Record], place: Place, floor: float) -> Any:
     names = step_names(records)
     shown = [{**r, "name": name} for r, name in zip(records, names, strict=True)]
     ends = [r[side] for r in records for side in ("start", "end")]
@@ -90,7 +96,7 @@ def _waterfall(records: list[Record], place: Place) -> Any:
     layers = [
         alt.Chart(inline(shown[:1])).mark_rule(strokeDash=[3, 3]).encode(x=start),
         moves.mark_bar(height={"band": 0.7}).encode(x=start, x2="end:Q", color=sign_colour()),
-        *printed_numbers(moves, end),
+        *printed_numbers(moves, end, floor),
         stops.mark_tick(thickness=3, color=NEUTRAL, height={"band": 0.9}, opacity=1).encode(x=end),
         stops.mark_text(align="left", dx=6, fontWeight="bold").encode(x=end, text=reached),
     ]
@@ -115,9 +121,9 @@ def _swarm(
     scheme = alt.Scale(scheme="viridis", domain=[0, 1])
     ends = alt.Legend(values=[0, 1], labelExpr="datum.value < 0.5 ? 'first' : 'last'")
     place_of_level = alt.Color("place:Q", title="level, in its order", scale=scheme, legend=ends)
-    size = alt.Size("count:Q", title="rows", scale=alt.Scale(domain=[1, max(2, most)], range=[14, 200]))
+    size = alt.Size("count:Q", title="rows", scale=alt.Scale(domain=[1, max(2, most)], range=[10, 130]))
     base = alt.Chart(inline(records)).encode(y=name_axis(names, labels=place.left))
-    dots = base.mark_circle(opacity=0.9).encode(
+    dots = base.mark_circle(opacity=0.85, stroke=NEUTRAL, strokeWidth=0.5).encode(
         x=value_axis(domain),
         yOffset=offset,
         color=place_of_level,
@@ -133,12 +139,9 @@ def _image(records: list[Record], place: Place, bound: float) -> Any:
     side = max(3, min(14, (420 if place.alone else 150) // max(height, width)))
     x = alt.X("column:O", axis=None, scale=alt.Scale(domain=list(range(width)), padding=0))
     y = alt.Y("row:O", axis=None, scale=alt.Scale(domain=list(range(height)), padding=0))
-    scale = alt.Scale(domain=[-bound, bound], range=list(RAMP), interpolate="rgb")
     base = alt.Chart(inline(records)).encode(x=x, y=y, tooltip=tooltips("feature", "level", "output", "value"))
-    layers = [base.mark_rect().encode(color=alt.Color("value:Q", scale=scale, title="contribution"))]
+    layers = [base.mark_rect().encode(color=ramp_colour(bound, "contribution"))]
     if place.alone:
-        signed = base.transform_filter(f"abs(datum.value) >= {WITH_SIGNS * bound!r}")
-        text = signed.transform_calculate(sign="datum.value < 0 ? '−' : '+'").mark_text(fontSize=0.8 * side)
-        on_dark = alt.when(f"abs(datum.value) > {0.7 * bound!r}").then(alt.value("white"))
-        layers.append(text.encode(text="sign:N", color=on_dark.otherwise(alt.value("#1f2328"))))
+        signs = with_sign(base, WITH_SIGNS * bound).mark_text(fontSize=0.8 * side)
+        layers.append(signs.encode(text="number:N", color=ink_on_ramp(bound)))
     return alt.layer(*layers).properties(height=side * height, width=side * width)

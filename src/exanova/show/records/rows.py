@@ -12,7 +12,7 @@ from exanova.show.labels import legible
 from exanova.show.records.decomposition import Record
 from exanova.typing import FloatArray, IntArray
 
-STEPS = 120
+STEPS = 70
 """Columns of dots across a swarm."""
 
 
