@@ -94,7 +94,7 @@ def _waterfall(records: list[Record], place: Place, floor: float) -> Any:
     stops = base.transform_filter("datum.kind == 'base' || datum.kind == 'total'")
     reached = alt.Text("end:Q", format=".4~g")
     layers = [
-        alt.Chart(inline(shown[:1])).mark_rule(strokeDash=[3, 3]).encode(x=start),
+        alt.Chart(inline(shown)).transform_filter("datum.kind == 'base'").mark_rule(strokeDash=[3, 3]).encode(x=start),
         moves.mark_bar(height={"band": 0.7}).encode(x=start, x2="end:Q", color=sign_colour()),
         *printed_numbers(moves, end, floor),
         stops.mark_tick(thickness=3, color=NEUTRAL, height={"band": 0.9}, opacity=1).encode(x=end),
