@@ -1,0 +1,1 @@
+"""The experiments of the paper, run again: ``python -m experiments NAME --data DIR``."""
