@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -186,6 +188,38 @@ class Answers:
         from exanova.show.plots import Plots
 
         return Plots(self)
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        X: Any = None,
+        model: Any = None,
+        title: str | None = None,
+        about: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write a report: one HTML page that works offline, or JSON or Markdown, by the suffix of ``path``.
+
+        Args:
+            path: ends in ``.html``, ``.json`` or ``.md``; what was there is replaced, whole or not at all.
+            X: rows the row explorer may choose from; by default those of the fit. A loaded decomposition has none.
+            model: the model (or its outputs at the rows of ``X``): the explorer then shows what is left of it at a row.
+            title: heading of the report.
+            about: further facts for its beginning, such as ``{"Data": "loans.csv"}``.
+
+        >>> import json, os, tempfile
+        >>> from exanova import FunctionalANOVA
+        >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
+        >>> anova = FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 4.0]))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     anova.report(os.path.join(folder, "small.json"))
+        ...     with open(os.path.join(folder, "small.json"), encoding="utf-8") as file:
+        ...         json.load(file)["verdicts"][0]["answer"]
+        'Yes'
+        """
+        from exanova.show.report import write_report
+
+        write_report(self, path, X=X, model=model, title=title, about=about)
 
     def _values_at(self, X: Any, model: Any, progress: Progress | None) -> FloatArray:
         """(n, m) values of a model at new rows, called once for each distinct row."""

@@ -1,0 +1,147 @@
+"""Charts and records as the data of a page: every column and every drawing plan written once.
+
+A page holds a pool of columns, and tables as references into it: a level's probability is the same for every output,
+and a picture and the table behind it show the same numbers. A picture is a Vega-Lite specification without data, beside
+the tables that fill it, one for each output.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from exanova.show.records import Record
+
+NO_CONFIG = ("config", "title", "description", "$schema")
+"""Parts of a specification that the page says itself."""
+
+
+class Payload:
+    """What a page is given, grown one table and one picture at a time.
+
+    >>> payload = Payload(["a", "b"])
+    >>> records = [{"level": "x", "output": o, "value": v} for o, v in (("a", 1.5), ("b", 2.5))]
+    >>> payload.table("t", records)
+    >>> payload.content["tables"]["t"]
+    [{'length': 1, 'fields': {'level': 0, 'output': 1, 'value': 2}}, {'length': 1, 'fields': {...}}]
+    """
+
+    def __init__(self, outputs: Sequence[str]) -> None:
+        self._outputs = list(outputs)
+        self._columns: list[Any] = []
+        self._specs: list[Any] = []
+        self._numbers: dict[str, int] = {}
+        self.content: dict[str, Any] = {
+            "outputs": self._outputs,
+            "columns": self._columns,
+            "specs": self._specs,
+            "tables": {},
+            "pictures": {},
+        }
+
+    def part(self, records: Sequence[Record]) -> Record:
+        """Records with the same fields as references to columns."""
+        fields = {name: self._column([record[name] for record in records]) for name in (records[0] if records else ())}
+        return {"length": len(records), "fields": fields}
+
+    def table(self, name: str, records: Sequence[Record]) -> None:
+        """Records under a name: one part for each output, or one for all if they name none."""
+        self.content["tables"][name] = [self.part(part) for part in self._by_output(records)]
+
+    def picture(self, name: str, draw: Callable[[list[Record]], Any], records: Sequence[Record]) -> list[str]:
+        """A chart of the records of any one output, on the scales of all of them.
+
+        Args:
+            name: the picture.
+            draw: makes the chart, with one panel for the records of one output.
+            records: of all outputs.
+
+        Returns:
+            what the chart says about itself: lines of its subtitle before the game.
+        """
+        # As records of one output they share one panel and its scales; whose they are comes through as "panel".
+        alike = [{**r, "output": "", "panel": self._outputs.index(r["output"])} for r in records]
+        return self.chart(name, [draw(alike)])
+
+    def chart(self, name: str, charts: Sequence[Any]) -> list[str]:
+        """A chart for each output, or one for all of them."""
+        drawn = [chart.to_dict(validate=False) for chart in charts]
+        self.content["pictures"][name] = [self._filled(spec) for spec in drawn]
+        return _notes(drawn[0])
+
+    def to_json(self) -> str:
+        """The page's data as JSON that can stand inside a script element."""
+        return in_script(json.dumps(self.content, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+
+    def _filled(self, spec: Record) -> Record:
+        datasets = spec.pop("datasets", {})
+        names = {name: f"d{k}" for k, name in enumerate(datasets)}
+        plan = _renamed({key: value for key, value in spec.items() if key not in NO_CONFIG}, names)
+        data = {names[name]: self._panels(records) for name, records in datasets.items()}
+        return {"spec": self._number(self._specs, plan), "data": data}
+
+    def _panels(self, records: list[Record]) -> list[Record]:
+        if not any("panel" in record for record in records):
+            return [self.part(records)]
+        named = [
+            [{**r, "output": output} for r in records if r["panel"] == k] for k, output in enumerate(self._outputs)
+        ]
+        return [self.part([{f: v for f, v in r.items() if f != "panel"} for r in part]) for part in named]
+
+    def _by_output(self, records: Sequence[Record]) -> list[list[Record]]:
+        if not any("output" in record for record in records):
+            return [list(records)]
+        return [[r for r in records if r["output"] == output] for output in self._outputs]
+
+    def _column(self, values: list[Any]) -> int:
+        return self._number(self._columns, _packed(values))
+
+    def _number(self, pool: list[Any], entry: Any) -> int:
+        """The place of an entry in a pool, which holds equal ones once."""
+        key = f"{id(pool)} {json.dumps(entry)}"
+        if key not in self._numbers:
+            self._numbers[key] = len(pool)
+            pool.append(entry)
+        return self._numbers[key]
+
+
+def in_script(text: str) -> str:
+    r"""JSON or JavaScript whose strings cannot end the script element they stand in, nor open another.
+
+    >>> in_script('["</script>"]')
+    '["\\u003c/script\\u003e"]'
+    """
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _packed(values: list[Any]) -> Any:
+    """A column: one value for all, texts written once, or the values as they are."""
+    first = values[0]
+    if all(type(value) is type(first) and value == first for value in values):
+        return {"all": first}
+    texts = list(dict.fromkeys(values)) if all(isinstance(value, str) for value in values) else []
+    if len(texts) and len(texts) < len(values):
+        place = {text: k for k, text in enumerate(texts)}
+        return {"texts": texts, "codes": [place[value] for value in values]}
+    return values
+
+
+def _renamed(value: Any, names: dict[str, str]) -> Any:
+    """A specification whose data are called by other names."""
+    if isinstance(value, list):
+        return [_renamed(entry, names) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    renamed = {key: _renamed(entry, names) for key, entry in value.items()}
+    if isinstance(value.get("data"), dict) and "name" in value["data"]:
+        renamed["data"] = {"name": names[value["data"]["name"]]}
+    return renamed
+
+
+def _notes(spec: Record) -> list[str]:
+    lines = spec.get("title", {}).get("subtitle", [])
+    game = next((k for k, text in enumerate(lines) if text.startswith("game: ")), len(lines))
+    return list(lines[:game])

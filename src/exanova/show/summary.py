@@ -1,0 +1,332 @@
+"""``Summary``: everything a report says about a decomposition, as plain values that go to JSON, Markdown or HTML.
+
+Names of features, levels and outputs are only ever values, never keys. What is too much for a reader or a file is left
+out from the weakest on, and ``left_out`` says so.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from exanova.effects.tables import GAME
+from exanova.explain.importance import absolute_norms
+from exanova.show.records import (
+    Record,
+    certificate_records,
+    effect_records,
+    importance_records,
+    network_records,
+    pair_records,
+    rounding,
+    waterfall_records,
+)
+from exanova.show.sample import Sample, draw
+from exanova.show.source import Source
+from exanova.show.words import redundancy_in_words, sample_in_words, verdicts
+
+TITLE = "Functional ANOVA report"
+
+PAIRS, SUBSETS, REDUNDANT = 30, 100, 100
+"""Pairs in full, subsets by strength and redundant subsets that a reader may want to look through."""
+
+EFFECT_LEVELS, PAIR_LEVELS = 200, 30
+"""Levels of one feature, by how much of its effect they carry."""
+
+EFFECT_NUMBERS, PAIR_NUMBERS, ROW_NUMBERS = 20_000, 20_000, 30_000
+"""Numbers in all effects, pairs and rows: what keeps a page below 5 MB whatever the features, levels and outputs."""
+
+ROWS = 200
+"""Rows of the explorer."""
+
+NETWORKS = 12
+"""Outputs up to which each has a network of its own."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A decomposition as a report tells it; every field is made of lists, dictionaries, texts and numbers.
+
+    A number that is not finite is ``None``.
+
+    Attributes:
+        title: of the report.
+        game: the game every number belongs to.
+        outputs: names of the outputs.
+        facts: ``name``, ``value``: what was explained.
+        verdicts: ``question``, ``answer``, ``good``, ``because``: the certificate in words.
+        fit: a record an output: ``mean``, ``r2``, ``mse``, ``relative_mse``, ``within_variance``, and ``r2_held_out``,
+            ``mse_held_out`` (``None`` where no rows were held out).
+        certificate: what was measured against its tolerance, see ``certificate_records``.
+        importance: ``feature``, ``output``, ``value``, the largest first.
+        strongest: ``subset``, ``order``, ``output``, ``value`` = E|f_A|, the strongest subset first.
+        effects: ``feature``, ``levels`` (how many there are), ``records``; the most important feature first.
+        pairs: ``first``, ``second``, ``levels``, ``value`` = E|f| over all outputs, ``records``; the strongest first.
+        networks: ``output`` (``None``: all of them), ``nodes``, ``edges``.
+        redundancy: ``subset``, ``shared_with``.
+        redundancy_note: what redundancy means here, or why there is none to tell of.
+        sample: rows with their levels, Shapley values and waterfalls; ``None`` if there are no rows.
+        sample_note: which rows those are, or why there are none.
+        rounding: the size below which an effect is zero up to rounding.
+        left_out: sentences, one for each thing that was left out.
+    """
+
+    title: str
+    game: str
+    outputs: list[str]
+    facts: list[Record]
+    verdicts: list[Record]
+    fit: list[Record]
+    certificate: list[Record]
+    importance: list[Record]
+    strongest: list[Record]
+    effects: list[Record]
+    pairs: list[Record]
+    networks: list[Record]
+    redundancy: list[Record]
+    redundancy_note: str
+    sample: Record | None
+    sample_note: str
+    rounding: float
+    left_out: list[str]
+
+    def to_json(self) -> str:
+        """The whole of it."""
+        return json.dumps(asdict(self), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+
+def summarise(
+    source: Source,
+    *,
+    X: Any = None,
+    model: Any = None,
+    title: str | None = None,
+    about: Mapping[str, str] | None = None,
+) -> Summary:
+    """Everything a report says about a fitted decomposition.
+
+    Args:
+        source: the decomposition.
+        X: rows the explorer may choose from; by default those of the fit, where they are known.
+        model: the model, or its outputs at the rows of ``X``, to show the residual of each row.
+        title: of the report.
+        about: further facts to tell, such as where the data come from.
+    """
+    state = source._state
+    outputs, size = state.schema.outputs, len(state.index.subsets[-1])
+    importance = importance_records(source)
+    effects, without_effect = _effects(source, list(dict.fromkeys(r["feature"] for r in importance)))
+    pairs, without_pair = _pairs(source)
+    strongest, weaker = _strongest(source)
+    sample = draw(source, X, model, _rows_shown(len(state.schema.features), len(outputs)))
+    certificate = state.certificate
+    answers = verdicts(certificate, outputs, size, source.plan_.distinct_rows, source.ties)
+    left_out = [
+        *_left(without_effect, "main effects", "those of the least important features"),
+        *_left(without_pair, "pairs", "the weakest"),
+        *_left(weaker, "subsets in the list of the strongest", "the weakest"),
+        *_left(len(certificate.redundant) - REDUNDANT, "redundant subsets", "the last in canonical order"),
+        *_levels_left(effects, pairs),
+        *_rows_left(sample),
+    ]
+    return Summary(
+        title=title or TITLE,
+        game=GAME,
+        outputs=list(outputs),
+        facts=[*({"name": str(k), "value": str(v)} for k, v in (about or {}).items()), *_facts(source)],
+        verdicts=[asdict(answer) for answer in answers],
+        fit=[_finite(record) for record in _fit(source)],
+        certificate=[_finite(record) for record in certificate_records(source)],
+        importance=importance,
+        strongest=strongest,
+        effects=effects,
+        pairs=pairs,
+        networks=_networks(source) if pairs else [],
+        redundancy=[
+            {"subset": list(r.features), "shared_with": [list(s) for s in r.shared_with]}
+            for r in certificate.redundant[:REDUNDANT]
+        ],
+        redundancy_note=redundancy_in_words(certificate),
+        sample=None if sample is None else _rows(sample),
+        sample_note=sample_in_words(sample, certificate.saturated),
+        rounding=rounding(source),
+        left_out=left_out,
+    )
+
+
+def _facts(source: Source) -> list[Record]:
+    plan, state, certificate = source.plan_, source._state, source.certificate_
+    still = [name for name, n in zip(state.schema.features, state.index.sizes, strict=True) if n < 2]
+    constant = f"; constant, and so without effect: {_listed(still)}" if still else ""
+    subsets, cells = len(state.index.subsets) - 1, len(state.index.cell_key) - 1
+    facts = [
+        ("Rows", f"{plan.rows:,}, of which {plan.distinct_rows:,} differ"),
+        ("Features", f"{len(state.schema.features):,}{constant}"),
+        (
+            "Outputs",
+            "one" if state.schema.single else f"{len(state.schema.outputs):,}: {_listed(state.schema.outputs)}",
+        ),
+        (
+            "Effects",
+            f"{subsets:,} subsets of up to {len(state.index.subsets[-1])} features, on {cells:,} observed combinations "
+            "of their levels",
+        ),
+        ("Computed", f"{certificate.route} route: {certificate.method}, {certificate.seconds:.2f} s"),
+        ("Game", GAME),
+    ]
+    if source.selection_ is not None:
+        facts.insert(4, ("Selection", str(source.selection_).splitlines()[0]))
+    return [{"name": name, "value": value} for name, value in facts]
+
+
+def _fit(source: Source) -> list[Record]:
+    c = source._state.certificate
+    return [
+        {
+            "output": output,
+            "mean": float(source.intercept_[k]),
+            "r2": float(c.r2[k]),
+            "mse": float(c.mse[k]),
+            "relative_mse": float(c.relative_mse[k]),
+            "within_variance": float(c.within_variance[k]),
+            "r2_held_out": None if c.r2_eval is None else float(c.r2_eval[k]),
+            "mse_held_out": None if c.mse_eval is None else float(c.mse_eval[k]),
+        }
+        for k, output in enumerate(source.output_names_)
+    ]
+
+
+def _effects(source: Source, features: list[str]) -> tuple[list[Record], int]:
+    """Main effects of the features, in this order, as far as the budget goes, and how many are left out."""
+    with_effect = [name for name in features if (name,) in source.effects_]
+    shown: list[Record] = []
+    spent = 0
+    for name in with_effect:
+        records = effect_records(source, name)
+        levels = len(records) // len(source.output_names_)
+        kept = _strongest_levels(records, EFFECT_LEVELS)
+        spent += len(kept)
+        if shown and spent > EFFECT_NUMBERS:
+            break
+        shown.append({"feature": name, "levels": levels, "records": kept})
+    return shown, len(with_effect) - len(shown)
+
+
+def _strongest_levels(records: list[Record], top: int) -> list[Record]:
+    """The records of the ``top`` levels that carry most of E|f|."""
+    carried: dict[int, float] = {}
+    for r in records:
+        carried[r["position"]] = carried.get(r["position"], 0.0) + r["probability"] * abs(r["value"])
+    kept = set(sorted(carried, key=lambda position: -carried[position])[:top])
+    return [r for r in records if r["position"] in kept]
+
+
+def _pairs(source: Source) -> tuple[list[Record], int]:
+    """The strongest pairs, as far as the budget goes, and how many are left out."""
+    state = source._state
+    strength = absolute_norms(state.index, state.values).sum(axis=1)
+    numbers = [s for s, subset in enumerate(state.index.subsets) if len(subset) == 2]
+    numbers.sort(key=lambda s: -strength[s])
+    shown: list[Record] = []
+    spent = 0
+    for s in numbers[:PAIRS]:
+        first, second = state.schema.names(state.index.subsets[s])
+        records = pair_records(source, first, second, PAIR_LEVELS)
+        spent += len(records)
+        if shown and spent > PAIR_NUMBERS:
+            break
+        levels = [int(state.index.sizes[i]) for i in state.index.subsets[s]]
+        shown.append(
+            {"first": first, "second": second, "levels": levels, "value": float(strength[s]), "records": records}
+        )
+    return shown, len(numbers) - len(shown)
+
+
+def _strongest(source: Source) -> tuple[list[Record], int]:
+    """The strongest subsets of any order, and how many are left out."""
+    state = source._state
+    norms = absolute_norms(state.index, state.values)
+    order = 1 + np.argsort(-norms[1:].sum(axis=1), kind="stable")
+    records = [
+        {
+            "subset": list(state.schema.names(state.index.subsets[s])),
+            "order": len(state.index.subsets[s]),
+            "output": output,
+            "value": float(norms[s, k]),
+        }
+        for s in order[:SUBSETS].tolist()
+        for k, output in enumerate(state.schema.outputs)
+    ]
+    return records, len(order) - SUBSETS
+
+
+def _networks(source: Source) -> list[Record]:
+    outputs = source.output_names_ if len(source.output_names_) <= NETWORKS else (None,)
+    found = [(output, *network_records(source, output)) for output in outputs]
+    return [{"output": output, "nodes": nodes, "edges": edges} for output, nodes, edges in found]
+
+
+def _rows_shown(features: int, outputs: int) -> int:
+    return int(np.clip(ROW_NUMBERS // (features * outputs), 1, ROWS))
+
+
+def _rows(sample: Sample) -> Record:
+    """The rows of a sample: levels and waterfall of each, and its values, one list an output."""
+    e = sample.explanation
+    n, m = len(e), len(e.output_names)
+    values = e.values.reshape(n, -1, m)
+    base, residual = e.base_values.reshape(n, m), None if e.residual is None else e.residual.reshape(n, m)
+    return {
+        "given": sample.given,
+        "total": sample.total,
+        "features": list(e.feature_names),
+        "rows": [
+            {
+                "row": int(sample.rows[k]),
+                "outside": bool(e.outside[k]),
+                "levels": [str(level) for level in e.display_data[k]],
+                "base": base[k].tolist(),
+                "values": values[k].T.tolist(),
+                "residual": None if residual is None else residual[k].tolist(),
+                "waterfall": waterfall_records(e[k]),
+            }
+            for k in range(n)
+        ],
+    }
+
+
+def _left(count: int, what: str, which: str) -> Iterator[str]:
+    if count > 0:
+        yield f"{count:,} {what}: {which}."
+
+
+def _levels_left(effects: list[Record], pairs: list[Record]) -> Iterator[str]:
+    long = [e["feature"] for e in effects if e["levels"] > EFFECT_LEVELS]
+    if long:
+        yield f"Levels of {_listed(long)}: the {EFFECT_LEVELS} that carry most of the effect are shown."
+    wide = [f"{p['first']} x {p['second']}" for p in pairs if max(p["levels"]) > PAIR_LEVELS]
+    if wide:
+        yield f"Levels in {_listed(wide)}: the {PAIR_LEVELS} a side that carry most of the effect are shown."
+
+
+def _rows_left(sample: Sample | None) -> Iterator[str]:
+    if sample is not None and sample.total > len(sample.rows):
+        kind = "rows given" if sample.given else "distinct rows"
+        yield (
+            f"{sample.total - len(sample.rows):,} of {sample.total:,} {kind} in the row explorer: "
+            f"{len(sample.rows):,} are shown, spread over the predictions."
+        )
+
+
+def _listed(names: Any, limit: int = 8) -> str:
+    shown = ", ".join(map(str, names[:limit]))
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit:,} more"
+
+
+def _finite(record: Record) -> Record:
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in record.items()}

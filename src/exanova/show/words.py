@@ -1,0 +1,209 @@
+"""The certificate in words: the questions a reader asks of a decomposition, each with its answer and the evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exanova.effects.certificate import Certificate
+from exanova.show.sample import Sample
+from exanova.typing import FloatArray
+
+CROWDED = 0.5
+"""Functions per distinct row from which a good fit on those rows says little about others."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One question about the decomposition.
+
+    Attributes:
+        question: what a reader asks.
+        answer: a word or a number.
+        good: whether the reader may rest; ``None`` where the answer is neither good nor bad.
+        because: what was measured.
+    """
+
+    question: str
+    answer: str
+    good: bool | None
+    because: str
+
+
+def verdicts(certificate: Certificate, outputs: tuple[str, ...], order: int, rows: int, ties: str) -> list[Verdict]:
+    """The answers that a certificate gives.
+
+    Args:
+        certificate: what was measured.
+        outputs: names of the outputs.
+        order: size of the largest subset in the decomposition.
+        rows: distinct rows it was fitted on.
+        ties: how redundancy was settled, ``"share"`` or ``"first"``.
+    """
+    found = [_exact(certificate), _unique(certificate, ties), _left(certificate, outputs, order)]
+    if certificate.r2_eval is not None:
+        found.append(_held_out(certificate.r2_eval, outputs))
+    elif not certificate.saturated and certificate.rank > CROWDED * rows:
+        found.append(_crowded(certificate, rows))
+    return found
+
+
+def redundancy_in_words(certificate: Certificate) -> str:
+    """What redundancy among subsets means here, or why there is none to tell of."""
+    if certificate.redundant:
+        return (
+            "On these rows the subsets below say, in part, the same as others do. The sum of their effects is certain; "
+            "how it is divided among them is a convention."
+        )
+    if certificate.unique:
+        return "There is none: on these rows no subset of features can say what others say."
+    if certificate.unique is None:
+        return f"Not determined: the {certificate.route} route does not look for it."
+    return "Some functions can be expressed by others on these rows; between which subsets was not recorded."
+
+
+def sample_in_words(sample: Sample | None, saturated: bool) -> str:
+    """Which rows the explorer has, and what the steps of a row add up to; or why it has none."""
+    if sample is None:
+        return (
+            "There are no rows to explore: a decomposition that was read from a file holds none. "
+            "Give a table to choose from: report(path, X=table)."
+        )
+    shown, total = len(sample.rows), sample.total
+    whose = "rows given, numbered from 0" if sample.given else "distinct rows of the fit"
+    which = (
+        f"All {total:,} {whose}." if shown == total else f"{shown:,} of {total:,} {whose}, spread over the predictions."
+    )
+    if sample.explanation.residual is not None:
+        return f"{which} The steps of a row lead from the mean to the model, with what the effects leave as one step."
+    if saturated:
+        return f"{which} The steps of a row lead from the mean to the model."
+    return (
+        f"{which} The steps of a row lead from the mean to the fitted part; what that leaves of the model at a row "
+        "is known only with the model: report(path, X=table, model=model)."
+    )
+
+
+def _exact(certificate: Certificate) -> Verdict:
+    if not certificate.exact:
+        return Verdict("Is it exact?", "No", False, f"{_sentence('; '.join(certificate.notes))}")
+    return Verdict(
+        "Is it exact?",
+        "Yes",
+        True,
+        "Each effect averages to zero given any part of its features, to "
+        f"{certificate.orthogonality:.1e} of the largest effect, and nothing that was measured misses its tolerance.",
+    )
+
+
+def _unique(certificate: Certificate, ties: str) -> Verdict:
+    question = "Is it unique?"
+    if certificate.unique is None:
+        return Verdict(
+            question,
+            "Not determined",
+            None,
+            f"The {certificate.route} route does not determine the rank of the {certificate.n_functions:,} functions.",
+        )
+    if certificate.unique:
+        return Verdict(
+            question,
+            "Yes",
+            True,
+            f"The {certificate.n_functions:,} functions are linearly independent on these rows: no other effects of "
+            "the same subsets are orthogonal in this way and have the same sum.",
+        )
+    settled = (
+        "the effects shown are those of least total energy, so that subsets that say the same share it evenly"
+        if ties == "share"
+        else "what several subsets can say was given to the first of them"
+    )
+    return Verdict(
+        question,
+        "No",
+        None,
+        f"Some subsets of features say the same on these rows: rank {certificate.rank:,} of "
+        f"{certificate.n_functions:,} functions. Their sum is certain, the division among them is not; "
+        f"{settled} (ties='{ties}').",
+    )
+
+
+def _left(certificate: Certificate, outputs: tuple[str, ...], order: int) -> Verdict:
+    question = "What is left in the residual?"
+    noise = _within(certificate)
+    if certificate.saturated:
+        return Verdict(
+            question,
+            "Nothing",
+            certificate.exact,
+            "The effects can express every function on these rows, and add up to the model to "
+            f"{certificate.reconstruction:.1e} of the largest effect.{noise}",
+        )
+    share = 1.0 - certificate.r2
+    return Verdict(
+        question,
+        _spread(share, outputs),
+        None,
+        f"of the variance, which the effects of up to {_features(order)} kept here do not explain. It is orthogonal to "
+        f"all of them. They explain R² = {_numbers(certificate.r2, outputs)}.{noise}",
+    )
+
+
+def _held_out(r2: FloatArray, outputs: tuple[str, ...]) -> Verdict:
+    return Verdict(
+        "Does it hold on other rows?",
+        f"R² = {_numbers(r2, outputs)}",
+        None,
+        "measured on rows that were held out of the fit.",
+    )
+
+
+def _crowded(certificate: Certificate, rows: int) -> Verdict:
+    return Verdict(
+        "Does it hold on other rows?",
+        "Not known",
+        None,
+        f"{certificate.rank:,} independent functions were fitted on {rows:,} distinct rows, so that a good fit on "
+        "those rows says little about others. Fit with eval_set= to know.",
+    )
+
+
+def _within(certificate: Certificate) -> str:
+    if certificate.within_variance.max(initial=0.0) <= 0:
+        return ""
+    return (
+        " Equal rows were given different values; their mean was decomposed, and no function of the inputs says more."
+    )
+
+
+def _numbers(values: FloatArray, outputs: tuple[str, ...]) -> str:
+    """A number, or the range over several outputs with the names of its ends."""
+    if len(values) == 1:
+        return f"{values[0]:.4f}"
+    low, high = int(np.argmin(values)), int(np.argmax(values))
+    return f"{values[low]:.4f} (output {outputs[low]}) to {values[high]:.4f} (output {outputs[high]})"
+
+
+def _spread(share: FloatArray, outputs: tuple[str, ...]) -> str:
+    percent = [_percent(v) for v in (share.min(), share.max())]
+    return percent[0] if len(outputs) == 1 or percent[0] == percent[1] else f"{percent[0]} to {percent[1]}"
+
+
+def _percent(share: float) -> str:
+    """A share as a percentage that never rounds something to nothing, or to all.
+
+    >>> _percent(0.123), _percent(1e-9), _percent(0.0)
+    ('12.3 %', 'less than 0.1 %', '0 %')
+    """
+    if share <= 0:
+        return "0 %"
+    return "less than 0.1 %" if share < 0.001 else f"{100 * share:.1f} %"
+
+
+def _features(order: int) -> str:
+    return "one feature" if order == 1 else f"{order} features"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:].rstrip(".") + "."
