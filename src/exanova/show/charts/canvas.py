@@ -40,8 +40,8 @@ LABEL_WIDTH = 180
 LETTER = 7
 """Pixels of a letter, about."""
 
-ROOM = 0.25
-"""Room for printed numbers beyond the bars, as a share of the axis."""
+NUMBER_WIDTH = 54
+"""Pixels of a printed number and the space around it."""
 
 
 class Place(NamedTuple):
@@ -81,7 +81,7 @@ def finished(chart: Any, title: str, notes: Sequence[str] = ()) -> Any:
     """A chart with its title, what is to be said about it, the game, and the theme."""
     game, _, other = GAME.partition(" (")
     described = chart.properties(
-        title=alt.TitleParams(text=title, subtitle=[*notes, f"game: {game}", f"({other}"]),
+        title=alt.TitleParams(text=title, subtitle=[*notes, f"game: {game}", f"({other}"], offset=12),
         description=". ".join([title, *notes, f"Game: {GAME}"]),
     )
     return described.configure(**theme())
@@ -92,7 +92,8 @@ def panels(records: Sequence[Record], draw: Callable[[list[Record], Place], Any]
     outputs = list(dict.fromkeys(record["output"] for record in records))
     if len(outputs) == 1:
         return draw(list(records), Place(True, True, True))
-    columns = min(columns, len(outputs))
+    lines = -(-len(outputs) // columns)
+    columns = -(-len(outputs) // lines)  # as many in every line, as far as they go
     charts = []
     for k, output in enumerate(outputs):
         part = [record for record in records if record["output"] == output]
@@ -101,8 +102,10 @@ def panels(records: Sequence[Record], draw: Callable[[list[Record], Place], Any]
     return alt.concat(*charts, columns=columns)
 
 
-def spread(values: Iterable[float], floor: float = 0.0, room: float = ROOM) -> tuple[float, float]:
-    """An interval with zero and all values in it, and room beyond them, by default for printed numbers.
+def spread(
+    values: Iterable[float], width: float, floor: float = 0.0, room: float = NUMBER_WIDTH
+) -> tuple[float, float]:
+    """The ends of an axis of ``width`` pixels with zero and all values on it, and ``room`` pixels beyond the values.
 
     Values up to ``floor`` are rounding and are not blown up to fill the picture.
     """
@@ -110,7 +113,8 @@ def spread(values: Iterable[float], floor: float = 0.0, room: float = ROOM) -> t
     low, high = min([0.0, *listed]), max([0.0, *listed])
     if high - low <= floor:
         low, high = -floor, floor or 1.0
-    margin = room * (high - low)
+    sides = (low < 0) + (high > 0)
+    margin = (high - low) * room / (width - sides * room)
     return (low - margin if low < 0 else low), (high + margin if high > 0 else high)
 
 
@@ -153,6 +157,13 @@ def printed_numbers(base: Any, x: Any, floor: float = 0.0, form: str = "+.3g") -
 def sign_colour() -> Any:
     """Blue below zero, orange above; position or a printed sign says the same."""
     return alt.when("datum.value < 0").then(alt.value(NEGATIVE)).otherwise(alt.value(POSITIVE))
+
+
+def growing(records: Sequence[Record], field: str, title: str, span: Sequence[float], form: str = ".2g") -> Any:
+    """What a size or width needs that grows with an amount, from zero on, with two amounts in its legend."""
+    largest = max((record[field] for record in records), default=0.0) or 1.0
+    legend = alt.Legend(values=[largest / 2, largest], format=form, symbolFillColor=AMOUNT, symbolStrokeColor=NEUTRAL)
+    return {"title": title, "scale": alt.Scale(domain=[0, largest], range=list(span)), "legend": legend}
 
 
 def ramp_colour(bound: float, title: str) -> Any:

@@ -13,6 +13,7 @@ from exanova.show.charts.canvas import (
     alt,
     finished,
     flat,
+    growing,
     inline,
     label_angle,
     left_out,
@@ -49,6 +50,9 @@ POINTS = 40
 PROBABILITIES = 52
 """Pixels right of the bars that their probabilities take."""
 
+HEIGHT = 220
+"""Pixels of the axis of values of a line."""
+
 STEP = 20
 """Pixels of a bar and the space around it."""
 
@@ -58,18 +62,9 @@ def importance_chart(records: Sequence[Record], *, kind: str = "l1", top: int = 
     kept, whole = _largest(records, "feature", top)
     names = legible_names(kept)
     shown = [{**r, "name": names[r["feature"]]} for r in records if r["feature"] in names]
-    domain = spread(r["value"] for r in shown)
     notes = [AMOUNTS[kind], *left_out(len(kept), whole, "features", "of largest importance")]
-    colour, form = (sign_colour(), "+.3g") if kind in SIGNED else (alt.value(AMOUNT), ".3g")
-
-    def draw(part: list[Record], place: Place) -> Any:
-        x, y = value_axis(domain), name_axis(list(names.values()), labels=place.left)
-        base = alt.Chart(inline(part)).encode(y=y, tooltip=tooltips("feature", "output", "value"))
-        bars = base.mark_bar(height={"band": 0.75}).encode(x=x, color=colour)
-        layers = alt.layer(bars, *printed_numbers(base, x, form=form), zero_line())
-        return layers.properties(height=STEP * len(names), width=360 if place.alone else 170)
-
-    return finished(panels(shown, draw), "Importance of features", notes)
+    drawn = _bars(shown, list(names.values()), "feature", signed=kind in SIGNED)
+    return finished(drawn, "Importance of features", notes)
 
 
 def effect_chart(records: Sequence[Record], *, feature: str, top: int = TOP_LEVELS, floor: float = 0.0) -> Any:
@@ -83,10 +78,8 @@ def effect_chart(records: Sequence[Record], *, feature: str, top: int = TOP_LEVE
     kept, whole = _largest(records, "level", top)
     names = legible_names([level for level in dict.fromkeys(r["level"] for r in records) if level in set(kept)])
     shown = [{**r, "name": names[r["level"]]} for r in records if r["level"] in names]
-    domain = spread((r["value"] for r in shown), floor)
     notes = [*left_out(len(names), whole, "levels", "that carry most of E|f|"), *flat(records, floor)]
-    drawn = panels(shown, lambda part, place: _level_bars(part, place, list(names.values()), domain, floor))
-    return finished(drawn, title, notes)
+    return finished(_bars(shown, list(names.values()), "level", signed=True, floor=floor), title, notes)
 
 
 def _largest(records: Sequence[Record], field: str, top: int) -> tuple[list[str], int]:
@@ -97,36 +90,38 @@ def _largest(records: Sequence[Record], field: str, top: int) -> tuple[list[str]
     return sorted(total, key=lambda name: -total[name])[:top], len(total)
 
 
-def _level_bars(
-    records: list[Record], place: Place, names: list[str], domain: tuple[float, float], floor: float
-) -> Any:
-    """Bars of levels, with their probabilities in a column at the right edge."""
-    x, y = value_axis(domain), name_axis(names, labels=place.left)
-    base = alt.Chart(inline(records)).encode(y=y, tooltip=tooltips("level", "output", "value", "probability"))
-    layers = [
-        base.mark_bar(height={"band": 0.75}).encode(x=x, color=sign_colour()),
-        *printed_numbers(base, x, floor),
-        zero_line(),
-    ]
-    if place.right:
-        layers += _probabilities(base)
-    return alt.layer(*layers).properties(height=STEP * len(names), width=360 if place.alone else 200)
+def _bars(records: list[Record], names: list[str], of: str, signed: bool, floor: float = 0.0) -> Any:
+    """Bars of features or of levels, these with their probabilities in a column at the right edge."""
+    values = [r["value"] for r in records]
+    colour, form = (sign_colour(), "+.3g") if signed else (alt.value(AMOUNT), ".3g")
+    tooltip = tooltips(of, "output", "value", *(["probability"] if of == "level" else []))
+
+    def draw(part: list[Record], place: Place) -> Any:
+        width = 360 if place.alone else 190
+        x, y = value_axis(spread(values, width, floor)), name_axis(names, labels=place.left)
+        base = alt.Chart(inline(part)).encode(y=y, tooltip=tooltip)
+        bars = base.mark_bar(height={"band": 0.75}).encode(x=x, color=colour)
+        column = _probabilities(base) if of == "level" and place.right else []
+        layers = alt.layer(bars, *printed_numbers(base, x, floor, form), zero_line(), *column)
+        return layers.properties(height=STEP * len(names), width=width)
+
+    return panels(records, draw)
 
 
 def _probabilities(base: Any) -> list[Any]:
-    """Probabilities in print, right of the bars, under a heading."""
-    heading = alt.Chart(inline([{}])).mark_text(align="right", dx=PROBABILITIES, dy=-7, opacity=0.8)
+    """Probabilities in print, right of the bars, with their name at the height of the axis."""
+    heading = alt.Chart(inline([{}])).mark_text(align="right", dx=PROBABILITIES, dy=13, opacity=0.8, fontSize=10)
     share = alt.Text("probability:Q", format=".1%")
     return [
         base.mark_text(align="right", dx=PROBABILITIES, opacity=0.8).encode(x=alt.value("width"), text=share),
-        heading.encode(x=alt.value("width"), y=alt.value(0), text=alt.value("probability")),
+        heading.encode(x=alt.value("width"), y=alt.value("height"), text=alt.value("probability")),
     ]
 
 
 def _ordered_chart(records: Sequence[Record], title: str, floor: float) -> Any:
     names = legible_names(list(dict.fromkeys(r["level"] for r in records)))
     shown = [{**r, "name": names[r["level"]]} for r in records]
-    domain = spread((r["value"] for r in records), floor, room=0.08)
+    domain = spread((r["value"] for r in records), HEIGHT, floor, room=16)
     drawn = panels(shown, lambda part, place: _line(part, place, list(names.values()), domain), columns=2)
     return finished(drawn, title, flat(records, floor))
 
@@ -147,7 +142,7 @@ def _line(records: list[Record], place: Place, names: list[str], domain: tuple[f
     line = base.transform_filter("datum.ordered").mark_line(color=NEUTRAL, strokeWidth=1.5)
     points = base.mark_point(filled=True, opacity=1, size=10).encode(color=sign_colour())
     if len(names) <= POINTS:
-        scale, legend = alt.Scale(range=[15, 260], domainMin=0), alt.Legend(format=".1~%", tickCount=4)
-        points = points.encode(size=alt.Size("probability:Q", scale=scale, legend=legend))
+        size = growing(records, "probability", "probability", [10, 260], ".1~%")
+        points = points.encode(size=alt.Size("probability:Q", **size))
     zero = alt.Chart(inline([{}])).mark_rule(strokeWidth=1.5).encode(y=alt.datum(0))
-    return alt.layer(zero, line, points).properties(width=width, height=220)
+    return alt.layer(zero, line, points).properties(width=width, height=HEIGHT)

@@ -8,11 +8,13 @@ from typing import Any, Literal
 from exanova.show.charts.canvas import (
     AMOUNT,
     LABEL_WIDTH,
+    LETTER,
     NEUTRAL,
     Place,
     alt,
     finished,
     flat,
+    growing,
     ink_on_ramp,
     inline,
     label_angle,
@@ -32,11 +34,17 @@ TOP_LEVELS = 30
 NUMBERS_UP_TO = 9
 """Columns up to which the cells hold numbers; beyond, signs."""
 
+CELL, ROOMY = 18, 46
+"""Pixels of a cell, and of its width if it holds a number."""
+
 CROSS = "M-1,-1L1,1M-1,1L1,-1"
 """The path of the mark of a cell that was never observed."""
 
-RADIUS, BESIDE = 180, 1.9
-"""Pixels from the middle of a network to its nodes, and how much further its width goes for their names."""
+RADIUS = 180
+"""Pixels from the middle of a network to its nodes."""
+
+WIDEST = 640
+"""Pixels of heat maps side by side."""
 
 
 def pair_chart(
@@ -66,7 +74,8 @@ def pair_chart(
     bound = max([floor, *(abs(r["value"]) for r in records if r["observed"])]) or 1.0
     grid = list(rows.values()), list(columns.values())
     titles = short(first), short(second)
-    drawn = panels(shown, lambda part, place: _heat_map(part, place, grid, titles, (floor, bound)), columns=2)
+    across = max(1, min(4, WIDEST // (CELL * len(columns) + 20)))
+    drawn = panels(shown, lambda part, place: _heat_map(part, place, grid, titles, (floor, bound)), across)
     return finished(drawn, f"Interaction of {titles[0]} and {titles[1]}", notes + flat(records, floor))
 
 
@@ -75,11 +84,11 @@ def network_chart(nodes: Sequence[Record], edges: Sequence[Record], *, notes: Se
     names = legible_names([node["feature"] for node in nodes])
     placed = [{**node, "name": names[node["feature"]], "importance": node["value"]} for node in nodes]
     linked = [{**edge, "importance": edge["value"]} for edge in edges]
-    wide = alt.Scale(domain=[-BESIDE, BESIDE], nice=False)
-    x = alt.X("x:Q", axis=None, scale=wide)
+    beside = 1 + min(LABEL_WIDTH, LETTER * max(map(len, names.values())) + 18) / RADIUS
+    x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[-beside, beside], nice=False))
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[-1.0, 1.0], nice=False, padding=12))
-    width = alt.StrokeWidth("value:Q", **_from_zero(linked, "pair, E|f|", [0.3, 9]))
-    size = alt.Size("value:Q", **_from_zero(placed, "feature, E|f|", [20, 900]))
+    width = alt.StrokeWidth("value:Q", **growing(linked, "value", "pair, E|f|", [0.3, 9]))
+    size = alt.Size("value:Q", **growing(placed, "value", "feature, E|f|", [20, 900]))
     lines = alt.Chart(inline(linked)).mark_rule(opacity=0.55, color=NEUTRAL)
     dots = alt.Chart(inline(placed)).mark_circle(opacity=1, color=AMOUNT, stroke="white", strokeWidth=1)
     layers = [
@@ -90,15 +99,8 @@ def network_chart(nodes: Sequence[Record], edges: Sequence[Record], *, notes: Se
         _node_names(placed, x, y, "left"),
         _node_names(placed, x, y, "right"),
     ]
-    drawn = alt.layer(*layers).properties(width=2 * BESIDE * RADIUS, height=2 * RADIUS)
+    drawn = alt.layer(*layers).properties(width=2 * beside * RADIUS, height=2 * RADIUS)
     return finished(drawn, "Features and the strength of their interactions", notes)
-
-
-def _from_zero(records: Sequence[Record], title: str, span: list[float]) -> dict[str, Any]:
-    """A channel that grows with an amount, from zero on, with two amounts in its legend."""
-    largest = max((record["value"] for record in records), default=0.0) or 1.0
-    legend = alt.Legend(values=[largest / 2, largest], format=".2g", symbolFillColor=AMOUNT, symbolStrokeColor=NEUTRAL)
-    return {"title": title, "scale": alt.Scale(domain=[0, largest], range=span), "legend": legend}
 
 
 def _heat_map(
@@ -111,7 +113,7 @@ def _heat_map(
     """One panel; ``sizes`` are the value up to which all is rounding, and the largest."""
     (rows, columns), (floor, bound) = grid, sizes
     roomy = len(columns) <= NUMBERS_UP_TO and place.alone
-    cell = 46 if roomy else 18
+    cell = ROOMY if roomy else CELL
     axis = alt.Axis(labelAngle=label_angle(columns, cell), labelLimit=LABEL_WIDTH // 2, domain=False, ticks=False)
     x = alt.X("column:N", title=titles[1], scale=alt.Scale(domain=columns), axis=axis)
     sides = alt.Axis(labels=place.left, domain=False, ticks=False, labelPadding=6)
@@ -129,7 +131,7 @@ def _heat_map(
         shape = alt.Shape("kind:N", title=None, scale=alt.Scale(domain=["never observed"], range=[CROSS]))
         marks = alt.Chart(inline(never)).mark_point(color=NEUTRAL, size=50, strokeWidth=1)
         layers.append(marks.encode(x=x, y=y, shape=shape, tooltip=tooltip))
-    return alt.layer(*layers).properties(width=cell * len(columns), height=18 * len(rows))
+    return alt.layer(*layers).properties(width=cell * len(columns), height=CELL * len(rows))
 
 
 def _node_names(nodes: list[Record], x: Any, y: Any, align: Literal["left", "right"]) -> Any:

@@ -8,10 +8,11 @@ from typing import Any
 from exanova.data.levels import label_levels
 from exanova.show.charts.canvas import (
     NEUTRAL,
-    ROOM,
+    NUMBER_WIDTH,
     Place,
     alt,
     finished,
+    growing,
     ink_on_ramp,
     inline,
     left_out,
@@ -58,15 +59,9 @@ def beeswarm_chart(records: Sequence[Record], *, features: int | None = None, no
     """
     names = legible_names(list(dict.fromkeys(r["feature"] for r in records)))
     shown = [{**r, "name": names[r["feature"]]} for r in records]
-    domain = spread((r["value"] for r in records), room=0.05)
-    widest = max([3.0, *(abs(r["offset"]) for r in records)]) + 1
-    most = max(r["count"] for r in records)
     told = left_out(len(names), features or 0, "features", "of largest mean absolute value")
-
-    def draw(part: list[Record], place: Place) -> Any:
-        return _swarm(part, place, list(names.values()), domain, widest, most)
-
-    return finished(panels(shown, draw, columns=3), "Shapley values of rows", [*notes, *told])
+    drawn = panels(shown, lambda part, place: _swarm(part, place, list(names.values()), shown), columns=3)
+    return finished(drawn, "Shapley values of rows", [*notes, *told])
 
 
 def image_chart(records: Sequence[Record], *, notes: Sequence[str] = ()) -> Any:
@@ -85,7 +80,8 @@ def _waterfall(records: list[Record], place: Place, floor: float) -> Any:
     names = step_names(records)
     shown = [{**r, "name": name} for r, name in zip(records, names, strict=True)]
     ends = [r[side] for r in records for side in ("start", "end")]
-    margin = ROOM / 2 * (max(ends) - min(ends)) or 1.0
+    width = 400 if place.alone else 280
+    margin = (max(ends) - min(ends)) * NUMBER_WIDTH / (width - 2 * NUMBER_WIDTH) or 1.0
     domain = min(ends) - margin, max(ends) + margin
     start, end = value_axis(domain, "start"), value_axis(domain, "end")
     tooltip = [alt.Tooltip("label:N", title="step"), *tooltips("output", "value"), alt.Tooltip("end:Q", format=".6g")]
@@ -100,7 +96,7 @@ def _waterfall(records: list[Record], place: Place, floor: float) -> Any:
         stops.mark_tick(thickness=3, color=NEUTRAL, height={"band": 0.9}, opacity=1).encode(x=end),
         stops.mark_text(align="left", dx=6, fontWeight="bold").encode(x=end, text=reached),
     ]
-    return alt.layer(*layers).properties(height=STEP * len(shown), width=400 if place.alone else 240)
+    return alt.layer(*layers).properties(height=STEP * len(shown), width=width)
 
 
 def _step_name(record: Record) -> str:
@@ -109,28 +105,21 @@ def _step_name(record: Record) -> str:
     return f"{short(record['feature'], NAME_LENGTH)} = {short(record['level'], NAME_LENGTH)}"
 
 
-def _swarm(
-    records: list[Record],
-    place: Place,
-    names: list[str],
-    domain: tuple[float, float],
-    widest: float,
-    most: int,
-) -> Any:
-    offset = alt.YOffset("offset:Q", scale=alt.Scale(domain=[-widest, widest]))
-    scheme = alt.Scale(scheme="viridis", domain=[0, 1])
-    ends = alt.Legend(values=[0, 1], labelExpr="datum.value < 0.5 ? 'first' : 'last'")
-    place_of_level = alt.Color("place:Q", title="level, in its order", scale=scheme, legend=ends)
-    size = alt.Size("count:Q", title="rows", scale=alt.Scale(domain=[1, max(2, most)], range=[10, 130]))
+def _swarm(records: list[Record], place: Place, names: list[str], all_records: list[Record]) -> Any:
+    """One panel, on the scales of all of them."""
+    width = 420 if place.alone else 240
+    domain = spread((r["value"] for r in all_records), width, room=12)
+    widest = max([3.0, *(abs(r["offset"]) for r in all_records)]) + 1
+    ends = alt.Legend(values=[0, 1], labelExpr="datum.value < 0.5 ? 'first' : 'last'", gradientLength=80)
+    viridis = alt.Scale(scheme="viridis", domain=[0, 1])
     base = alt.Chart(inline(records)).encode(y=name_axis(names, labels=place.left))
     dots = base.mark_circle(opacity=0.85, stroke=NEUTRAL, strokeWidth=0.5).encode(
         x=value_axis(domain),
-        yOffset=offset,
-        color=place_of_level,
-        size=size,
+        yOffset=alt.YOffset("offset:Q", scale=alt.Scale(domain=[-widest, widest])),
+        color=alt.Color("place:Q", title="level, in its order", scale=viridis, legend=ends),
+        size=alt.Size("count:Q", **growing(all_records, "count", "rows", [8, 130], ",.0f")),
         tooltip=[*tooltips("feature", "level", "output", "value"), alt.Tooltip("count:Q", title="rows")],
     )
-    width = 420 if place.alone else 220
     return alt.layer(zero_line(), dots).properties(height=LANE * len(names), width=width)
 
 
