@@ -15,9 +15,9 @@ OVERVIEW = """\
 
 The decomposition of this library is that of Ferrere, Bousquet, Gamboa, Loubes and Muré, "Exact Functional ANOVA
 Decomposition for Categorical Inputs Models" (2026). These pages run the experiments of that paper again, each with its
-own model, and put the paper's figures beside ours. `make paper DATA=folder` makes them all, `python -m experiments NAME`
-one of them. Times were taken on different machines and cannot be compared; ranks, norms and errors can. A model that is
-trained again is another model, so what depends on it agrees only roughly.
+own model, and put the paper's figures beside ours. `make paper DATA=folder` makes them all, `python -m experiments
+NAME` one of them. Times were taken on different machines and cannot be compared; ranks, norms and errors can. A model
+that is trained again is another model, so what depends on it agrees only roughly.
 """
 
 
