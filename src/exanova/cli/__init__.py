@@ -1,0 +1,20 @@
+"""The command ``exanova``: a table and a model in, a decomposition, a report and values of rows out."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command with the arguments of this process, and end the process with its exit code."""
+    try:
+        from exanova.cli.run import run
+    except ModuleNotFoundError as error:
+        if error.name not in ("typer", "rich"):
+            raise
+        print(f'error: the command needs {error.name}; install it with: pip install "exanova[app]"', file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,116 @@
+"""One run of the command: whatever goes wrong is one line on standard error and an exit code.
+
+0    done
+2    an error; what is wrong and what to do is on standard error
+130  interrupted
+1    whoever read the output stopped reading
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import typer
+
+from exanova.cli.app import app
+from exanova.cli.text import one_line
+from exanova.cli.wording import reworded
+from exanova.errors import ExanovaError
+
+DONE, UNREAD, WRONG, INTERRUPTED = 0, 1, 2, 130
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command with these arguments; returns the exit code.
+
+    >>> run(["--version"])
+    exanova 0.1.0
+    0
+    """
+    _never_fail_to_encode()
+    try:
+        with _warnings_on_one_line():
+            code = _invoke(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = UNREAD
+        _forget_output()
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except Exception as error:
+        code = WRONG
+        _forget_output()
+        if "--debug" in arguments:
+            traceback.print_exc()
+        _say(f"error: {_message(error)}")
+    if code == INTERRUPTED:
+        _say("interrupted")
+    return code
+
+
+def _invoke(arguments: Sequence[str]) -> int:
+    """Parse and run. Without arguments the help is shown; whatever typer raises itself is an error of usage."""
+    try:
+        code = app(list(arguments) or ["--help"], prog_name="exanova", standalone_mode=False)
+    except SystemExit as end:
+        code = end.code
+    return code if isinstance(code, int) else DONE
+
+
+def _message(error: Exception) -> str:
+    """What is wrong, in one line."""
+    usage = getattr(error, "format_message", None)  # errors of usage; where they are defined varies with typer
+    if usage is not None:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "exanova"
+        return one_line(f"{usage().rstrip('.')}. See {command} --help.")
+    if isinstance(error, ExanovaError):
+        return one_line(reworded(str(error)))
+    if isinstance(error, OSError) and error.strerror:
+        return one_line(f"{error.filename or 'standard output'}: {error.strerror}")
+    if isinstance(error, MemoryError):
+        return "out of memory; try a smaller --max-order, or fewer rows"
+    return one_line(f"unexpected {type(error).__name__}: {error} (run again with --debug to see where)")
+
+
+@contextmanager
+def _warnings_on_one_line() -> Iterator[None]:
+    """Show what is meant for users, each once, and nothing meant for programmers."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        _say(f"warning: {one_line(reworded(str(message)))}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = show
+        yield
+
+
+def _never_fail_to_encode() -> None:
+    """Let characters a terminal cannot show be spelled out instead of ending the run."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def _forget_output() -> None:
+    """Drop what is still buffered for an output that takes no more, so that the end of the process is quiet."""
+    with suppress(OSError, ValueError, AttributeError):
+        try:
+            sys.stdout.flush()
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
+
+
+def _say(line: str) -> None:
+    with suppress(OSError, ValueError):
+        print(line, file=sys.stderr, flush=True)

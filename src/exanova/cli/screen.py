@@ -1,0 +1,222 @@
+"""Results on a terminal: tables of rich, every name shown as text and nothing but text."""
+
+from __future__ import annotations
+
+import shlex
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from exanova.cli import documents
+from exanova.cli.wording import reworded
+from exanova.design.memory import readable
+from exanova.effects.tables import GAME, Effect
+from exanova.explain.comparison import Comparison
+from exanova.show.labels import legible
+from exanova.show.records import importance_records
+from exanova.show.words import verdicts
+from exanova.solve.plan import Plan
+
+OUTPUTS = 4
+"""Outputs that have a column each; the others are in ``--json`` and in the report."""
+
+BAR = 20
+"""Characters of the longest bar."""
+
+
+class Screen:
+    """Standard output as a terminal, or as plain text where it is none."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False, markup=False, emoji=False)
+
+    def decomposition(self, anova: Any, effects: int) -> None:
+        """Summary, certificate in words, importances, strongest effects."""
+        plan, outputs = anova.plan_, anova.output_names_
+        self._heading(f"Functional ANOVA of {_named(outputs)}")
+        self._line(
+            f"{plan.distinct_rows:,} distinct rows of {plan.rows:,}, {anova.n_features_in_} features, {plan.route}"
+        )
+        self._line(f"game: {GAME}")
+        self._line(f"mean: {_numbers(anova.intercept_)}")
+        self._certificate(anova)
+        self._importance(anova)
+        self._strongest(anova, effects)
+        self._redundant(anova.certificate_.redundant)
+
+    def effect(self, found: Effect) -> None:
+        """The table of one effect."""
+        table = _table(f"effect of {_subset(found.features)}")
+        for name in found.features:
+            table.add_column(Text(legible(name)), overflow="fold")
+        table.add_column("probability", justify="right")
+        outputs = _value_columns(table, found.output_names)
+        for levels, p, values in zip(found.levels, found.probability, found.values, strict=True):
+            numbers = [f"{p:.4f}", *(f"{v:+.4g}" for v in values[:outputs])]
+            table.add_row(*(Text(legible(level)) for level in levels), *numbers)
+        self._console.print(table)
+
+    def comparison(self, found: Comparison, count: int) -> None:
+        """The largest changes, with the cells they come from."""
+        self._heading("What changed, by squared norm of the difference")
+        self._line(f"game: {found.game}")
+        table = _table(None)
+        for name in ("subset", "before", "after", "difference", "largest change"):
+            table.add_column(name, justify="left" if name in ("subset", "largest change") else "right", overflow="fold")
+        for change in found.changes[:count]:
+            norms = (change.norm_before, change.norm_after, change.difference)
+            where = "" if change.found_in == "both" else f" (only in the {change.found_in})"
+            table.add_row(
+                Text(_subset(change.features) + where), *(f"{n.sum():.4g}" for n in norms), Text(_largest_cell(change))
+            )
+        self._console.print(table)
+        self._more(len(found.changes) - count, "subsets", "--changes")
+
+    def plan(self, found: Plan) -> None:
+        """What a fit would do, cost and hold."""
+        orders = " + ".join(f"{k:,}" for k in found.functions_by_order)
+        self._pairs(
+            "Plan (nothing was run)",
+            [
+                ("rows", f"{found.distinct_rows:,} distinct of {found.rows:,}"),
+                ("features", f"{found.features} that vary"),
+                ("largest order", "all" if found.max_order is None else str(found.max_order)),
+                ("subsets", f"{found.subsets:,}" if found.subsets else "chosen by the selection"),
+                ("functions", f"{found.functions:,} = {orders}"),
+                ("route", found.route),
+                ("memory", f"about {readable(found.memory)} of {readable(found.memory_limit)} that may be used"),
+                ("passes over the rows", f"{found.passes:,}"),
+                ("model called on", f"{found.model_calls:,} rows"),
+            ],
+        )
+
+    def files(self, written: Sequence[tuple[str, str]]) -> None:
+        """What was written, and where."""
+        for what, path in written:
+            self._line(f"{what}: {legible(path)}")
+
+    def next_commands(self, commands: Sequence[tuple[str, Sequence[str]]]) -> None:
+        """Commands worth trying now."""
+        self._heading("Next")
+        for why, words in commands:
+            self._console.print(Text(f"  {shlex.join(words)}", style="bold"), soft_wrap=True)
+            self._line(f"      {why}")
+
+    def _certificate(self, anova: Any) -> None:
+        state = anova._state
+        largest = len(state.index.subsets[-1])
+        self._line("")
+        for v in verdicts(anova.certificate_, state.schema.outputs, largest, anova.plan_.distinct_rows, anova.ties):
+            style = {True: "bold green", False: "bold red", None: "bold"}[v.good]
+            self._console.print(Text.assemble(f"{v.question} ", (v.answer, style)))
+            self._console.print(Padding(Text(reworded(v.because)), (0, 0, 0, 4)))
+        self._line("")
+
+    def _importance(self, anova: Any) -> None:
+        amounts: dict[str, list[float]] = defaultdict(list)
+        for record in importance_records(anova):
+            amounts[record["feature"]].append(record["value"])
+        table = _table("importance (E|effect|, shared equally within an interaction)")
+        table.add_column("feature", overflow="fold")
+        outputs = _value_columns(table, anova.output_names_)
+        table.add_column("", no_wrap=True)
+        largest = max((sum(values) for values in amounts.values()), default=0.0) or 1.0
+        for name, values in list(amounts.items())[:SHOWN]:
+            bar = "█" * round(BAR * sum(values) / largest)
+            table.add_row(Text(legible(name)), *(f"{v:.4g}" for v in values[:outputs]), Text(bar, style="blue"))
+        self._console.print(table)
+        self._more(len(amounts) - SHOWN, "features", None)
+
+    def _strongest(self, anova: Any, count: int) -> None:
+        found = documents.strongest(anova, count)
+        table = _table("strongest effects (squared norm)")
+        table.add_column("subset", overflow="fold")
+        table.add_column("order", justify="right")
+        outputs = _value_columns(table, anova.output_names_)
+        for entry in found:
+            norms = (f"{v:.4g}" for v in entry["squared_norm"][:outputs])
+            table.add_row(Text(_subset(entry["features"])), str(len(entry["features"])), *norms)
+        self._console.print(table)
+        self._more(len(anova.effects_) - 1 - count, "effects", "--effects")
+
+    def _redundant(self, redundant: Sequence[Any]) -> None:
+        if redundant:
+            self._line("These say the same on this support (see --ties):")
+        for entry in redundant[:5]:
+            others = ", ".join(_subset(s) for s in entry.shared_with[:4])
+            self._line(f"  {_subset(entry.features)} ~ {others}{', ...' if len(entry.shared_with) > 4 else ''}")
+        self._more(len(redundant) - 5, "subsets", None)
+
+    def _pairs(self, title: str, pairs: Sequence[tuple[str, str]]) -> None:
+        table = Table(title=title, title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
+        for name, value in pairs:
+            table.add_row(name, Text(value))
+        self._console.print(table)
+
+    def _heading(self, text: str) -> None:
+        self._console.print(Text(text, style="bold"))
+
+    def _line(self, text: str) -> None:
+        self._console.print(Text(text), soft_wrap=True)
+
+    def _more(self, count: int, what: str, option: str | None) -> None:
+        if count > 0:
+            self._line(f"  and {count:,} more {what}{f' ({option} N shows more)' if option else ''}")
+
+
+SHOWN = 10
+"""Features listed by importance."""
+
+
+@contextmanager
+def busy(doing: str, quiet: bool) -> Iterator[None]:
+    """Say on standard error what takes a moment, if that is a terminal."""
+    console = Console(stderr=True, highlight=False, markup=False)
+    if quiet or not console.is_terminal:
+        yield
+        return
+    with console.status(Text(doing)):
+        yield
+
+
+def _table(title: str | None) -> Table:
+    return Table(title=None if title is None else Text(title), title_justify="left", box=box.SIMPLE_HEAD)
+
+
+def _value_columns(table: Table, outputs: Sequence[str]) -> int:
+    """Add a column for each output, if they are few; the number of columns."""
+    shown = outputs[:OUTPUTS]
+    for name in shown:
+        table.add_column(Text("value" if len(outputs) == 1 else legible(name)), justify="right", overflow="fold")
+    return len(shown)
+
+
+def _largest_cell(change: Any) -> str:
+    if not change.cells or not change.features:
+        return ""
+    cell = change.cells[0]
+    k = int(abs(cell.after - cell.before).argmax())
+    levels = ", ".join(map(legible, cell.levels))
+    return f"{levels}: {cell.before[k]:.4g} to {cell.after[k]:.4g}"
+
+
+def _subset(features: Sequence[str]) -> str:
+    return " x ".join(map(legible, features)) or "(intercept)"
+
+
+def _named(outputs: Sequence[str]) -> str:
+    if len(outputs) == 1:
+        return legible(outputs[0])
+    shown = ", ".join(map(legible, outputs[:6]))
+    return f"{len(outputs)} outputs ({shown}{', ...' if len(outputs) > 6 else ''})"
+
+
+def _numbers(values: Any) -> str:
+    return ", ".join(f"{v:.4g}" for v in values[:8]) + (", ..." if len(values) > 8 else "")

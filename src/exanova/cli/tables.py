@@ -1,0 +1,231 @@
+"""Tables on disk: CSV, TSV, JSON lines (gzip too), Parquet and Feather, read whole with pyarrow.
+
+Cells of CSV and TSV are text, an empty one a missing value; ``kinds.py`` says what becomes of them. The other formats
+know the types of their columns.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from exanova.cli.kinds import Kind, typed
+from exanova.cli.libraries import library
+from exanova.cli.text import listed, one_line, visible
+from exanova.errors import InputError
+
+SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".feather": "feather",
+    ".arrow": "feather",
+    ".ipc": "feather",
+}
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "feather")
+STDIN = "-"
+GZIP = b"\x1f\x8b"
+OTHER_ENCODINGS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How tables are read.
+
+    Attributes:
+        format: one of ``FORMATS``, or ``None`` to go by the name of the file.
+        separator: what stands between the cells of a CSV file, or ``None`` for the usual one.
+        missing: texts that stand for a missing value in CSV and TSV, beside the empty one.
+        text: columns of CSV and TSV that stay text whatever they look like; ``("all",)`` for every one.
+    """
+
+    format: str | None = None
+    separator: str | None = None
+    missing: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.format not in (None, *FORMATS):
+            raise InputError(f"--format {self.format!r} was given; expected one of {', '.join(FORMATS)}.")
+        if self.separator is not None and len(self.separator) != 1:
+            raise InputError(f"--separator {self.separator!r} was given; expected one character, such as ';'.")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Bytes that can be opened again and again.
+
+    Attributes:
+        name: the path as it was given, or "standard input".
+        open: a fresh stream of pyarrow over the bytes, decompressed.
+        start: the first bytes, decompressed.
+    """
+
+    name: str
+    open: Callable[[], Any]
+    start: bytes
+
+
+def read_table(path: str, reading: Reading, kinds: Mapping[str, Kind] | None = None) -> Any:
+    """The table in a file, or on standard input for ``-``, as a pyarrow table.
+
+    Args:
+        path: a path, or ``-``.
+        reading: how.
+        kinds: what columns have to be, if that is known from elsewhere.
+
+    Raises:
+        InputError: if it cannot be read, with the reason in one sentence.
+    """
+    chosen = reading.format or _format_of(path)
+    source = _source(path)
+    with _explained(source.name, chosen):
+        table = _read(source, chosen, reading)
+    repeated = [name for name, count in Counter(table.column_names).items() if count > 1]
+    if repeated:
+        raise InputError(f"{source.name} has more than one column called {listed(repeated)}; rename or drop them.")
+    if not table.num_rows:
+        raise InputError(f"{source.name} has {table.num_columns} columns and not a single row.")
+    return typed(table, *_kinds(table, chosen, reading, kinds or {}))
+
+
+def _kinds(table: Any, chosen: str, reading: Reading, kinds: Mapping[str, Kind]) -> tuple[dict[str, Kind], Kind]:
+    """The kind of each column that is known, and that of the others."""
+    if chosen not in ("csv", "tsv"):
+        return dict(kinds), "as is"
+    if reading.text == ("all",) and "all" not in table.column_names:
+        return dict(kinds), "text"
+    return {**dict.fromkeys(reading.text, "text"), **kinds}, "any"
+
+
+def _format_of(path: str) -> str:
+    if path == STDIN:
+        return "csv"
+    name = Path(path)
+    suffix = name.with_suffix("").suffix if name.suffix.lower() == ".gz" else name.suffix
+    if suffix.lower() not in SUFFIXES:
+        raise InputError(
+            f"{path!r} has no suffix that tells its format ({', '.join(SUFFIXES)}, and .gz after those of text); "
+            f"say which it is with --format {'|'.join(FORMATS)}."
+        )
+    return SUFFIXES[suffix.lower()]
+
+
+def _source(path: str) -> Source:
+    """The bytes of a file, of standard input or of a pipe; the latter two are kept, since they come only once."""
+    arrow = library("pyarrow")
+    name = "standard input" if path == STDIN else repr(path)
+    try:
+        if path != STDIN and stat.S_ISREG(os.stat(path).st_mode):
+            with open(path, "rb") as handle:
+                is_compressed = handle.read(2) == GZIP
+            opened: tuple[Callable[..., Any], Any] = (arrow.OSFile, path)
+        else:
+            body = _all_of(path)
+            is_compressed = body[:2] == GZIP
+            opened = (arrow.BufferReader, body)
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the name
+        raise InputError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+
+    def fresh() -> Any:
+        stream = opened[0](opened[1])
+        return arrow.CompressedInputStream(stream, "gzip") if is_compressed else stream
+
+    with _explained(name, "gzip"):
+        start = bytes(fresh().read(4))
+    return Source(name, fresh, start)
+
+
+def _all_of(path: str) -> bytes:
+    if path == STDIN:
+        return sys.stdin.buffer.read()
+    with open(path, "rb") as handle:
+        return handle.read()
+
+
+def _read(source: Source, chosen: str, reading: Reading) -> Any:
+    if not source.start:
+        raise InputError(f"{source.name} is empty.")
+    if chosen == "parquet":
+        return library("pyarrow.parquet").read_table(source.open())
+    if chosen == "feather":
+        return library("pyarrow.feather").read_table(source.open())
+    encoding = next((e for mark, e in OTHER_ENCODINGS.items() if source.start.startswith(mark)), None)
+    if encoding:
+        raise InputError(f"{source.name} is {encoding}; save it as UTF-8.")
+    return _read_json_lines(source) if chosen == "jsonl" else _read_delimited(source, chosen, reading)
+
+
+def _read_delimited(source: Source, chosen: str, reading: Reading) -> Any:
+    arrow, csv = library("pyarrow"), library("pyarrow.csv")
+    separator = reading.separator or {"csv": ",", "tsv": "\t"}[chosen]
+    parse = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+    read = csv.ReadOptions(use_threads=False)  # only then errors name the row
+    with csv.open_csv(source.open(), read_options=read, parse_options=parse) as stream:
+        names = stream.schema.names
+    _check_header(source.name, names, separator)
+    convert = csv.ConvertOptions(
+        column_types={name: arrow.string() for name in names},
+        null_values=["", *reading.missing],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=True,
+    )
+    return csv.read_csv(source.open(), read_options=read, parse_options=parse, convert_options=convert)
+
+
+def _check_header(name: str, columns: list[str], separator: str) -> None:
+    other = next((c for c in ";\t|," if c != separator and len(columns) == 1 and c in columns[0]), None)
+    if other:
+        raise InputError(
+            f"the header of {name} is the single column {visible(columns[0])[:60]!r}; "
+            f"if {visible(other)!r} stands between its cells, add --separator '{visible(other)}'."
+        )
+
+
+def _read_json_lines(source: Source) -> Any:
+    """Objects one a line; text that looks like a date stays text, as it is in CSV."""
+    arrow, json = library("pyarrow"), library("pyarrow.json")
+    table = json.read_json(source.open())
+    dates = [field.name for field in table.schema if arrow.types.is_timestamp(field.type)]
+    if dates:
+        schema = arrow.schema([(name, arrow.string()) for name in dates])
+        table = json.read_json(source.open(), parse_options=json.ParseOptions(explicit_schema=schema))
+    return table
+
+
+@contextmanager
+def _explained(name: str, chosen: str) -> Iterator[None]:
+    """Turn the errors of pyarrow into one sentence."""
+    try:
+        yield
+    except InputError:
+        raise
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name} is not UTF-8 text; convert it, for example from Latin-1.") from error
+    except (OSError, ValueError, NotImplementedError, KeyError) as error:  # errors of pyarrow are of these kinds
+        raise InputError(f"{name} cannot be read as {chosen}: {_reason(str(error))}") from error
+
+
+def _reason(message: str) -> str:
+    """What pyarrow says, without the contents of the file behind it."""
+    ragged = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)", message)
+    if ragged:
+        where = f"line {ragged[1]}" if ragged[1] else "a line"
+        return f"{where} has {ragged[3]} cells where the header has {ragged[2]}; mend it, or quote cells with commas."
+    if "invalid UTF8" in message:
+        return "it is not UTF-8 text; convert it, for example from Latin-1."
+    if "Truncated" in message or "zlib" in message:
+        return f"it is truncated or damaged ({one_line(message, 80)}); copy it again."
+    return one_line(message, 160).rstrip(".") + "."
