@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo             a decomposition from start to end, with the package alone"
+	@echo "make demo             noughts and crosses from the rules to a report, in demo/"
 	@echo "make test             the tests (PYTEST_ARGS='-k reference' for some of them)"
 	@echo "make lint             style, types, direction of imports, public names"
 	@echo "make bench DATA=dir   the core against the paper's algorithms, on the tables in dir (or in \$$EXANOVA_DATA)"
@@ -24,7 +24,7 @@ help:
 	@echo "make clean            remove the environment and everything generated"
 
 demo: $(VENV)/.with-app
-	$(BIN)/python -m exanova.demo
+	$(BIN)/exanova demo
 
 test: $(VENV)/.with-test chromium
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

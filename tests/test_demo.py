@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import csv
+import shlex
+import shutil
+import subprocess
+import sys
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -53,7 +58,7 @@ def run(tmp_path_factory):
     from contextlib import redirect_stdout
     from io import StringIO
 
-    folder = tmp_path_factory.mktemp("demo") / "made" / "here"
+    folder = tmp_path_factory.mktemp("demo") / "made here" / "and below"
     with redirect_stdout(StringIO()) as out:
         demo.main(folder)
     return folder, out.getvalue()
@@ -83,3 +88,36 @@ def test_the_decomposition_is_exact(run):
     certificate = exanova.load(folder / "model.exanova").certificate_
     assert certificate.exact
     assert certificate.r2[0] > 0.95
+
+
+def test_the_report_is_one_page_about_the_game(run):
+    folder, printed = run
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "Has x won?" in page
+    assert all(square in page for square in demo.SQUARES)
+    assert str(folder / "report.html") in printed
+
+
+def test_the_commands_to_try_work_as_printed(run):
+    folder, printed = run
+    commands = [line.strip() for line in printed.splitlines() if "exanova " in line and line.startswith("  ")][-3:]
+    assert commands == demo.next_commands(folder)
+    for command in commands:
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, command + done.stdout + done.stderr
+    assert (folder / "values.csv").exists()
+    assert (folder / "pairs.html").exists()
+
+
+def test_the_command_is_named_as_the_shell_finds_it(monkeypatch, tmp_path):
+    def first_words(found):
+        monkeypatch.setattr(shutil, "which", lambda name: found)
+        return shlex.split(demo.next_commands(Path("demo"))[0])
+
+    assert first_words("/somewhere/exanova")[:2] == ["exanova", "show"]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
+    assert first_words(None)[:4] == ["bin/python", "-m", "exanova", "show"]
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "exanova").touch()
+    assert first_words(None)[:2] == ["bin/exanova", "show"]

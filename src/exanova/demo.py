@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
+import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,6 +23,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from exanova import Effect, FunctionalANOVA
+from exanova.cli.libraries import check_installed, library
 from exanova.files import write_whole
 from exanova.typing import FloatArray, Subset
 
@@ -95,9 +99,7 @@ def train(boards: Sequence[Board]) -> Pipeline:
 
 def columns_of(boards: Sequence[Board]) -> Any:
     """The boards as a table of nine named columns."""
-    import pyarrow
-
-    return pyarrow.table(dict(zip(SQUARES, map(list, zip(*boards, strict=True)), strict=True)))
+    return library("pyarrow").table(dict(zip(SQUARES, map(list, zip(*boards, strict=True)), strict=True)))
 
 
 def decompose(boards: Sequence[Board], probability: FloatArray) -> FunctionalANOVA:
@@ -132,8 +134,30 @@ def write_boards(boards: Sequence[Board], probability: FloatArray, path: Path) -
     write_whole(path, text.getvalue().encode())
 
 
+def next_commands(folder: Path) -> list[str]:
+    """Three commands that work on the files of the demo, from the folder it was called in."""
+    boards, model = str(folder / "tictactoe.csv"), str(folder / "model.exanova")
+    lines = (
+        ["show", model, "--effect", SQUARES[4]],
+        ["rows", model, boards, "--output", str(folder / "values.csv")],
+        ["explain", boards, "--prediction", PREDICTION, "--max-order", "2", "--report", str(folder / "pairs.html")],
+    )
+    return [shlex.join([*_command(), *line]) for line in lines]
+
+
+def _command() -> list[str]:
+    """How the shell finds the command: by its name, beside this Python, or as a module of it."""
+    if shutil.which("exanova"):
+        return ["exanova"]
+    python = Path(sys.executable)
+    shown = python.relative_to(Path.cwd()) if python.is_relative_to(Path.cwd()) else python
+    return [str(shown.with_name("exanova"))] if python.with_name("exanova").exists() else [str(shown), "-m", "exanova"]
+
+
 def main(folder: Path = Path("demo")) -> None:
-    """Play, train, decompose, print, write."""
+    """Play, train, decompose, print, write; files of an earlier run are replaced."""
+    check_installed(["pyarrow", "altair", "vl_convert", "jinja2"], "the demo")
+    folder.mkdir(parents=True, exist_ok=True)
     boards = end_positions()
     won = sum(winner(board) == "x" for board in boards)
     print(f"Noughts and crosses: {len(boards)} boards on which a game can end, {won} of them won by x.")
@@ -142,14 +166,23 @@ def main(folder: Path = Path("demo")) -> None:
     print("Decomposed: the probability that x has won, as a boosted classifier sees it.\n")
     anova = decompose(boards, probability)
     print(anova)
+    _print_triples(anova)
+    write_boards(boards, probability, folder / "tictactoe.csv")
+    anova.save(folder / "model.exanova")
+    about = {"Data": "end positions of noughts and crosses", "Model": "gradient boosting, scikit-learn"}
+    report = folder / "report.html"
+    anova.report(report, X=columns_of(boards), model=probability, title="Has x won?", about=about)
+    print(f"\nThe report is in {report}: open it in a browser. Then try:\n")
+    print("\n".join(f"  {command}" for command in next_commands(folder)))
+
+
+def _print_triples(anova: FunctionalANOVA) -> None:
     triples = strongest_triples(anova)
     lines = sum(map(is_line, triples))
     total = sum(effect.order == 3 for effect in anova.effects_.values())
-    print(f"\nThe {len(triples)} strongest of {total} interactions of three squares; {lines} of the game's 8 lines:\n")
+    print(f"\nThe {len(triples)} strongest of {total} interactions of three squares, and their squared norms.")
+    print(f"{lines} of the game's {len(LINES)} lines are among them:\n")
     print(drawn(triples))
-    folder.mkdir(parents=True, exist_ok=True)
-    write_boards(boards, probability, folder / "tictactoe.csv")
-    anova.save(folder / "model.exanova")
 
 
 if __name__ == "__main__":
