@@ -10,6 +10,7 @@ from exanova.effects.tables import GAME
 from exanova.errors import InputError, UnknownFeatureError
 from exanova.explain.explanation import Explanation
 from exanova.show import records
+from exanova.show.labels import short
 from exanova.show.one_row import one_row
 from exanova.show.source import Source
 
@@ -173,7 +174,7 @@ class Plots:
         several = f"all {len(state.schema.outputs)} outputs added up" if len(state.schema.outputs) > 1 else None
         features = len(state.schema.features)
         return [
-            *filter(None, [several if output is None else f"output {output}"]),
+            *filter(None, [several if output is None else f"output {short(output)}"]),
             *([f"the {nodes:,} of {features:,} features of largest importance"] if nodes < features else []),
             *([f"the {edges:,} strongest of {pairs:,} pairs"] if edges < pairs else []),
             *([] if pairs else ["no pair is part of this decomposition"]),

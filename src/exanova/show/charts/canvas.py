@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from exanova.effects.tables import GAME
 from exanova.errors import MissingPackageError
-from exanova.show.labels import short
+from exanova.show.labels import legible, short
 from exanova.show.records import Record
 
 try:
@@ -40,7 +40,7 @@ LABEL_WIDTH = 180
 LETTER = 7
 """Pixels of a letter, about."""
 
-NUMBER_WIDTH = 54
+NUMBER_WIDTH = 62
 """Pixels of a printed number and the space around it."""
 
 
@@ -73,8 +73,16 @@ def theme(dark: bool = False) -> dict[str, Any]:
 
 
 def inline(records: Iterable[Record]) -> alt.InlineData:
-    """Records as data of a chart, to which no limit of rows applies."""
-    return alt.InlineData(values=list(records))
+    """Records as data of a chart, to which no limit of rows applies.
+
+    All text is made legible here, for every field ends up in the picture, be it as a description for those who cannot
+    see it, and a control character would make the file unreadable.
+    """
+    return alt.InlineData(values=[_legible_record(record) for record in records])
+
+
+def _legible_record(record: Record) -> Record:
+    return {field: legible(value) if isinstance(value, str) else value for field, value in record.items()}
 
 
 def finished(chart: Any, title: str, notes: Sequence[str] = ()) -> Any:

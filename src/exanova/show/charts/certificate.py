@@ -54,5 +54,5 @@ def certificate_chart(records: Sequence[Record], *, exact: bool, notes: Sequence
 def _drawn(record: Record) -> Record:
     verdict, measured, tolerance = VERDICTS[record["met"]], record["measured"], record["tolerance"]
     said = f"{measured:.1e}, {verdict}" if measured else f"0, {verdict}"
-    limit = "" if tolerance is None else f"tolerance {tolerance:.0e}"
+    limit = None if tolerance is None else f"tolerance {tolerance:.0e}"
     return {**record, "verdict": verdict, "place": max(measured, SMALLEST), "said": said, "limit": limit}
