@@ -154,6 +154,13 @@ def test_the_best_come_first_and_what_costs_nothing_is_left_out():
     assert set(order) == set(np.flatnonzero((gains.functions > 0) & (gains.energy > 0)))
 
 
+@pytest.mark.parametrize("kind", MODERATE)
+def test_a_pair_has_as_many_functions_as_its_space_has_dimensions(kind):
+    for case in (sparse(), planted(kind=kind)):
+        screen = PairScreen(codes_of(case), case.probability, case.sizes)
+        assert screen.dimensions().tolist() == screen.gains(case.values).functions.tolist()
+
+
 # Screening
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from exanova.progress import Progress
-from exanova.select.gains import cost
+from exanova.select.gains import PairScreen, cost
 from exanova.select.growth import GrowingFit
 from exanova.select.report import Round, Selection
 from exanova.solve.plan import Request, orders_of
@@ -29,7 +29,9 @@ def take_in_order(data: Data, request: Request, fit: GrowingFit, budget: int, pr
         if len(subsets[0]) == 1:
             continue
         before = fit.rank
-        looked_at, taken = _take_order(data, fit, subsets, budget, progress)
+        useful = _pairs_with_functions(data, request, subsets) if len(subsets[0]) == 2 else subsets
+        offered, taken = _take_order(data, fit, useful, budget, progress)
+        looked_at = len(subsets) if offered == len(useful) else subsets.index(useful[offered])
         added = min(fit.rank, budget) - before
         rounds.append(Round(len(subsets[0]), looked_at, taken, added, before + added))
         if fit.rank >= min(budget, data.codes.shape[1]):
@@ -38,6 +40,13 @@ def take_in_order(data: Data, request: Request, fit: GrowingFit, budget: int, pr
     if request.ties == "share":
         fit.truncate(_whole_subsets(fit, budget))
     return Selection("canonical", budget, tuple(rounds), stopped)
+
+
+def _pairs_with_functions(data: Data, request: Request, pairs: list[Subset]) -> list[Subset]:
+    """Pairs with a function of their own: the others add nothing to their main effects, whatever the basis."""
+    screen = PairScreen(data.codes, data.probability, data.sizes, request.threads)
+    some = {pair for pair, dimension in zip(screen.pairs, screen.dimensions(), strict=True) if dimension}
+    return [pair for pair in pairs if pair in some]
 
 
 def _take_order(data: Data, fit: GrowingFit, subsets: list[Subset], budget: int, progress: Progress) -> tuple[int, int]:

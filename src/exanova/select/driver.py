@@ -78,7 +78,6 @@ def _by_growth(data: Data, request: Request, plan: Plan, progress: Progress) -> 
     if request.selection == "canonical":
         selection = take_in_order(data, request, fit, budget, progress)
     else:
-        fit.solve(exact=False)
         selection = screen(data, request, fit, budget, progress)
     progress.phase("solving")
     solution = fit.solve()

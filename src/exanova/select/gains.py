@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from functools import cached_property
+from itertools import combinations, product
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.basis.pure import pure_tables
+from exanova.basis.pure import pure_dimension, pure_tables
 from exanova.basis.tables import build_basis
 from exanova.design import passes
 from exanova.design.cells import CellIndex, extend
@@ -58,17 +59,29 @@ class PairScreen:
         self._features = [i for i, n in enumerate(sizes) if n > 1]
         self._start = np.concatenate([[0], np.cumsum([sizes[i] - 1 for i in self._features])]).astype(np.int64)
         self._counts = self._common_rows(threads)
-        equal = bool((probability == probability[0]).all())
-        self._probability = self._counts * probability[0] if equal else self._products(probability, np.float64)
         self._weights = probability
+        self.pairs: list[Subset] = list(combinations(self._features, 2))
+
+    def dimensions(self) -> IntArray:
+        """(pairs,) dimension of the pure space of every pair, from which cells occur alone."""
+        out = np.zeros(len(self.pairs), dtype=np.int64)
+        for (a, b), numbers in self._shapes.items():
+            step = max(1, BLOCK_BYTES // (8 * a * b))
+            codes = _codes_of_cells(a, b)
+            for first in range(0, len(numbers), step):
+                chosen = numbers[first : first + step]
+                occurs = (self._tables(self._counts, [self.pairs[k] for k in chosen]) > 0.5).reshape(len(chosen), -1)
+                for alike in _patterns(occurs):
+                    out[chosen[alike]] = pure_dimension(codes[:, occurs[alike[0]]], (a, b))
+        return out
 
     def gains(self, residual: FloatArray) -> Gains:
         """Gains of every pair for an (r, m) residual."""
-        pairs: list[Subset] = [(i, j) for k, i in enumerate(self._features) for j in self._features[k + 1 :]]
+        pairs = self.pairs
         energy, functions = np.zeros(len(pairs)), np.zeros(len(pairs), dtype=np.int64)
         # Single precision ranks candidates as well as double does, in half the time; nothing else uses these sums.
         sums = [self._products(self._weights * column, np.float32) for column in residual.T]
-        for (a, b), numbers in self._shapes(pairs).items():
+        for (a, b), numbers in self._shapes.items():
             cells = max(1, a * b)
             step = max(1, BLOCK_BYTES // (16 * cells * cells))
             for first in range(0, len(numbers), step):
@@ -80,9 +93,16 @@ class PairScreen:
                 energy[chosen], functions[chosen] = _stack_gains(counts > 0.5, probability, tables)
         return Gains(pairs, energy, functions)
 
-    def _shapes(self, pairs: list[Subset]) -> dict[tuple[int, int], IntArray]:
+    @cached_property
+    def _probability(self) -> FloatArray:
+        equal = bool((self._weights == self._weights[0]).all())
+        return self._counts * self._weights[0] if equal else self._products(self._weights, np.float64)
+
+    @cached_property
+    def _shapes(self) -> dict[tuple[int, int], IntArray]:
+        """Numbers of the pairs by their numbers of levels."""
         groups: dict[tuple[int, int], list[int]] = defaultdict(list)
-        for k, (i, j) in enumerate(pairs):
+        for k, (i, j) in enumerate(self.pairs):
             groups[self._sizes[i], self._sizes[j]].append(k)
         return {shape: np.array(numbers) for shape, numbers in groups.items()}
 
@@ -151,18 +171,27 @@ def _stack_gains(occurs: NDArray[np.bool_], probability: FloatArray, sums: Float
     if (n_i, n_j) == (2, 2):
         return _binary_gains(flat, p, s)
     energy, functions = np.zeros(b), np.zeros(b, dtype=np.int64)
-    codes = np.array(list(product(range(n_i), range(n_j)))).T
-    patterns: dict[bytes, list[int]] = defaultdict(list)
-    for k in range(b):
-        patterns[flat[k].tobytes()].append(k)
-    for numbers in patterns.values():
-        cells = np.flatnonzero(flat[numbers[0]])
-        chosen = np.array(numbers)
+    codes = _codes_of_cells(n_i, n_j)
+    for chosen in _patterns(flat):
+        cells = np.flatnonzero(flat[chosen[0]])
         mass = p[np.ix_(chosen, cells)]
         tables = pure_tables(codes[:, cells], (n_i, n_j), mass / mass.sum(axis=1, keepdims=True))
         found = np.einsum("bck,bcm->bkm", tables, s[np.ix_(chosen, cells)])
         energy[chosen], functions[chosen] = np.square(found).sum(axis=(1, 2)), tables.shape[2]
     return energy, functions
+
+
+def _codes_of_cells(n_i: int, n_j: int) -> IntArray:
+    """(2, N_i N_j) the two levels of every cell of a complete pair."""
+    return np.array(list(product(range(n_i), range(n_j)))).T
+
+
+def _patterns(occurs: NDArray[np.bool_]) -> list[IntArray]:
+    """Numbers of the rows of a (b, cells) table that are alike, group by group."""
+    groups: dict[bytes, list[int]] = defaultdict(list)
+    for k, pattern in enumerate(np.packbits(occurs, axis=1)):
+        groups[pattern.tobytes()].append(k)
+    return [np.array(numbers) for numbers in groups.values()]
 
 
 def _binary_gains(occurs: NDArray[np.bool_], p: FloatArray, s: FloatArray) -> tuple[FloatArray, IntArray]:

@@ -8,6 +8,7 @@ last one alone would.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +49,8 @@ class GrowingFit:
         )
         self._factor = GrowingFactor(capacity, max_rank)
         self._orders: list[int] = [0]
-        self._residual = data.values
+        self._residual, self._left_by = data.values, 0
+        self._sums, self._summed = np.zeros((0, data.values.shape[1])), 0
 
     @property
     def index(self) -> CellIndex:
@@ -108,51 +110,77 @@ class GrowingFit:
                 profile.forget(keep, self._factor.size)
             self._factor.forget(keep)
             self._gram.keep_of_last(before, useful)
+            self._forget_sums(before)
             self._orders[-1] = self._factor.size
         return len(useful)
 
     def truncate(self, n_subsets: int) -> None:
         """Forget all but the first ``n_subsets`` subsets."""
         self._gram.truncate(n_subsets)
+        self._forget_sums(n_subsets)
         self._factor.truncate(self.basis.n_functions)
         self._orders = [min(end, self._factor.size) for end in self._orders]
         while len(self._orders) > 2 and self._orders[-1] == self._orders[-2]:
             self._orders.pop()
+
+    def _forget_sums(self, n_subsets: int) -> None:
+        self._summed = min(self._summed, n_subsets)
+        self._sums = self._sums[: self.index.cell_start[self._summed]]
 
     def rank_of_subset(self) -> IntArray:
         """(S,) functions of each subset that raised the rank, in the order they came."""
         cumulated = np.concatenate([[0], np.cumsum(self._factor.kept)])
         return np.diff(cumulated[self.basis.start])
 
-    def solve(self, exact: bool = True) -> Solution:
-        """Coefficients of all functions so far; ``exact=False`` leaves out refinement, links and shares."""
-        orders = [slice(a, b) for a, b in zip(self._orders, self._orders[1:], strict=False)]
-        factor = self._factor.factor(orders, self._request.ties if exact else "first")
-        projector = Projector.of(self._data, self._request, self.index, self.basis)
-        kept = self._factor.kept
-
-        def project(coefficients: FloatArray | None) -> FloatArray:
-            """Projections on the functions that take part: under a rank limit others may be left unexplained."""
-            left = projector(coefficients)
-            if self._request.ties == "first":
-                left[~kept] = 0.0
-            return left
-
-        coefficients, residual, steps = refine(factor, project, limit=8 if exact else 1)
-        self._residual = self._left(coefficients)
-        shown = kept.copy() if self._request.ties == "first" else np.ones(self._factor.size, dtype=bool)
+    def solve(self) -> Solution:
+        """Coefficients of all functions so far, refined on the rows."""
+        factor = self._factor.factor(self._order_slices(), self._request.ties)
+        coefficients, residual, steps = refine(factor, self._projections, limit=8)
+        shown = self._factor.kept.copy() if self._request.ties == "first" else np.ones(self._factor.size, dtype=bool)
         return Solution(
             coefficients=coefficients,
             kept=shown,
             rank_by_order=tuple(part.rank for part in factor.orders),
             smallest_kept=self._factor.smallest,
             largest_dropped=self._factor.dropped,
-            ties=self._links(factor) if exact else np.zeros((0, 2), dtype=np.int64),
+            ties=self._links(factor),
             iterations=steps,
             residual=residual,
             method="growing elimination of the Gram matrix",
             converged=within_tolerance(residual, self._factor.size),
         )
+
+    def residual(self) -> FloatArray:
+        """(r, m) what the functions so far leave of the model, by one solve without refinement."""
+        if self._left_by != self._factor.size:
+            coefficients = self._factor.solve(self._projections(None))
+            tables = self.index.to_keys(on_cells(self.index, self.basis, coefficients))
+            fitted = passes.gather(self.index.layout, self._data.codes, tables, self._request.threads)
+            self._residual, self._left_by = self._data.values - fitted, self._factor.size
+        return self._residual
+
+    def _order_slices(self) -> list[slice]:
+        return [slice(a, b) for a, b in pairwise(self._orders)]
+
+    def _projections(self, coefficients: FloatArray | None) -> FloatArray:
+        """Projections on the functions that take part: under a rank limit others may be left unexplained."""
+        projector = Projector(self._data, self._request, self.index, self.basis, self._sums_of_values())
+        left = projector(coefficients)
+        if self._request.ties == "first":
+            left[~self._factor.kept] = 0.0
+        return left
+
+    def _sums_of_values(self) -> FloatArray:
+        """(cells, m) sums of the model values; only subsets that came since the last call take a pass."""
+        known, count = self._summed, len(self.index.subsets)
+        if known < count:
+            weighted = self._data.probability[:, None] * self._data.values
+            new = slice(known, count)
+            sums = passes.scatter(self.index.layout, self._data.codes, weighted, new, self._request.threads)
+            first_key = int(self.index.layout.key_start[known])
+            cells = self.index.cell_key[self.index.cell_start[known] :] - first_key
+            self._sums, self._summed = np.concatenate([self._sums, sums[cells]]), count
+        return self._sums
 
     def _links(self, factor: Factor) -> IntArray:
         """Null links; functions offered after the rank was reached are not dependent, only not needed."""
@@ -161,12 +189,3 @@ class GrowingFit:
             return links
         last = int(np.flatnonzero(self._factor.kept)[-1])
         return links[links[:, 0] <= last]
-
-    def residual(self) -> FloatArray:
-        """(r, m) what the last solve leaves of the model."""
-        return self._residual
-
-    def _left(self, coefficients: FloatArray) -> FloatArray:
-        tables = self.index.to_keys(on_cells(self.index, self.basis, coefficients))
-        fitted = passes.gather(self.index.layout, self._data.codes, tables, self._request.threads)
-        return self._data.values - fitted

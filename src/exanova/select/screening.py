@@ -24,7 +24,7 @@ from exanova.solve.plan import Request
 from exanova.solve.routes import Data
 from exanova.typing import FloatArray, Subset
 
-ROUNDS = 4
+ROUNDS = 6
 """Rounds an order's part of the budget is taken in: each later one sees the residual the earlier ones left."""
 
 CANDIDATE_WORK = 2_000_000_000
@@ -87,9 +87,7 @@ class _Screen:
             self._progress.phase(f"screening subsets of order {order}, round {k}")
             goal = start + (limit - start) * min(k, ROUNDS) // ROUNDS
             gains = self._gains(order)
-            chosen = self._choose(gains, goal - self._fit.rank)
-            if not chosen and goal > self._fit.rank:  # the best may be larger than the part of one round
-                chosen = self._choose(gains, limit - self._fit.rank)[:1]
+            chosen = self._choose(gains, goal - self._fit.rank, limit - self._fit.rank)
             if chosen:
                 self._take(chosen)
             self._record(order, gains, chosen)
@@ -139,7 +137,8 @@ class _Screen:
     def _take_lacking_pairs(self, limit: int) -> None:
         """The pairs that the best triples with two taken pairs still lack."""
         gains = self._listed_gains(self._heirs(3, parts=2), self._fit.residual())
-        chosen = self._choose(gains, limit - self._fit.rank)
+        room = limit - self._fit.rank
+        chosen = self._choose(gains, room, room)
         parts: set[Subset] = {p for s in chosen for p in combinations(s, 2)}
         lacking = sorted(parts - self._taken, key=canonical_key)
         if lacking:
@@ -150,13 +149,13 @@ class _Screen:
     def _permitted(self, subset: Subset) -> bool:
         return self._allowed is None or subset in self._allowed
 
-    def _choose(self, gains: Gains, room: int) -> list[Subset]:
-        """The best candidates that fit in ``room`` functions, parts they lack included."""
+    def _choose(self, gains: Gains, wanted: int, room: int) -> list[Subset]:
+        """The best candidates until they bring ``wanted`` functions, parts they lack included, at most ``room``."""
         chosen: list[Subset] = []
         added: set[Subset] = set()
         floor = self._request.min_gain * self._variance
         for k in gains.best_first():
-            if gains.energy[k] < floor * gains.functions[k]:
+            if wanted <= 0 or gains.energy[k] < floor * gains.functions[k]:
                 break
             subset = gains.subsets[k]
             parts = [p for p in combinations(subset, len(subset) - 1) if p not in self._taken and p not in added]
@@ -166,14 +165,12 @@ class _Screen:
             chosen.append(subset)
             added.update(parts)
             room -= price
-            if room <= 0:
-                break
+            wanted -= price
         return chosen
 
     def _take(self, chosen: list[Subset]) -> None:
         self._fit.add(sorted(chosen, key=canonical_key))
         self._taken.update(chosen)
-        self._fit.solve(exact=False)
 
     def _record(self, order: int, gains: Gains, chosen: list[Subset]) -> None:
         taken = set(chosen)

@@ -122,6 +122,21 @@ class GrowingFactor:
             right.append(self._l[functions.stop : self.size, columns].T)
         return Factor(tuple(parts), tuple(right))
 
+    def solve(self, projections: FloatArray) -> FloatArray:
+        """Coefficients (size, m) of the kept functions whose projections are given; zero for the others."""
+        half = np.zeros((self.rank, projections.shape[1]))
+        for panel in self._panels:
+            known = self._l[panel.functions, : panel.columns.start] @ half[: panel.columns.start]
+            rest = projections[panel.functions] - known
+            half[panel.columns] = solve_triangular(panel.triangle, rest, lower=True, check_finite=False)
+        coefficients = np.zeros_like(projections)
+        for panel in reversed(self._panels):
+            rest = half[panel.columns]
+            found = solve_triangular(panel.triangle, rest, lower=True, trans="T", check_finite=False)
+            half[: panel.columns.start] -= self._l[panel.functions, : panel.columns.start].T @ found
+            coefficients[panel.functions] = found
+        return coefficients
+
     def _before(self, rows: FloatArray, panel: _Panel) -> FloatArray:
         done = slice(0, panel.columns.start)
         return np.asarray(rows[:, done] @ self._l[panel.functions, done].T)

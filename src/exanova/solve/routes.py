@@ -176,20 +176,17 @@ def _exact_choice(request: Request, moments: Moments, basis: Basis) -> NDArray[n
 
 @dataclass(frozen=True)
 class Projector:
-    """Projections of what coefficients leave of the model values, straight from the rows."""
+    """Projections of what coefficients leave of the model values, straight from the rows.
+
+    Attributes:
+        sums: (cells, m) sums of the weighted model values.
+    """
 
     data: Data
     request: Request
     index: CellIndex
     basis: Basis
     sums: FloatArray
-
-    @classmethod
-    def of(cls, data: Data, request: Request, index: CellIndex, basis: Basis) -> Projector:
-        """With the sums of the model values taken from the rows."""
-        weighted = data.probability[:, None] * data.values
-        sums = passes.scatter(index.layout, data.codes, weighted, threads=request.threads)
-        return cls(data, request, index, basis, sums[index.cell_key])
 
     def __call__(self, coefficients: FloatArray | None) -> FloatArray:
         """(q, m) projections of what ``coefficients`` leave (of the model values themselves for ``None``)."""
