@@ -13,22 +13,26 @@ SERIES = (POSITIVE, NEGATIVE, NEUTRAL)
 
 
 def bars(
-    series: Mapping[str, Mapping[str, float]], *, axis: str, title: str, width: int = 420, format: str = ".3~g"
+    series: Mapping[str, Mapping[str, float]], *, axis: str, title: str, format: str = ".3~g", stacked: bool = False
 ) -> Any:
-    """Horizontal bars, one group for each name, one bar in it for each series; names in the order of the first."""
+    """Horizontal bars, one group for each name, one bar in it for each series; names in the order of the first.
+
+    ``stacked`` puts the bars of a name in one place, where only one of them is not zero.
+    """
     records = [{"series": s, "name": n, "value": float(v)} for s, values in series.items() for n, v in values.items()]
     names = list(next(iter(series.values())))
     room = 1.15 * max(record["value"] for record in records)
-    base = alt.Chart(inline(records)).encode(
+    base = alt.Chart(inline(record for record in records if not stacked or record["value"])).encode(
         y=alt.Y("name:N", title=None, scale=alt.Scale(domain=names)),
-        yOffset=alt.YOffset("series:N", scale=alt.Scale(domain=list(series))),
         x=alt.X("value:Q", title=axis, scale=alt.Scale(domain=[0, room], nice=False)),
     )
+    if not stacked:
+        base = base.encode(yOffset=alt.YOffset("series:N", scale=alt.Scale(domain=list(series))))
     colour = alt.Color("series:N", title=None, scale=alt.Scale(domain=list(series), range=list(SERIES[: len(series)])))
     text = base.mark_text(align="left", dx=3, fontSize=9).encode(text=alt.Text("value:Q", format=format))
     layered = alt.layer(base.mark_bar().encode(color=colour), text)
-    height = (12 * len(series) + 6) * len(names)
-    return finished(layered.properties(width=width, height=height), title)
+    height = (12 * (1 if stacked else len(series)) + 6) * len(names)
+    return finished(layered.properties(width=420, height=height), title)
 
 
 def lines(records: Sequence[Mapping[str, Any]], *, x: str, y: str, title: str, log: bool = True) -> Any:
