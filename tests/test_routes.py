@@ -217,3 +217,16 @@ def test_an_explicit_family_is_projected_on_its_own_span(case, seed):
     np.testing.assert_allclose(dense.values[0], alone.intercept_, atol=1e-12)
     plan, index = make_plan(Request(family=family), data.codes, case.weight.astype(float), case.sizes, 1, 1)
     assert plan.subsets == len(index.subsets) == 4
+
+
+def test_more_rows_and_more_functions_take_longer_by_the_plan():
+    rng = np.random.default_rng(0)
+    wide, long = rng.integers(0, 4, (2000, 12)), rng.integers(0, 4, (8000, 6))
+    for route in ("dense", "moments", "matrix-free"):
+        fewer, more = (FunctionalANOVA(route=route).plan(wide[:, :d]).seconds for d in (6, 12))
+        assert 0 < fewer < more
+        assert FunctionalANOVA(route=route).plan(long).seconds > FunctionalANOVA(route=route).plan(long[:2000]).seconds
+    budgets = [FunctionalANOVA(max_terms=k).plan(wide).seconds for k in (100, 400)]
+    assert 0 < budgets[0] < budgets[1]
+    grid = np.array(list(np.ndindex(3, 3, 3)))
+    assert FunctionalANOVA(max_order=None).plan(grid).seconds > 0

@@ -44,6 +44,14 @@ LARGEST_LISTING = 20_000_000
 """Subsets that are listed at all."""
 
 
+FLOPS, LOOKUPS, COMMON_WORDS, GRID_CELLS = 3e10, 5e8, 4e9, 2e7
+"""What two cores do in a second: products of matrices, reads of tables by rows, words of 64 rows compared, cells of a
+grid iterated to the end. Measured on the benchmarks' tables; other machines differ by a factor of a few."""
+
+STARTING = 0.3
+"""Seconds of any fit: loading kernels, reading, measuring."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a fit will do, priced before it runs.
@@ -82,6 +90,19 @@ class Plan:
     passes: int
     model_calls: int
 
+    @property
+    def seconds(self) -> float:
+        """Seconds to expect on two cores, calls of the model apart: right within a factor of a few."""
+        r, q = float(self.distinct_rows), float(self.functions)
+        reads = self.passes * r * (self.subsets or q) / LOOKUPS  # what a selection takes is not known yet
+        if self.route == "grid":
+            return STARTING + self.cells / GRID_CELLS * 60
+        if self.route == "dense":
+            return STARTING + reads + 4 * r * q * min(r, q) / FLOPS
+        if self.route == "matrix-free":
+            return STARTING + reads
+        return STARTING + reads + q**3 / FLOPS + q**2 / 2 * r / 64 / COMMON_WORDS
+
     def __str__(self) -> str:
         orders = " + ".join(f"{k:,}" for k in self.functions_by_order)
         more = ", more orders if these leave a rest" if self.max_order is None and self.route != "grid" else ""
@@ -89,7 +110,7 @@ class Plan:
             f"{self.distinct_rows:,} distinct rows of {self.rows:,}, {self.features} varying features; "
             f"{self.subsets:,} subsets, {self.cells:,} cells, {self.functions:,} functions ({orders}{more}); "
             f"route {self.route}, {readable(self.memory)} of {readable(self.memory_limit)}, "
-            f"{self.passes} passes, model called on {self.model_calls:,} rows"
+            f"{self.passes} passes, about {self.seconds:.{0 if self.seconds >= 10 else 1}f} s, model called on {self.model_calls:,} rows"
         )
 
 
