@@ -105,12 +105,13 @@ class Plan:
 
     def __str__(self) -> str:
         orders = " + ".join(f"{k:,}" for k in self.functions_by_order)
+        seconds = f"{self.seconds:.0f}" if self.seconds >= 10 else f"{self.seconds:.1f}"
         more = ", more orders if these leave a rest" if self.max_order is None and self.route != "grid" else ""
         return (
             f"{self.distinct_rows:,} distinct rows of {self.rows:,}, {self.features} varying features; "
             f"{self.subsets:,} subsets, {self.cells:,} cells, {self.functions:,} functions ({orders}{more}); "
             f"route {self.route}, {readable(self.memory)} of {readable(self.memory_limit)}, "
-            f"{self.passes} passes, about {self.seconds:.{0 if self.seconds >= 10 else 1}f} s, model called on {self.model_calls:,} rows"
+            f"{self.passes} passes, about {seconds} s, model called on {self.model_calls:,} rows"
         )
 
 
