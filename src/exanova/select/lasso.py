@@ -8,12 +8,13 @@ interactions. A subset enters or stays out as a whole:
 Pure bases are orthonormal in each subset, so the norms of all groups are on one scale. Accelerated proximal
 gradients, warm from one penalty to the next. (The usual libraries solve the lasso of single columns; shrinking all
 functions of a subset together, for all outputs, is what makes the result a family of subsets.)
-The path only chooses; the decomposition is then fitted again, exactly, without any penalty.
+The path only chooses; the decomposition is then fitted again, exactly, without any penalty. So a family is judged by
+its refit too: judged by shrunk coefficients, every further subset would pay by letting the others shrink less.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
 
@@ -83,7 +84,8 @@ def choose_by_lasso(data: Data, request: Request, progress: Progress) -> tuple[t
         inside = np.concatenate([np.ones(mains, dtype=bool), _norms(problem, state) > 0])
         chosen = close_downward(subset for subset, kept in zip(index.subsets, inside, strict=True) if kept)
         functions = int(price[[index.position[s] for s in chosen]].sum())
-        score = _score(held, index, on_cells(index, basis, backward(state)), request.threads)
+        refit = refitted(problem, [index.position[s] - mains for s in chosen if len(s) > 1])
+        score = _score(held, index, on_cells(index, basis, backward(refit)), request.threads)
         order = max(map(len, chosen))
         rounds.append(
             Round(order, len(index.subsets), len(chosen), functions, functions, score, float(penalty / (top or 1.0)))
@@ -93,7 +95,7 @@ def choose_by_lasso(data: Data, request: Request, progress: Progress) -> tuple[t
             break
         if score > best:
             best, best_family = score, chosen
-    stopped = f"held-out R2 of the path: {best:.4f}"
+    stopped = f"held-out R2 of the best refit: {best:.4f}"
     return tuple(best_family), Selection("lasso", request.max_terms, tuple(rounds), stopped)
 
 
@@ -139,6 +141,18 @@ def descend(problem: GroupProblem, penalty: float, start: FloatArray) -> FloatAr
         if np.linalg.norm(change) <= CHANGE * max(float(np.linalg.norm(point)), np.finfo(np.float64).tiny):
             break
     return point
+
+
+def refitted(problem: GroupProblem, groups: Sequence[int]) -> FloatArray:
+    """(q, m) coefficients without any penalty of the groups that were chosen, zero elsewhere."""
+    coefficients = np.zeros_like(problem.target)
+    numbers = np.concatenate(
+        [np.zeros(0, dtype=np.int64), *(np.arange(problem.start[g], problem.start[g + 1]) for g in groups)]
+    )
+    if len(numbers):
+        chosen = np.asfortranarray(problem.gram[np.ix_(numbers, numbers)])
+        coefficients[numbers] = solve(factorise(chosen, [slice(0, len(numbers))], "share"), problem.target[numbers])
+    return coefficients
 
 
 def shrink(problem: GroupProblem, values: FloatArray, amount: float) -> FloatArray:
