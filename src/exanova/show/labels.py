@@ -26,18 +26,20 @@ def legible(text: str) -> str:
     if not text:
         return EMPTY
     written = "".join(_written(character) for character in text)
-    return f'"{written}"' if text != text.strip() else written
+    return f'"{written}"' if written != written.strip() else written
 
 
 def legible_names(names: Sequence[str]) -> dict[str, str]:
     """What to show for each of several different names; what is shown is different too.
 
     >>> legible_names(["a", "", "(empty)"])
-    {'a': 'a', '': "''", '(empty)': "'(empty)'"}
+    {'a': 'a', '': '(empty)', '(empty)': "'(empty)'"}
     """
     shown = [legible(name) for name in names]
     taken = Counter(shown)
-    told_apart = [repr(name) if taken[label] > 1 else label for name, label in zip(names, shown, strict=True)]
+    told_apart = [
+        repr(name) if taken[label] > 1 and label == name else label for name, label in zip(names, shown, strict=True)
+    ]
     return dict(zip(names, label_levels(told_apart), strict=True))
 
 

@@ -54,7 +54,7 @@ class Plots:
         """
         charts, names = _charts(), self._outputs(output)
         listed = _of(records.importance_records(self._source, kind), names)
-        return charts.importance_chart(listed, kind=kind, top=_count(top, "top"))
+        return charts.importance_chart(listed, kind=kind, top=_count(top, "top"), floor=records.rounding(self._source))
 
     def effect(self, feature: str, *, output: Output = None, top: int = 30, ordered: bool | None = None) -> Any:
         """The main effect of a feature: bars with the probability of each level, or a line if levels are ordered.
@@ -97,7 +97,8 @@ class Plots:
         charts = _charts()
         name = None if output is None else self._outputs(output)[0]
         nodes, edges = records.network_records(self._source, name, _count(top, "top"))
-        return charts.network_chart(nodes, edges, notes=self._network_notes(name, len(nodes), len(edges)))
+        notes = self._network_notes(name, len(nodes), len(edges))
+        return charts.network_chart(nodes, edges, notes=notes, floor=records.rounding(self._source))
 
     def waterfall(self, row: Any, model: Any = None, *, output: Output = None, top: int = 10) -> Any:
         """The way from the mean to the prediction at one row, by Shapley values.
@@ -125,7 +126,9 @@ class Plots:
         explained = self._explained(X, None, output)
         dots = records.beeswarm_records(explained, _count(top, "top"))
         notes = [f"{len(explained):,} rows", *_outside(explained)]
-        return charts.beeswarm_chart(dots, features=len(explained.feature_names), notes=notes)
+        return charts.beeswarm_chart(
+            dots, features=len(explained.feature_names), notes=notes, floor=records.rounding(self._source)
+        )
 
     def certificate(self) -> Any:
         """What was measured about the decomposition, against its tolerances."""
@@ -176,7 +179,7 @@ class Plots:
         return [
             *filter(None, [several if output is None else f"output {short(output)}"]),
             *([f"the {nodes:,} of {features:,} features of largest importance"] if nodes < features else []),
-            *([f"the {edges:,} strongest of {pairs:,} pairs"] if edges < pairs else []),
+            *([f"the {edges:,} strongest pairs of these features, of {pairs:,} pairs in all"] if edges < pairs else []),
             *([] if pairs else ["no pair is part of this decomposition"]),
         ]
 

@@ -40,6 +40,9 @@ LABEL_WIDTH = 180
 LETTER = 7
 """Pixels of a letter, about."""
 
+NUMBER = ".6~g"
+"""How numbers on axes are written: no row of zeros before or after them."""
+
 NUMBER_WIDTH = 62
 """Pixels of a printed number and the space around it."""
 
@@ -129,7 +132,7 @@ def spread(
 def value_axis(domain: Sequence[float], field: str = "value") -> Any:
     """A horizontal axis of values, with few ticks."""
     scale = alt.Scale(domain=list(domain), nice=False, zero=False)
-    return alt.X(f"{field}:Q", title=None, scale=scale, axis=alt.Axis(tickCount=5))
+    return alt.X(f"{field}:Q", title=None, scale=scale, axis=alt.Axis(tickCount=5, format=NUMBER))
 
 
 def name_axis(names: Sequence[str], field: str = "name", labels: bool = True, limit: int = LABEL_WIDTH) -> Any:
@@ -169,14 +172,14 @@ def sign_colour() -> Any:
 
 def growing(records: Sequence[Record], field: str, title: str, span: Sequence[float], form: str = ".2g") -> Any:
     """What a size or width needs that grows with an amount, from zero on, with two amounts in its legend."""
-    largest = max((record[field] for record in records), default=0.0) or 1.0
+    largest = max((record[field] for record in records), default=1.0) or 1.0
     legend = alt.Legend(values=[largest / 2, largest], format=form, symbolFillColor=AMOUNT, symbolStrokeColor=NEUTRAL)
     return {"title": title, "scale": alt.Scale(domain=[0, largest], range=list(span)), "legend": legend}
 
 
 def ramp_colour(bound: float, title: str) -> Any:
-    """Values between two bounds of equal size as colours, zero as white."""
-    scale = alt.Scale(domain=[-bound, bound], range=list(RAMP), interpolate="rgb")
+    """Values between two bounds of equal size as colours, zero as white; beyond the bounds the colour stays."""
+    scale = alt.Scale(domain=[-bound, bound], range=list(RAMP), interpolate="rgb", clamp=True)
     return alt.Color("value:Q", title=title, scale=scale)
 
 
@@ -211,4 +214,4 @@ def left_out(shown: int, whole: int, what: str, rule: str) -> list[str]:
 def flat(records: Sequence[Record], floor: float) -> list[str]:
     """A note for values that are nothing but rounding."""
     values = [abs(record["value"]) for record in records if record["value"] is not None]
-    return ["zero up to rounding"] if floor and max(values, default=0.0) <= floor else []
+    return ["all zero, up to rounding"] if max(values, default=0.0) <= floor else []

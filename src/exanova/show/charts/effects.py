@@ -9,6 +9,7 @@ from exanova.show.charts.canvas import (
     AMOUNT,
     LABEL_WIDTH,
     NEUTRAL,
+    NUMBER,
     Place,
     alt,
     finished,
@@ -57,14 +58,20 @@ STEP = 20
 """Pixels of a bar and the space around it."""
 
 
-def importance_chart(records: Sequence[Record], *, kind: str = "l1", top: int = TOP_FEATURES) -> Any:
-    """Bars of the most important features, one panel an output; a note names how many are left out."""
+def importance_chart(
+    records: Sequence[Record], *, kind: str = "l1", top: int = TOP_FEATURES, floor: float = 0.0
+) -> Any:
+    """Bars of the most important features, one panel an output; a note names how many are left out.
+
+    ``floor`` is the size up to which effects are rounding.
+    """
+    floor = {"l1": floor, "l2": floor**2, "shapley": floor}.get(kind, 0.0)  # shares have no size of their own
     kept, whole = _largest(records, "feature", top)
     names = legible_names(kept)
     shown = [{**r, "name": names[r["feature"]]} for r in records if r["feature"] in names]
-    notes = [AMOUNTS[kind], *left_out(len(kept), whole, "features", "of largest importance")]
-    drawn = _bars(shown, list(names.values()), "feature", signed=kind in SIGNED)
-    return finished(drawn, "Importance of features", notes)
+    cut = left_out(len(kept), whole, "features", "of largest importance")
+    drawn = _bars(shown, list(names.values()), "feature", signed=kind in SIGNED, floor=floor)
+    return finished(drawn, "Importance of features", [AMOUNTS[kind], *cut, *flat(records, floor)])
 
 
 def effect_chart(records: Sequence[Record], *, feature: str, top: int = TOP_LEVELS, floor: float = 0.0) -> Any:
@@ -90,7 +97,7 @@ def _largest(records: Sequence[Record], field: str, top: int) -> tuple[list[str]
     return sorted(total, key=lambda name: -total[name])[:top], len(total)
 
 
-def _bars(records: list[Record], names: list[str], of: str, signed: bool, floor: float = 0.0) -> Any:
+def _bars(records: list[Record], names: list[str], of: str, signed: bool, floor: float) -> Any:
     """Bars of features or of levels, these with their probabilities in a column at the right edge."""
     values = [r["value"] for r in records]
     colour, form = (sign_colour(), "+.3g") if signed else (alt.value(AMOUNT), ".3g")
@@ -131,12 +138,13 @@ def _line(records: list[Record], place: Place, names: list[str], domain: tuple[f
     width = min(560 if place.alone else 300, max(160, 44 * len(names)))
     axis = alt.Axis(
         labelAngle=label_angle(names, width / len(names)),
-        labelOverlap="greedy",
+        labelOverlap=len(names) > POINTS and "greedy",
         labelLimit=LABEL_WIDTH // 2,
         ticks=len(names) <= POINTS,
     )
     x = alt.X("name:O", title=None, scale=alt.Scale(domain=names), axis=axis)
-    y = alt.Y("value:Q", title="effect" if place.left else None, scale=alt.Scale(domain=list(domain), nice=False))
+    scale = alt.Scale(domain=list(domain), nice=False)
+    y = alt.Y("value:Q", title="effect" if place.left else None, scale=scale, axis=alt.Axis(format=NUMBER))
     tooltip = tooltips("level", "output", "value", "probability")
     base = alt.Chart(inline(records)).encode(x=x, y=y, tooltip=tooltip)
     line = base.transform_filter("datum.ordered").mark_line(color=NEUTRAL, strokeWidth=1.5)

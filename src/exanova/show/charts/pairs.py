@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import atan2, degrees
 from typing import Any, Literal
 
 from exanova.show.charts.canvas import (
@@ -40,8 +41,11 @@ CELL, ROOMY = 18, 46
 CROSS = "M-1,-1L1,1M-1,1L1,-1"
 """The path of the mark of a cell that was never observed."""
 
-RADIUS = 180
-"""Pixels from the middle of a network to its nodes."""
+RADIUS, NODE = 180, 18
+"""Pixels from the middle of a network to its nodes, and from the middle of a node to its name."""
+
+HORIZONTAL_UP_TO = 10
+"""Nodes of a network up to which their names are written horizontally."""
 
 WIDEST = 640
 """Pixels of heat maps side by side."""
@@ -79,28 +83,35 @@ def pair_chart(
     return finished(drawn, f"Interaction of {titles[0]} and {titles[1]}", notes + flat(records, floor))
 
 
-def network_chart(nodes: Sequence[Record], edges: Sequence[Record], *, notes: Sequence[str] = ()) -> Any:
-    """Features on a circle, sized by importance; lines between them as wide as the pair is strong."""
+def network_chart(
+    nodes: Sequence[Record], edges: Sequence[Record], *, notes: Sequence[str] = (), floor: float = 0.0
+) -> Any:
+    """Features on a circle, sized by importance; lines between them as wide as the pair is strong.
+
+    ``floor`` is the size up to which effects are rounding.
+    """
     names = legible_names([node["feature"] for node in nodes])
     placed = [{**node, "name": names[node["feature"]], "importance": node["value"]} for node in nodes]
-    linked = [{**edge, "importance": edge["value"]} for edge in edges]
-    beside = 1 + min(LABEL_WIDTH, LETTER * max(map(len, names.values())) + 18) / RADIUS
-    x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[-beside, beside], nice=False))
-    y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[-1.0, 1.0], nice=False, padding=12))
-    width = alt.StrokeWidth("value:Q", **growing(linked, "value", "pair, E|f|", [0.3, 9]))
-    size = alt.Size("value:Q", **growing(placed, "value", "feature, E|f|", [20, 900]))
-    lines = alt.Chart(inline(linked)).mark_rule(opacity=0.55, color=NEUTRAL)
+    linked = [{**edge, "importance": edge["value"]} for edge in edges if edge["value"] > floor]
+    is_crowded = len(nodes) > HORIZONTAL_UP_TO
+    reach = 1 + min(LABEL_WIDTH, LETTER * max(map(len, names.values())) + NODE) / RADIUS
+    height = reach if is_crowded else 1 + NODE / RADIUS
+    x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[-reach, reach], nice=False))
+    y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[-height, height], nice=False))
+    layers = [_links(linked, x, y)] if linked else []
+    size = alt.Size("value:Q", **growing(placed, "value", "feature, E|f|", [20, 300 if is_crowded else 900]))
     dots = alt.Chart(inline(placed)).mark_circle(opacity=1, color=AMOUNT, stroke="white", strokeWidth=1)
-    layers = [
-        lines.encode(
-            x=x, y=y, x2="x2:Q", y2="y2:Q", strokeWidth=width, tooltip=tooltips("first", "second", "importance")
-        ),
-        dots.encode(x=x, y=y, size=size, tooltip=tooltips("feature", "importance")),
-        _node_names(placed, x, y, "left"),
-        _node_names(placed, x, y, "right"),
-    ]
-    drawn = alt.layer(*layers).properties(width=2 * beside * RADIUS, height=2 * RADIUS)
-    return finished(drawn, "Features and the strength of their interactions", notes)
+    layers.append(dots.encode(x=x, y=y, size=size, tooltip=tooltips("feature", "importance")))
+    layers += [_node_names(placed, x, y, "left", is_crowded), _node_names(placed, x, y, "right", is_crowded)]
+    drawn = alt.layer(*layers).properties(width=2 * reach * RADIUS, height=2 * height * RADIUS)
+    return finished(drawn, "Features and the strength of their interactions", [*notes, *flat(nodes, floor)])
+
+
+def _links(edges: list[Record], x: Any, y: Any) -> Any:
+    width = alt.StrokeWidth("value:Q", **growing(edges, "value", "pair, E|f|", [0.3, 9]))
+    lines = alt.Chart(inline(edges)).mark_rule(opacity=0.55, color=NEUTRAL)
+    tooltip = tooltips("first", "second", "importance")
+    return lines.encode(x=x, y=y, x2="x2:Q", y2="y2:Q", strokeWidth=width, tooltip=tooltip)
 
 
 def _heat_map(
@@ -134,8 +145,17 @@ def _heat_map(
     return alt.layer(*layers).properties(width=cell * len(columns), height=CELL * len(rows))
 
 
-def _node_names(nodes: list[Record], x: Any, y: Any, align: Literal["left", "right"]) -> Any:
-    """Names outside the circle: of its right half they start at the node, of its left half they end there."""
-    half = [node for node in nodes if (node["x"] < 0) == (align == "right")]
-    text = alt.Chart(inline(half)).mark_text(align=align, dx=-18 if align == "right" else 18, limit=LABEL_WIDTH)
-    return text.encode(x=x, y=y, text="name:N", tooltip=tooltips("feature", "importance"))
+def _node_names(nodes: list[Record], x: Any, y: Any, align: Literal["left", "right"], is_crowded: bool) -> Any:
+    """Names outside the circle: of its right half they start at the node, of its left half they end there.
+
+    On a crowded circle they stand like the spokes of a wheel.
+    """
+    turned = 0 if align == "left" else 180
+    half = [
+        {**node, "angle": turned - degrees(atan2(node["y"], node["x"])) if is_crowded else 0}
+        for node in nodes
+        if (node["x"] < 0) == (align == "right")
+    ]
+    text = alt.Chart(inline(half)).mark_text(align=align, dx=-NODE if align == "right" else NODE, limit=LABEL_WIDTH)
+    angle = alt.Angle("angle:Q", scale=None)
+    return text.encode(x=x, y=y, text="name:N", angle=angle, tooltip=tooltips("feature", "importance"))

@@ -12,6 +12,7 @@ from exanova.show.charts.canvas import (
     Place,
     alt,
     finished,
+    flat,
     growing,
     ink_on_ramp,
     inline,
@@ -39,6 +40,12 @@ LANE = 34
 NAME_LENGTH, STEP_WIDTH = 24, 260
 """Characters of a feature or a level, and pixels of both, beside a step of a waterfall."""
 
+MOST, PEAKED = 0.99, 0.5
+"""Colours of an image end at the quantile MOST of its sizes, if that is less than PEAKED of the largest one."""
+
+SEAMLESS = {"band": 1.06}
+"""Pixels overlap a little, lest the paper shines through between them."""
+
 WITH_SIGNS = 0.2
 """Pixels from this share of the largest contribution on have their sign printed."""
 
@@ -52,23 +59,33 @@ def waterfall_chart(records: Sequence[Record], *, notes: Sequence[str] = (), flo
     return finished(drawn, "From the mean to this row", notes)
 
 
-def beeswarm_chart(records: Sequence[Record], *, features: int | None = None, notes: Sequence[str] = ()) -> Any:
+def beeswarm_chart(
+    records: Sequence[Record], *, features: int | None = None, notes: Sequence[str] = (), floor: float = 0.0
+) -> Any:
     """Shapley values of many rows, one lane a feature; a dot is as large as it stands for rows.
 
-    ``features`` is how many there are, if the records may hold some of them only.
+    Args:
+        records: dots.
+        features: how many there are, if the records may hold some of them only.
+        notes: what is to be said under the title.
+        floor: the size up to which values are rounding.
     """
     names = legible_names(list(dict.fromkeys(r["feature"] for r in records)))
     shown = [{**r, "name": names[r["feature"]]} for r in records]
     told = left_out(len(names), features or 0, "features", "of largest mean absolute value")
-    drawn = panels(shown, lambda part, place: _swarm(part, place, list(names.values()), shown), columns=3)
-    return finished(drawn, "Shapley values of rows", [*notes, *told])
+    drawn = panels(shown, lambda part, place: _swarm(part, place, list(names.values()), shown, floor), columns=3)
+    return finished(drawn, "Shapley values of rows", [*notes, *told, *flat(records, floor)])
 
 
 def image_chart(records: Sequence[Record], *, notes: Sequence[str] = ()) -> Any:
     """Contributions of pixels at their places, one panel an output."""
-    bound = max(abs(r["value"]) for r in records) or 1.0
+    sizes = sorted(abs(r["value"]) for r in records)
+    largest, most = sizes[-1], sizes[int(MOST * (len(sizes) - 1))]
+    is_peaked = 0 < most < PEAKED * largest
+    bound = (most if is_peaked else largest) or 1.0
+    told = [f"colours end at ±{bound:.2g}, the largest contribution is {largest:.2g} in size"] if is_peaked else []
     drawn = panels(records, lambda part, place: _image(part, place, bound), columns=5)
-    return finished(drawn, "Contribution of each pixel at this row", notes)
+    return finished(drawn, "Contribution of each pixel at this row", [*notes, *told])
 
 
 def step_names(records: Sequence[Record]) -> tuple[str, ...]:
@@ -81,8 +98,7 @@ def _waterfall(records: list[Record], place: Place, floor: float) -> Any:
     shown = [{**r, "name": name} for r, name in zip(records, names, strict=True)]
     ends = [r[side] for r in records for side in ("start", "end")]
     width = 400 if place.alone else 280
-    margin = (max(ends) - min(ends)) * NUMBER_WIDTH / (width - 2 * NUMBER_WIDTH) or 1.0
-    domain = min(ends) - margin, max(ends) + margin
+    domain = _around(ends, width, floor)
     start, end = value_axis(domain, "start"), value_axis(domain, "end")
     tooltip = [alt.Tooltip("label:N", title="step"), *tooltips("output", "value"), alt.Tooltip("end:Q", format=".6g")]
     base = alt.Chart(inline(shown)).encode(y=name_axis(names, limit=STEP_WIDTH), tooltip=tooltip)
@@ -99,16 +115,26 @@ def _waterfall(records: list[Record], place: Place, floor: float) -> Any:
     return alt.layer(*layers).properties(height=STEP * len(shown), width=width)
 
 
+def _around(ends: list[float], width: float, floor: float) -> tuple[float, float]:
+    """The ends of an axis of ``width`` pixels with room for numbers on both sides; rounding is not blown up."""
+    low, high = min(ends), max(ends)
+    if high - low <= floor:
+        margin = 0.1 * max(abs(low), abs(high)) or 1.0
+    else:
+        margin = (high - low) * NUMBER_WIDTH / (width - 2 * NUMBER_WIDTH)
+    return low - margin, high + margin
+
+
 def _step_name(record: Record) -> str:
     if record["kind"] != "feature":
         return str(record["label"])
     return f"{short(record['feature'], NAME_LENGTH)} = {short(record['level'], NAME_LENGTH)}"
 
 
-def _swarm(records: list[Record], place: Place, names: list[str], all_records: list[Record]) -> Any:
+def _swarm(records: list[Record], place: Place, names: list[str], all_records: list[Record], floor: float) -> Any:
     """One panel, on the scales of all of them."""
     width = 420 if place.alone else 240
-    domain = spread((r["value"] for r in all_records), width, room=12)
+    domain = spread((r["value"] for r in all_records), width, floor, room=12)
     widest = max([3.0, *(abs(r["offset"]) for r in all_records)]) + 1
     ends = alt.Legend(values=[0, 1], labelExpr="datum.value < 0.5 ? 'first' : 'last'", gradientLength=80)
     viridis = alt.Scale(scheme="viridis", domain=[0, 1])
@@ -125,11 +151,11 @@ def _swarm(records: list[Record], place: Place, names: list[str], all_records: l
 
 def _image(records: list[Record], place: Place, bound: float) -> Any:
     height, width = (1 + max(r[side] for r in records) for side in ("row", "column"))
-    side = max(3, min(14, (420 if place.alone else 150) // max(height, width)))
+    side = max(3, min(30, (420 if place.alone else 150) // max(height, width)))
     x = alt.X("column:O", axis=None, scale=alt.Scale(domain=list(range(width)), padding=0))
     y = alt.Y("row:O", axis=None, scale=alt.Scale(domain=list(range(height)), padding=0))
     base = alt.Chart(inline(records)).encode(x=x, y=y, tooltip=tooltips("feature", "level", "output", "value"))
-    layers = [base.mark_rect().encode(color=ramp_colour(bound, "contribution"))]
+    layers = [base.mark_rect(width=SEAMLESS, height=SEAMLESS).encode(color=ramp_colour(bound, "contribution"))]
     if place.alone:
         signs = with_sign(base, WITH_SIGNS * bound).mark_text(fontSize=0.8 * side)
         layers.append(signs.encode(text="number:N", color=ink_on_ramp(bound)))
