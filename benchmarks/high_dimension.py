@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks import tables
+from benchmarks import phases, tables
 from benchmarks.harness import RESULTS, Facts, Line, clocked, peak, run_job, save, table
-from exanova import FunctionalANOVA, neighbours, reference
+from exanova import FunctionalANOVA, neighbours, parallel, reference
 from exanova.errors import InexactWarning, InputError, OutsideSupportWarning
 from exanova.typing import FloatArray
 
@@ -101,8 +101,9 @@ def fitted(case: Callable[[Settings], Judged], settings: Settings, **choices: An
     judged = case(settings)
     warm_up(choices)
     share = judged.held if isinstance(judged.held, float) else None
-    seconds, anova = clocked(lambda: fit(judged, choices, None if share else judged.held))
-    facts = described(anova) | {"seconds": seconds, "peak": peak(), "rows": len(judged.X)}
+    with phases.watched() as spent:
+        seconds, anova = clocked(lambda: fit(judged, choices, None if share else judged.held))
+    facts = described(anova) | {"seconds": seconds, "peak": peak(), "rows": len(judged.X), "phases": spent}
     if share:
         facts["r2_eval"] = fit(judged, choices, share).certificate_.r2_eval.tolist()
     return facts
@@ -345,11 +346,13 @@ def synthetic(settings: Settings, rows: int, features: int) -> Facts:
     budget = 1 + 3 * features + 2 * (9 * PAIRS + 54 * TRIPLES)
     choices = {"max_order": 3, "max_terms": budget, "selection": "screen", "min_gain": 1e-5}
     warm_up(choices)
-    seconds, anova = clocked(lambda: fit(judged, choices, judged.held))
+    with phases.watched() as spent:
+        seconds, anova = clocked(lambda: fit(judged, choices, judged.held))
     names = set(anova.effects_)
     missed = [s for s in subsets if tuple(f"x{i}" for i in s) not in names]
     return described(anova) | {
         "seconds": seconds,
+        "phases": spent,
         "rows": rows,
         "features": features,
         "planted": [PAIRS, TRIPLES],
@@ -379,8 +382,9 @@ def matrix_free(settings: Settings) -> Facts:
         warm_up(choices)
     except InputError as error:
         return {"skipped": f"no such route yet: {error}"}
-    seconds, anova = clocked(lambda: fit(judged, choices, judged.held))
-    return described(anova) | {"seconds": seconds, "rows": cut, "features": features}
+    with phases.watched() as spent:
+        seconds, anova = clocked(lambda: fit(judged, choices, judged.held))
+    return described(anova) | {"seconds": seconds, "phases": spent, "rows": cut, "features": features}
 
 
 # What runs
@@ -389,7 +393,7 @@ def matrix_free(settings: Settings) -> Facts:
 def jobs(settings: Settings) -> dict[str, Callable[[], Facts]]:
     """Every job by name, in the order in which they run; those that wait for another's result are not here."""
     paper = {"basis": "paper", "ties": "first", "selection": "canonical"}
-    everything: dict[str, Callable[[], Facts]] = {
+    everything: dict[str, Callable[[], Facts]] = {"machine": machine} | {
         f"{name} model": partial(model_job, settings, name, make)
         for name, make in (("mnist", mnist_model), ("poker", poker_model), ("dota2", dota2_model))
     }
@@ -416,6 +420,12 @@ def jobs(settings: Settings) -> dict[str, Callable[[], Facts]]:
     return everything
 
 
+def machine() -> Facts:
+    """What the machine does at its best, to hold the phases against."""
+    seconds, limits = clocked(lambda: phases.limits(parallel.thread_count(None)))
+    return {"seconds": seconds, "limits": limits}
+
+
 def model_job(settings: Settings, name: str, make: Callable[[Settings], dict[str, Any]]) -> Facts:
     """Train the model of a case, unless that has been done, and say how accurate it is."""
     seconds, found = clocked(lambda: settings.cached(name, partial(make, settings)))
@@ -434,14 +444,24 @@ def followers(settings: Settings, facts: dict[str, Facts]) -> dict[str, Callable
 def measure(settings: Settings, only: str) -> int:
     """Run the jobs one after the other, print the table, keep the results."""
     arguments = ["--data", str(settings.data), *(["--quick"] * settings.quick)]
-    found = {name: run_job(MODULE, name, arguments) for name in jobs(settings) if name.startswith(only)}
+    found = {
+        name: run_job(MODULE, name, arguments) for name in jobs(settings) if name == "machine" or name.startswith(only)
+    }
     for name in followers(settings, found):
         found[name] = run_job(MODULE, name, [*arguments, "--given", json.dumps(found)])
     lines = report(found)
     print(table(lines))
+    for name, facts in found.items():
+        if "phases" in facts and "limits" in found.get("machine", {}):
+            print(f"\n{name}: what takes the time\n" + "\n".join(bounds(facts, found["machine"])))
     path = save("high-dimension", found, lines, {"quick": settings.quick, "only": only})
     print(f"\n{LEGEND}\nEverything that was measured: {os.path.relpath(path)}")
     return 1 if any("failed" in facts for facts in found.values()) else 0
+
+
+def bounds(facts: Facts, best: Facts) -> list[str]:
+    """The phases of a fit beside the limits of the machine."""
+    return phases.lines(facts["phases"], best["limits"], facts["seconds"])
 
 
 def report(found: dict[str, Facts]) -> list[Line]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from benchmarks import tables
 from benchmarks.harness import Facts, clocked, once, size, timed
+from benchmarks.phases import cached_words
 from exanova import FunctionalANOVA, Support, parallel, reference
 from exanova.basis.tables import dimensions
 from exanova.design.memory import available
@@ -175,15 +176,9 @@ def blas_gram(columns: FloatArray) -> FloatArray:
 
 def machine(settings: Settings) -> Facts:
     """Words a second that every core together can AND and count when nothing has to be fetched from memory."""
-    from exanova.moments.kernels import WORDS, count_cached
-
     threads = parallel.thread_count(None)
-    repeats = 200_000 if settings.quick else 2_000_000
-    rng = np.random.default_rng(1)
-    pairs = [tuple(rng.integers(0, 2**63, size=(2, WORDS), dtype=np.uint64)) for _ in range(threads)]
-    facts, _ = timed(lambda: parallel.run(lambda pair: count_cached(pair[0], pair[1], repeats), pairs, threads))
-    # A limit is the best that was seen; anything else running at the time would only lower it.
-    return facts | {"words_per_second": threads * repeats * WORDS / min(facts["times"]), "threads": threads}
+    seconds, words = clocked(lambda: cached_words(threads, 200_000 if settings.quick else 2_000_000))
+    return {"seconds": seconds, "words_per_second": words, "threads": threads}
 
 
 def fitted(case: tables.Case, anova: FunctionalANOVA, repeats: int = 3) -> Facts:
