@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from exanova.effects.tables import GAME
 from exanova.errors import InputError, UnknownFeatureError
 from exanova.explain.explanation import Explanation
@@ -54,7 +56,7 @@ class Plots:
         """
         charts, names = _charts(), self._outputs(output)
         listed = _of(records.importance_records(self._source, kind), names)
-        return charts.importance_chart(listed, kind=kind, top=_count(top, "top"), floor=records.rounding(self._source))
+        return charts.importance_chart(listed, kind=kind, top=_checked(top), floor=records.rounding(self._source))
 
     def effect(self, feature: str, *, output: Output = None, top: int = 30, ordered: bool | None = None) -> Any:
         """The main effect of a feature: bars with the probability of each level, or a line if levels are ordered.
@@ -69,7 +71,7 @@ class Plots:
         charts, names = _charts(), self._outputs(output)
         listed = _of(records.effect_records(self._source, feature, ordered), names)
         floor = records.rounding(self._source)
-        return charts.effect_chart(listed, feature=feature, top=_count(top, "top"), floor=floor)
+        return charts.effect_chart(listed, feature=feature, top=_checked(top), floor=floor)
 
     def pair(self, first: str, second: str, *, output: Output = None, top: int = 30) -> Any:
         """The interaction of two features as a heat map; crossed cells never occurred and have no value.
@@ -81,7 +83,7 @@ class Plots:
             top: most levels of each feature; beyond, those that carry most of E|f| are shown.
         """
         charts, names = _charts(), self._outputs(output)
-        listed = _of(records.pair_records(self._source, first, second, _count(top, "top")), names)
+        listed = _of(records.pair_records(self._source, first, second, _checked(top)), names)
         state = self._source._state
         rows, columns = (len(state.schema.labels[state.schema.features.index(name)]) for name in (first, second))
         floor = records.rounding(self._source)
@@ -96,7 +98,7 @@ class Plots:
         """
         charts = _charts()
         name = None if output is None else self._outputs(output)[0]
-        nodes, edges = records.network_records(self._source, name, _count(top, "top"))
+        nodes, edges = records.network_records(self._source, name, _checked(top))
         notes = self._network_notes(name, len(nodes), len(edges))
         return charts.network_chart(nodes, edges, notes=notes, floor=records.rounding(self._source))
 
@@ -111,7 +113,7 @@ class Plots:
         """
         charts = _charts()
         explained = self._explained(one_row(row, self._source._state.schema), model, output)
-        steps = records.waterfall_records(explained, _count(top, "top"))
+        steps = records.waterfall_records(explained, _checked(top))
         return charts.waterfall_chart(steps, notes=_outside(explained), floor=records.rounding(self._source))
 
     def beeswarm(self, X: Any, *, output: Output = None, top: int = 12) -> Any:
@@ -124,7 +126,7 @@ class Plots:
         """
         charts = _charts()
         explained = self._explained(X, None, output)
-        dots = records.beeswarm_records(explained, _count(top, "top"))
+        dots = records.beeswarm_records(explained, _checked(top))
         notes = [f"{len(explained):,} rows", *_outside(explained)]
         return charts.beeswarm_chart(
             dots, features=len(explained.feature_names), notes=notes, floor=records.rounding(self._source)
@@ -148,7 +150,8 @@ class Plots:
         """
         charts = _charts()
         explained = self._explained(one_row(row, self._source._state.schema), None, output)
-        return charts.image_chart(records.image_records(explained, shape), notes=_outside(explained))
+        several = ["output= draws one output alone, with signs"] if len(explained.output_names) > 1 else []
+        return charts.image_chart(records.image_records(explained, shape), notes=[*_outside(explained), *several])
 
     def __repr__(self) -> str:
         names = [name for name in vars(Plots) if not name.startswith("_")]
@@ -162,7 +165,7 @@ class Plots:
     def _outputs(self, output: Output) -> tuple[str, ...]:
         """Names of the outputs to draw; raises if there is none of that name, or too many for one picture."""
         known = self._source._state.schema.outputs
-        asked = known if output is None else [output] if isinstance(output, str | int) else list(output)
+        asked = known if output is None else output if isinstance(output, list | tuple) else [output]
         names = tuple(dict.fromkeys(_output(name, known) for name in asked))
         if not 0 < len(names) <= MOST_PANELS:
             raise InputError(
@@ -201,16 +204,16 @@ def _output(asked: Any, known: Sequence[str]) -> str:
     """The name of an output given by name or number; a number that is a name (of a class) is taken as that name."""
     if str(asked) in known:
         return str(asked)
-    if isinstance(asked, int) and not isinstance(asked, bool) and -len(known) <= asked < len(known):
-        return known[asked]
+    if isinstance(asked, int | np.integer) and not isinstance(asked, bool) and -len(known) <= asked < len(known):
+        return known[int(asked)]
     shown = ", ".join(map(repr, known[:10])) + (", ..." if len(known) > 10 else "")
     raise UnknownFeatureError(f"there is no output {asked!r}; the outputs are {shown}.")
 
 
-def _count(value: Any, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"{name}={value!r} was given; expected a whole number of at least 1.")
-    return value
+def _checked(top: Any) -> int:
+    if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1:
+        raise InputError(f"top={top!r} was given; expected a whole number of at least 1.")
+    return int(top)
 
 
 def _outside(explained: Explanation) -> list[str]:

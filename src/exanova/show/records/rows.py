@@ -128,7 +128,7 @@ def _step(kind: str, label: str, start: float, end: float, value: float, output:
 def _width(shape: Sequence[int], features: int) -> int:
     """Columns of an image whose shape fits the number of features."""
     sides = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
-    if len(sides) != 2 or not all(isinstance(side, int) and side > 0 for side in sides):
+    if len(sides) != 2 or not all(isinstance(side, int | np.integer) and side > 0 for side in sides):
         raise InputError(f"shape={shape!r} was given; expected two whole numbers, rows and columns of the image.")
     height, width = int(sides[0]), int(sides[1])
     if height * width != features:
