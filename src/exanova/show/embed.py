@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from exanova.show.records import Record
@@ -17,14 +18,22 @@ NO_CONFIG = ("config", "title", "description", "$schema")
 """Parts of a specification that the page says itself."""
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """What a page has to know of a chart: what it says about itself, and its width in pixels without axes."""
+
+    notes: tuple[str, ...]
+    width: int
+
+
 class Payload:
     """What a page is given, grown one table and one picture at a time.
 
     >>> payload = Payload(["a", "b"])
     >>> records = [{"level": "x", "output": o, "value": v} for o, v in (("a", 1.5), ("b", 2.5))]
     >>> payload.table("t", records)
-    >>> payload.content["tables"]["t"]
-    [{'length': 1, 'fields': {'level': 0, 'output': 1, 'value': 2}}, {'length': 1, 'fields': {...}}]
+    >>> [part["fields"] for part in payload.content["tables"]["t"]]
+    [{'level': 0, 'output': 1, 'value': 2}, {'level': 0, 'output': 3, 'value': 4}]
     """
 
     def __init__(self, outputs: Sequence[str]) -> None:
@@ -49,7 +58,7 @@ class Payload:
         """Records under a name: one part for each output, or one for all if they name none."""
         self.content["tables"][name] = [self.part(part) for part in self._by_output(records)]
 
-    def picture(self, name: str, draw: Callable[[list[Record]], Any], records: Sequence[Record]) -> list[str]:
+    def picture(self, name: str, draw: Callable[[list[Record]], Any], records: Sequence[Record]) -> Drawn:
         """A chart of the records of any one output, on the scales of all of them.
 
         Args:
@@ -57,18 +66,16 @@ class Payload:
             draw: makes the chart, with one panel for the records of one output.
             records: of all outputs.
 
-        Returns:
-            what the chart says about itself: lines of its subtitle before the game.
         """
         # As records of one output they share one panel and its scales; whose they are comes through as "panel".
         alike = [{**r, "output": "", "panel": self._outputs.index(r["output"])} for r in records]
         return self.chart(name, [draw(alike)])
 
-    def chart(self, name: str, charts: Sequence[Any]) -> list[str]:
+    def chart(self, name: str, charts: Sequence[Any]) -> Drawn:
         """A chart for each output, or one for all of them."""
         drawn = [chart.to_dict(validate=False) for chart in charts]
         self.content["pictures"][name] = [self._filled(spec) for spec in drawn]
-        return _notes(drawn[0])
+        return Drawn(tuple(_notes(drawn[0])), drawn[0].get("width", 0))
 
     def to_json(self) -> str:
         """The page's data as JSON that can stand inside a script element."""

@@ -18,7 +18,7 @@ def to_markdown(summary: Summary) -> str:
     """The summary as text with headings and tables; what comes from the data is escaped."""
     outputs = summary.outputs[:OUTPUTS]
     parts = [
-        [f"# {escaped(summary.title)}", ""],
+        [f"# {escaped(summary.title)}", "", escaped(summary.headline), ""],
         _about(summary),
         _importance(summary, outputs),
         _effects(summary, outputs),

@@ -9,6 +9,7 @@ from typing import Any
 
 from exanova.errors import InputError
 from exanova.files import write_whole
+from exanova.show.html import to_html
 from exanova.show.markdown import to_markdown
 from exanova.show.source import Source
 from exanova.show.summary import Summary, summarise
@@ -47,15 +48,9 @@ def _format(path: str | os.PathLike[str]) -> Callable[[Summary], str]:
     return FORMATS[suffix]
 
 
-def _html(summary: Summary) -> str:
-    from exanova.show.page import Page
-
-    return Page(summary).html()
-
-
 FORMATS: Mapping[str, Callable[[Summary], str]] = {
-    ".html": _html,
-    ".htm": _html,
+    ".html": to_html,
+    ".htm": to_html,
     ".json": Summary.to_json,
     ".md": to_markdown,
 }

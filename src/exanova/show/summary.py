@@ -28,7 +28,7 @@ from exanova.show.records import (
 )
 from exanova.show.sample import Sample, draw
 from exanova.show.source import Source
-from exanova.show.words import redundancy_in_words, sample_in_words, verdicts
+from exanova.show.words import headline, redundancy_in_words, sample_in_words, verdicts
 
 TITLE = "Functional ANOVA report"
 
@@ -56,6 +56,7 @@ class Summary:
 
     Attributes:
         title: of the report.
+        headline: what matters most, in a sentence.
         game: the game every number belongs to.
         outputs: names of the outputs.
         facts: ``name``, ``value``: what was explained.
@@ -77,6 +78,7 @@ class Summary:
     """
 
     title: str
+    headline: str
     game: str
     outputs: list[str]
     facts: list[Record]
@@ -136,6 +138,7 @@ def summarise(
     ]
     return Summary(
         title=title or TITLE,
+        headline=headline(importance, strongest),
         game=GAME,
         outputs=list(outputs),
         facts=[*({"name": str(k), "value": str(v)} for k, v in (about or {}).items()), *_facts(source)],
@@ -169,7 +172,7 @@ def _facts(source: Source) -> list[Record]:
         ("Features", f"{len(state.schema.features):,}{constant}"),
         (
             "Outputs",
-            "one" if state.schema.single else f"{len(state.schema.outputs):,}: {_listed(state.schema.outputs)}",
+            "one" if state.schema.single else f"{len(state.schema.outputs):,} ({_listed(state.schema.outputs)})",
         ),
         (
             "Effects",

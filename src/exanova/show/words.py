@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from exanova.effects.certificate import Certificate
+from exanova.show.labels import legible
+from exanova.show.records import Record
 from exanova.show.sample import Sample
 from exanova.typing import FloatArray
+
+MOST = 3
+"""Features named in the headline."""
 
 CROWDED = 0.5
 """Functions per distinct row from which a good fit on those rows says little about others."""
@@ -47,6 +53,25 @@ def verdicts(certificate: Certificate, outputs: tuple[str, ...], order: int, row
     elif not certificate.saturated and certificate.rank > CROWDED * rows:
         found.append(_crowded(certificate, rows))
     return found
+
+
+def headline(importance: Sequence[Record], strongest: Sequence[Record]) -> str:
+    """What matters most: the first features and the strongest interaction, all outputs together.
+
+    >>> headline([{"feature": "a", "value": 2.0}, {"feature": "b", "value": 0.0}], [])
+    'Of 2 features, a matters most.'
+    """
+    total: dict[str, float] = {}
+    for record in importance:
+        total[record["feature"]] = total.get(record["feature"], 0.0) + abs(record["value"])
+    first = [legible(name) for name, value in total.items() if value > 0][:MOST]
+    if not first:
+        return "No feature has an effect: the model is constant on these rows."
+    named = first[0] if len(first) == 1 else f"{', '.join(first[:-1])} and {first[-1]}"
+    together = next((r["subset"] for r in strongest if r["order"] > 1 and r["value"] > 0), None)
+    matters = "matters" if len(first) == 1 else "matter"
+    interaction = f"; the strongest interaction is {' × '.join(map(legible, together))}" if together else ""
+    return f"Of {len(total):,} features, {named} {matters} most{interaction}."
 
 
 def redundancy_in_words(certificate: Certificate) -> str:

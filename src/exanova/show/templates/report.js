@@ -2,7 +2,9 @@
 (() => {
   const payload = JSON.parse(document.getElementById("payload").textContent);
   const choice = { output: 0, row: payload.rows[0] };
-  const NEAR = "600px";
+  const NEAR = "600px"; // how far from the window a picture is drawn
+  const NARROW = 480; // pixels of a picture on a phone, or of two side by side on paper
+  const PRINTED = 36; // pixels of a number beside a bar
 
   // Elements: text from the data enters the page as text, never as markup.
 
@@ -51,10 +53,10 @@
 
   function colours() {
     const style = getComputedStyle(document.documentElement);
-    const [ink, muted, line, grid, paper] = ["ink", "muted", "line", "grid", "card"].map((name) =>
+    const [ink, muted, line, grid] = ["ink", "muted", "line", "grid"].map((name) =>
       style.getPropertyValue(`--${name}`).trim()
     );
-    const words = { labelColor: ink, titleColor: muted };
+    const words = { labelColor: ink, titleColor: muted, labelFontSize: 12, titleFontSize: 12 };
     return {
       background: "transparent",
       axis: { ...words, domainColor: line, tickColor: line, gridColor: grid },
@@ -64,7 +66,6 @@
       text: { color: ink },
       rule: { color: muted },
       view: { stroke: "transparent" },
-      style: { paper: { fill: paper, stroke: paper }, ink: { fill: ink, stroke: ink } },
     };
   }
 
@@ -87,11 +88,23 @@
     );
     full.config = merged(payload.config, colours());
     if (isRow) fitSteps(full, records);
-    if (!("natural" in holder.dataset)) {
-      full.width = holder.clientWidth;
+    if ("natural" in holder.dataset) {
+      if (holder.clientWidth < NARROW) full.config.legend.orient = "bottom";
+    } else {
+      full.width = Math.max(holder.clientWidth, Number(holder.dataset.least || 0));
       full.autosize = { type: "fit-x", contains: "padding" };
+      squeeze(full, full.width);
     }
     return full;
+  }
+
+  // On a narrow picture names take less room, and the numbers printed beside bars keep theirs.
+
+  function squeeze(spec, width) {
+    for (const { x, y } of spec.layer.map(({ encoding }) => encoding)) {
+      if (y?.axis?.labelLimit) y.axis.labelLimit = Math.min(y.axis.labelLimit, 0.4 * width);
+      if (width < NARROW && x?.scale?.domain?.[0] < 0) x.scale.padding = PRINTED;
+    }
   }
 
   // One drawing serves every row: its scales are those of the steps it is given.
@@ -99,11 +112,11 @@
   function fitSteps(spec, steps) {
     const ends = steps.flatMap(({ start, end }) => [start, end]);
     const [low, high] = [Math.min(...ends), Math.max(...ends)];
-    const margin = 0.12 * (high - low) || 1;
     for (const { encoding } of spec.layer) {
-      if (encoding.x && encoding.x.scale) encoding.x.scale.domain = [low - margin, high + margin];
-      if (encoding.y && encoding.y.scale) encoding.y.scale.domain = steps.map(({ name }) => name);
+      if (encoding.x?.scale) Object.assign(encoding.x.scale, { domain: [low, high], padding: PRINTED + 10 });
+      if (encoding.y?.scale) encoding.y.scale.domain = steps.map(({ name }) => name);
     }
+    spec.height = spec.height.step * steps.length;
   }
 
   async function draw(picture) {
@@ -196,7 +209,7 @@
 
   function fill(details) {
     const key = details.dataset.table;
-    const listed = payload.listed[key].filter((column) => !column.file_only);
+    const listed = payload.listed[key].filter(({ only }) => only !== "file");
     const head = wrapped("tr", listed.map(({ title, kind }) => cell("th", title, kind)));
     const body = lines(key).map((record) =>
       wrapped("tr", listed.map(({ field, kind }) => cell("td", shown(record[field], kind), kind)))
@@ -211,7 +224,7 @@
       const text = value === null || value === undefined ? "" : String(value);
       return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
     };
-    const listed = payload.listed[key];
+    const listed = payload.listed[key].filter(({ only }) => only !== "page");
     const head = listed.map(({ title }) => quoted(title)).join(",");
     const body = allLines(key).map((record) => listed.map(({ field }) => quoted(record[field])).join(","));
     return [head, ...body, ""].join("\r\n");
