@@ -10,9 +10,9 @@ def main() -> None:
     try:
         from exanova.cli.run import run
     except ModuleNotFoundError as error:
-        if error.name not in ("typer", "rich"):
+        if error.name != "typer":
             raise
-        print(f'error: the command needs {error.name}; install it with: pip install "exanova[app]"', file=sys.stderr)
+        print('error: the command needs typer; install it with: pip install "exanova[app]"', file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

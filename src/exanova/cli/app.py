@@ -40,6 +40,7 @@ def exanova(
 
 @app.command(help=h.EXPLAIN, epilog=h.EXPLAIN_EXAMPLES)
 def explain(
+    context: typer.Context,
     data: a.Data,
     prediction: a.Prediction = None,
     weight: a.Weight = None,
@@ -97,6 +98,7 @@ def explain(
             json=json,
             quiet=quiet,
             effects=effects,
+            words=context.obj,
         )
     )
 

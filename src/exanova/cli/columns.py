@@ -106,7 +106,7 @@ def _wanted(
         _check_known(name, known, f"{where}, which the model needs")
     kept_away = [name for name in wanted if name in apart or (asked and name not in asked)]
     if kept_away:
-        raise InputError(f"the model needs {listed(kept_away)}; --features and --ignore must not leave it out.")
+        raise InputError(f"the model needs {listed(kept_away)}, which is left out or is no feature.")
     other = [name for name in asked if name not in wanted]
     if other:
         raise InputError(f"the model does not know {listed(other)}; its features are {listed(list(wanted))}.")

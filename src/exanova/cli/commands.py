@@ -21,6 +21,7 @@ from exanova.cli.tables import STDIN, Reading, read_table
 from exanova.cli.values import interaction_table, shapley_table
 from exanova.errors import InputError
 from exanova.estimator import FunctionalANOVA, load
+from exanova.show.records import rounding
 from exanova.show.report import FORMATS
 from exanova.solve.plan import Plan
 
@@ -69,6 +70,7 @@ class Job:
         title: heading of the report.
         force, json, quiet: how to write and to speak.
         effects: number of effects to list.
+        words: what was typed.
     """
 
     data: str
@@ -86,6 +88,7 @@ class Job:
     json: bool = False
     quiet: bool = False
     effects: int = 10
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ def explain(job: Job) -> None:
     share = None if job.eval is None else options.eval_share(job.eval)
     held_out = job.eval if share is None else None
     _check_inputs(job, held_out)
-    wanted = [Target("--save", job.save)] if job.save else []
+    wanted = [] if job.save is None else [Target("--save", job.save)]
     targets = Targets([*wanted, *_reports(job.report)], [job.data, held_out, job.model], job.force)
     with _only_results_on_stdout(job.json):
         anova, rows, outputs = _fit(job, share, held_out)
@@ -160,7 +163,7 @@ def show(saved: str, effects: int, names: Sequence[str], report: str | None, for
     if not chosen:
         screen.decomposition(anova, effects)
     for effect in chosen:
-        screen.effect(effect)
+        screen.effect(effect, rounding(anova))
     screen.files([("report", report)] if report else [])
 
 
@@ -208,8 +211,8 @@ def _reports(path: str | None) -> list[Target]:
 def _fit(job: Job, share: float | None, held_out: str | None) -> tuple[FunctionalANOVA, Any, Any]:
     """The decomposition, and the rows and the model (or its outputs there) that a report may show."""
     with busy(f"reading {_shown(job.data)}", job.quiet):
-        table = read_table(job.data, job.reading)
         model = _model(job)
+        table = read_table(job.data, job.reading)
     wanted = None if model is None else model.wanted(table.column_names)
     data = divide(table, job.choice, _shown(job.data), wanted)
     names = options.output_names(job.output_names) if model is not None else list(data.names)
@@ -263,12 +266,8 @@ def _only_results_on_stdout(json: bool) -> Iterator[None]:
 def _after_explain(job: Job, anova: FunctionalANOVA) -> list[tuple[str, list[str]]]:
     """Commands that go on from here."""
     if job.save is None:
-        return [
-            (
-                "keep the decomposition, for the other commands",
-                ["exanova", "explain", job.data, "...", "--save", "model.exanova"],
-            )
-        ]
+        again = ["exanova", *job.words, "--save", "model.exanova", *(["--force"] if job.report else [])]
+        return [("keep the decomposition, to show it, compare it and explain rows with it", again)]
     first = documents.strongest(anova, 1)
     found = [("Shapley values of rows", ["exanova", "rows", job.save, job.data, "--output", "values.csv"])]
     if first:

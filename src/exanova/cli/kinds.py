@@ -67,9 +67,9 @@ def as_numbers(table: Any, name: str, option: str) -> Any:
     if numbers is None:
         wrong = compute.invert(compute.match_substring_regex(compute.fill_null(column, ""), NUMBER))
         row = compute.index(wrong, True).as_py()
+        hint = ", such as the probability of a class" if option == "--prediction" else ""
         raise InputError(
-            f"{option} {name!r} holds {visible(column[row].as_py())!r} in row {row}; expected numbers: of a classifier "
-            "give the probabilities, one column a class."
+            f"{option} {name!r} holds {visible(column[row].as_py())!r} in row {row}; expected numbers{hint}."
         )
     if numbers.null_count:
         row = compute.index(compute.is_null(numbers), True).as_py()

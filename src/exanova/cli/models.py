@@ -15,8 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
-from exanova.cli.text import nearest, one_line
-from exanova.errors import InputError
+from exanova.cli.text import listed, nearest, one_line
+from exanova.errors import InputError, ModelError
 
 PICKLES = (".joblib", ".pkl", ".pickle")
 
@@ -46,9 +46,14 @@ class PythonModel:
 
     def __call__(self, table: Any) -> Any:
         """The outputs at the rows of a pyarrow table."""
-        if self._plain:
-            return self._respond(_array(table))
-        return self._respond(table.to_pandas() if find_spec("pandas") else table)
+        given = _array(table) if self._plain else table.to_pandas() if find_spec("pandas") else table
+        try:
+            return self._respond(given)
+        except Exception as error:  # a model may raise anything
+            raise ModelError(
+                f"the model raised {_named(error)}. It was given {table.num_rows:,} rows as a "
+                f"{type(given).__module__.partition('.')[0]} {type(given).__name__} with {listed(table.column_names)}."
+            ) from error
 
 
 def load_model(given: str, trust_pickle: bool, threads: int) -> Model:
@@ -106,7 +111,9 @@ def _of_python(found: Any, given: str) -> Model:
     method = next((getattr(found, name) for name in ("predict_proba", "predict") if hasattr(found, name)), None)
     respond = found if method is None else method
     if isinstance(found, type) or not callable(respond):
-        raise InputError(f"--model {given!r} is a {type(found).__name__}; expected a function or a fitted estimator.")
+        raise InputError(
+            f"--model {given!r} is of type {type(found).__name__}; expected a function or a fitted estimator."
+        )
     names = getattr(found, "feature_names_in_", None)
     plain = names is None and hasattr(found, "n_features_in_")
     return PythonModel(respond, names, getattr(found, "classes_", None), plain)

@@ -85,9 +85,12 @@ def eval_share(text: str) -> float | None:
     (0.25, None)
     """
     try:
-        return float(text)
+        share = float(text)
     except ValueError:
         return None
+    if not 0.0 < share < 1.0:
+        raise InputError(f"--eval {text!r} was given; expected a share of the rows such as 0.2, or a file.")
+    return share
 
 
 def output_names(text: str | None) -> list[str] | None:

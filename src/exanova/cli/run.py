@@ -57,7 +57,7 @@ def run(arguments: Sequence[str]) -> int:
 def _invoke(arguments: Sequence[str]) -> int:
     """Parse and run. Without arguments the help is shown; whatever typer raises itself is an error of usage."""
     try:
-        code = app(list(arguments) or ["--help"], prog_name="exanova", standalone_mode=False)
+        code = app(list(arguments) or ["--help"], prog_name="exanova", standalone_mode=False, obj=tuple(arguments))
     except SystemExit as end:
         code = end.code
     return code if isinstance(code, int) else DONE

@@ -51,15 +51,16 @@ class Screen:
         self._strongest(anova, effects)
         self._redundant(anova.certificate_.redundant)
 
-    def effect(self, found: Effect) -> None:
-        """The table of one effect."""
-        table = _table(f"effect of {_subset(found.features)}")
+    def effect(self, found: Effect, least: float) -> None:
+        """The table of one effect; values up to ``least`` are zero up to rounding, and shown so."""
+        self._heading(f"Effect of {_subset(found.features)}")
+        table = Table(box=box.SIMPLE_HEAD)
         for name in found.features:
             table.add_column(Text(legible(name)), overflow="fold")
         table.add_column("probability", justify="right")
         outputs = _value_columns(table, found.output_names)
         for levels, p, values in zip(found.levels, found.probability, found.values, strict=True):
-            numbers = [f"{p:.4f}", *(f"{v:+.4g}" for v in values[:outputs])]
+            numbers = [f"{p:.4f}", *(f"{v:+.4g}" if abs(v) > least else "0" for v in values[:outputs])]
             table.add_row(*(Text(legible(level)) for level in levels), *numbers)
         self._console.print(table)
 
@@ -67,7 +68,7 @@ class Screen:
         """The largest changes, with the cells they come from."""
         self._heading("What changed, by squared norm of the difference")
         self._line(f"game: {found.game}")
-        table = _table(None)
+        table = Table(box=box.SIMPLE_HEAD)
         for name in ("subset", "before", "after", "difference", "largest change"):
             table.add_column(name, justify="left" if name in ("subset", "largest change") else "right", overflow="fold")
         for change in found.changes[:count]:
@@ -82,8 +83,8 @@ class Screen:
     def plan(self, found: Plan) -> None:
         """What a fit would do, cost and hold."""
         orders = " + ".join(f"{k:,}" for k in found.functions_by_order)
+        self._heading("Plan (nothing was run)")
         self._pairs(
-            "Plan (nothing was run)",
             [
                 ("rows", f"{found.distinct_rows:,} distinct of {found.rows:,}"),
                 ("features", f"{found.features} that vary"),
@@ -123,7 +124,8 @@ class Screen:
         amounts: dict[str, list[float]] = defaultdict(list)
         for record in importance_records(anova):
             amounts[record["feature"]].append(record["value"])
-        table = _table("importance (E|effect|, shared equally within an interaction)")
+        self._heading("Importance (E|effect|, shared equally within an interaction)")
+        table = Table(box=box.SIMPLE_HEAD)
         table.add_column("feature", overflow="fold")
         outputs = _value_columns(table, anova.output_names_)
         table.add_column("", no_wrap=True)
@@ -136,7 +138,8 @@ class Screen:
 
     def _strongest(self, anova: Any, count: int) -> None:
         found = documents.strongest(anova, count)
-        table = _table("strongest effects (squared norm)")
+        self._heading("Strongest effects (squared norm)")
+        table = Table(box=box.SIMPLE_HEAD)
         table.add_column("subset", overflow="fold")
         table.add_column("order", justify="right")
         outputs = _value_columns(table, anova.output_names_)
@@ -154,8 +157,8 @@ class Screen:
             self._line(f"  {_subset(entry.features)} ~ {others}{', ...' if len(entry.shared_with) > 4 else ''}")
         self._more(len(redundant) - 5, "subsets", None)
 
-    def _pairs(self, title: str, pairs: Sequence[tuple[str, str]]) -> None:
-        table = Table(title=title, title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
+    def _pairs(self, pairs: Sequence[tuple[str, str]]) -> None:
+        table = Table(box=None, show_header=False, padding=(0, 2))
         for name, value in pairs:
             table.add_row(name, Text(value))
         self._console.print(table)
@@ -184,10 +187,6 @@ def busy(doing: str, quiet: bool) -> Iterator[None]:
         return
     with console.status(Text(doing)):
         yield
-
-
-def _table(title: str | None) -> Table:
-    return Table(title=None if title is None else Text(title), title_justify="left", box=box.SIMPLE_HEAD)
 
 
 def _value_columns(table: Table, outputs: Sequence[str]) -> int:

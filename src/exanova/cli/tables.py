@@ -93,6 +93,7 @@ def read_table(path: str, reading: Reading, kinds: Mapping[str, Kind] | None = N
     source = _source(path)
     with _explained(source.name, chosen):
         table = _read(source, chosen, reading)
+        table.validate(full=True)
     repeated = [name for name, count in Counter(table.column_names).items() if count > 1]
     if repeated:
         raise InputError(f"{source.name} has more than one column called {listed(repeated)}; rename or drop them.")
@@ -224,7 +225,7 @@ def _reason(message: str) -> str:
     if ragged:
         where = f"line {ragged[1]}" if ragged[1] else "a line"
         return f"{where} has {ragged[3]} cells where the header has {ragged[2]}; mend it, or quote cells with commas."
-    if "invalid UTF8" in message:
+    if re.search(r"invalid UTF-?8", message, re.IGNORECASE):
         return "it is not UTF-8 text; convert it, for example from Latin-1."
     if "Truncated" in message or "zlib" in message:
         return f"it is truncated or damaged ({one_line(message, 80)}); copy it again."

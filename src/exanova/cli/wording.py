@@ -11,11 +11,12 @@ OPTIONS = (
 """Parameters of the library that are options of the same name."""
 
 PHRASES = (
-    (r"(?:[Pp]ass |with )?n_bins= \(for example n_bins=\{'(.*)': (\d+)\}\)", r"give --n-bins '\1=\2'"),
+    (r"Pass n_bins= \(for example n_bins=\{'(.*)': (\d+)\}\) to bin it,", r"Give --n-bins '\1=\2', --ignore '\1',"),
     (r"n_bins=\{'(.*)': (\d+)\}", r"--n-bins '\1=\2'"),
     (r"or convert it to a categorical dtype if each number is a category", "or --text if each number is a category"),
     (r"^(Column ('.*?') .*)Drop the column", r"\1Leave it out with --ignore \2"),
     (r"\bmax_order=None\b", "--max-order all"),
+    (r"(?<=at least 0, or )None", "all"),
     (r"\bstrict=True raises instead", "--strict refuses such rows"),
     (r" strict=False counts it as 0\.", " Without --strict it counts as 0."),
     (r"Fit with eval_set= to know", "Add --eval 0.2 to know"),
@@ -34,7 +35,8 @@ def reworded(message: str) -> str:
         message = re.sub(pattern, instead, message)
     names = "|".join(OPTIONS)
     message = re.sub(rf"\b({names})=(?=[\s,;.)]|$)", lambda m: _option(m[1]), message)
-    return re.sub(rf"\b({names})='?([^\s,;']+)'?", lambda m: f"{_option(m[1])} {m[2]}", message)
+    message = re.sub(rf"\b({names})='?([^\s,;']+)'?", lambda m: f"{_option(m[1])} {m[2]}", message)
+    return re.sub(rf"\b({'|'.join(n for n in OPTIONS if '_' in n)})\b", lambda m: _option(m[1]), message)
 
 
 def _option(parameter: str) -> str:
