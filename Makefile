@@ -52,7 +52,7 @@ paper: data-given $(VENV)/.with-paper
 	$(BIN)/python -m experiments --data "$(DATA)" $(PAPER_ARGS)
 
 docs: $(VENV)/.with-docs
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # The report is tested in a real browser: installed where this may be done, and otherwise those tests skip saying so.
 chromium:

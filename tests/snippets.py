@@ -7,14 +7,14 @@ import io
 import os
 import re
 import shlex
-import subprocess
-import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from unittest.mock import patch
 
+from exanova.cli.run import run
 from exanova.errors import OutsideSupportWarning
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,6 +22,7 @@ FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]\d+)?")
 EFFORT = re.compile(r"\d+ iterations, \d+\.\d+ s")
 NEGLIGIBLE = 1e-9
+TERMINAL = {"COLUMNS": "100", "NO_COLOR": "1"}
 
 
 @dataclass(frozen=True)
@@ -73,26 +74,23 @@ def run_page(page: Path, folder: Path) -> int:
                 shown = _printed(snippet.code, namespace, page)
                 assert settled(shown) == settled(snippet.says), f"{page.name}:\n{snippet.code}\nprints\n{shown}"
             else:
-                shown = run_command(snippet.code, folder)
+                shown = run_command(snippet.code)
                 if snippet.says.strip():
                     assert settled(shown) == settled(snippet.says), f"{page.name}: {snippet.code}\nprints\n{shown}"
     return len(found)
 
 
-def run_command(command: str, folder: Path) -> str:
-    """What ``exanova ...`` prints in a fresh process; it has to succeed."""
+def run_command(command: str) -> str:
+    """What ``exanova ...`` prints where it is run; it has to succeed."""
     name, *arguments = shlex.split(command)
     assert name == "exanova", f"only exanova is run, not {name!r}"
-    run = subprocess.run(
-        [sys.executable, "-c", "from exanova.cli import main; main()", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "COLUMNS": "120", "NO_COLOR": "1", "PYTHONPATH": os.pathsep.join([str(ROOT / "src")])},
-    )
-    assert run.returncode == 0, f"{command}\n{run.stdout}{run.stderr}"
-    return run.stdout
+    out, trouble = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
+    with patch.dict(os.environ, TERMINAL), contextlib.redirect_stdout(out), contextlib.redirect_stderr(trouble):
+        code = run(arguments)
+    out.seek(0)
+    shown = out.read()
+    assert code == 0, f"{command}\n{shown}{trouble.getvalue()}"
+    return shown
 
 
 def _printed(code: str, namespace: dict[str, object], page: Path) -> str:

@@ -183,7 +183,3 @@ def _print_triples(anova: FunctionalANOVA) -> None:
     print(f"\nThe {len(triples)} strongest of {total} interactions of three squares, and their squared norms.")
     print(f"{lines} of the game's {len(LINES)} lines are among them:\n")
     print(drawn(triples))
-
-
-if __name__ == "__main__":
-    main()
