@@ -1,0 +1,135 @@
+"""Decompositions at main effects and at high ranks, for the experiments that have both: fits, rows, tables, checks."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from benchmarks.harness import clocked
+
+from exanova import FunctionalANOVA
+from exanova.errors import InexactWarning, OutsideSupportWarning
+from exanova.typing import FloatArray
+from experiments.harness import Check, Row, Table, below
+
+
+@dataclass(frozen=True)
+class Target:
+    """Rows, outputs (n,) of a model on them, and what to judge by: other rows with outputs, or nothing."""
+
+    X: Any
+    values: FloatArray
+    held: tuple[Any, FloatArray] | None
+    accuracy: float
+    model: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the paper's tables, and the ways in which it is made here: a name, what the estimator is told."""
+
+    what: str
+    rank: int
+    seconds: str
+    r2: float
+    mse: float
+    relative: int
+    ways: dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """One way of making a line, and what came out of it."""
+
+    line: Line
+    way: str
+    anova: FunctionalANOVA
+    seconds: float
+
+
+def fitted(target: Target, lines: Sequence[Line]) -> list[Fitted]:
+    """Every line in every way; timed with the judging of held-out rows, compiled before."""
+    found = []
+    for line in lines:
+        for way, choices in line.ways.items():
+            warm_up(choices)
+            seconds, anova = clocked(lambda choices=choices: fit(target.X, target.values, target.held, choices))
+            found.append(Fitted(line, way, anova, seconds))
+    return found
+
+
+def fit(X: Any, values: FloatArray, held: Any, choices: dict[str, Any]) -> FunctionalANOVA:
+    """A decomposition; what its certificate notes is shown on the page and need not be warned of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InexactWarning)
+        warnings.simplefilter("ignore", OutsideSupportWarning)
+        return FunctionalANOVA(handle_unknown="ignore", **choices).fit(X, values, eval_set=held)
+
+
+def warm_up(choices: dict[str, Any]) -> None:
+    """Compile what the choices need, on a table of no interest."""
+    X = np.random.default_rng(1).integers(0, 3, (300, 5)).astype(np.uint8)
+    small = {name: value for name, value in choices.items() if name != "interactions"}
+    if "max_terms" in small:
+        small["max_terms"] = 60
+    fit(X, (X[:, 0] == X[:, 1]) * (X[:, 2] > 0) * 1.0, 0.2, small)
+
+
+def rows_of(found: Sequence[Fitted], target: Target, accuracy: str, why: str = "") -> list[Row]:
+    """Accuracy of the model, then rank and R2 of every line."""
+    rows = [Row("accuracy of the model", accuracy, f"{target.accuracy:.4f}", why)]
+    for k, one in enumerate(found):
+        c, line = one.anova.certificate_, one.line
+        name = f"{line.what}{f', {one.way}' if one.way else ''}"
+        if k == 0 or found[k - 1].line is not line:
+            rows.append(Row(f"rank, {line.what}", f"{line.rank:,}", f"{c.rank:,}", of_functions(c.rank, c.n_functions)))
+        rows.append(Row(f"R2, {name}", f"{line.r2:.3g}", f"{c.r2[0]:.3f}", held_out(one), chief=True))
+    return rows
+
+
+def of_functions(rank: int, functions: int) -> str:
+    return f"of {functions:,} functions" if rank < functions else ""
+
+
+def held_out(one: Fitted) -> str:
+    found = one.anova.certificate_.r2_eval
+    return "" if found is None else f"on rows held out {found[0]:.3f}"
+
+
+def table_of(found: Sequence[Fitted]) -> Table:
+    """Each line of the paper, and ours below it."""
+    lines, last = [], None
+    for one in found:
+        p, c = one.line, one.anova.certificate_
+        if p is not last:
+            printed = [f"{p.rank:,}", p.seconds, f"{p.r2:.3g}", "", f"{p.mse:.2f}", f"{p.relative} %", ""]
+            lines.append([f"{p.what}, the paper", *printed])
+            last = p
+        held = "" if c.r2_eval is None else f"{c.r2_eval[0]:.3f}"
+        measured = [
+            f"{c.r2[0]:.3f}",
+            held,
+            f"{c.mse[0]:.3f}",
+            f"{100 * c.relative_mse[0]:.0f} %",
+            f"{c.orthogonality:.0e}",
+        ]
+        lines.append([one.way or "here", f"{c.rank:,}", f"{one.seconds:.0f} s", *measured])
+    header = ["", "rank", "time", "R2", "R2, held out", "MSE", "relative MSE", "orthogonality"]
+    return Table("The paper's lines, and ours below each of them (times of different machines):", header, lines)
+
+
+def checks_of(found: Sequence[Fitted]) -> list[Check]:
+    """Every decomposition is exact and orthogonal, and a larger family explains more."""
+    r2 = [float(one.anova.certificate_.r2[0]) for one in found]
+    worst = max(one.anova.certificate_.orthogonality for one in found)
+    notes = [note for one in found for note in one.anova.certificate_.notes]
+    return [
+        below("largest conditional mean of any effect", worst, 1e-12),
+        Check("every certificate is exact", "; ".join(notes) or "no note", not notes),
+        Check(
+            "interactions explain more than main effects", f"{min(r2[1:]):.3f} against {r2[0]:.3f}", min(r2[1:]) > r2[0]
+        ),
+    ]
