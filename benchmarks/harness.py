@@ -21,17 +21,23 @@ Facts = dict[str, Any]
 """What a job found: ``seconds``, ``peak`` in bytes, and whatever else it wants to say; plain JSON."""
 
 
-def timed(work: Callable[[], Any], repeats: int = 3) -> tuple[Facts, Any]:
+def timed(work: Callable[[], Any], repeats: int | Callable[[float], int] = 3) -> tuple[Facts, Any]:
     """Run once to compile and warm up, then ``repeats`` times: the median counts, all are recorded.
 
+    ``repeats`` may depend on how long the first run took; with none, the first run is what counts.
     ``cores`` is the processor time a second: far below the number of threads, something else was running.
     """
+    before = time.process_time()
     first, result = clocked(work)
-    times, before = [], time.process_time()
-    for _ in range(repeats):
+    count = repeats(first) if callable(repeats) else repeats
+    times = []
+    if count:
+        before = time.process_time()
+    for _ in range(count):
         result = None  # the last result must not stand beside the next one in memory
         seconds, result = clocked(work)
         times.append(seconds)
+    times = times or [first]
     cores = (time.process_time() - before) / max(sum(times), 1e-9)
     return {"seconds": statistics.median(times), "first": first, "times": times, "cores": cores}, result
 

@@ -1,0 +1,122 @@
+"""The peers, side by side: ``python -m benchmarks.peers --data DIR [--only CASE] [--quick]``.
+
+The same model, rows, machine and threads for all, in one run: every measurement in a process of its own, compiling and
+first touches apart, medians of repeats, a limit of time and of memory for each. What was measured goes to
+benchmarks/results and, after a whole run, to docs/benchmarks.json, from which the page is made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import signal
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import exanova
+from benchmarks.harness import RESULTS, Facts, peak, run_job
+from benchmarks.peers import boosting, grams, grids, page, rows
+from benchmarks.peers.measuring import Job, Settings, in_own_words
+from exanova import parallel
+from exanova.errors import ExanovaError
+
+MODULE = "benchmarks.peers"
+OURS = "exanova"
+PEERS = ("interpret-core", "shap", "shapiq", "tabmat", "treehfd", "xgboost")
+BELOW = ("scikit-learn", "numpy", "scipy", "numba", "pandas")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+def main() -> int:
+    """Run every job, or the one that is named."""
+    options = parse()
+    settings = Settings(options.data, options.work, options.threads, options.limit, options.quick)
+    if options.job:
+        ours = named(options.job)["who"] == OURS
+        found = in_own_words(jobs(settings)[options.job], ExanovaError if ours else Exception)
+        print(json.dumps({"seconds": None, "peak": peak()} | found))
+        return 0
+    with tempfile.TemporaryDirectory() as work:
+        return measure(replace(settings, work=Path(work)), options.only)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog=f"python -m {MODULE}", description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="folder with the tables")
+    parser.add_argument("--only", default="", help="only the measurements whose names begin like this")
+    parser.add_argument("--quick", action="store_true", help="small tables: shows that everything runs")
+    parser.add_argument("--threads", type=int, default=parallel.available_cores(), help="threads of every process")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds one measurement may take (default: 60)")
+    parser.add_argument("--work", type=Path, default=Path(), help=argparse.SUPPRESS)
+    parser.add_argument("--job", help="run one measurement in this process and print what it found as JSON")
+    return parser.parse_args()
+
+
+def jobs(settings: Settings) -> dict[str, Job]:
+    """Every measurement by name: case / size / who."""
+    return {name: job for part in (grids, boosting, rows, grams) for name, job in part.jobs(settings).items()}
+
+
+def measure(settings: Settings, only: str) -> int:
+    """Run the measurements one after the other, keep them, and write the page after a whole run."""
+    os.environ.update(dict.fromkeys(THREADS, str(settings.threads)))
+    versions = {"exanova": exanova.__version__, "python": platform.python_version()} | installed()
+    print(", ".join(f"{name} {number}" for name, number in versions.items()), file=sys.stderr)
+    started = time.perf_counter()
+    names = [name for name in jobs(settings) if name.startswith(only)]
+    found = [{**named(name), **one(name, settings)} for name in names]
+    content = {
+        "machine": {"system": platform.system(), "processor": platform.machine(), "cores": parallel.available_cores()},
+        "versions": versions,
+        "settings": {"quick": settings.quick, "threads": settings.threads, "limit": settings.limit},
+        "minutes": round((time.perf_counter() - started) / 60, 1),
+        "measurements": found,
+    }
+    path = write(content, RESULTS / f"peers-{time.strftime('%Y%m%d-%H%M%S')}.json")
+    print(page.tables(content))
+    print(f"\nEverything that was measured: {os.path.relpath(path)}")
+    if not only and not settings.quick:
+        write(content, page.SOURCE)
+        page.main()
+    return 1 if any("failed" in facts for facts in found) else 0
+
+
+def installed() -> dict[str, str]:
+    """Versions of the peers; a dash for one that is not there."""
+
+    def number(name: str) -> str:
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            return "-"
+
+    return {name: number(name) for name in (*PEERS, *BELOW)}
+
+
+def named(name: str) -> Facts:
+    case, size, who = name.split(" / ")
+    return {"case": case, "size": int(size) if size.isdigit() else size, "who": who}
+
+
+def one(name: str, settings: Settings) -> Facts:
+    """One measurement; a job that its deadline ended says so."""
+    facts = run_job(MODULE, name, settings.arguments())
+    if facts.get("failed") == f"exit status {-signal.SIGALRM}":
+        return {"over": settings.limit}
+    return facts
+
+
+def write(content: Facts, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,277 @@
+"""From the results file to the page: ``python -m benchmarks.peers.page`` writes docs/benchmarks.md and its pictures."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import Facts
+from benchmarks.peers.sections import SECTIONS, Section
+
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+SOURCE = DOCS / "benchmarks.json"
+OURS = "exanova"
+LEAST_MEMORY = 1e6
+"""Bytes below which memory counts as so many: pages and allocators hide less."""
+
+HEADER = (
+    "peer",
+    "time",
+    "memory",
+    "difference",
+    "orthogonality",
+    "its orthogonality",
+    "model calls",
+    "its model calls",
+    "never occur",
+    "note",
+)
+COLORS = ("#2b6cb0", "#dd7a14", "#2f855a", "#97266d", "#8a8f98")
+
+LEGEND = """\
+**time**, **memory**: the peer's over ours; above 1 exanova is faster, or needs less. Memory is what the call took
+beyond what the process held before, at least 1 MB. **difference**: largest difference of the two answers, relative to our
+largest value. **orthogonality**: the largest conditional mean, the largest |E[f_A 1{x_B = b}]| over all B strictly
+inside A, relative to the largest value, computed for all by the same function from the values at the rows. **model calls**: rows
+sent to the model; **never occur**: the share of the peer's that are combinations which never occur in the table. A dash: does
+not apply, or not all rows were explained."""
+
+
+def main() -> int:
+    """Write the page and its pictures from the results of a whole run."""
+    source = Path(sys.argv[1]) if len(sys.argv) > 1 else SOURCE
+    written = write_page(json.loads(source.read_text(encoding="utf-8")), DOCS)
+    print("\n".join(str(path) for path in written))
+    return 0
+
+
+def write_page(content: Facts, folder: Path) -> list[Path]:
+    """The page and its pictures in a folder."""
+    images = folder / "images"
+    images.mkdir(parents=True, exist_ok=True)
+    shown = [section for section in SECTIONS if any(m["case"] in section.cases for m in content["measurements"])]
+    written = [draw(section, content, images / f"bench-{section.key}.svg") for section in shown]
+    page = folder / "benchmarks.md"
+    page.write_text("\n\n".join([introduction(content), *(part(s, content) for s in shown)]) + "\n", encoding="utf-8")
+    return [page, *written]
+
+
+def introduction(content: Facts) -> str:
+    """What was run where, how to read it, and all cases in one table."""
+    machine, settings, versions = content["machine"], content["settings"], content["versions"]
+    listed = ", ".join(f"{name} {number}" for name, number in versions.items())
+    return "\n\n".join(
+        [
+            "# Beside other libraries",
+            "The same model, rows and machine for all, in one run: every measurement in a process of its own, "
+            f"{settings['threads']} threads, compiling and first touches apart, medians of repeats, at most "
+            f"{settings['limit']:g} s each. {machine['system']}, {machine['processor']}, {machine['cores']} cores; "
+            f"{listed}. `make bench-peers DATA=folder` runs all of it again in about {content['minutes']:.0f} minutes "
+            "and writes this page.",
+            LEGEND,
+            "## In short",
+            table(("case", "peer", "time", "memory"), list(summary(content))),
+        ]
+    )
+
+
+def summary(content: Facts) -> Iterator[list[str]]:
+    """One line for each case and peer: the range of the ratios over all sizes."""
+    for section in SECTIONS:
+        for case, name in section.cases.items():
+            for who in peers(content, case):
+                pairs = [(ours, m) for ours, m in beside(content, case) if m["who"] == who]
+                times = [r for r in (time_ratio(ours, m) for ours, m in pairs) if r]
+                memory = [r for r in (memory_ratio(ours, m) for ours, m in pairs) if r]
+                if times:
+                    yield [f"{section.title}, {name}", who, span(times), span(memory)]
+
+
+def part(section: Section, content: Facts) -> str:
+    """One section: what was done, picture, tables, where we lose, when to choose the peer."""
+    blocks = [f"## {section.title}", section.about, f"![Seconds against size](images/bench-{section.key}.svg)"]
+    for case, name in section.cases.items():
+        lines = [[str(m["size"]), *line(ours, m)] for ours, m in beside(content, case)]
+        if lines:
+            blocks += [f"### {name.capitalize()}", table((section.size, *HEADER), lines)]
+            blocks += losses(section, content, case)
+    named = [who for who in section.choose if any(who in peers(content, case) for case in section.cases)]
+    blocks.append("**When the peer is the better choice**\n\n" + "\n".join(f"- {section.choose[who]}" for who in named))
+    return "\n\n".join(blocks)
+
+
+def losses(section: Section, content: Facts, case: str) -> list[str]:
+    """Where exanova is slower than a peer, and why."""
+    slower: dict[str, list[str]] = {}
+    for ours, m in beside(content, case):
+        ratio = time_ratio(ours, m)
+        if ratio and ratio < 1 and "over" not in m:
+            slower.setdefault(m["who"], []).append(f"{m['size']} ({significant(1 / ratio)} times)")
+    if not slower:
+        return []
+    where = "; ".join(f"than {who} at {section.size} = {', '.join(sizes)}" for who, sizes in slower.items())
+    return [f"**exanova is slower** {where}. The reason: {section.slower[case]}"]
+
+
+def beside(content: Facts, case: str) -> list[tuple[Facts, Facts]]:
+    """Ours and a peer's measurement of the same size, all of a case in order."""
+    measurements = [m for m in content["measurements"] if m["case"] == case]
+    ours = {m["size"]: m for m in measurements if m["who"] == OURS}
+    return [(ours[m["size"]], m) for m in measurements if m["who"] != OURS and m["size"] in ours]
+
+
+def peers(content: Facts, case: str) -> list[str]:
+    """The peers of a case, in order."""
+    return list(dict.fromkeys(m["who"] for _, m in beside(content, case)))
+
+
+def time_ratio(ours: Facts, other: Facts) -> float | None:
+    """The peer's seconds over ours; the limit, where it did not finish."""
+    seconds = other.get("over") or other.get("seconds")
+    return seconds / ours["seconds"] if seconds and ours.get("seconds") else None
+
+
+def memory_ratio(ours: Facts, other: Facts) -> float | None:
+    """The peer's memory over ours."""
+    if "extra" not in ours or "extra" not in other:
+        return None
+    return max(other["extra"], LEAST_MEMORY) / max(ours["extra"], LEAST_MEMORY)
+
+
+def line(ours: Facts, other: Facts) -> list[str]:
+    """A line of a table, without its size."""
+    ratio, memory = time_ratio(ours, other), memory_ratio(ours, other)
+    mark = "> " if "over" in other else "≈ " if part_of_rows(other) else ""
+    return [
+        other["who"],
+        "-" if ratio is None else mark + significant(ratio),
+        "-" if memory is None else significant(memory),
+        scientific(other.get("difference")),
+        scientific(ours.get("orthogonality")),
+        scientific(other.get("orthogonality")),
+        whole(ours.get("model_rows")),
+        whole(other.get("model_rows")),
+        "-" if other.get("never") is None else f"{100 * other['never']:.0f} %",
+        note(ours, other),
+    ]
+
+
+def note(ours: Facts, other: Facts) -> str:
+    """What a reader needs beside the numbers: our seconds, the peer's words, what was left out."""
+    parts = (
+        [f"exanova {seconds(ours['seconds'])}" + (f", {ours['route']}" if "route" in ours else "")]
+        if "seconds" in ours
+        else []
+    )
+    parts += [trouble(ours, "exanova: ")] if trouble(ours) else []
+    parts += [trouble(other)] if trouble(other) else []
+    if part_of_rows(other):
+        parts.append(f"{other['explained']:,} of {other['rows']:,} rows")
+    if other.get("reconstruction", 0.0) > 1e-6:
+        parts.append(f"its sum is off by {scientific(other['reconstruction'])}")
+    if other.get("r2", 1.0) < 0.9999 and "r2" in ours:
+        parts.append(f"R2 {other['r2']:.4f}, ours {ours['r2']:.4f}")
+    return "; ".join(parts).replace("|", "\\|")
+
+
+def trouble(facts: Facts, who: str = "") -> str:
+    """What stopped a measurement."""
+    if "over" in facts:
+        return f"{who}stopped after {facts['over']:g} s"
+    said = facts.get("skipped") or facts.get("failed")
+    return f"{who}“{said}”" if said else ""
+
+
+def part_of_rows(facts: Facts) -> bool:
+    """Whether the seconds of all rows are in proportion to those of some."""
+    return bool(facts.get("explained", 0) < facts.get("rows", 0))
+
+
+def tables(content: Facts) -> str:
+    """The summary alone, for the terminal."""
+    return table(("case", "peer", "time", "memory"), list(summary(content)))
+
+
+def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Markdown."""
+    rows = [header, ["---"] * len(header), *lines]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def span(ratios: Sequence[float]) -> str:
+    """The least and the largest of some ratios."""
+    least, most = significant(min(ratios, default=0.0)), significant(max(ratios, default=0.0))
+    return "-" if not ratios else least if least == most else f"{least} to {most}"
+
+
+def significant(number: float) -> str:
+    """Two digits that count."""
+    return f"{float(f'{number:.2g}'):,.0f}" if number >= 10 else f"{number:.2g}"
+
+
+def seconds(number: float) -> str:
+    return f"{number:.2g} s" if number < 10 else f"{number:.0f} s"
+
+
+def scientific(number: float | None) -> str:
+    return "-" if number is None else "0" if number == 0 else f"{number:.0e}"
+
+
+def whole(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"
+
+
+# Pictures
+
+
+def draw(section: Section, content: Facts, path: Path) -> Path:
+    """Seconds against size, or against rows explained, on logarithmic axes, one panel for each case."""
+    import altair as alt
+
+    points = list(rows_points(section, content) if section.by_rows else size_points(section, content))
+    people = list(dict.fromkeys(point["who"] for point in points))
+    color = alt.Color("who:N", title=None, scale=alt.Scale(domain=people, range=list(COLORS[: len(people)])))
+    across = alt.Scale(type="log") if section.by_rows else alt.Scale(zero=False, nice=False, padding=10)
+    chart = (
+        alt.Chart(alt.Data(values=points))
+        .mark_line(point={"filled": True, "size": 40}, strokeWidth=1.5)
+        .encode(
+            x=alt.X("size:Q", title="rows explained" if section.by_rows else section.size, scale=across).axis(
+                format="~s" if section.by_rows else "d", tickMinStep=1, grid=False
+            ),
+            y=alt.Y("seconds:Q", title="seconds", scale=alt.Scale(type="log")).axis(format="~g", tickCount=6),
+            color=color,
+            shape=alt.Shape("who:N", title=None, scale=alt.Scale(domain=people)),
+            strokeDash=alt.condition(f"datum.who == '{OURS}'", alt.value([1, 0]), alt.value([5, 3])),
+        )
+        .properties(width=240, height=200)
+        .facet(facet=alt.Facet("panel:N", title=None, sort=None), columns=3)
+        .configure(background="white", font="sans-serif")
+        .configure_legend(orient="bottom", columns=3, labelLimit=240)
+    )
+    chart.save(str(path))
+    return path
+
+
+def size_points(section: Section, content: Facts) -> Iterator[Facts]:
+    for m in content["measurements"]:
+        if m["case"] in section.cases and m.get("seconds"):
+            yield point(m, section.cases[m["case"]], m["size"], m["seconds"])
+
+
+def rows_points(section: Section, content: Facts) -> Iterator[Facts]:
+    for m in content["measurements"]:
+        if m["case"] in section.cases:
+            for count, took in m.get("growth", []):
+                yield point(m, f"{str(m['size']).capitalize()}, {section.cases[m['case']]}", count, took)
+
+
+def point(m: Facts, panel: str, size: Any, took: float) -> Facts:
+    return {"panel": panel, "who": m["who"], "size": size, "seconds": took}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
