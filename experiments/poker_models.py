@@ -67,13 +67,12 @@ def transformer(settings: Settings, X: Any, labels: Any, X2: Any, labels2: Any) 
     def epoch() -> tuple[IntArray, IntArray]:
         return codes(high_dimension.permuted(hands, rng)), labels.astype(np.int64)
 
-    epochs = torch_models.trained(model, epoch, 1 if settings.quick else 30, rate=2e-3, enough=enough)
+    torch_models.trained(model, epoch, 1 if settings.quick else 30, rate=2e-3, enough=enough)
     train, test = (torch_models.probabilities(model, codes(h)) for h in (hands, hands2))
     return {
         "train": train[:, 0],
         "test": test[:, 0],
         "accuracy": np.mean(test.argmax(axis=1) == labels2),
-        "epochs": epochs,
         "rollout": torch_models.rolled_out(model, codes(hands)).mean(axis=0),
     }
 

@@ -10,15 +10,12 @@ from typing import Any
 Result = Mapping[str, Any]
 """What :func:`experiments.harness.keep` wrote."""
 
-OVERVIEW = """\
-# The paper, run again
-
-The decomposition of this library is that of Ferrere, Bousquet, Gamboa, Loubes and Muré, "Exact Functional ANOVA
-Decomposition for Categorical Inputs Models" (2026). These pages run the experiments of that paper again, each with its
-own model, and put the paper's figures beside ours. `make paper DATA=folder` makes them all, `python -m experiments
-NAME` one of them. Times were taken on different machines and cannot be compared; ranks, norms and errors can. A model
-that is trained again is another model, so what depends on it agrees only roughly.
-"""
+OVERVIEW = r"""\ # The paper, run again The decomposition of this library is that of Ferrere, Bousquet, Gamboa, Loubes
+and Muré, "Exact Functional ANOVA Decomposition for Categorical Inputs Models" (2026). These pages run the experiments
+of that paper again, each with its own model, and put the paper's figures beside ours. `make paper DATA=folder` makes
+them all, `python -m experiments NAME` one of them. Times were taken on different machines and cannot be compared;
+ranks, norms and errors can. A model that is trained again is another model, so what depends on it agrees only
+roughly."""
 
 
 def write_pages(out: Path, order: Sequence[str]) -> None:
@@ -32,16 +29,21 @@ def write_pages(out: Path, order: Sequence[str]) -> None:
 
 def page(name: str, result: Result) -> str:
     """The page of one experiment."""
-    parts = [f"# {result['title']}", result["about"], f"**Model.** {result['model']}"]
+    parts = [f"# {result['title']}", flowing(result["about"]), f"**Model.** {flowing(result['model'])}"]
     if result["rows"]:
         header = ["", "the paper", "here", "remark"]
         parts.append(table(header, [[r["what"], r["paper"], r["ours"], r["why"]] for r in result["rows"]]))
     for given in result["tables"]:
-        parts += [given["caption"], table(given["header"], given["rows"])]
+        parts += [flowing(given["caption"]), table(given["header"], given["rows"])]
     for figure in result["figures"]:
         parts.append(f"![{figure['caption']}]({figure['file']})\n\n*{figure['caption']}*")
-    parts += [*result["remarks"], "## Checked", checked(result["checks"]), made_by(name, result)]
+    parts += [*map(flowing, result["remarks"]), "## Checked", checked(result["checks"]), made_by(name, result)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def flowing(text: str) -> str:
+    """A paragraph in one line, however it was written down."""
+    return " ".join(text.split())
 
 
 def checked(checks: Sequence[Mapping[str, Any]]) -> str:

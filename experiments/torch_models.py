@@ -82,12 +82,12 @@ def trained(
     rate: float = 1e-3,
     batch: int = 256,
     enough: Callable[[nn.Module], bool] = lambda model: False,
-) -> int:
-    """Train on what ``epoch`` returns (inputs and labels, anew each time) until it is enough; the number of epochs."""
+) -> None:
+    """Train on what ``epoch`` returns (inputs and labels, anew each time), for so many epochs or until it is enough."""
     torch.manual_seed(SEED)
     optimiser = torch.optim.AdamW(model.parameters(), lr=rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs)
-    for count in range(1, epochs + 1):
+    for _ in range(epochs):
         inputs, labels = (torch.as_tensor(part) for part in epoch())
         model.train()
         for rows in torch.randperm(len(labels)).split(batch):
@@ -97,7 +97,6 @@ def trained(
         schedule.step()
         if enough(model):
             break
-    return count
 
 
 @torch.no_grad()
