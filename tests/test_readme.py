@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from snippets import ROOT, run_page, settled, snippets
 
 README = ROOT / "README.md"
@@ -28,3 +30,21 @@ def test_every_kind_of_block_is_found(tmp_path: Path) -> None:
         ("console", ["exanova", "a", "b"], "said"),
         ("console", ["exanova", "c"], ""),
     ]
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        "```python\nprint(1)\n```\n\n```text\n2\n```\n",
+        "```python\nprint(1)\n```\n",
+        "```text\n1\n```\n",
+        "```console\n$ exanova --version\nexanova 99\n```\n",
+        "```console\n$ exanova show nothing.exanova\n```\n",
+        "```console\n$ rm nothing\n```\n",
+    ],
+)
+def test_a_page_that_lies_or_fails_is_found(tmp_path: Path, lie: str) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(lie, encoding="utf-8")
+    with pytest.raises(AssertionError):
+        run_page(page, tmp_path)
