@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova import parallel
 from exanova.basis.pure import pure_dimension, pure_tables
 from exanova.basis.tables import build_basis
 from exanova.design import passes
@@ -55,10 +56,10 @@ class PairScreen:
     """All pairs of the varying features of a support; what does not depend on the residual is computed once."""
 
     def __init__(self, codes: Codes, probability: FloatArray, sizes: Sequence[int], threads: int = 1) -> None:
-        self._codes, self._sizes = codes, list(sizes)
+        self._codes, self._sizes, self._threads = codes, list(sizes), threads
         self._features = [i for i, n in enumerate(sizes) if n > 1]
         self._start = np.concatenate([[0], np.cumsum([sizes[i] - 1 for i in self._features])]).astype(np.int64)
-        self._counts = self._common_rows(threads)
+        self._counts = self._common_rows()
         self._weights = probability
         self.pairs: list[Subset] = list(combinations(self._features, 2))
 
@@ -106,30 +107,38 @@ class PairScreen:
             groups[self._sizes[i], self._sizes[j]].append(k)
         return {shape: np.array(numbers) for shape, numbers in groups.items()}
 
-    def _common_rows(self, threads: int) -> FloatArray:
+    def _common_rows(self) -> FloatArray:
         """The same for equal weights, exactly, by counting bits: which cells occur must not be a matter of rounding."""
         q = int(self._start[-1]) + 1
         words = np.zeros((q, -(-self._codes.shape[1] // 64)), dtype=np.uint64)
         levels = [(i, level) for i in self._features for level in range(self._sizes[i] - 1)]
         pack_singles(words, self._codes, levels)
         counts = np.zeros((q, q), dtype=np.int64)
-        count_common(words, counts, 1, threads)
+        count_common(words, counts, 1, self._threads)
         return np.roll(counts, -1, axis=(0, 1)).astype(np.float64)  # the constant goes last
 
     def _products(self, weight: FloatArray, dtype: type[np.floating[Any]]) -> FloatArray:
         """(Q + 1, Q + 1) weighted sums of products of one-hot columns (last level left out), and their margins."""
         q = int(self._start[-1]) + 1
-        out = np.zeros((q, q))
         block = min(8192, max(256, BLOCK_BYTES // (8 * q)))
-        for a in range(0, self._codes.shape[1], block):
-            rows = slice(a, a + block)
-            dense = np.empty((q, len(weight[rows])), dtype=dtype)
-            dense[-1] = 1.0
-            for i, start in zip(self._features, self._start, strict=False):
-                levels = np.arange(self._sizes[i] - 1)[:, None]
-                np.equal(self._codes[i, rows], levels, out=dense[start : start + self._sizes[i] - 1])
-            out += (dense * weight[rows].astype(dtype)) @ dense.T
-        return out
+
+        def task(rows: slice) -> FloatArray:
+            out = np.zeros((q, q))
+            for a in range(rows.start, rows.stop, block):
+                part = slice(a, min(a + block, rows.stop))
+                dense = np.empty((q, part.stop - part.start), dtype=dtype)
+                dense[-1] = 1.0
+                for i, start in zip(self._features, self._start, strict=False):
+                    levels = np.arange(self._sizes[i] - 1)[:, None]
+                    np.equal(self._codes[i, part], levels, out=dense[start : start + self._sizes[i] - 1])
+                out += (dense * weight[part].astype(dtype)) @ dense.T
+            return out
+
+        # Halves of the rows side by side, each with one thread of BLAS: small products lose more than they gain
+        # from its threads. Two halves for any number of threads, so that sums do not depend on it.
+        with parallel.blas_threads(1):
+            halves = parallel.run(task, parallel.split(self._codes.shape[1], 2), self._threads)
+        return np.sum(halves, axis=0)
 
     def _tables(self, products: FloatArray, pairs: list[Subset]) -> FloatArray:
         """(b, N_i, N_j) table of each pair, the left-out levels restored from the margins."""
