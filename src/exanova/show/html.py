@@ -26,9 +26,12 @@ def to_html(summary: Summary) -> str:
         MissingPackageError: if jinja2, altair or vl-convert is not installed.
     """
     template, bundle = _template(), _bundle()
+    from altair.utils.schemapi import debug_mode
+
     from exanova.show.page import Page  # needs altair
 
-    page = Page(summary)
+    with debug_mode(False):  # altair checks every part of every chart against its schema otherwise
+        page = Page(summary)
     scripts = bundle, _text("report.js")
     return str(
         template.render(

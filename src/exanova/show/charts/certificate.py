@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import log10
 from typing import Any
 
-from exanova.show.charts.canvas import NEGATIVE, NEUTRAL, POSITIVE, alt, finished, inline, name_axis
+from exanova.show.charts.canvas import AT_X, NEGATIVE, NEUTRAL, POSITIVE, alt, finished, inline, name_axis
 from exanova.show.records import Record
 
 VERDICTS = {True: "met", False: "missed", None: "not judged"}
@@ -45,7 +45,7 @@ def certificate_chart(records: Sequence[Record], *, exact: bool, notes: Sequence
         limits.mark_text(align="left", dx=6, opacity=0.8).encode(text="limit:N"),
         dots.mark_point(filled=True, size=110, opacity=1).encode(color=colour, shape=shape),
         dots.mark_text(align="left", dx=-6, dy=-13).encode(text="said:N"),
-        base.mark_text(align="left", dy=15, opacity=0.8).encode(x=alt.value(4), text="meaning:N"),
+        base.mark_text(align="left", dy=15, opacity=0.8).encode(x=AT_X(4), text="meaning:N"),
     ]
     drawn = alt.layer(*layers).properties(height=STEP * len(shown), width=460)
     return finished(drawn, f"Certificate: {'exact' if exact else 'not exact'}", notes)

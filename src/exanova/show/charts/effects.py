@@ -7,9 +7,12 @@ from typing import Any
 
 from exanova.show.charts.canvas import (
     AMOUNT,
+    AT_X,
+    AT_Y,
     LABEL_WIDTH,
     NEUTRAL,
     NUMBER,
+    SAYING,
     Place,
     alt,
     finished,
@@ -100,7 +103,7 @@ def _largest(records: Sequence[Record], field: str, top: int) -> tuple[list[str]
 def _bars(records: list[Record], names: list[str], of: str, signed: bool, floor: float) -> Any:
     """Bars of features or of levels, these with their probabilities in a column at the right edge."""
     values = [r["value"] for r in records]
-    colour, form = (sign_colour(), "+.3g") if signed else (alt.value(AMOUNT), ".3g")
+    colour, form = (sign_colour(), "+.3g") if signed else (alt.ColorValue(AMOUNT), ".3g")
     tooltip = tooltips(of, "output", "value", *(["probability"] if of == "level" else []))
 
     def draw(part: list[Record], place: Place) -> Any:
@@ -120,8 +123,8 @@ def _probabilities(base: Any) -> list[Any]:
     heading = alt.Chart(inline([{}])).mark_text(align="right", dx=PROBABILITIES, dy=13, opacity=0.8, fontSize=10)
     share = alt.Text("probability:Q", format=".1%")
     return [
-        base.mark_text(align="right", dx=PROBABILITIES, opacity=0.8).encode(x=alt.value("width"), text=share),
-        heading.encode(x=alt.value("width"), y=alt.value("height"), text=alt.value("probability")),
+        base.mark_text(align="right", dx=PROBABILITIES, opacity=0.8).encode(x=AT_X("width"), text=share),
+        heading.encode(x=AT_X("width"), y=AT_Y("height"), text=SAYING("probability")),
     ]
 
 
@@ -152,5 +155,5 @@ def _line(records: list[Record], place: Place, names: list[str], domain: tuple[f
     if len(names) <= POINTS:
         size = growing(records, "probability", "probability", [10, 260], ".1~%")
         points = points.encode(size=alt.Size("probability:Q", **size))
-    zero = alt.Chart(inline([{}])).mark_rule(strokeWidth=1.5).encode(y=alt.datum(0))
+    zero = alt.Chart(inline([{}])).mark_rule(strokeWidth=1.5).encode(y=alt.YDatum(0))
     return alt.layer(zero, line, points).properties(width=width, height=HEIGHT)
