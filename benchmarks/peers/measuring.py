@@ -96,10 +96,10 @@ def growing(explain: Callable[[Any], Any], order: Any, limit: float) -> tuple[Fa
     while True:
         facts, result = measured(partial(explain, order[:count]), None)
         growth.append([count, facts["seconds"]])
-        affordable = int(count * limit / facts["seconds"])
+        affordable = count * limit / facts["seconds"]
         if count == total or affordable < 2 * count:
             break
-        count = min(total, affordable, 10 * count)
+        count = int(min(total, affordable, 10 * count))
     seconds = facts["seconds"] * total / count
     return facts | {"seconds": seconds, "explained": count, "rows": total, "growth": growth}, result
 

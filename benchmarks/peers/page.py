@@ -29,15 +29,18 @@ HEADER = (
     "never occur",
     "note",
 )
+SUMMARY = ("case", "peer", "time", "memory", "difference", "its orthogonality", "never occur")
 COLORS = ("#2b6cb0", "#dd7a14", "#2f855a", "#97266d", "#8a8f98")
 
-LEGEND = """\
-**time**, **memory**: the peer's over ours; above 1 exanova is faster, or needs less. Memory is what the call took
-beyond what the process held before, at least 1 MB. **difference**: largest difference of the two answers, relative to our
-largest value. **orthogonality**: the largest conditional mean, the largest |E[f_A 1{x_B = b}]| over all B strictly
-inside A, relative to the largest value, computed for all by the same function from the values at the rows. **model calls**: rows
-sent to the model; **never occur**: the share of the peer's that are combinations which never occur in the table. A dash: does
-not apply, or not all rows were explained."""
+LEGEND = (
+    "**time**, **memory**: the peer's over ours; above 1 exanova is faster, or needs less. Memory is what the "
+    "call took beyond what the process held before, at least 1 MB. **difference**: largest difference of the two "
+    "answers, relative to our largest value. **orthogonality**: the largest conditional mean, that is the largest "
+    "|E[f_A 1{x_B = b}]| over all B strictly inside A, relative to the largest value, computed for all by one "
+    "function from the values at the rows. **model calls**: rows sent to the model. **never occur**: the share of "
+    "the peer's model calls on combinations that never occur in the table. A dash: does not apply, or not all "
+    "rows were explained."
+)
 
 
 def main() -> int:
@@ -67,27 +70,41 @@ def introduction(content: Facts) -> str:
         [
             "# Beside other libraries",
             "The same model, rows and machine for all, in one run: every measurement in a process of its own, "
-            f"{settings['threads']} threads, compiling and first touches apart, medians of repeats, at most "
+            f"threads fixed at {settings['threads']}, compiling and first touches apart, medians of repeats, at most "
             f"{settings['limit']:g} s each. {machine['system']}, {machine['processor']}, {machine['cores']} cores; "
             f"{listed}. `make bench-peers DATA=folder` runs all of it again in about {content['minutes']:.0f} minutes "
             "and writes this page.",
             LEGEND,
             "## In short",
-            table(("case", "peer", "time", "memory"), list(summary(content))),
+            table(SUMMARY, list(summary(content))),
         ]
     )
 
 
 def summary(content: Facts) -> Iterator[list[str]]:
-    """One line for each case and peer: the range of the ratios over all sizes."""
+    """One line for each case and peer: the range of the ratios over all sizes, and the worst of the rest."""
     for section in SECTIONS:
         for case, name in section.cases.items():
             for who in peers(content, case):
                 pairs = [(ours, m) for ours, m in beside(content, case) if m["who"] == who]
-                times = [r for r in (time_ratio(ours, m) for ours, m in pairs) if r]
-                memory = [r for r in (memory_ratio(ours, m) for ours, m in pairs) if r]
+                times = [(r, "over" in m) for ours, m in pairs if (r := time_ratio(ours, m))]
+                memory = [(r, False) for ours, m in pairs if (r := memory_ratio(ours, m))]
+                found = [m for _, m in pairs]
                 if times:
-                    yield [f"{section.title}, {name}", who, span(times), span(memory)]
+                    worst = [scientific(worst_of(found, key)) for key in ("difference", "orthogonality")]
+                    yield [
+                        f"{section.title}, {name}",
+                        who,
+                        span(times),
+                        span(memory),
+                        *worst,
+                        share(worst_of(found, "never")),
+                    ]
+
+
+def worst_of(found: Sequence[Facts], key: str) -> float | None:
+    """The largest of what was measured."""
+    return max((m[key] for m in found if m.get(key) is not None), default=None)
 
 
 def part(section: Section, content: Facts) -> str:
@@ -96,24 +113,31 @@ def part(section: Section, content: Facts) -> str:
     for case, name in section.cases.items():
         lines = [[str(m["size"]), *line(ours, m)] for ours, m in beside(content, case)]
         if lines:
-            blocks += [f"### {name.capitalize()}", table((section.size, *HEADER), lines)]
-            blocks += losses(section, content, case)
+            blocks += [f"### {name[0].upper()}{name[1:]}", table(*told((section.size, *HEADER), lines))]
+    where = [text for case, name in section.cases.items() for text in losses(section, content, case, name)]
+    if where:
+        blocks.append("**Where exanova is slower:** " + "; ".join(where) + f". The reason: {section.slower}")
     named = [who for who in section.choose if any(who in peers(content, case) for case in section.cases)]
     blocks.append("**When the peer is the better choice**\n\n" + "\n".join(f"- {section.choose[who]}" for who in named))
     return "\n\n".join(blocks)
 
 
-def losses(section: Section, content: Facts, case: str) -> list[str]:
-    """Where exanova is slower than a peer, and why."""
-    slower: dict[str, list[str]] = {}
-    for ours, m in beside(content, case):
-        ratio = time_ratio(ours, m)
-        if ratio and ratio < 1 and "over" not in m:
-            slower.setdefault(m["who"], []).append(f"{m['size']} ({significant(1 / ratio)} times)")
-    if not slower:
-        return []
-    where = "; ".join(f"than {who} at {section.size} = {', '.join(sizes)}" for who, sizes in slower.items())
-    return [f"**exanova is slower** {where}. The reason: {section.slower[case]}"]
+def losses(section: Section, content: Facts, case: str, name: str) -> Iterator[str]:
+    """Where exanova is slower than a peer, by how much."""
+    for who in peers(content, case):
+        slower = [
+            f"{m['size']} ({significant(1 / ratio)} times)"
+            for ours, m in beside(content, case)
+            if m["who"] == who and (ratio := time_ratio(ours, m)) and ratio < 1 and "over" not in m
+        ]
+        if slower:
+            yield f"{name}, than {who} at {', '.join(slower)}" + ("" if section.by_rows else f" {section.size}")
+
+
+def told(header: Sequence[str], lines: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
+    """A table without the columns that say nothing."""
+    kept = [k for k in range(len(header)) if any(cells[k] != "-" for cells in lines)]
+    return [header[k] for k in kept], [[cells[k] for k in kept] for cells in lines]
 
 
 def beside(content: Facts, case: str) -> list[tuple[Facts, Facts]]:
@@ -154,18 +178,15 @@ def line(ours: Facts, other: Facts) -> list[str]:
         scientific(other.get("orthogonality")),
         whole(ours.get("model_rows")),
         whole(other.get("model_rows")),
-        "-" if other.get("never") is None else f"{100 * other['never']:.0f} %",
+        share(other.get("never")),
         note(ours, other),
     ]
 
 
 def note(ours: Facts, other: Facts) -> str:
     """What a reader needs beside the numbers: our seconds, the peer's words, what was left out."""
-    parts = (
-        [f"exanova {seconds(ours['seconds'])}" + (f", {ours['route']}" if "route" in ours else "")]
-        if "seconds" in ours
-        else []
-    )
+    route = f", {ours['route']}" if "route" in ours else ""
+    parts = [f"exanova {seconds(ours['seconds'])}{route}"] if ours.get("seconds") else []
     parts += [trouble(ours, "exanova: ")] if trouble(ours) else []
     parts += [trouble(other)] if trouble(other) else []
     if part_of_rows(other):
@@ -187,12 +208,12 @@ def trouble(facts: Facts, who: str = "") -> str:
 
 def part_of_rows(facts: Facts) -> bool:
     """Whether the seconds of all rows are in proportion to those of some."""
-    return bool(facts.get("explained", 0) < facts.get("rows", 0))
+    return "explained" in facts and bool(facts["explained"] < facts["rows"])
 
 
 def tables(content: Facts) -> str:
     """The summary alone, for the terminal."""
-    return table(("case", "peer", "time", "memory"), list(summary(content)))
+    return table(SUMMARY, list(summary(content)))
 
 
 def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
@@ -201,10 +222,12 @@ def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def span(ratios: Sequence[float]) -> str:
-    """The least and the largest of some ratios."""
-    least, most = significant(min(ratios, default=0.0)), significant(max(ratios, default=0.0))
-    return "-" if not ratios else least if least == most else f"{least} to {most}"
+def span(ratios: Sequence[tuple[float, bool]]) -> str:
+    """The least and the largest of some ratios; those that are only a bound are marked."""
+    if not ratios:
+        return "-"
+    shown = [("> " if bound else "") + significant(ratio) for ratio, bound in (min(ratios), max(ratios))]
+    return shown[0] if shown[0] == shown[1] else " to ".join(shown)
 
 
 def significant(number: float) -> str:
@@ -220,6 +243,10 @@ def scientific(number: float | None) -> str:
     return "-" if number is None else "0" if number == 0 else f"{number:.0e}"
 
 
+def share(number: float | None) -> str:
+    return "-" if number is None else f"{100 * number:.0f} %"
+
+
 def whole(number: int | None) -> str:
     return "-" if number is None else f"{number:,}"
 
@@ -232,23 +259,25 @@ def draw(section: Section, content: Facts, path: Path) -> Path:
     import altair as alt
 
     points = list(rows_points(section, content) if section.by_rows else size_points(section, content))
-    people = list(dict.fromkeys(point["who"] for point in points))
-    color = alt.Color("who:N", title=None, scale=alt.Scale(domain=people, range=list(COLORS[: len(people)])))
-    across = alt.Scale(type="log") if section.by_rows else alt.Scale(zero=False, nice=False, padding=10)
+    people, panels = (list(dict.fromkeys(point[key] for point in points)) for key in ("who", "panel"))
+    powers = [10.0**k for k in range(-6, 6)]
+    if section.by_rows:
+        across = alt.X("size:Q", title="rows explained", scale=alt.Scale(type="log")).axis(values=powers, format="~s")
+    else:
+        ticks = sorted({point["size"] for point in points})
+        across = alt.X("size:Q", title=section.size, scale=alt.Scale(zero=False, padding=10)).axis(values=ticks)
     chart = (
         alt.Chart(alt.Data(values=points))
         .mark_line(point={"filled": True, "size": 40}, strokeWidth=1.5)
         .encode(
-            x=alt.X("size:Q", title="rows explained" if section.by_rows else section.size, scale=across).axis(
-                format="~s" if section.by_rows else "d", tickMinStep=1, grid=False
-            ),
-            y=alt.Y("seconds:Q", title="seconds", scale=alt.Scale(type="log")).axis(format="~g", tickCount=6),
-            color=color,
+            x=across,
+            y=alt.Y("seconds:Q", title="seconds", scale=alt.Scale(type="log")).axis(values=powers, format="~g"),
+            color=alt.Color("who:N", title=None, scale=alt.Scale(domain=people, range=list(COLORS[: len(people)]))),
             shape=alt.Shape("who:N", title=None, scale=alt.Scale(domain=people)),
             strokeDash=alt.condition(f"datum.who == '{OURS}'", alt.value([1, 0]), alt.value([5, 3])),
         )
         .properties(width=240, height=200)
-        .facet(facet=alt.Facet("panel:N", title=None, sort=None), columns=3)
+        .facet(facet=alt.Facet("panel:N", title=None, sort=panels), columns=3)
         .configure(background="white", font="sans-serif")
         .configure_legend(orient="bottom", columns=3, labelLimit=240)
     )

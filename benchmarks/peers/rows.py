@@ -6,6 +6,7 @@ ordinal codes, which is what the peers can read; ours receives the text, and enc
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -140,7 +141,7 @@ def ours(settings: Settings, kind: str, name: str, model: str) -> Facts:
         anova = FunctionalANOVA(max_order=ORDERS[name], n_jobs=settings.threads).fit(case.X, counted)
         return anova, read(anova, kind, case.X.iloc[rows])
 
-    facts, (anova, values) = growing(explain, case.order, settings.limit_of_rows)
+    facts, (anova, values) = growing(explain, case.order, math.inf)
     answer = as_answer(kind, values, case.codes.shape[1])
     store(kept(settings, kind, name, model), answer)
     certificate = anova.certificate_

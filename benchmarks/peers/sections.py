@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -14,8 +14,9 @@ class Section:
         title, about: what was done.
         cases: the cases of its tables, and how they are called.
         size: what the sizes of its cases are.
-        slower: for each case, the reason to give where exanova is slower than a peer.
+        slower: the reason, where exanova is slower than a peer.
         choose: for each peer, when to take it.
+        by_rows: whether cost is drawn against the rows explained.
     """
 
     key: str
@@ -23,9 +24,9 @@ class Section:
     about: str
     cases: dict[str, str]
     size: str
-    slower: dict[str, str]
+    slower: str
     choose: dict[str, str]
-    by_rows: bool = field(default=False)
+    by_rows: bool = False
 
 
 SMALL_TABLE = (
@@ -33,7 +34,8 @@ SMALL_TABLE = (
     "hundredths of a second however small the table is; the peer receives a tensor and returns tensors"
 )
 FACTORISED = (
-    "below two thousand cells the route is a dense factorisation that also determines the rank, and its work grows with "
+    "below two thousand cells the route is a dense factorisation that also determines the rank, and its "
+    "work grows with "
     "the cube of the number of cells, that of the peer with their number"
 )
 
@@ -47,16 +49,13 @@ SECTIONS = (
         ),
         cases={"full mild": "nearly even weights", "full strong": "strongly uneven weights"},
         size="variables",
-        slower={
-            "full mild": f"{SMALL_TABLE}. Furthermore, {FACTORISED}.",
-            "full strong": f"{SMALL_TABLE}. Furthermore, {FACTORISED}.",
-        },
+        slower=f"{SMALL_TABLE}. Furthermore, {FACTORISED}.",
         choose={
             "purify": (
-                "take interpret's `purify` for one small complete tensor whose weights are not extreme, when "
+                "Take interpret's `purify` for one small complete tensor whose weights are not extreme, when "
                 "neither names, nor evidence, nor explanations of rows are wanted: it is fast and exact there."
             ),
-            "dense solve": "take the dense solve of the paper (`exanova.reference`) to follow its text line by line.",
+            "dense solve": "Take the dense solve of the paper (`exanova.reference`) to follow its text line by line.",
         },
     ),
     Section(
@@ -69,34 +68,31 @@ SECTIONS = (
         ),
         cases={"holes 30": "30 % missing", "holes 60": "60 % missing"},
         size="variables",
-        slower={
-            "holes 30": f"{SMALL_TABLE}. With many cells, the factorisation that finds rank and redundancy dominates.",
-            "holes 60": f"{SMALL_TABLE}. With many cells, the factorisation that finds rank and redundancy dominates.",
-        },
+        slower=f"{SMALL_TABLE}. With many cells, the factorisation that finds rank and redundancy dominates.",
         choose={
             "purify": (
-                "take `purify` for a table with few holes if you check its margins yourself: it stops when they no "
+                "Take `purify` for a table with few holes if you check its margins yourself: it stops when they no "
                 "longer improve, and does not say how large they are."
             ),
-            "Algorithm 1": "take Algorithm 1 of the paper to see which of its functions are kept, on tables this small.",
+            "Algorithm 1": (
+                "Take Algorithm 1 of the paper to see which of its functions are kept, on tables this small."
+            ),
         },
     ),
     Section(
         key="boosting",
         title="Main effects and pairs of boosted trees",
         about=(
-            "XGBoost, 100 trees of depth 2 or 6, trained on 10,000 rows of d dependent features with three levels; from "
+            "XGBoost, 100 trees of depth 2 or 6, trained on 10,000 rows of d dependent features with three "
+            "levels; from "
             "the model and the rows to the contribution of every feature and pair to every row."
         ),
         cases={"boosting depth 2": "depth 2", "boosting depth 6": "depth 6"},
         size="features",
-        slower={
-            "boosting depth 2": "the family of pairs is larger than the trees need.",
-            "boosting depth 6": "the family of pairs is larger than the trees need.",
-        },
+        slower="the family of pairs is larger than the trees need.",
         choose={
             "treehfd": (
-                "take treehfd when the inputs of the trees are continuous: it works on the partitions of the trees "
+                "Take treehfd when the inputs of the trees are continuous: it works on the partitions of the trees "
                 "and needs no bins."
             ),
         },
@@ -105,34 +101,37 @@ SECTIONS = (
         key="local",
         title="Shapley values of all rows",
         about=(
-            "Car (1,728 rows, 6 features), Nursery (12,960, 8) and Mushroom (8,124, 22); a random forest of 100 trees and "
+            "Car (1,728 rows, 6 features), Nursery (12,960, 8) and Mushroom (8,124, 22); a random forest of 100 "
+            "trees and "
             "a network of 64 and 32 units; the probability of one class. Ours decomposes all orders for Car and "
-            "Nursery and two for Mushroom, and includes that fit. KernelExplainer and shapiq's TabularExplainer average "
+            "Nursery and two for Mushroom, and includes that fit. KernelExplainer and shapiq's TabularExplainer "
+            "average "
             "over the same 100 background rows; shapiq evaluates at most 2,048 coalitions a row. Where a peer "
             "explained a part of the rows, its time for all is in proportion, marked ≈. "
-            "Car and Nursery are complete uniform grids: there the marginal game of the peers is the game solved here, and "
+            "Car and Nursery are complete uniform grids: there the marginal game of the peers is the game solved "
+            "here, and "
             "the difference is their sampling error or that of the trees' own counts. On Mushroom the games differ."
         ),
         cases={"local forest": "random forest", "local network": "network"},
         size="table",
-        slower={
-            "local forest": "the decomposition of all rows comes first, however few are explained.",
-            "local network": "the decomposition of all rows comes first, however few are explained.",
-        },
+        slower="the decomposition of all rows comes first, however few are explained.",
         choose={
             "shap KernelExplainer": (
-                "take KernelExplainer when the marginal game is the one wanted, or inputs are continuous, and a few rows "
+                "Take KernelExplainer when the marginal game is the one wanted, or inputs are continuous, and a few "
+                "rows "
                 "are enough."
             ),
             "shap TreeExplainer": (
-                "take shap's TreeExplainer for a few rows of a tree model, or for trees on continuous inputs: it needs "
+                "Take shap's TreeExplainer for a few rows of a tree model, or for trees on continuous inputs: it needs "
                 "no fit."
             ),
             "shapiq TabularExplainer": (
-                "take shapiq for a few rows of any model on continuous inputs, or for the games and indices that are "
+                "Take shapiq for a few rows of any model on continuous inputs, or for the games and indices that are "
                 "not functional ANOVA."
             ),
-            "shapiq TreeExplainer": "take shapiq's TreeExplainer for interactions of any order of trees on continuous inputs.",
+            "shapiq TreeExplainer": (
+                "Take shapiq's TreeExplainer for interactions of any order of trees on continuous inputs."
+            ),
         },
         by_rows=True,
     ),
@@ -140,19 +139,17 @@ SECTIONS = (
         key="pairs",
         title="Pairwise interactions of all rows",
         about=(
-            "The same tables and models; the pairs of k-SII of order two, which are those of SII (shap's values [i, j] and "
+            "The same tables and models; the pairs of k-SII of order two, which are those of SII (shap's values "
+            "[i, j] and "
             "[j, i] together)."
         ),
         cases={"pairs forest": "random forest", "pairs network": "network"},
         size="table",
-        slower={
-            "pairs forest": "the decomposition of all rows comes first, however few are explained.",
-            "pairs network": "the decomposition of all rows comes first, however few are explained.",
-        },
+        slower="the decomposition of all rows comes first, however few are explained.",
         choose={
-            "shap TreeExplainer": "take shap's TreeExplainer for pairs of a tree model on continuous inputs.",
-            "shapiq TabularExplainer": "take shapiq where a few rows are enough and inputs are continuous.",
-            "shapiq TreeExplainer": "take shapiq's TreeExplainer for the trees it supports when inputs are continuous.",
+            "shap TreeExplainer": "Take shap's TreeExplainer for pairs of a tree model on continuous inputs.",
+            "shapiq TabularExplainer": "Take shapiq where a few rows are enough and inputs are continuous.",
+            "shapiq TreeExplainer": "Take shapiq's TreeExplainer for the trees it supports when inputs are continuous.",
         },
         by_rows=True,
     ),
@@ -166,22 +163,19 @@ SECTIONS = (
         ),
         cases={"gram counts": "whole-number weights", "gram weights": "real weights"},
         size="features",
-        slower={
-            "gram counts": (
-                "population counts look at every pair of columns, also at two levels of one feature, whose product is "
-                "known to be 0, and once for each binary digit of the weights."
-            ),
-            "gram weights": (
-                "real weights go through dense columns and BLAS, written anew in blocks to bound memory, while tabmat "
-                "adds the weight of each row into one cell for each pair of categorical columns."
-            ),
-        },
+        slower=(
+            "population counts look at every pair of columns, also at two levels of one feature, whose product is "
+            "known to be 0, and once for each binary digit of the weights; real weights go through dense columns and "
+            "BLAS, written anew in blocks to bound memory, while tabmat adds the weight of each row into one cell for "
+            "each pair of categorical columns."
+        ),
         choose={
             "tabmat sandwich": (
-                "take tabmat for generalised linear models: the columns are kept while the weights change from step to step."
+                "Take tabmat for generalised linear models: the columns are kept while the weights change from step "
+                "to step."
             ),
-            "scipy.sparse": "take scipy.sparse for columns of a mixed kind, and no more than some hundreds of them.",
-            "dense BLAS": "take BLAS when the dense columns fit in memory several times and weights are real.",
+            "scipy.sparse": "Take scipy.sparse for columns of a mixed kind, and no more than some hundreds of them.",
+            "dense BLAS": "Take BLAS when the dense columns fit in memory several times and weights are real.",
         },
     ),
 )

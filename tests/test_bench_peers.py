@@ -1,0 +1,157 @@
+"""The measurements beside other libraries: one footing for all answers, limits that hold, a page made from the file."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.harness import run_job, timed
+from benchmarks.peers import grids, page
+from benchmarks.peers.answers import Rows, Tables, difference, orthogonality, tables_of, total
+from benchmarks.peers.measuring import Counted, Settings, growing, in_own_words, measured
+from benchmarks.peers.sections import SECTIONS
+
+from exanova import FunctionalANOVA, Support
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return Settings(tmp_path, tmp_path, threads=1, limit=60.0, quick=True)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    given = grids.grid("holes 30", 3)
+    anova = FunctionalANOVA(max_order=None).fit(Support.from_pmf(given.pmf), given.values[given.occurring])
+    return given, anova
+
+
+def test_conditional_means_are_those_of_the_certificate(fitted):
+    given, anova = fitted
+    answer = Tables(tables_of(anova, given.rows), given.rows)
+    assert orthogonality(answer, given.rows) < 1e-14
+    spoilt = {subset: values + (0.5 if subset == (0, 1) else 0.0) for subset, values in answer.items()}
+    scale = max(np.abs(values).max() for values in spoilt.values())
+    assert orthogonality(spoilt, given.rows) == pytest.approx(0.5 / scale)
+
+
+def test_tables_read_at_rows_add_up_to_the_function(fitted):
+    given, anova = fitted
+    answer = Tables(tables_of(anova, given.rows), given.rows)
+    assert np.allclose(total(answer, given.rows.p.size), given.values[given.occurring])
+
+
+def test_difference_counts_what_only_one_of_them_has():
+    ours = {(): np.ones(3), (0,): np.array([2.0, -2.0, 0.0])}
+    assert difference(ours, ours)["difference"] == 0
+    assert difference(ours, {**ours, (1,): np.array([0.0, 0.0, 1.0])})["difference"] == 0.5
+    assert difference(ours, {(): np.zeros(3)})["difference"] == 1.0
+
+
+def test_share_of_calls_on_rows_that_never_occur():
+    rows = Rows.of([[0, 0], [0, 1], [1, 0]])
+    assert rows.never(np.array([[0, 1, 1, 1], [0, 1, 0, 1]])) == 0.5
+    counted = Counted(lambda sent: np.zeros(len(sent)), keep=True)
+    counted(np.zeros((4, 2)))
+    counted(np.zeros((3, 2)))
+    assert (counted.rows, len(np.concatenate(counted.sent))) == (7, 7)
+
+
+@pytest.mark.parametrize(("limit", "explained"), [(float("inf"), 250), (1e-9, 10)])
+def test_rows_are_explained_until_time_is_up(limit, explained):
+    facts, result = growing(lambda rows: rows.copy(), np.arange(250), limit)
+    assert (facts["explained"], facts["rows"], len(result)) == (explained, 250, explained)
+    assert facts["seconds"] == pytest.approx(facts["growth"][-1][1] * 250 / explained)
+
+
+def test_a_long_first_run_is_not_repeated():
+    runs = []
+    facts, _ = timed(lambda: runs.append(1), repeats=lambda first: 0)
+    assert (len(runs), facts["seconds"]) == (1, facts["first"])
+
+
+def test_a_peer_that_cannot_speaks_in_its_own_words(monkeypatch):
+    monkeypatch.setattr("benchmarks.peers.measuring.limit_memory", lambda: None)
+
+    def refuse():
+        raise TypeError("no text, please\nand a second line")
+
+    assert in_own_words(refuse) == {"skipped": "TypeError: no text, please"}
+    with pytest.raises(TypeError):
+        in_own_words(refuse, refusal=MemoryError)
+
+
+def test_a_run_beyond_its_limit_ends_the_process():
+    code = "import time; from benchmarks.peers.measuring import measured; measured(lambda: time.sleep(60), 0.2)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, timeout=120)
+    assert done.returncode == -signal.SIGALRM
+
+
+def test_memory_is_that_of_the_work_alone():
+    facts, _ = measured(lambda: np.ones(5_000_000), 60.0)
+    assert 30e6 < facts["extra"] < 60e6
+
+
+def test_both_measure_the_same_table(settings):
+    pytest.importorskip("interpret.utils", reason="interpret-core is not installed")
+    ours, theirs = grids.ours(settings, "full mild", 3), grids.purified(settings, "full mild", 3)
+    assert theirs["difference"] < 1e-9
+    assert max(ours["orthogonality"], theirs["orthogonality"]) < 1e-9
+    literal = grids.dense_solve(settings, "full mild", 3)
+    assert literal["difference"] < 1e-9
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory):
+    """A run of one measurement in a process of its own, and the facts of peers beside it."""
+    folder = tmp_path_factory.mktemp("work")
+    arguments = Settings(folder, folder, threads=1, quick=True).arguments()
+    ours = run_job("benchmarks.peers", "full mild / 4 / exanova", arguments)
+    named = {"case": "full mild", "size": 4}
+    return {
+        "machine": {"system": "any", "processor": "any", "cores": 2},
+        "versions": {"exanova": "0"},
+        "settings": {"quick": True, "threads": 1, "limit": 60.0},
+        "minutes": 1.0,
+        "measurements": [
+            {**named, "who": "exanova", **ours},
+            {**named, "who": "purify", "seconds": ours["seconds"] / 4, "extra": 0, "orthogonality": 0.25},
+            {**named, "who": "dense solve", "seconds": None, "skipped": "MemoryError: too | large"},
+        ],
+    }
+
+
+def test_the_page_follows_from_the_file(content, tmp_path):
+    pytest.importorskip("altair", reason="altair is not installed")
+    text = [path.read_bytes() for path in page.write_page(json.loads(json.dumps(content)), tmp_path)]
+    assert text == [path.read_bytes() for path in page.write_page(content, tmp_path)]
+    shown = text[0].decode()
+    assert "purify at 4 (4 times) variables" in shown
+    assert SECTIONS[0].slower in shown
+    assert "MemoryError: too \\| large" in shown
+    assert "2e-01" in shown
+    assert SECTIONS[1].title not in shown
+
+
+def test_every_case_has_its_words(settings):
+    from benchmarks.peers.__main__ import jobs, named
+
+    for name in jobs(settings):
+        facts = named(name)
+        section = next(s for s in SECTIONS if facts["case"] in s.cases)
+        assert facts["who"] == "exanova" or facts["who"] in section.choose
+
+
+def test_the_written_page_is_that_of_its_file(tmp_path):
+    if not page.SOURCE.exists():
+        pytest.skip("no whole run has been written yet")
+    pytest.importorskip("altair", reason="altair is not installed")
+    page.write_page(json.loads(page.SOURCE.read_text(encoding="utf-8")), tmp_path)
+    assert (tmp_path / "benchmarks.md").read_text(encoding="utf-8") == (page.DOCS / "benchmarks.md").read_text("utf-8")
