@@ -323,8 +323,8 @@ def test_what_is_rounding_is_printed_as_zero_and_not_blown_up(loans):
     for chart in (constant.plot.effect("job"), constant.plot.pair("job", "home"), constant.plot.importance()):
         assert "all zero, up to rounding" in subtitle(chart)
     svg = svg_of(constant.plot.pair("job", "home"))
-    assert ">0</text>" in svg
-    assert "e-1" not in "".join(text for text in ElementTree.fromstring(svg).itertext() if text.startswith(("+", "−")))
+    cells = len(constant.effects_["job", "home"].levels)
+    assert svg.count(">0</text>") >= cells, "every cell holds a 0"
 
 
 # Which levels are ordered

@@ -135,7 +135,11 @@ class Plots:
     def certificate(self) -> Any:
         """What was measured about the decomposition, against its tolerances."""
         charts, measured = _charts(), self._source._state.certificate
-        unique = {True: "unique", False: f"not unique: {len(measured.redundant):,} subsets share", None: ""}
+        unique = {
+            True: "unique",
+            False: f"not unique; subsets that others express: {len(measured.redundant):,}",
+            None: "",
+        }
         said = [*filter(None, [unique[measured.unique]]), *measured.notes]
         notes = [line for sentence in said for line in textwrap.wrap(sentence, LINE)]
         return charts.certificate_chart(records.certificate_records(self._source), exact=measured.exact, notes=notes)

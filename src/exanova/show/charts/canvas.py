@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -39,6 +40,9 @@ AT_X, AT_Y, SAYING = (cast(Any, channel) for channel in (alt.XValue, alt.YValue,
 
 LABEL_WIDTH = 180
 """Pixels of a level's or feature's name; longer ones end in an ellipsis, and the tooltip has them whole."""
+
+SLANTED_WIDTH = 130
+"""The same of a name that is written at a slant."""
 
 LETTER = 7
 """Pixels of a letter, about."""
@@ -189,12 +193,22 @@ def growing(records: Sequence[Record], field: str, title: str, span: Sequence[fl
 def ramp_colour(bound: float, title: str) -> Any:
     """Values between two bounds of equal size as colours, zero as white; beyond the bounds the colour stays."""
     scale = alt.Scale(domain=[-bound, bound], range=list(RAMP), interpolate="rgb", clamp=True)
-    return alt.Color("value:Q", title=title, scale=scale)
+    return alt.Color("value:Q", title=title, scale=scale, legend=alt.Legend(format=".2~g"))
+
+
+def cell_format(bound: float) -> str:
+    """How values up to ``bound`` are printed in narrow cells: two digits of the largest, as many decimals for all.
+
+    >>> cell_format(0.0038), cell_format(0.2), cell_format(250.0), cell_format(1e-7)
+    ('+.4f', '+.2f', '+.0f', '+.1e')
+    """
+    magnitude = math.floor(math.log10(bound))
+    return f"+.{max(0, 1 - magnitude)}f" if -3 <= magnitude <= 4 else "+.1e"
 
 
 def ink_on_ramp(bound: float) -> Any:
-    """The colour of print on those colours."""
-    return either(f"abs(datum.value) > {0.7 * bound!r}", "white", INK)
+    """The colour of print on those colours; the blue ones are darker than the orange ones."""
+    return either(f"datum.value < {-0.5 * bound!r} || datum.value > {0.7 * bound!r}", "white", INK)
 
 
 def tooltips(*fields: str) -> list[Any]:

@@ -28,8 +28,9 @@ def certificate_chart(records: Sequence[Record], *, exact: bool, notes: Sequence
     scale = alt.Scale(type="log", domain=domain, nice=False)
     x = alt.X("place:Q", title="relative size (logarithmic)", scale=scale, axis=axis)
     words = list(VERDICTS.values())
-    colour = alt.Color("verdict:N", title=None, scale=alt.Scale(domain=words, range=[NEGATIVE, POSITIVE, NEUTRAL]))
-    shape = alt.Shape("verdict:N", title=None, scale=alt.Scale(domain=words, range=["circle", "cross", "diamond"]))
+    legend = alt.Legend(title=None, orient="bottom")
+    colour = alt.Color("verdict:N", legend=legend, scale=alt.Scale(domain=words, range=[NEGATIVE, POSITIVE, NEUTRAL]))
+    shape = alt.Shape("verdict:N", legend=legend, scale=alt.Scale(domain=words, range=["circle", "cross", "diamond"]))
     tooltip = [
         alt.Tooltip("name:N"),
         alt.Tooltip("meaning:N"),

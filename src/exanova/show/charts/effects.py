@@ -9,10 +9,10 @@ from exanova.show.charts.canvas import (
     AMOUNT,
     AT_X,
     AT_Y,
-    LABEL_WIDTH,
     NEUTRAL,
     NUMBER,
     SAYING,
+    SLANTED_WIDTH,
     Place,
     alt,
     finished,
@@ -142,7 +142,7 @@ def _line(records: list[Record], place: Place, names: list[str], domain: tuple[f
     axis = alt.Axis(
         labelAngle=label_angle(names, width / len(names)),
         labelOverlap=len(names) > POINTS and "greedy",
-        labelLimit=LABEL_WIDTH // 2,
+        labelLimit=SLANTED_WIDTH,
         ticks=len(names) <= POINTS,
     )
     x = alt.X("name:O", title=None, scale=alt.Scale(domain=names), axis=axis)

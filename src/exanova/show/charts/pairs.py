@@ -11,8 +11,10 @@ from exanova.show.charts.canvas import (
     LABEL_WIDTH,
     LETTER,
     NEUTRAL,
+    SLANTED_WIDTH,
     Place,
     alt,
+    cell_format,
     finished,
     flat,
     growing,
@@ -125,14 +127,14 @@ def _heat_map(
     (rows, columns), (floor, bound) = grid, sizes
     roomy = len(columns) <= NUMBERS_UP_TO and place.alone
     cell = ROOMY if roomy else CELL
-    axis = alt.Axis(labelAngle=label_angle(columns, cell), labelLimit=LABEL_WIDTH // 2, domain=False, ticks=False)
+    axis = alt.Axis(labelAngle=label_angle(columns, cell), labelLimit=SLANTED_WIDTH, domain=False, ticks=False)
     x = alt.X("column:N", title=titles[1], scale=alt.Scale(domain=columns), axis=axis)
     sides = alt.Axis(labels=place.left, domain=False, ticks=False, labelPadding=6)
     y = alt.Y("row:N", title=titles[0] if place.left else None, scale=alt.Scale(domain=rows), axis=sides)
     tooltip = [alt.Tooltip("first:N", title=titles[0]), alt.Tooltip("second:N", title=titles[1])]
     tooltip += tooltips("output", "value", "probability")
     seen = alt.Chart(inline(r for r in records if r["observed"])).encode(x=x, y=y, tooltip=tooltip)
-    printed = with_number(seen, floor, "+.2g") if roomy else with_sign(seen, floor)
+    printed = with_number(seen, floor, cell_format(bound)) if roomy else with_sign(seen, floor)
     layers = [
         seen.mark_rect(stroke=NEUTRAL, strokeWidth=0.4).encode(color=ramp_colour(bound, "effect")),
         printed.mark_text(fontSize=10).encode(text="number:N", color=ink_on_ramp(bound)),
