@@ -50,6 +50,25 @@ def lines(records: Sequence[Mapping[str, Any]], *, x: str, y: str, title: str, l
     return finished(encoded.properties(width=380, height=240), title)
 
 
+def dots(series: Mapping[str, Mapping[str, float]], *, axis: str, title: str, least: float) -> Any:
+    """One line of points for each name on a logarithmic axis; nothing lies left of ``least``."""
+    records = [
+        {"series": s, "name": n, "value": max(float(v), least)}
+        for s, values in series.items()
+        for n, v in values.items()
+    ]
+    names = list(next(iter(series.values())))
+    colour = alt.Scale(domain=list(series), range=list(SERIES[: len(series)]))
+    chart = alt.Chart(inline(records)).mark_point(filled=True, size=70, opacity=1)
+    encoded = chart.encode(
+        y=alt.Y("name:N", title=None, scale=alt.Scale(domain=names), axis=alt.Axis(grid=True)),
+        x=alt.X("value:Q", title=axis, scale=alt.Scale(type="log"), axis=alt.Axis(format=".0e", tickCount=8)),
+        color=alt.Color("series:N", title=None, scale=colour),
+        shape=alt.Shape("series:N", title=None, scale=alt.Scale(domain=list(series))),
+    )
+    return finished(encoded.properties(width=420, height=26 * len(names)), title)
+
+
 def picture(image: FloatArray, *, title: str, colours: Sequence[str], bound: tuple[float, float], legend: bool) -> Any:
     """A matrix as a picture of square cells."""
     records = [

@@ -39,19 +39,24 @@ def lines(settings: Settings) -> list[Line]:
     ]
 
 
-def run(settings: Settings) -> Report:
+def target(settings: Settings) -> Target:
+    """All positions with the forest's probability of a win."""
     table = settings.load("connect4")
     kept = np.sort(np.random.default_rng(SEED).permutation(len(table.y))[: 3000 if settings.quick else None])
     X, y = table.X.iloc[kept, : 12 if settings.quick else None], table.y[kept]
     found = settings.trained("connect4", lambda: forest(X, y, 10 if settings.quick else 100))
     model = "a random forest of 100 trees as in the paper; decomposed is the probability of a win."
-    positions = Target(X, found["values"], None, float(found["accuracy"]), model)
+    return Target(X, found["values"], None, float(found["accuracy"]), model)
+
+
+def run(settings: Settings) -> Report:
+    positions = target(settings)
     fits = fitted(positions, lines(settings))
     rank = fits[0].anova.certificate_.rank
     return Report(
         title="Connect-4",
         about=ABOUT,
-        model=model,
+        model=positions.model,
         rows=rows_of(fits, positions, "0.8192", "on a fifth of the rows, held out"),
         tables=[table_of(fits)],
         checks=[*([] if settings.quick else [equal("rank of the main effects", rank, 83)]), *checks_of(fits)],

@@ -21,8 +21,8 @@ testing are taken apart here: the decomposition is that of the 92,650 games for 
 SENTENCES = {
     "torch": "a fully connected network of 1024, 512, 256, 128, 64 and 32 units, trained by PyTorch for four epochs.",
     "scikit-learn": (
-        "a network of scikit-learn with 256, 128 and 64 units in place of the paper's (1024 down to 32), since torch is "
-        "not installed."
+        "a network of scikit-learn with 256, 128 and 64 units in place of the paper's (1024 down to 32), since torch "
+        "is not installed."
     ),
 }
 

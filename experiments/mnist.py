@@ -89,8 +89,8 @@ def explained(settings: Settings, one: Fitted, pictures: Target, row: int) -> Fi
     probability = pictures.values[row]
     title = f"An eight explained as a three; the model gives it a probability of {probability:.4f}"
     caption = (
-        f"Shapley value of each pixel for the probability of a three, {one.line.what}, {one.way}: the right side, which "
-        "a three has too, speaks for it, and the strokes that close the loops on the left speak against it."
+        f"Shapley value of each pixel for the probability of a three, {one.line.what}, {one.way}: the right side, "
+        "which a three has too, speaks for it, and the strokes that close the loops on the left speak against it."
     )
     return settings.figure("mnist-eight.png", side_by_side(charts, title), caption)
 
