@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from benchmarks import high_dimension
 
-from experiments.harness import KEPT, Report, Row, Settings, equal
+from experiments.harness import Report, Row, Settings, equal
 from experiments.high_rank import Line, Target, checks_of, fitted, rows_of, table_of
 
 WIDTHS = (1024, 512, 256, 128, 64, 32)
@@ -33,11 +32,6 @@ training games by heart has more interactions, few of which would be found in ot
 long; its variance of the model (0.03) is what this one's is compared with."""
 
 
-def kind(settings: Settings) -> str:
-    kept = KEPT / f"dota2-torch{'-quick' if settings.quick else ''}.npz"
-    return "torch" if kept.exists() or find_spec("torch") else "scikit-learn"
-
-
 def network(X: Any, won: Any, is_train: Any, widths: tuple[int, ...], epochs: int) -> dict[str, Any]:
     """Probability that the first team wins, of a deep network trained on the rows for training."""
     import torch
@@ -57,14 +51,15 @@ def target(settings: Settings) -> Target:
     """Games for training with the model's probability, judged on those for testing."""
     shared = high_dimension.Settings(settings.data, settings.quick)
     X, won, is_train = high_dimension.dota2_rows(shared)
-    if kind(settings) == "torch":
+    kind = "torch" if settings.with_torch("dota2-torch") else "scikit-learn"
+    if kind == "torch":
         widths, epochs = ((16, 8), 1) if settings.quick else (WIDTHS, 4)
         found = settings.trained("dota2-torch", partial(network, X, won, is_train, widths, epochs))
     else:
         found = shared.cached("dota2", partial(high_dimension.dota2_model, shared))
     values, accuracy = found["values"], float(found["accuracy"])
     held = X[~is_train], values[~is_train]
-    return Target(X[is_train], values[is_train], held, accuracy, SENTENCES[kind(settings)])
+    return Target(X[is_train], values[is_train], held, accuracy, SENTENCES[kind])
 
 
 def lines(settings: Settings) -> list[Line]:

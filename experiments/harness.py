@@ -7,6 +7,7 @@ import platform
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +37,19 @@ class Settings:
 
     def trained(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """The arrays that ``make`` returns, or returned the first time."""
-        path = KEPT / f"{name}{'-quick' if self.quick else ''}.npz"
+        path = self._kept(name)
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             np.savez_compressed(path, **make())
         with np.load(path) as file:
             return {key: file[key] for key in file.files}
+
+    def with_torch(self, name: str) -> bool:
+        """Whether a model of PyTorch has been trained under this name, or can be."""
+        return self._kept(name).exists() or find_spec("torch") is not None
+
+    def _kept(self, name: str) -> Path:
+        return KEPT / f"{name}{'-quick' if self.quick else ''}.npz"
 
     def figure(self, name: str, chart: Any, caption: str) -> Figure:
         """Save a chart beside the pages; ``name`` says by its ending in which format."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from benchmarks import high_dimension
 
 from exanova.typing import IntArray
-from experiments.harness import KEPT, Settings
+from experiments.harness import Settings
 from experiments.high_rank import Target
 
 ENOUGH = 0.984
@@ -30,22 +29,17 @@ SENTENCES = {
 }
 
 
-def kind(settings: Settings) -> str:
-    """Which model there is: the transformer where it can be trained or has been."""
-    kept = KEPT / f"poker-transformer{'-quick' if settings.quick else ''}.npz"
-    return "transformer" if kept.exists() or find_spec("torch") else "network"
-
-
 def target(settings: Settings) -> tuple[Target, dict[str, Any]]:
     """The training hands with the probability of class 0, judged on those for testing; and all the model's arrays."""
     shared = high_dimension.Settings(settings.data, settings.quick)
     (X, labels), (X2, labels2) = (high_dimension.poker_rows(shared, part) for part in ("train", "test_head"))
-    if kind(settings) == "transformer":
+    kind = "transformer" if settings.with_torch("poker-transformer") else "network"
+    if kind == "transformer":
         found = settings.trained("poker-transformer", partial(transformer, settings, X, labels, X2, labels2))
     else:
         found = shared.cached("poker", partial(high_dimension.poker_model, shared))
-    model = SENTENCES[kind(settings)]
-    return Target(X, found["train"], (X2, found["test"]), float(found["accuracy"]), model), found
+    held = X2, found["test"]
+    return Target(X, found["train"], held, float(found["accuracy"]), SENTENCES[kind]), found
 
 
 def transformer(settings: Settings, X: Any, labels: Any, X2: Any, labels2: Any) -> dict[str, Any]:
