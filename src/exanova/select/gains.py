@@ -138,7 +138,7 @@ class PairScreen:
         # from its threads. Two halves for any number of threads, so that sums do not depend on it.
         with parallel.blas_threads(1):
             halves = parallel.run(task, parallel.split(self._codes.shape[1], 2), self._threads)
-        return np.sum(halves, axis=0)
+        return np.asarray(np.sum(halves, axis=0))
 
     def _tables(self, products: FloatArray, pairs: list[Subset]) -> FloatArray:
         """(b, N_i, N_j) table of each pair, the left-out levels restored from the margins."""
