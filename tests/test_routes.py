@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info
 
-from exanova import FunctionalANOVA, Support, reference
+from exanova import FunctionalANOVA, Support, parallel, reference
 from exanova.errors import InexactWarning, InputError
 from exanova.solve.plan import Request, make_plan
 from exanova.solve.routes import Data, decompose
@@ -230,3 +231,15 @@ def test_more_rows_and_more_functions_take_longer_by_the_plan():
     assert 0 < budgets[0] < budgets[1]
     grid = np.array(list(np.ndindex(3, 3, 3)))
     assert FunctionalANOVA(max_order=None).plan(grid).seconds > 0
+
+
+def test_blas_is_held_to_what_an_outer_block_allows():
+    def threads():
+        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+    before = threads()
+    with parallel.blas_threads(1):
+        assert threads() == {1}
+        with parallel.blas_threads(64):
+            assert threads() == {1}
+    assert threads() == before

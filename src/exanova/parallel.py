@@ -53,10 +53,15 @@ def run(task: Callable[[T], R], pieces: Sequence[T], threads: int) -> list[R]:
 
 @contextmanager
 def blas_threads(threads: int) -> Iterator[None]:
-    """Hold BLAS to ``threads`` threads inside the block."""
-    from threadpoolctl import threadpool_limits
+    """Hold BLAS to ``threads`` threads inside the block, or to fewer where it is held to fewer already.
 
-    with threadpool_limits(limits=threads, user_api="blas"):
+    An outer block, or an environment variable such as ``OMP_NUM_THREADS``, is a limit that stays.
+    """
+    from threadpoolctl import ThreadpoolController
+
+    controller = ThreadpoolController().select(user_api="blas")
+    held = min((library["num_threads"] for library in controller.info()), default=threads)
+    with controller.limit(limits=min(threads, held)):
         yield
 
 
