@@ -63,10 +63,11 @@ def process(*arguments, cwd, stdin=None, before=None):
     return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def environment():
-    """The environment of such a process: this package, one thread, no terminal."""
+def environment(buffered=True):
+    """The environment of such a process: this package, one thread, output with a buffer unless told otherwise."""
     path = os.pathsep.join([HOME, *filter(None, [os.environ.get("PYTHONPATH")])])
-    return {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "100"}
+    changes = {"PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "100"}
+    return {**os.environ, **changes, "PYTHONUNBUFFERED": "" if buffered else "1"}
 
 
 def inside(capsys, *arguments):

@@ -264,6 +264,9 @@ def test_columns_of_values_never_share_a_name(folder, capsys):
         values = pd.read_parquet(f"{saved}.parquet")
         assert values.shape == (4, width)
         assert values.columns.is_unique
+        if saved == "one":
+            assert np.allclose(values["prediction_"], np.arange(4.0))
+            assert np.allclose(values[["base_value_", *frame]].sum(axis=1), np.arange(4.0))
     assert np.allclose(values["p:prediction_"], np.arange(4.0))
     assert np.allclose(values["q:prediction_"], -np.arange(4.0))
     assert np.allclose(values[["p:base_value_", "p:row", "p:prediction", "p:base_value"]].sum(axis=1), np.arange(4.0))

@@ -15,7 +15,7 @@ from exanova.cli.columns import Choice, check_columns, divide
 from exanova.cli.kinds import kinds_of, learned_kinds
 from exanova.cli.libraries import check_installed
 from exanova.cli.models import Model, load_model
-from exanova.cli.output import STDOUT, TABLES, Target, Targets, write_table
+from exanova.cli.output import STDOUT, TABLES, Target, Targets, emit, write_table
 from exanova.cli.screen import Screen, busy
 from exanova.cli.tables import STDIN, Reading, read_table
 from exanova.cli.values import interaction_table, shapley_table
@@ -120,7 +120,7 @@ def explain(job: Job) -> None:
             )
     if job.json:
         files = {"report": job.report, "save": job.save}
-        print(documents.written({**documents.decomposition(anova, job.effects), "files": files}))
+        emit(documents.written({**documents.decomposition(anova, job.effects), "files": files}))
     elif not job.quiet:
         screen = Screen()
         screen.decomposition(anova, job.effects)
@@ -141,7 +141,7 @@ def rows(saved: str, data: str, reading: Reading, wish: Wish, rules: dict[str, A
     if to_file:
         targets.write("--output", lambda path: write_table(path, values))
     if wish.json:
-        print(documents.written(summary | ({"output": wish.output} if to_file else {"values": values.to_pylist()})))
+        emit(documents.written(summary | ({"output": wish.output} if to_file else {"values": values.to_pylist()})))
     elif not to_file:
         write_table(STDOUT, values)
     elif not wish.quiet:
@@ -157,7 +157,7 @@ def show(saved: str, effects: int, names: Sequence[str], report: str | None, for
     targets.write("--report", anova.report)
     if json:
         tables = {"effects": [documents.effect(effect) for effect in chosen]} if chosen else {}
-        print(documents.written({**documents.decomposition(anova, effects), **tables}))
+        emit(documents.written({**documents.decomposition(anova, effects), **tables}))
         return
     screen = Screen()
     if not chosen:
@@ -171,7 +171,7 @@ def compare(before: str, after: str, count: int, json: bool) -> None:
     """Two saved decompositions of the same columns."""
     found = load(before).compare(load(after))
     if json:
-        print(documents.written(documents.comparison(found, count)))
+        emit(documents.written(documents.comparison(found, count)))
     else:
         Screen().comparison(found, count)
 
@@ -183,7 +183,7 @@ def plan(data: str, reading: Reading, choice: Choice, fit: Fit, json: bool) -> N
         parts.features, sample_weight=parts.weight, n_outputs=max(1, len(parts.names))
     )
     if json:
-        print(documents.written({"plan": found}))
+        emit(documents.written({"plan": documents.plan(found)}))
     else:
         Screen().plan(found)
 
@@ -268,13 +268,14 @@ def _after_explain(job: Job, anova: FunctionalANOVA) -> list[tuple[str, list[str
     if job.save is None:
         again = ["exanova", *job.words, "--save", "model.exanova", *(["--force"] if job.report else [])]
         return [("keep the decomposition, to show it, compare it and explain rows with it", again)]
-    first = documents.strongest(anova, 1)
-    found = [("Shapley values of rows", ["exanova", "rows", job.save, job.data, "--output", "values.csv"])]
-    if first:
-        effect = ":".join(first[0]["features"])
+    rows = ["exanova", "rows", job.save, job.data, *job.reading.words(), "--output"]
+    found = [("Shapley values of rows", [*rows, "values.csv"])]
+    for strongest in documents.strongest(anova, 1):
+        effect = ":".join(strongest["features"])
         found.insert(0, ("the strongest effect, level by level", ["exanova", "show", job.save, "--effect", effect]))
-    found.append(("what changed since another one", ["exanova", "compare", "before.exanova", job.save]))
-    return found
+    if job.report is None:
+        return [*found, ("a report for the browser", ["exanova", "show", job.save, "--report", "report.html"])]
+    return [*found, ("interactions of pairs, row by row", [*rows, "pairs.csv", "--index", "k-SII"])]
 
 
 def _shown(path: str) -> str:

@@ -16,11 +16,12 @@ from exanova.effects.summary import squared_norms
 from exanova.effects.tables import GAME, Effect
 from exanova.explain.comparison import Comparison
 from exanova.show.records import importance_records
+from exanova.solve.plan import Plan
 
 
-def written(document: Mapping[str, Any]) -> str:
-    """A document as JSON."""
-    return json.dumps(plain({"exanova": __version__, **document}), allow_nan=False)
+def written(document: Mapping[str, Any]) -> bytes:
+    """A document as a line of JSON."""
+    return json.dumps(plain({"exanova": __version__, **document}), allow_nan=False).encode() + b"\n"
 
 
 def plain(value: Any) -> Any:
@@ -51,11 +52,16 @@ def decomposition(anova: Any, effects: int) -> dict[str, Any]:
         "rows": anova.plan_.rows,
         "distinct_rows": anova.plan_.distinct_rows,
         "certificate": certificate(anova.certificate_),
-        "plan": anova.plan_,
+        "plan": plan(anova.plan_),
         "selection": anova.selection_,
         "importance": importance_records(anova),
         "strongest_effects": strongest(anova, effects),
     }
+
+
+def plan(found: Plan) -> dict[str, Any]:
+    """The plan with the time to expect."""
+    return {**plain(found), "seconds": found.seconds}
 
 
 def certificate(measured: Certificate) -> dict[str, Any]:

@@ -21,7 +21,7 @@ Kind = Any
 
 INTEGER = r"^(0|-?[1-9][0-9]*)$"
 NUMBER = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-BETWEEN_NUMBERS = ("NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "NaT")
+BETWEEN_NUMBERS = r"^(#?N/?A|n/a|[Nn]a[Nn]|NAN|NaT|null|NULL|None)$"
 """Texts that stand for a missing value in a column of numbers."""
 
 BOOLEANS = ({"true", "false"}, {"True", "False"}, {"TRUE", "FALSE"})
@@ -109,13 +109,13 @@ def _as_kind(column: Any, kind: Kind) -> Any:
 def _numbers(column: Any) -> Any:
     """Text as int64 or float64; ``None`` if a cell is no number."""
     arrow, compute = library("pyarrow"), library("pyarrow.compute")
-    words = arrow.array(BETWEEN_NUMBERS, column.type)
     distinct = column.unique().drop_null()
-    distinct = distinct.filter(compute.invert(compute.is_in(distinct, words)))
+    distinct = distinct.filter(compute.invert(compute.match_substring_regex(distinct, BETWEEN_NUMBERS)))
     whole = _all_match(distinct, INTEGER)
     if not len(distinct) or not (whole or _all_match(distinct, NUMBER)):
         return None
-    present = compute.if_else(compute.is_in(column, words), arrow.scalar(None, column.type), column)
+    is_word = compute.match_substring_regex(column, BETWEEN_NUMBERS)
+    present = compute.if_else(is_word, arrow.NULL, column)
     return _cast(present, arrow.int64() if whole else arrow.float64())  # too many digits: a code, not a quantity
 
 

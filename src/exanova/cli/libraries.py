@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -12,12 +13,15 @@ from exanova.errors import MissingPackageError
 EXTRAS = {"pyarrow": "app", "onnxruntime": "onnx"}
 
 
+@cache
 def library(name: str) -> Any:
     """A module of an optional library, such as ``pyarrow.csv``.
 
     >>> library("pyarrow.csv").__name__
     'pyarrow.csv'
     """
+    if name.startswith("pyarrow") and find_spec("pandas"):
+        import_module("pandas")  # pyarrow would import it in a place where Ctrl-C is lost
     try:
         return import_module(name)
     except ImportError as error:

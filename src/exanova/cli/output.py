@@ -86,11 +86,18 @@ class Targets:
 def write_table(path: str, table: Any) -> None:
     """Write a pyarrow table in the format that the suffix tells, or as CSV to standard output for ``-``."""
     body = _encoded(table, Path(path).suffix.lower() if path != STDOUT else ".csv")
-    if path != STDOUT:
+    if path == STDOUT:
+        emit(body)
+    else:
         write_whole(path, body)
-        return
+
+
+def emit(body: bytes) -> None:
+    """Write all of ``body`` to standard output, which may be without a buffer and then takes it piece by piece."""
     sys.stdout.flush()
-    sys.stdout.buffer.write(body)
+    left = memoryview(body)
+    while left:
+        left = left[sys.stdout.buffer.write(left) :]
     sys.stdout.buffer.flush()
 
 

@@ -101,7 +101,7 @@ def _never_fail_to_encode() -> None:
 
 
 def _forget_output() -> None:
-    """Drop what is still buffered for an output that takes no more, so that the end of the process is quiet."""
+    """Drop what is buffered for an output that takes no more, or the end of the process would complain of it again."""
     with suppress(OSError, ValueError, AttributeError):
         try:
             sys.stdout.flush()

@@ -94,6 +94,7 @@ class Screen:
                 ("route", found.route),
                 ("memory", f"about {readable(found.memory)} of {readable(found.memory_limit)} that may be used"),
                 ("passes over the rows", f"{found.passes:,}"),
+                ("time", f"about {_seconds(found.seconds)} s, without the model"),
                 ("model called on", f"{found.model_calls:,} rows"),
             ],
         )
@@ -219,3 +220,7 @@ def _named(outputs: Sequence[str]) -> str:
 
 def _numbers(values: Any) -> str:
     return ", ".join(f"{v:.4g}" for v in values[:8]) + (", ..." if len(values) > 8 else "")
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:,.0f}" if seconds >= 10 else f"{seconds:.1f}"

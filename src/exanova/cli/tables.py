@@ -56,6 +56,16 @@ class Reading:
     missing: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
 
+    def words(self) -> list[str]:
+        """The options that say so, for reading the same file again.
+
+        >>> Reading(format="csv", missing=("?",)).words()
+        ['--format', 'csv', '--missing', '?']
+        """
+        given = {"--format": self.format, "--separator": self.separator}
+        options = [word for option, value in given.items() if value is not None for word in (option, value)]
+        return options + [word for text in self.missing for word in ("--missing", text)]
+
     def __post_init__(self) -> None:
         if self.format not in (None, *FORMATS):
             raise InputError(f"--format {self.format!r} was given; expected one of {', '.join(FORMATS)}.")
