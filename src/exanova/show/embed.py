@@ -68,7 +68,8 @@ class Payload:
 
         """
         # As records of one output they share one panel and its scales; whose they are comes through as "panel".
-        alike = [{**r, "output": "", "panel": self._outputs.index(r["output"])} for r in records]
+        panel = {output: k for k, output in enumerate(self._outputs)}
+        alike = [{**r, "output": "", "panel": panel[r["output"]]} for r in records]
         return self.chart(name, [draw(alike)])
 
     def chart(self, name: str, charts: Sequence[Any]) -> Drawn:
@@ -88,18 +89,23 @@ class Payload:
         data = {names[name]: self._panels(records) for name, records in datasets.items()}
         return {"spec": self._number(self._specs, plan), "data": data}
 
-    def _panels(self, records: list[Record]) -> list[Record]:
+    def _panels(self, records: Sequence[Record]) -> list[Record]:
         if not any("panel" in record for record in records):
             return [self.part(records)]
-        named = [
-            [{**r, "output": output} for r in records if r["panel"] == k] for k, output in enumerate(self._outputs)
-        ]
-        return [self.part([{f: v for f, v in r.items() if f != "panel"} for r in part]) for part in named]
+        parts: list[list[Record]] = [[] for _ in self._outputs]
+        for record in records:
+            named = {**record, "output": self._outputs[record["panel"]]}
+            del named["panel"]
+            parts[record["panel"]].append(named)
+        return [self.part(part) for part in parts]
 
     def _by_output(self, records: Sequence[Record]) -> list[list[Record]]:
         if not any("output" in record for record in records):
             return [list(records)]
-        return [[r for r in records if r["output"] == output] for output in self._outputs]
+        parts: dict[str, list[Record]] = {output: [] for output in self._outputs}
+        for record in records:
+            parts[record["output"]].append(record)
+        return list(parts.values())
 
     def _column(self, values: list[Any]) -> int:
         return self._number(self._columns, _packed(values))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from exanova.show.charts.rows import STEP, step_names
 from exanova.show.embed import Payload
 from exanova.show.labels import legible, short
 from exanova.show.records import Record
-from exanova.show.summary import Summary
+from exanova.show.summary import ROW_FEATURES, Summary
 
 WHOLE, BROAD = 330, 150
 """Pixels of a heat map, without its axes, that do not fit beside another on a screen, and on paper."""
@@ -57,7 +57,7 @@ class Column:
     Attributes:
         field: where its values are in a record.
         title: heading.
-        kind: "text", "number" or "percent".
+        kind: "text", "number", "percent", or "value" for a number on the scale of the model, where rounding is 0.
         only: "page" or "file", if it is in one of the two only.
     """
 
@@ -67,8 +67,8 @@ class Column:
     only: str = ""
 
 
-VALUE, PROBABILITY = Column("value", "effect", "number"), Column("probability", "probability", "percent")
-AMOUNT = Column("value", "E|f|", "number")
+VALUE, PROBABILITY = Column("value", "effect", "value"), Column("probability", "probability", "percent")
+AMOUNT = Column("value", "E|f|", "value")
 
 
 class Page:
@@ -77,7 +77,7 @@ class Page:
     def __init__(self, summary: Summary) -> None:
         self._summary = summary
         self.payload = Payload(summary.outputs)
-        self.payload.content.update(config=theme(), listed={}, rows=[])
+        self.payload.content.update(config=theme(), rounding=summary.rounding, listed={}, rows=[])
         self.importance = self._importance()
         self.effects = [self._effect(f"effect-{k}", effect) for k, effect in enumerate(summary.effects)]
         self.network = self._network() if summary.networks else None
@@ -91,8 +91,12 @@ class Page:
 
     def _importance(self) -> Figure:
         records = self._summary.importance
-        drawn = self.payload.picture("importance", importance_chart, records)
-        self._table("importance", records, Column("feature", "feature"), Column("value", "importance", "number"))
+
+        def chart(alike: list[Record]) -> Any:
+            return importance_chart(alike, floor=self._summary.rounding)
+
+        drawn = self.payload.picture("importance", chart, records)
+        self._table("importance", records, Column("feature", "feature"), Column("value", "importance", "value"))
         return Figure("importance", "Importance of features", drawn.notes, "Bars: importance of each feature.")
 
     def _effect(self, key: str, effect: Record) -> Figure:
@@ -120,12 +124,13 @@ class Page:
         return Figure(key, title, drawn.notes, label, _room(drawn.width))
 
     def _network(self) -> Figure:
-        networks = self._summary.networks
-        drawn = self.payload.chart("network", [network_chart(net["nodes"], net["edges"]) for net in networks])
+        networks, floor = self._summary.networks, self._summary.rounding
+        charts = [network_chart(network["nodes"], network["edges"], floor=floor) for network in networks]
+        drawn = self.payload.chart("network", charts)
         edges = [
-            {**({} if net["output"] is None else {"output": net["output"]}), **edge}
-            for net in networks
-            for edge in net["edges"]
+            {**({} if network["output"] is None else {"output": network["output"]}), **edge}
+            for network in networks
+            for edge in network["edges"]
         ]
         self._table("network", edges, Column("first", "feature"), Column("second", "with"), AMOUNT)
         label = "Network: features as nodes, the strength of each pair as the width of the line between them."
@@ -143,7 +148,7 @@ class Page:
     def _fit(self) -> None:
         records = [{"of": r["output"], **{k: v for k, v in r.items() if k != "output"}} for r in self._summary.fit]
         measures = [
-            Column("mean", "mean", "number"),
+            Column("mean", "mean", "value"),
             Column("r2", "R²", "number"),
             Column("mse", "MSE", "number"),
             Column("relative_mse", "MSE / E[f²]", "percent"),
@@ -179,7 +184,8 @@ class Page:
 
     def _rows(self, sample: Record) -> None:
         template = [r for r in sample["rows"][0]["waterfall"] if r["output"] == self._summary.outputs[0]]
-        self.payload.chart("waterfall", [waterfall_chart(template).properties(height={"step": STEP})])
+        chart = waterfall_chart(template, floor=self._summary.rounding).properties(height={"step": STEP})
+        self.payload.chart("waterfall", [chart])
         self.payload.content["rows"] = [self._row(sample["features"], row) for row in sample["rows"]]
         self._listed(
             "row",
@@ -188,7 +194,7 @@ class Page:
             Column("kind", "kind", only="file"),
             Column("feature", "feature"),
             Column("level", "level"),
-            Column("value", "Shapley value", "number"),
+            Column("value", "Shapley value", "value"),
         )
 
     def _row(self, features: list[str], row: Record) -> Record:
@@ -199,8 +205,7 @@ class Page:
             named = zip(steps, step_names(steps), strict=True)
             waterfalls.append([{**_step(record), "name": name} for record, name in named])
             ends = [_line(r["kind"], r["label"], "", r["value"]) for r in steps if r["kind"] in ENDS]
-            each = zip(features, row["levels"], values, strict=True)
-            tables.append([ends[0], *(_line("feature", *of_feature) for of_feature in each), *ends[1:]])
+            tables.append([ends[0], *_largest(features, row["levels"], values), *ends[1:]])
         return {
             "row": row["row"],
             "outside": row["outside"],
@@ -230,6 +235,16 @@ def _step(record: Record) -> Record:
 
 def _line(kind: str, feature: str, level: str, value: float) -> Record:
     return {"kind": kind, "feature": feature, "level": level, "value": value}
+
+
+def _largest(features: list[str], levels: list[str], values: list[float]) -> Iterator[Record]:
+    """The features of a row with the largest values, in their own order, and what the others add up to."""
+    order = sorted(range(len(values)), key=lambda i: -abs(values[i]))
+    for i in sorted(order[:ROW_FEATURES]):
+        yield _line("feature", features[i], levels[i], values[i])
+    rest = order[ROW_FEATURES:]
+    if rest:
+        yield _line("rest", f"{len(rest):,} other features", "", sum(values[i] for i in rest))
 
 
 def _joined(subset: Sequence[str]) -> str:

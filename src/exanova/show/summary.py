@@ -38,11 +38,11 @@ PAIRS, SUBSETS, REDUNDANT = 30, 100, 100
 EFFECT_LEVELS, PAIR_LEVELS = 200, 30
 """Levels of one feature, by how much of its effect they carry."""
 
-EFFECT_NUMBERS, PAIR_NUMBERS, ROW_NUMBERS = 20_000, 20_000, 30_000
+EFFECT_NUMBERS, PAIR_NUMBERS, ROW_NUMBERS = 20_000, 20_000, 20_000
 """Numbers in all effects, pairs and rows: what keeps a page below 5 MB whatever the features, levels and outputs."""
 
-ROWS = 200
-"""Rows of the explorer."""
+ROWS, ROW_FEATURES = 200, 50
+"""Rows of the explorer, and features that a page lists for each of them."""
 
 NETWORKS = 12
 """Outputs up to which each has a network of its own."""
@@ -99,7 +99,7 @@ class Summary:
 
     def to_json(self) -> str:
         """The whole of it."""
-        return json.dumps(asdict(self), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+        return json.dumps(asdict(self), ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def summarise(
@@ -275,7 +275,7 @@ def _networks(source: Source) -> list[Record]:
 
 
 def _rows_shown(features: int, outputs: int) -> int:
-    return int(np.clip(ROW_NUMBERS // (features * outputs), 1, ROWS))
+    return int(np.clip(ROW_NUMBERS // (min(features, ROW_FEATURES) * outputs), 1, ROWS))
 
 
 def _rows(sample: Sample) -> Record:

@@ -18,7 +18,8 @@
   function shown(value, kind) {
     if (value === null || value === undefined) return "";
     if (kind === "percent") return `${plain(100 * value, 3)} %`;
-    return kind === "number" ? plain(value, 4) : String(value);
+    if (kind === "value" && Math.abs(value) <= payload.rounding) return "0";
+    return typeof value === "number" ? plain(value, 4) : String(value) || "(empty)";
   }
 
   function plain(value, digits) {
@@ -58,6 +59,7 @@
     );
     const words = { labelColor: ink, titleColor: muted, labelFontSize: 12, titleFontSize: 12 };
     return {
+      aria: false, // the picture as a whole has a name, and its table the numbers
       background: "transparent",
       axis: { ...words, domainColor: line, tickColor: line, gridColor: grid },
       legend: words,
@@ -112,8 +114,9 @@
   function fitSteps(spec, steps) {
     const ends = steps.flatMap(({ start, end }) => [start, end]);
     const [low, high] = [Math.min(...ends), Math.max(...ends)];
+    const domain = high - low > payload.rounding ? [low, high] : [low - 1, high + 1];
     for (const { encoding } of spec.layer) {
-      if (encoding.x?.scale) Object.assign(encoding.x.scale, { domain: [low, high], padding: PRINTED + 10 });
+      if (encoding.x?.scale) Object.assign(encoding.x.scale, { domain, padding: PRINTED + 10 });
       if (encoding.y?.scale) encoding.y.scale.domain = steps.map(({ name }) => name);
     }
     spec.height = spec.height.step * steps.length;
@@ -176,7 +179,7 @@
 
   // The table behind a picture, made when it is opened, and the file with all of it.
 
-  const KINDS = ["base", "feature", "residual", "total"];
+  const KINDS = ["base", "feature", "rest", "residual", "total"];
 
   function fromLargest(lines) {
     const place = ({ kind, value }) => [KINDS.indexOf(kind), -Math.abs(value)];
@@ -202,7 +205,7 @@
   }
 
   function cell(tag, text, kind) {
-    const made = make(tag, text, kind === "number" || kind === "percent" ? "number" : "");
+    const made = make(tag, text, kind === "text" ? "" : "number");
     if (tag === "th") made.scope = "col";
     return made;
   }
@@ -275,7 +278,7 @@
   }
 
   function nameOfRow(row) {
-    return `Row ${row.row}: ${plain(total(row), 4)}`;
+    return `Row ${row.row}: ${shown(total(row), "value")}`;
   }
 
   function chooseRow() {

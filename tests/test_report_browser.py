@@ -1,0 +1,411 @@
+"""The page of a report in a real browser: it draws, answers, prints and downloads, and nothing hostile happens.
+
+Chromium is driven headless; without one on the path these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+import exanova
+from exanova import FunctionalANOVA
+
+SCRIPT = "<script>alert(1)</script>"
+IMAGE = '"><img src=x onerror=alert(2)>'
+OUTPUTS = ["win", SCRIPT, "draw"]
+PATIENCE = 20_000
+"""Milliseconds after which an expectation counts as missed; nothing here waits that long unless it fails."""
+
+
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    return pd.DataFrame(
+        {
+            "size": rng.choice(["small", "large", SCRIPT], 60),
+            SCRIPT: rng.choice(["red", 'say "hi", twice', "=1+1"], 60),
+            "image": rng.choice(["a.png", IMAGE], 60),
+            "year": rng.choice([2020, 2021, 2022, 2023], 60),
+        }
+    )
+
+
+def model(rows: pd.DataFrame) -> np.ndarray:
+    first = 1.0 * (rows["size"] == "small") * (rows["image"] == IMAGE) - 0.5 * (rows[SCRIPT] == "red")
+    return np.stack([first, 0.1 * (rows["year"] - 2020) - first, 0.2 * (rows["size"] == SCRIPT)], axis=1)
+
+
+@pytest.fixture(scope="module")
+def anova() -> FunctionalANOVA:
+    return FunctionalANOVA(max_order=2).fit(table(), model, output_names=OUTPUTS)
+
+
+@pytest.fixture(scope="module")
+def report(anova, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    anova.report(path, X=table(), model=model, title=SCRIPT, about={"Data": IMAGE})
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("no chromium on the path: the page of a report is tested in a real browser")
+    expect.set_options(timeout=PATIENCE)
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        try:
+            yield running
+        finally:
+            running.close()
+
+
+@dataclass
+class Seen:
+    """Everything a page did that a reader did not ask for."""
+
+    said: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Opener:
+    browser: Browser
+    contexts: list = field(default_factory=list)
+
+    def __call__(self, path: Path, **options) -> tuple[Page, Seen]:
+        context = self.browser.new_context(**{"viewport": {"width": 1200, "height": 900}, **options})
+        self.contexts.append(context)
+        context.set_default_timeout(PATIENCE)
+        page, seen = context.new_page(), Seen()
+        page.on("console", lambda message: seen.said.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: seen.said.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: (seen.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("request", lambda request: seen.asked.append(request.url))
+        page.goto(path.as_uri())
+        page.locator("#importance").scroll_into_view_if_needed()
+        expect(page.locator("#importance[data-drawn]")).to_be_visible()
+        return page, seen
+
+
+@pytest.fixture
+def opened(browser) -> Iterator[Opener]:
+    opener = Opener(browser)
+    yield opener
+    for context in opener.contexts:
+        context.close()
+
+
+def pictures(page: Page) -> list[str]:
+    return page.locator(".picture").evaluate_all("all => all.map(({ id }) => id)")
+
+
+def draw_all(page: Page) -> None:
+    for name in pictures(page):
+        page.locator(f"#{name}").scroll_into_view_if_needed()
+        expect(page.locator(f"#{name}[data-drawn]")).to_be_attached()
+
+
+def drawn(page: Page, name: str) -> str:
+    """Every mark and text of a picture."""
+    return page.locator(f"#{name} svg").inner_html()
+
+
+def cells(page: Page, key: str) -> list[list[str]]:
+    """The rows of a table on the page, opened first."""
+    details = page.locator(f"details[data-table='{key}']")
+    if details.get_attribute("open") is None:
+        details.locator("summary").click()
+    rows = details.locator("tbody tr")
+    expect(rows.first).to_be_visible()
+    return rows.evaluate_all("all => all.map((row) => Array.from(row.cells, (cell) => cell.textContent))")
+
+
+def saved(page: Page, key: str) -> list[dict[str, str]]:
+    """The table in the file that its button downloads."""
+    cells(page, key)
+    with page.expect_download() as download:
+        page.locator(f"button[data-table='{key}']").click()
+    assert re.fullmatch(r"[\w-]+\.csv", download.value.suggested_filename)
+    with open(download.value.path(), newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_it_opens_silently_asks_nothing_of_a_network_and_draws_every_picture(opened, report):
+    page, seen = opened(report)
+    assert {"importance", "network", "certificate", "waterfall", "effect-0", "pair-0"} <= set(pictures(page))
+    draw_all(page)
+    for name in pictures(page):
+        marks = page.locator(f"#{name} svg [class*=role-mark] > *")
+        assert marks.count() > 0, name
+    assert page.locator(".failed").count() == 0
+    assert seen.said == []
+    assert seen.asked == [report.as_uri()]
+
+
+def test_pictures_are_drawn_as_they_come_near(opened, report):
+    page, _ = opened(report)
+    assert page.locator("#waterfall[data-drawn]").count() == 0
+    page.locator("nav a", has_text="Rows").click()
+    expect(page.locator("#waterfall[data-drawn]")).to_be_visible()
+
+
+def test_the_output_that_is_chosen_is_the_one_that_is_shown(opened, report, anova):
+    page, seen = opened(report)
+    draw_all(page)
+    before = {name: drawn(page, name) for name in pictures(page)}
+    turn = {name: page.locator(f"#{name}").get_attribute("data-drawn") for name in before}
+    shown = cells(page, "effect-0")
+    page.get_by_label("Output", exact=True).select_option(label="draw")
+    for name in before:
+        page.locator(f"#{name}").scroll_into_view_if_needed()
+        expect(page.locator(f"#{name}")).not_to_have_attribute("data-drawn", turn[name])
+    changed = {name for name in before if drawn(page, name) != before[name]}
+    assert changed >= set(before) - {"certificate"}
+    feature = page.locator("figure:has(#effect-0)").get_attribute("data-name")
+    effect = anova.effects_[feature]
+    for k, output in enumerate(("win", "draw")):
+        values = effect.values[:, OUTPUTS.index(output)]
+        found = [float(row[-1]) for row in (shown, cells(page, "effect-0"))[k]]
+        np.testing.assert_allclose(found, values, rtol=1e-3, atol=1e-15)
+    assert seen.said == []
+
+
+def test_the_row_explorer_by_keyboard(opened, report, anova):
+    page, seen = opened(report)
+    row = page.get_by_label("Row", exact=True)
+    row.focus()
+    first = page.locator("#row-title").text_content()
+    waterfall = page.locator("#waterfall")
+    expect(page.locator("#waterfall[data-drawn]")).to_be_visible()
+    before = drawn(page, "waterfall")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#row-title")).not_to_have_text(first)
+    expect(waterfall).not_to_have_attribute("data-drawn", "1")
+    assert drawn(page, "waterfall") != before
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Previous")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#row-title")).to_have_text(first)
+    expect(page.get_by_role("button", name="Previous")).to_be_disabled()
+    explanation = anova.explain(table(), model)
+    for k in (0, 1):
+        listed = {feature: float(value) for feature, _, value in cells(page, "row")}
+        expected = dict(zip(anova.feature_names_in_, explanation.values[k, :, 0], strict=True))
+        for name, value in expected.items():
+            assert listed[name] == pytest.approx(value, rel=1e-3, abs=1e-12)
+        assert listed["model"] == pytest.approx(model(table())[k, 0], rel=1e-3, abs=1e-12)
+        if k == 0:
+            page.get_by_role("button", name="Next").click()
+            expect(page.locator("#row-title")).not_to_have_text(first)
+    assert seen.said == []
+
+
+def test_the_row_explorer_keeps_the_rows_that_are_asked_for(opened, report):
+    page, _ = opened(report)
+    rows = table()
+    wanted = np.flatnonzero((rows["size"] == "large") & (rows["year"] == 2021))
+    page.get_by_label("Keep rows that contain").fill("size=large year=2021")
+    expect(page.locator("#kept")).to_have_text(f"{len(wanted)} of {len(rows)} rows")
+    named = page.locator("#row option").all_text_contents()
+    assert [int(re.match(r"Row (\d+):", name)[1]) for name in named] == wanted.tolist()
+    levels = {feature: level for feature, level, _ in cells(page, "row")}
+    assert (levels["size"], levels["year"]) == ("large", "2021")
+    page.get_by_label("Keep rows that contain").fill("no such level")
+    expect(page.locator("#kept")).to_have_text(f"0 of {len(rows)} rows")
+    page.get_by_label("Keep rows that contain").fill("")
+    expect(page.locator("#row option")).to_have_count(len(rows))
+
+
+def test_hostile_names_are_shown_as_text(opened, report):
+    page, seen = opened(report)
+    draw_all(page)
+    expect(page.locator("h1")).to_have_text(SCRIPT)
+    assert page.title() == SCRIPT
+    assert SCRIPT in page.locator("#output option").all_text_contents()
+    assert SCRIPT in page.locator("#effects h3").all_text_contents()
+    assert SCRIPT in page.locator("#importance svg text").all_text_contents()
+    page.get_by_label("Output", exact=True).select_option(label=SCRIPT)
+    size = page.locator("figure[data-name='size']")
+    size.locator("summary").click()
+    expect(size.locator("td", has_text=SCRIPT)).to_be_visible()
+    assert page.locator("img, iframe, object, embed, link").count() == 0
+    assert page.locator("script").count() == 3
+    assert seen.said == []
+
+
+def test_what_a_mark_says_is_text(opened, report):
+    page, seen = opened(report)
+    card = page.locator("figure[data-name='image']")
+    card.scroll_into_view_if_needed()
+    expect(card.locator(".picture[data-drawn]")).to_be_visible()
+    tip = page.locator("#tip")
+    expect(tip).to_be_hidden()
+    card.locator("svg .mark-rect path").first.hover()
+    expect(tip).to_be_visible()
+    first = tip.text_content()
+    card.locator("svg .mark-rect path").nth(1).hover()
+    expect(tip).not_to_have_text(first)
+    assert IMAGE in first + tip.text_content()
+    assert tip.locator("img").count() == 0
+    page.mouse.move(5, 5)
+    expect(tip).to_be_hidden()
+    assert seen.said == []
+
+
+def test_no_script_runs_but_those_of_the_page(opened, report):
+    page, seen = opened(report)
+    page.evaluate(
+        """() => {
+            const script = document.createElement("script");
+            script.textContent = "window.ran = true";
+            document.body.append(script);
+            document.body.insertAdjacentHTML("beforeend", "<img src=x onerror='window.ran = true'>");
+        }"""
+    )
+    page.wait_for_timeout(200)
+    assert page.evaluate("window.ran") is None
+    assert any("Content Security Policy" in line for line in seen.said)
+    assert [url for url in seen.asked if url.startswith("http")] == []
+
+
+def test_a_table_is_downloaded_whole_and_exact(opened, report, anova):
+    page, seen = opened(report)
+    key = page.locator("figure[data-name='size'] .picture").get_attribute("id")
+    effect = anova.effects_["size"]
+    found = {(row["output"], row["level"]): float(row["effect"]) for row in saved(page, key)}
+    assert found == {
+        (output, level): effect.values[i, k]
+        for k, output in enumerate(OUTPUTS)
+        for i, (level,) in enumerate(effect.levels)
+    }
+    lines = saved(page, "row")
+    explanation = anova.explain(table(), model)
+    for k, output in enumerate(OUTPUTS):
+        for i, name in enumerate(anova.feature_names_in_):
+            of = [line for line in lines if (line["output"], line["feature"]) == (output, name)]
+            assert [int(line["row"]) for line in of] == list(range(len(table())))
+            assert [float(line["Shapley value"]) for line in of] == explanation.values[:, i, k].tolist()
+            assert [line["level"] for line in of] == table()[name].astype(str).tolist()
+    assert seen.said == []
+
+
+def colours(page: Page) -> tuple[str, str]:
+    """Of the page and of the names in a picture."""
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    ink = page.locator("#importance svg .role-axis-label text").first.evaluate("e => getComputedStyle(e).fill")
+    return paper, ink
+
+
+def brightness(colour: str) -> int:
+    return sum(int(part) for part in re.findall(r"\d+", colour)[:3])
+
+
+def test_dark_mode_turns_page_and_pictures_also_while_it_is_open(opened, report):
+    page, _ = opened(report)
+    paper, ink = colours(page)
+    assert brightness(paper) > 600
+    assert brightness(ink) < 200
+    turn = page.locator("#importance").get_attribute("data-drawn")
+    page.emulate_media(color_scheme="dark")
+    expect(page.locator("#importance")).not_to_have_attribute("data-drawn", turn)
+    paper, ink = colours(page)
+    assert brightness(paper) < 150
+    assert brightness(ink) > 500
+
+
+@pytest.mark.parametrize("width", [320, 360, 768])
+def test_no_width_makes_the_page_scroll_sideways(opened, report, width):
+    page, seen = opened(report, viewport={"width": width, "height": 740})
+    draw_all(page)
+    for details in page.locator("details").all():
+        if details.get_attribute("open") is None:
+            details.locator("summary").click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert seen.said == []
+
+
+def test_a_width_that_changes_draws_the_pictures_again(opened, report):
+    page, _ = opened(report)
+    before = page.locator("#importance svg").bounding_box()["width"]
+    page.set_viewport_size({"width": 500, "height": 900})
+    page.locator("#importance").scroll_into_view_if_needed()
+    expect(page.locator("#importance")).not_to_have_attribute("data-drawn", "1")
+    assert page.locator("#importance svg").bounding_box()["width"] < min(before, 500)
+
+
+def test_on_paper_every_picture_is_there_in_light_colours(opened, report):
+    page, seen = opened(report, color_scheme="dark")
+    assert page.locator(".picture:not([data-drawn])").count() > 0
+    page.emulate_media(media="print", color_scheme="dark")
+    expect(page.locator(".picture:not([data-drawn])")).to_have_count(0)
+    expect(page.locator(".bar")).to_be_hidden()
+    for name in pictures(page):
+        assert page.locator(f"#{name} svg [class*=role-mark] > *").count() > 0, name
+    paper, ink = colours(page)
+    assert brightness(paper) > 600
+    assert brightness(ink) < 200
+    page.emulate_media(media="screen", color_scheme="dark")
+    expect(page.locator(".bar")).to_be_visible()
+    assert brightness(colours(page)[0]) < 150
+    assert seen.said == []
+
+
+def test_a_printer_gets_every_picture_of_a_page_that_was_not_scrolled(opened, report):
+    page, seen = opened(report)
+    assert page.locator(".picture:not([data-drawn])").count() > 0
+    assert page.pdf(format="A4").startswith(b"%PDF")
+    assert page.locator(".picture:not([data-drawn])").count() == 0
+    assert seen.said == []
+
+
+def test_everything_is_reached_and_named_without_a_mouse(opened, report):
+    page, _ = opened(report)
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_focused()
+    expect(page.locator(".skip")).to_be_in_viewport()
+    page.keyboard.press("Enter")
+    expect(page.locator("#main")).to_be_focused()
+    assert page.locator(".picture:not([role=img][aria-label])").count() == 0
+    for control in page.locator("select, input").all():
+        assert page.locator(f"label[for='{control.get_attribute('id')}']").count() == 1
+    levels = page.locator("h1, h2, h3").evaluate_all("all => all.map((e) => Number(e.tagName[1]))")
+    assert levels[0] == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    summary = page.locator("details[data-table='importance'] summary")
+    summary.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("details[data-table='importance'] tbody tr").first).to_be_visible()
+    assert summary.evaluate("e => getComputedStyle(e).outlineStyle") == "solid"
+
+
+def test_a_feature_is_found_by_its_name(opened, report):
+    page, _ = opened(report)
+    page.get_by_label("Find a feature").fill("SIZ")
+    expect(page.locator("#effects figure:visible")).to_have_count(1)
+    expect(page.locator("#found")).to_have_text("1 of 4 features")
+    page.get_by_label("Find a feature").fill("")
+    expect(page.locator("#effects figure:visible")).to_have_count(4)
+
+
+def test_one_output_and_no_rows_open_as_silently(opened, tmp_path):
+    anova = FunctionalANOVA(max_order=1).fit(table(), lambda rows: model(rows)[:, 0])
+    anova.save(tmp_path / "a.exanova")
+    exanova.load(tmp_path / "a.exanova").report(tmp_path / "r.html")
+    page, seen = opened(tmp_path / "r.html")
+    assert page.locator("#output, #waterfall, #interactions").count() == 0
+    expect(page.locator("section#rows")).to_contain_text("report(path, X=table)")
+    draw_all(page)
+    assert cells(page, "fit")
+    assert seen.said == []
