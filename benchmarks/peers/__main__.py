@@ -83,7 +83,7 @@ def measure(settings: Settings, only: str) -> int:
     print(f"\nEverything that was measured: {os.path.relpath(path)}")
     if not only and not settings.quick:
         write(content, page.SOURCE)
-        page.main()
+        page.write_page(content, page.DOCS)
     return 1 if any("failed" in facts for facts in found) else 0
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Facts, peak, timed
+from benchmarks.harness import Facts, clocked, peak, timed
 from exanova.design.memory import available
 from exanova.typing import FloatArray
 
@@ -91,8 +91,9 @@ def growing(explain: Callable[[Any], Any], order: Any, limit: float) -> tuple[Fa
 
     ``seconds`` are those of all rows; where fewer were explained, as many times as long as there are more of them.
     """
-    total, count, growth = len(order), min(10, len(order)), []
-    explain(order[:2])
+    total, growth = len(order), []
+    warm, _ = clocked(partial(explain, order[:2]))
+    count = min(total, 10 if 5 * warm < limit else 4)
     while True:
         facts, result = measured(partial(explain, order[:count]), None)
         growth.append([count, facts["seconds"]])

@@ -30,13 +30,12 @@ class Section:
 
 
 SMALL_TABLE = (
-    "a fit reads levels, finds distinct rows, plans, solves and then measures what it hands out, which takes some "
-    "hundredths of a second however small the table is; the peer receives a tensor and returns tensors"
+    "a fit reads levels, surveys the cells, chooses a route, solves and then measures what it hands out, about a "
+    "hundredth of a second however small the table is; the peer receives a tensor and returns tensors"
 )
 FACTORISED = (
-    "below two thousand cells the route is a dense factorisation that also determines the rank, and its "
-    "work grows with "
-    "the cube of the number of cells, that of the peer with their number"
+    "up to about 1,500 cells the table is factorised, which no unevenness of the weights can slow down but takes work "
+    "that grows with the cube of the cells"
 )
 
 SECTIONS = (
@@ -49,7 +48,7 @@ SECTIONS = (
         ),
         cases={"full mild": "nearly even weights", "full strong": "strongly uneven weights"},
         size="variables",
-        slower=f"{SMALL_TABLE}. Furthermore, {FACTORISED}.",
+        slower=f"{SMALL_TABLE}. Also, {FACTORISED}.",
         choose={
             "purify": (
                 "Take interpret's `purify` for one small complete tensor whose weights are not extreme, when "
@@ -164,10 +163,8 @@ SECTIONS = (
         cases={"gram counts": "whole-number weights", "gram weights": "real weights"},
         size="features",
         slower=(
-            "population counts look at every pair of columns, also at two levels of one feature, whose product is "
-            "known to be 0, and once for each binary digit of the weights; real weights go through dense columns and "
-            "BLAS, written anew in blocks to bound memory, while tabmat adds the weight of each row into one cell for "
-            "each pair of categorical columns."
+            "real weights go through dense columns, written anew in blocks to bound memory, and BLAS multiplies the "
+            "many zeros among them; whole-number weights are counted bit by bit and have no such cost."
         ),
         choose={
             "tabmat sandwich": (
