@@ -193,9 +193,12 @@ class _Screen:
         )
 
     def _why(self, gains: Gains) -> str:
-        if not len(gains.best_first()):
+        ranked = gains.best_first()
+        if not len(ranked):
             return "nothing is left to take"
-        return f"what is left is below min_gain={self._request.min_gain:g} of the variance, or does not fit"
+        if gains.energy[ranked[0]] < self._request.min_gain * self._variance * gains.functions[ranked[0]]:
+            return f"what is left is below min_gain={self._request.min_gain:g} of the variance"
+        return "nothing worth taking fits in the rest of the budget"
 
     def _energy(self, values: FloatArray) -> FloatArray:
         return np.asarray(self._data.probability @ values**2)
