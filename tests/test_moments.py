@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -11,8 +13,10 @@ from exanova.basis.tables import build_basis, on_rows
 from exanova.design import passes
 from exanova.design.subsets import up_to_order
 from exanova.errors import InputError
+from exanova.moments import gram
 from exanova.moments.bitsets import digits
 from exanova.moments.gram import cell_index, collect, projected_gram
+from exanova.moments.monomials import monomials, reference_levels
 from strategies import MODERATE, Case, examples, supports
 
 seeds = st.integers(0, 2**32 - 1)
@@ -270,3 +274,23 @@ def test_the_number_of_threads_changes_no_bit_of_the_moments(monkeypatch, compil
         np.testing.assert_array_equal(other.index.weight, found[0].index.weight)
         np.testing.assert_array_equal(other.gram, found[0].gram)
         np.testing.assert_array_equal(other.sums, found[0].sums)
+
+
+@pytest.mark.parametrize(("features", "levels"), [(3, 2), (6, 5)])
+def test_weighted_counts_do_not_depend_on_how_they_are_added_up(features, levels):
+    """Pair by pair or by products of matrices, with any number of threads, and as counts where weights are whole."""
+    rng = np.random.default_rng(levels)
+    codes = rng.integers(0, levels, (features, 700)).astype(np.uint8)
+    weight = rng.integers(1, 9, 700)
+    family = [(), *((i,) for i in range(features)), *combinations(range(features), 2)]
+    index = gram.cell_index(codes, weight.astype(float), (levels,) * features, family)
+    indicators = monomials(index, reference_levels(index))
+    counted = gram.counted_gram(index, indicators, codes, weight)
+    for way in (gram._added_gram, gram._multiplied_gram):
+        threads = (1,) if way is gram._added_gram else ()
+        found = gram._mirrored(way(index, indicators, codes, weight.astype(float), *threads))
+        np.testing.assert_allclose(found, counted, rtol=1e-13)
+    parts = rng.random(700)
+    one, two = (gram.weighted_gram(index, indicators, codes, parts, threads) for threads in (1, 2))
+    assert np.array_equal(one, two)
+    assert np.array_equal(one, one.T)

@@ -10,13 +10,15 @@ With whole-number weights M is a matrix of exact integers, so that the sum does 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova import parallel
 from exanova.basis.tables import Basis
 from exanova.design import cells, passes
 from exanova.design.subsets import by_order
@@ -28,6 +30,15 @@ from exanova.typing import Codes, FloatArray, IntArray, Subset
 
 BLAS_BLOCK_BYTES = 128_000_000
 """Memory of one block of rows of the dense indicator matrix, for real weights."""
+
+
+SPARSE = 8
+"""Indicators for each one that is 1 at a row, from which adding up pairs is faster than multiplying matrices."""
+
+BANDS = 8
+"""Parts of the rows of a Gram matrix, however many threads there are."""
+
+MIRROR = 256
 
 
 @dataclass(frozen=True)
@@ -80,7 +91,7 @@ def collect(
     if weight.dtype.kind == "i":
         gram = counted_gram(index, basis, codes, weight, threads, progress)
     else:
-        gram = weighted_gram(index, basis, codes, weight)
+        gram = weighted_gram(index, basis, codes, weight, threads)
     weighted = weight[:, None] * values
     sums = passes.scatter(index.layout, codes, weighted, threads=threads)[index.cell_key]
     return Moments(index, basis, gram, sums, np.einsum("rm,rm->m", weighted, values))
@@ -105,8 +116,43 @@ def counted_gram(
     return gram
 
 
-def weighted_gram(index: cells.CellIndex, basis: Monomials, codes: Codes, weight: FloatArray) -> FloatArray:
-    """Gram matrix under real weights, by a blocked symmetric BLAS product."""
+def weighted_gram(
+    index: cells.CellIndex, basis: Monomials, codes: Codes, weight: FloatArray, threads: int = 1
+) -> FloatArray:
+    """Gram matrix under real weights: pair by pair where few indicators are 1 at a row, by BLAS where many are."""
+    active = float(index.weight[basis.cell].sum() / index.weight[0])
+    if active * SPARSE < len(basis):
+        gram = _added_gram(index, basis, codes, weight, threads)
+    else:
+        gram = _multiplied_gram(index, basis, codes, weight)
+    return _mirrored(gram)
+
+
+def _added_gram(index: cells.CellIndex, basis: Monomials, codes: Codes, weight: FloatArray, threads: int) -> FloatArray:
+    """Lower triangle. Threads share its rows, not the data's: sums do not depend on how many there are."""
+    from exanova.moments.kernels import add_common
+
+    gram = np.zeros((len(basis), len(basis)))
+    block = max(1024, BLAS_BLOCK_BYTES // (16 * len(index.subsets)))
+    for a in range(0, codes.shape[1], block):
+        rows = slice(a, min(a + block, codes.shape[1]))
+        numbers = np.empty((len(index.subsets), rows.stop - rows.start), dtype=np.int32)
+        for s in range(len(index.subsets)):
+            inside = passes.cells_of_rows(index.layout, codes[:, rows], s)
+            numbers[s] = basis.number[index.cells_of(s)][inside]
+        task = partial(_add_band, add_common, numbers, weight[rows], gram)
+        parallel.run(task, parallel.split(len(basis), BANDS), threads)
+    return gram
+
+
+def _add_band(
+    add_common: Callable[..., None], numbers: NDArray[np.int32], weight: FloatArray, gram: FloatArray, band: slice
+) -> None:
+    add_common(numbers, weight, band.start, band.stop, gram)
+
+
+def _multiplied_gram(index: cells.CellIndex, basis: Monomials, codes: Codes, weight: FloatArray) -> FloatArray:
+    """Lower triangle, by a blocked symmetric product."""
     from scipy.linalg.blas import dsyrk
 
     q, r = len(basis), codes.shape[1]
@@ -116,8 +162,18 @@ def weighted_gram(index: cells.CellIndex, basis: Monomials, codes: Codes, weight
     for a in range(0, r, block):
         dense = _dense_indicators(codes[:, a : a + block], singles, basis)
         dense *= np.sqrt(weight[a : a + block])
-        gram = dsyrk(1.0, dense, beta=1.0, c=gram, overwrite_c=True, trans=0)
-    return np.asarray(np.triu(gram) + np.triu(gram, 1).T)
+        gram = dsyrk(1.0, dense, beta=1.0, c=gram, overwrite_c=True, trans=0, lower=1)
+    return np.asarray(gram)
+
+
+def _mirrored(lower: FloatArray) -> FloatArray:
+    """Copy the lower triangle to the upper one, in place, tile by tile so that both stay in the caches."""
+    for a in range(0, len(lower), MIRROR):
+        b = min(len(lower), a + MIRROR)
+        lower[a:b, b:] = lower[b:, a:b].T
+        above = np.triu_indices(b - a, 1)
+        lower[a:b, a:b][above] = lower[a:b, a:b].T[above]
+    return lower
 
 
 def single_levels(index: cells.CellIndex, basis: Monomials) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Compiled population counts of ANDs; imported only when a Gram matrix is counted."""
+"""Compiled loops over common rows: counted as bits, or added up with weights; imported when a Gram matrix is made."""
 
 from __future__ import annotations
 
@@ -45,6 +45,26 @@ def count_cached(left: Any, right: Any, repeats: int) -> Any:
         for w in range(left.shape[0]):
             total += population(left[w] & right[w])
     return np.int64(total)
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def add_common(numbers: Any, weight: Any, first: int, last: int, gram: Any) -> None:
+    """Add the weight of every row to ``gram`` (lower triangle, rows ``first`` to ``last``) at its pairs of indicators.
+
+    ``numbers`` (subsets, rows) holds the indicator of each subset that is 1 at a row, rising down a column, or -1.
+    """
+    active = np.empty(numbers.shape[0], dtype=np.int64)
+    for r in range(numbers.shape[1]):
+        count = 0
+        for s in range(numbers.shape[0]):
+            if 0 <= numbers[s, r] < last:
+                active[count] = numbers[s, r]
+                count += 1
+        for a in range(count):
+            if active[a] >= first:
+                row = gram[active[a]]
+                for b in range(a + 1):
+                    row[active[b]] += weight[r]
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]

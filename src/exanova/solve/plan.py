@@ -34,6 +34,9 @@ DENSE_WORK = 4e9
 MOMENTS_FUNCTIONS = 15_000
 """Functions beyond which passes over the rows cost less than a factorisation."""
 
+GRID_FUNCTIONS = 200
+"""Functions of a complete table from which the grid is tried before an orthogonal factorisation."""
+
 PROJECTOR_BYTES = 2000
 """Bytes a cell of the sparse factorisation behind a projector, with its fill-in."""
 
@@ -161,7 +164,7 @@ def make_plan(
         return _within_limit(_budget_plan(base, request, codes, sizes, outputs)), None
     if _grid_applies(request, r, [sizes[i] for i in varying]):
         plan = _grid_plan(base, [sizes[i] for i in varying], outputs)
-        if request.route == "grid" or plan.functions**3 > DENSE_WORK or is_product(codes, weight, sizes):
+        if request.route == "grid" or plan.functions >= GRID_FUNCTIONS or is_product(codes, weight, sizes):
             return _within_limit(plan), None
     elif request.route == "grid":
         raise InputError(

@@ -24,8 +24,11 @@ from exanova.solve.grid import margins, solve_grid
 from exanova.solve.matrix_free import Rows, solve_matrix_free
 from exanova.solve.modular import raises_rank
 from exanova.solve.moments import solve_kept, solve_moments
-from exanova.solve.plan import Plan, Request, make_plan, orders_of
+from exanova.solve.plan import Plan, Request, dense_applies, make_plan, orders_of
 from exanova.typing import Codes, FloatArray, Subset
+
+FEW_ITERATIONS, GRID_ITERATIONS = 250, 5000
+"""Iterations on a grid where something else would be quick too, and where it would not."""
 
 
 @dataclass(frozen=True)
@@ -232,7 +235,10 @@ def _by_grid(data: Data, request: Request, plan: Plan, progress: Progress) -> De
     p, f = np.empty(int(np.prod(shape))), np.empty((int(np.prod(shape)), data.values.shape[1]))
     p[place], f[place] = data.probability, data.values
     progress.phase("conjugate gradients")
-    found = solve_grid(p.reshape(shape), f.reshape(*shape, -1), step=progress.step)
+    # Where a factorisation would be cheap, uneven weights are left to it after a few iterations.
+    cheap = request.route == "auto" and dense_applies(len(p), len(p))
+    limit = FEW_ITERATIONS if cheap else GRID_ITERATIONS
+    found = solve_grid(p.reshape(shape), f.reshape(*shape, -1), limit, progress.step)
     if not found.converged and request.route == "auto":
         dense = Request(**{**request.__dict__, "route": "dense"})
         weight = data.weight.astype(np.float64)
