@@ -247,6 +247,7 @@ def test_hostile_names_are_shown_as_text(opened, report):
 
 def test_what_a_mark_says_is_text(opened, report):
     page, seen = opened(report)
+    page.get_by_label("Output", exact=True).select_option(label=SCRIPT)
     card = page.locator("figure[data-name='image']")
     card.scroll_into_view_if_needed()
     expect(card.locator(".picture[data-drawn]")).to_be_visible()
@@ -258,6 +259,7 @@ def test_what_a_mark_says_is_text(opened, report):
     card.locator("svg .mark-rect path").nth(1).hover()
     expect(tip).not_to_have_text(first)
     assert IMAGE in first + tip.text_content()
+    assert f"output{SCRIPT}" in first
     assert tip.locator("img").count() == 0
     page.mouse.move(5, 5)
     expect(tip).to_be_hidden()

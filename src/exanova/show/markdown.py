@@ -36,7 +36,7 @@ def escaped(text: str) -> str:
     'a\\|b &lt;i&gt;\\*x\\*'
     """
     shown = legible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*_{}\[\]()#+\-.!|~])", r"\\\1", shown)
+    return re.sub(r"([\\`*_\[\]|~])", r"\\\1", shown)
 
 
 def _about(summary: Summary) -> Iterator[str]:
@@ -44,7 +44,8 @@ def _about(summary: Summary) -> Iterator[str]:
     yield from (f"- {escaped(fact['name'])}: {escaped(fact['value'])}" for fact in summary.facts)
     yield ""
     for verdict in summary.verdicts:
-        yield f"- **{verdict['question']}** {escaped(verdict['answer'])}. {escaped(verdict['because'])}"
+        stop = "." if verdict["because"][:1].isupper() else ""
+        yield f"- **{verdict['question']}** {escaped(verdict['answer'])}{stop} {escaped(verdict['because'])}"
     yield ""
     held = any(record["r2_held_out"] is not None for record in summary.fit)
     fields = ["mean", "r2", "mse", *(["r2_held_out"] if held else [])]

@@ -204,7 +204,7 @@ class Page:
             steps = [record for record in row["waterfall"] if record["output"] == output]
             named = zip(steps, step_names(steps), strict=True)
             waterfalls.append([{**_step(record), "name": name} for record, name in named])
-            ends = [_line(r["kind"], r["label"], "", r["value"]) for r in steps if r["kind"] in ENDS]
+            ends = [_line(r["kind"], r["label"], None, r["value"]) for r in steps if r["kind"] in ENDS]
             tables.append([ends[0], *_largest(features, row["levels"], values), *ends[1:]])
         return {
             "row": row["row"],
@@ -233,7 +233,7 @@ def _step(record: Record) -> Record:
     return {field: record[field] for field in ("kind", "label", "start", "end", "value", "output")}
 
 
-def _line(kind: str, feature: str, level: str, value: float) -> Record:
+def _line(kind: str, feature: str, level: str | None, value: float) -> Record:
     return {"kind": kind, "feature": feature, "level": level, "value": value}
 
 
@@ -244,7 +244,7 @@ def _largest(features: list[str], levels: list[str], values: list[float]) -> Ite
         yield _line("feature", features[i], levels[i], values[i])
     rest = order[ROW_FEATURES:]
     if rest:
-        yield _line("rest", f"{len(rest):,} other features", "", sum(values[i] for i in rest))
+        yield _line("rest", f"{len(rest):,} other features", None, sum(values[i] for i in rest))
 
 
 def _joined(subset: Sequence[str]) -> str:

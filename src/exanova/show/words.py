@@ -13,6 +13,9 @@ from exanova.show.records import Record
 from exanova.show.sample import Sample
 from exanova.typing import FloatArray
 
+FALLS = 0.05
+"""Loss of R2 on held-out rows that a reader is told of."""
+
 MOST = 3
 """Features named in the headline."""
 
@@ -49,7 +52,7 @@ def verdicts(certificate: Certificate, outputs: tuple[str, ...], order: int, row
     """
     found = [_exact(certificate), _unique(certificate, ties), _left(certificate, outputs, order)]
     if certificate.r2_eval is not None:
-        found.append(_held_out(certificate.r2_eval, outputs))
+        found.append(_held_out(certificate, certificate.r2_eval, outputs))
     elif not certificate.saturated and certificate.rank > CROWDED * rows:
         found.append(_crowded(certificate, rows))
     return found
@@ -175,12 +178,16 @@ def _left(certificate: Certificate, outputs: tuple[str, ...], order: int) -> Ver
     )
 
 
-def _held_out(r2: FloatArray, outputs: tuple[str, ...]) -> Verdict:
+def _held_out(certificate: Certificate, held: FloatArray, outputs: tuple[str, ...]) -> Verdict:
+    low, high = f"{held.min():.4f}", f"{held.max():.4f}"
+    worst = f", the lowest for the output {legible(outputs[int(np.argmin(held))])}" if len(held) > 1 else ""
+    falls = bool((certificate.r2 - held).max() > FALLS)
+    less = " That is less than on the rows of the fit, which the effects describe better than others." if falls else ""
     return Verdict(
         "Does it hold on other rows?",
-        f"R² = {_numbers(r2, outputs)}",
-        None,
-        "measured on rows that were held out of the fit.",
+        f"R² = {low}" if low == high else f"R² = {low} to {high}",
+        False if held.min() < 0 else None,
+        f"on rows that were held out of the fit{worst}.{less}",
     )
 
 
@@ -207,7 +214,8 @@ def _numbers(values: FloatArray, outputs: tuple[str, ...]) -> str:
     if len(values) == 1:
         return f"{values[0]:.4f}"
     low, high = int(np.argmin(values)), int(np.argmax(values))
-    return f"{values[low]:.4f} (output {outputs[low]}) to {values[high]:.4f} (output {outputs[high]})"
+    ends = (f"{values[k]:.4f} (output {legible(outputs[k])})" for k in (low, high))
+    return " to ".join(ends)
 
 
 def _spread(share: FloatArray, outputs: tuple[str, ...]) -> str:

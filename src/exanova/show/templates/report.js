@@ -106,6 +106,7 @@
     for (const { x, y } of spec.layer.map(({ encoding }) => encoding)) {
       if (y?.axis?.labelLimit) y.axis.labelLimit = Math.min(y.axis.labelLimit, 0.4 * width);
       if (width < NARROW && x?.scale?.domain?.[0] < 0) x.scale.padding = PRINTED;
+      if (x?.axis && x.type !== "quantitative") Object.assign(x.axis, { labelOverlap: "greedy", labelSeparation: 4 });
     }
   }
 
