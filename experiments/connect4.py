@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from experiments.harness import Report, Settings, equal
-from experiments.high_rank import Line, Target, checks_of, fitted, rows_of, table_of
+from experiments.high_rank import Line, Target, checks_of, fitted, noted, rows_of, table_of
 from experiments.kernel_shap import SEED, split
 
 ABOUT = """67,557 positions of Connect-4 after eight moves, 42 squares that hold x, o or nothing, and the probability
@@ -60,5 +60,5 @@ def run(settings: Settings) -> Report:
         rows=rows_of(fits, positions, "0.8192", "on a fifth of the rows, held out"),
         tables=[table_of(fits)],
         checks=[*([] if settings.quick else [equal("rank of the main effects", rank, 83)]), *checks_of(fits)],
-        remarks=[WHY],
+        remarks=[WHY, *noted(fits)],
     )

@@ -84,9 +84,10 @@ def rows_of(found: Sequence[Fitted], target: Target, accuracy: str, why: str = "
     for k, one in enumerate(found):
         c, line = one.anova.certificate_, one.line
         name = f"{line.what}{f', {one.way}' if one.way else ''}"
-        if k == 0 or found[k - 1].line is not line:
+        first = k == 0 or found[k - 1].line is not line
+        if first:
             rows.append(Row(f"rank, {line.what}", f"{line.rank:,}", f"{c.rank:,}", of_functions(c.rank, c.n_functions)))
-        rows.append(Row(f"R2, {name}", f"{line.r2:.3g}", f"{c.r2[0]:.3f}", held_out(one), chief=True))
+        rows.append(Row(f"R2, {name}", f"{line.r2:.3g}", f"{c.r2[0]:.3f}", held_out(one), first or one is found[-1]))
     return rows
 
 
@@ -117,13 +118,19 @@ def table_of(found: Sequence[Fitted]) -> Table:
 
 
 def checks_of(found: Sequence[Fitted]) -> list[Check]:
-    """Every decomposition is exact and orthogonal, and a larger family explains more."""
+    """Effects are orthogonal, main effects are exact, and a larger family explains more."""
     r2 = [float(one.anova.certificate_.r2[0]) for one in found]
     worst = max(one.anova.certificate_.orthogonality for one in found)
-    notes = [note for one in found for note in one.anova.certificate_.notes]
-    least = min(r2[1:])
+    mains, least = found[0].anova.certificate_, min(r2[1:])
     return [
         below("largest conditional mean of any effect", worst, 1e-12),
-        Check("every certificate is exact", "; ".join(notes) or "no note", not notes),
+        Check("main effects are exact", "; ".join(mains.notes) or "no note", mains.exact),
         Check("interactions explain more than main effects", f"{least:.3f} against {r2[0]:.3f}", least > r2[0]),
     ]
+
+
+def noted(found: Sequence[Fitted]) -> list[str]:
+    """What the certificates of the larger families note, as a paragraph."""
+    notes = {one.way or one.line.what: one.anova.certificate_.notes for one in found}
+    said = [f"{name}: {'; '.join(note)}" for name, note in notes.items() if note]
+    return [f"Noted by the certificates. {'. '.join(said)}."] if said else []

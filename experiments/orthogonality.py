@@ -80,7 +80,7 @@ def subjects(settings: Settings) -> Iterator[Subject]:
     yield Subject("Poker Hand", hands.X, hands.values, {})
     positions = connect4.target(settings)
     yield Subject("Connect-4", positions.X, positions.values, {})
-    games = dota2.target(settings)
+    games, _ = dota2.target(settings)
     most = np.sort(np.argsort(-(games.X != 0).sum(axis=0))[:HEROES])
     yield Subject("Dota2", games.X[:, most], games.values, {})
     pictures, _ = mnist.target(settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.harness import Report, Settings, equal
-from experiments.high_rank import Line, checks_of, fitted, rows_of, table_of
+from experiments.high_rank import Line, checks_of, fitted, noted, rows_of, table_of
 from experiments.poker_models import target
 
 
@@ -34,7 +34,7 @@ def run(settings: Settings) -> Report:
         rows=rows_of(found, hands, "0.9843", "on the 100,000 test hands"),
         tables=[table_of(found)],
         checks=[equal("rank of the main effects", rank, 76), *checks_of(found)],
-        remarks=[WHY],
+        remarks=[WHY, *noted(found)],
     )
 
 
