@@ -824,6 +824,17 @@ def write_golden():
     print(f"wrote {path.name}")
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes on this system")
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path):
+    anova, _, _ = fitted(array)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(FileWriteError, match="it is there and is no file"):
+        anova.save(pipe)
+    assert pipe.is_fifo()
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
 if __name__ == "__main__":
     if sys.argv[1:] != ["--write"]:
         sys.exit("python tests/test_storage.py --write")

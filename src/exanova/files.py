@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from contextlib import suppress
+from errno import EINVAL
 from pathlib import Path
 
 from exanova.errors import FileWriteError
@@ -18,6 +19,8 @@ def write_whole(path: str | os.PathLike[str], body: bytes) -> None:
     """
     temporary: Path | None = None
     try:
+        if Path(path).exists() and not Path(path).is_file():
+            raise OSError(EINVAL, "it is there and is no file")  # a device or a pipe would be replaced by a file
         # The name of the temporary file is short and its own: the target may use every character a name may have.
         temporary = Path(path).with_name(f".exanova-{os.getpid()}-{secrets.token_hex(4)}.part")
         with open(temporary, "xb") as handle:
