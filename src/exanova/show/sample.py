@@ -62,8 +62,8 @@ def _from_support(source: Source, size: int) -> Sample | None:
     if state.support is None:
         return None
     codes, _ = state.support
-    rows = spread(fitted_part(state.index, state.values, codes.astype(np.int32)), size)
-    chosen = np.ascontiguousarray(codes[:, rows], dtype=np.int32)
+    rows = spread(fitted_part(state.index, state.values, codes), size)
+    chosen = np.ascontiguousarray(codes[:, rows])
     values = shapley_values(state.index, state.values, chosen)
     outside = np.zeros(len(rows), dtype=np.bool_)
     explanation = make_explanation(state.schema, values, state.values[0], chosen, outside, None)

@@ -168,7 +168,7 @@ def _facts(source: Source) -> list[Record]:
     constant = f"; constant, and so without effect: {_listed(still)}" if still else ""
     subsets, cells = len(state.index.subsets) - 1, len(state.index.cell_key) - 1
     facts = [
-        ("Rows", f"{plan.rows:,}, {plan.distinct_rows:,} distinct ones in the fit"),
+        ("Rows", f"{plan.rows:,} given, {plan.distinct_rows:,} distinct ones in the fit"),
         ("Features", f"{len(state.schema.features):,}{constant}"),
         (
             "Outputs",

@@ -93,7 +93,7 @@
     if ("natural" in holder.dataset) {
       if (holder.clientWidth < NARROW) full.config.legend.orient = "bottom";
     } else {
-      full.width = Math.max(holder.clientWidth, Number(holder.dataset.least || 0));
+      full.width = holder.clientWidth;
       full.autosize = { type: "fit-x", contains: "padding" };
       squeeze(full, full.width);
     }
@@ -106,6 +106,7 @@
     for (const { x, y } of spec.layer.map(({ encoding }) => encoding)) {
       if (y?.axis?.labelLimit) y.axis.labelLimit = Math.min(y.axis.labelLimit, 0.4 * width);
       if (width < NARROW && x?.scale?.domain?.[0] < 0) x.scale.padding = PRINTED;
+      if (x?.axis && x.type === "quantitative") x.axis.labelBound = true;
       if (x?.axis && x.type !== "quantitative") Object.assign(x.axis, { labelOverlap: "greedy", labelSeparation: 4 });
     }
   }
@@ -117,13 +118,14 @@
     const [low, high] = [Math.min(...ends), Math.max(...ends)];
     const domain = high - low > payload.rounding ? [low, high] : [low - 1, high + 1];
     for (const { encoding } of spec.layer) {
-      if (encoding.x?.scale) Object.assign(encoding.x.scale, { domain, padding: PRINTED + 10 });
+      if (encoding.x?.scale) Object.assign(encoding.x.scale, { domain, padding: PRINTED + 20 });
       if (encoding.y?.scale) encoding.y.scale.domain = steps.map(({ name }) => name);
     }
     spec.height = spec.height.step * steps.length;
   }
 
   async function draw(picture) {
+    if (!picture.holder.clientWidth) return; // hidden by the find box: drawn when it comes back
     const turn = ++picture.turn;
     picture.stale = false;
     const canvas = make("div");
