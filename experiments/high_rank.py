@@ -34,9 +34,9 @@ class Line:
     what: str
     rank: int
     seconds: str
-    r2: float
-    mse: float
-    relative: int
+    r2: str
+    mse: str
+    relative: str
     ways: dict[str, dict[str, Any]]
 
 
@@ -48,6 +48,15 @@ class Fitted:
     way: str
     anova: FunctionalANOVA
     seconds: float
+
+
+def up_to_triples(budget: int) -> dict[str, dict[str, Any]]:
+    """A budget spent in the order of the paper, and on what explains most."""
+    order3 = {"max_order": 3, "max_terms": budget}
+    return {
+        "in the paper's order": {**order3, "selection": "canonical"},
+        "screened": {**order3, "selection": "screen"},
+    }
 
 
 def fitted(target: Target, lines: Sequence[Line]) -> list[Fitted]:
@@ -87,7 +96,7 @@ def rows_of(found: Sequence[Fitted], target: Target, accuracy: str, why: str = "
         first = k == 0 or found[k - 1].line is not line
         if first:
             rows.append(Row(f"rank, {line.what}", f"{line.rank:,}", f"{c.rank:,}", of_functions(c.rank, c.n_functions)))
-        rows.append(Row(f"R2, {name}", f"{line.r2:.3g}", f"{c.r2[0]:.3f}", held_out(one), first or one is found[-1]))
+        rows.append(Row(f"R2, {name}", line.r2, f"{c.r2[0]:.3f}", held_out(one), first or one is found[-1]))
     return rows
 
 
@@ -106,7 +115,7 @@ def table_of(found: Sequence[Fitted]) -> Table:
     for one in found:
         p, c = one.line, one.anova.certificate_
         if p is not last:
-            printed = [f"{p.rank:,}", p.seconds, f"{p.r2:.3g}", "", f"{p.mse:.2f}", f"{p.relative} %", ""]
+            printed = [f"{p.rank:,}", p.seconds, p.r2, "", p.mse, p.relative, ""]
             lines.append([f"{p.what}, the paper", *printed])
             last = p
         held = "" if c.r2_eval is None else f"{c.r2_eval[0]:.3f}"

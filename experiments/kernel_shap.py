@@ -13,10 +13,9 @@ from benchmarks.harness import clocked
 from exanova import Explanation, FunctionalANOVA
 from exanova.typing import FloatArray, IntArray
 from experiments.charts import bars
-from experiments.harness import Figure, Report, Row, Settings, Table, below, equal
+from experiments.harness import SEED, Figure, Report, Row, Settings, Table, below, equal
 
 BACKGROUND = 200
-SEED = 0
 
 
 @dataclass(frozen=True)
@@ -68,13 +67,6 @@ class Case:
     ise: dict[str, list[float]]
     digits: int
     rows: int
-
-
-def split(count: int) -> tuple[IntArray, IntArray]:
-    """Four fifths of the rows to train on, and the others."""
-    order = np.random.default_rng(SEED).permutation(count)
-    cut = (4 * count) // 5
-    return order[:cut], order[cut:]
 
 
 def explained(grid: Grid) -> Explanation:

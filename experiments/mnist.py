@@ -27,8 +27,8 @@ training pictures and not the digit."""
 def lines(settings: Settings) -> list[Line]:
     shape = (10, 10) if settings.quick else (28, 28)
     ranks = (150, 200, 300) if settings.quick else (2500, 5000, 10_000)
-    printed = [("90 s", 0.77, 0.02, 20), ("300 s", 0.83, 0.01, 15), ("15 min", 0.86, 0.01, 12)]
-    found = [Line("main effects", 674, "10 s", 0.54, 0.04, 41, {"": {"max_order": 1}})]
+    printed = [("90 s", "0.77", "0.02", "20 %"), ("300 s", "0.83", "0.01", "15 %"), ("15 min", "0.86", "0.01", "12 %")]
+    found = [Line("main effects", 674, "10 s", "0.54", "0.04", "41 %", {"": {"max_order": 1}})]
     for radius, rank, (seconds, r2, mse, relative) in zip((1, 2, 4), ranks, printed, strict=True):
         budget = {"max_terms": rank, "selection": "screen"}
         ways = {

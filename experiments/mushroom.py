@@ -10,8 +10,7 @@ from benchmarks.harness import clocked
 from exanova import FunctionalANOVA
 from exanova.typing import FloatArray
 from experiments.charts import bars
-from experiments.harness import Check, Report, Row, Settings, Table, below, equal
-from experiments.kernel_shap import SEED, split
+from experiments.harness import SEED, Check, Report, Row, Settings, Table, below, equal, split
 
 LEADING = {"odor", "gill-color", "spore-print-color"}
 """The three features the paper names as the most important, by both methods."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.harness import Report, Settings
-from experiments.kernel_shap import SEED, Case, Grid, compare, split
+from experiments.harness import SEED, Report, Settings, split
+from experiments.kernel_shap import Case, Grid, compare
 
 CASE = Case(
     name="nursery",

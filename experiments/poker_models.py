@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks import high_dimension
 
 from exanova.typing import IntArray
-from experiments.harness import Settings
+from experiments.harness import SEED, Settings
 from experiments.high_rank import Target
 
 ENOUGH = 0.984
@@ -44,14 +44,11 @@ def target(settings: Settings) -> tuple[Target, dict[str, Any]]:
 
 def transformer(settings: Settings, X: Any, labels: Any, X2: Any, labels2: Any) -> dict[str, Any]:
     """Train until the accuracy of the paper is reached, or for 30 epochs."""
-    import torch
-
     from experiments import torch_models
 
-    torch.manual_seed(torch_models.SEED)
     hands, hands2 = (rows.astype(int).to_numpy().reshape(-1, 5, 2) for rows in (X, X2))
-    rng = np.random.default_rng(torch_models.SEED)
-    model = torch_models.Transformer([4, 13] * 5, 10)
+    rng = np.random.default_rng(SEED)
+    model = torch_models.transformer([4, 13] * 5, 10)
     judged = slice(0, 10_000)
 
     def enough(model: Any) -> bool:

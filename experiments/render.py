@@ -10,12 +10,11 @@ from typing import Any
 Result = Mapping[str, Any]
 """What :func:`experiments.harness.keep` wrote."""
 
-OVERVIEW = r"""\ # The paper, run again The decomposition of this library is that of Ferrere, Bousquet, Gamboa, Loubes
-and Muré, "Exact Functional ANOVA Decomposition for Categorical Inputs Models" (2026). These pages run the experiments
-of that paper again, each with its own model, and put the paper's figures beside ours. `make paper DATA=folder` makes
-them all, `python -m experiments NAME` one of them. Times were taken on different machines and cannot be compared;
-ranks, norms and errors can. A model that is trained again is another model, so what depends on it agrees only
-roughly."""
+OVERVIEW = """The decomposition of this library is that of Ferrere, Bousquet, Gamboa, Loubes and Muré, "Exact Functional
+ANOVA Decomposition for Categorical Inputs Models" (2026). These pages run the experiments of that paper again, each
+with its own model, and put the paper's figures beside ours. `make paper DATA=folder` makes them all, `python -m
+experiments NAME` one of them. Times were taken on different machines and cannot be compared; ranks, norms and errors
+can. A model that is trained again is another model, so what depends on it agrees only roughly."""
 
 
 def write_pages(out: Path, order: Sequence[str]) -> None:
@@ -67,20 +66,15 @@ def overview(results: Mapping[str, Result]) -> str:
     ]
     count = sum(len(result["checks"]) for result in results.values())
     failed = sum(not check["holds"] for result in results.values() for check in result["checks"])
-    verdict = f"{count} conditions were checked in these runs; " + (
-        f"**{failed} do not hold.**" if failed else "all hold."
-    )
     seconds = sum(result["seconds"] for result in results.values())
-    return (
-        "\n\n".join(
-            [
-                OVERVIEW.rstrip(),
-                table(["experiment", "", "the paper", "here"], rows),
-                f"{verdict} All experiments together took {seconds / 60:.0f} minutes on two cores.",
-            ]
-        )
-        + "\n"
-    )
+    parts = [
+        "# The paper, run again",
+        flowing(OVERVIEW),
+        table(["experiment", "", "the paper", "here"], rows),
+        f"Of {count} conditions that were checked in these runs, {'all' if not failed else count - failed} hold. All "
+        f"experiments together took {seconds / 60:.0f} minutes.",
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 def _chief(result: Result) -> list[tuple[bool, Mapping[str, Any]]]:

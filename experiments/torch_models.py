@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from exanova.typing import FloatArray, IntArray
+from experiments.harness import SEED
 
-SEED = 0
 WIDTH, HEADS, LAYERS = 32, 4, 3
 
 
@@ -55,6 +55,12 @@ class Transformer(nn.Module):
         return self.classifier(self.encoded(codes)[0].flatten(1))
 
 
+def transformer(sizes: list[int], classes: int) -> Transformer:
+    """A transformer with the same weights every time."""
+    torch.manual_seed(SEED)
+    return Transformer(sizes, classes)
+
+
 def rollout(attention: list[Tensor]) -> Tensor:
     """(n, tokens) attention rollout: attention and the path around it, half each, multiplied through the layers.
 
@@ -67,7 +73,8 @@ def rollout(attention: list[Tensor]) -> Tensor:
 
 
 def deep_network(inputs: int, widths: tuple[int, ...], outputs: int) -> nn.Sequential:
-    """A fully connected network with ReLU between its layers."""
+    """A fully connected network with ReLU between its layers, and the same weights every time."""
+    torch.manual_seed(SEED)
     layers: list[nn.Module] = []
     for before, after in zip((inputs, *widths), widths, strict=False):
         layers += [nn.Linear(before, after), nn.ReLU()]
