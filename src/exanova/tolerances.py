@@ -60,3 +60,8 @@ def rank_of_gram(columns: int) -> float:
     Real data show nothing between 1e-14 and 1e-4.
     """
     return 512 * EPS * max(columns, 64)
+
+
+GROWING = 1e-8
+"""Squared directions below which a function that arrives in a growing factor counts as expressed by those before it.
+Without pivoting, a smaller pivot would spread rounding over everything that follows."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from exanova.basis.tables import Basis, on_cells
 from exanova.design.cells import CellIndex
-from exanova.design.subsets import canonical_key
+from exanova.design.subsets import canonical_key, close_downward
 from exanova.errors import InputError
 from exanova.moments.gram import cell_index
 from exanova.parallel import blas_threads
@@ -32,7 +32,7 @@ def fit_data(
         return select_and_fit(data, request, plan, progress)
     if plan.distinct_rows != data.codes.shape[1]:
         return decompose(data, request, progress), None
-    priced = repriced(plan, index, data.codes, data.values.shape[1], request)
+    priced = repriced(plan, index, data.codes, data.weight.astype(np.float64), data.values.shape[1], request)
     return run_plan(data, request, priced, index, progress), None
 
 
@@ -81,6 +81,9 @@ def _by_growth(data: Data, request: Request, plan: Plan, progress: Progress) -> 
         selection = screen(data, request, fit, budget, progress)
     progress.phase("solving")
     solution = fit.solve()
+    if not solution.converged and request.ties == "share":
+        # Functions nearly expressed by others came before them: the chosen family is eliminated again, with pivoting.
+        return decompose(data, _over(request, tuple(close_downward(fit.index.subsets))), progress), selection
     found = in_canonical_order(data, request, plan, fit.index, fit.basis, solution)
     return found, selection
 

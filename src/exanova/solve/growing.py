@@ -74,7 +74,7 @@ class GrowingFactor:
         for panel in self._panels:
             rest = gamma_rows[:, panel.functions] - self._before(rows, panel)
             rows[:, panel.columns] = solve_triangular(panel.triangle, rest.T, lower=True, check_finite=False).T
-        tolerance = tolerances.rank_of_gram(total)
+        tolerance = max(tolerances.GROWING, tolerances.rank_of_gram(total))
         for a in range(0, new, PANEL):
             piece = slice(a, min(new, a + PANEL))
             self._add_panel(gamma_rows, rows, piece, tolerance, None if chosen is None else chosen[piece])

@@ -31,6 +31,10 @@ Route = Literal["auto", "grid", "dense", "moments", "matrix-free"]
 DENSE_WORK = 4e9
 """Rows x functions x the smaller of the two up to which the dense route takes about a second."""
 
+EVEN_DENSE_WORK, EVEN = 4e8, 1e3
+"""The same where the largest weight is at most ``EVEN`` times the smallest: moments are as safe then, and sooner done.
+Not with the paper's functions, whose Gram matrix is ill-conditioned whatever the weights."""
+
 MOMENTS_FUNCTIONS = 15_000
 """Functions beyond which passes over the rows cost less than a factorisation."""
 
@@ -177,19 +181,21 @@ def make_plan(
     for subsets in orders_of(request, varying):
         index = _surveyed(base, index, subsets, codes, weight, request)
         by.append(int(dimensions(index, len(index.subsets) - len(subsets)).sum()))
-        base = _priced(base, index, tuple(by), codes, outputs, request)
+        base = _priced(base, index, tuple(by), codes, weight, outputs, request)
         _within_limit(base, len(subsets[0]))
         if request.max_order is None and request.family is None and sum(by) >= r:
             break
-    return _within_limit(_priced(base, index, tuple(by), codes, outputs, request)), index
+    return _within_limit(_priced(base, index, tuple(by), codes, weight, outputs, request)), index
 
 
-def repriced(plan: Plan, index: CellIndex | None, codes: Codes, outputs: int, request: Request) -> Plan:
+def repriced(
+    plan: Plan, index: CellIndex | None, codes: Codes, weight: FloatArray, outputs: int, request: Request
+) -> Plan:
     """The same plan for another number of outputs, once the model has told it."""
     if index is None:
         sizes = [int(row.max()) + 1 for row in codes]
         return _within_limit(_grid_plan(plan, [n for n in sizes if n > 1], outputs))
-    return _within_limit(_priced(plan, index, plan.functions_by_order, codes, outputs, request))
+    return _within_limit(_priced(plan, index, plan.functions_by_order, codes, weight, outputs, request))
 
 
 def orders_of(request: Request, varying: list[int]) -> Iterator[list[Subset]]:
@@ -216,9 +222,9 @@ def is_product(codes: Codes, weight: FloatArray, sizes: Sequence[int]) -> bool:
     return bool(np.all(np.abs(probability - expected) <= tolerances.PRODUCT * len(sizes) * expected))
 
 
-def dense_applies(rows: int, functions: int) -> bool:
+def dense_applies(rows: int, functions: int, limit: float = DENSE_WORK) -> bool:
     """Whether an orthogonal factorisation of the functions on the rows is cheap."""
-    return rows * functions * min(rows, functions) <= DENSE_WORK
+    return rows * functions * min(rows, functions) <= limit
 
 
 def _grid_applies(request: Request, rows: int, sizes: list[int]) -> bool:
@@ -276,7 +282,15 @@ def _surveyed(
     return extend(index, subsets, codes, weight, request.threads)
 
 
-def _priced(base: Plan, index: CellIndex, by: tuple[int, ...], codes: Codes, outputs: int, request: Request) -> Plan:
+def _priced(
+    base: Plan,
+    index: CellIndex,
+    by: tuple[int, ...],
+    codes: Codes,
+    weight: FloatArray,
+    outputs: int,
+    request: Request,
+) -> Plan:
     r, q, m = codes.shape[1], sum(by), outputs
     cells, large = np.diff(index.cell_start), too_large_for_tables(index)
     # Every indicator gives at most one function, rarely fewer: a tenth more covers the patterns with holes.
@@ -288,7 +302,9 @@ def _priced(base: Plan, index: CellIndex, by: tuple[int, ...], codes: Codes, out
         "moments": indicators * (r // 8 + 8) + 8 * indicators**2 + 8 * q * indicators + 24 * q**2,
         "matrix-free": tables + 8 * m * (3 * index.n_keys + 6 * q + 8 * r),
     }
-    route = _choose_route(request, r, q, bool(large.any()), held + work["moments"])
+    even = request.basis == "pure" and weight.max() <= EVEN * weight.min()
+    is_small = dense_applies(r, q, EVEN_DENSE_WORK if even else DENSE_WORK)
+    route = _choose_route(request, q, bool(large.any()), is_small, held + work["moments"])
     passes = {"dense": len(by) + 2, "moments": len(by) + 6, "matrix-free": 100}
     return replace(
         base,
@@ -302,7 +318,7 @@ def _priced(base: Plan, index: CellIndex, by: tuple[int, ...], codes: Codes, out
     )
 
 
-def _choose_route(request: Request, rows: int, functions: int, large: bool, moments_memory: int) -> Route:
+def _choose_route(request: Request, functions: int, large: bool, is_small: bool, moments_memory: int) -> Route:
     """The route asked for, or the safest that is cheap enough."""
     shareable = request.ties == "share" and request.basis == "pure" and not request.ridge
     if (large or request.route == "matrix-free") and not shareable:
@@ -316,7 +332,7 @@ def _choose_route(request: Request, rows: int, functions: int, large: bool, mome
         return "matrix-free"
     if request.route != "auto":
         return request.route
-    if dense_applies(rows, functions) and not request.ridge:
+    if is_small and not request.ridge:
         return "dense"
     beyond = functions > MOMENTS_FUNCTIONS or moments_memory > request.memory_limit
     return "matrix-free" if shareable and beyond else "moments"
