@@ -14,6 +14,10 @@ from experiments.harness import SEED
 
 WIDTH, HEADS, LAYERS = 32, 4, 3
 
+torch.set_flush_denormal(
+    True
+)  # moments of weights that get no gradient fade into numbers that are slow to compute with
+
 
 class Layer(nn.Module):
     """A layer of an encoder that hands out its attention, averaged over the heads."""
