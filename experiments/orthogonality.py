@@ -21,7 +21,7 @@ from experiments.harness import Check, Report, Row, Settings, Table, below, equa
 from experiments.poker_models import target as poker_target
 
 HEROES = 40
-"""Heroes of Dota2 that are looked at, those played most: all pairs of 113 are 25,000 functions."""
+"""Heroes of Dota2 that are looked at, those played least: all pairs of 113 are 25,000 functions."""
 
 ABOUT = """An interaction is hierarchically orthogonal if its conditional mean, given any part of its features, is
 zero. The paper proves this of its functions, and the proof needs all corners of a contrast to exist. Where
@@ -42,11 +42,15 @@ function of x1 alone could say about x1 = 2. What is left for mean and main effe
 x1. So the mean becomes 3/10, although the mean of f is 1/5, and x2 gets no main effect at all:"""
 
 REAL = """**On real tables.** The largest absolute conditional mean E[f_A | x_B] of an interaction, in standard
-deviations of the model, by the paper's basis and by ours; how many of the pairs are off by more than 1e-9; and the
-largest difference between the sums of all effects. Complete tables (Car, Nursery) have nothing missing, and the two
-bases agree. On Dota2 the 40 heroes played most are looked at, on MNIST the pairs of neighbouring pixels, since all
-pairs are too many."""
+deviations of the model, by the paper's basis and by ours; how many of the pairs are off by more than 1e-9; the
+largest value of an interaction; and the largest difference between the sums of all effects. On Dota2 the 40 heroes
+played least are looked at, on MNIST the pairs of neighbouring pixels, since all pairs are too many."""
 
+WHERE = """Complete tables (Car, Nursery) have nothing missing, and both bases are orthogonal. So they are where every
+pair that has an interaction is complete: in Poker Hand all are, and of two features with two levels each (MNIST) a
+pair with a missing cell has no interaction that its main effects could not express. On Mushroom and Connect-4 the
+paper's functions differ so little from each other that their coefficients are large and cancel; what is printed as an
+interaction then has the size of that cancellation, not of the model, and the sum loses the digits that cancel."""
 
 LITERAL = {"basis": "paper", "ties": "first", "route": "moments"}
 """The paper to the letter. Which of its functions are new is decided by the counts of the rows, in whole numbers; in
@@ -81,8 +85,9 @@ def subjects(settings: Settings) -> Iterator[Subject]:
     positions = connect4.target(settings)
     yield Subject("Connect-4", positions.X, positions.values, {})
     games, _ = dota2.target(settings)
-    most = np.sort(np.argsort(-(games.X != 0).sum(axis=0))[:HEROES])
-    yield Subject("Dota2", games.X[:, most], games.values, {})
+    played = (games.X != 0).sum(axis=0)
+    least = np.sort(np.argsort(np.where(played, played, len(games.X)))[:HEROES])
+    yield Subject("Dota2", games.X[:, least], games.values, {})
     pictures, _ = mnist.target(settings)
     side = int(np.sqrt(pictures.X.shape[1]))
     yield Subject("MNIST", pictures.X, pictures.values, {"interactions": neighbours((side, side), 1)})
@@ -98,10 +103,18 @@ def conditional_means(effect: Effect) -> FloatArray:
     return np.concatenate(found)
 
 
+def pairs_of(anova: FunctionalANOVA) -> list[Effect]:
+    return [effect for effect in anova.effects_.values() if effect.order == 2]
+
+
 def worst_of(anova: FunctionalANOVA) -> FloatArray:
     """Largest absolute conditional mean of every pair."""
-    pairs = [effect for effect in anova.effects_.values() if effect.order == 2]
-    return np.array([np.abs(conditional_means(effect)).max() for effect in pairs])
+    return np.array([np.abs(conditional_means(effect)).max() for effect in pairs_of(anova)])
+
+
+def largest_of(anova: FunctionalANOVA) -> float:
+    """Largest absolute value of a pair."""
+    return max((float(np.abs(effect.values).max()) for effect in pairs_of(anova)), default=0.0)
 
 
 def decomposed(subject: Subject, **choices: Any) -> FunctionalANOVA:
@@ -124,6 +137,7 @@ def compared(subject: Subject) -> dict[str, Any]:
         "functions": ours.certificate_.n_functions,
         "r2": (float(literal.certificate_.r2[0]), float(ours.certificate_.r2[0])),
         "apart": float(apart),
+        "largest": (largest_of(literal) / scale, largest_of(ours) / scale),
         "paper": float(worst["paper"].max(initial=0.0)),
         "ours": float(worst["ours"].max(initial=0.0)),
     }
@@ -142,10 +156,12 @@ def run(settings: Settings) -> Report:
         ],
         tables=[example(), means(), table_of(found)],
         figures=[picture(settings, found)],
+        remarks=[WHERE],
         checks=[
             *by_hand(),
             below("largest conditional mean, ours", max(facts["ours"] for facts in found), 1e-10),
-            below("difference of the sums", max(facts["apart"] for facts in found), 1e-6),
+            below("difference of the sums, as a share of the largest interaction", cancelled(found), 1e-6),
+            below("difference of R2", max(abs(f["r2"][0] - f["r2"][1]) for f in found), 1e-6),
             equal("tables with another rank", [f["table"] for f in found if f["rank"][0] != f["rank"][1]], []),
             Check("complete tables are orthogonal in both", complete(found), float(complete(found)) < 1e-9),
         ],
@@ -160,22 +176,17 @@ def figure(value: float) -> str:
 UNIT = "in standard deviations of the model"
 
 
+def cancelled(found: list[dict[str, Any]]) -> float:
+    return max(facts["apart"] / max(1.0, facts["largest"][0]) for facts in found)
+
+
 def complete(found: list[dict[str, Any]]) -> str:
     return f"{max(facts['paper'] for facts in found if facts['table'] in ('Car Evaluation', 'Nursery')):.0e}"
 
 
 def table_of(found: list[dict[str, Any]]) -> Table:
-    header = [
-        "table",
-        "pairs",
-        "functions",
-        "rank",
-        "R2",
-        "sums apart",
-        "paper: off",
-        "paper",
-        "ours",
-    ]
+    header = ["table", "pairs", "functions", "rank", "R2", "sums apart", "pairs off", "mean, paper", "mean, ours"]
+    header += ["largest, paper", "largest, ours"]
     lines = [
         [
             facts["table"],
@@ -185,8 +196,7 @@ def table_of(found: list[dict[str, Any]]) -> Table:
             f"{facts['r2'][1]:.4f}",
             f"{facts['apart']:.0e}",
             f"{facts['off']:,}",
-            figure(facts["paper"]),
-            figure(facts["ours"]),
+            *map(figure, (facts["paper"], facts["ours"], *facts["largest"])),
         ]
         for facts in found
     ]
