@@ -22,7 +22,8 @@ ranks and suits the same amount on every row; kept apart, as is the default here
 
 WHY = """Going through the functions in canonical order, the first triples are those with S1, the suit of the first
 card. 2,400 of them on 25,010 hands fit what is chance, and S1 gets twice the share of the other suits for it. Up to
-pairs the quotient is larger."""
+pairs the quotient is larger, and it is that of the [rules of the game](poker_hands.md). Dividing the residual equally
+pulls it towards 1."""
 
 REMARK = """Attention rollout (Abnar and Zuidema) averages the heads, adds the path around each layer, and multiplies
 through the layers. The classifier reads all ten tokens, so what reaches a feature is averaged over them. It tells
@@ -68,9 +69,11 @@ def run(settings: Settings) -> Report:
         about=ABOUT,
         model=hands.model,
         rows=[
-            Row("ranks over suits, residual divided", "about 10", f"{quotients[DIVIDED]:.1f}", f"R2 {c.r2[0]:.2f}"),
-            Row("ranks over suits, residual apart", "", f"{ours:.1f}", chief=True),
-            Row("ranks over suits, up to pairs", "", f"{pairs:.1f}", "no triples, residual apart"),
+            Row(
+                "ranks over suits, residual divided", "about 10", f"{quotients[DIVIDED]:.1f}", f"R2 {c.r2[0]:.2f}", True
+            ),
+            Row("ranks over suits, residual apart", "", f"{ours:.1f}"),
+            Row("ranks over suits, up to pairs", "", f"{pairs:.1f}", "no triples, residual apart", True),
             Row("ranks over suits, attention rollout", "about 1", *rolled(quotients), chief=True),
         ],
         tables=[table_of(found)],
