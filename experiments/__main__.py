@@ -39,8 +39,13 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     out = options.out or (KEPT / "quick" if options.quick else PAGES)
     settings = Settings(options.data, options.quick, out)
-    failed = [] if options.render else [name for name in options.names or EXPERIMENTS if not succeeded(name, settings)]
-    write_pages(out, list(EXPERIMENTS))
+    failed = []
+    for name in [] if options.render else options.names or EXPERIMENTS:
+        if not succeeded(name, settings):
+            failed.append(name)
+        write_pages(out, list(EXPERIMENTS))  # a run that is broken off leaves the pages it has made
+    if options.render:
+        write_pages(out, list(EXPERIMENTS))
     if failed:
         print(f"did not succeed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
