@@ -63,7 +63,7 @@ def run(settings: Settings) -> Report:
         found[ROLLOUT] = shares(np.asarray(arrays["rollout"]), names)
     c = anova.certificate_
     quotients = {kind: ratio(percent) for kind, percent in found.items()}
-    ours, divided = quotients[APART], quotients[DIVIDED]
+    ours = quotients[APART]
     return Report(
         title="Poker Hand: ranks and suits",
         about=ABOUT,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from itertools import combinations, pairwise
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -15,8 +16,9 @@ from exanova import FunctionalANOVA, reference
 from exanova.design.subsets import close_downward, up_to_order
 from exanova.errors import InexactWarning, InputError, MemoryLimitError, UnknownLevelError
 from exanova.moments.gram import cell_index
+from exanova.select import gains as pricing
 from exanova.select import lasso
-from exanova.select.gains import PairScreen, subset_gains
+from exanova.select.gains import PairScreen, SubsetScreen
 from exanova.select.lasso import GroupProblem, descend
 from strategies import (
     MODERATE,
@@ -85,7 +87,7 @@ def test_gains_of_all_pairs_are_those_of_listed_pairs(case, threads):
     residual = case.values - case.probability @ case.values
     found = PairScreen(codes, case.probability, case.sizes, threads).gains(residual)
     index = cell_index(codes, weight, case.sizes, up_to_order(varying, 1))
-    listed = subset_gains(index, pairs, codes, weight, residual, threads)
+    listed = SubsetScreen(codes, weight, threads).gains(index, pairs, residual)
     assert found.subsets == listed.subsets
     np.testing.assert_array_equal(found.functions, listed.functions)
     energy = float((case.probability @ residual**2).sum())
@@ -100,13 +102,29 @@ def test_a_gain_is_the_energy_of_the_projection_on_the_pure_space(case, order):
     assume(candidates)
     codes, weight = codes_of(case), case.weight.astype(float)
     index = cell_index(codes, weight, case.sizes, up_to_order(varying, order - 1))
-    gains = subset_gains(index, candidates, codes, weight, case.values)
+    gains = SubsetScreen(codes, weight).gains(index, candidates, case.values)
     for k, subset in enumerate(candidates):
         # The pure part of x_A: fit A and all its parts, and take the effect of A alone.
         alone = Case(case.rows[:, list(subset)], case.weight, case.values, case.kind)
         values = projected(alone)
         energy = float((case.probability @ values**2).sum())
         assert gains.energy[k] == pytest.approx(energy, rel=1e-8, abs=1e-10)
+
+
+@examples(30)
+@given(case=supports(MODERATE, max_features=4), order=st.integers(2, 3))
+def test_a_subset_of_many_cells_is_priced_without_a_basis(case, order):
+    varying = [i for i, n in enumerate(case.sizes) if n > 1]
+    candidates = list(combinations(varying, order))
+    assume(candidates)
+    codes, weight = codes_of(case), case.weight.astype(float)
+    index = cell_index(codes, weight, case.sizes, up_to_order(varying, order - 1))
+    by_basis = SubsetScreen(codes, weight).gains(index, candidates, case.values)
+    with mock.patch.object(pricing, "WIDE", 0):
+        by_margins = SubsetScreen(codes, weight).gains(index, candidates, case.values)
+    np.testing.assert_array_equal(by_margins.functions, by_basis.functions)
+    energy = float((case.probability @ case.values**2).sum())
+    np.testing.assert_allclose(by_margins.energy, by_basis.energy, atol=1e-6 * energy)
 
 
 def projected(case):

@@ -25,6 +25,9 @@ import numpy as np
 from exanova import tolerances
 from exanova.typing import FloatArray, IntArray
 
+FIT = 1e-8
+"""Relative accuracy of fits of margins that only rank candidates."""
+
 
 def pure_tables(cell_codes: IntArray, sizes: tuple[int, ...], probability: FloatArray) -> FloatArray:
     """Bases of W_A for a stack of subsets with the same observed cells.
@@ -68,16 +71,47 @@ def pure_dimension(cell_codes: IntArray, sizes: tuple[int, ...]) -> int:
         return int(prod(n - 1 for n in sizes))
     if len(sizes) == 2:
         return cells - sum(sizes) + _components(cell_codes, sizes)
-    return cells - len(independent_rows(margin_matrix(cell_codes, sizes)))
+    margins = margin_matrix(cell_codes, sizes)
+    # Common cells of two margins are whole numbers, without rounding: what vanishes among their eigenvalues is zero.
+    eigenvalues = np.linalg.eigvalsh(margins @ margins.T)
+    return cells - int(np.count_nonzero(eigenvalues > tolerances.rank_of_gram(len(margins)) * eigenvalues[-1]))
+
+
+def pure_energy(cell_codes: IntArray, sizes: tuple[int, ...], probability: FloatArray, sums: FloatArray) -> float:
+    """Energy of the projection on W_A of a measure given by its (c, m) sums, without a basis of W_A.
+
+    What the margins leave of sums / p in L2(p), by a sparse least-squares fit good enough to rank candidates by.
+
+    >>> complete = np.array([[0, 0, 1, 1], [0, 1, 0, 1]])
+    >>> round(pure_energy(complete, (2, 2), np.full(4, 0.25), np.array([[0.25], [0.0], [0.0], [0.0]])), 6)
+    0.0625
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.linalg import lsmr
+
+    cells, root = cell_codes.shape[1], np.sqrt(probability)
+    groups = _margins_of_cells(cell_codes, sizes)
+    first = np.concatenate([[0], np.cumsum(groups.max(axis=1) + 1)])
+    columns = (groups + first[:-1, None]).T.ravel()
+    pointers = np.arange(cells + 1) * len(groups)
+    design = csr_array((np.repeat(root, len(groups)), columns, pointers), shape=(cells, int(first[-1])))
+    left = [lsmr(design, column, atol=FIT, btol=FIT)[3] for column in (sums / root[:, None]).T]
+    return float(np.square(left).sum())
 
 
 def margin_matrix(cell_codes: IntArray, sizes: tuple[int, ...]) -> FloatArray:
     """(margins, c) 0/1 matrix: one row for each observed cell of each subset of A with one feature less."""
-    rows = []
-    for kept in combinations(range(len(sizes)), len(sizes) - 1):
-        _, group = np.unique(cell_codes[list(kept)], axis=1, return_inverse=True)
-        rows.append(np.equal.outer(np.arange(group.max() + 1), group.ravel()))
+    rows = [np.equal.outer(np.arange(group.max() + 1), group) for group in _margins_of_cells(cell_codes, sizes)]
     return np.vstack(rows).astype(np.float64)
+
+
+def _margins_of_cells(cell_codes: IntArray, sizes: tuple[int, ...]) -> IntArray:
+    """(|A|, c) for each subset of A with one feature less, the number of the margin every cell falls in."""
+    groups = []
+    for kept in combinations(range(len(sizes)), len(sizes) - 1):
+        key = np.ravel_multi_index(tuple(cell_codes[list(kept)]), tuple(sizes[i] for i in kept))
+        groups.append(np.unique(key, return_inverse=True)[1].ravel())
+    return np.stack(groups)
 
 
 def independent_rows(margins: FloatArray) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -85,7 +86,7 @@ def build_basis(
     numbers = range(first, len(index.subsets))
     labels: tuple[IntArray, ...] | None = None
     if kind == "pure":
-        tables = _pure(index, numbers)
+        tables = pure_basis(index, numbers)
     else:
         pairs = [paper_tables(index.codes_of(s), sizes_of(index, s), index.probability_of(s)) for s in numbers]
         tables = [table for table, _ in pairs]
@@ -135,7 +136,8 @@ def _projector(index: CellIndex, s: int) -> PureProjector:
     return PureProjector(index.codes_of(s), (sizes[0], sizes[1]), index.probability_of(s))
 
 
-def _pure(index: CellIndex, numbers: range) -> list[FloatArray | PureProjector]:
+def pure_basis(index: CellIndex, numbers: Sequence[int]) -> list[FloatArray | PureProjector]:
+    """The functions of the subsets with these numbers."""
     tables: dict[int, FloatArray | PureProjector] = {}
     for (sizes, _), members in _patterns(index, numbers).items():
         codes = index.codes_of(members[0])
@@ -151,7 +153,7 @@ def _pure(index: CellIndex, numbers: range) -> list[FloatArray | PureProjector]:
     return [tables[s] for s in numbers]
 
 
-def _patterns(index: CellIndex, numbers: range) -> dict[tuple[tuple[int, ...], bytes], list[int]]:
+def _patterns(index: CellIndex, numbers: Sequence[int]) -> dict[tuple[tuple[int, ...], bytes], list[int]]:
     """Subsets grouped by their sizes and by which cells occur."""
     groups: dict[tuple[tuple[int, ...], bytes], list[int]] = defaultdict(list)
     for s in numbers:

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import parallel
-from exanova.basis.pure import pure_dimension, pure_tables
-from exanova.basis.tables import build_basis
+from exanova.basis.pure import pure_dimension, pure_energy, pure_tables
+from exanova.basis.tables import pure_basis, sizes_of
 from exanova.design import passes
 from exanova.design.cells import CellIndex, extend
 from exanova.moments.bitsets import count_common, pack_singles
@@ -29,6 +29,9 @@ from exanova.typing import Codes, FloatArray, IntArray, Subset
 
 BLOCK_BYTES = 64_000_000
 """Memory of one block of rows of one-hot columns, and of one stack of local problems."""
+
+WIDE = 200
+"""Cells above which a candidate is priced by a fit of its margins: a basis would cost cells^3."""
 
 
 @dataclass(frozen=True)
@@ -154,23 +157,37 @@ class PairScreen:
         return out
 
 
-def subset_gains(
-    index: CellIndex, subsets: list[Subset], codes: Codes, weight: FloatArray, residual: FloatArray, threads: int = 1
-) -> Gains:
-    """Gains of listed subsets of one order, whose prefixes are in ``index``, by one pass over the rows."""
-    wider = extend(index, subsets, codes, weight, threads)
-    old = len(index.subsets)
-    weighted = (weight / weight.sum())[:, None] * residual
-    sums = passes.scatter(wider.layout, codes, weighted, slice(old, len(wider.subsets)), threads)
-    first_key = int(wider.layout.key_start[old])
-    cells = wider.cell_key[wider.cell_start[old] :] - first_key
-    basis = build_basis(wider, first=old)
-    energy, functions = np.zeros(len(subsets)), np.diff(basis.start)
-    start = wider.cell_start[old:] - wider.cell_start[old]
-    values = sums[cells]
-    for k, table in enumerate(basis.tables):
-        energy[k] = float(np.square(table.T @ values[start[k] : start[k + 1]]).sum())
-    return Gains(subsets, energy, functions)
+class SubsetScreen:
+    """Listed subsets of any order; their dimensions, which do not depend on the residual, are computed once."""
+
+    def __init__(self, codes: Codes, weight: FloatArray, threads: int = 1) -> None:
+        self._codes, self._weight, self._threads = codes, weight, threads
+        self._dimension: dict[Subset, int] = {}
+
+    def gains(self, index: CellIndex, subsets: list[Subset], residual: FloatArray) -> Gains:
+        """Gains of subsets of one order, whose prefixes are in ``index``, by one pass over the rows."""
+        wider = extend(index, subsets, self._codes, self._weight, self._threads)
+        old = len(index.subsets)
+        weighted = (self._weight / self._weight.sum())[:, None] * residual
+        sums = passes.scatter(wider.layout, self._codes, weighted, slice(old, len(wider.subsets)), self._threads)
+        values = sums[wider.cell_key[index.n_cells :] - int(wider.layout.key_start[old])]
+        cells = wider.cell_start[old:] - index.n_cells
+        energy, functions = np.zeros(len(subsets)), np.zeros(len(subsets), dtype=np.int64)
+        wide = np.diff(cells) > WIDE
+        for k in np.flatnonzero(wide):
+            energy[k], functions[k] = self._wide(wider, old + int(k), values[cells[k] : cells[k + 1]])
+        narrow = np.flatnonzero(~wide)
+        for k, table in zip(narrow, pure_basis(wider, (old + narrow).tolist()), strict=True):
+            energy[k] = np.square(table.T @ values[cells[k] : cells[k + 1]]).sum()
+            functions[k] = table.shape[1]
+        return Gains(subsets, energy, functions)
+
+    def _wide(self, index: CellIndex, s: int, sums: FloatArray) -> tuple[float, int]:
+        """Energy and functions of a subset of many cells, without a basis of its functions."""
+        codes, sizes, subset = index.codes_of(s), sizes_of(index, s), index.subsets[s]
+        if subset not in self._dimension:
+            self._dimension[subset] = pure_dimension(codes, sizes)
+        return pure_energy(codes, sizes, index.probability_of(s), sums), self._dimension[subset]
 
 
 def _stack_gains(occurs: NDArray[np.bool_], probability: FloatArray, sums: FloatArray) -> tuple[FloatArray, IntArray]:

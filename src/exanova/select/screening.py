@@ -17,7 +17,7 @@ import numpy as np
 from exanova.design.cells import extend
 from exanova.design.subsets import canonical_key
 from exanova.progress import Progress
-from exanova.select.gains import Gains, PairScreen, cost, subset_gains
+from exanova.select.gains import Gains, PairScreen, SubsetScreen, cost
 from exanova.select.growth import GrowingFit
 from exanova.select.report import Round, Selection
 from exanova.solve.plan import Request
@@ -59,6 +59,7 @@ class _Screen:
         self._allowed = None if request.candidates is None else set(request.candidates)
         self._taken: set[Subset] = {s for s in fit.index.subsets if s}
         self._pairs: PairScreen | None = None
+        self._listed = SubsetScreen(data.codes, data.weight.astype(np.float64), request.threads)
         self._variance = float(self._energy(data.values - data.probability @ data.values).sum())
         self.rounds: list[Round] = []
 
@@ -112,11 +113,11 @@ class _Screen:
     def _listed_gains(self, candidates: list[Subset], residual: FloatArray) -> Gains:
         if not candidates:
             return Gains([], np.zeros(0), np.zeros(0, dtype=np.int64))
-        data, threads = self._data, self._request.threads
+        data = self._data
         weight = data.weight.astype(np.float64)
         prefixes = sorted({s[:-1] for s in candidates} - set(self._fit.index.position), key=canonical_key)
-        index = extend(self._fit.index, prefixes, data.codes, weight, threads)
-        return subset_gains(index, candidates, data.codes, weight, residual, threads)
+        index = extend(self._fit.index, prefixes, data.codes, weight, self._request.threads)
+        return self._listed.gains(index, candidates, residual)
 
     def _heirs(self, order: int, parts: int) -> list[Subset]:
         """Subsets of which at least ``parts`` parts were taken, most parts first, as many as can be looked at."""
