@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -16,7 +15,7 @@ from exanova.basis.pure import pure_dimension, pure_tables
 from exanova.design import passes
 from exanova.design.cells import CellIndex
 from exanova.errors import MemoryLimitError
-from exanova.typing import Codes, FloatArray, IntArray, Subset
+from exanova.typing import Codes, FloatArray, IntArray
 
 STACK_BYTES = 64_000_000
 """Memory one stack of local problems may take."""
@@ -88,7 +87,7 @@ def build_basis(
     if kind == "pure":
         tables = pure_basis(index, numbers)
     else:
-        pairs = [paper_tables(index.codes_of(s), sizes_of(index, s), index.probability_of(s)) for s in numbers]
+        pairs = [paper_tables(index.codes_of(s), index.sizes_of(s), index.probability_of(s)) for s in numbers]
         tables = [table for table, _ in pairs]
         if orthonormal:
             tables = [orthonormalised(t, index.probability_of(s)) for (t, _), s in zip(pairs, numbers, strict=True)]
@@ -101,14 +100,9 @@ def build_basis(
 def dimensions(index: CellIndex, first: int = 0) -> IntArray:
     """(S - first,) dimension of the pure space of each subset, from the patterns of cells alone."""
     out = np.zeros(len(index.subsets) - first, dtype=np.int64)
-    for (sizes, _), numbers in _patterns(index, range(first, len(index.subsets))).items():
-        out[np.array(numbers) - first] = pure_dimension(index.codes_of(numbers[0]), sizes)
+    for alike in index.alike(range(first, len(index.subsets))):
+        out[np.array(alike) - first] = pure_dimension(index.codes_of(alike[0]), index.sizes_of(alike[0]))
     return out
-
-
-def sizes_of(index: CellIndex, s: int) -> tuple[int, ...]:
-    """Levels of each feature of subset number ``s``."""
-    return tuple(int(index.sizes[i]) for i in index.subsets[s])
 
 
 def join(first: Basis, second: Basis) -> Basis:
@@ -127,7 +121,7 @@ def too_large_for_tables(index: CellIndex) -> NDArray[np.bool_]:
 
 
 def _projector(index: CellIndex, s: int) -> PureProjector:
-    sizes = sizes_of(index, s)
+    sizes = index.sizes_of(s)
     if len(sizes) != 2:
         raise MemoryLimitError(
             f"a subset of {len(sizes)} features has {index.codes_of(s).shape[1]:,} observed cells, too many for its "
@@ -139,8 +133,8 @@ def _projector(index: CellIndex, s: int) -> PureProjector:
 def pure_basis(index: CellIndex, numbers: Sequence[int]) -> list[FloatArray | PureProjector]:
     """The functions of the subsets with these numbers."""
     tables: dict[int, FloatArray | PureProjector] = {}
-    for (sizes, _), members in _patterns(index, numbers).items():
-        codes = index.codes_of(members[0])
+    for members in index.alike(numbers):
+        codes, sizes = index.codes_of(members[0]), index.sizes_of(members[0])
         cells = codes.shape[1]
         if len(sizes) > 1 and cells > LARGEST_TABLE:
             tables.update((s, _projector(index, s)) for s in members)
@@ -151,26 +145,6 @@ def pure_basis(index: CellIndex, numbers: Sequence[int]) -> list[FloatArray | Pu
             built = pure_tables(codes, sizes, np.stack([index.probability_of(s) for s in stack]))
             tables.update(zip(stack, built, strict=True))
     return [tables[s] for s in numbers]
-
-
-def _patterns(index: CellIndex, numbers: Sequence[int]) -> dict[tuple[tuple[int, ...], bytes], list[int]]:
-    """Subsets grouped by their sizes and by which cells occur."""
-    groups: dict[tuple[tuple[int, ...], bytes], list[int]] = defaultdict(list)
-    for s in numbers:
-        groups[sizes_of(index, s), _pattern(index, s)].append(s)
-    return groups
-
-
-def _pattern(index: CellIndex, s: int) -> bytes:
-    """The observed cells of a subset as a string that two subsets share only if their cells coincide."""
-    cells = index.cells_of(s)
-    if cells.stop - cells.start == np.prod(sizes_of(index, s), dtype=float):
-        return b"complete"
-    local = index.cell_key[cells] - index.layout.key_start[s]
-    subset: Subset = index.subsets[s]
-    if len(subset) <= 2:
-        return bytes(local)
-    return bytes(np.ascontiguousarray(index.codes_of(s)))
 
 
 def on_cells(index: CellIndex, basis: Basis, coefficients: FloatArray) -> FloatArray:

@@ -11,9 +11,11 @@ The chain of prefixes keeps keys small at any order: never more than (observed c
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from math import prod
 
 import numpy as np
 
@@ -60,15 +62,40 @@ class CellIndex:
         """(c,) probabilities of the cells of subset number ``s``."""
         return np.asarray(self.weight[self.cells_of(s)] / self.weight[0])
 
+    def sizes_of(self, s: int) -> tuple[int, ...]:
+        """Levels of each feature of subset number ``s``."""
+        return tuple(int(self.sizes[i]) for i in self.subsets[s])
+
     def codes_of(self, s: int) -> IntArray:
         """(|A|, c) level of each feature in each cell of subset number ``s``, cells in lexicographic order."""
         subset = self.subsets[s]
         if not subset:
             return np.zeros((0, 1), dtype=np.int64)
         local = self.cell_key[self.cells_of(s)] - self.layout.key_start[s]
+        if len(subset) == 1:
+            return np.asarray(local)[None, :]
         prefix, last = np.divmod(local, self.sizes[subset[-1]])
+        if len(subset) == 2:  # the cells of one feature are its levels
+            return np.stack([prefix, last])
         before = self.codes_of(self.position[subset[:-1]])
         return np.vstack([before[:, prefix], last[None, :]])
+
+    def alike(self, numbers: Sequence[int]) -> list[list[int]]:
+        """These subsets, grouped: members of a group have the same sizes and the same observed cells."""
+        groups: dict[tuple[tuple[int, ...], bytes], list[int]] = defaultdict(list)
+        for s in numbers:
+            sizes = self.sizes_of(s)
+            groups[sizes, self._pattern(s, prod(sizes))].append(s)
+        return list(groups.values())
+
+    def _pattern(self, s: int, complete: int) -> bytes:
+        """The observed cells as a string that two subsets of the same sizes share only if their cells coincide."""
+        cells = self.cells_of(s)
+        if cells.stop - cells.start == complete:
+            return b"complete"
+        if len(self.subsets[s]) <= 2:
+            return bytes(self.cell_key[cells] - self.layout.key_start[s])
+        return bytes(np.ascontiguousarray(self.codes_of(s)))
 
     def restricted(self, n_subsets: int) -> CellIndex:
         """The index of the first ``n_subsets`` members alone."""

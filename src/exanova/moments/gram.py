@@ -191,7 +191,8 @@ def projected_gram(moments: Moments, basis: Basis) -> FloatArray:
     q = basis.n_functions
     total = float(moments.index.weight[0])
     half = np.empty((q, len(moments.basis)))
-    coordinates = [in_monomials(moments.index, moments.basis, s, basis.table(s)) for s in range(len(basis.tables))]
+    members = range(len(basis.tables))
+    coordinates = in_monomials(moments.index, moments.basis, members, [basis.table(s) for s in members])
     for s, (numbers, rows) in enumerate(coordinates):
         half[basis.functions_of(s)] = (rows.T / total) @ moments.gram[numbers]
     gamma = np.empty((q, q), order="F")

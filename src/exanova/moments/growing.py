@@ -86,7 +86,7 @@ class GrowingGram:
         indicators = monomials(self.index, self._reference)
         self._pack(indicators)
         new = range(first, len(self.index.subsets))
-        self._coordinates += [in_monomials(self.index, indicators, s, self.basis.table(s)) for s in new]
+        self._coordinates += in_monomials(self.index, indicators, new, [self.basis.table(s) for s in new])
         if self.basis.labels is not None:
             for prime, known in self._modular.items():
                 z = self.basis.labels
@@ -148,10 +148,10 @@ class GrowingGram:
         """(rows, indicators) weight of the rows two indicators have in common."""
         if not self._planes or self._weight.dtype.kind == "f":
             return _weighted_counts(self._words[0], rows, self._weight.astype(np.float64), self._codes.shape[1])
-        out = np.zeros((len(rows), len(self._words[0])), dtype=np.int64)
+        out = np.zeros((len(rows), len(self._words[0])))
         for words, (factor, _) in zip(self._words, self._planes, strict=True):
             count_rows(words, rows, out, factor, self._threads)
-        return out.astype(np.float64)
+        return out
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class _Algebra:
         return np.ascontiguousarray(out.T)
 
 
-def count_rows(words: Words, rows: IntArray, out: IntArray, factor: int, threads: int) -> None:
+def count_rows(words: Words, rows: IntArray, out: FloatArray, factor: int, threads: int) -> None:
     """Add ``factor`` times the rows common to bitsets ``rows`` and every bitset to ``out``."""
     from exanova.moments.kernels import count_tile
 
@@ -198,7 +198,9 @@ def count_rows(words: Words, rows: IntArray, out: IntArray, factor: int, threads
 
     def task(tile: tuple[int, int]) -> None:
         i, j = slice(tile[0], min(len(left), tile[0] + TILE)), slice(tile[1], min(len(words), tile[1] + TILE))
-        count_tile(left[i], words[j], out[i, j], factor)
+        block = np.zeros((i.stop - i.start, j.stop - j.start), dtype=np.int64)
+        count_tile(left[i], words[j], block, factor)
+        out[i, j] += block
 
     parallel.run(task, tiles, threads)
 

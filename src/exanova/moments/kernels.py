@@ -24,16 +24,51 @@ def population(typing_context: Any, word: Any) -> Any:
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def count_tile(left: Any, right: Any, out: Any, scale: int) -> None:
-    """Add ``scale`` times the number of rows common to each pair of bitsets to ``out`` (rows of left, of right)."""
+    """Add ``scale`` times the number of rows common to each pair of bitsets to ``out`` (rows of left, of right).
+
+    Four bitsets meet two at a time: six words are fetched for eight comparisons instead of sixteen.
+    """
     words = left.shape[1]
+    rows, columns = left.shape[0] // 4 * 4, right.shape[0] // 2 * 2
     for a in range(0, words, WORDS):
         b = min(words, a + WORDS)
+        for i in range(0, rows, 4):
+            for j in range(0, columns, 2):
+                count_eight(left, right, i, j, a, b, out, scale)
         for i in range(left.shape[0]):
-            for j in range(right.shape[0]):
+            for j in range(columns if i < rows else 0, right.shape[0]):
                 count = np.uint64(0)
                 for w in range(a, b):
                     count += population(left[i, w] & right[j, w])
                 out[i, j] += scale * np.int64(count)
+
+
+@numba.njit(nogil=True, cache=True, inline="always")  # type: ignore[untyped-decorator]
+def count_eight(left: Any, right: Any, i: int, j: int, a: int, b: int, out: Any, scale: int) -> None:
+    """The same for bitsets i .. i + 3 of left and j, j + 1 of right, over words a to b."""
+    c00 = c01 = c10 = c11 = c20 = c21 = c30 = c31 = np.uint64(0)
+    for w in range(a, b):
+        first, second = right[j, w], right[j + 1, w]
+        word = left[i, w]
+        c00 += population(word & first)
+        c01 += population(word & second)
+        word = left[i + 1, w]
+        c10 += population(word & first)
+        c11 += population(word & second)
+        word = left[i + 2, w]
+        c20 += population(word & first)
+        c21 += population(word & second)
+        word = left[i + 3, w]
+        c30 += population(word & first)
+        c31 += population(word & second)
+    out[i, j] += scale * np.int64(c00)
+    out[i, j + 1] += scale * np.int64(c01)
+    out[i + 1, j] += scale * np.int64(c10)
+    out[i + 1, j + 1] += scale * np.int64(c11)
+    out[i + 2, j] += scale * np.int64(c20)
+    out[i + 2, j + 1] += scale * np.int64(c21)
+    out[i + 3, j] += scale * np.int64(c30)
+    out[i + 3, j + 1] += scale * np.int64(c31)
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from exanova.basis.paper import paper_numerators
-from exanova.basis.tables import sizes_of
 from exanova.design.cells import CellIndex
 from exanova.moments.gram import Moments
 from exanova.moments.monomials import Monomials, in_monomials
@@ -63,8 +62,8 @@ def coordinates_modulo(
     """Numbers of indicators and (t, k) coefficients, modulo a prime, of the paper's functions of one subset."""
     counts = index.weight[index.cells_of(s)].astype(np.int64)
     inverse = np.array([pow(int(c), -1, prime) for c in counts], dtype=np.float64)
-    table = np.mod(paper_numerators(index.codes_of(s), sizes_of(index, s), labels) * inverse[:, None], prime)
-    numbers, rows = in_monomials(index, indicators, s, table)
+    table = np.mod(paper_numerators(index.codes_of(s), index.sizes_of(s), labels) * inverse[:, None], prime)
+    numbers, rows = in_monomials(index, indicators, [s], [table])[0]
     return numbers, np.mod(rows, prime)
 
 

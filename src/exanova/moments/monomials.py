@@ -7,6 +7,8 @@ A function of x_A written on cells becomes a combination of them by one differen
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -14,6 +16,9 @@ import numpy as np
 
 from exanova.design.cells import CellIndex
 from exanova.typing import FloatArray, IntArray
+
+STACK_BYTES = 64_000_000
+"""Memory of the functions that are rewritten together."""
 
 
 @dataclass(frozen=True)
@@ -70,36 +75,57 @@ def monomials(index: CellIndex, reference: IntArray) -> Monomials:
     return Monomials(reference, np.concatenate(cells), number, np.concatenate(prefixes), np.concatenate(lasts))
 
 
-def in_monomials(index: CellIndex, basis: Monomials, s: int, table: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Write functions of x_A, given as a (c, k) table on cells, as combinations of indicators.
+def in_monomials(
+    index: CellIndex, basis: Monomials, subsets: Sequence[int], tables: Sequence[FloatArray]
+) -> list[tuple[IntArray, FloatArray]]:
+    """Write functions of x_A, given as (c, k) tables on cells, as combinations of indicators.
+
+    Args:
+        index: the cells.
+        basis: the indicators.
+        subsets: numbers of the subsets A.
+        tables: the functions of each.
 
     Returns:
-        (t,) numbers of the indicators and (t, k) their coefficients.
+        (t,) numbers of the indicators and (t, k) their coefficients, for each subset.
     """
-    subset = index.subsets[s]
-    sizes = [int(index.sizes[i]) for i in subset]
-    dense = np.zeros((*sizes, table.shape[1]))
-    dense[tuple(index.codes_of(s))] = table
-    for axis, feature in enumerate(subset):
-        level = int(basis.reference[feature])
-        at_reference = np.take(dense, [level], axis=axis)
-        dense = dense - at_reference
-        np.moveaxis(dense, axis, 0)[level] = np.moveaxis(at_reference, axis, 0)[0]
+    table_of = dict(zip(subsets, tables, strict=True))
+    found: dict[int, tuple[IntArray, FloatArray]] = {}
+    for members in index.alike(subsets):
+        groups: dict[tuple[tuple[int, ...], int], list[int]] = defaultdict(list)
+        for s in members:
+            levels = tuple(int(basis.reference[i]) for i in index.subsets[s])
+            groups[levels, table_of[s].shape[1]].append(s)
+        for (levels, _), group in groups.items():
+            at_once = max(1, STACK_BYTES // (8 * (1 + table_of[group[0]].size)))
+            for a in range(0, len(group), at_once):
+                stack = group[a : a + at_once]
+                numbers, rows = _stack_in_monomials(index, basis, stack, np.stack([table_of[s] for s in stack]), levels)
+                found.update(zip(stack, zip(numbers, rows, strict=True), strict=True))
+    return [found[s] for s in subsets]
+
+
+def _stack_in_monomials(
+    index: CellIndex, basis: Monomials, members: list[int], tables: FloatArray, reference: tuple[int, ...]
+) -> tuple[IntArray, FloatArray]:
+    """The same for (b, c, k) tables of subsets with the same cells and reference levels: (b, t) and (b, t, k)."""
+    first, count = members[0], tables.shape[2]
+    dense = np.zeros((len(members), *index.sizes_of(first), count))
+    dense[(slice(None), *index.codes_of(first))] = tables
+    for axis, level in enumerate(reference):
+        at_reference = (*(slice(None),) * (axis + 1), slice(level, level + 1))
+        kept = dense[at_reference].copy()
+        dense -= kept
+        dense[at_reference] = kept
     numbers, rows = [], []
-    for k in range(len(subset) + 1):
-        for kept in combinations(range(len(subset)), k):
-            cell_numbers, codes = _indicators(index, basis, tuple(subset[a] for a in kept))
-            place: list[int | IntArray] = [int(basis.reference[i]) for i in subset]
-            for row, axis in enumerate(kept):
-                place[axis] = codes[row]
-            rows.append(dense[tuple(place)].reshape(len(cell_numbers), table.shape[1]))
-            numbers.append(cell_numbers)
-    return np.concatenate(numbers), np.vstack(rows)
-
-
-def _indicators(index: CellIndex, basis: Monomials, subset: tuple[int, ...]) -> tuple[IntArray, IntArray]:
-    """Numbers and (|B|, t) levels of the indicators of one subset."""
-    s = index.position[subset]
-    numbers = basis.number[index.cells_of(s)]
-    kept = numbers >= 0
-    return numbers[kept], index.codes_of(s)[:, kept]
+    for size in range(len(reference) + 1):
+        for axes in combinations(range(len(reference)), size):
+            parts = [index.position[tuple(index.subsets[s][a] for a in axes)] for s in members]
+            cells = np.flatnonzero(basis.number[index.cells_of(parts[0])] >= 0)
+            levels = index.codes_of(parts[0])[:, cells]
+            place: list[int | IntArray] = list(reference)
+            for row, axis in enumerate(axes):
+                place[axis] = levels[row]
+            rows.append(dense[(slice(None), *place)].reshape(len(members), len(cells), count))
+            numbers.append(basis.number[index.cell_start[parts][:, None] + cells])
+    return np.concatenate(numbers, axis=1), np.concatenate(rows, axis=1)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from exanova import parallel
 from exanova.basis.pure import pure_dimension, pure_energy, pure_tables
-from exanova.basis.tables import pure_basis, sizes_of
+from exanova.basis.tables import pure_basis
 from exanova.design import passes
 from exanova.design.cells import CellIndex, extend
 from exanova.moments.bitsets import count_common, pack_singles
@@ -48,9 +48,18 @@ class Gains:
     energy: FloatArray
     functions: IntArray
 
+    def only(self, numbers: IntArray) -> Gains:
+        """Some of the candidates."""
+        return Gains([self.subsets[k] for k in numbers], self.energy[numbers], self.functions[numbers])
+
+    def worth(self) -> FloatArray:
+        """(k,) energy per function, -1 for candidates without functions."""
+        out = np.full(len(self.energy), -1.0)
+        return np.asarray(np.divide(self.energy, self.functions, out=out, where=self.functions > 0))
+
     def best_first(self) -> IntArray:
         """Numbers of the candidates by energy per function, the largest first; those without functions left out."""
-        worth = np.divide(self.energy, self.functions, out=np.full(len(self.energy), -1.0), where=self.functions > 0)
+        worth = self.worth()
         order = np.argsort(-worth, kind="stable")
         return np.asarray(order[worth[order] > 0.0])
 
@@ -65,6 +74,8 @@ class PairScreen:
         self._counts = self._common_rows()
         self._weights = probability
         self.pairs: list[Subset] = list(combinations(self._features, 2))
+        # (pairs,) the two features of every pair, as places in the list of varying features.
+        self._one, self._other = np.triu_indices(len(self._features), 1)
 
     def dimensions(self) -> IntArray:
         """(pairs,) dimension of the pure space of every pair, from which cells occur alone."""
@@ -74,15 +85,14 @@ class PairScreen:
             codes = _codes_of_cells(a, b)
             for first in range(0, len(numbers), step):
                 chosen = numbers[first : first + step]
-                occurs = (self._tables(self._counts, [self.pairs[k] for k in chosen]) > 0.5).reshape(len(chosen), -1)
+                occurs = (self._tables(self._counts, chosen) > 0.5).reshape(len(chosen), -1)
                 for alike in _patterns(occurs):
                     out[chosen[alike]] = pure_dimension(codes[:, occurs[alike[0]]], (a, b))
         return out
 
     def gains(self, residual: FloatArray) -> Gains:
         """Gains of every pair for an (r, m) residual."""
-        pairs = self.pairs
-        energy, functions = np.zeros(len(pairs)), np.zeros(len(pairs), dtype=np.int64)
+        energy, functions = np.zeros(len(self.pairs)), np.zeros(len(self.pairs), dtype=np.int64)
         # Single precision ranks candidates as well as double does, in half the time; nothing else uses these sums.
         sums = [self._products(self._weights * column, np.float32) for column in residual.T]
         for (a, b), numbers in self._shapes.items():
@@ -90,12 +100,11 @@ class PairScreen:
             step = max(1, BLOCK_BYTES // (16 * cells * cells))
             for first in range(0, len(numbers), step):
                 chosen = numbers[first : first + step]
-                chosen_pairs = [pairs[k] for k in chosen]
-                counts = self._tables(self._counts, chosen_pairs)
-                probability = self._tables(self._probability, chosen_pairs)
-                tables = np.stack([self._tables(s, chosen_pairs) for s in sums], axis=-1)
+                counts = self._tables(self._counts, chosen)
+                probability = self._tables(self._probability, chosen)
+                tables = np.stack([self._tables(s, chosen) for s in sums], axis=-1)
                 energy[chosen], functions[chosen] = _stack_gains(counts > 0.5, probability, tables)
-        return Gains(pairs, energy, functions)
+        return Gains(self.pairs, energy, functions)
 
     @cached_property
     def _probability(self) -> FloatArray:
@@ -105,10 +114,11 @@ class PairScreen:
     @cached_property
     def _shapes(self) -> dict[tuple[int, int], IntArray]:
         """Numbers of the pairs by their numbers of levels."""
-        groups: dict[tuple[int, int], list[int]] = defaultdict(list)
-        for k, (i, j) in enumerate(self.pairs):
-            groups[self._sizes[i], self._sizes[j]].append(k)
-        return {shape: np.array(numbers) for shape, numbers in groups.items()}
+        sizes = np.array([self._sizes[i] for i in self._features], dtype=np.int64)
+        shapes, group = np.unique(np.stack([sizes[self._one], sizes[self._other]]), axis=1, return_inverse=True)
+        order = np.argsort(group.ravel(), kind="stable")
+        pieces = np.split(order, np.cumsum(np.bincount(group.ravel()))[:-1])
+        return {(int(a), int(b)): numbers for (a, b), numbers in zip(shapes.T, pieces, strict=True)}
 
     def _common_rows(self) -> FloatArray:
         """The same for equal weights, exactly, by counting bits: which cells occur must not be a matter of rounding."""
@@ -143,13 +153,12 @@ class PairScreen:
             halves = parallel.run(task, parallel.split(self._codes.shape[1], 2), self._threads)
         return np.asarray(np.sum(halves, axis=0))
 
-    def _tables(self, products: FloatArray, pairs: list[Subset]) -> FloatArray:
-        """(b, N_i, N_j) table of each pair, the left-out levels restored from the margins."""
-        place = {feature: int(start) for feature, start in zip(self._features, self._start, strict=False)}
-        n_i, n_j = self._sizes[pairs[0][0]], self._sizes[pairs[0][1]]
-        first = np.array([place[i] for i, _ in pairs])[:, None] + np.arange(n_i - 1)
-        second = np.array([place[j] for _, j in pairs])[:, None] + np.arange(n_j - 1)
-        out = np.empty((len(pairs), n_i, n_j))
+    def _tables(self, products: FloatArray, numbers: IntArray) -> FloatArray:
+        """(b, N_i, N_j) table of each of these pairs, all of one shape, left-out levels restored from the margins."""
+        n_i, n_j = (self._sizes[i] for i in self.pairs[numbers[0]])
+        first = self._start[self._one[numbers], None] + np.arange(n_i - 1)
+        second = self._start[self._other[numbers], None] + np.arange(n_j - 1)
+        out = np.empty((len(numbers), n_i, n_j))
         out[:, :-1, :-1] = products[first[:, :, None], second[:, None, :]]
         out[:, :-1, -1] = products[first, -1] - out[:, :-1, :-1].sum(axis=2)
         out[:, -1, :-1] = products[second, -1] - out[:, :-1, :-1].sum(axis=1)
@@ -184,7 +193,7 @@ class SubsetScreen:
 
     def _wide(self, index: CellIndex, s: int, sums: FloatArray) -> tuple[float, int]:
         """Energy and functions of a subset of many cells, without a basis of its functions."""
-        codes, sizes, subset = index.codes_of(s), sizes_of(index, s), index.subsets[s]
+        codes, sizes, subset = index.codes_of(s), index.sizes_of(s), index.subsets[s]
         if subset not in self._dimension:
             self._dimension[subset] = pure_dimension(codes, sizes)
         return pure_energy(codes, sizes, index.probability_of(s), sums), self._dimension[subset]

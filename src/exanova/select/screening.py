@@ -13,6 +13,7 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exanova.design.cells import extend
 from exanova.design.subsets import canonical_key
@@ -22,7 +23,7 @@ from exanova.select.growth import GrowingFit
 from exanova.select.report import Round, Selection
 from exanova.solve.plan import Request
 from exanova.solve.routes import Data
-from exanova.typing import FloatArray, Subset
+from exanova.typing import FloatArray, IntArray, Subset
 
 ROUNDS = 6
 """Rounds an order's part of the budget is taken in: each later one sees the residual the earlier ones left."""
@@ -59,6 +60,7 @@ class _Screen:
         self._allowed = None if request.candidates is None else set(request.candidates)
         self._taken: set[Subset] = {s for s in fit.index.subsets if s}
         self._pairs: PairScreen | None = None
+        self._open: NDArray[np.bool_] | None = None
         self._listed = SubsetScreen(data.codes, data.weight.astype(np.float64), request.threads)
         self._variance = float(self._energy(data.values - data.probability @ data.values).sum())
         self.rounds: list[Round] = []
@@ -89,10 +91,10 @@ class _Screen:
             goal = start + (limit - start) * min(k, ROUNDS) // ROUNDS
             gains = self._gains(order)
             chosen = self._choose(gains, goal - self._fit.rank, limit - self._fit.rank)
-            if chosen:
-                self._take(chosen)
+            if len(chosen):
+                self._take([gains.subsets[k] for k in chosen])
             self._record(order, gains, chosen)
-            if not chosen and goal > self._fit.rank:
+            if not len(chosen) and goal > self._fit.rank:
                 return self._why(gains)
             if self._fit.rank >= limit:
                 break
@@ -104,11 +106,17 @@ class _Screen:
             self._pairs = self._pairs or PairScreen(
                 self._data.codes, self._data.probability, self._data.sizes, self._request.threads
             )
-            gains = self._pairs.gains(residual)
-            keep = np.array([s not in self._taken and self._permitted(s) for s in gains.subsets], dtype=bool)
-            kept = [s for s, k in zip(gains.subsets, keep, strict=True) if k]
-            return Gains(kept, gains.energy[keep], gains.functions[keep])
+            return self._pairs.gains(residual).only(self._open_pairs())
         return self._listed_gains(self._heirs(order, parts=order), residual)
+
+    def _open_pairs(self) -> IntArray:
+        """Numbers of the pairs that may still be taken."""
+        assert self._pairs is not None
+        if self._open is None:
+            self._open = np.array([self._permitted(s) for s in self._pairs.pairs], dtype=bool)
+            self._number = {s: k for k, s in enumerate(self._pairs.pairs)}
+        self._open[[self._number[s] for s in self._taken if len(s) == 2]] = False
+        return np.flatnonzero(self._open)
 
     def _listed_gains(self, candidates: list[Subset], residual: FloatArray) -> Gains:
         if not candidates:
@@ -139,20 +147,20 @@ class _Screen:
         """The pairs that the best triples with two taken pairs still lack."""
         gains = self._listed_gains(self._heirs(3, parts=2), self._fit.residual())
         room = limit - self._fit.rank
-        chosen = self._choose(gains, room, room)
+        chosen = [gains.subsets[k] for k in self._choose(gains, room, room)]
         parts: set[Subset] = {p for s in chosen for p in combinations(s, 2)}
         lacking = sorted(parts - self._taken, key=canonical_key)
         if lacking:
             gains = self._listed_gains(lacking, self._fit.residual())
             self._take(lacking)
-            self._record(2, gains, lacking)
+            self._record(2, gains, np.arange(len(lacking)))
 
     def _permitted(self, subset: Subset) -> bool:
         return self._allowed is None or subset in self._allowed
 
-    def _choose(self, gains: Gains, wanted: int, room: int) -> list[Subset]:
-        """The best candidates until they bring ``wanted`` functions, parts they lack included, at most ``room``."""
-        chosen: list[Subset] = []
+    def _choose(self, gains: Gains, wanted: int, room: int) -> IntArray:
+        """Numbers of the best candidates for ``wanted`` functions, parts they lack included, at most ``room``."""
+        chosen: list[int] = []
         added: set[Subset] = set()
         floor = self._request.min_gain * self._variance
         for k in gains.best_first():
@@ -163,22 +171,19 @@ class _Screen:
             price = int(gains.functions[k]) + sum(cost(self._data.sizes, p) for p in parts if len(subset) > 2)
             if price > room:
                 continue
-            chosen.append(subset)
+            chosen.append(int(k))
             added.update(parts)
             room -= price
             wanted -= price
-        return chosen
+        return np.array(chosen, dtype=np.int64)
 
     def _take(self, chosen: list[Subset]) -> None:
         self._fit.add(sorted(chosen, key=canonical_key))
         self._taken.update(chosen)
 
-    def _record(self, order: int, gains: Gains, chosen: list[Subset]) -> None:
-        taken = set(chosen)
-        left = [
-            e / f for s, e, f in zip(gains.subsets, gains.energy, gains.functions, strict=True) if f and s not in taken
-        ]
-        functions = sum(f for s, f in zip(gains.subsets, gains.functions.tolist(), strict=True) if s in taken)
+    def _record(self, order: int, gains: Gains, chosen: IntArray) -> None:
+        left = gains.worth()
+        left[chosen] = 0.0
         unexplained = float(self._energy(self._fit.residual()).sum())
         variance = self._variance or 1.0
         self.rounds.append(
@@ -186,10 +191,10 @@ class _Screen:
                 order=order,
                 looked_at=len(gains.subsets),
                 taken=len(chosen),
-                functions=functions,
+                functions=int(gains.functions[chosen].sum()),
                 rank=self._fit.rank,
                 r2=1.0 - unexplained / variance,
-                best_left=max(left, default=0.0) / variance,
+                best_left=float(left.max(initial=0.0)) / variance,
             )
         )
 

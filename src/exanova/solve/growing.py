@@ -23,6 +23,10 @@ from exanova.solve.elimination import Factor, OrderFactor, Ties, row_space, skip
 from exanova.typing import FloatArray
 
 PANEL = 128
+"""Functions whose directions are found together."""
+
+MERGED = 1024
+"""Directions of earlier functions that new ones are brought against together."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,11 @@ class _Panel:
     functions: NDArray[np.int64]
     columns: slice
     triangle: FloatArray
+
+    def first(self, count: int) -> _Panel:
+        """The first functions alone."""
+        columns = slice(self.columns.start, self.columns.start + count)
+        return _Panel(self.functions[:count], columns, self.triangle[:count, :count])
 
 
 class GrowingFactor:
@@ -70,14 +79,16 @@ class GrowingFactor:
         """
         new, total = gamma_rows.shape
         self._reserve(total)
-        rows = self._l[self.size : total]
+        self._panels = self._merged()
+        rows, before = self._l[self.size : total], self.rank
         for panel in self._panels:
             rest = gamma_rows[:, panel.functions] - self._before(rows, panel)
             rows[:, panel.columns] = solve_triangular(panel.triangle, rest.T, lower=True, check_finite=False).T
+        own = gamma_rows[:, self.size :] - rows[:, :before] @ rows[:, :before].T
         tolerance = max(tolerances.GROWING, tolerances.rank_of_gram(total))
         for a in range(0, new, PANEL):
             piece = slice(a, min(new, a + PANEL))
-            self._add_panel(gamma_rows, rows, piece, tolerance, None if chosen is None else chosen[piece])
+            self._add_panel(own, rows, before, piece, tolerance, None if chosen is None else chosen[piece])
         self.size = total
 
     def forget(self, keep: NDArray[np.bool_]) -> None:
@@ -101,7 +112,8 @@ class GrowingFactor:
         self._kept[size:] = False
         self._l[size:] = 0.0
         self._l[:, self.rank :] = 0.0
-        self._panels = [p for p in self._panels if p.columns.stop <= self.rank]
+        self._panels = [p.first(int(np.searchsorted(p.functions, size))) for p in self._panels]
+        self._panels = [p for p in self._panels if len(p.functions)]
         self.size = size
 
     def factor(self, orders: Sequence[slice], ties: Ties) -> Factor:
@@ -137,21 +149,36 @@ class GrowingFactor:
             coefficients[panel.functions] = found
         return coefficients
 
+    def _merged(self) -> list[_Panel]:
+        """Neighbouring panels put together: products with many columns run at the machine's speed."""
+        out: list[_Panel] = []
+        for panel in self._panels:
+            last = out[-1] if out else None
+            if last and panel.columns.stop - last.columns.start <= MERGED:
+                functions = np.concatenate([last.functions, panel.functions])
+                columns = slice(last.columns.start, panel.columns.stop)
+                out[-1] = _Panel(functions, columns, self._l[functions, columns])
+            else:
+                out.append(panel)
+        return out
+
     def _before(self, rows: FloatArray, panel: _Panel) -> FloatArray:
         done = slice(0, panel.columns.start)
         return np.asarray(rows[:, done] @ self._l[panel.functions, done].T)
 
     def _add_panel(
         self,
-        gamma_rows: FloatArray,
+        own: FloatArray,
         rows: FloatArray,
+        before: int,
         panel: slice,
         tolerance: float,
         chosen: NDArray[np.bool_] | None,
     ) -> None:
+        """Directions of a few new functions; ``own`` (new, new) is what directions up to ``before`` leave of Gamma."""
         done, width = self.rank, panel.stop - panel.start
-        rest = gamma_rows[panel.start :, self.size + panel.start : self.size + panel.stop]
-        rest = rest - rows[panel.start :, :done] @ rows[panel, :done].T
+        added = slice(before, done)
+        rest = own[panel.start :, panel] - rows[panel.start :, added] @ rows[panel, added].T
         small, taken, refused, least = skip_panel(rest[:width].copy(), tolerance, self._max_rank - self.rank, chosen)
         self.dropped, self.smallest = max(self.dropped, refused), min(self.smallest, least)
         if not taken:
