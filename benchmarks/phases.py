@@ -24,6 +24,7 @@ from exanova.moments import gram, growing
 from exanova.moments.kernels import WORDS, count_cached
 from exanova.select.gains import PairScreen
 from exanova.solve.growing import GrowingFactor
+from exanova.solve.modular import GrowingProfile
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,12 @@ def _factor_flops(factor: GrowingFactor, gamma_rows: Any, *_: Any, **__: Any) ->
     return float(new) * old * old + float(new) ** 2 * old + float(new) ** 3 / 3
 
 
+def _profile_flops(profile: GrowingProfile, rows: Any, *_: Any, **__: Any) -> float:
+    """The same, without the symmetry of new functions against each other."""
+    new, old = len(rows), profile._rank
+    return float(new) * old * old + 2 * float(new) ** 2 * old + float(new) ** 3
+
+
 def _rows_and_subsets(layout: Layout, codes: Any, *rest: Any, **named: Any) -> float:
     subsets = next((r for r in (*rest, *named.values()) if isinstance(r, slice)), slice(0, len(layout.order)))
     return float(codes.shape[1]) * (subsets.stop - subsets.start)
@@ -52,6 +59,7 @@ WATCHED = (
     Watched("common rows of indicators", growing, "count_rows", "words", lambda w, rows, *_: w.size * float(len(rows))),
     Watched("all indicators at once", gram, "count_common", "words", lambda w, *_: w.size * len(w) / 2),
     Watched("factor", GrowingFactor, "append", "double flops", _factor_flops),
+    Watched("factor modulo primes", GrowingProfile, "append", "double flops", _profile_flops),
     Watched(
         "sums of all pairs",
         PairScreen,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from fractions import Fraction
 from itertools import combinations, pairwise
 from unittest import mock
 
@@ -20,6 +21,9 @@ from exanova.select import gains as pricing
 from exanova.select import lasso
 from exanova.select.gains import PairScreen, SubsetScreen
 from exanova.select.lasso import GroupProblem, descend
+from exanova.select.span import GrowingSpan
+from exanova.solve.routes import Data
+from oracles import reduce_rows
 from strategies import (
     MODERATE,
     Case,
@@ -393,6 +397,42 @@ def test_a_larger_budget_explains_no_less(choices):
     ]
     assert all(a.r2[0] <= b.r2[0] + 1e-10 and a.rank <= b.rank for a, b in pairwise(found))
     assert found[-1].r2[0] > found[0].r2[0]
+
+
+@examples(40)
+@given(case=supports(("equal", "counts"), max_features=5), order=st.integers(2, 4), data=st.data())
+def test_what_a_subset_adds_to_the_span_is_exact(case, order, data):
+    """Against the rank, in fractions, of the indicators of all cells of the subsets so far."""
+    varying = [i for i, n in enumerate(case.sizes) if n > 1]
+    assume(len(varying) >= 2)
+    weight = case.weight.astype(np.int64)
+    span = GrowingSpan(Data(codes_of(case), weight, tuple(case.sizes), case.values, len(weight)), 1)
+    span.add([(i,) for i in varying])
+    seen, added = [(i,) for i in varying], {}
+    assert span.rank == rank_of_indicators(case.rows, seen)
+    for k in range(2, min(order, len(varying)) + 1):
+        subsets = list(combinations(varying, k))
+        cut = data.draw(st.integers(0, len(subsets)))
+        for batch in filter(None, (subsets[:cut], subsets[cut:])):
+            for subset in batch:
+                before = rank_of_indicators(case.rows, seen)
+                seen.append(subset)
+                added[subset] = rank_of_indicators(case.rows, seen) - before
+            assert span.add_useful(batch) == sum(added[subset] > 0 for subset in batch)
+    gained = dict(zip(span.index.subsets, span.rank_of_subset().tolist(), strict=True))
+    assert {subset: count for subset, count in gained.items() if len(subset) > 1 and count} == {
+        subset: count for subset, count in added.items() if count
+    }
+    assert span.rank == rank_of_indicators(case.rows, seen)
+
+
+def rank_of_indicators(rows, subsets):
+    """Rank of the indicators of the cells of these subsets, in fractions."""
+    columns = [[Fraction(1)] * len(rows)]
+    for subset in subsets:
+        cells = [tuple(row[list(subset)]) for row in rows]
+        columns += [[Fraction(cell == other) for other in cells] for cell in sorted(set(cells))]
+    return len(reduce_rows(columns, len(rows))[1])
 
 
 # Lasso

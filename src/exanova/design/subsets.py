@@ -41,6 +41,16 @@ def close_downward(subsets: Iterable[Iterable[int]]) -> list[Subset]:
     return sorted(family, key=canonical_key)
 
 
+def proper_parts(subset: Subset) -> Iterator[Subset]:
+    """The subsets strictly inside, the empty one left out.
+
+    >>> list(proper_parts((1, 4, 6)))
+    [(1,), (4,), (6,), (1, 4), (1, 6), (4, 6)]
+    """
+    for size in range(1, len(subset)):
+        yield from combinations(subset, size)
+
+
 def by_order(family: Iterable[Subset]) -> Iterator[tuple[int, list[Subset]]]:
     """Group a canonical family by the size of its members.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from exanova import parallel
 from exanova.basis.tables import Basis, build_basis, join
 from exanova.design.cells import extend, intercept_index
-from exanova.design.subsets import by_order, canonical_key
+from exanova.design.subsets import by_order, canonical_key, proper_parts
 from exanova.moments.bitsets import TILE, Words, digits, pack_more
 from exanova.moments.gram import single_levels
 from exanova.moments.modular import coordinates_modulo, residues
@@ -49,7 +48,7 @@ class GrowingGram:
         self._reference = np.zeros(len(sizes), dtype=np.int64)
         self._coordinates: list[tuple[IntArray, FloatArray]] = []
         self._modular: dict[int, list[tuple[IntArray, FloatArray]]] = {prime: [] for prime in primes}
-        self._planes = _planes(codes, weight)
+        self._planes = planes(codes, weight)
         self._words: list[Words] = []
         self.modular_rows: dict[int, FloatArray] = {}
 
@@ -69,7 +68,7 @@ class GrowingGram:
 
     def _add_parts(self, subsets: Sequence[Subset]) -> None:
         """Cells, without functions, of parts that are not there: what they could add was expressed by others."""
-        missing = {p for s in subsets for k in range(1, len(s)) for p in combinations(s, k)} - set(self.index.position)
+        missing = {part for s in subsets for part in proper_parts(s)} - set(self.index.position)
         for _, group in by_order(sorted(missing, key=canonical_key)):
             first = len(self.index.subsets)
             self.index = extend(self.index, group, self._codes, self._weight.astype(np.float64), self._threads)
@@ -205,7 +204,7 @@ def count_rows(words: Words, rows: IntArray, out: FloatArray, factor: int, threa
     parallel.run(task, tiles, threads)
 
 
-def _planes(codes: Codes, weight: NDArray[Any]) -> list[tuple[int, Codes]]:
+def planes(codes: Codes, weight: NDArray[Any]) -> list[tuple[int, Codes]]:
     """The rows of each binary digit of whole-number weights; all rows once for real weights."""
     if weight.dtype.kind == "f":
         return [(1, codes)]

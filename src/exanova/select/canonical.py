@@ -1,7 +1,8 @@
 """Canonical selection under a budget: functions in the order of the paper until the rank is reached.
 
 With the paper's functions and ``ties="first"`` this keeps, function by function, what a greedy search with one rank
-test for each candidate keeps. With ``ties="share"`` whole subsets are kept, as long as their rank fits.
+test for each candidate keeps. With ``ties="share"`` whole subsets are kept, as long as their rank fits; which raise
+it is decided exactly where weights are counts.
 """
 
 from __future__ import annotations
@@ -12,15 +13,19 @@ from exanova.progress import Progress
 from exanova.select.gains import PairScreen, cost
 from exanova.select.growth import GrowingFit
 from exanova.select.report import Round, Selection
+from exanova.select.span import GrowingSpan
 from exanova.solve.plan import Request, orders_of
 from exanova.solve.routes import Data
 from exanova.typing import Subset
+
+Growing = GrowingFit | GrowingSpan
+"""A family that grows and knows its rank."""
 
 SMALLEST_BATCH, LARGEST_BATCH = 2048, 4096
 """Functions that are looked at together."""
 
 
-def take_in_order(data: Data, request: Request, fit: GrowingFit, budget: int, progress: Progress) -> Selection:
+def take_in_order(data: Data, request: Request, fit: Growing, budget: int, progress: Progress) -> Selection:
     """Append subsets of order two and higher in canonical order until the rank is ``budget``."""
     varying = [i for i, n in enumerate(data.sizes) if n > 1]
     rounds: list[Round] = []
@@ -49,7 +54,7 @@ def _pairs_with_functions(data: Data, request: Request, pairs: list[Subset]) -> 
     return [pair for pair in pairs if pair in some]
 
 
-def _take_order(data: Data, fit: GrowingFit, subsets: list[Subset], budget: int, progress: Progress) -> tuple[int, int]:
+def _take_order(data: Data, fit: Growing, subsets: list[Subset], budget: int, progress: Progress) -> tuple[int, int]:
     """Append subsets of one order in batches until the rank is reached: how many were looked at, and kept.
 
     A batch holds about as many functions as the rank still lacks, more when few of the last ones were new.
@@ -79,7 +84,7 @@ def _batch(sizes: tuple[int, ...], subsets: list[Subset], wanted: float) -> tupl
     return subsets, functions
 
 
-def _whole_subsets(fit: GrowingFit, budget: int) -> int:
+def _whole_subsets(fit: Growing, budget: int) -> int:
     """How many of the first subsets together have a rank of at most ``budget``."""
     cumulated = np.cumsum(fit.rank_of_subset())
     return int(np.searchsorted(cumulated, budget, side="right"))

@@ -18,6 +18,7 @@ from exanova.select.growth import GrowingFit
 from exanova.select.lasso import choose_by_lasso
 from exanova.select.report import Selection
 from exanova.select.screening import screen
+from exanova.select.span import GrowingSpan
 from exanova.solve.evidence import Solution
 from exanova.solve.plan import Plan, Request, repriced
 from exanova.solve.routes import Data, Decomposition, decompose, run_plan
@@ -72,9 +73,15 @@ def _by_growth(data: Data, request: Request, plan: Plan, progress: Progress) -> 
     assert request.max_terms is not None
     budget = min(request.max_terms, data.codes.shape[1])
     check_budget(data.sizes, request.max_terms)
+    mains = [(i,) for i, n in enumerate(data.sizes) if n > 1]
+    if request.selection == "canonical" and request.ties == "share" and data.weight.dtype.kind == "i":
+        span = GrowingSpan(data, request.threads)
+        span.add(mains)
+        selection = take_in_order(data, request, span, budget, progress)
+        return decompose(data, _over(request, tuple(close_downward(span.index.subsets))), progress), selection
     by_function = request.ties == "first"
     fit = GrowingFit(data, request, budget + budget // 16 + 64, budget if by_function else None)
-    fit.add([(i,) for i, n in enumerate(data.sizes) if n > 1])
+    fit.add(mains)
     if request.selection == "canonical":
         selection = take_in_order(data, request, fit, budget, progress)
     else:
