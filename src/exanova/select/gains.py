@@ -19,16 +19,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova import parallel
 from exanova.basis.pure import pure_dimension, pure_energy, pure_tables
 from exanova.basis.tables import pure_basis
 from exanova.design import passes
 from exanova.design.cells import CellIndex, extend
+from exanova.design.products import OneHot, restored
 from exanova.moments.bitsets import count_common, pack_singles
 from exanova.typing import Codes, FloatArray, IntArray, Subset
 
 BLOCK_BYTES = 64_000_000
-"""Memory of one block of rows of one-hot columns, and of one stack of local problems."""
+"""Memory of one stack of local problems."""
 
 WIDE = 200
 """Cells above which a candidate is priced by a fit of its margins: a basis would cost cells^3."""
@@ -132,38 +132,19 @@ class PairScreen:
 
     def _products(self, weight: FloatArray, dtype: type[np.floating[Any]]) -> FloatArray:
         """(Q + 1, Q + 1) weighted sums of products of one-hot columns (last level left out), and their margins."""
-        q = int(self._start[-1]) + 1
-        block = min(8192, max(256, BLOCK_BYTES // (8 * q)))
+        return self._one_hot.products(weight, dtype)
 
-        def task(rows: slice) -> FloatArray:
-            out = np.zeros((q, q))
-            for a in range(rows.start, rows.stop, block):
-                part = slice(a, min(a + block, rows.stop))
-                dense = np.empty((q, part.stop - part.start), dtype=dtype)
-                dense[-1] = 1.0
-                for i, start in zip(self._features, self._start, strict=False):
-                    levels = np.arange(self._sizes[i] - 1)[:, None]
-                    np.equal(self._codes[i, part], levels, out=dense[start : start + self._sizes[i] - 1])
-                out += (dense * weight[part].astype(dtype)) @ dense.T
-            return out
-
-        # Halves of the rows side by side, each with one thread of BLAS: small products lose more than they gain
-        # from its threads. Two halves for any number of threads, so that sums do not depend on it.
-        with parallel.blas_threads(1):
-            halves = parallel.run(task, parallel.split(self._codes.shape[1], 2), self._threads)
-        return np.asarray(np.sum(halves, axis=0))
+    @cached_property
+    def _one_hot(self) -> OneHot:
+        sizes = [self._sizes[i] for i in self._features]
+        return OneHot([self._codes[i] for i in self._features], sizes, self._threads)
 
     def _tables(self, products: FloatArray, numbers: IntArray) -> FloatArray:
-        """(b, N_i, N_j) table of each of these pairs, all of one shape, left-out levels restored from the margins."""
+        """(b, N_i, N_j) table of each of these pairs, all of one shape."""
         n_i, n_j = (self._sizes[i] for i in self.pairs[numbers[0]])
         first = self._start[self._one[numbers], None] + np.arange(n_i - 1)
         second = self._start[self._other[numbers], None] + np.arange(n_j - 1)
-        out = np.empty((len(numbers), n_i, n_j))
-        out[:, :-1, :-1] = products[first[:, :, None], second[:, None, :]]
-        out[:, :-1, -1] = products[first, -1] - out[:, :-1, :-1].sum(axis=2)
-        out[:, -1, :-1] = products[second, -1] - out[:, :-1, :-1].sum(axis=1)
-        out[:, -1, -1] = products[-1, -1] - products[first, -1].sum(axis=1) - out[:, -1, :-1].sum(axis=1)
-        return out
+        return restored(products, first, second)
 
 
 class SubsetScreen:

@@ -7,8 +7,8 @@ Intercept, main effects and as many further orders as are few enough are elimina
 and conjugate gradients on E from zero converge to the shortest solution: what a lower order can express is not
 claimed, and redundancy among the rest is shared (jointly, where several orders are left). Bases are orthonormal in
 every subset, so the blocks of the diagonal are identities already; eliminating the lower orders is the rest of the
-preconditioning. One iteration is one pass from cells to rows and one back; memory is a few vectors over rows and
-cells.
+preconditioning. One iteration is one pass from cells to rows and one back, by products of matrices for dense families
+of pairs; memory is a few vectors over rows and cells.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from exanova import tolerances
 from exanova.basis.tables import Basis, on_cells, on_functions, too_large_for_tables
 from exanova.design import passes
 from exanova.design.cells import CellIndex
+from exanova.design.products import PairProducts, products_are_sooner
 from exanova.moments.gram import collect, projected_gram
 from exanova.progress import Progress
 from exanova.solve.cgls import conjugate_gradients
@@ -59,23 +60,35 @@ class Block:
         self._subsets = slice(first, last)
         self._functions = slice(int(basis.start[first]), int(basis.start[last]))
         self._layout = index.layout.part(first, last)
+        self._products = PairProducts(self._layout, rows.codes, rows.threads) if self._is_dense() else None
 
     @property
     def size(self) -> int:
         """Number of coordinates."""
         return self._functions.stop - self._functions.start
 
+    def _is_dense(self) -> bool:
+        """Whether products of matrices go over the rows sooner than tables are read."""
+        is_large = len(self._layout.order) * self._rows.codes.shape[1] >= passes.COMPILED_FROM
+        return is_large and products_are_sooner(self._layout)
+
     def synthesise(self, c: FloatArray) -> FloatArray:
         """(r, m) values at the rows, for (size, m) coordinates."""
         everything = np.zeros((self._basis.n_functions, c.shape[1]))
         everything[self._functions] = c
         tables = self._index.to_keys(on_cells(self._index, self._basis, everything))
+        if self._products:
+            return self._products.gather(tables)
         return passes.gather(self._layout, self._rows.codes, tables, self._rows.threads)
 
     def analyse(self, y: FloatArray) -> FloatArray:
         """(size, m) inner products with (r, m) values."""
         index = self._index
-        sums = passes.scatter(index.layout, self._rows.codes, self._rows.p * y, self._subsets, self._rows.threads)
+        weighted = self._rows.p * y
+        if self._products:
+            sums = self._products.scatter(weighted)
+        else:
+            sums = passes.scatter(index.layout, self._rows.codes, weighted, self._subsets, self._rows.threads)
         cells = slice(int(index.cell_start[self._subsets.start]), int(index.cell_start[self._subsets.stop]))
         first_key = int(index.layout.key_start[self._subsets.start])
         full = np.zeros((index.n_cells, y.shape[1]))

@@ -300,7 +300,8 @@ def _priced(
     work = {
         "dense": 8 * r * q * 5,
         "moments": indicators * (r // 8 + 8) + 8 * indicators**2 + 8 * q * indicators + 24 * q**2,
-        "matrix-free": tables + 8 * m * (3 * index.n_keys + 6 * q + 8 * r),
+        # One-hot columns of a byte each, should pairs go by products of matrices.
+        "matrix-free": tables + 8 * m * (3 * index.n_keys + 6 * q + 8 * r) + r * int((index.sizes - 1).sum()),
     }
     even = request.basis == "pure" and weight.max() <= EVEN * weight.min()
     is_small = dense_applies(r, q, EVEN_DENSE_WORK if even else DENSE_WORK)
