@@ -20,6 +20,7 @@ from benchmarks.harness import Facts, clocked
 from exanova import parallel
 from exanova.design import passes
 from exanova.design.passes import Layout
+from exanova.design.products import PairProducts
 from exanova.moments import gram, growing
 from exanova.moments.kernels import WORDS, count_cached
 from exanova.select.gains import PairScreen
@@ -50,6 +51,12 @@ def _profile_flops(profile: GrowingProfile, rows: Any, *_: Any, **__: Any) -> fl
     return float(new) * old * old + 2 * float(new) ** 2 * old + float(new) ** 3
 
 
+def _form_flops(products: PairProducts, values: Any, *_: Any) -> float:
+    """A quadratic form of all columns at every row, for every output."""
+    columns = products._one_hot._columns
+    return 2.0 * columns.shape[1] * float(len(columns)) ** 2 * values.shape[1]
+
+
 def _rows_and_subsets(layout: Layout, codes: Any, *rest: Any, **named: Any) -> float:
     subsets = next((r for r in (*rest, *named.values()) if isinstance(r, slice)), slice(0, len(layout.order)))
     return float(codes.shape[1]) * (subsets.stop - subsets.start)
@@ -67,6 +74,8 @@ WATCHED = (
         "single flops",
         lambda screen, weight, *_: 2.0 * len(weight) * float(screen._start[-1] + 1) ** 2,
     ),
+    Watched("rows by products, reading", PairProducts, "gather", "double flops", _form_flops),
+    Watched("rows by products, adding", PairProducts, "scatter", "double flops", _form_flops),
     Watched("reading tables at rows", passes, "gather", "reads", _rows_and_subsets),
     Watched("adding rows to tables", passes, "scatter", "reads", _rows_and_subsets),
 )

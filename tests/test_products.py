@@ -61,9 +61,9 @@ def test_the_decomposition_does_not_depend_on_how_rows_are_passed(sooner):
         anova = FunctionalANOVA(max_order=2, route="matrix-free").fit(X, y)
     assert made.called == sooner
     assert anova.certificate_.exact
-    scale = max(np.abs(table.to_numpy()).max() for table in other.effects_.values())
+    scale = max(np.abs(table.values).max() for table in other.effects_.values())
     for names, table in other.effects_.items():
-        np.testing.assert_allclose(anova.effects_[names].to_numpy(), table.to_numpy(), atol=1e-10 * scale)
+        np.testing.assert_allclose(anova.effects_[names].values, table.values, atol=1e-10 * scale)
 
 
 def test_products_are_for_dense_families_of_pairs():

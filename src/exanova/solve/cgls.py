@@ -15,6 +15,9 @@ import numpy as np
 from exanova import tolerances
 from exanova.typing import FloatArray
 
+PATIENCE = 60
+"""Iterations without a smaller residual, if that is also half of all, after which only rounding moves."""
+
 Step = Callable[[int, str], None]
 
 
@@ -69,11 +72,11 @@ def _sweep(
     scale: FloatArray,
     step: Step | None,
 ) -> tuple[FloatArray, int]:
-    """One run from zero, until the recurred residual has fallen to rounding."""
+    """One run from zero, until the recurred residual has fallen to rounding, or falls no further."""
     c, direction = np.zeros_like(gradient), gradient
     squared = _dot(gradient, gradient)
-    used = 0
-    while used < limit:
+    used, best, best_size, best_used = 0, c, start, 0
+    while used < limit and used - best_used <= max(PATIENCE, best_used):
         used += 1
         image = operator.synthesise(direction)
         curvature = _dot(image * operator.p, image)
@@ -85,11 +88,13 @@ def _sweep(
         size = _relative(gradient, scale)
         if step:
             step(1, f"residual {size:.1e}")
+        if size < best_size:
+            best, best_size, best_used = c, size, used
         if size <= tolerances.ITERATIVE or size <= start * tolerances.EPS:
             break
         ratio = np.divide(new, squared, out=np.zeros_like(squared), where=squared > 0)
         direction, squared = gradient + ratio * direction, new
-    return c, used
+    return best, used
 
 
 def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
