@@ -76,11 +76,11 @@ def measure(settings: Settings, kind: str, d: int, who: str, work: Any) -> Facts
 
 
 def counted(given: Given) -> Any:
-    """Ours: population counts for whole numbers, blocks of BLAS for real ones."""
+    """Ours: population counts for whole numbers, sums over the pairs of cells of every row for real ones."""
     if given.weight.dtype.kind == "i":
         weight = given.weight.astype(np.int64)
         return lambda: moments.counted_gram(given.index, given.basis, given.codes, weight, given.threads)
-    return lambda: moments.weighted_gram(given.index, given.basis, given.codes, given.weight)
+    return lambda: moments.weighted_gram(given.index, given.basis, given.codes, given.weight, given.threads)
 
 
 def tabmat_sandwich(given: Given) -> Any:

@@ -158,7 +158,7 @@ SECTIONS = (
         about=(
             "50,000 rows of d features with four levels: the mean, every level but one and their products, weighted by "
             "whole numbers or by real ones. The peers build their columns before the clock starts; ours packs its bits "
-            "(whole numbers) or writes its blocks of columns (real numbers) within the time."
+            "(whole numbers) or finds the cells of every row (real numbers) within the time."
         ),
         cases={"gram counts": "whole-number weights", "gram weights": "real weights"},
         size="features",

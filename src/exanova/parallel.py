@@ -9,12 +9,14 @@ splits its products as it likes, so that effects agree to rounding.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import pairwise
 from numbers import Integral
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from exanova.errors import InputError
 
@@ -57,12 +59,21 @@ def blas_threads(threads: int) -> Iterator[None]:
 
     An outer block, or an environment variable such as ``OMP_NUM_THREADS``, is a limit that stays.
     """
-    from threadpoolctl import ThreadpoolController
-
-    controller = ThreadpoolController().select(user_api="blas")
+    controller = _blas(len(sys.modules))
     held = min((library["num_threads"] for library in controller.info()), default=threads)
     with controller.limit(limits=min(threads, held)):
         yield
+
+
+@lru_cache(maxsize=1)
+def _blas(modules: int) -> Any:
+    """What holds the libraries of BLAS; looking for them takes longer than a small fit.
+
+    They are looked for again when more ``modules`` have been imported, which may have brought another.
+    """
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
 
 
 def split(length: int, pieces: int) -> list[slice]:

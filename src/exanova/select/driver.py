@@ -73,12 +73,10 @@ def _by_growth(data: Data, request: Request, plan: Plan, progress: Progress) -> 
     assert request.max_terms is not None
     budget = min(request.max_terms, data.codes.shape[1])
     check_budget(data.sizes, request.max_terms)
-    mains = [(i,) for i, n in enumerate(data.sizes) if n > 1]
+    mains: list[Subset] = [(i,) for i, n in enumerate(data.sizes) if n > 1]
     if request.selection == "canonical" and request.ties == "share" and data.weight.dtype.kind == "i":
-        span = GrowingSpan(data, request.threads)
-        span.add(mains)
-        selection = take_in_order(data, request, span, budget, progress)
-        return decompose(data, _over(request, tuple(close_downward(span.index.subsets))), progress), selection
+        family, selection = _canonical_family(data, request, mains, budget, progress)
+        return decompose(data, _over(request, family), progress), selection
     by_function = request.ties == "first"
     fit = GrowingFit(data, request, budget + budget // 16 + 64, budget if by_function else None)
     fit.add(mains)
@@ -93,6 +91,16 @@ def _by_growth(data: Data, request: Request, plan: Plan, progress: Progress) -> 
         return decompose(data, _over(request, tuple(close_downward(fit.index.subsets))), progress), selection
     found = in_canonical_order(data, request, plan, fit.index, fit.basis, solution)
     return found, selection
+
+
+def _canonical_family(
+    data: Data, request: Request, mains: list[Subset], budget: int, progress: Progress
+) -> tuple[tuple[Subset, ...], Selection]:
+    """Whole subsets in canonical order within the budget; what decided their rank is forgotten again."""
+    span = GrowingSpan(data, request.threads)
+    span.add(mains)
+    selection = take_in_order(data, request, span, budget, progress)
+    return tuple(close_downward(span.index.subsets)), selection
 
 
 def in_canonical_order(

@@ -80,7 +80,9 @@ def _sweep(
         used += 1
         image = operator.synthesise(direction)
         curvature = _dot(image * operator.p, image)
-        length = np.divide(squared, curvature, out=np.zeros_like(squared), where=curvature > 0)
+        # An output that has converged stays where it is: rounding would carry it away again.
+        moving = (curvature > 0) & (np.sqrt(squared) > tolerances.ITERATIVE * scale)
+        length = np.divide(squared, curvature, out=np.zeros_like(squared), where=moving)
         c = c + length * direction
         left = left - length * image
         gradient = operator.analyse(left)

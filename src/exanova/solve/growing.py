@@ -85,7 +85,10 @@ class GrowingFactor:
             rest = gamma_rows[:, panel.functions] - self._before(rows, panel)
             rows[:, panel.columns] = solve_triangular(panel.triangle, rest.T, lower=True, check_finite=False).T
         own = gamma_rows[:, self.size :] - rows[:, :before] @ rows[:, :before].T
-        tolerance = max(tolerances.GROWING, tolerances.rank_of_gram(total))
+        # Where the choice is made, the tolerance is only what rounding can do to a pivot.
+        tolerance = tolerances.EPS * total
+        if chosen is None:
+            tolerance = max(tolerances.GROWING, tolerances.rank_of_gram(total))
         for a in range(0, new, PANEL):
             piece = slice(a, min(new, a + PANEL))
             self._add_panel(own, rows, before, piece, tolerance, None if chosen is None else chosen[piece])

@@ -24,11 +24,15 @@ from exanova.solve.grid import margins, solve_grid
 from exanova.solve.matrix_free import Rows, solve_matrix_free
 from exanova.solve.modular import raises_rank
 from exanova.solve.moments import solve_kept, solve_moments
-from exanova.solve.plan import Plan, Request, dense_applies, make_plan, orders_of
+from exanova.solve.plan import EVEN, Plan, Request, dense_applies, is_product, make_plan, orders_of
+from exanova.solve.top_down import groups_of_shapes, solve_top_down
 from exanova.typing import Codes, FloatArray, Subset
 
-FEW_ITERATIONS, GRID_ITERATIONS = 250, 5000
+FEW_ITERATIONS, GRID_ITERATIONS = 1000, 5000
 """Iterations on a grid where something else would be quick too, and where it would not."""
+
+LARGE_STACK = 20_000
+"""Cells of tables of the same shape, on the average, from which they are worth a fit of their own."""
 
 
 @dataclass(frozen=True)
@@ -227,6 +231,17 @@ def _order_slices(index: CellIndex, basis: Basis) -> list[slice]:
     return [slice(a, b) for a, b in pairwise(bounds)]
 
 
+def _all_orders_at_once(data: Data, p: FloatArray, shape: tuple[int, ...]) -> bool:
+    """Whether one fit of all orders is sooner done than one fit after the other from the highest order down.
+
+    It is under independence, in one iteration, and for even weights unless large tables of the same shape abound.
+    """
+    per_stack = np.prod([n + 1 for n in shape]) / max(1, groups_of_shapes(shape))
+    if p.max() <= EVEN * p.min() and per_stack <= LARGE_STACK:
+        return True
+    return is_product(data.codes, data.weight.astype(np.float64), data.sizes)
+
+
 def _by_grid(data: Data, request: Request, plan: Plan, progress: Progress) -> Decomposition:
     varying = [i for i, n in enumerate(data.sizes) if n > 1]
     shape = tuple(data.sizes[i] for i in varying)
@@ -235,10 +250,11 @@ def _by_grid(data: Data, request: Request, plan: Plan, progress: Progress) -> De
     p, f = np.empty(int(np.prod(shape))), np.empty((int(np.prod(shape)), data.values.shape[1]))
     p[place], f[place] = data.probability, data.values
     progress.phase("conjugate gradients")
-    # Where a factorisation would be cheap, uneven weights are left to it after a few iterations.
+    solve = solve_grid if _all_orders_at_once(data, p, shape) else solve_top_down
+    # Where a factorisation would be cheap, the most uneven weights are left to it after some iterations.
     cheap = request.route == "auto" and dense_applies(len(p), len(p))
     limit = FEW_ITERATIONS if cheap else GRID_ITERATIONS
-    found = solve_grid(p.reshape(shape), f.reshape(*shape, -1), limit, progress.step)
+    found = solve(p.reshape(shape), f.reshape(*shape, -1), limit, progress.step)
     if not found.converged and request.route == "auto":
         dense = Request(**{**request.__dict__, "route": "dense"})
         weight = data.weight.astype(np.float64)
@@ -258,7 +274,7 @@ def _by_grid(data: Data, request: Request, plan: Plan, progress: Progress) -> De
         ties=np.zeros((0, 2), dtype=np.int64),
         iterations=found.iterations,
         residual=found.residual,
-        method="conjugate gradients on the grid",
+        method="conjugate gradients on the grid" + (", from the top down" if solve is solve_top_down else ""),
         converged=found.converged,
     )
     return Decomposition(index, values, plan, solution, None, True)
