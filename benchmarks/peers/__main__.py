@@ -52,7 +52,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="only the measurements whose names begin like this")
     parser.add_argument("--quick", action="store_true", help="small tables: shows that everything runs")
     parser.add_argument("--threads", type=int, default=parallel.available_cores(), help="threads of every process")
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds one measurement may take (default: 60)")
+    parser.add_argument("--limit", type=float, default=40.0, help="seconds one measurement may take (default: 40)")
     parser.add_argument("--work", type=Path, default=Path(), help=argparse.SUPPRESS)
     parser.add_argument("--job", help="run one measurement in this process and print what it found as JSON")
     return parser.parse_args()

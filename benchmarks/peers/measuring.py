@@ -34,7 +34,7 @@ class Settings:
     data: Path
     work: Path
     threads: int = 2
-    limit: float = 60.0
+    limit: float = 40.0
     quick: bool = False
 
     @property

@@ -8,6 +8,7 @@ last one alone would.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,13 +17,14 @@ from numpy.typing import NDArray
 from exanova.basis.tables import Basis, on_cells
 from exanova.design import passes
 from exanova.design.cells import CellIndex
+from exanova.moments.gram import collect, projected_gram
 from exanova.moments.growing import GrowingGram
 from exanova.moments.modular import PRIMES
-from exanova.solve.elimination import Factor, null_links
+from exanova.solve.elimination import null_links
 from exanova.solve.evidence import Solution
-from exanova.solve.growing import GrowingFactor
+from exanova.solve.growing import ChosenFunctions, GrowingFactor
 from exanova.solve.modular import GrowingProfile
-from exanova.solve.moments import refine, within_tolerance
+from exanova.solve.moments import refine, solve_kept, within_tolerance
 from exanova.solve.plan import Request
 from exanova.solve.routes import Data, Projector
 from exanova.typing import FloatArray, IntArray, Subset
@@ -47,7 +49,9 @@ class GrowingFit:
             primes=primes,
             threads=request.threads,
         )
-        self._factor = GrowingFactor(capacity, max_rank)
+        # Pivots of the paper's functions grow too light for a factor in the order of arrival; it has to wait.
+        waits = bool(primes) and request.selection == "canonical"
+        self._factor = ChosenFunctions(max_rank) if waits else GrowingFactor(capacity, max_rank)
         self._orders: list[int] = [0]
         self._residual, self._left_by = data.values, 0
         self._sums, self._summed = np.zeros((0, data.values.shape[1])), 0
@@ -134,6 +138,8 @@ class GrowingFit:
 
     def solve(self) -> Solution:
         """Coefficients of all functions so far, refined on the rows."""
+        if isinstance(self._factor, ChosenFunctions):
+            return self._solve_chosen(self._factor.kept)
         factor = self._factor.factor(self._order_slices(), self._request.ties)
         coefficients, residual, steps = refine(factor, self._projections, limit=8)
         shown = self._factor.kept.copy() if self._request.ties == "first" else np.ones(self._factor.size, dtype=bool)
@@ -143,15 +149,24 @@ class GrowingFit:
             rank_by_order=tuple(part.rank for part in factor.orders),
             smallest_kept=self._factor.smallest,
             largest_dropped=self._factor.dropped,
-            ties=self._links(factor),
+            ties=self._links(null_links(factor)),
             iterations=steps,
             residual=residual,
             method="growing elimination of the Gram matrix",
             converged=within_tolerance(residual, self._factor.size),
         )
 
+    def _solve_chosen(self, kept: NDArray[np.bool_]) -> Solution:
+        """The same for functions chosen exactly: their Gram matrix is made now, and eliminated with pivoting."""
+        data, nothing = self._data, np.zeros((self._data.codes.shape[1], 1))
+        moments = collect(self.index, data.codes, data.weight, nothing, threads=self._request.threads)
+        gamma = projected_gram(moments, self.basis)
+        found = solve_kept(gamma, self._order_slices(), self._projections, kept)
+        return replace(found, ties=self._links(found.ties))
+
     def residual(self) -> FloatArray:
         """(r, m) what the functions so far leave of the model, by one solve without refinement."""
+        assert isinstance(self._factor, GrowingFactor)
         if self._left_by != self._factor.size:
             coefficients = self._factor.solve(self._projections(None))
             tables = self.index.to_keys(on_cells(self.index, self.basis, coefficients))
@@ -182,9 +197,8 @@ class GrowingFit:
             self._sums, self._summed = np.concatenate([self._sums, sums[cells]]), count
         return self._sums
 
-    def _links(self, factor: Factor) -> IntArray:
+    def _links(self, links: IntArray) -> IntArray:
         """Null links; functions offered after the rank was reached are not dependent, only not needed."""
-        links = null_links(factor)
         if not self.full:
             return links
         last = int(np.flatnonzero(self._factor.kept)[-1])

@@ -212,9 +212,6 @@ def skip_panel(
 ) -> tuple[FloatArray, list[int], float, float]:
     """Unblocked Cholesky of one panel that skips vanishing pivots, or all but the ``chosen`` columns.
 
-    A column that is chosen has a pivot, known exactly not to vanish, even where rounding has hidden it: it then gets
-    the tolerance for a pivot, which moves the matrix by no more than rounding has.
-
     Returns:
         the factor (k, kept), the kept columns, the largest pivot refused, the smallest pivot kept.
     """
@@ -228,10 +225,9 @@ def skip_panel(
         known = factor[:, : len(taken)]
         column = block[j:, j] - known[j:] @ known[j]
         pivot = float(column[0])
-        if not (pivot > tolerance if chosen is None else chosen[j]):
+        if pivot <= (tolerance if chosen is None else 0.0) or (chosen is not None and not chosen[j]):
             refused = max(refused, abs(pivot))
             continue
-        pivot = column[0] = max(pivot, tolerance)
         factor[j:, len(taken)] = column / np.sqrt(pivot)
         taken.append(j)
         least = min(least, pivot)

@@ -85,10 +85,7 @@ class GrowingFactor:
             rest = gamma_rows[:, panel.functions] - self._before(rows, panel)
             rows[:, panel.columns] = solve_triangular(panel.triangle, rest.T, lower=True, check_finite=False).T
         own = gamma_rows[:, self.size :] - rows[:, :before] @ rows[:, :before].T
-        # Where the choice is made, the tolerance is only what rounding can do to a pivot.
-        tolerance = tolerances.EPS * total
-        if chosen is None:
-            tolerance = max(tolerances.GROWING, tolerances.rank_of_gram(total))
+        tolerance = max(tolerances.GROWING, tolerances.rank_of_gram(total))
         for a in range(0, new, PANEL):
             piece = slice(a, min(new, a + PANEL))
             self._add_panel(own, rows, before, piece, tolerance, None if chosen is None else chosen[piece])
@@ -204,3 +201,41 @@ class GrowingFactor:
         kept = np.zeros(total, dtype=bool)
         kept[: self.size] = self._kept[: self.size]
         self._l, self._kept = grown, kept
+
+
+class ChosenFunctions:
+    """The same without a factor: which functions were kept, where that is decided elsewhere and solved for later."""
+
+    def __init__(self, max_rank: int | None = None) -> None:
+        self._max_rank = sys.maxsize if max_rank is None else max_rank
+        self.kept = np.zeros(0, dtype=bool)
+
+    @property
+    def size(self) -> int:
+        """Functions so far."""
+        return len(self.kept)
+
+    @property
+    def rank(self) -> int:
+        """Functions that were chosen."""
+        return int(np.count_nonzero(self.kept))
+
+    @property
+    def full(self) -> bool:
+        """Whether the rank has reached its limit."""
+        return self.rank >= self._max_rank
+
+    def append(self, gamma_rows: FloatArray, chosen: NDArray[np.bool_] | None) -> None:
+        """Add functions, of which ``chosen`` (new,) raise the rank."""
+        assert chosen is not None
+        assert len(chosen) == len(gamma_rows)
+        self.kept = np.concatenate([self.kept, chosen])
+
+    def forget(self, keep: NDArray[np.bool_]) -> None:
+        """Drop functions of the last batch, where ``keep`` (batch,) is False."""
+        first = self.size - len(keep)
+        self.kept = np.concatenate([self.kept[:first], self.kept[first:][keep]])
+
+    def truncate(self, size: int) -> None:
+        """Forget all but the first ``size`` functions."""
+        self.kept = self.kept[:size]
