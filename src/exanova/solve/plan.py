@@ -259,8 +259,8 @@ def _budget_plan(base: Plan, request: Request, codes: Codes, sizes: Sequence[int
     q = min(request.max_terms or LASSO_FUNCTIONS, r)
     one_hot = 8 * (mains**2) * (2 + outputs)
     working = min(256_000_000, 64 * q * (q + mains) + 512 * r)  # a block of counts, of rows, of local problems
-    # A canonical family is chosen modulo two primes and then decomposed by moments, which holds most.
-    factors = 42 * q * q if request.selection == "canonical" and request.ties == "share" else 16 * q * q
+    # What is chosen in canonical order, modulo primes, is then decomposed by moments, which holds most.
+    factors = 42 * q * q if request.selection == "canonical" else 16 * q * q
     memory = codes.nbytes + q * (r // 8) + factors + one_hot + 40 * r * (1 + outputs) + working
     return replace(
         base,
