@@ -30,12 +30,16 @@ class Section:
 
 
 SMALL_TABLE = (
-    "a fit reads levels, surveys the cells, chooses a route, solves and then measures what it hands out, about a "
-    "hundredth of a second however small the table is; the peer receives a tensor and returns tensors"
+    "a fit reads levels, surveys the cells, chooses a route, solves and then measures what it hands out, a few "
+    "thousandths of a second however small the table is; the peer receives a tensor and returns tensors"
 )
-FACTORISED = (
-    "up to about 1,500 cells the table is factorised, which no unevenness of the weights can slow down but takes work "
-    "that grows with the cube of the cells"
+TO_ROUNDING = (
+    "under strongly uneven weights iterations go on until margins vanish to rounding, where `purify` stops sooner, as "
+    "its orthogonality shows"
+)
+ALL_FUNCTIONS = (
+    "With many cells, the elimination that finds rank and redundancy dominates; it holds a matrix of all functions by "
+    "all functions, and so loses in memory by the most, while `purify` holds little more than the table"
 )
 
 SECTIONS = (
@@ -48,7 +52,7 @@ SECTIONS = (
         ),
         cases={"full mild": "nearly even weights", "full strong": "strongly uneven weights"},
         size="variables",
-        slower=f"{SMALL_TABLE}. Also, {FACTORISED}.",
+        slower=f"{SMALL_TABLE}. Also, {TO_ROUNDING}.",
         choose={
             "purify": (
                 "Take interpret's `purify` for one small complete tensor whose weights are not extreme, when "
@@ -67,7 +71,7 @@ SECTIONS = (
         ),
         cases={"holes 30": "30 % missing", "holes 60": "60 % missing"},
         size="variables",
-        slower=f"{SMALL_TABLE}. With many cells, the factorisation that finds rank and redundancy dominates.",
+        slower=f"{SMALL_TABLE}. {ALL_FUNCTIONS}.",
         choose={
             "purify": (
                 "Take `purify` for a table with few holes if you check its margins yourself: it stops when they no "
@@ -163,8 +167,8 @@ SECTIONS = (
         cases={"gram counts": "whole-number weights", "gram weights": "real weights"},
         size="features",
         slower=(
-            "real weights go through dense columns, written anew in blocks to bound memory, and BLAS multiplies the "
-            "many zeros among them; whole-number weights are counted bit by bit and have no such cost."
+            "real weights are added up row by row and pair by pair: with few features, finding the cells of every row "
+            "takes longer than the products themselves."
         ),
         choose={
             "tabmat sandwich": (
