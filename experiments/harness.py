@@ -59,6 +59,8 @@ class Settings:
         """Save a chart beside the pages; ``name`` says by its ending in which format."""
         path = self.out / "images" / name
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Room for the fonts of other machines, which may be wider than those the labels were measured with.
+        chart = chart.properties(padding={"left": 25, "top": 5, "right": 60, "bottom": 5})
         chart.save(path, scale_factor=2.0 if path.suffix == ".png" else 1.0)
         return Figure(f"images/{name}", caption)
 
