@@ -21,7 +21,7 @@ from exanova.typing import Subset
 Growing = GrowingFit | GrowingSpan
 """A family that grows and knows its rank."""
 
-SMALLEST_BATCH, LARGEST_BATCH = 2048, 4096
+SMALLEST_BATCH, LARGEST_BATCH = 256, 4096
 """Functions that are looked at together."""
 
 
