@@ -17,13 +17,18 @@ The rank of M depends on the pattern alone, never on the weights, so that it is 
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from itertools import combinations
 from math import prod
 
 import numpy as np
 
 from exanova import tolerances
+from exanova.parallel import blas_threads
 from exanova.typing import FloatArray, IntArray
+
+FEW_CELLS, MANY_CELLS = 64, 1000
+"""Cells of a local problem between which two threads of BLAS take up to three times as long as one."""
 
 FIT = 1e-8
 """Relative accuracy of fits of margins that only rank candidates."""
@@ -57,7 +62,8 @@ def pure_tables(cell_codes: IntArray, sizes: tuple[int, ...], probability: Float
         basis = _closed_form(sizes, root)
         if _largest_margin(margins, root, basis) <= tolerances.purity(cell_codes.shape[1]):
             return np.asarray(basis / root[:, :, None])
-    return _null_space(independent_rows(margins), root) / root[:, :, None]
+    with _suitable_threads(cell_codes.shape[1]):
+        return _null_space(independent_rows(margins), root) / root[:, :, None]
 
 
 def pure_dimension(cell_codes: IntArray, sizes: tuple[int, ...]) -> int:
@@ -73,7 +79,8 @@ def pure_dimension(cell_codes: IntArray, sizes: tuple[int, ...]) -> int:
         return cells - sum(sizes) + _components(cell_codes, sizes)
     margins = margin_matrix(cell_codes, sizes)
     # Common cells of two margins are whole numbers, without rounding: what vanishes among their eigenvalues is zero.
-    eigenvalues = np.linalg.eigvalsh(margins @ margins.T)
+    with _suitable_threads(cells):
+        eigenvalues = np.linalg.eigvalsh(margins @ margins.T)
     return cells - int(np.count_nonzero(eigenvalues > tolerances.rank_of_gram(len(margins)) * eigenvalues[-1]))
 
 
@@ -97,6 +104,11 @@ def pure_energy(cell_codes: IntArray, sizes: tuple[int, ...], probability: Float
     design = csr_array((np.repeat(root, len(groups)), columns, pointers), shape=(cells, int(first[-1])))
     left = [lsmr(design, column, atol=FIT, btol=FIT)[3] for column in (sums / root[:, None]).T]
     return float(np.square(left).sum())
+
+
+def _suitable_threads(cells: int) -> AbstractContextManager[None]:
+    """One thread of BLAS for factorisations that lose time by sharing it; tiny ones do not start any."""
+    return blas_threads(1) if FEW_CELLS < cells <= MANY_CELLS else nullcontext()
 
 
 def margin_matrix(cell_codes: IntArray, sizes: tuple[int, ...]) -> FloatArray:

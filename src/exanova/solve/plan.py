@@ -31,7 +31,7 @@ Route = Literal["auto", "grid", "dense", "moments", "matrix-free"]
 DENSE_WORK = 4e9
 """Rows x functions x the smaller of the two up to which the dense route takes about a second."""
 
-EVEN_DENSE_WORK, EVEN = 2e7, 1e3
+EVEN_DENSE_WORK, EVEN = 4e8, 1e3
 """The same where the largest weight is at most ``EVEN`` times the smallest: moments are as safe then, and sooner done.
 Not with the paper's functions, whose Gram matrix is ill-conditioned whatever the weights."""
 
