@@ -98,16 +98,20 @@ def test_gains_of_all_pairs_are_those_of_listed_pairs(case, threads):
     np.testing.assert_allclose(found.energy, listed.energy, atol=1e-5 * energy)  # sums in single precision
 
 
+def listed_gains(case, order):
+    """What every subset of an order would explain of the values of a case."""
+    varying = [i for i, n in enumerate(case.sizes) if n > 1]
+    codes, weight = codes_of(case), case.weight.astype(float)
+    index = cell_index(codes, weight, case.sizes, up_to_order(varying, order - 1))
+    return SubsetScreen(codes, weight).gains(index, list(combinations(varying, order)), case.values)
+
+
 @examples(30)
 @given(case=supports(MODERATE, max_features=4), order=st.integers(2, 3))
 def test_a_gain_is_the_energy_of_the_projection_on_the_pure_space(case, order):
-    varying = [i for i, n in enumerate(case.sizes) if n > 1]
-    candidates = list(combinations(varying, order))
-    assume(candidates)
-    codes, weight = codes_of(case), case.weight.astype(float)
-    index = cell_index(codes, weight, case.sizes, up_to_order(varying, order - 1))
-    gains = SubsetScreen(codes, weight).gains(index, candidates, case.values)
-    for k, subset in enumerate(candidates):
+    assume(sum(n > 1 for n in case.sizes) >= order)
+    gains = listed_gains(case, order)
+    for k, subset in enumerate(gains.subsets):
         # The pure part of x_A: fit A and all its parts, and take the effect of A alone.
         alone = Case(case.rows[:, list(subset)], case.weight, case.values, case.kind)
         values = projected(alone)
@@ -115,17 +119,14 @@ def test_a_gain_is_the_energy_of_the_projection_on_the_pure_space(case, order):
         assert gains.energy[k] == pytest.approx(energy, rel=1e-8, abs=1e-10)
 
 
-@examples(30)
-@given(case=supports(MODERATE, max_features=4), order=st.integers(2, 3))
-def test_a_subset_of_many_cells_is_priced_without_a_basis(case, order):
-    varying = [i for i, n in enumerate(case.sizes) if n > 1]
-    candidates = list(combinations(varying, order))
-    assume(candidates)
-    codes, weight = codes_of(case), case.weight.astype(float)
-    index = cell_index(codes, weight, case.sizes, up_to_order(varying, order - 1))
-    by_basis = SubsetScreen(codes, weight).gains(index, candidates, case.values)
+@pytest.mark.parametrize("order", [2, 3, 4])
+@pytest.mark.parametrize("rows", [12, 40, 150])
+@pytest.mark.parametrize("kind", MODERATE)
+def test_a_subset_of_many_cells_is_priced_without_a_basis(kind, rows, order):
+    case = sparse(kind, rows=rows)
+    by_basis = listed_gains(case, order)
     with mock.patch.object(pricing, "WIDE", 0):
-        by_margins = SubsetScreen(codes, weight).gains(index, candidates, case.values)
+        by_margins = listed_gains(case, order)
     np.testing.assert_array_equal(by_margins.functions, by_basis.functions)
     energy = float((case.probability @ case.values**2).sum())
     np.testing.assert_allclose(by_margins.energy, by_basis.energy, atol=1e-6 * energy)
