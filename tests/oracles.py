@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,22 +127,31 @@ def pure_tables(rows: Sequence[Row], p: Sequence[Fraction], subset: Subset) -> l
     return [dict(zip(masses, vector, strict=True)) for vector in basis]
 
 
-def indicators(rows: Sequence[Row], d: int, order: int) -> Matrix:
-    """Vectors on the rows that span all functions of at most ``order`` features (none at order -1)."""
+def indicators(rows: Sequence[Row], family: Sequence[Subset]) -> Matrix:
+    """Vectors on the rows that span all functions of the subsets: one for every cell."""
     return [
         [ONE if project(row, subset) == cell else ZERO for row in rows]
-        for subset in (combinations(range(d), order) if order >= 0 else ())
+        for subset in family
         for cell in cells_of(rows, subset)
     ]
+
+
+def up_to(d: int, order: int) -> list[Subset]:
+    """Every subset of at most ``order`` of d features, by size."""
+    return [subset for k in range(order + 1) for subset in combinations(range(d), k)]
 
 
 # The decomposition.
 
 
 def exact_decomposition(
-    rows: Sequence[Row], p: Sequence[Fraction], f: Sequence[Fraction], max_order: int | None = None
+    rows: Sequence[Row],
+    p: Sequence[Fraction],
+    f: Sequence[Fraction],
+    max_order: int | None = None,
+    family: Sequence[Subset] | None = None,
 ) -> dict[Subset, dict[Row, Fraction]]:
-    """The effect tables of every subset up to ``max_order``, under the rule that ties are shared.
+    """The effect tables of every subset up to ``max_order``, or of a closed family, ties being shared.
 
     Truncated, f is first projected onto the span. Then, from the highest order K down: among all ways of
     writing what is left, h, as a sum of pure functions of order K and a function of the span of the lower
@@ -161,11 +170,13 @@ def exact_decomposition(
     """
     assert len(set(rows)) == len(rows), "the rows of a support are distinct"
     d = len(rows[0])
-    top = d if max_order is None else min(max_order, d)
-    left = list(f) if top == d else weighted_projection(indicators(rows, d, top), p, f)
+    if family is None:
+        family = up_to(d, d if max_order is None else min(max_order, d))
+    top = max(map(len, family))
+    left = list(f) if top == d else weighted_projection(indicators(rows, family), p, f)
     tables: dict[Subset, dict[Row, Fraction]] = {}
     for order in range(top, -1, -1):
-        found = least_energy(rows, p, left, order)
+        found = least_energy(rows, p, left, order, family)
         for subset, table in found.items():
             left = [value - table[project(row, subset)] for value, row in zip(left, rows, strict=True)]
         tables = found | tables
@@ -182,25 +193,59 @@ def weighted_projection(vectors: Matrix, p: Sequence[Fraction], f: Sequence[Frac
 
 
 def least_energy(
-    rows: Sequence[Row], p: Sequence[Fraction], h: Sequence[Fraction], order: int
+    rows: Sequence[Row], p: Sequence[Fraction], h: Sequence[Fraction], order: int, family: Sequence[Subset]
 ) -> dict[Subset, dict[Row, Fraction]]:
     """The pure tables of one order, of least energy, that leave of h only a function of the lower orders.
 
     Minimise c^T G c subject to N (h - Phi c) = 0, N spanning the vectors orthogonal to the lower orders and G
     the Gram matrix inside each subset: the stationarity conditions [G, B^T; B, 0] [c; multipliers] = [0; b].
     """
-    d = len(rows[0])
-    parts = [(s, t) for s in combinations(range(d), order) for t in pure_tables(rows, p, s)]
+    own = [s for s in family if len(s) == order]
+    parts = [(s, t) for s in own for t in pure_tables(rows, p, s)]
     phi = [[table[project(row, subset)] for row in rows] for subset, table in parts]
-    normals = null_space(indicators(rows, d, order - 1), len(rows))
+    normals = null_space(indicators(rows, [s for s in family if len(s) < order]), len(rows))
     q = len(parts)
     constraints, pivots = reduce_rows([[*(dot(v, u) for u in phi), dot(v, h)] for v in normals], q)
     assert len(constraints) == len(pivots), "h is not a function of this order and the lower ones"
     c = _minimise(_local_gram([s for s, _ in parts], phi, p), constraints)
     return {
         subset: _sum_tables(cells_of(rows, subset), [(x, t) for x, (s, t) in zip(c, parts, strict=True) if s == subset])
-        for subset in combinations(range(d), order)
+        for subset in own
     }
+
+
+def exact_paper(
+    rows: Sequence[Row], p: Sequence[Fraction], f: Sequence[Fraction], family: Sequence[Subset], budget: int | None = None
+) -> dict[Subset, dict[Row, Fraction]]:
+    """The paper's Algorithm 1 and its restricted solve: functions phi_A^(z) that raise the rank, in order, at most
+    ``budget`` of them; the effects are their combinations that project f."""
+    top = [max(row[i] for row in rows) for i in range(len(rows[0]))]
+    kept: list[tuple[Subset, dict[Row, Fraction]]] = []
+    span: Matrix = []
+    for subset in family:
+        masses = cell_masses(rows, p, subset)
+        for z in product(*(range(top[i]) for i in subset)):
+            table = {cell: _contrast(cell, z, [top[i] for i in subset]) / mass for cell, mass in masses.items()}
+            vector = [table[project(row, subset)] for row in rows]
+            reduced, pivots = reduce_rows([*span, vector], len(rows))
+            if len(pivots) > len(span) and (budget is None or len(kept) < budget):
+                kept.append((subset, table))
+                span = reduced
+    phi = [[table[project(row, subset)] for row in rows] for subset, table in kept]
+    weighted = [[value * mass for value, mass in zip(v, p, strict=True)] for v in phi]
+    c = solve_square([[dot(a, b) for b in phi] for a in weighted], [dot(a, f) for a in weighted])
+    return {
+        subset: _sum_tables(cells_of(rows, subset), [(x, t) for x, (s, t) in zip(c, kept, strict=True) if s == subset])
+        for subset in family
+    }
+
+
+def _contrast(cell: Row, z: Row, top: Sequence[int]) -> Fraction:
+    """The product of 1{x_i = z_i} - 1{x_i = last level}."""
+    out = ONE
+    for level, wanted, last in zip(cell, z, top, strict=True):
+        out *= (level == wanted) - (level == last)
+    return out
 
 
 def _local_gram(owners: Sequence[Subset], phi: Matrix, p: Sequence[Fraction]) -> Matrix:

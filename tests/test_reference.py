@@ -22,6 +22,7 @@ from oracles import (
     project,
     pseudo_inverse_decomposition,
     reduce_rows,
+    up_to,
     walsh,
     weighted_margins,
 )
@@ -275,7 +276,7 @@ def test_what_a_truncated_decomposition_leaves_is_orthogonal_to_its_span(case, m
     order = min(max_order, len(rows[0]))
     assert set(tables) == set(reference.canonical_subsets(len(rows[0]), max_order))
     total = [sum(table[project(row, subset)] for subset, table in tables.items()) for row in rows]
-    for indicator in indicators(rows, len(rows[0]), order):
+    for indicator in indicators(rows, up_to(len(rows[0]), order)):
         assert sum(i * w * (a - b) for i, w, a, b in zip(indicator, p, f, total, strict=True)) == 0
 
 

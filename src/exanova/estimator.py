@@ -13,6 +13,7 @@ import numpy as np
 
 from exanova.answers import Answers
 from exanova.data.observe import Observation, Rows, read_rows
+from exanova.data.scaling import Scaling
 from exanova.data.table import Table
 from exanova.design.cells import CellIndex
 from exanova.effects.certificate import certify, measure_fit
@@ -30,6 +31,7 @@ from exanova.select.lasso import split_rows
 from exanova.select.report import Selection
 from exanova.solve.plan import Plan, Request, make_plan
 from exanova.solve.routes import Data, Decomposition
+from exanova.typing import FloatArray
 
 ATTRIBUTE = {"interactions": "interactions_given"}
 """Where a parameter is kept whose name is taken by a method."""
@@ -182,7 +184,10 @@ class FunctionalANOVA(Answers):
                 index = None
             found, selection = fit_data(data, request, plan, index, progress)
             self._certify(seen, data, found, selection, request, progress, started)
-            self._judge(held if isinstance(eval_set, float) else eval_set, progress)
+            if held is not None:
+                self._judge_split(held, found, seen.scaling)
+            elif isinstance(eval_set, tuple):
+                self._judge(eval_set, progress)
         finally:
             progress.close()
         return self
@@ -236,21 +241,21 @@ class FunctionalANOVA(Answers):
         started: float,
     ) -> None:
         progress.phase("measuring")
-        names, values = seen.support.feature_names, seen.values
+        names, values, scaling = seen.support.feature_names, seen.given, seen.scaling
         covariance, variance = moments_with_model(data, found, request.threads)
         seconds = time.perf_counter() - started
-        certificate = certify(data, found, names, values.within, seconds, request)
+        certificate = certify(data, found, names, scaling, seconds, request)
         schema = Schema(names, seen.support.labels, values.output_names, seen.table_kind, values.single)
         self._store(
             Fitted(
                 encoding=seen.encoding,
                 schema=schema,
                 index=found.index,
-                values=found.values,
+                values=scaling.effects(found.values),
                 certificate=certificate,
                 plan=found.plan,
-                covariance=covariance,
-                variance=variance,
+                covariance=covariance * scaling.unit**2,
+                variance=variance * scaling.unit**2,
                 shapley=None,
                 support=(data.codes, data.probability),
                 selected=_named_selection(found, schema),
@@ -260,19 +265,25 @@ class FunctionalANOVA(Answers):
         if certificate.notes and self.basis == "pure":
             warnings.warn("; ".join(certificate.notes), InexactWarning, stacklevel=3)
 
-    def _judge(self, held: Data | tuple[Any, Any] | None, progress: Progress) -> None:
-        """Measure the fit on held-out rows and write it in the certificate."""
-        if held is None:
-            return
+    def _judge_split(self, held: Data, found: Decomposition, scaling: Scaling) -> None:
+        """Measure the fit on rows that were held out of the fit."""
+        fitted = fitted_part(found.index, found.values, held.codes.astype(np.int32), self._threads)
+        fit = measure_fit(held.values, fitted, held.probability, held.within)
+        self._store_judged(fit.r2, fit.mse * scaling.unit**2)
+
+    def _judge(self, eval_set: tuple[Any, Any], progress: Progress) -> None:
+        """Measure the fit on further rows."""
         state = self._state
-        if isinstance(held, Data):
-            codes, target, p = held.codes.astype(np.int32), held.values, held.probability
-        else:
-            codes = state.encoding.encode(Table.read(held[0]), self.handle_unknown).astype(np.int32)
-            target = self._values_at(held[0], held[1], progress)
-            p = np.full(codes.shape[1], 1.0 / codes.shape[1])
+        codes = state.encoding.encode(Table.read(eval_set[0]), self.handle_unknown).astype(np.int32)
+        target = self._values_at(eval_set[0], eval_set[1], progress)
+        p = np.full(codes.shape[1], 1.0 / codes.shape[1])
         fit = measure_fit(target, fitted_part(state.index, state.values, codes, self._threads), p)
-        self._store(replace(state, certificate=replace(state.certificate, r2_eval=fit.r2, mse_eval=fit.mse)))
+        self._store_judged(fit.r2, fit.mse)
+
+    def _store_judged(self, r2: FloatArray, mse: FloatArray) -> None:
+        """Write the fit on other rows in the certificate."""
+        state = self._state
+        self._store(replace(state, certificate=replace(state.certificate, r2_eval=r2, mse_eval=mse)))
 
     def _store(self, fitted: Fitted) -> None:
         self._fitted = fitted
@@ -315,8 +326,9 @@ def load(path: str | os.PathLike[str]) -> FunctionalANOVA:
 
 
 def _data(seen: Observation) -> Data:
-    support = seen.support
-    return Data(support.codes, support.weight, support.sizes, seen.values.values, seen.n_rows)
+    """What is decomposed: the distinct rows with the normalised values of the model."""
+    support, within = seen.support, seen.within if seen.within.any() else None
+    return Data(support.codes, support.weight, support.sizes, seen.normalised, seen.n_rows, within)
 
 
 def _named_selection(

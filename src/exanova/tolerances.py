@@ -11,11 +11,18 @@ import numpy as np
 
 EPS = float(np.finfo(np.float64).eps)
 
-ORTHOGONALITY = 4096 * EPS
-"""Largest conditional mean of an effect, relative to the largest effect: about 1e-12."""
+SMALLEST_MODEL, LARGEST_MODEL = 1e-140, 1e140
+"""Sizes of model values between which squares, and sums of squares under weights, are ordinary numbers."""
 
-RECONSTRUCTION = 2**19 * EPS
-"""Largest error of the sum of all effects when every order is kept, relative to the largest effect: about 1e-10."""
+ORTHOGONALITY = 2**22 * EPS
+"""Largest conditional mean of an effect, relative to the largest deviation of the model from its mean: about 1e-9.
+Rounding is some 1e-16 over the square root of the probability of the rarest cell, 1e-11 at a probability of 1e-10."""
+
+RECONSTRUCTION = 2**22 * EPS
+"""Largest error of the sum of all effects when they can express the model, relative to the same: about 1e-9."""
+
+RESIDUAL_MEAN = 2**22 * EPS
+"""Largest mean of the residual in a cell, relative to the same; a least-squares fit leaves none. About 1e-9."""
 
 NORMAL_EQUATIONS = 64 * EPS
 """Refinement stops once the projected residual is this small against the projections themselves."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from exanova.data.distinct import distinct_rows, pick_rows
 from exanova.data.encoding import Encoding
 from exanova.data.learning import learn_codes
+from exanova.data.scaling import Scaling, find_scaling
 from exanova.data.support import Support
 from exanova.data.table import Table
 from exanova.data.values import ModelValues, align, average, evaluate, is_model
@@ -32,16 +34,28 @@ class Observation:
     Attributes:
         encoding: the levels of every feature.
         support: the r distinct encoded rows with their weights.
-        values: the outputs of the model on those rows, (r, m), in the same order.
+        given: names of the outputs, and how the model gave them; its arrays are empty.
+        scaling: the mean and the unit of every output.
+        normalised: (r, m) means of the outputs at the distinct rows, centred and in their units.
+        within: (r, m) variance of what was averaged at each row, in squared units.
         table_kind: the library of the table that was given (``"numpy"`` for a support).
         n_rows: number of rows that were given.
     """
 
     encoding: Encoding
     support: Support
-    values: ModelValues
+    given: ModelValues
+    scaling: Scaling
+    normalised: FloatArray
+    within: FloatArray
     table_kind: str
     n_rows: int
+
+    @cached_property
+    def values(self) -> ModelValues:
+        """The outputs at the distinct rows in the units of the model."""
+        means = self.scaling.centre + self.normalised * self.scaling.unit
+        return replace(self.given, values=means, within=self.within * self.scaling.unit**2)
 
 
 def observe(
@@ -124,9 +138,13 @@ class Rows:
         else:
             values = align(model, self.n_rows, kept=self.kept, output_names=output_names)
             group, weight = self.group[self.raw_group], self.weight
-        means, within = average(values.values, group, weight, self.support.n_rows)
-        values = replace(values, values=means, within=within)
-        return Observation(self.encoding, self.support, values, self.table.kind, self.n_rows)
+        # Normalised first: a mean of numbers near 1e12 would lose what they differ by.
+        scaling = find_scaling(values.values, weight)
+        means, within = average(scaling.normalised(values.values), group, weight, self.support.n_rows)
+        values = replace(values, values=values.values[:0], within=within[:0])
+        return Observation(
+            self.encoding, self.support, values, scaling, means, within, self.table.kind, self.n_rows
+        )
 
 
 def read_rows(

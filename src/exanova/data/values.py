@@ -26,7 +26,7 @@ class ModelValues:
         values: (k, m) one column for each output.
         output_names: (m,) names of the outputs.
         single: whether the model gave one number for each row (shape (k,)) and not a vector.
-        within: (m,) conditional variance E[(y - E[y|x])^2] inside rows that were merged.
+        within: (k, m) variance E[(y - E[y|x])^2 | x] of the outputs that were averaged at each row.
         calls: number of rows the model was called on.
     """
 
@@ -77,7 +77,7 @@ def evaluate(
     values = np.concatenate(parts)
     matrix = values.reshape(len(values), -1)
     names = _names(output_names, matrix.shape[1], getattr(model, "classes_", None))
-    return ModelValues(matrix, names, values.ndim == 1, np.zeros(matrix.shape[1]), len(rows))
+    return ModelValues(matrix, names, values.ndim == 1, np.zeros_like(matrix), len(rows))
 
 
 def align(
@@ -105,32 +105,34 @@ def align(
     matrix = values.reshape(len(values), -1)
     columns = getattr(outputs, "columns", None) if values.ndim == 2 else None
     names = _names(output_names, matrix.shape[1], columns)
-    return ModelValues(matrix, names, values.ndim == 1, np.zeros(matrix.shape[1]), 0)
+    return ModelValues(matrix, names, values.ndim == 1, np.zeros_like(matrix), 0)
 
 
 def average(values: FloatArray, group: IntArray, weight: NDArray[Any], n_groups: int) -> tuple[FloatArray, FloatArray]:
-    """Weighted mean of ``values`` (n, m) in each group, and the variance left inside the groups.
+    """Weighted mean of ``values`` (n, m) in each group, and the variance inside each group.
 
     Deviations are taken from the first value of each group, then from its mean, so that large offsets do not
     cancel and equal values average to themselves.
 
     Returns:
         means: (n_groups, m), every group being non-empty.
-        within: (m,), E[(y - E[y|group])^2] under the weights.
+        within: (n_groups, m), E[(y - E[y|group])^2 | group] under the weights.
 
     >>> average(np.array([[1.0], [3.0], [7.0]]), np.array([0, 0, 1]), np.array([1, 1, 2]), 2)
     (array([[2.],
-           [7.]]), array([0.5]))
+           [7.]]), array([[1.],
+           [0.]]))
     """
     weight = weight.astype(np.float64)
     mass = np.bincount(group, weights=weight, minlength=n_groups)
     first = np.empty(n_groups, dtype=np.int64)
     first[group[::-1]] = np.arange(len(group))[::-1]
-    means, within = values[first], np.empty(values.shape[1])
+    means, within = values[first], np.empty((n_groups, values.shape[1]))
     for k, output in enumerate(values.T):
         shift = np.bincount(group, weights=weight * (output - means[group, k]), minlength=n_groups)
         means[:, k] += shift / mass
-        within[k] = np.dot(weight, (output - means[group, k]) ** 2) / weight.sum()
+        squares = weight * (output - means[group, k]) ** 2
+        within[:, k] = np.bincount(group, weights=squares, minlength=n_groups) / mass
     return means, within
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import prod
 
 import numpy as np
 
 from exanova import tolerances
+from exanova.data.scaling import Scaling
 from exanova.design import passes
 from exanova.design.cells import CellIndex
 from exanova.solve.plan import Request
@@ -43,14 +44,17 @@ class Certificate:
     """What was measured about a decomposition.
 
     Attributes:
-        orthogonality: largest ``|E[f_A 1{x_B = b}]|`` over all A, all B strictly inside A and all b, relative to the
-            largest effect.
-        reconstruction: largest error of the sum of all effects on the support, relative to the largest effect.
+        orthogonality: largest ``|E[f_A | x_B = b]|`` over all A, all B strictly inside A and all observed b, relative to
+            the largest deviation of the model from its mean (as are the next three; outputs are measured one by one).
+        reconstruction: largest error of the sum of all effects on the support.
         reconstruction_l2: the same in the L2 norm.
+        residual_mean: largest ``|E[residual | x_A = a]|`` over all cells; a least-squares fit leaves none (NaN where
+            the fit is not one: with a ridge, or where a budget has cut a subset).
         rank: dimension of the fitted space, the intercept included; ``rank_by_order`` says where it comes from.
         n_functions: functions that were offered.
-        r2, mse, relative_mse: one an output; ``relative_mse`` is the mean squared error over E[f^2].
-        within_variance: variance of the values given for equal rows, which no function of the inputs explains.
+        r2, mse, relative_mse: one per output, against the model as given, so that what bins, merged levels or noise
+            between equal rows hide counts as lost; ``relative_mse`` is the mean squared error over E[f^2].
+        within_variance: the part of ``mse`` inside rows that are equal once encoded.
         redundant: subsets that others can express; empty when the decomposition is unique.
         conditioning: 1 over the smallest squared direction that counted as new.
         largest_dropped: largest squared direction that was taken for rounding.
@@ -89,6 +93,7 @@ class Certificate:
     seconds: float
     residual: float
     ridge: float = 0.0
+    residual_mean: float = float("nan")
     rank_known: bool = True
     r2_eval: FloatArray | None = None
     mse_eval: FloatArray | None = None
@@ -108,8 +113,8 @@ class Certificate:
         orders = " + ".join(str(k) for k in self.rank_by_order)
         lines = [
             f"exact           {'yes' if self.exact else 'NO: ' + '; '.join(self.notes)}",
-            f"orthogonality   {self.orthogonality:.1e} of the largest effect",
-            f"reconstruction  {self.reconstruction:.1e} of the largest effect"
+            f"orthogonality   {self.orthogonality:.1e} of the model's largest deviation from its mean",
+            f"reconstruction  {self.reconstruction:.1e} of the same"
             + (" (every function on the support is spanned)" if self.saturated else " (a residual is left)"),
             f"rank            {self.rank:,} = {orders}, of {self.n_functions:,} functions",
             f"unique          {_said(self.unique, f'no, {len(self.redundant)} subsets share')}",
@@ -125,17 +130,20 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Fit:
-    """Errors of the fitted part on rows: (m,) each, and the largest error."""
+    """Errors of the fitted part on rows: (m,) each."""
 
     r2: FloatArray
     mse: FloatArray
     relative_mse: FloatArray
-    largest: float
+    largest: FloatArray
 
 
-def measure_fit(values: FloatArray, fitted: FloatArray, probability: FloatArray) -> Fit:
+def measure_fit(
+    values: FloatArray, fitted: FloatArray, probability: FloatArray, within: FloatArray | None = None
+) -> Fit:
     """Compare the fitted part with the model on rows with probabilities (r,).
 
+    ``within`` (r, m) is the variance of what was averaged at each row: it is part of the model and of the error.
     R2 of an output that does not vary is 1 if it is met to rounding, else 0.
 
     >>> fit = measure_fit(np.array([[0.0], [2.0]]), np.array([[0.0], [2.0]]), np.array([0.5, 0.5]))
@@ -143,38 +151,42 @@ def measure_fit(values: FloatArray, fitted: FloatArray, probability: FloatArray)
     ([1.0], [0.0])
     """
     error = values - fitted
+    inside = np.zeros(values.shape[1]) if within is None else probability @ within
     mean = probability @ values
-    variance = probability @ (values - mean) ** 2
-    square = probability @ values**2
-    mse = probability @ error**2
+    variance = probability @ (values - mean) ** 2 + inside
+    square = probability @ values**2 + inside
+    mse = probability @ error**2 + inside
     still = variance <= (tolerances.EPS * np.abs(mean)) ** 2
     met = mse <= (tolerances.RECONSTRUCTION * np.abs(mean)) ** 2
     r2 = np.where(still, met.astype(float), 1.0 - mse / np.where(still, 1.0, variance))
     relative = np.divide(mse, square, out=np.zeros_like(mse), where=square > 0)
-    return Fit(r2, mse, relative, float(np.abs(error).max(initial=0.0)))
+    return Fit(r2, mse, relative, np.abs(error).max(axis=0, initial=0.0))
 
 
 def certify(
-    data: Data, found: Decomposition, names: tuple[str, ...], within: FloatArray, seconds: float, request: Request
+    data: Data, found: Decomposition, names: tuple[str, ...], scaling: Scaling, seconds: float, request: Request
 ) -> Certificate:
-    """Measure a decomposition on its own support."""
+    """Measure a decomposition on its own support; ``data`` and ``found`` are in normalised units."""
     tables = found.index.to_keys(found.values)
     fitted = passes.gather(found.index.layout, data.codes, tables, request.threads)
-    fit = measure_fit(data.values, fitted, data.probability)
-    scale = float(np.abs(found.values).max(initial=0.0)) or 1.0
-    solution = found.solution
-    basis = found.basis
+    fit = measure_fit(data.values, fitted, data.probability, data.within)
+    within = np.zeros(data.values.shape[1]) if data.within is None else data.probability @ data.within
+    # Everything is measured against what varies, output by output.
+    largest = np.abs(data.values).max(axis=0, initial=0.0)
+    scale = np.where(largest > 0, largest, 1.0)
+    solution, basis = found.solution, found.basis
     certificate = Certificate(
-        orthogonality=largest_conditional_mean(found.index, found.values) / scale,
-        reconstruction=fit.largest / scale,
-        reconstruction_l2=float(np.sqrt(fit.mse.max(initial=0.0))) / scale,
+        orthogonality=_worst(conditional_means(found.index, found.values) / scale),
+        reconstruction=_worst(fit.largest / scale),
+        reconstruction_l2=_worst(np.sqrt(fit.mse - within) / scale),
+        residual_mean=_residual_mean(data, found, data.values - fitted, scale, request),
         rank=min(solution.rank, data.codes.shape[1]),
         rank_by_order=solution.rank_by_order,
         n_functions=found.plan.functions if basis is None else int(basis.dimensions.sum()),
         r2=fit.r2,
-        mse=fit.mse,
-        relative_mse=fit.relative_mse,
-        within_variance=within,
+        mse=fit.mse * scaling.unit**2,
+        relative_mse=_relative_to_square(data, fit.mse, within, scaling),
+        within_variance=within * scaling.unit**2,
         redundant=_redundancies(found, names),
         conditioning=1.0 / solution.smallest_kept,
         largest_dropped=solution.largest_dropped,
@@ -190,7 +202,49 @@ def certify(
     notes = _notes(certificate, solution.converged, solution.smallest_kept)
     if not request.ridge:  # a penalty makes every function count, redundant or not
         notes += _doubts(data, found)
-    return Certificate(**{**certificate.__dict__, "notes": notes})
+    return replace(certificate, notes=notes)
+
+
+def _worst(values: FloatArray) -> float:
+    return float(values.max(initial=0.0))
+
+
+def _relative_to_square(data: Data, mse: FloatArray, within: FloatArray, scaling: Scaling) -> FloatArray:
+    """(m,) mean squared error over E[f^2], in the units of the model."""
+    mean = data.probability @ data.values
+    variance = (data.probability @ (data.values - mean) ** 2 + within) * scaling.unit**2
+    square = variance + (scaling.centre + mean * scaling.unit) ** 2
+    return np.divide(mse * scaling.unit**2, square, out=np.zeros_like(mse), where=square > 0)
+
+
+def _residual_mean(
+    data: Data, found: Decomposition, residual: FloatArray, scale: FloatArray, request: Request
+) -> float:
+    """Largest mean of the residual in any cell of the family; NaN where the fit is no projection on all of it."""
+    if request.ridge or (request.selection and request.ties == "first"):
+        return float("nan")
+    index = found.index
+    weighted = data.probability[:, None] * residual
+    sums = passes.scatter(index.layout, data.codes, weighted, threads=request.threads)[index.cell_key]
+    means = np.abs(sums) / (index.weight / index.weight[0])[:, None]
+    return _worst(means.max(axis=0) / scale)
+
+
+def conditional_means(index: CellIndex, values: FloatArray) -> FloatArray:
+    """Temporary."""
+    worst = np.zeros(values.shape[1])
+    for s, subset in enumerate(index.subsets):
+        if not subset:
+            continue
+        codes, p = index.codes_of(s), index.probability_of(s)
+        for size in range(len(subset)):
+            for kept in combinations(range(len(subset)), size):
+                group = np.unique(codes[list(kept)], axis=1, return_inverse=True)[1].ravel() if kept else np.zeros(len(p), dtype=int)
+                mass = np.bincount(group, weights=p)
+                for o in range(values.shape[1]):
+                    sums = np.bincount(group, weights=p * values[index.cells_of(s), o])
+                    worst[o] = max(worst[o], np.abs(sums / mass).max())
+    return worst
 
 
 def largest_conditional_mean(index: CellIndex, values: FloatArray) -> float:
@@ -251,19 +305,24 @@ def _redundancies(found: Decomposition, names: tuple[str, ...]) -> tuple[Redunda
 
 def _notes(certificate: Certificate, converged: bool, smallest: float) -> tuple[str, ...]:
     notes = []
-    if certificate.orthogonality > tolerances.ORTHOGONALITY:
+    if not certificate.orthogonality <= tolerances.ORTHOGONALITY:
         notes.append(
-            f"an effect has a conditional mean of {certificate.orthogonality:.1e} of the largest effect, above "
-            f"{tolerances.ORTHOGONALITY:.1e}; basis='pure' is orthogonal on any support"
+            f"an effect has a conditional mean of {certificate.orthogonality:.1e} of the model's largest deviation, "
+            f"above {tolerances.ORTHOGONALITY:.1e}; basis='pure' is orthogonal on any support"
+        )
+    if certificate.residual_mean > tolerances.RESIDUAL_MEAN:
+        notes.append(
+            f"the residual has a mean of {certificate.residual_mean:.1e} of the model's largest deviation in some "
+            "cell, where a least-squares fit leaves none; route='dense' is safer under extreme weights"
         )
     if not converged:
         notes.append(
             f"the solve stopped at a relative residual of {certificate.residual:.1e}; "
             "route='dense' is safer under extreme weights, if it fits in memory"
         )
-    if certificate.saturated and certificate.reconstruction > tolerances.RECONSTRUCTION:
+    if certificate.saturated and not certificate.reconstruction <= tolerances.RECONSTRUCTION:
         notes.append(
-            f"the effects sum to the model only within {certificate.reconstruction:.1e} of the largest effect; "
+            f"the effects sum to the model only within {certificate.reconstruction:.1e} of its largest deviation; "
             "the weights are too unequal for this route, try route='dense'"
         )
     if certificate.largest_dropped and smallest < certificate.largest_dropped * RANK_GAP:

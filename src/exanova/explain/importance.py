@@ -71,11 +71,11 @@ def rolled_up(index: CellIndex, by_subset: FloatArray, d: int) -> FloatArray:
 
 
 def moments_with_model(data: Data, found: Decomposition, threads: int = 1) -> tuple[FloatArray, FloatArray]:
-    """(S, m) covariance of every effect with the model, and (m,) variance of the model."""
+    """(S, m) covariance of every effect with the model, and (m,) variance of the model as given."""
     weighted = data.probability[:, None] * data.values
     sums = passes.scatter(found.index.layout, data.codes, weighted, threads=threads)[found.index.cell_key]
-    centred = data.values - sums[0]
-    return covariances(found.index, found.values, sums), data.probability @ centred**2
+    squares = (data.values - sums[0]) ** 2 + (0.0 if data.within is None else data.within)
+    return covariances(found.index, found.values, sums), data.probability @ squares
 
 
 def importance_table(state: Described, kind: str, by: str) -> Any:

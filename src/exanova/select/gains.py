@@ -117,7 +117,7 @@ class PairScreen:
         sizes = np.array([self._sizes[i] for i in self._features], dtype=np.int64)
         shapes, group = np.unique(np.stack([sizes[self._one], sizes[self._other]]), axis=1, return_inverse=True)
         order = np.argsort(group.ravel(), kind="stable")
-        pieces = np.split(order, np.cumsum(np.bincount(group.ravel()))[:-1])
+        pieces = np.split(order, np.cumsum(np.bincount(group.ravel()))[:-1]) if len(order) else []
         return {(int(a), int(b)): numbers for (a, b), numbers in zip(shapes.T, pieces, strict=True)}
 
     def _common_rows(self) -> FloatArray:

@@ -121,7 +121,8 @@ def split_rows(data: Data, share: float, seed: int) -> tuple[Data, Data]:
 
     def part(mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Data:
         codes = np.ascontiguousarray(data.codes[:, mask])
-        return replace(data, codes=codes, weight=data.weight[mask], values=data.values[mask])
+        within = None if data.within is None else data.within[mask]
+        return replace(data, codes=codes, weight=data.weight[mask], values=data.values[mask], within=within)
 
     return part(~held), part(held)
 

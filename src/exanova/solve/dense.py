@@ -103,7 +103,10 @@ def _outside(basis: FloatArray, u: FloatArray) -> FloatArray:
 
 
 def _in_order(phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: float, basis: FloatArray) -> _Order:
-    q, kept, refused = gram_schmidt(rest, tolerance, basis)
+    # The paper's functions are not of unit length, and rounding grows with their length.
+    length = np.linalg.norm(phi, axis=0)
+    length = np.where(length > 0, length, 1.0)
+    q, kept, refused = gram_schmidt(rest / length, tolerance, basis)
     r = np.triu(q.T @ rest[:, kept])
     null = np.zeros((phi.shape[1], 0))
     extra = np.setdiff1d(np.arange(phi.shape[1]), kept)
@@ -119,7 +122,7 @@ def _in_order(phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: f
 
     mask = np.zeros(phi.shape[1], dtype=bool)
     mask[kept] = True
-    smallest = float(np.square(np.diagonal(r)).min(initial=1.0))
+    smallest = float(np.square(np.diagonal(r) / length[kept]).min(initial=1.0))
     return _Order(phi, q, below, mask, selected, null, smallest, refused**2)
 
 

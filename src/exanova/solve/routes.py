@@ -70,13 +70,17 @@ class Decomposition:
 
 @dataclass(frozen=True)
 class Data:
-    """The arrays of a support with model values: codes (d, r), weight (r,), values (r, m)."""
+    """The arrays of a support with model values: codes (d, r), weight (r,), values (r, m).
+
+    ``within`` (r, m) is the variance of the values that were averaged at each row, ``None`` where there is none.
+    """
 
     codes: Codes
     weight: NDArray[np.int64] | NDArray[np.float64]
     sizes: tuple[int, ...]
     values: FloatArray
     rows: int
+    within: FloatArray | None = None
 
     @property
     def probability(self) -> FloatArray:

@@ -1,0 +1,78 @@
+"""The unit of each output: what is decomposed is (f - mean) / unit, so that only what varies is measured.
+
+A model of mean 1e12 that varies by 1, or one that varies by 1e-100, has to be decomposed to the same number of digits
+as any other. Each output is centred at its weighted mean and divided by a power of two just above its largest
+deviation. Both steps are undone on the effects. Dividing by a power of two is exact, and so is the subtraction where
+it matters: between numbers of nearly the same size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova import tolerances
+from exanova.errors import InputError
+from exanova.typing import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """How the values of a model were normalised: f = centre + unit * normalised.
+
+    Attributes:
+        centre: (m,) weighted mean of each output, to rounding.
+        unit: (m,) powers of two; 1 for an output that does not vary.
+    """
+
+    centre: FloatArray
+    unit: FloatArray
+
+    def normalised(self, values: FloatArray) -> FloatArray:
+        """(.., m) model values, centred and divided by their unit; zero for an output that does not vary."""
+        varies = self.unit > 0
+        return np.asarray((values - self.centre) * (varies / np.where(varies, self.unit, 1.0)))
+
+    def effects(self, normalised: FloatArray) -> FloatArray:
+        """(cells, m) effects in units of the model; the first cell is the intercept, which takes the centre back."""
+        out = normalised * self.unit
+        out[0] += self.centre
+        return np.asarray(out)
+
+
+def find_scaling(values: FloatArray, weight: NDArray[Any]) -> Scaling:
+    """The scaling of (n, m) model values on rows of weight (n,).
+
+    An output whose values differ by no more than the rounding of its mean counts as constant; its unit is 0.
+
+    >>> scaling = find_scaling(np.array([[1e12], [1e12 + 3.0]]), np.array([1, 1]))
+    >>> scaling.unit.tolist(), scaling.normalised(np.array([[1e12]])).tolist()
+    ([2.0], [[-0.75]])
+    """
+    _check_magnitude(values)
+    probability = weight / weight.sum()
+    centre = probability @ values
+    centre = centre + probability @ (values - centre)  # the first sum has lost the digits below its own rounding
+    spread = np.abs(values - centre).max(axis=0, initial=0.0)
+    varies = spread > tolerances.EPS * np.abs(centre)
+    too_small = varies & (spread < tolerances.SMALLEST_MODEL)
+    if too_small.any():
+        raise InputError(
+            f"The model varies by {spread[too_small].max():.1e}; the squares of such numbers vanish. "
+            f"Multiply its outputs so that they vary by at least {tolerances.SMALLEST_MODEL:.0e}."
+        )
+    unit = np.where(varies, np.exp2(np.ceil(np.log2(np.where(varies, spread, 1.0)))), 0.0)
+    return Scaling(centre, unit)
+
+
+def _check_magnitude(values: FloatArray) -> None:
+    """Refuse model values whose squares cannot be added up."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest > tolerances.LARGEST_MODEL:
+        raise InputError(
+            f"The model has outputs as large as {largest:.1e}; the squares of such numbers overflow. "
+            f"Divide its outputs so that they stay below {tolerances.LARGEST_MODEL:.0e}."
+        )
