@@ -147,6 +147,22 @@ def conditional_means(rows, probability, subset, values):
     return np.array(means).reshape(-1, values.shape[1])
 
 
+def given_means(rows, probability, subset, values):
+    """(m,) the largest |E[f_A | x_B = b]| over every B strictly inside A and every b that occurs."""
+    worst = np.zeros(values.shape[1])
+    for smaller in proper_subsets(subset):
+        for cell in np.unique(rows[:, list(smaller)], axis=0):
+            inside = probability * (rows[:, list(smaller)] == cell).all(axis=1)
+            worst = np.maximum(worst, np.abs(inside @ values) / inside.sum())
+    return worst
+
+
+def spread(case):
+    """(m,) the largest deviation of each output from its mean: what checks are measured against; 1 if there is none."""
+    deviation = np.abs(case.values - case.probability @ case.values).max(axis=0)
+    return np.where(deviation > 1e-15 * np.abs(case.values).max(axis=0), deviation, 1.0)
+
+
 def difference(first, second):
     """The largest difference between two results on the same rows, relative to the largest effect."""
     assert set(first) >= set(second) or set(second) >= set(first)

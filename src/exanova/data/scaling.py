@@ -1,9 +1,10 @@
 """The unit of each output: what is decomposed is (f - mean) / unit, so that only what varies is measured.
 
 A model of mean 1e12 that varies by 1, or one that varies by 1e-100, has to be decomposed to the same number of digits
-as any other. Each output is centred at its weighted mean and divided by a power of two just above its largest
-deviation. Both steps are undone on the effects. Dividing by a power of two is exact, and so is the subtraction where
-it matters: between numbers of nearly the same size.
+as any other. Each output is centred near its weighted mean and divided by a power of two just above its largest
+deviation. Both steps are undone on the effects. Dividing by a power of two is exact. The centre is rounded to a few
+binary digits of the unit, so that subtracting it is exact for whole numbers and for numbers of nearly its own size,
+and so that it does not depend on the order in which rows are added up.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from exanova import tolerances
 from exanova.errors import InputError
 from exanova.typing import FloatArray
 
+CENTRE_STEPS = 16
+"""Steps per unit that the centre is rounded to."""
+
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
     """How the values of a model were normalised: f = centre + unit * normalised.
 
     Attributes:
-        centre: (m,) weighted mean of each output, to rounding.
+        centre: (m,) a round number near the weighted mean of each output.
         unit: (m,) powers of two; 1 for an output that does not vary.
     """
 
@@ -49,8 +53,8 @@ def find_scaling(values: FloatArray, weight: NDArray[Any]) -> Scaling:
     An output whose values differ by no more than the rounding of its mean counts as constant; its unit is 0.
 
     >>> scaling = find_scaling(np.array([[1e12], [1e12 + 3.0]]), np.array([1, 1]))
-    >>> scaling.unit.tolist(), scaling.normalised(np.array([[1e12]])).tolist()
-    ([2.0], [[-0.75]])
+    >>> scaling.centre.tolist(), scaling.unit.tolist(), scaling.normalised(np.array([[1e12]])).tolist()
+    ([1000000000001.5], [2.0], [[-0.75]])
     """
     _check_magnitude(values)
     probability = weight / weight.sum()
@@ -64,8 +68,9 @@ def find_scaling(values: FloatArray, weight: NDArray[Any]) -> Scaling:
             f"The model varies by {spread[too_small].max():.1e}; the squares of such numbers vanish. "
             f"Multiply its outputs so that they vary by at least {tolerances.SMALLEST_MODEL:.0e}."
         )
-    unit = np.where(varies, np.exp2(np.ceil(np.log2(np.where(varies, spread, 1.0)))), 0.0)
-    return Scaling(centre, unit)
+    unit = np.exp2(np.ceil(np.log2(np.where(varies, spread, 1.0))))
+    rounded = np.rint(centre / unit * CENTRE_STEPS) / CENTRE_STEPS * unit
+    return Scaling(np.where(varies, rounded, centre), np.where(varies, unit, 0.0))
 
 
 def _check_magnitude(values: FloatArray) -> None:

@@ -172,8 +172,8 @@ def certify(
     fit = measure_fit(data.values, fitted, data.probability, data.within)
     within = np.zeros(data.values.shape[1]) if data.within is None else data.probability @ data.within
     # Everything is measured against what varies, output by output.
-    largest = np.abs(data.values).max(axis=0, initial=0.0)
-    scale = np.where(largest > 0, largest, 1.0)
+    spread = np.abs(data.values - data.probability @ data.values).max(axis=0, initial=0.0)
+    scale = np.where(spread > 0, spread, 1.0)
     solution, basis = found.solution, found.basis
     certificate = Certificate(
         orthogonality=_worst(conditional_means(found.index, found.values) / scale),
