@@ -23,7 +23,7 @@ import numpy as np
 
 from exanova import FunctionalANOVA
 from exanova.errors import ExanovaError
-from oracles import cells_of, exact_decomposition, exact_paper, indicators, project, reduce_rows, up_to
+from oracles import cells_of, exact_decomposition, exact_paper, indicators, project, reduce_rows
 
 TOLERANCE = 1e-6
 """Largest error of an effect that an exact answer may have, relative to the model's largest deviation from its mean."""
@@ -165,19 +165,27 @@ def _rank_error(rows: list[Any], family: list[Any], trial: Trial, anova: Functio
 
 
 def _output_error(
-    trial: Trial, anova: FunctionalANOVA, rows: list[Any], p: list[Fraction], f: list[Fraction], family: list[Any], k: int
+    trial: Trial,
+    anova: FunctionalANOVA,
+    rows: list[Any],
+    p: list[Fraction],
+    f: list[Fraction],
+    family: list[Any],
+    k: int,
 ) -> tuple[float, str]:
     mean = sum(a * b for a, b in zip(p, f, strict=True))
     spread = max(abs(v - mean) for v in f)
     if spread <= Fraction(2.0**-52) * abs(mean):
         return 0.0, "constant to rounding"
-    if trial.parameters.get("selection") == "canonical" and trial.parameters["ties"] == "first":
-        if trial.parameters["basis"] == "pure":
-            return 0.0, "functions cut by the budget depend on the basis"
+    first, pure = trial.parameters["ties"] == "first", trial.parameters["basis"] == "pure"
+    if first and pure and trial.parameters.get("selection") == "canonical":
+        return 0.0, "functions cut by the budget depend on the basis"
     tables = _expected(trial, rows, p, f, family)
     fitted = [sum(tables[s][project(row, s)] for s in family) for row in rows]
     worst, where = _r2_error(anova, p, f, fitted, mean, k), "R2"
-    comparable = trial.parameters["ties"] == "share" or trial.parameters["basis"] == "paper" or anova.certificate_.unique
+    comparable = (
+        trial.parameters["ties"] == "share" or trial.parameters["basis"] == "paper" or anova.certificate_.unique
+    )
     for subset in family:
         values = anova.effects_[tuple(f"x{i}" for i in subset)].values[:, k] if comparable else ()
         for cell, value in zip(cells_of(rows, subset), values, strict=False):
@@ -221,8 +229,12 @@ def main() -> int:
         if verdict.outcome == "agrees":
             largest = max(largest, verdict.error)
         if verdict.outcome == "WRONG":
-            print(f"seed {seed}, {verdict.route}: {verdict.reason}, error {verdict.error:.1e}; {draw(seed)}", flush=True)
-    print(f"{arguments.cases:,} cases in {time.perf_counter() - started:.0f} s; largest error called exact {largest:.1e}")
+            print(
+                f"seed {seed}, {verdict.route}: {verdict.reason}, error {verdict.error:.1e}; {draw(seed)}", flush=True
+            )
+    print(
+        f"{arguments.cases:,} cases in {time.perf_counter() - started:.0f} s; largest error called exact {largest:.1e}"
+    )
     for (outcome, route), count in sorted(counts.items()):
         print(f"  {outcome:<8} {route:<20} {count:,}")
     for (outcome, reason), count in reasons.most_common(15):

@@ -215,7 +215,11 @@ def least_energy(
 
 
 def exact_paper(
-    rows: Sequence[Row], p: Sequence[Fraction], f: Sequence[Fraction], family: Sequence[Subset], budget: int | None = None
+    rows: Sequence[Row],
+    p: Sequence[Fraction],
+    f: Sequence[Fraction],
+    family: Sequence[Subset],
+    budget: int | None = None,
 ) -> dict[Subset, dict[Row, Fraction]]:
     """The paper's Algorithm 1 and its restricted solve: functions phi_A^(z) that raise the rank, in order, at most
     ``budget`` of them; the effects are their combinations that project f."""

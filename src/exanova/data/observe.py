@@ -142,9 +142,7 @@ class Rows:
         scaling = find_scaling(values.values, weight)
         means, within = average(scaling.normalised(values.values), group, weight, self.support.n_rows)
         values = replace(values, values=values.values[:0], within=within[:0])
-        return Observation(
-            self.encoding, self.support, values, scaling, means, within, self.table.kind, self.n_rows
-        )
+        return Observation(self.encoding, self.support, values, scaling, means, within, self.table.kind, self.n_rows)
 
 
 def read_rows(

@@ -1,0 +1,106 @@
+"""How far effects are from orthogonality: their means given fewer of their features.
+
+An effect f_A is orthogonal to every function of fewer of its features when E[f_A | x_B = b] = 0 for every B strictly
+inside A and every observed cell b. The deviation is the largest of these conditional means over the family, one per
+output: the sum of p_a f_A(a) over the cells a of A inside b, over p_B(b).
+
+Only sets B with one feature fewer than A have to be looked at. For a smaller set C inside B the tower property gives
+E[f_A | x_C] = E[E[f_A | x_B] | x_C], an average, which is never larger than the largest of what it averages.
+
+Subsets of the same sizes are stacked in one dense array, 0 where nothing was observed; a subset that fills little of
+its array is summed cell by cell instead.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from math import prod
+
+import numpy as np
+
+from exanova.design.cells import CellIndex
+from exanova.typing import FloatArray, IntArray, Subset
+
+STACKED = 2**18
+"""Numbers of a stack of dense tables, unless a single one has more: 2 MB, which the nearest caches hold."""
+
+DENSE, FILLED = 4096, 8
+"""Cells of a table that is always dense, and of a larger one for each that was observed."""
+
+
+def conditional_means(index: CellIndex, values: FloatArray) -> FloatArray:
+    """(m,) largest ``|E[f_A | x_B = b]|`` of (cells, m) effects, over all A, all B strictly inside A and observed b.
+
+    >>> from exanova.design.cells import extend, intercept_index
+    >>> codes, weight = np.array([[0, 1, 1]], dtype=np.uint8), np.ones(3)
+    >>> index = extend(intercept_index([2], 3.0), [(0,)], codes, weight)
+    >>> conditional_means(index, np.array([[5.0], [2.0], [-1.0]])).tolist()
+    [0.0]
+    >>> conditional_means(index, np.array([[5.0], [2.0], [0.5]])).tolist()
+    [1.0]
+    """
+    worst = np.zeros(values.shape[1])
+    by_sizes: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for s, subset in enumerate(index.subsets):
+        if subset and _is_dense(index, s):
+            by_sizes[index.sizes_of(s)].append(s)
+        elif subset:
+            worst = np.maximum(worst, _sparse_means(index, subset, _measure(index, values, s)))
+    for sizes, numbers in by_sizes.items():
+        at_once = max(1, STACKED // (prod(sizes) * (values.shape[1] + 1)))
+        for a in range(0, len(numbers), at_once):
+            stack = _stacked(index, values, sizes, numbers[a : a + at_once])
+            worst = np.maximum(worst, [_largest_mean(stack.sum(axis=axis)) for axis in range(len(sizes))]).max(axis=0)
+    return np.asarray(worst)
+
+
+def _largest_mean(margin: FloatArray) -> FloatArray:
+    """(m,) largest conditional mean of a margin (.., m + 1) whose last column is the probability."""
+    sums, p = np.abs(margin[..., :-1]), margin[..., -1:]
+    np.divide(sums, p, out=sums, where=p > 0)
+    return np.asarray(sums.reshape(-1, sums.shape[-1]).max(axis=0, initial=0.0))
+
+
+def _is_dense(index: CellIndex, s: int) -> bool:
+    return prod(index.sizes_of(s)) <= max(DENSE, FILLED * (int(index.cell_start[s + 1]) - int(index.cell_start[s])))
+
+
+def _measure(index: CellIndex, values: FloatArray, s: int) -> FloatArray:
+    """(c, m + 1) values of a subset times probabilities of its cells, and the probabilities."""
+    p = index.probability_of(s)[:, None]
+    return np.hstack([p * values[index.cells_of(s)], p])
+
+
+def _stacked(index: CellIndex, values: FloatArray, sizes: tuple[int, ...], numbers: list[int]) -> FloatArray:
+    """(N_1, .., N_k, b, m + 1) measures of subsets of these sizes, side by side."""
+    stack = np.zeros((prod(sizes), len(numbers), values.shape[1] + 1))
+    for k, s in enumerate(numbers):
+        measure = _measure(index, values, s)
+        if len(measure) == len(stack):
+            stack[:, k] = measure
+        else:
+            stack[np.ravel_multi_index(tuple(index.codes_of(s)), sizes), k] = measure
+    return stack.reshape(*sizes, len(numbers), -1)
+
+
+def _sparse_means(index: CellIndex, subset: Subset, measure: FloatArray) -> FloatArray:
+    """(m,) largest conditional mean of a measure (c, m + 1) on the observed cells of a subset."""
+    codes = dict(zip(subset, index.codes_of(index.position[subset]), strict=True))
+    worst = np.zeros(measure.shape[1] - 1)
+    for place in range(len(subset)):
+        part = subset[:place] + subset[place + 1 :]
+        cells = _cells_inside(index, part, codes, len(measure))
+        margin = np.stack([np.bincount(cells, column) for column in measure.T], axis=1).astype(np.float64)
+        worst = np.maximum(worst, _largest_mean(margin))
+    return worst
+
+
+def _cells_inside(index: CellIndex, subset: Subset, codes: dict[int, IntArray], count: int) -> IntArray:
+    """(count,) cell of a member of the family that each of ``count`` combinations of levels falls in."""
+    s, layout = index.position[subset], index.layout
+    cell = np.zeros(count, dtype=np.int64)
+    for j, feature in enumerate(subset):
+        key = cell * index.sizes[feature] + codes[feature]
+        start = layout.key_start[s if j + 1 == len(subset) else index.position[subset[: j + 1]]]
+        cell = layout.lookup[start + key].astype(np.int64)
+    return cell
