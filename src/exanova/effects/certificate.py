@@ -40,7 +40,7 @@ class Certificate:
 
     Attributes:
         orthogonality: largest ``|E[f_A | x_B = b]|`` over all A, all B strictly inside A and all observed b, relative
-            to the largest deviation of the model from its mean (as the next three are; outputs are measured one by one).
+            to the largest deviation of the model from its mean, as the next three are (outputs are measured one by one).
         reconstruction: largest error of the sum of all effects on the support.
         reconstruction_l2: the same in the L2 norm.
         residual_mean: largest ``|E[residual | x_A = a]|`` over all cells; a least-squares fit leaves none (NaN where
