@@ -290,7 +290,7 @@ def pseudo_inverse_decomposition(
     d = len(rows[0])
     top = d if max_order is None else min(max_order, d)
     subsets = [s for order in range(top + 1) for s in combinations(range(d), order)]
-    bases = [_orthonormal_columns(rows, p, s) for s in subsets]
+    bases = [orthonormal_columns(rows, p, s) for s in subsets]
     phi = np.hstack(bases)
     owner = np.repeat(np.arange(len(subsets)), [b.shape[1] for b in bases])
     order_of = np.array([len(s) for s in subsets], dtype=int)[owner]
@@ -298,7 +298,7 @@ def pseudo_inverse_decomposition(
     return {s: phi[:, owner == k] @ c[owner == k] for k, s in enumerate(subsets)}
 
 
-def _orthonormal_columns(rows: Sequence[Row], p: NDArray[np.float64], subset: Subset) -> NDArray[np.float64]:
+def orthonormal_columns(rows: Sequence[Row], p: NDArray[np.float64], subset: Subset) -> NDArray[np.float64]:
     """A basis of W_A, orthonormal in L2(p), on the rows: the null space of the weighted margins, by SVD."""
     cells = cells_of(rows, subset)
     of_row = [cells.index(project(row, subset)) for row in rows]

@@ -14,7 +14,8 @@ from exanova.data.encoding import Encoding, FeatureLevels
 from exanova.design.cells import CellIndex
 from exanova.design.families import named_family
 from exanova.design.passes import Layout
-from exanova.effects.certificate import Certificate, Redundancy
+from exanova.effects.certificate import Certificate
+from exanova.effects.redundancy import Redundancy
 from exanova.effects.tables import Schema
 from exanova.errors import FileFormatError
 from exanova.explain.importance import Described

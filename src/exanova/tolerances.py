@@ -37,9 +37,10 @@ PRODUCT = 64 * EPS
 """A pmf this close, cell by cell and relatively, to the product of its margins is treated as independent."""
 
 
-BLURRED = 1e-6
-"""A weight of a dependence among the paper's functions above this is one; below it may be rounding, which their
-conditioning (1e5 and more on real data) raises far above machine epsilon."""
+DEPENDENCE = 1e-6
+"""Part of a subset in an orthonormal basis of the dependences among functions above which it takes part in one. True
+parts are of order one or as small as the weights of rare cells; rounding, also of the paper's ill-conditioned
+functions, stays below."""
 
 
 def purity(cells: int) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,27 +10,10 @@ from exanova import tolerances
 from exanova.data.scaling import Scaling
 from exanova.design import passes
 from exanova.effects.orthogonality import conditional_means
+from exanova.effects.redundancy import Redundancy, sharing_subsets
 from exanova.solve.plan import Request
 from exanova.solve.routes import Data, Decomposition
-from exanova.typing import FloatArray, Subset
-
-
-@dataclass(frozen=True)
-class Redundancy:
-    """A subset whose functions are partly expressed by others on this support.
-
-    Attributes:
-        features: the subset.
-        shared_with: the subsets that express it, in canonical order.
-    """
-
-    features: tuple[str, ...]
-    shared_with: tuple[tuple[str, ...], ...]
-
-    def __str__(self) -> str:
-        shown = [" x ".join(s) or "the intercept" for s in self.shared_with[:6]]
-        more = f" and {len(self.shared_with) - 6} more" if len(self.shared_with) > 6 else ""
-        return f"{' x '.join(self.features)} ~ {', '.join(shown)}{more}"
+from exanova.typing import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +22,7 @@ class Certificate:
 
     Attributes:
         orthogonality: largest ``|E[f_A | x_B = b]|`` over all A, all B strictly inside A and all observed b, relative
-            to the largest deviation of the model from its mean, as the next three are (outputs are measured one by one).
+            to the largest deviation of the model from its mean, as the next three are; each output by its own.
         reconstruction: largest error of the sum of all effects on the support.
         reconstruction_l2: the same in the L2 norm.
         residual_mean: largest ``|E[residual | x_A = a]|`` over all cells; a least-squares fit leaves none (NaN where
@@ -226,24 +208,15 @@ def _residual_mean(
 
 
 def _redundancies(found: Decomposition, names: tuple[str, ...]) -> tuple[Redundancy, ...]:
-    """Subsets linked by null directions, from pairs of functions to pairs of subsets."""
-    if found.basis is None or len(found.solution.ties) == 0:
+    """The subsets whose effects are not determined, with those they share with, by name."""
+    if found.basis is None:
         return ()
-    subset_of = found.basis.subset_of_function()
-    count = len(found.index.subsets)
-    first, second = subset_of[found.solution.ties].T
-    pairs = np.stack(np.divmod(np.unique(first * count + second), count), axis=1)
-    partners: dict[int, list[int]] = defaultdict(list)
-    for a, b in pairs.tolist():
-        partners[a].append(b)
 
     def named(s: int) -> tuple[str, ...]:
-        subset: Subset = found.index.subsets[s]
-        return tuple(names[i] for i in subset)
+        return tuple(names[i] for i in found.index.subsets[s])
 
-    return tuple(
-        Redundancy(named(a), tuple(named(b) for b in sorted(bs) if b != a)) for a, bs in sorted(partners.items())
-    )
+    sharing = sharing_subsets(found.solution.null, found.basis.subset_of_function())
+    return tuple(Redundancy(named(a), tuple(map(named, others))) for a, others in sorted(sharing.items()))
 
 
 def _notes(certificate: Certificate, converged: bool, smallest: float) -> tuple[str, ...]:

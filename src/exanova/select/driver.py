@@ -113,8 +113,6 @@ def in_canonical_order(
     sorted_index = cell_index(data.codes, data.weight.astype(np.float64), data.sizes, subsets, request.threads)
     sorted_values = np.concatenate([values[index.cells_of(s)] for s in order])
     functions = np.concatenate([np.arange(basis.start[s], basis.start[s + 1]) for s in order]).astype(np.int64)
-    moved = np.empty_like(functions)
-    moved[functions] = np.arange(len(functions))
     sorted_basis = Basis(
         tuple(basis.tables[s] for s in order),
         np.concatenate([[0], np.cumsum([basis.tables[s].shape[1] for s in order])]).astype(np.int64),
@@ -124,7 +122,7 @@ def in_canonical_order(
         solution,
         coefficients=solution.coefficients[functions],
         kept=solution.kept[functions],
-        ties=moved[solution.ties],
+        null=solution.null[functions],
     )
     by_order = _functions_by_order(sorted_index, sorted_basis)
     priced = replace(

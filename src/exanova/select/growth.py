@@ -20,7 +20,7 @@ from exanova.design.cells import CellIndex
 from exanova.moments.gram import collect, projected_gram
 from exanova.moments.growing import GrowingGram
 from exanova.moments.modular import PRIMES
-from exanova.solve.elimination import null_links
+from exanova.solve.elimination import null_space
 from exanova.solve.evidence import Solution
 from exanova.solve.growing import ChosenFunctions, GrowingFactor
 from exanova.solve.modular import GrowingProfile
@@ -149,7 +149,7 @@ class GrowingFit:
             rank_by_order=tuple(part.rank for part in factor.orders),
             smallest_kept=self._factor.smallest,
             largest_dropped=self._factor.dropped,
-            ties=self._links(null_links(factor)),
+            null=self._null(null_space(factor)),
             iterations=steps,
             residual=residual,
             method="growing elimination of the Gram matrix",
@@ -162,7 +162,7 @@ class GrowingFit:
         moments = collect(self.index, data.codes, data.weight, nothing, threads=self._request.threads)
         gamma = projected_gram(moments, self.basis)
         found = solve_kept(gamma, self._order_slices(), self._projections, kept)
-        return replace(found, ties=self._links(found.ties))
+        return replace(found, null=self._null(found.null))
 
     def residual(self) -> FloatArray:
         """(r, m) what the functions so far leave of the model, by one solve without refinement."""
@@ -197,9 +197,9 @@ class GrowingFit:
             self._sums, self._summed = np.concatenate([self._sums, sums[cells]]), count
         return self._sums
 
-    def _links(self, links: IntArray) -> IntArray:
-        """Null links; functions offered after the rank was reached are not dependent, only not needed."""
+    def _null(self, null: FloatArray) -> FloatArray:
+        """Dependences; functions offered after the rank was reached are not dependent, only not needed."""
         if not self.full:
-            return links
+            return null
         last = int(np.flatnonzero(self._factor.kept)[-1])
-        return links[links[:, 0] <= last]
+        return null[:, ~null[last + 1 :].any(axis=0)]

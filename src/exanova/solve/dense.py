@@ -64,7 +64,7 @@ def solve_dense(
         rank_by_order=tuple(part.u.shape[1] for part in orders),
         smallest_kept=min(part.smallest for part in orders),
         largest_dropped=max(part.dropped for part in orders),
-        ties=_links(orders),
+        null=_null_space(orders),
         iterations=steps,
         residual=residual,
         method="orthogonal factorisation",
@@ -85,7 +85,7 @@ def _shared(phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: flo
     u, s, vt = np.linalg.svd(rest, full_matrices=False)
     rank = min(int(np.count_nonzero(s > tolerance)), len(phi) - basis.shape[1])
     v = vt[:rank].T
-    null = np.eye(phi.shape[1]) - v @ v.T if rank < phi.shape[1] else np.zeros((phi.shape[1], 0))
+    null = np.linalg.qr(v, mode="complete")[0][:, rank:]
 
     def shortest(target: FloatArray) -> FloatArray:
         return np.asarray(v @ (target / s[:rank, None]))
@@ -192,30 +192,17 @@ def _projection_size(orders: list[_Order], left: FloatArray) -> float:
     return max(float(np.abs(part.u.T @ left).max(initial=0.0)) for part in orders)
 
 
-def _links(orders: list[_Order]) -> IntArray:
-    """Pairs of functions that a null direction holds together: inside an order, and with lower ones."""
-    links = []
+def _null_space(orders: list[_Order]) -> FloatArray:
+    """(q, k) a basis of the dependences among the functions: of each order, with what they need of lower ones."""
     start = np.cumsum([0] + [part.phi.shape[1] for part in orders])
+    found = [np.zeros((int(start[-1]), 0))]
     for k, part in enumerate(orders):
-        if part.null.shape[1] == 0:
-            continue
-        directions = [np.zeros((p.phi.shape[1], part.null.shape[1])) for p in orders[:k]] + [part.null]
+        directions = [np.zeros((p.phi.shape[1], part.null.shape[1])) for p in orders]
+        directions[k] = part.null
         for lower in range(k - 1, -1, -1):
             first = sum(p.u.shape[1] for p in orders[:lower])
             rows = slice(first, first + orders[lower].u.shape[1])
             wanted = -sum(orders[above].below[rows] @ directions[above] for above in range(lower + 1, k + 1))
             directions[lower] = orders[lower].solve(np.asarray(wanted))
-        clear = np.abs(np.vstack(directions)) > np.sqrt(tolerances.EPS)
-        links.append(_pairs(clear, int(start[k]), part))
-    return np.vstack(links) if links else np.zeros((0, 2), dtype=np.int64)
-
-
-def _pairs(clear: np.ndarray[tuple[int, int], np.dtype[np.bool_]], first: int, part: _Order) -> IntArray:
-    """(function of this order, function) for every two functions that share a null direction."""
-    own = clear[first:]
-    together = own.astype(float) @ clear.T.astype(float) > 0
-    a, b = np.nonzero(together)
-    if not part.kept.all():  # in order: only the functions left out speak
-        spoken = ~part.kept[a]
-        a, b = a[spoken], b[spoken]
-    return np.stack([a + first, b], axis=1)
+        found.append(np.vstack(directions))
+    return np.hstack(found)

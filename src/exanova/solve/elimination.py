@@ -105,46 +105,34 @@ def solve(factor: Factor, projections: FloatArray) -> FloatArray:
     return coefficients
 
 
-def null_links(factor: Factor) -> IntArray:
-    """(t, 2) pairs (dropped function, function of the same or a lower order) that one dependence holds together."""
-    links = [np.zeros((0, 2), dtype=np.int64)]
-    for part in factor.orders:
-        extra = len(part.pivots) - part.rank
-        if extra == 0:
-            continue
-        dropped = part.pivots[part.rank :] + part.columns.start
-        kept = part.pivots[: part.rank] + part.columns.start
-        weights = solve_triangular(
-            part.lower[: part.rank], part.lower[part.rank :].T, lower=True, trans="T", check_finite=False
-        )
-        links += [_linked(weights, dropped, kept), np.stack([dropped, dropped], axis=1)]
-        links += _lower_links(factor, part, dropped, kept, weights)
-    return np.vstack(links)
+def null_space(factor: Factor) -> FloatArray:
+    """(q, k) a basis of the linear dependences among the functions: one for each function that raised no rank.
+
+    >>> gram = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]], order="F")
+    >>> null_space(factorise(gram, [slice(0, 1), slice(1, 3)], "first")).ravel().tolist()
+    [0.0, -1.0, 1.0]
+    """
+    size = factor.orders[-1].columns.stop
+    found = [_null_of_order(factor, k, size) for k in range(len(factor.orders))]
+    return np.hstack(found)
 
 
-def _linked(weights: FloatArray, dropped: IntArray, others: IntArray) -> IntArray:
-    """(t, 2) pairs of a dropped function and one it clearly needs, for (others, dropped) weights."""
-    # A dependence between unit functions has weights of order one; half the digits separate them from rounding.
-    i, j = np.nonzero(np.abs(weights) > np.sqrt(tolerances.EPS))
-    return np.stack([dropped[j], others[i]], axis=1)
-
-
-def _lower_links(
-    factor: Factor, part: OrderFactor, dropped: IntArray, kept: IntArray, weights: FloatArray
-) -> list[IntArray]:
-    """Functions of lower orders that a null direction of this order needs."""
-    direction = np.zeros((part.columns.stop, len(dropped)))
+def _null_of_order(factor: Factor, k: int, size: int) -> FloatArray:
+    """Dependences of the functions of one order that raised no rank: on kept ones, and on lower orders."""
+    part = factor.orders[k]
+    dropped = part.pivots[part.rank :] + part.columns.start
+    direction = np.zeros((size, len(dropped)))
+    if not len(dropped):
+        return direction
     direction[dropped, np.arange(len(dropped))] = 1.0
-    direction[kept] = -weights
-    links: list[IntArray] = []
-    earlier = [(p, r) for p, r in zip(factor.orders, factor.right, strict=True) if p.columns.stop <= part.columns.start]
-    for below, right in reversed(earlier):
+    direction[part.pivots[: part.rank] + part.columns.start] = -solve_triangular(
+        part.lower[: part.rank], part.lower[part.rank :].T, lower=True, trans="T", check_finite=False
+    )
+    for below, right in reversed(list(zip(factor.orders[:k], factor.right[:k], strict=True))):
         width = part.columns.stop - below.columns.stop
-        target = -right[:, :width] @ direction[below.columns.stop :]
-        found = _shortest(below, target)
-        direction[below.pivots + below.columns.start] = found
-        links.append(_linked(found, dropped, below.pivots + below.columns.start))
-    return links
+        target = -right[:, :width] @ direction[below.columns.stop : part.columns.stop]
+        direction[below.pivots + below.columns.start] = _shortest(below, target)
+    return direction
 
 
 def _shortest(part: OrderFactor, target: FloatArray) -> FloatArray:

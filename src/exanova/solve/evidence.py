@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.typing import FloatArray, IntArray
+from exanova.typing import FloatArray
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class Solution:
         rank_by_order: rank added by each order, the intercept being order 0.
         smallest_kept: smallest squared direction that counted as new (1 when all are orthogonal).
         largest_dropped: largest squared direction taken for rounding (0 when nothing was dropped).
-        ties: pairs of functions (dropped, other) that a null direction links, shape (t, 2).
+        null: (q, k) a basis of the linear dependences among the functions on the rows; no columns where there are none,
+            or where they were not determined.
         iterations: refinement steps or conjugate gradient iterations.
         residual: size of the normal equations' residual, relative to the projections.
         method: how the system was solved, in a word or two.
@@ -33,7 +34,7 @@ class Solution:
     rank_by_order: tuple[int, ...]
     smallest_kept: float
     largest_dropped: float
-    ties: IntArray
+    null: FloatArray
     iterations: int
     residual: float
     method: str

@@ -142,7 +142,7 @@ def solve_matrix_free(rows: Rows, index: CellIndex, basis: Basis, progress: Prog
         ),
         smallest_kept=float("nan"),
         largest_dropped=0.0,
-        ties=np.zeros((0, 2), dtype=np.int64),
+        null=np.zeros((basis.n_functions, 0)),
         iterations=iterations,
         residual=residual,
         method="conjugate gradients over passes of the rows",

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import tolerances
-from exanova.solve.elimination import Factor, Ties, factorise, null_links, solve
+from exanova.solve.elimination import Factor, Ties, factorise, null_space, solve
 from exanova.solve.evidence import Solution
-from exanova.typing import FloatArray, IntArray
+from exanova.typing import FloatArray
 
 REFINEMENTS = 8
 
@@ -35,7 +35,7 @@ def solve_moments(gamma: FloatArray, orders: Sequence[slice], project: ProjectRe
         rank_by_order=tuple(part.rank for part in factor.orders),
         smallest_kept=min(part.smallest for part in factor.orders),
         largest_dropped=max(part.dropped for part in factor.orders),
-        ties=null_links(factor),
+        null=null_space(factor),
         iterations=steps,
         residual=residual,
         method="elimination of the Gram matrix",
@@ -71,7 +71,7 @@ def solve_kept(
         rank_by_order=tuple(part.stop - part.start for part in inner),
         smallest_kept=min(part.smallest for part in factor.orders),
         largest_dropped=0.0,
-        ties=_links_of_dropped(factor, gamma, kept),
+        null=_null_of_dropped(factor, gamma, kept),
         iterations=steps,
         residual=residual,
         method="exact selection modulo primes, elimination of the Gram matrix",
@@ -79,16 +79,14 @@ def solve_kept(
     )
 
 
-def _links_of_dropped(factor: Factor, gamma: FloatArray, kept: NDArray[np.bool_]) -> IntArray:
-    """(t, 2) pairs (function left out, kept function that helps to express it)."""
+def _null_of_dropped(factor: Factor, gamma: FloatArray, kept: NDArray[np.bool_]) -> FloatArray:
+    """(q, k) each function that was left out as a combination of kept ones."""
     numbers, others = np.flatnonzero(kept), np.flatnonzero(~kept)
-    if not len(others):
-        return np.zeros((0, 2), dtype=np.int64)
-    weights = solve(factor, gamma[np.ix_(numbers, others)])
-    # Weights of a dependence are of order one; ill-conditioned functions blur them in more digits than usual.
-    i, j = np.nonzero(np.abs(weights) > tolerances.BLURRED)
-    own = np.stack([others, others], axis=1)
-    return np.vstack([own, np.stack([others[j], numbers[i]], axis=1)])
+    null = np.zeros((len(kept), len(others)))
+    if len(others):
+        null[others, np.arange(len(others))] = 1.0
+        null[numbers] = -solve(factor, gamma[np.ix_(numbers, others)])
+    return null
 
 
 def within_tolerance(residual: float, functions: int) -> bool:

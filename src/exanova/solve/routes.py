@@ -275,7 +275,7 @@ def _by_grid(data: Data, request: Request, plan: Plan, progress: Progress) -> De
         rank_by_order=plan.functions_by_order,
         smallest_kept=float("nan"),
         largest_dropped=0.0,
-        ties=np.zeros((0, 2), dtype=np.int64),
+        null=np.zeros((count, 0)),
         iterations=found.iterations,
         residual=found.residual,
         method="conjugate gradients on the grid" + (", from the top down" if solve is solve_top_down else ""),

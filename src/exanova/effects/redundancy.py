@@ -1,0 +1,72 @@
+"""Which effects are not determined by the model alone: subsets that can express parts of each other on the support.
+
+The functions of a family may be linearly dependent on the rows. Let Z be an orthonormal basis of the dependences, the
+null space of Gamma, one row for each function. An effect f_A is determined exactly when the rows of A in Z vanish:
+otherwise a dependence can be added to the decomposition that changes f_A and no fitted value. Two subsets share when
+the block (Z Z^T)_(A, B) of the projector on the dependences does not vanish. Neither depends on which bases were
+chosen inside the subsets, nor on the route.
+
+For two identical columns there is one dependence for each function, and each shares with the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exanova import tolerances
+from exanova.typing import FloatArray, IntArray
+
+TILE = 1024
+"""Functions whose blocks of the projector are formed together."""
+
+
+@dataclass(frozen=True)
+class Redundancy:
+    """A subset whose effect is not determined: other subsets can express part of it on this support.
+
+    Attributes:
+        features: the subset.
+        shared_with: the subsets that can express part of it, in canonical order.
+    """
+
+    features: tuple[str, ...]
+    shared_with: tuple[tuple[str, ...], ...]
+
+    def __str__(self) -> str:
+        shown = [" x ".join(s) or "the intercept" for s in self.shared_with[:6]]
+        more = f" and {len(self.shared_with) - 6} more" if len(self.shared_with) > 6 else ""
+        return f"{' x '.join(self.features)} ~ {', '.join(shown)}{more}"
+
+
+def sharing_subsets(null: FloatArray, subset_of: IntArray) -> dict[int, list[int]]:
+    """For every subset whose effect is not determined, the other subsets that it shares with.
+
+    Args:
+        null: (q, k) any basis of the dependences among q functions.
+        subset_of: (q,) number of the subset of each function, rising.
+
+    >>> null = np.array([[0.0], [1.0], [-1.0], [0.0]])
+    >>> sharing_subsets(null, np.array([0, 1, 2, 3]))
+    {1: [2], 2: [1]}
+    """
+    if not null.shape[1]:
+        return {}
+    z = np.linalg.qr(null)[0]
+    size = np.bincount(subset_of, weights=np.square(z).sum(axis=1))
+    involved = np.flatnonzero(np.isin(subset_of, np.flatnonzero(size > tolerances.DEPENDENCE**2)))
+    z, owner = z[involved], subset_of[involved]
+    subsets, first = np.unique(owner, return_index=True)
+    partners: dict[int, list[int]] = {int(s): [] for s in subsets}
+    ends = [*first[1:], len(owner)]
+    a = 0
+    while a < len(subsets):
+        b = max(a + 1, int(np.searchsorted(ends, first[a] + TILE, side="right")))
+        rows = slice(int(first[a]), int(ends[b - 1]))
+        squares = np.add.reduceat(np.square(z[rows] @ z.T), first, axis=1)
+        blocks = np.add.reduceat(squares, first[a:b] - first[a], axis=0)
+        for s, shares in zip(subsets[a:b], blocks > tolerances.DEPENDENCE**2, strict=True):
+            partners[int(s)] = [int(t) for t in subsets[shares] if t != s]
+        a = b
+    return partners

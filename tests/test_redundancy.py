@@ -1,0 +1,109 @@
+"""Which effects are not determined, and with which they share: one definition, on every route."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exanova.effects import redundancy
+from exanova.effects.redundancy import sharing_subsets
+from oracles import null_space, orthonormal_columns, project, pure_tables
+from strategies import MODERATE, examples, fit, subset_of, supports
+
+orders = st.sampled_from([None, 1, 2, 3])
+
+
+def named(anova):
+    """{subset: subsets it shares with} of a certificate."""
+    return {
+        subset_of(entry.features): {subset_of(other) for other in entry.shared_with}
+        for entry in anova.certificate_.redundant
+    }
+
+
+def undetermined(rows, probability, family):
+    """Subsets that some dependence among pure functions changes, in exact fractions."""
+    p = [Fraction(w) for w in probability.tolist()]
+    parts = [(s, table) for s in family for table in pure_tables(rows, p, s)]
+    phi = [[table[project(row, subset)] for row in rows] for subset, table in parts]
+    dependences = null_space([list(column) for column in zip(*phi, strict=True)], len(parts))
+    return {subset for v in dependences for (subset, _), x in zip(parts, v, strict=True) if x}
+
+
+def sharing(rows, probability, family):
+    """{subset: others} by the projector on the null space of orthonormal functions, by singular values."""
+    bases = {s: orthonormal_columns(rows, probability, s) for s in family}
+    phi = np.sqrt(probability)[:, None] * np.hstack(list(bases.values()))
+    owner = [s for s, basis in bases.items() for _ in range(basis.shape[1])]
+    _, values, vt = np.linalg.svd(phi)
+    null = vt[int((values > 1e-9).sum()) :].T
+    projector = null @ null.T
+    linked = {(owner[i], owner[j]) for i, j in np.argwhere(np.abs(projector) > 1e-7).tolist()}
+    return {a: {b for first, b in linked if first == a and b != a} for a, _ in linked}
+
+
+@examples(60)
+@given(case=supports(MODERATE, max_rows=14, max_features=4), order=orders)
+def test_every_route_names_the_effects_that_a_dependence_can_change(case, order):
+    """All routes, and both bases when ties are shared, say what exact fractions say."""
+    dense = fit(case, max_order=order, route="dense")
+    family = [subset_of(names) for names in dense.effects_]
+    rows = [tuple(row) for row in case.rows.tolist()]
+    expected = undetermined(rows, case.weight, family)
+    assert set(named(dense)) == expected
+    assert named(dense) == sharing(rows, case.probability, family)
+    assert dense.certificate_.unique == (not expected)
+    moments = fit(case, max_order=len(family[-1]), route="moments")
+    assert named(moments) == named(dense)
+    first = fit(case, max_order=len(family[-1]), route="dense", ties="first")
+    assert named(first) == named(dense)
+
+
+@examples(30)
+@given(case=supports(MODERATE, max_rows=30, complete=False))
+def test_a_budget_that_takes_everything_names_the_same_effects(case):
+    whole = fit(case, max_order=2)
+    mains = 1 + sum(n - 1 for n in case.sizes)
+    budget = max(whole.certificate_.n_functions, mains)
+    chosen = fit(case, max_order=2, max_terms=budget, selection="screen", min_gain=0.0)
+    if set(chosen.effects_) == set(whole.effects_):
+        assert named(chosen) == named(whole)
+
+
+def test_two_copies_share_with_each_other_and_with_nothing_else():
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 3, (60, 3))
+    rows = np.hstack([rows, rows[:, [1]]])
+    from exanova import FunctionalANOVA
+
+    anova = FunctionalANOVA(max_order=1).fit(rows, rng.normal(size=60))
+    assert named(anova) == {(1,): {(3,)}, (3,): {(1,)}}
+
+
+def test_a_dependence_across_orders_names_both():
+    """x2 is the exclusive or of two fair bits: independent of each, a function of the pair."""
+    rows = np.array([(a, b, a ^ b) for a in (0, 1) for b in (0, 1)])
+    from exanova import FunctionalANOVA
+
+    anova = FunctionalANOVA(max_order=2).fit(rows, np.arange(4.0))
+    assert named(anova)[2,] == {(0, 1)}
+    assert named(anova)[0, 1] == {(2,)}
+
+
+@pytest.mark.parametrize("tile", [1, 2, 7])
+def test_blocks_of_the_projector_do_not_depend_on_how_they_are_tiled(tile, monkeypatch):
+    rng = np.random.default_rng(1)
+    subset_of_function = np.repeat(np.arange(9), rng.integers(1, 4, 9))
+    null = np.zeros((len(subset_of_function), 3))
+    for k, members in enumerate(combinations(range(9), 3)):
+        if k % 30 == 0:
+            null[np.isin(subset_of_function, members), k // 30] = 1.0
+    whole = sharing_subsets(null, subset_of_function)
+    monkeypatch.setattr(redundancy, "TILE", tile)
+    assert sharing_subsets(null, subset_of_function) == whole
+    assert whole
