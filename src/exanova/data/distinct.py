@@ -51,7 +51,7 @@ def hash_rows(codes: Codes) -> NDArray[np.uint64]:
 
 
 def _counted_groups(codes: Codes) -> tuple[IntArray, IntArray] | None:
-    """First occurrence of each distinct row and group of each row if no more keys than rows are possible, else ``None``."""
+    """First occurrence of each distinct row and group of each row; ``None`` if more keys than rows are possible."""
     n = codes.shape[1]
     if not n or codes.max() > np.iinfo(np.int64).max:
         return None

@@ -34,8 +34,8 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 LARGEST_DAYS = datetime.timedelta.max.days
 
 _CLOCK = r"(\d\d):(\d\d):(\d\d)(?:\.(\d{9,18}))?"
-_DATE_TEXT = re.compile(r"(-?\d{4,}-\d\d-\d\d)", re.ASCII)
-_MOMENT_TEXT = re.compile(rf"(-?\d{{4,}}-\d\d-\d\d) {_CLOCK}(?:([+-])(\d\d):(\d\d)(?::(\d\d))?)?", re.ASCII)
+_DATE_TEXT = re.compile(r"(-?\d{3,}-\d\d-\d\d)", re.ASCII)
+_MOMENT_TEXT = re.compile(rf"(-?\d{{3,}}-\d\d-\d\d) {_CLOCK}(?:([+-])(\d\d):(\d\d)(?::(\d\d))?)?", re.ASCII)
 _TIME_TEXT = re.compile(_CLOCK, re.ASCII)
 _SPAN_TEXT = re.compile(rf"(-?\d+) days \+?{_CLOCK}", re.ASCII)
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
@@ -211,7 +211,7 @@ def _place_of_text(text: str) -> tuple[str, int] | None:
 
 def _moment_place(parts: Iterable[Any]) -> tuple[str, int] | None:
     date, hour, minute, second, fraction, sign, ahead_hours, ahead_minutes, ahead_seconds = parts
-    if fraction is None and len(date) == 10:
+    if fraction is None and _is_known(date):
         return None
     atto = _days(date) * UNITS["D"] + _clock(hour, minute, second, fraction)
     if sign is None:
@@ -222,7 +222,7 @@ def _moment_place(parts: Iterable[Any]) -> tuple[str, int] | None:
 
 def _date_place(parts: Iterable[Any]) -> tuple[str, int] | None:
     (date,) = parts
-    return None if len(date) == 10 else ("date", _days(date) + NAIVE_EPOCH.toordinal())
+    return None if _is_known(date) else ("date", _days(date) + NAIVE_EPOCH.toordinal())
 
 
 def _time_place(parts: Iterable[Any]) -> tuple[str, int] | None:
@@ -253,6 +253,11 @@ _PLACES: tuple[tuple[type, Callable[[Any], tuple[str, int] | None]], ...] = (
     (datetime.time, _place_of_time),
 )
 """A datetime is a date too, so that it comes first."""
+
+
+def _is_known(date: str) -> bool:
+    """Whether Python has the year of a date."""
+    return datetime.MINYEAR <= int(date[:-6]) <= datetime.MAXYEAR
 
 
 def _days(date: str) -> int:

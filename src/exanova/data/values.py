@@ -161,9 +161,10 @@ def as_outputs(outputs: Any, n: int) -> FloatArray:
 
 def _without_mask(outputs: Any) -> NDArray[Any]:
     """An array with NaN where a masked array has no value: what is below a mask means nothing."""
-    if not np.ma.is_masked(outputs) or outputs.dtype.kind not in "biuf":
+    if not np.ma.is_masked(outputs):
         return np.asarray(outputs)
-    return np.ma.filled(outputs.astype(np.float64), np.nan)
+    wide = outputs.astype(np.float64) if outputs.dtype.kind in "biuf" else outputs.astype(object)
+    return np.asarray(wide.filled(np.nan))
 
 
 def _mask_note(outputs: Any) -> str:
