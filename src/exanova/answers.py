@@ -169,7 +169,7 @@ class Answers:
         """R2 of the fitted part against the model on rows it may not have seen: one number, or one an output."""
         codes, _ = self._located(X)
         state = self._state
-        weight = check_weights(sample_weight, codes.shape[1]).astype(np.float64)
+        weight = check_weights(sample_weight, codes.shape[1], Table.read(X).index).astype(np.float64)
         target = self._values_at(X, model, None)
         fitted = fitted_part(state.index, state.values, codes, self._threads)
         r2 = measure_fit(target, fitted, weight / weight.sum()).r2

@@ -322,7 +322,10 @@ def test_an_identifier_is_refused():
     assert learn_encoding(Table.read(frame[:50])).sizes == (50,)
 
 
-@pytest.mark.parametrize("native", [pd.DataFrame({"a": ["u", [1], "v"]}), pl.DataFrame({"a": [None, [1], [2]]})])
+@pytest.mark.parametrize(
+    "native",
+    [pd.DataFrame({"a": ["u", [1], "v"]}), pl.DataFrame({"a": pl.Series([None, [1], [2]], dtype=pl.Object)})],
+)
 def test_a_cell_that_cannot_be_a_level_is_named(native):
     with pytest.raises(InputTypeError, match="'a' holds a value of type list in row 1"):
         learn_encoding(Table.read(native))

@@ -1,7 +1,8 @@
 """From any table and any model to a support with values: the path of the data up to the mathematics.
 
-``table`` and ``column`` read, ``factor`` and ``learning`` find the levels, ``encoding`` replays them, ``support``
-keeps the distinct rows, ``values`` asks the model, ``observe`` does all of it.
+``table`` reads, with ``series`` and ``arrow`` for the columns of each library and ``column`` and ``times`` for their
+cells; ``factor`` and ``learning`` find the levels, ``encoding`` replays them, ``support`` keeps the distinct rows,
+``values`` asks the model, ``alignment`` matches what it says with the rows, ``observe`` does all of it.
 """
 
 from exanova.data.column import Column

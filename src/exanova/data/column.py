@@ -9,15 +9,17 @@ from __future__ import annotations
 import datetime
 import decimal
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.data.times import array_levels, moment_level, pinned, span_level
 from exanova.errors import InputTypeError
-from exanova.typing import Level
+from exanova.typing import IntArray, Level
 
 PLAIN_TYPES: frozenset[type] = frozenset(
     {
@@ -26,6 +28,11 @@ PLAIN_TYPES: frozenset[type] = frozenset(
     }
 )
 """Types of cells that are kept as they are."""
+
+SEVERAL_SPELLINGS: frozenset[type] = frozenset({decimal.Decimal, datetime.datetime})
+"""Types of which equal values may have different texts, such as 1.5 and 1.50, or one instant at two offsets."""
+
+MAY_BE_EQUAL = SEVERAL_SPELLINGS | {bool, int, float}
 
 CANNOT_BE_MISSING: frozenset[type] = PLAIN_TYPES - {float, decimal.Decimal, type(None)}
 """Types of which no value stands for a missing one."""
@@ -37,26 +44,39 @@ class Column:
 
     Attributes:
         name: the name of the column.
-        values: (n,) numbers and booleans as a NumPy array, everything else as an object array of Python scalars.
-            Where ``missing`` is true the entry is a filler without meaning (``None`` in object arrays).
+        cells: (n,) numbers and booleans as a NumPy array, everything else as an object array of Python scalars.
+            Where ``missing`` is true the entry is a filler without meaning (``None`` in object arrays). With
+            ``codes``, the (k + 1,) different values instead, and ``None`` last.
         missing: (n,) true for null, NaN, ``None``, ``pandas.NA`` and NaT.
         categories: the categories of a categorical or enum dtype in their own order, else ``None``.
+        codes: (n,) which of ``cells`` each cell is, -1 where missing; ``None`` if the column has no codes.
     """
 
     name: str
-    values: NDArray[Any]
+    cells: NDArray[Any]
     missing: NDArray[np.bool_]
     categories: tuple[Level, ...] | None = None
+    codes: IntArray | None = None
+
+    @cached_property
+    def values(self) -> NDArray[Any]:
+        """The cells (n,), whether they are kept as codes or not."""
+        return self.cells if self.codes is None else self.cells[self.codes]
+
+    @property
+    def different(self) -> list[Level]:
+        """The values that codes point to, none twice; some may occur in no row."""
+        return list(self.cells[:-1])
 
     @property
     def is_float(self) -> bool:
         """Whether the cells are floating-point numbers (a categorical dtype of floats is not)."""
-        return self.values.dtype.kind == "f"
+        return self.cells.dtype.kind == "f"
 
     @property
     def is_numeric(self) -> bool:
         """Whether the cells are integers or floating-point numbers."""
-        return self.values.dtype.kind in "iuf"
+        return self.cells.dtype.kind in "iuf"
 
     @classmethod
     def from_array(cls, name: str, values: NDArray[Any]) -> Column:
@@ -73,13 +93,26 @@ class Column:
         if kind == "f":
             return cls(name, values, np.isnan(values))
         if kind in "mM":
-            return cls.from_cells(name, _python_times(values))
+            return cls.from_codes(name, *array_levels(values))
         if kind in "OUST":
             return cls.from_cells(name, values.tolist())
         raise InputTypeError(
             f"Column {name!r} has the dtype {values.dtype}, which has no levels; expected numbers, booleans, "
             "strings, dates or Python objects. Convert the column, for example to strings."
         )
+
+    @classmethod
+    def from_codes(
+        cls, name: str, levels: Sequence[Level], codes: IntArray, categories: tuple[Level, ...] | None = None
+    ) -> Column:
+        """A column of different levels (k,) and codes (n,) into them, -1 where missing.
+
+        >>> Column.from_codes("a", ["u", "v"], np.array([1, -1, 0])).values.tolist()
+        ['v', None, 'u']
+        """
+        cells = np.empty(len(levels) + 1, dtype=object)
+        cells[:-1] = levels
+        return cls(name, cells, codes < 0, categories, codes)
 
     @classmethod
     def from_cells(cls, name: str, cells: Iterable[Any]) -> Column:
@@ -94,12 +127,18 @@ class Column:
         numbers = _as_numbers(values, missing, types)
         return cls(name, _one_spelling(values, types) if numbers is None else numbers, missing)
 
+    def at(self, rows: IntArray) -> Column:
+        """The cells at ``rows`` (k,)."""
+        if self.codes is None:
+            return Column(self.name, self.cells[rows], self.missing[rows], self.categories)
+        return Column(self.name, self.cells, self.missing[rows], self.categories, self.codes[rows])
+
 
 def plain_cells(cells: Iterable[Any]) -> tuple[NDArray[Any], NDArray[np.bool_], frozenset[type]]:
     """Python scalars (n,), with ``None`` where missing, the mask (n,), and the types of those not missing."""
     listed = list(cells)
     types = set(map(type, listed))
-    if not types <= PLAIN_TYPES:
+    if not types <= PLAIN_TYPES or datetime.datetime in types:
         listed = [plain_scalar(cell) for cell in listed]
         types = set(map(type, listed))
     if types <= CANNOT_BE_MISSING:
@@ -122,12 +161,14 @@ def plain_scalar(cell: Any) -> Any:
     (3, datetime.date(2024, 5, 1))
     """
     if isinstance(cell, np.datetime64 | np.timedelta64):
-        return _python_times(np.array([cell]))[0]
+        return next(iter(array_levels(np.array([cell]))[0]), None)
     if isinstance(cell, np.generic):
         return cell.item()
+    if cell is np.ma.masked:
+        return None
     if type(cell).__module__.partition(".")[0] == "pandas":
         return _pandas_scalar(cell)
-    return cell
+    return pinned(cell) if type(cell) is datetime.datetime and cell.tzinfo is not None else cell
 
 
 def is_missing(cell: Any) -> bool:
@@ -143,29 +184,28 @@ def _pandas_scalar(cell: Any) -> Any:
     kind = type(cell).__name__
     if kind in ("NAType", "NaTType"):
         return None
-    # A Python datetime has no nanoseconds: two instants must not become one level.
-    if kind == "Timestamp" and not cell.nanosecond:
-        return cell.to_pydatetime()
-    if kind == "Timedelta" and not cell.nanoseconds:
-        return cell.to_pytimedelta()
+    if kind == "Timestamp":
+        return moment_level(int(cell.asm8.astype(np.int64)), cell.unit, cell.tzinfo)
+    if kind == "Timedelta":
+        return span_level(int(cell.asm8.astype(np.int64)), cell.unit)
     return str(cell)
 
 
-def _python_times(values: NDArray[Any]) -> list[Any]:
-    """Dates, datetimes or timedeltas; their text where Python has no type fine enough."""
-    if np.datetime_data(values.dtype)[0] in ("ns", "ps", "fs", "as"):
-        coarse = values.astype(f"{values.dtype.kind}8[us]")
-        if not np.array_equal(coarse.astype(values.dtype), values, equal_nan=True):
-            return [None if np.isnat(value) else str(value) for value in values]
-        values = coarse
-    return list(values.tolist())
-
-
 def _one_spelling(values: NDArray[Any], types: frozenset[type]) -> NDArray[Any]:
-    """Equal numbers written alike (``True`` and 1.0 as 1), or the level would be the one that came first."""
-    if float not in types and not {int, bool} <= types:
-        return values
-    cells = [_whole(cell) if isinstance(cell, int | float) else cell for cell in values]
+    """Equal cells written alike (``True`` and 1.0 as 1), or the level would be the one that came first."""
+    if float in types or {int, bool} <= types:
+        cells = [_whole(cell) if isinstance(cell, int | float) else cell for cell in values]
+        values = np.fromiter(cells, dtype=object, count=len(cells))
+    return _one_of_equals(values) if types & SEVERAL_SPELLINGS else values
+
+
+def _one_of_equals(values: NDArray[Any]) -> NDArray[Any]:
+    """Of equal cells with different texts (1.5 and 1.50, one instant at two offsets) the one that sorts first."""
+    chosen: dict[Any, Any] = {}
+    for cell in values:
+        if type(cell) in MAY_BE_EQUAL:
+            chosen[cell] = min(chosen.get(cell, cell), cell, key=str)
+    cells = [chosen[cell] if type(cell) in MAY_BE_EQUAL else cell for cell in values]
     return np.fromiter(cells, dtype=object, count=len(cells))
 
 

@@ -1,6 +1,8 @@
-"""Distinct rows of a table of codes, found by hashing and then verified, so that the answer is exact."""
+"""Distinct rows of a table of codes, exactly: numbered where few combinations can occur, else hashed and verified."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +24,11 @@ def distinct_rows(codes: Codes) -> tuple[IntArray, IntArray]:
     >>> first.tolist(), inverse.tolist()
     ([0, 1], [0, 1, 0])
     """
-    _, first, inverse = np.unique(hash_rows(codes), return_index=True, return_inverse=True)
-    if not _agree(codes, first[inverse]):
-        first, inverse = _exact_groups(codes)
+    found = _counted_groups(codes)
+    if found is None:
+        _, first, inverse = np.unique(hash_rows(codes), return_index=True, return_inverse=True)
+        found = (first, inverse) if _agree(codes, first[inverse]) else _exact_groups(codes)
+    first, inverse = found
     order = np.argsort(first)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
@@ -44,6 +48,25 @@ def hash_rows(codes: Codes) -> NDArray[np.uint64]:
     for feature, multiplier in zip(codes, multipliers, strict=True):
         hashes += feature.astype(np.uint64) * multiplier
     return hashes
+
+
+def _counted_groups(codes: Codes) -> tuple[IntArray, IntArray] | None:
+    """First occurrence of each distinct row and group of each row; ``None`` if more keys than rows are possible."""
+    n = codes.shape[1]
+    if not n or codes.max() > np.iinfo(np.int64).max:
+        return None
+    lowest = [int(feature.min()) for feature in codes]
+    widths = [int(feature.max()) - low + 1 for feature, low in zip(codes, lowest, strict=True)]
+    if math.prod(widths) > n:
+        return None
+    keys = np.zeros(n, dtype=np.int64)
+    for feature, low, width in zip(codes, lowest, widths, strict=True):
+        keys *= width
+        keys += feature.astype(np.int64, copy=False) - low
+    first = np.full(math.prod(widths), n, dtype=np.int64)
+    first[keys[::-1]] = np.arange(n)[::-1]
+    occurs = first < n
+    return first[occurs], (np.cumsum(occurs) - 1)[keys]
 
 
 def _agree(codes: Codes, representative: IntArray) -> bool:

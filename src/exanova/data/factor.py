@@ -23,11 +23,13 @@ FEW = 32
 def factorize(column: Column) -> tuple[list[Level], IntArray]:
     """Distinct values as Python scalars, and codes (n,) into them; -1 where missing.
 
-    Numbers come sorted, other values in order of first appearance.
+    Numbers come sorted, values with codes in the order of those, others in order of first appearance.
 
     >>> factorize(Column.from_cells("a", ["v", None, "u", "v"]))
     (['v', 'u'], array([ 0, -1,  1,  0]))
     """
+    if column.codes is not None:
+        return _occurring(column.different, column.codes)
     if column.values.dtype == object:
         return _factorize_objects(column)
     if not column.missing.any():
@@ -44,17 +46,31 @@ def lookup_codes(column: Column, known: Mapping[Level, int], missing_code: int) 
     >>> lookup_codes(Column.from_cells("a", [7, 8, 9]), {9: 0, 7: 1}, -1).tolist()
     [1, -1, 0]
     """
+    if column.codes is not None:
+        return _recode(column.different, column.codes, known, missing_code)
     if column.values.dtype == object:
         return _lookup_objects(column, {**known, None: missing_code})
     if len(column.values) <= FEW:
         few = np.array([known.get(cell, -1) for cell in column.values.tolist()], dtype=np.int64)
         few[column.missing] = missing_code
         return few
-    levels, codes = factorize(column)
+    return _recode(*factorize(column), known, missing_code)
+
+
+def _recode(levels: list[Level], codes: IntArray, known: Mapping[Level, int], missing_code: int) -> IntArray:
     # One place more than there are levels: the code -1 of missing cells reads the last one.
     code_of = np.array([*(known.get(level, -1) for level in levels), missing_code], dtype=np.int64)
     found: IntArray = code_of[codes]
     return found
+
+
+def _occurring(levels: list[Level], codes: IntArray) -> tuple[list[Level], IntArray]:
+    """The levels that some code (n,) points to, and codes into those."""
+    present = np.bincount(codes + 1, minlength=len(levels) + 1)[1:] > 0
+    if present.all():
+        return levels, codes
+    renumbered = np.append(np.cumsum(present) - 1, -1)
+    return [level for level, occurs in zip(levels, present, strict=True) if occurs], renumbered[codes]
 
 
 def _factorize_numbers(values: NDArray[Any]) -> tuple[list[Level], IntArray]:

@@ -71,10 +71,11 @@ def learn_encoding(
     (('a', 'b'), (1, 3, None))
     """
     rules = _check_rules(table, min_frequency, n_bins, strategy)
-    weight = check_weights(weights, table.n_rows)
+    weight = check_weights(weights, table.n_rows, table.index)
     if not weight.all():
         kept = np.flatnonzero(weight)
         table, weight = table.rows(kept), weight[kept]
+    table.check_columns()
     columns = map(table.column, table.names)
     return Encoding(tuple(_learn_column(column, *factorize(column), weight, rules) for column in columns))
 
@@ -90,7 +91,9 @@ def learn_codes(
         raw: (d, n) as ``encoding.raw_codes(table)``, up to numbering; ``codes`` itself where that tells as much.
     """
     rules = _check_rules(table, min_frequency, n_bins, strategy)
-    raw = np.empty((table.n_columns, table.n_rows), dtype=np.int64)
+    table.check_columns()
+    narrow = table.n_rows <= np.iinfo(np.int32).max  # there are no more levels than rows
+    raw = np.empty((table.n_columns, table.n_rows), dtype=np.int32 if narrow else np.int64)
     features, recodes = [], []
     for row, name in zip(raw, table.names, strict=True):
         column = table.column(name)

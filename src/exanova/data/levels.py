@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from exanova.data.times import pinned, time_place
 from exanova.errors import FileFormatError, InputTypeError
 from exanova.typing import Level
 
@@ -20,14 +21,14 @@ OTHER_LABEL = "(other)"
 def sort_levels(levels: Iterable[Level]) -> list[Level]:
     """Levels in their natural order; mixed types by the name of the type, then by value.
 
-    Objects without an order are sorted by their text.
+    Times are in time order, whatever their offsets. Objects without an order are sorted by their text.
 
     >>> sort_levels(["b", 2, "a", 1.5, True])
     [True, 1.5, 2, 'a', 'b']
     """
     listed = list(levels)
     try:
-        return sorted(listed, key=lambda level: (_family(level), level))
+        return sorted(listed, key=_place)
     except TypeError:
         return sorted(listed, key=lambda level: (_family(level), repr(level)))
 
@@ -92,6 +93,10 @@ def level_from_json(value: Any) -> Level:
         ) from error
 
 
+def _place(level: Level) -> tuple[str, Any]:
+    return time_place(level) or (_family(level), level)
+
+
 def _family(level: Level) -> str:
     """Name under which types are ordered; integers and floats are ordered together."""
     return "float" if type(level) is int else type(level).__name__
@@ -117,7 +122,7 @@ def _microseconds(value: datetime.timedelta) -> int:
 _TAGGED: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "float": (float, repr, float),
     "date": (datetime.date, datetime.date.isoformat, datetime.date.fromisoformat),
-    "datetime": (datetime.datetime, datetime.datetime.isoformat, datetime.datetime.fromisoformat),
+    "datetime": (datetime.datetime, lambda value: pinned(value).isoformat(), datetime.datetime.fromisoformat),
     "time": (datetime.time, datetime.time.isoformat, datetime.time.fromisoformat),
     "timedelta": (datetime.timedelta, _microseconds, lambda value: datetime.timedelta(microseconds=value)),
     "decimal": (decimal.Decimal, str, decimal.Decimal),

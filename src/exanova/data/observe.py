@@ -98,6 +98,7 @@ class Rows:
         raw_group: (k,) which of those each row equals.
         group: (u,) distinct encoded row of each of those.
         n_rows: number of rows that were given.
+        index: the pandas index of the rows that were given, or ``None``.
     """
 
     encoding: Encoding
@@ -109,6 +110,7 @@ class Rows:
     raw_group: IntArray
     group: IntArray
     n_rows: int
+    index: Any = None
 
     @property
     def model_calls(self) -> int:
@@ -136,7 +138,7 @@ class Rows:
             )
             group, weight = self.group, group_totals(self.weight, self.raw_group, len(self.first))
         else:
-            values = align(model, self.n_rows, kept=self.kept, output_names=output_names)
+            values = align(model, self.n_rows, index=self.index, kept=self.kept, output_names=output_names)
             group, weight = self.group[self.raw_group], self.weight
         # Normalised first: a mean of numbers near 1e12 would lose what they differ by.
         scaling = find_scaling(values.values, weight)
@@ -167,17 +169,21 @@ def read_rows(
             )
         return _rows_of_support(X)
     table = Table.read(X)
-    n, weight = table.n_rows, check_weights(sample_weight, table.n_rows)
+    n, index = table.n_rows, table.index
+    weight = check_weights(sample_weight, n, index)
     kept = np.flatnonzero(weight)
     if len(kept) < n:
         table, weight = table.rows(kept), weight[kept]
     encoding, codes, raw = learn_codes(table, weight, min_frequency, n_bins, strategy)
     first, raw_group = distinct_rows(raw)
     codes = pick_rows(codes, first)
-    at, group = distinct_rows(codes)
+    if encoding.is_lossless:  # the raw rows are distinct, and so are the encoded ones
+        at = group = np.arange(len(first))
+    else:
+        at, group = distinct_rows(codes)
     totals = group_totals(weight, group[raw_group], len(at))
     support = Support.from_distinct(encoding, pick_rows(codes, at), totals)
-    return Rows(encoding, support, table, kept, weight, first, raw_group, group, n)
+    return Rows(encoding, support, table, kept, weight, first, raw_group, group, n, index)
 
 
 def _rows_of_support(support: Support) -> Rows:
@@ -210,7 +216,7 @@ def values_at(
     """
     table = Table.read(X).select(encoding.names)
     if not is_model(model):
-        return align(model, table.n_rows, output_names=None).values
+        return align(model, table.n_rows, index=table.index).values
     first, group = distinct_rows(encoding.raw_codes(table))
     values = evaluate(model, table, first, response_method=response_method, batch_size=batch_size, progress=progress)
     return np.asarray(values.values[group])

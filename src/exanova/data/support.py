@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from exanova.data.distinct import distinct_rows, pick_rows
 from exanova.data.encoding import Encoding
 from exanova.data.levels import label_levels
-from exanova.data.weights import as_counts, check_weights, group_totals
+from exanova.data.weights import as_counts, check_weights, group_totals, refuse_mask
 from exanova.errors import InputError, InputTypeError, MemoryLimitError
 from exanova.typing import Codes, FloatArray, Level
 
@@ -81,6 +81,7 @@ class Support:
         Axis ``i`` is feature ``i``, called ``x0``, ``x1``, ... unless named, with levels 0, 1, ... unless given.
         Cells of zero are holes; a level whose whole margin is zero does not exist.
         """
+        refuse_mask(pmf, "The probabilities")
         array = np.asarray(pmf)
         if array.ndim == 0 or not array.size or array.dtype.kind not in "biuf":
             raise InputError(
@@ -169,6 +170,7 @@ def _compact(codes: Codes, sizes: Sequence[int]) -> Codes:
 
 
 def _margin(margin: Any, position: int) -> FloatArray:
+    refuse_mask(margin, f"The probabilities of margin {position}")
     probabilities = np.asarray(margin)
     if probabilities.ndim != 1 or not probabilities.size or probabilities.dtype.kind not in "biuf":
         raise InputError(

@@ -7,7 +7,7 @@ the user gave.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -16,7 +16,9 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.data.column import Column, plain_cells, plain_scalar
+from exanova.data.arrow import take_rows
+from exanova.data.column import Column, plain_cells
+from exanova.data.series import read_series, what_it_holds
 from exanova.errors import InputError, InputTypeError
 
 ACCEPTED = "a pandas, polars or pyarrow table, or a two-dimensional NumPy array"
@@ -72,17 +74,43 @@ class Table:
         position = self._position[name]
         if self.kind == "numpy":
             return Column.from_array(name, np.asarray(self.native)[:, position])
-        return _read_series(name, self._frame[:, position])
+        return read_series(name, self._frame[:, position])
 
     @cached_property
     def _position(self) -> dict[str, int]:
         return {name: k for k, name in enumerate(self.names)}
 
+    @property
+    def index(self) -> Any:
+        """The index of the rows if they are of pandas, else ``None``."""
+        index = getattr(self.native, "index", None)
+        return index if nw.dependencies.is_pandas_index(index) else None
+
+    def check_columns(self) -> None:
+        """Raise if the cells of some columns cannot be levels; the message names all of them."""
+        if self.kind == "numpy":
+            return
+        frame = self._frame
+        held = {name: what_it_holds(frame[:, k]) for k, name in enumerate(self.names)}
+        wrong = [f"{name!r} ({dtype})" for name, dtype in held.items() if dtype is not None]
+        if wrong:
+            raise InputTypeError(
+                f"The cells of {len(wrong)} column(s) cannot be levels: {', '.join(wrong)}; expected strings, "
+                "numbers, booleans, dates or times. Convert these columns, for example to strings, or drop them."
+            )
+
     def take(self, indices: NDArray[Any]) -> Any:
         """The native table that holds the rows ``indices`` (k,), in that order."""
         if self.kind == "numpy":
             return self.native[indices]
-        return self._frame[np.asarray(indices, dtype=np.int64)].to_native()
+        rows = np.asarray(indices, dtype=np.int64)
+        try:
+            return take_rows(self.native, rows) if self.kind == "pyarrow" else self._frame[rows].to_native()
+        except Exception as error:
+            raise InputTypeError(
+                f"{self.kind} cannot select rows of this table: {error}. "
+                "Convert the columns of that type, for example to strings, or drop them."
+            ) from error
 
     def rows(self, indices: NDArray[Any]) -> Table:
         """The rows ``indices`` (k,) as a table with the same names."""
@@ -183,6 +211,7 @@ def _read_frame(X: Any) -> Table:
 def _names_of(X: Any) -> tuple[str, ...]:
     """Column names as text, for the libraries in which two columns may share one."""
     if nw.dependencies.is_pandas_like_dataframe(X):
+        _check_different(X.columns)
         return tuple(map(str, X.columns))
     return tuple(X.column_names) if nw.dependencies.is_pyarrow_table(X) else ()
 
@@ -196,45 +225,17 @@ def _check_unique(names: Sequence[str]) -> None:
         )
 
 
-def _read_series(name: str, series: nw.Series[Any]) -> Column:
-    dtype = series.dtype
-    if dtype in (nw.Categorical, nw.Enum):
-        return _read_categorical(name, series)
-    wide = dtype in (nw.Int128, nw.UInt128)  # NumPy has no such integers, Python has
-    if (dtype.is_numeric() and not dtype.is_decimal() and not wide) or dtype == nw.Boolean:
-        return _read_numbers(name, series)
-    return Column.from_cells(name, series.to_list())
-
-
-def _read_numbers(name: str, series: nw.Series[Any]) -> Column:
-    missing = series.is_null().to_numpy().astype(bool)
-    if series.dtype.is_float():
-        values = series.to_numpy()
-        return Column(name, values, missing | np.isnan(values))
-    if missing.any():  # filled first: integers beyond 2**53 would not survive the way through floats
-        series = series.fill_null(False if series.dtype == nw.Boolean else 0)
-    values = series.to_numpy()
-    return Column(name, values.astype(bool) if series.dtype == nw.Boolean else values, missing)
-
-
-def _read_categorical(name: str, series: nw.Series[Any]) -> Column:
-    values, missing, _ = plain_cells(series.to_list())
-    categories = _categories(series)
-    return Column(name, values, missing, None if categories is None else tuple(map(plain_scalar, categories)))
-
-
-def _categories(series: nw.Series[Any]) -> Sequence[Any] | None:
-    """Categories in the order of the dtype; ``None`` where it has none of its own.
-
-    A polars ``Categorical`` is ordered by its text, and the dictionary behind it may serve other columns too.
-    """
-    if isinstance(series.dtype, nw.Enum):
-        return series.dtype.categories
-    native = series.to_native()
-    if series.implementation.is_pyarrow():
-        chunks = native.unify_dictionaries().chunks
-        return list(chunks[0].dictionary.to_pylist()) if chunks else []
-    return getattr(native.dtype, "categories", None) if series.implementation.is_pandas_like() else None
+def _check_different(names: Iterable[Any]) -> None:
+    """Names may differ as text and still be equal in Python, as ``True`` and 1 are; pandas cannot tell them apart."""
+    groups: dict[Any, set[str]] = {}
+    for name in names:
+        groups.setdefault(name, set()).add(repr(name))
+    equal = [sorted(group) for group in groups.values() if len(group) > 1]
+    if equal:
+        raise InputError(
+            f"The columns {' and '.join(equal[0])} have names that are equal in Python; rename one of them, "
+            "for example to text."
+        )
 
 
 def _listed(names: Sequence[str], limit: int = 8) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.data.alignment import to_batch, to_rows
 from exanova.data.table import Table
 from exanova.errors import ExanovaError, InputError, InputTypeError, ModelError
 from exanova.progress import Progress
@@ -81,17 +82,23 @@ def evaluate(
 
 
 def align(
-    outputs: Any, n: int, *, kept: IntArray | None = None, output_names: Sequence[str] | None = None
+    outputs: Any,
+    n: int,
+    *,
+    index: Any = None,
+    kept: IntArray | None = None,
+    output_names: Sequence[str] | None = None,
 ) -> ModelValues:
     """Outputs that were computed elsewhere, one (or one vector) for each of the ``n`` rows given.
 
+    Outputs of pandas are matched with the ``index`` of the rows, if these have one, by label; others by position.
     Only the rows ``kept`` are returned and have to be finite. The columns of a dataframe name the outputs.
 
     >>> align([0.5, 1.5], 2).values.shape
     (2, 1)
     """
     try:
-        values = as_outputs(outputs, n)
+        values = as_outputs(to_rows(outputs, index, "The outputs given in place of a model"), n)
     except ModelError as error:
         raise InputError(f"The outputs given in place of a model are not usable: {error}") from error
     values = values if kept is None else values[kept]
@@ -99,7 +106,7 @@ def align(
     if len(wrong):
         row = int(wrong[0] if kept is None else kept[wrong[0]])
         raise InputError(
-            f"The outputs are NaN or infinite in {len(wrong)} row(s), the first is row {row}; "
+            f"The outputs are NaN or infinite in {len(wrong)} row(s), the first is row {row}{_mask_note(outputs)}; "
             "leave these rows out, or give them weight zero."
         )
     matrix = values.reshape(len(values), -1)
@@ -137,9 +144,12 @@ def average(values: FloatArray, group: IntArray, weight: NDArray[Any], n_groups:
 
 
 def as_outputs(outputs: Any, n: int) -> FloatArray:
-    """Outputs as float64, shape (n,) or (n, m); ``ModelError`` if they are not numbers for each of ``n`` rows."""
+    """Outputs as float64, shape (n,) or (n, m); ``ModelError`` if they are not numbers for each of ``n`` rows.
+
+    Masked entries become NaN.
+    """
     try:
-        array = np.asarray(outputs)
+        array = _without_mask(outputs)
     except Exception as error:
         raise ModelError(f"A {type(outputs).__name__} cannot be read as an array: {error}") from error
     if array.ndim not in (1, 2):
@@ -149,6 +159,18 @@ def as_outputs(outputs: Any, n: int) -> FloatArray:
     if array.ndim == 2 and not array.shape[1]:
         raise ModelError("There is not a single output for each row; expected at least one number.")
     return _as_real(array)
+
+
+def _without_mask(outputs: Any) -> NDArray[Any]:
+    """An array with NaN where a masked array has no value: what is below a mask means nothing."""
+    if not np.ma.is_masked(outputs):
+        return np.asarray(outputs)
+    wide = outputs.astype(np.float64) if outputs.dtype.kind in "biuf" else outputs.astype(object)
+    return np.asarray(wide.filled(np.nan))
+
+
+def _mask_note(outputs: Any) -> str:
+    return " (masked entries count as NaN)" if np.ma.is_masked(outputs) else ""
 
 
 def _as_real(array: NDArray[Any]) -> FloatArray:
@@ -198,8 +220,9 @@ def _batches(rows: IntArray, batch_size: int | None) -> Iterator[IntArray]:
 
 def _respond(respond: Callable[[Any], Any], table: Table, rows: IntArray) -> FloatArray:
     """Outputs (k,) or (k, m) on one batch; whatever goes wrong is a ``ModelError`` that shows its cause."""
+    batch = table.rows(rows)
     try:
-        outputs = respond(table.take(rows))
+        outputs = respond(batch.native)
     except ExanovaError:
         raise
     except Exception as error:
@@ -208,14 +231,14 @@ def _respond(respond: Callable[[Any], Any], table: Table, rows: IntArray) -> Flo
             f"{table.kind} table with the columns {list(table.names[:8])}; check that it accepts such a table."
         ) from error
     try:
-        values = as_outputs(outputs, len(rows))
+        values = as_outputs(to_batch(outputs, batch.index), len(rows))
     except ModelError as error:
         raise ModelError(f"What the model returned is not usable: {error}") from (error.__cause__ or error)
     wrong = _rows_not_finite(values)
     if len(wrong):
         raise ModelError(
             f"The model returned NaN or infinity on {len(wrong)} of {len(rows)} rows, the first is row "
-            f"{int(rows[wrong[0]])} of the table; effects of such values are undefined."
+            f"{int(rows[wrong[0]])} of the table{_mask_note(outputs)}; effects of such values are undefined."
         )
     return values
 

@@ -7,24 +7,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.data.alignment import to_rows
 from exanova.errors import InputError, InputTypeError
 
 LARGEST_TOTAL = 2**53
 """Counts up to this total are exact in float64 as well, so that sums may be made in either."""
 
 
-def check_weights(weight: Any, n: int) -> NDArray[Any]:
+def check_weights(weight: Any, n: int, index: Any = None) -> NDArray[Any]:
     """Weights (n,) as int64 when all are whole numbers (counts), else as float64; ``None`` means one each.
+
+    Weights of pandas are matched with the ``index`` of the rows, if these have one, by label.
 
     >>> check_weights([1.0, 2.0], 2).dtype.name, check_weights([0.5, 2.0], 2).dtype.name
     ('int64', 'float64')
     """
     if weight is None:
         return np.ones(n, dtype=np.int64)
-    weights = np.asarray(weight)
+    refuse_mask(weight, "The weights")
+    weights = np.asarray(to_rows(weight, index, "The weights"))
     if weights.shape != (n,):
         raise InputError(f"The weights have the shape {weights.shape}; expected ({n},): one for each row.")
     return as_counts(_as_real(weights))
+
+
+def refuse_mask(values: Any, what: str) -> None:
+    """Raise if some entries of ``values`` are masked: what is below a mask means nothing."""
+    if np.ma.is_masked(values):
+        count = int(np.ma.getmaskarray(values).sum())
+        raise InputError(
+            f"{what} are a masked array, and {count} of its entries are masked; fill them first, for example with "
+            ".filled(0) for what should not count."
+        )
 
 
 def as_counts(weights: NDArray[Any]) -> NDArray[Any]:

@@ -74,7 +74,8 @@ def _from_table(source: Source, X: Any, model: Any, size: int) -> Sample:
     table = Table.read(X)
     predictions = source.predict(table)
     rows = spread(predictions.reshape(table.n_rows, -1), size)
-    at_rows = model if model is None or is_model(model) else align(model, table.n_rows, kept=rows).values
+    given = model is not None and not is_model(model)
+    at_rows = align(model, table.n_rows, index=table.index, kept=rows).values if given else model
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutsideSupportWarning)  # given for all rows above, and said of each row
         explanation = source.explain(table.rows(rows), at_rows)
