@@ -34,8 +34,8 @@ LEFT_OUT = shutil.ignore_patterns(".git", ".venv", ".*_cache", "__pycache__", ".
 
 KILLED, SURVIVED, LOST, BROKEN = "killed", "SURVIVED", "does not apply", "tests cannot run"
 
-NOTICED = (1, 2)
-"""Exit codes of pytest that a bug causes: tests failed, or could not even be imported."""
+NOTICED = 1
+"""Exit code of pytest when a test failed; a bug that keeps the package from being imported is no test of anything."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def copies(count: int) -> Iterator[queue.Queue[Path]]:
 
 
 def tested(copy: Path, tests: Sequence[str], limit: float, fresh: bool) -> tuple[int, str]:
-    """The exit code of pytest in a copy (``NOTICED[0]`` when time is up) and the end of what it printed.
+    """The exit code of pytest in a copy (``NOTICED`` when time is up) and the end of what it printed.
 
     Compiled kernels are kept beside the copy. A kernel does not see that another one it calls was changed, so that
     ``fresh`` ones are compiled anew where a kernel itself has the bug.
@@ -129,7 +129,7 @@ def tested(copy: Path, tests: Sequence[str], limit: float, fresh: bool) -> tuple
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-            return NOTICED[0], f"stopped after {limit:g} s"
+            return NOTICED, f"stopped after {limit:g} s"
     return process.returncode, output[-1500:]
 
 
@@ -150,7 +150,7 @@ def tried(mutation: Mutation, free: queue.Queue[Path], limit: float) -> Outcome:
         if changed is not None:
             path.write_text(text, encoding="utf-8")
         free.put(copy)
-    verdict = KILLED if code in NOTICED else SURVIVED if code == 0 else BROKEN
+    verdict = KILLED if code == NOTICED else SURVIVED if code == 0 else BROKEN
     return Outcome(mutation.name, verdict, time.perf_counter() - start, output if verdict == BROKEN else "")
 
 

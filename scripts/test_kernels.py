@@ -49,7 +49,7 @@ for x in (a, a.astype(np.float32)):
     scipy.linalg.solve_triangular(x, x), scipy.linalg.qr(x, pivoting=True)
 print(*sorted({lib["architecture"] for lib in threadpool_info() if lib["internal_api"] == "openblas"}))
 """
-"""Uses the routines the package uses, then says which kernels were active; a missing instruction ends it by a signal."""
+"""Runs what the package uses, then says which kernels were active; a missing instruction ends it by a signal."""
 
 
 @dataclass(frozen=True)

@@ -220,7 +220,7 @@ def holed(seed=3):
 @pytest.mark.parametrize(("basis", "ties"), [("pure", "share"), ("paper", "first")])
 def test_variance_shares_are_covariances_with_the_model(basis, ties):
     rows, rng = holed()
-    weight, f = rng.integers(1, 5, 13), rng.normal(size=(13, 2)) + [5.0, -3.0]
+    weight, f = rng.integers(1, 5, 13), rng.normal([5.0, -3.0], size=(13, 2))
     anova = FunctionalANOVA(max_order=2, basis=basis, ties=ties).fit(rows, f, sample_weight=weight)
     p = weight / weight.sum()
     effects = on_rows(anova, rows)

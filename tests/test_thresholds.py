@@ -1,8 +1,8 @@
 """No size decides the answer: with any threshold at its smallest (or largest), the same numbers come out.
 
 Work above a certain size runs in other code than work below it: compiled loops, blocks, panels, stacks, another route.
-Tests are small, so each threshold is moved in turn until small work runs there too, and everything is compared with what
-the thresholds of the package give.
+Tests are small, so each threshold is moved in turn until small work runs there too, and everything is compared with
+what the thresholds of the package give.
 """
 
 from __future__ import annotations
