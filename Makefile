@@ -8,12 +8,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test lint bench bench-explanations bench-dimension bench-peers paper docs chromium data-given clean
+.PHONY: help demo test test-kernels mutate lint bench bench-explanations bench-dimension bench-peers paper docs chromium data-given clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo             noughts and crosses from the rules to a report, in demo/"
 	@echo "make test             the tests (PYTEST_ARGS='-k reference' for some of them)"
+	@echo "make test-kernels     tests of numbers under five BLAS kernels (KERNEL_ARGS=--all for every test)"
+	@echo "make mutate           deliberate bugs, one by one: do the tests notice? (MUTATE_ARGS='--only share')"
 	@echo "make lint             style, types, direction of imports, public names"
 	@echo "make bench DATA=dir   the core against the paper's algorithms, on the tables in dir (or in \$$EXANOVA_DATA)"
 	@echo "make bench-explanations DATA=dir   Shapley values against KernelSHAP, and of sixty thousand rows"
@@ -28,6 +30,12 @@ demo: $(VENV)/.with-app
 
 test: $(VENV)/.with-test chromium
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-kernels: $(VENV)/.with-test
+	$(BIN)/python scripts/test_kernels.py $(KERNEL_ARGS) $(PYTEST_ARGS)
+
+mutate: $(VENV)/.with-test
+	$(BIN)/python scripts/mutate.py $(MUTATE_ARGS)
 
 lint: $(VENV)/.with-lint
 	$(BIN)/ruff check .

@@ -74,8 +74,13 @@ def weights_of(kind, rng, r):
 
 @st.composite
 def supports(draw, weights=ALL_WEIGHTS, max_features=4, max_levels=4, max_rows=60, max_outputs=3, complete=None):
-    """A ``Case``: holes unless ``complete``, perhaps a repeated and a constant column, columns in any order."""
-    sizes = draw(st.lists(st.integers(1, max_levels), min_size=1, max_size=max_features), label="sizes")
+    """A ``Case``: holes unless ``complete``, perhaps a repeated and a constant column, columns in any order.
+
+    A single row, and features of a single level, have few laws to break: they are drawn, but seldom.
+    """
+    levels = st.sampled_from([*range(2, max_levels + 1)] * 3 + [1])
+    features = draw(st.sampled_from([*range(2, max_features + 1)] * 3 + [1]), label="features")
+    sizes = draw(st.lists(levels, min_size=features, max_size=features), label="sizes")
     while np.prod(sizes) > max_rows and (complete or complete is None):
         sizes[int(np.argmax(sizes))] -= 1
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1), label="seed"))
@@ -85,8 +90,9 @@ def supports(draw, weights=ALL_WEIGHTS, max_features=4, max_levels=4, max_rows=6
     if complete:
         rows = rng.permutation(grid)
     else:
-        count = draw(st.integers(1, min(len(grid), max_rows)), label="rows")
-        rows = rng.choice(grid, count, replace=False)
+        most = min(len(grid), max_rows)
+        holes = draw(st.sampled_from([1 / 8, 1 / 4, 1 / 2, 3 / 4, 7 / 8]), label="share of the rows left out")
+        rows = rng.choice(grid, max(1, most - max(1, int(holes * most))), replace=False)
         extra = [rows[:, [draw(st.integers(0, len(sizes) - 1))]]] if draw(st.booleans(), label="duplicate") else []
         extra += [np.zeros((len(rows), 1), dtype=int)] if draw(st.booleans(), label="constant") else []
         rows = np.hstack([rows, *extra])[:, rng.permutation(len(sizes) + len(extra))][:, :max_features]

@@ -12,7 +12,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from interpret.utils import purify
 
@@ -291,17 +291,19 @@ def test_purification_of_a_full_table(sizes, seed, m):
 
 
 @examples(30)
-@given(case=supports(max_features=3, complete=False), order=orders)
+@given(case=supports(max_features=3, complete=False), order=st.sampled_from([None, 2, 3]))
 def test_a_subset_without_a_pure_function_has_no_effect(case, order):
     """{(0,0), (0,1), (1,0)} and its like: as many cells as levels less one, so nothing is left for the pair."""
     anova = fit(case, max_order=order)
-    for names in anova.effects_:
+    empty = []
+    for names in (names for names in anova.effects_ if len(names) == 2):
         subset = subset_of(names)
-        if len(subset) != 2:
-            continue
         cells = np.unique(case.rows[:, list(subset)], axis=0)
         if len(cells) == sum(case.sizes[i] for i in subset) - _components(cells):
-            assert not anova.effects_[names].values.any()
+            empty.append(names)
+    assume(empty)
+    for names in empty:
+        assert not anova.effects_[names].values.any()
 
 
 def _components(cells):

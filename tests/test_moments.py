@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from exanova.basis.tables import build_basis, on_rows
@@ -60,8 +60,7 @@ def gram_table(moments):
 def test_moments_of_two_sets_of_rows_add_up_to_those_of_their_union_exactly(case, order, seed):
     first = np.random.default_rng(seed).random(len(case.rows)) < 0.5
     first[0], reference = True, np.zeros(case.rows.shape[1], dtype=int)
-    if first.all():
-        return
+    assume(not first.all())
     whole = moments_of(case, order, reference=reference)
     joined = moments_of(case, order, first, reference) + moments_of(case, order, ~first, reference)
     assert joined.gram.dtype == whole.gram.dtype == np.int64
@@ -76,8 +75,7 @@ def test_moments_of_two_sets_of_rows_add_up_to_those_of_their_union_exactly(case
 @given(case=supports(("real", "extreme")), order=st.integers(0, 3), seed=seeds)
 def test_moments_under_real_weights_add_up_to_rounding(case, order, seed):
     first = np.random.default_rng(seed).random(len(case.rows)) < 0.5
-    if first.all() or not first.any():
-        return
+    assume(first.any() and not first.all())
     reference = np.zeros(case.rows.shape[1], dtype=int)
     whole = moments_of(case, order, reference=reference)
     joined = moments_of(case, order, first, reference) + moments_of(case, order, ~first, reference)
@@ -86,11 +84,10 @@ def test_moments_under_real_weights_add_up_to_rounding(case, order, seed):
 
 
 @examples(15)
-@given(case=supports(MODERATE), order=st.integers(1, 3), seed=seeds)
+@given(case=supports(("equal", "counts")), order=st.integers(1, 3), seed=seeds)
 def test_adding_is_commutative_and_associative_on_counts(case, order, seed):
     part = np.random.default_rng(seed).integers(0, 3, len(case.rows))
-    if len(np.unique(part)) < 3 or case.weight.dtype.kind != "i":
-        return
+    assume(len(np.unique(part)) == 3)
     reference = np.zeros(case.rows.shape[1], dtype=int)
     a, b, c = (moments_of(case, order, part == k, reference) for k in range(3))
     one, other = (a + b) + c, c + (b + a)
@@ -122,7 +119,7 @@ def dense_gram(moments, codes, weight):
         for cell, k in zip(index.codes_of(s).T, range(index.n_cells)[index.cells_of(s)], strict=True):
             if moments.basis.number[k] >= 0:
                 columns.append((codes[list(subset)] == cell[:, None]).all(axis=0))
-    indicators = np.array(columns).astype(np.int64)
+    indicators = np.array(columns).astype(weight.dtype)
     return (indicators * weight) @ indicators.T
 
 
@@ -132,14 +129,9 @@ def test_the_gram_matrix_is_a_product_of_indicators(case, order):
     """Bitset counts for whole weights, a blocked BLAS product for real ones; all orders, up to four."""
     codes, weight, _, _ = arrays(case)
     moments = moments_of(case, order)
-    expected = dense_gram(moments, codes, weight) if weight.dtype.kind == "i" else None
-    if expected is not None:
-        assert moments.gram.dtype == np.int64
-        np.testing.assert_array_equal(moments.gram, expected)
-    else:
-        scaled = dense_gram(moments, codes, np.ones(len(weight), dtype=int)) > 0
-        np.testing.assert_array_equal(moments.gram > 0, scaled)
-        np.testing.assert_allclose(np.diagonal(moments.gram), moments.index.weight[moments.basis.cell], rtol=1e-12)
+    assert moments.gram.dtype == weight.dtype
+    exact = weight.dtype.kind == "i"
+    np.testing.assert_allclose(moments.gram, dense_gram(moments, codes, weight), rtol=0 if exact else 1e-12)
 
 
 @examples(30)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 import time
@@ -21,7 +22,8 @@ from sklearn.ensemble import RandomForestClassifier
 from exanova import Effect, FunctionalANOVA, Support
 from exanova.errors import OutsideSupportWarning
 from exanova.progress import PATIENCE, Progress
-from strategies import examples, fit, on_rows, supports
+from oracles import cells_of
+from strategies import examples, fit, on_rows, subset_of, supports
 
 COLUMNS = {"color": ["red", "red", "blue", "blue", "red"], "size": [1, 2, 1, 2, 1]}
 Y = np.array([0.0, 1.0, 1.0, 4.0, 0.0])
@@ -126,15 +128,17 @@ def test_effects_are_found_by_name_in_any_order():
 @given(case=supports(), order=st.sampled_from([None, 0, 1, 2]))
 def test_norms_probabilities_and_order_of_effects(case, order):
     anova = fit(case, max_order=order)
-    keys = list(anova.effects_)
+    keys, effects, rows = list(anova.effects_), on_rows(anova, case.rows), case.rows.tolist()
     assert keys == sorted(keys, key=lambda key: (len(key), key))
     for names, effect in anova.effects_.items():
-        p = effect.probability
-        assert p.sum() == pytest.approx(1)
+        subset = subset_of(names)
         assert effect.order == len(names)
         assert list(effect.levels) == sorted(set(effect.levels))
-        np.testing.assert_allclose(effect.norm1, p @ np.abs(effect.values), rtol=1e-12)
-        np.testing.assert_allclose(effect.norm2, p @ effect.values**2, rtol=1e-12)
+        inside = [(case.rows[:, list(subset)] == cell).all(axis=1) for cell in cells_of(rows, subset)]
+        np.testing.assert_allclose(effect.probability, np.array(inside) @ case.probability, rtol=1e-12)
+        values = effects[subset]  # norms are means over the rows, not over the cells
+        np.testing.assert_allclose(effect.norm1, case.probability @ np.abs(values), rtol=1e-10, atol=1e-300)
+        np.testing.assert_allclose(effect.norm2, case.probability @ values**2, rtol=1e-10, atol=1e-300)
 
 
 def test_what_is_handed_out_may_be_changed_without_changing_the_result():
@@ -381,8 +385,10 @@ def test_importing_the_package_stays_light():
 def test_the_public_names_are_there():
     import exanova
 
-    assert set(exanova.__all__) <= set(dir(exanova))
-    for name in exanova.__all__:
-        assert getattr(exanova, name) is not None
+    for name in set(exanova.__all__) - {"__version__"}:
+        found = getattr(exanova, name)
+        assert found.__name__.rpartition(".")[2] == name
+        assert found is getattr(sys.modules[exanova._HOME[name]], name, sys.modules[exanova._HOME[name]])
+    assert re.fullmatch(r"\d+\.\d+\.\d+\S*", exanova.__version__)
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         exanova.Nothing  # noqa: B018

@@ -1,0 +1,357 @@
+"""What is said of a result, field by field, against oracles that share no code with the package.
+
+Ranks are counted in fractions, directions come from correlations that are known exactly, errors and shares from their
+definitions on the rows. Orthogonality and reconstruction are measured in test_laws.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exanova import FunctionalANOVA, tolerances
+from exanova.design.cells import extend, intercept_index
+from exanova.solve import dense, matrix_free, moments
+from exanova.solve.elimination import factorise
+from oracles import cells_of, indicators, pure_tables, reduce_rows
+from strategies import ALL_WEIGHTS, MODERATE, Case, examples, fit, on_rows, subset_of, supports
+
+orders = st.sampled_from([None, 1, 2, 3])
+routes = st.sampled_from(["dense", "moments"])
+
+
+# Rank and functions, in fractions
+
+
+def rows_of(case):
+    return [tuple(row) for row in case.rows.tolist()]
+
+
+def exact_ranks(rows, order):
+    """Rank of the functions of at most 0, 1, .., order features on the rows: what each order adds."""
+    d = len(rows[0])
+    ranks = [len(reduce_rows(indicators(rows, d, k), len(rows))[1]) for k in range(min(order, d) + 1)]
+    return [ranks[0], *np.diff(ranks).tolist()]
+
+
+@examples(30)
+@given(case=supports(MODERATE, max_rows=14), order=orders, route=routes, ties=st.sampled_from(["share", "first"]))
+def test_rank_by_order_is_that_of_indicators_in_fractions(case, order, route, ties):
+    anova = fit(case, max_order=order, route=route, ties=ties)
+    certificate, rows = anova.certificate_, rows_of(case)
+    listed = max(len(names) for names in anova.effects_)
+    expected = exact_ranks(rows, listed)
+    assert list(certificate.rank_by_order) == expected
+    assert certificate.rank == sum(expected)
+    assert certificate.saturated == (sum(expected) == len(rows))
+    assert certificate.rank_known
+
+
+@examples(30)
+@given(case=supports(MODERATE, max_rows=14), order=orders, route=routes)
+def test_functions_are_counted_subset_by_subset_in_fractions(case, order, route):
+    anova = fit(case, max_order=order, route=route)
+    p = [Fraction(1, len(case.rows))] * len(case.rows)
+    counts = [len(pure_tables(rows_of(case), p, subset_of(names))) for names in anova.effects_]
+    assert anova.certificate_.n_functions == sum(counts)
+    assert anova.certificate_.unique == (sum(counts) == anova.certificate_.rank)
+
+
+@examples(20)
+@given(case=supports(MODERATE, max_rows=14), order=orders)
+def test_the_papers_functions_are_those_that_do_not_vanish(case, order):
+    anova = fit(case, max_order=order, basis="paper", ties="first")
+    count = 0
+    for subset in map(subset_of, anova.effects_):
+        cells = cells_of(rows_of(case), subset)
+        for z in product(*(range(case.sizes[i] - 1) for i in subset)):
+            ends = [(level, case.sizes[i] - 1) for level, i in zip(z, subset, strict=True)]
+            count += any(all(c in end for c, end in zip(cell, ends, strict=True)) for cell in cells)
+    assert anova.certificate_.n_functions == count
+
+
+# Directions
+
+
+def nearly_equal_columns(kept, dropped, ties_of_share):
+    """Two pairs of binary columns, equal but for light rows: the second column of a pair is a direction of that size.
+
+    Returns rows, weights, and the two squared directions computed from these weights in fractions.
+    """
+    rows = [(a, a, b, b) for a in (0, 1) for b in (0, 1)]
+    light = [(0, 1, 0, 0), (1, 0, 0, 0)], [(0, 0, 0, 1), (0, 0, 1, 0)]
+    weight = [1.0] * 4
+    for pair, direction in zip(light, (kept, dropped), strict=True):
+        rows += pair
+        weight += [direction / 2 * (2 if ties_of_share else 1)] * 2
+    w = [Fraction(v) for v in weight]
+    return np.array(rows), np.array(weight), [_direction(rows, w, i, ties_of_share) for i in (0, 2)]
+
+
+def _direction(rows, weight, i, shared):
+    """1 - rho for singular values of two unit columns, 1 - rho^2 for the pivot of the second one."""
+
+    def mean(f):
+        return sum(w * f(row) for w, row in zip(weight, rows, strict=True)) / sum(weight)
+
+    a, b = mean(lambda row: row[i]), mean(lambda row: row[i + 1])
+    covariance = mean(lambda row: row[i] * row[i + 1]) - a * b
+    squared = covariance**2 / (a * (1 - a) * b * (1 - b))
+    return float(1 - squared) / (2 if shared else 1)
+
+
+@pytest.mark.parametrize("route", ["dense", "moments"])
+@pytest.mark.parametrize("ties", ["share", "first"])
+def test_conditioning_and_the_largest_dropped_direction_are_those_planted(route, ties):
+    """One direction just above the tolerance and one just below: both are reported, and the rank is called unclear."""
+    limit = tolerances.rank_of_columns(8, 4) ** 2 if route == "dense" else tolerances.rank_of_gram(5)
+    shared = route == "dense" and ties == "share"
+    rows, weight, (kept, dropped) = nearly_equal_columns(4 * limit, limit / 3, shared)
+    assert dropped < limit < kept
+    anova = fit_plain(rows, weight, max_order=1, route=route, ties=ties)
+    certificate = anova.certificate_
+    assert certificate.rank_by_order == (1, 3)
+    assert certificate.conditioning == pytest.approx(1 / kept, rel=0.02)
+    assert certificate.largest_dropped == pytest.approx(dropped, rel=0.02)
+    assert not certificate.exact
+    assert any("rank is not clear-cut" in note for note in certificate.notes)
+
+
+@pytest.mark.parametrize("route", ["dense", "moments"])
+@pytest.mark.parametrize("ties", ["share", "first"])
+def test_a_clear_rank_is_not_called_unclear(route, ties):
+    rows, weight, (kept, dropped) = nearly_equal_columns(1e-3, 0.0, route == "dense" and ties == "share")
+    rows, weight = rows[weight > 0], weight[weight > 0]
+    assert dropped == 0
+    certificate = fit_plain(rows, weight, max_order=1, route=route, ties=ties).certificate_
+    assert certificate.conditioning == pytest.approx(1 / kept, rel=0.02)
+    assert certificate.largest_dropped < 1e-14
+    assert not any("clear-cut" in note for note in certificate.notes)
+
+
+def test_orthogonal_functions_have_the_best_conditioning():
+    grid = np.array(list(product(range(2), range(3))))
+    for route in ("dense", "moments"):
+        certificate = FunctionalANOVA(route=route).fit(grid, np.arange(6.0)).certificate_
+        assert certificate.conditioning == pytest.approx(1.0)
+        assert certificate.largest_dropped == 0.0
+        assert certificate.unique
+
+
+def fit_plain(rows, weight, **parameters):
+    values = np.arange(float(len(rows)))[:, None] ** 2
+    return fit(Case(rows, weight, values, "planted"), **parameters)
+
+
+@pytest.mark.parametrize("route", ["dense", "moments"])
+@pytest.mark.parametrize("ties", ["share", "first"])
+def test_redundancy_names_the_lower_orders_that_express_a_subset(route, ties):
+    """The third bit is the sum of the others: each pair says what the third feature says alone, and nothing else."""
+    rows = np.array([(a, b, (a + b) % 2) for a in (0, 1) for b in (0, 1)])
+    certificate = FunctionalANOVA(max_order=2, route=route, ties=ties).fit(rows, np.arange(4.0)).certificate_
+    found = {r.features: r.shared_with for r in certificate.redundant}
+    others = {("x0", "x1"): ("x2",), ("x0", "x2"): ("x1",), ("x1", "x2"): ("x0",)}
+    assert set(found) == set(others)
+    for pair, single in others.items():
+        assert single in found[pair]
+        assert all(names not in found[pair] for names in combinations(["x0", "x1", "x2"], 1) if names != single)
+
+
+# The fit
+
+
+@examples(40)
+@given(case=supports(ALL_WEIGHTS), order=st.sampled_from([0, 1, 2]), basis=st.sampled_from(["pure", "paper"]))
+def test_errors_are_those_of_the_definition_on_the_rows(case, order, basis):
+    anova = fit(case, max_order=order, basis=basis)
+    p, f = case.probability, case.values
+    error = f - sum(on_rows(anova, case.rows).values())
+    mse, square = p @ error**2, p @ f**2
+    variance = p @ (f - p @ f) ** 2
+    certificate = anova.certificate_
+    rounding = 1e-13 * max(1.0, np.abs(f).max()) ** 2
+    np.testing.assert_allclose(certificate.mse, mse, rtol=1e-9, atol=rounding)
+    np.testing.assert_allclose(certificate.relative_mse * square, mse, rtol=1e-9, atol=rounding)
+    varies = variance > 1e-20
+    np.testing.assert_allclose((1 - certificate.r2[varies]) * variance[varies], mse[varies], rtol=1e-9, atol=rounding)
+
+
+def test_the_relative_error_is_taken_of_the_square_and_not_of_the_variance():
+    rows, values = np.array([[0, 0], [0, 1], [1, 0], [1, 1]]), np.array([10.0, 10.0, 10.0, 14.0])
+    certificate = FunctionalANOVA(max_order=1).fit(rows, values).certificate_
+    np.testing.assert_allclose(certificate.mse, [1.0])
+    np.testing.assert_allclose(certificate.relative_mse, [1.0 / 124.0])
+    np.testing.assert_allclose(certificate.r2, [1 - 1.0 / 3.0])
+
+
+@examples(25)
+@given(case=supports(MODERATE, max_rows=30), seed=st.integers(0, 2**32 - 1))
+def test_the_variance_within_equal_rows_is_that_of_the_definition(case, seed):
+    """Every row is given twice with its own value and weight; the mean of the two is decomposed."""
+    rng = np.random.default_rng(seed)
+    twice, w = np.vstack([case.rows] * 2), rng.uniform(0.5, 2.0, 2 * len(case.rows))
+    y = rng.normal(size=(len(twice), 2))
+    anova = FunctionalANOVA(max_order=None).fit(twice, y, sample_weight=w)
+    first, second = y[: len(case.rows)], y[len(case.rows) :]
+    a, b = w[: len(case.rows), None], w[len(case.rows) :, None]
+    mean = (a * first + b * second) / (a + b)
+    inside = (a * (first - mean) ** 2 + b * (second - mean) ** 2).sum(axis=0) / w.sum()
+    np.testing.assert_allclose(anova.certificate_.within_variance, inside, rtol=1e-10)
+    np.testing.assert_allclose(anova.predict(case.rows), mean, atol=1e-9)
+
+
+# Importances
+
+
+def holed(seed=3):
+    """Rows with holes on which the paper's functions have means of their own."""
+    rng = np.random.default_rng(seed)
+    grid = np.array(list(product(range(2), range(3), range(3))))
+    return rng.permutation(grid)[:13], rng
+
+
+@pytest.mark.parametrize(("basis", "ties"), [("pure", "share"), ("paper", "first")])
+def test_variance_shares_are_covariances_with_the_model(basis, ties):
+    rows, rng = holed()
+    weight, f = rng.integers(1, 5, 13), rng.normal([5.0, -3.0], size=(13, 2))
+    anova = FunctionalANOVA(max_order=2, basis=basis, ties=ties).fit(rows, f, sample_weight=weight)
+    p = weight / weight.sum()
+    effects = on_rows(anova, rows)
+    means = {subset: p @ values for subset, values in effects.items() if subset}
+    assert (max(np.abs(mean).max() for mean in means.values()) > 0.01) == (basis == "paper")
+    centred = f - p @ f
+    frame = anova.importance("variance", by="subset")
+    for (name, output), line in frame.set_index(["subset", "output"]).iterrows():
+        values = effects[subset_of(name.split(" x "))]
+        k = anova.output_names_.index(output)
+        variance = p @ centred[:, k] ** 2
+        share = p @ (values[:, k] * centred[:, k]) / variance
+        assert line["value"] == pytest.approx(share, abs=1e-12)
+        assert line["structural"] == pytest.approx(p @ values[:, k] ** 2 / variance, abs=1e-12)
+        assert line["covariance"] == pytest.approx(share - p @ values[:, k] ** 2 / variance, abs=1e-12)
+    assert len(frame) == 2 * (len(effects) - 1)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_mean_absolute_shapley_values_of_more_rows_than_a_chunk(n_jobs):
+    """Nine thousand rows are more than two chunks: of one thread two and a part, of two threads one and a part."""
+    rng = np.random.default_rng(0)
+    rows = np.unique(rng.integers(0, 3, (9500, 12)), axis=0)
+    assert 8192 < len(rows) < 3 * 4096
+    weight = rng.integers(1, 4, len(rows))
+    weight[-300:] = 2000  # the last rows weigh most
+    y = np.sin(rows @ np.arange(12.0)) + rows[:, 3] * (rows[:, 0] == 1)
+    pairs = [("x0", "x3"), ("x1", "x2")]
+    anova = FunctionalANOVA(interactions=pairs, n_jobs=n_jobs).fit(rows, y, sample_weight=weight)
+    parts = anova.components(rows)
+    shapley = np.zeros(rows.shape)
+    for k, names in enumerate(parts.subsets):
+        for i in subset_of(names):
+            shapley[:, i] += parts.values[:, k] / len(names)
+    expected = (weight / weight.sum()) @ np.abs(shapley)
+    frame = anova.importance("shapley").set_index("feature")["value"]
+    np.testing.assert_allclose([frame[f"x{i}"] for i in range(12)], expected, rtol=1e-10)
+
+
+# Refinement: a factor may be rough, the answer is not
+
+
+def rough(gamma, size, seed=0):
+    """The matrix with a symmetric relative error."""
+    noise = np.random.default_rng(seed).normal(size=gamma.shape)
+    return np.asfortranarray(gamma * (1 + size * (noise + noise.T) / 2))
+
+
+def test_moments_are_refined_until_the_factor_no_longer_shows():
+    rng = np.random.default_rng(1)
+    columns = rng.normal(size=(40, 12))
+    columns /= np.linalg.norm(columns, axis=0)
+    gamma, wanted = columns.T @ columns, rng.normal(size=(12, 2))
+    mu = gamma @ wanted
+    factor = factorise(rough(gamma, 1e-4), [slice(0, 5), slice(5, 12)], "share")
+    found, residual, steps = moments.refine(factor, lambda c: mu if c is None else mu - gamma @ c)
+    np.testing.assert_allclose(found, wanted, rtol=1e-11)
+    assert residual < 1e-14
+    assert steps > 1
+
+
+def test_the_dense_solve_is_refined_until_its_substitution_no_longer_shows():
+    rng = np.random.default_rng(2)
+    blocks = [np.ones((30, 1)), rng.normal(size=(30, 6)), rng.normal(size=(30, 8))]
+    basis, parts = np.zeros((30, 0)), []
+    for block in blocks:
+        part = dense._add_order(block, basis, "share")
+        basis = np.hstack([basis, part.u])
+        parts.append(replace(part, solve=lambda target, exact=part.solve: exact(target) * (1 + 1e-5)))
+    target = rng.normal(size=(30, 2))
+    coefficients, residual, steps = dense._refine(parts, target)
+    phi = np.hstack(blocks)
+    expected = np.linalg.lstsq(phi, target, rcond=None)[0]
+    np.testing.assert_allclose(np.vstack(coefficients), expected, rtol=1e-11)
+    assert residual < 1e-14
+    assert steps > 1
+
+
+def test_low_orders_of_the_matrix_free_route_are_refined(monkeypatch):
+    """Whatever the factor, the residual has no conditional mean given one feature, to the square of its error."""
+    x = np.array(list(product(range(3), range(2), range(4))))[:-3]
+    y = np.sin(np.arange(len(x)) * 1.7)
+    exact = matrix_free.factorise
+    monkeypatch.setattr(matrix_free, "factorise", lambda gamma, *rest: exact(rough(gamma, 1e-6), *rest))
+    anova = fit_values(x, y, route="matrix-free")
+    left = y - anova.predict(x).ravel()
+    for i in range(3):
+        means = np.bincount(x[:, i], weights=left) / len(x)
+        assert np.abs(means).max() < 1e-9 * np.abs(y).max()
+
+
+def fit_values(rows, values, **parameters):
+    return fit(Case(rows, np.ones(len(rows), dtype=int), values[:, None], "plain"), **parameters)
+
+
+# Memory
+
+
+@pytest.mark.parametrize("route", ["dense", "moments", "matrix-free"])
+def test_a_fit_of_many_outputs_holds_no_more_than_its_plan_says(route):
+    """Few functions and many outputs: what is held beside the work is most of it."""
+    rng = np.random.default_rng(0)
+    rows = np.unique(rng.integers(0, 2, (3000, 14)), axis=0)
+    values = rng.normal(size=(len(rows), 60))
+    anova = FunctionalANOVA(max_order=1, route=route, n_jobs=1)
+    anova.fit(rows[:64], values[:64])  # what is loaded once is not part of a fit
+    planned = anova.plan(rows, n_outputs=60).memory
+    tracemalloc.start()
+    try:
+        anova.fit(rows, values)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= planned + 2_000_000
+    assert planned < 6 * peak
+
+
+# Cells
+
+
+def test_a_row_behind_an_unseen_prefix_is_outside_every_longer_subset():
+    """Key -1 is kept along the chain: cell (1, 1) was never seen, so that (1, 1, c) is no cell, whatever c."""
+    from exanova.design import few, passes
+
+    codes = np.array([[0, 0, 1, 1], [0, 1, 0, 0], [0, 1, 1, 0]], dtype=np.uint8)
+    index = intercept_index([2, 2, 2], 4.0)
+    for subsets in ([(0,), (1,), (2,)], [(0, 1), (0, 2), (1, 2)], [(0, 1, 2)]):
+        index = extend(index, subsets, codes, np.ones(4))
+    new = np.array([[1, 1, 0, -1], [1, 1, 0, 0], [0, 1, 0, 0]], dtype=np.int32)
+    s = len(index.subsets) - 1
+    cells = passes.cells_of_rows(index.layout, new, s)
+    assert cells.tolist() == [-1, -1, 0, -1]
+    assert few.outside(index.layout, new).tolist() == [True, True, False, True]
+    assert passes.outside(index.layout, new).tolist() == [True, True, False, True]

@@ -1,0 +1,316 @@
+"""No size decides the answer: with any threshold at its smallest (or largest), the same numbers come out.
+
+Work above a certain size runs in other code than work below it: compiled loops, blocks, panels, stacks, another route.
+Tests are small, so each threshold is moved in turn until small work runs there too, and everything is compared with
+what the thresholds of the package give.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from itertools import product
+
+import numba
+import numpy as np
+import pytest
+
+from exanova import FunctionalANOVA
+from exanova.design.passes import Layout
+from exanova.errors import InexactWarning, OutsideSupportWarning
+
+SAME = 1e-10
+NEVER = 10**12
+
+Answers = dict[str, np.ndarray]
+Threshold = tuple[str, float]
+
+
+def patches(*thresholds: Threshold) -> tuple[Threshold, ...]:
+    return thresholds
+
+
+THRESHOLDS: list[tuple[Threshold, ...]] = [
+    # data
+    patches(("data.factor.DIRECT_RANGE", -1)),
+    patches(("data.factor.FEW", 0)),
+    patches(("data.factor.FEW", NEVER)),
+    # design
+    patches(("design.passes.COMPILED_FROM", 0)),
+    patches(("design.few.ROWS", 0)),
+    patches(("design.few.ROWS", NEVER)),
+    patches(("design.passes.COMPILED_FROM", 0), ("design.products.PRODUCTS_PER_READ", NEVER)),
+    patches(
+        ("design.passes.COMPILED_FROM", 0),
+        ("design.products.PRODUCTS_PER_READ", NEVER),
+        ("design.products.PIECES", 3),
+        ("design.products.BLOCK_BYTES", 0),
+    ),
+    patches(("design.passes.COMPILED_FROM", 0), ("design.products.PRODUCTS_PER_READ", 0)),
+    # basis
+    patches(("basis.tables.STACK_BYTES", 0)),
+    patches(("basis.pure.FEW_CELLS", 0)),
+    patches(("basis.pure.FEW_CELLS", 0), ("basis.pure.MANY_CELLS", 5)),
+    # moments
+    patches(("moments.monomials.STACK_BYTES", 0)),
+    patches(("moments.bitsets.TILE", 5)),
+    patches(("moments.growing.TILE", 5)),
+    patches(("moments.growing.COUNT_BLOCK", 3)),
+    patches(("moments.gram.SPARSE", 0)),
+    patches(("moments.gram.SPARSE", NEVER)),
+    patches(("moments.gram.BLAS_BLOCK_BYTES", 0), ("moments.gram.SPARSE", NEVER)),
+    patches(("moments.gram.BLAS_BLOCK_BYTES", 0), ("moments.gram.SPARSE", 0)),
+    patches(("moments.gram.BANDS", 1), ("moments.gram.SPARSE", 0)),
+    patches(("moments.gram.MIRROR", 1)),
+    patches(("moments.modular.COMPILED_FROM", 0)),
+    patches(("moments.modular.TERMS", 2)),
+    # solve
+    patches(("solve.elimination.PANEL", 1)),
+    patches(("solve.growing.PANEL", 1)),
+    patches(("solve.growing.PANEL", 1), ("solve.growing.MERGED", 0)),
+    patches(("solve.growing.PANEL", 3), ("solve.growing.MERGED", 4)),
+    patches(("solve.modular.PANEL", 1)),
+    patches(("solve.top_down.STACK_CELLS", 0)),
+    patches(("solve.routes.LARGE_STACK", 0)),
+    patches(("solve.routes.EVEN", 0)),
+    patches(("solve.routes.FEW_ITERATIONS", 0)),
+    patches(("solve.matrix_free.MOST_ELIMINATED", 0)),
+    patches(("solve.plan.GRID_FUNCTIONS", 0)),
+    patches(("solve.plan.EVEN_DENSE_WORK", 0)),
+    patches(("solve.plan.DENSE_WORK", 0), ("solve.plan.EVEN_DENSE_WORK", 0)),
+    patches(("solve.plan.EVEN_DENSE_WORK", 0), ("solve.plan.EVEN", NEVER)),
+    patches(("solve.plan.EVEN_DENSE_WORK", 0), ("solve.plan.MOMENTS_FUNCTIONS", 0)),
+    # select
+    patches(("select.gains.BLOCK_BYTES", 0)),
+    patches(("select.gains.WIDE", 0)),
+    patches(("select.canonical.SMALLEST_BATCH", 1), ("select.canonical.LARGEST_BATCH", 1)),
+    patches(("select.canonical.SMALLEST_BATCH", 5), ("select.canonical.LARGEST_BATCH", 7)),
+    # effects and what is read off them
+    patches(("effects.certificate.DENSE_MARGINS", 0)),
+    patches(("explain.shapley.CHUNK", 7)),
+    patches(("fitted.CHUNK", 7)),
+    patches(("explain.interactions.CHUNK_BYTES", 0)),
+]
+"""One or several names that are moved together, inside the package, and what they are set to."""
+
+
+def table(seed: int, sizes: tuple[int, ...], rows: int) -> np.ndarray:
+    """Some rows of a grid, in no order; every level occurs."""
+    rng = np.random.default_rng(seed)
+    grid = np.array(list(product(*map(range, sizes))))
+    chosen = rng.permutation(grid)[:rows]
+    assert (chosen.max(axis=0) + 1 == sizes).all()
+    return chosen
+
+
+def model(x: np.ndarray) -> np.ndarray:
+    """Two outputs with interactions of every order."""
+    phase = x @ np.arange(1, x.shape[1] + 1)
+    return np.column_stack([np.sin(phase) + x[:, 0] * x[:, 1], np.cos(2.0 * phase) - x[:, -1]])
+
+
+def fitted(x: np.ndarray, weight: np.ndarray | None = None, **parameters: object) -> FunctionalANOVA:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InexactWarning)
+        return FunctionalANOVA(n_jobs=2, **parameters).fit(x, model(x), sample_weight=weight)  # type: ignore[arg-type]
+
+
+def effects(name: str, anova: FunctionalANOVA) -> Answers:
+    return {f"{name} {' x '.join(key)}": anova.effects_[key].values for key in anova.effects_}
+
+
+def fits_with_holes() -> Answers:
+    """Every route on rows with holes, a repeated column, counts and real weights."""
+    x = table(0, (2, 3, 4, 3), 45)
+    x = np.column_stack([x, x[:, 1]])
+    counts, real = np.arange(len(x)) % 5 + 1, np.linspace(0.3, 2.0, len(x))
+    return {
+        **effects("auto", fitted(x, counts)),
+        **effects("auto, uneven", fitted(x, 4.0 ** (np.arange(len(x)) % 9))),
+        **effects("moments, counts", fitted(x, counts, max_order=3, route="moments")),
+        **effects("moments, real", fitted(x, real, max_order=3, route="moments")),
+        **effects("moments, first", fitted(x, real, route="moments", ties="first")),
+        **effects("paper, counts", fitted(x, counts, route="moments", basis="paper", ties="first")),
+        **effects("matrix-free", fitted(x, counts, route="matrix-free")),
+    }
+
+
+def fits_of_selections() -> Answers:
+    """Every selection, within a budget."""
+    x = table(1, (2, 3, 2, 3), 32)
+    counts, real = np.arange(len(x)) % 3 + 1, np.linspace(0.5, 2.0, len(x))
+    paper = {"basis": "paper", "ties": "first"}
+    return {
+        **effects("screen", fitted(x, counts, max_order=3, max_terms=22, selection="screen")),
+        **effects("canonical", fitted(x, counts, max_order=3, max_terms=24, selection="canonical")),
+        **effects("canonical, real", fitted(x, real, max_terms=16, selection="canonical")),
+        **effects("canonical, paper", fitted(x, counts, max_order=3, max_terms=24, selection="canonical", **paper)),
+    }
+
+
+def fits_by_lasso() -> Answers:
+    """Pairs and triples priced together."""
+    x = table(1, (2, 3, 2, 3), 32)
+    return effects("lasso", fitted(x, np.arange(len(x)) % 3 + 1, max_order=3, selection="lasso"))
+
+
+def fits_of_complete_tables() -> Answers:
+    """All orders, by the grid and by what stands in for it, and conjugate gradients over two orders at once."""
+    x = table(2, (2, 3, 2, 3), 36)
+    nearly = table(3, (3, 3, 2, 3), 51)
+    return {
+        **effects("complete", fitted(x, max_order=None)),
+        **effects("complete, uneven", fitted(x, 3.0 ** (np.arange(36) % 10), max_order=None)),
+        **effects("grid, even", fitted(x, np.arange(36) % 4 + 1, max_order=None, route="grid")),
+        **effects("grid, uneven", fitted(x, 3.0 ** (np.arange(36) % 10), max_order=None, route="grid")),
+        **effects("matrix-free, order 3", fitted(nearly, max_order=3, route="matrix-free")),
+    }
+
+
+def readings() -> Answers:
+    """What is read off one decomposition: of many rows and of few, inside the support and outside of it."""
+    x = 100 * table(4, (2, 3, 4, 3), 60)  # levels further apart than there are rows
+    anova = fitted(x, np.arange(60) % 4 + 1, max_order=3, handle_unknown="ignore")
+    new = 100 * np.vstack([table(5, (2, 3, 4, 3), 72)] * 2)
+    new[::5, 0] = 9
+    found = {f"importance {kind}": _values(anova.importance(kind)) for kind in ("l1", "l2", "shapley", "variance")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OutsideSupportWarning)
+        for name, rows in (("many", new), ("few", new[:9]), ("one", new[5:6])):
+            parts, shapley = anova.components(rows), anova.explain(rows)
+            found |= {
+                f"{name}: predict": anova.predict(rows),
+                f"{name}: components": parts.values,
+                f"{name}: outside": parts.outside.astype(float),
+                f"{name}: shapley": shapley.values,
+                f"{name}: interactions": anova.interactions(rows, index="STII", order=2).values,
+            }
+    return found
+
+
+def measured() -> Answers:
+    """What a certificate says of effects that are not orthogonal."""
+    x = table(6, (2, 3, 3), 14)
+    c = fitted(x, max_order=3, basis="paper", ties="first").certificate_
+    return {"orthogonality": np.array([c.orthogonality]), "rank": np.array(c.rank_by_order, dtype=float)}
+
+
+def _values(frame: object) -> np.ndarray:
+    """The table with its lines by name: which of two equal importances comes first is rounding."""
+    return frame.set_index(["feature", "output"])["value"].sort_index().to_numpy()  # type: ignore[attr-defined]
+
+
+PARTS: tuple[Callable[[], Answers], ...] = (
+    fits_with_holes,
+    fits_of_selections,
+    fits_of_complete_tables,
+    readings,
+    measured,
+)
+
+READ = {
+    "data": (fits_with_holes, readings),
+    "moments": (fits_with_holes, fits_of_selections),
+    "solve": (fits_with_holes, fits_of_selections, fits_of_complete_tables),
+    "select": (fits_of_selections, fits_by_lasso),
+    **dict.fromkeys(("effects", "explain", "fitted"), (readings, measured)),
+}
+"""What runs through the thresholds of a folder; those of the other folders serve everything."""
+
+
+@cache
+def expected(part: Callable[[], Answers]) -> Answers:
+    return part()
+
+
+def moved(monkeypatch: pytest.MonkeyPatch, thresholds: tuple[Threshold, ...]) -> None:
+    for name, value in thresholds:
+        module, _, constant = f"exanova.{name}".rpartition(".")
+        import_module(module)
+        monkeypatch.setattr(f"{module}.{constant}", value)  # which fails where there is no such name
+
+
+def check(part: Callable[[], Answers], before: Answers) -> None:
+    after = part()
+    assert list(after) == list(before)
+    for name, values in before.items():
+        np.testing.assert_allclose(after[name], values, rtol=0, atol=SAME * max(1, np.abs(values).max()), err_msg=name)
+
+
+@pytest.mark.parametrize("thresholds", THRESHOLDS, ids=lambda moves: ", ".join(f"{n}={v:g}" for n, v in moves))
+def test_no_size_decides_the_answer(monkeypatch: pytest.MonkeyPatch, thresholds: tuple[Threshold, ...]) -> None:
+    before = {part: expected(part) for part in READ.get(thresholds[0][0].partition(".")[0], PARTS)}
+    moved(monkeypatch, thresholds)
+    for part, answers in before.items():
+        check(part, answers)
+
+
+def test_a_projector_stands_in_for_a_table_of_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Apart from the others: what has a projector goes by the matrix-free route, of order two and shared."""
+
+    def pairs() -> Answers:
+        x = table(7, (4, 3, 5), 40)
+        return effects("pairs", fitted(x, np.arange(40) % 3 + 1))
+
+    before = pairs()
+    moved(monkeypatch, (("basis.tables.LARGEST_TABLE", 0),))
+    check(pairs, before)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "thresholds"),
+    [
+        ("design.kernels.scatter_kernel", patches(("design.kernels.BLOCK", 5))),
+        ("design.kernels.scatter_kernel", patches(("design.kernels.SMALL_TABLE", 0))),
+        ("design.kernels.gather_kernel", patches(("design.kernels.BLOCK", 5))),
+        ("design.kernels.outside_kernel", patches(("design.kernels.BLOCK", 5))),
+        ("explain.kernels.share_kernel", patches(("explain.kernels.BLOCK", 5))),
+    ],
+    ids=lambda given: given if isinstance(given, str) else ", ".join(f"{n}={v:g}" for n, v in given),
+)
+def test_no_block_of_a_kernel_decides_the_answer(
+    monkeypatch: pytest.MonkeyPatch, kernel: str, thresholds: tuple[Threshold, ...]
+) -> None:
+    """A compiled loop has its block built in: the same loop is run uncompiled with another one."""
+    before = {part: expected(part) for part in (fits_with_holes, readings)}
+    moved(monkeypatch, (("design.passes.COMPILED_FROM", 0), *thresholds))
+    module, _, name = f"exanova.{kernel}".rpartition(".")
+    ran = []
+    loop = getattr(import_module(module), name).py_func
+
+    def counted(*arguments: object) -> None:
+        ran.append(name)
+        loop(*arguments)
+
+    monkeypatch.setattr(f"{module}.{name}", counted)
+    for part, answers in before.items():
+        check(part, answers)
+    assert ran, "the kernel was not used"
+
+
+def test_counts_do_not_depend_on_the_words_handled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from exanova.moments import kernels
+
+    rng = np.random.default_rng(8)
+    left, right = (rng.integers(0, 2**63, (n, 11)).astype(np.uint64) for n in (6, 5))
+    before, after = (np.zeros((6, 5), dtype=np.int64) for _ in range(2))
+    kernels.count_tile(left, right, before, 3)
+    monkeypatch.setattr(kernels, "WORDS", 4)
+    numba.njit(kernels.count_tile.py_func)(left, right, after, 3)
+    np.testing.assert_array_equal(before, after)
+    counts = [[sum(int(a & b).bit_count() for a, b in zip(x, y, strict=True)) for y in right] for x in left]
+    np.testing.assert_array_equal(before, 3 * np.array(counts))
+
+
+def test_the_thresholds_are_reached() -> None:
+    """The examples have what the thresholds are about: holes, redundancy, several subsets alike, an order above two."""
+    anova = fitted(table(4, (2, 3, 4, 3), 60), max_order=3)
+    layout: Layout = anova._state.index.layout
+    assert (layout.lookup < 0).any()
+    assert layout.order.max() == 3
+    x = table(0, (2, 3, 4, 3), 45)
+    assert fitted(np.column_stack([x, x[:, 1]])).certificate_.redundant
+    assert fitted(table(3, (3, 3, 2, 3), 51), max_order=3).certificate_.unique
+    assert fitted(table(6, (2, 3, 3), 14), max_order=3, basis="paper", ties="first").certificate_.orthogonality > 1e-3
