@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from itertools import combinations
-from math import prod
 
 import numpy as np
 
 from exanova import tolerances
 from exanova.design import passes
 from exanova.design.cells import CellIndex
+from exanova.effects.orthogonality import marginal_sums
 from exanova.solve.plan import Request
 from exanova.solve.routes import Data, Decomposition
-from exanova.typing import FloatArray, IntArray, Subset
-
-DENSE_MARGINS = 2**20
-"""Cells of an extended local table up to which all of its margins are taken at once."""
+from exanova.typing import FloatArray, Subset
 
 
 @dataclass(frozen=True)
@@ -194,38 +190,8 @@ def certify(
 
 
 def largest_conditional_mean(index: CellIndex, values: FloatArray) -> float:
-    """Largest ``|E[f_A 1{x_B = b}]|`` over all A of the family, all B strictly inside A, and all cells b of B."""
-    worst = 0.0
-    for alike in index.alike([s for s, subset in enumerate(index.subsets) if subset]):
-        codes, sizes = index.codes_of(alike[0]), index.sizes_of(alike[0])
-        at_once = max(1, DENSE_MARGINS // (prod(n + 1 for n in sizes) * values.shape[1]))
-        for a in range(0, len(alike), at_once):
-            # Subsets with the same cells are looked at side by side, like outputs of one.
-            measures = [index.probability_of(s)[:, None] * values[index.cells_of(s)] for s in alike[a : a + at_once]]
-            worst = max(worst, _largest_margin(codes, sizes, np.hstack(measures)))
-    return worst
-
-
-def _largest_margin(codes: IntArray, sizes: tuple[int, ...], measure: FloatArray) -> float:
-    """Largest margin of a signed measure on cells, over every proper subset of its axes."""
-    if prod(n + 1 for n in sizes) * measure.shape[1] > DENSE_MARGINS:
-        return _largest_margin_sparse(codes, measure)
-    dense = np.zeros((*(n + 1 for n in sizes), measure.shape[1]))
-    dense[tuple(codes + 1)] = measure
-    for axis in range(len(sizes)):
-        np.moveaxis(dense, axis, 0)[0] = dense.sum(axis=axis)
-    dense[(slice(1, None),) * len(sizes)] = 0.0
-    return float(np.abs(dense).max(initial=0.0))
-
-
-def _largest_margin_sparse(codes: IntArray, measure: FloatArray) -> float:
-    worst = float(np.abs(measure.sum(axis=0)).max(initial=0.0))
-    for size in range(1, len(codes)):
-        for kept in combinations(range(len(codes)), size):
-            _, group = np.unique(codes[list(kept)], axis=1, return_inverse=True)
-            for column in measure.T:
-                worst = max(worst, float(np.abs(np.bincount(group.ravel(), weights=column)).max()))
-    return worst
+    """Largest ``|E[f_A 1{x_B = b}]|`` over all A of the family, all B strictly inside A, all b and all outputs."""
+    return float(marginal_sums(index, values).max(initial=0.0))
 
 
 def _redundancies(found: Decomposition, names: tuple[str, ...]) -> tuple[Redundancy, ...]:

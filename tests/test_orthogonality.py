@@ -1,0 +1,101 @@
+"""Deviation from orthogonality: conditional means and marginal sums against loops in exact fractions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exanova.design.subsets import close_downward
+from exanova.effects import orthogonality
+from exanova.effects.certificate import largest_conditional_mean
+from exanova.effects.orthogonality import conditional_means, marginal_sums
+from exanova.moments.gram import cell_index
+from strategies import examples, proper_subsets, supports
+
+PATHS = {
+    "as chosen": {},
+    "dense": {"FILLED": 10**9},
+    "dense, one by one": {"STACKED": 1},
+    "sparse": {"DENSE": 0, "FILLED": 0},
+}
+
+
+@st.composite
+def effect_tables(draw):
+    """A support with holes, a family up to order 4 on it, and any values on its cells: nothing is orthogonal."""
+    case = draw(supports(("counts",), max_features=5, max_levels=4, max_rows=40, complete=draw(st.booleans())))
+    varying = [i for i, n in enumerate(case.sizes) if n > 1]
+    every = [s for k in range(min(4, len(varying)) + 1) for s in combinations(varying, k)]
+    chosen = draw(st.lists(st.sampled_from(every), max_size=4), label="family")
+    index = cell_index(
+        case.rows.T.astype(np.uint8), case.weight.astype(float), case.sizes, close_downward([*chosen, every[-1]])
+    )
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1), label="values"))
+    return case, index, rng.integers(-64, 65, (index.n_cells, draw(st.integers(1, 3)))) / 16.0
+
+
+def by_loops(case, index, values, conditional):
+    """The definition, one row of the support at a time, in exact fractions."""
+    rows, weight = case.rows.tolist(), [Fraction(int(w)) for w in case.weight]
+    total, worst = sum(weight), [Fraction(0)] * values.shape[1]
+    for s, subset in enumerate(index.subsets):
+        table = dict(zip(map(tuple, index.codes_of(s).T.tolist()), values[index.cells_of(s)].tolist(), strict=True))
+        for smaller in proper_subsets(subset):
+            sums, masses = defaultdict(lambda: [Fraction(0)] * len(worst)), defaultdict(Fraction)
+            for row, w in zip(rows, weight, strict=True):
+                b = tuple(row[i] for i in smaller)
+                here = table[tuple(row[i] for i in subset)]
+                sums[b] = [t + w * Fraction(v) / total for t, v in zip(sums[b], here, strict=True)]
+                masses[b] += w / total
+            for b, found in sums.items():
+                over = masses[b] if conditional else 1
+                worst = [max(old, abs(v) / over) for old, v in zip(worst, found, strict=True)]
+    return np.array([float(v) for v in worst])
+
+
+@pytest.mark.parametrize("path", PATHS)
+@examples(25)
+@given(drawn=effect_tables())
+def test_both_measures_are_those_of_the_definition(path, drawn):
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in PATHS[path].items():
+            patch.setattr(orthogonality, name, value)
+        case, index, values = drawn
+        means, sums = conditional_means(index, values), marginal_sums(index, values)
+    np.testing.assert_allclose(means, by_loops(case, index, values, conditional=True), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(sums, by_loops(case, index, values, conditional=False), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_margin_counts_and_not_the_total_alone(path, monkeypatch):
+    """One effect of order 3 whose total and one-feature means vanish, and only E[f | x0, x1] does not."""
+    for name, value in PATHS[path].items():
+        monkeypatch.setattr(orthogonality, name, value)
+    grid = np.array(list(np.ndindex(2, 2, 2)))
+    index = cell_index(grid.T.astype(np.uint8), np.ones(8), (2, 2, 2), close_downward([(0, 1, 2)]))
+    values = np.zeros((index.n_cells, 1))
+    values[index.cells_of(index.position[0, 1, 2]), 0] = (-1.0) ** (grid[:, 0] + grid[:, 1])
+    assert conditional_means(index, values).tolist() == [1.0]
+    assert marginal_sums(index, values).tolist() == [0.25]
+    assert largest_conditional_mean(index, values) == 0.25
+
+
+def test_a_level_that_no_row_holds_has_no_conditional_mean():
+    codes = np.array([[0, 0, 2, 2], [0, 1, 0, 1]], dtype=np.uint8)
+    index = cell_index(codes, np.ones(4), (3, 2), close_downward([(0, 1)]))
+    values = np.zeros((index.n_cells, 1))
+    values[index.cells_of(index.position[0, 1]), 0] = [1.0, 1.0, -1.0, -1.0]
+    assert conditional_means(index, values).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("measure", [conditional_means, marginal_sums])
+def test_what_is_no_number_is_not_passed_over(measure):
+    codes = np.array([[0, 1]], dtype=np.uint8)
+    index = cell_index(codes, np.ones(2), (2,), close_downward([(0,)]))
+    assert np.isnan(measure(index, np.array([[0.0, 0.0], [1.0, np.nan], [-1.0, 0.0]]))).tolist() == [False, True]
