@@ -43,11 +43,12 @@ def effect_tables(draw):
 def by_loops(case, index, values, conditional):
     """The definition, one row of the support at a time, in exact fractions."""
     rows, weight = case.rows.tolist(), [Fraction(int(w)) for w in case.weight]
-    total, worst = sum(weight), [Fraction(0)] * values.shape[1]
+    total, zeros = sum(weight), [Fraction(0)] * values.shape[1]
+    worst = zeros
     for s, subset in enumerate(index.subsets):
         table = dict(zip(map(tuple, index.codes_of(s).T.tolist()), values[index.cells_of(s)].tolist(), strict=True))
         for smaller in proper_subsets(subset):
-            sums, masses = defaultdict(lambda: [Fraction(0)] * len(worst)), defaultdict(Fraction)
+            sums, masses = defaultdict(lambda: zeros), defaultdict(Fraction)
             for row, w in zip(rows, weight, strict=True):
                 b = tuple(row[i] for i in smaller)
                 here = table[tuple(row[i] for i in subset)]

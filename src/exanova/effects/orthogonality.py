@@ -18,7 +18,6 @@ its array is summed cell by cell instead.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -127,7 +126,9 @@ def _see_sparse(index: CellIndex, subset: Subset, measure: FloatArray, removable
         part = subset[:place] + subset[place + 1 :]
         cells = _cells_inside(index, part, codes, len(measure))
         count = index.cells_of(index.position[part])
-        margin = np.stack([np.bincount(cells, column, count.stop - count.start) for column in measure.T], axis=1)
+        margin = np.empty((count.stop - count.start, measure.shape[1]))
+        for o, column in enumerate(measure.T):
+            margin[:, o] = np.bincount(cells, weights=column, minlength=len(margin))
         worst.see(margin)
         if not worst.conditional:
             _see_sparse(index, part, margin, place, worst)
