@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import combinations
 from types import SimpleNamespace
 
@@ -13,9 +14,17 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from exanova import FunctionalANOVA, neighbours
+from exanova.design import families
 from exanova.design.families import named_family
-from exanova.design.subsets import canonical_key
-from exanova.errors import ExanovaError, InputError, InputTypeError, UnknownFeatureError
+from exanova.design.subsets import (
+    SUBSET_BYTES,
+    canonical_key,
+    close_downward,
+    closure_at_most,
+    closure_size,
+    up_to_order,
+)
+from exanova.errors import ExanovaError, InputError, InputTypeError, MemoryLimitError, UnknownFeatureError
 from oracles import cells_of
 from strategies import MODERATE, conditional_means, examples, fit, largest, on_rows, subset_of, supports
 
@@ -137,6 +146,88 @@ def test_what_is_not_a_family(interactions, error, message):
 def test_a_grid_that_is_none(shape, radius):
     with pytest.raises(InputError, match=r"expected positive whole numbers"):
         neighbours(shape, radius)
+
+
+# Counted before they are listed
+
+
+@given(given_subsets=subsets)
+def test_a_closure_is_counted_and_bounded_without_listing_it(given_subsets):
+    members = {tuple(sorted(s)) for s in given_subsets}
+    size = len(close_downward(members))
+    assert closure_size(members, 10**6) == size
+    assert closure_at_most(members) >= size
+    for enough in range(size):
+        assert enough < closure_size(members, enough) <= size
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_the_bound_is_exact_for_every_subset_up_to_an_order(order):
+    assert closure_at_most(list(combinations(range(8), order))) == len(up_to_order(range(8), order))
+
+
+@given(given_subsets=subsets, room=st.integers(1, 40))
+def test_a_family_is_refused_exactly_when_it_cannot_be_listed(given_subsets, room):
+    names, sizes = [f"x{i}" for i in range(6)], [2] * 6
+    count = len(named_family(given_subsets, names, sizes))
+    if count <= room:
+        assert len(named_family(given_subsets, names, sizes, SUBSET_BYTES * room)) == count
+    else:
+        with pytest.raises(MemoryLimitError, match=rf"at most {room} can be listed|names more than {room} subsets"):
+            named_family(given_subsets, names, sizes, SUBSET_BYTES * room)
+
+
+@given(shape=st.lists(st.integers(1, 5), min_size=1, max_size=3), radius=st.integers(1, 6))
+def test_neighbours_are_counted_before_they_are_listed(shape, radius):
+    count = len(neighbours(shape, radius))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(families, "listable", lambda limit: count)
+        neighbours(shape, radius)
+        patch.setattr(families, "listable", lambda limit: count - 1)
+        with pytest.raises(MemoryLimitError, match=rf"has {count:,} pairs.*smaller radius"):
+            neighbours(shape, radius)
+
+
+MANY = np.random.default_rng(0).integers(0, 2, (40, 3000))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: FunctionalANOVA(interactions=[tuple(range(26))], memory_limit="1 GB").plan(MANY[:, :26]),
+            r"largest of 26 features.*at least 67,108,864 subsets.*at most 4,000,000.*one of 21 has.*memory_limit=",
+        ),
+        (
+            lambda: FunctionalANOVA(
+                interactions=[tuple(range(k, k + 14)) for k in range(0, 56, 14)], memory_limit="5 MB"
+            ).plan(MANY[:, :56]),
+            r"largest of 14 features.*at least \d\d,\d\d\d subsets.*at most 20,000",
+        ),
+        (
+            lambda: FunctionalANOVA(
+                interactions=SimpleNamespace(edges=((i, j) for i in range(3000) for j in range(i))),
+                memory_limit="5 MB",
+            ).plan(MANY),
+            r"names more than 20,000 subsets.*fewer subsets, or a larger memory_limit=",
+        ),
+        (
+            lambda: FunctionalANOVA(max_order=3, memory_limit="500 MB").plan(MANY),
+            r"order 2 of 3000 features has 4,498,500 subsets.*limit of 500 MB.*What would fit: max_order=1",
+        ),
+        (lambda: neighbours((1000, 1000), radius=50), r"has 4,845,701,250 pairs of neighbours.*smaller radius="),
+        (lambda: neighbours((10**9,)), r"has 999,999,999 pairs of neighbours"),
+    ],
+    ids=["one subset", "several subsets", "graph", "order", "neighbours", "a long line"],
+)
+def test_what_cannot_be_listed_is_refused_before_memory_is_used(call, message):
+    tracemalloc.start()
+    try:
+        with pytest.raises(MemoryLimitError, match=message):
+            call()
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
 
 
 # In the estimator

@@ -62,7 +62,8 @@ def make_request(given: Mapping[str, Any], support: Support) -> Request:
     selection: Any = given["selection"] or ("screen" if budget is not None else None)
     family = candidates = None
     if given["interactions"] is not None:
-        named = named_family(given["interactions"], support.feature_names, support.sizes)
+        limit = resolve_limit(given["memory_limit"])
+        named = named_family(given["interactions"], support.feature_names, support.sizes, limit)
         family, candidates = (None, named) if selection else (named, None)
         order = max(map(len, named))
     if budget is not None:

@@ -24,11 +24,11 @@ from math import prod
 import numpy as np
 
 from exanova import tolerances
-from exanova.parallel import blas_threads
+from exanova.parallel import suitable_blas
 from exanova.typing import FloatArray, IntArray
 
-FEW_CELLS, MANY_CELLS = 64, 1000
-"""Cells of a local problem between which two threads of BLAS take up to three times as long as one."""
+FEW_CELLS = 64
+"""Cells of a local problem up to which BLAS starts no threads of its own accord."""
 
 FIT = 1e-8
 """Relative accuracy of fits of margins that only rank candidates."""
@@ -107,8 +107,8 @@ def pure_energy(cell_codes: IntArray, sizes: tuple[int, ...], probability: Float
 
 
 def _suitable_threads(cells: int) -> AbstractContextManager[None]:
-    """One thread of BLAS for factorisations that lose time by sharing it; tiny ones do not start any."""
-    return blas_threads(1) if FEW_CELLS < cells <= MANY_CELLS else nullcontext()
+    """One thread of BLAS for orthogonal factorisations; tiny ones are spared the asking."""
+    return suitable_blas(0) if cells > FEW_CELLS else nullcontext()
 
 
 def margin_matrix(cell_codes: IntArray, sizes: tuple[int, ...]) -> FloatArray:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
+from math import prod
 from typing import Any
 
-from exanova.design.subsets import canonical_key, close_downward
-from exanova.errors import InputError, InputTypeError, UnknownFeatureError
+from exanova.design.memory import resolve_limit
+from exanova.design.subsets import close_downward, closure_at_most, closure_size, listable
+from exanova.errors import InputError, InputTypeError, MemoryLimitError, UnknownFeatureError
 from exanova.typing import Subset
 
 
@@ -28,7 +30,9 @@ def neighbours(shape: Sequence[int], radius: int = 1) -> list[tuple[int, int]]:
             f"shape={shape!r}, radius={radius!r} were given; expected positive whole numbers, as in "
             "neighbours((28, 28), radius=1)."
         )
-    steps = [s for s in product(range(-radius, radius + 1), repeat=len(sizes)) if s > (0,) * len(sizes)]
+    _refuse_neighbours(sizes, int(radius))
+    reach = [range(-min(int(radius), n - 1), min(int(radius), n - 1) + 1) for n in sizes]
+    steps = [s for s in product(*reach) if s > (0,) * len(sizes)]
     pairs = []
     for place, cell in enumerate(product(*(range(n) for n in sizes))):
         for step in steps:
@@ -38,44 +42,90 @@ def neighbours(shape: Sequence[int], radius: int = 1) -> list[tuple[int, int]]:
     return pairs
 
 
-def named_family(interactions: Any, names: Sequence[str], sizes: Sequence[int]) -> tuple[Subset, ...]:
+def _refuse_neighbours(sizes: Sequence[int], radius: int) -> None:
+    """Refuse more pairs than can be listed; they are counted axis by axis, each place with those it reaches."""
+    reach = [min(radius, n - 1) for n in sizes]
+    within = [n + far * (2 * n - far - 1) for n, far in zip(sizes, reach, strict=True)]
+    count, most = (prod(within) - prod(sizes)) // 2, listable(resolve_limit(None))
+    if count > most:
+        raise MemoryLimitError(
+            f"shape={tuple(sizes)}, radius={radius} has {count:,} pairs of neighbours, and at most {most:,} can be "
+            "listed in the memory that is free. What would fit: a smaller radius=, or a coarser grid."
+        )
+
+
+def named_family(
+    interactions: Any, names: Sequence[str], sizes: Sequence[int], memory_limit: int | None = None
+) -> tuple[Subset, ...]:
     """The subsets a user named, closed downward, with every main effect; constant features are left out.
 
     ``interactions``: subsets of feature names or column positions; a mapping from a feature to those it interacts
-    with; or a graph with ``edges``.
+    with; or a graph with ``edges``. A family that cannot be listed in ``memory_limit`` bytes is refused before it is.
 
     >>> named_family([("a", "b")], ["a", "b", "c"], [2, 2, 2])
     ((), (0,), (1,), (2,), (0, 1))
     """
-    subsets = [_subset(entry, names) for entry in _entries(interactions)]
-    if len(set(subsets)) < len(subsets):
-        repeated = next(s for s in subsets if subsets.count(s) > 1)
-        raise InputError(
-            f"interactions= names {' x '.join(names[i] for i in repeated)} more than once; name each subset once."
-        )
+    most = listable(memory_limit)
+    subsets = _named_subsets(interactions, names, most)
     varying = {i for i, n in enumerate(sizes) if n > 1}
-    kept = [tuple(i for i in s if i in varying) for s in subsets]
-    return tuple(sorted(close_downward([*kept, *((i,) for i in varying)]), key=canonical_key))
+    kept = {tuple(i for i in s if i in varying) for s in subsets} | {(i,) for i in varying}
+    _refuse_closure(kept, most)
+    return tuple(close_downward(kept))
 
 
-def _entries(interactions: Any) -> list[Iterable[Any]]:
+def _refuse_closure(subsets: set[Subset], most: int) -> None:
+    """Refuse a family of more than ``most`` members when closed downward, before its members are listed.
+
+    The parts of its largest member alone may be too many; else a bound may show that all are few enough; else they
+    are counted one subset after the other, until they are too many.
+    """
+    largest = max(map(len, subsets), default=0)
+    counted = 2**largest
+    if counted <= most and closure_at_most(subsets) > most:
+        counted = closure_size(subsets, most)
+    if counted > most:
+        raise MemoryLimitError(
+            f"interactions= names {len(subsets):,} subsets, main effects included, the largest of {largest} features: "
+            f"with all of their parts, which a decomposition needs, these are at least {counted:,} subsets, and at "
+            f"most {most:,} can be listed within the memory limit. What would fit: subsets of fewer features "
+            f"(one of {max(0, most.bit_length() - 1)} has {2 ** max(0, most.bit_length() - 1):,} parts), fewer of "
+            "them, or a larger memory_limit=."
+        )
+
+
+def _named_subsets(interactions: Any, names: Sequence[str], most: int) -> dict[Subset, None]:
+    """The subsets that are named, each once, in the order given."""
+    entries, both_ways = _entries(interactions)
+    position = {name: i for i, name in reversed(list(enumerate(names)))}
+    found: dict[Subset, None] = {}
+    for entry in entries:
+        subset = _subset(entry, position)
+        if subset in found and not both_ways:
+            raise InputError(
+                f"interactions= names {' x '.join(names[i] for i in subset)} more than once; name each subset once."
+            )
+        found[subset] = None
+        if len(found) > most:
+            raise MemoryLimitError(
+                f"interactions= names more than {most:,} subsets, which is all that can be listed within the memory "
+                "limit. What would fit: fewer subsets, or a larger memory_limit=."
+            )
+    return found
+
+
+def _entries(interactions: Any) -> tuple[Iterable[Any], bool]:
+    """What is named, one by one, and whether a pair may be there both ways round, and more than once."""
     if hasattr(interactions, "edges"):
         edges = interactions.edges() if callable(interactions.edges) else interactions.edges
-        return _undirected(tuple(edge)[:2] for edge in edges)
+        return (tuple(edge)[:2] for edge in edges), True
     if isinstance(interactions, Mapping):
-        return _undirected((a, b) for a, others in interactions.items() for b in _several(a, others))
+        return ((a, b) for a, others in interactions.items() for b in _several(a, others)), True
     if isinstance(interactions, str) or not isinstance(interactions, Iterable):
         raise InputTypeError(
             f"interactions={interactions!r} was given; expected a list of subsets such as [('a', 'b')], a mapping, "
             "a graph with edges, or neighbours(shape)."
         )
-    return list(interactions)
-
-
-def _undirected(pairs: Iterable[tuple[Any, ...]]) -> list[Iterable[Any]]:
-    """Each pair once, whichever way round and however often a graph or mapping holds it."""
-    once = {frozenset(pair): pair for pair in pairs}
-    return list(once.values())
+    return interactions, False
 
 
 def _several(feature: Any, others: Any) -> Iterable[Any]:
@@ -86,10 +136,10 @@ def _several(feature: Any, others: Any) -> Iterable[Any]:
     return others
 
 
-def _subset(entry: Any, names: Sequence[str]) -> Subset:
+def _subset(entry: Any, position: Mapping[str, int]) -> Subset:
     if isinstance(entry, str) or not isinstance(entry, Iterable):
         raise InputTypeError(f"interactions= holds {entry!r}; each subset is a tuple of feature names, as ('a', 'b').")
-    members = [_feature(member, names) for member in entry]
+    members = [_feature(member, position) for member in entry]
     if not members:
         raise InputError("interactions= holds an empty subset; the intercept is always there, leave it out.")
     if len(set(members)) < len(members):
@@ -97,18 +147,19 @@ def _subset(entry: Any, names: Sequence[str]) -> Subset:
     return tuple(sorted(members))
 
 
-def _feature(member: Any, names: Sequence[str]) -> int:
+def _feature(member: Any, position: Mapping[str, int]) -> int:
     if isinstance(member, str):
-        if member not in names:
+        if member not in position:
+            columns = sorted(position, key=position.__getitem__)
             raise UnknownFeatureError(
-                f"interactions= names {member!r}, which is not a column; the columns are {', '.join(names[:20])}"
-                + (", ..." if len(names) > 20 else ".")
+                f"interactions= names {member!r}, which is not a column; the columns are {', '.join(columns[:20])}"
+                + (", ..." if len(columns) > 20 else ".")
             )
-        return list(names).index(member)
-    if not isinstance(member, bool) and hasattr(member, "__index__") and 0 <= int(member) < len(names):
+        return position[member]
+    if not isinstance(member, bool) and hasattr(member, "__index__") and 0 <= int(member) < len(position):
         return int(member)
     raise UnknownFeatureError(
-        f"interactions= names {member!r}; expected a column name, or a position from 0 to {len(names) - 1}."
+        f"interactions= names {member!r}; expected a column name, or a position from 0 to {len(position) - 1}."
     )
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
+
+from exanova.compiled import compiled
 
 BLOCK = 4096
 """Rows of a block."""
@@ -18,7 +19,7 @@ SMALL_TABLE = 512
 """Keys of the largest table that is kept four times."""
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@compiled()
 def fill_keys(
     codes: Any, members: Any, sizes: Any, chain: Any, lookup: Any, s: int, order: int, a: int, b: int, keys: Any
 ) -> None:
@@ -40,7 +41,7 @@ def fill_keys(
             keys[t] = keys[t] * size + np.int32(codes[feature, a + t])
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@compiled()
 def fill_keys_checked(
     codes: Any, members: Any, sizes: Any, chain: Any, lookup: Any, s: int, order: int, a: int, b: int, keys: Any
 ) -> None:
@@ -58,7 +59,7 @@ def fill_keys_checked(
             keys[t] = key * size + level if key >= 0 and level >= 0 else np.int32(-1)
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@compiled()
 def scatter_kernel(
     codes: Any,
     values: Any,
@@ -100,7 +101,7 @@ def scatter_kernel(
                     turns[0, c] = turns[1, c] = turns[2, c] = turns[3, c] = 0.0
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@compiled()
 def add_in_turns(keys: Any, values: Any, a: int, b: int, turns: Any) -> None:
     """Add rows a..b to four copies of a small table, row t to copy t modulo 4."""
     m = values.shape[1]
@@ -123,7 +124,7 @@ def add_in_turns(keys: Any, values: Any, a: int, b: int, turns: Any) -> None:
             turns[t - whole, keys[t] * m + o] += values[a + t, o]
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@compiled()
 def gather_kernel(
     codes: Any,
     tables: Any,
@@ -162,7 +163,7 @@ def gather_kernel(
                         out[a + t, o] += tables[start + keys[t], o]
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@compiled()
 def outside_kernel(
     codes: Any,
     order: Any,

@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from itertools import combinations
+from math import comb
 
 from exanova.typing import Subset
+
+LARGEST_LISTING = 20_000_000
+"""Subsets that are listed at all."""
+
+SUBSET_BYTES = 250
+"""Memory of a listed subset, with the set that finds repeated ones and the keys it is sorted by."""
+
+
+def listable(memory_limit: int | None) -> int:
+    """How many subsets may be listed in so many bytes.
+
+    >>> listable(25_000), listable(None)
+    (100, 20000000)
+    """
+    return LARGEST_LISTING if memory_limit is None else min(LARGEST_LISTING, memory_limit // SUBSET_BYTES)
 
 
 def canonical_key(subset: Subset) -> tuple[int, Subset]:
@@ -35,10 +52,44 @@ def close_downward(subsets: Iterable[Iterable[int]]) -> list[Subset]:
     """
     family: set[Subset] = {()}
     for subset in subsets:
-        members = tuple(sorted(set(subset)))
-        if members not in family:
-            family.update(s for k in range(1, len(members) + 1) for s in combinations(members, k))
+        _add_parts(family, subset)
     return sorted(family, key=canonical_key)
+
+
+def closure_size(subsets: Iterable[Iterable[int]], enough: int) -> int:
+    """How many members ``close_downward(subsets)`` has; counting stops with the subset that makes them ``enough``.
+
+    >>> closure_size([(0, 1), (1, 2)], 100), closure_size([(0, 1), (1, 2), (3, 4)], 5)
+    (6, 6)
+    """
+    family: set[Subset] = {()}
+    for subset in subsets:
+        _add_parts(family, subset)
+        if len(family) > enough:
+            break
+    return len(family)
+
+
+def _add_parts(family: set[Subset], subset: Iterable[int]) -> None:
+    """Add a subset to a family, with all of its parts."""
+    members = tuple(sorted(set(subset)))
+    if members not in family:
+        family.update(s for k in range(1, len(members) + 1) for s in combinations(members, k))
+
+
+def closure_at_most(subsets: Collection[Subset]) -> int:
+    """An upper bound on the members of ``close_downward(subsets)``, without listing them.
+
+    Of each order there are no more members than parts of that order, nor than the features have in all; exact for
+    one subset, for pairs, and for all subsets up to an order.
+
+    >>> closure_at_most([(0, 1, 2)]), closure_at_most([(0, 1), (1, 2)]), len(close_downward([(0, 1), (1, 2)]))
+    (8, 6, 6)
+    """
+    features, sizes = len({i for s in subsets for i in s}), Counter(map(len, subsets))
+    largest = max(sizes, default=0)
+    parts = (sum(count * comb(size, k) for size, count in sizes.items()) for k in range(1, largest + 1))
+    return 1 + sum(min(comb(features, k), found) for k, found in enumerate(parts, start=1))
 
 
 def proper_parts(subset: Subset) -> Iterator[Subset]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from exanova.compiled import compiled
 from exanova.design.kernels import fill_keys_checked
 
 BLOCK = 512
 """Rows of a block: their values for every feature stay in the second cache for hundreds of features."""
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@compiled()
 def share_kernel(
     codes: Any,
     tables: Any,

@@ -193,11 +193,13 @@ def projected_gram(moments: Moments, basis: Basis) -> FloatArray:
     half = np.empty((q, len(moments.basis)))
     members = range(len(basis.tables))
     coordinates = in_monomials(moments.index, moments.basis, members, [basis.table(s) for s in members])
-    for s, (numbers, rows) in enumerate(coordinates):
-        half[basis.functions_of(s)] = (rows.T / total) @ moments.gram[numbers]
+    largest = max(rows.size for _, rows in coordinates) * max(q, len(moments.basis))
     gamma = np.empty((q, q), order="F")
-    for s, (numbers, rows) in enumerate(coordinates):
-        gamma[:, basis.functions_of(s)] = half[:, numbers] @ rows
+    with parallel.suitable_blas(largest):
+        for s, (numbers, rows) in enumerate(coordinates):
+            half[basis.functions_of(s)] = (rows.T / total) @ moments.gram[numbers]
+        for s, (numbers, rows) in enumerate(coordinates):
+            gamma[:, basis.functions_of(s)] = half[:, numbers] @ rows
     return gamma
 
 

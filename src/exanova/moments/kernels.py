@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numba.extending import intrinsic
+
+from exanova.compiled import compiled
 
 WORDS = 512
 """Words of a row handled at once: 4 KB, so that a row and the tile it meets stay in the nearest caches."""
@@ -22,7 +23,7 @@ def population(typing_context: Any, word: Any) -> Any:
     return word(word), generate
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@compiled()
 def count_tile(left: Any, right: Any, out: Any, scale: int) -> None:
     """Add ``scale`` times the number of rows common to each pair of bitsets to ``out`` (rows of left, of right).
 
@@ -43,7 +44,7 @@ def count_tile(left: Any, right: Any, out: Any, scale: int) -> None:
                 out[i, j] += scale * np.int64(count)
 
 
-@numba.njit(nogil=True, cache=True, inline="always")  # type: ignore[untyped-decorator]
+@compiled(inline="always")
 def count_eight(left: Any, right: Any, i: int, j: int, a: int, b: int, out: Any, scale: int) -> None:
     """The same for bitsets i .. i + 3 of left and j, j + 1 of right, over words a to b."""
     c00 = c01 = c10 = c11 = c20 = c21 = c30 = c31 = np.uint64(0)
@@ -71,7 +72,7 @@ def count_eight(left: Any, right: Any, i: int, j: int, a: int, b: int, out: Any,
     out[i + 3, j + 1] += scale * np.int64(c31)
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@compiled()
 def count_cached(left: Any, right: Any, repeats: int) -> Any:
     """AND-and-count of two cached rows again and again: the machine's own limit, for benchmarks."""
     total = np.uint64(0)
@@ -82,7 +83,7 @@ def count_cached(left: Any, right: Any, repeats: int) -> Any:
     return np.int64(total)
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@compiled()
 def add_common(numbers: Any, weight: Any, first: int, last: int, gram: Any) -> None:
     """Add the weight of every row to ``gram`` (lower triangle, rows ``first`` to ``last``) at its pairs of indicators.
 
@@ -102,7 +103,7 @@ def add_common(numbers: Any, weight: Any, first: int, last: int, gram: Any) -> N
                     row[active[b]] += weight[r]
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@compiled()
 def reduce_in_place(flat: Any, prime: float) -> None:
     """Replace whole numbers below 2^53 by their residues modulo a prime; one pass, no division."""
     inverse = 1.0 / prime

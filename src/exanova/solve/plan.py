@@ -22,7 +22,7 @@ from exanova import tolerances
 from exanova.basis.tables import dimensions, too_large_for_tables
 from exanova.design.cells import CellIndex, extend, intercept_index
 from exanova.design.memory import readable
-from exanova.design.subsets import by_order
+from exanova.design.subsets import by_order, listable
 from exanova.errors import InputError, MemoryLimitError
 from exanova.typing import Codes, FloatArray, Subset
 
@@ -46,10 +46,6 @@ PROJECTOR_BYTES = 2000
 
 LASSO_FUNCTIONS = 6000
 """Functions a lasso without a budget starts from."""
-
-LARGEST_LISTING = 20_000_000
-"""Subsets that are listed at all."""
-
 
 FLOPS, LOOKUPS, COMMON_WORDS, GRID_CELLS = 3e10, 5e8, 4e9, 2e7
 """What two cores do in a second: products of matrices, reads of tables by rows, words of 64 rows compared, cells of a
@@ -205,10 +201,11 @@ def orders_of(request: Request, varying: list[int]) -> Iterator[list[Subset]]:
         return
     highest = len(varying) if request.max_order is None else min(request.max_order, len(varying))
     for k in range(1, highest + 1):
-        if comb(len(varying), k) > LARGEST_LISTING:
+        if comb(len(varying), k) > listable(request.memory_limit):
             raise MemoryLimitError(
-                f"order {k} of {len(varying)} features has {comb(len(varying), k):,} subsets, too many to list; "
-                f"max_order={k - 1} can be planned."
+                f"order {k} of {len(varying)} features has {comb(len(varying), k):,} subsets, too many to list "
+                f"within the memory limit of {readable(request.memory_limit)}. What would fit: max_order={k - 1}, "
+                "or subsets named in interactions=."
             )
         yield list(combinations(varying, k))
 

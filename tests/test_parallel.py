@@ -1,0 +1,83 @@
+"""Threads of BLAS: how many a piece of work gets, and that the small pieces of a fit get one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from exanova import parallel
+from exanova.basis import pure
+from exanova.basis.tables import build_basis
+from exanova.design.subsets import up_to_order
+from exanova.moments.gram import cell_index, collect, projected_gram
+
+
+@pytest.fixture
+def blas(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A BLAS of eight threads that remembers how many it is held to, whatever the machine has."""
+    library = SimpleNamespace(threads=8, limits=[])
+
+    @contextmanager
+    def limit(limits: int) -> Iterator[None]:
+        before, library.threads = library.threads, limits
+        library.limits.append(limits)
+        yield
+        library.threads = before
+
+    controller = SimpleNamespace(info=lambda: [{"num_threads": library.threads}], limit=limit)
+    monkeypatch.setattr(parallel, "_blas", lambda modules: controller)
+    return library
+
+
+@pytest.mark.parametrize(
+    ("work", "threads", "held"),
+    [
+        (0, None, 1),
+        (0, 4, 1),
+        (parallel.BLAS_WORK - 1, 4, 1),
+        (parallel.BLAS_WORK, None, 8),
+        (parallel.BLAS_WORK, 4, 4),
+        (parallel.BLAS_WORK, 64, 8),
+    ],
+)
+def test_only_large_products_are_shared(blas: SimpleNamespace, work: float, threads: int | None, held: int) -> None:
+    with parallel.suitable_blas(work, threads):
+        assert blas.threads == held
+    assert blas.threads == 8
+
+
+def test_large_products_stay_within_an_outer_limit(blas: SimpleNamespace) -> None:
+    with parallel.blas_threads(2):
+        with parallel.suitable_blas(parallel.BLAS_WORK):
+            assert blas.threads == 2
+        with parallel.suitable_blas(parallel.BLAS_WORK, 4):
+            assert blas.threads == 2
+
+
+def test_products_with_the_gram_matrix_are_shared_by_their_size(
+    blas: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 3, (4, 200)).astype(np.uint8)
+    index = cell_index(codes, np.ones(200), (3, 3, 3, 3), up_to_order(range(4), 2))
+    moments = collect(index, codes, np.ones(200, dtype=np.int64), np.zeros((200, 1)))
+    basis = build_basis(index)
+    blas.limits.clear()
+    expected = projected_gram(moments, basis)
+    assert blas.limits == [1]
+    monkeypatch.setattr(parallel, "BLAS_WORK", 0)
+    blas.limits.clear()
+    np.testing.assert_allclose(projected_gram(moments, basis), expected, atol=1e-12)
+    assert blas.limits == []
+
+
+@pytest.mark.parametrize(("levels", "limits"), [(4, []), (20, [1])])
+def test_local_problems_are_factorised_on_one_thread(blas: SimpleNamespace, levels: int, limits: list[Any]) -> None:
+    codes = np.array([c for c in np.ndindex(levels, levels) if c != (0, 0)]).T
+    pure.pure_tables(codes, (levels, levels), np.full((1, codes.shape[1]), 1 / codes.shape[1]))
+    assert blas.limits == limits
