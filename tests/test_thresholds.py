@@ -52,7 +52,6 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     # basis
     patches(("basis.tables.STACK_BYTES", 0)),
     patches(("basis.pure.FEW_CELLS", 0)),
-    patches(("basis.pure.FEW_CELLS", 0), ("basis.pure.MANY_CELLS", 5)),
     # moments
     patches(("moments.monomials.STACK_BYTES", 0)),
     patches(("moments.bitsets.TILE", 5)),
@@ -88,7 +87,9 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("select.canonical.SMALLEST_BATCH", 1), ("select.canonical.LARGEST_BATCH", 1)),
     patches(("select.canonical.SMALLEST_BATCH", 5), ("select.canonical.LARGEST_BATCH", 7)),
     # effects and what is read off them
-    patches(("effects.certificate.DENSE_MARGINS", 0)),
+    patches(("effects.orthogonality.DENSE", 0), ("effects.orthogonality.FILLED", 0)),
+    patches(("effects.orthogonality.STACKED", 1)),
+    patches(("effects.redundancy.TILE", 1)),
     patches(("explain.shapley.CHUNK", 7)),
     patches(("fitted.CHUNK", 7)),
     patches(("explain.interactions.CHUNK_BYTES", 0)),
