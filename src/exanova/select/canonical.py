@@ -2,7 +2,7 @@
 
 With the paper's functions and ``ties="first"`` this keeps, function by function, what a greedy search with one rank
 test for each candidate keeps. With ``ties="share"`` whole subsets are kept, as long as their rank fits; which raise
-it is decided exactly where weights are counts.
+it is decided exactly, whatever the weights.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from exanova.progress import Progress
 from exanova.select.gains import PairScreen, cost
 from exanova.select.growth import GrowingFit
 from exanova.select.report import Round, Selection
-from exanova.select.span import GrowingSpan
+from exanova.solve.choice import SpanChoice
 from exanova.solve.plan import Request, orders_of
 from exanova.solve.routes import Data
 from exanova.typing import Subset
 
-Growing = GrowingFit | GrowingSpan
+Growing = GrowingFit | SpanChoice
 """A family that grows and knows its rank."""
 
 SMALLEST_BATCH, LARGEST_BATCH = 256, 4096
@@ -43,6 +43,7 @@ def take_in_order(data: Data, request: Request, fit: Growing, budget: int, progr
             stopped = "the budget is used up" if fit.rank >= budget else "every function on the support is spanned"
             break
     if request.ties == "share":
+        assert isinstance(fit, SpanChoice)
         fit.truncate(_whole_subsets(fit, budget))
     return Selection("canonical", budget, tuple(rounds), stopped)
 
