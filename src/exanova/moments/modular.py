@@ -23,7 +23,10 @@ COMPILED_FROM = 100_000
 """Numbers from which a compiled pass beats NumPy's remainder."""
 
 TERMS = 8192
-"""Products of residues that add up to less than 2^53."""
+"""Products of residues that add up to less than 2^53, by 2^35 and more."""
+
+COUNT_DIGITS = 32
+"""Binary digits of the largest count: rounded weights have 53 and more between them."""
 
 LARGEST = 2**20
 """All primes are below this."""
@@ -55,7 +58,7 @@ def product_modulo(left: FloatArray, right: FloatArray, prime: int) -> FloatArra
 
 
 def residues(x: FloatArray, prime: int) -> FloatArray:
-    """Whole numbers below 2^53 in size, modulo a prime; ``x`` may be overwritten.
+    """Whole numbers below 2^53 - 2^20 in size, modulo a prime; ``x`` may be overwritten.
 
     >>> residues(np.array([-1.0, 7.0, 20.0]), 7).tolist()
     [6.0, 0.0, 6.0]
@@ -82,6 +85,20 @@ def weights_modulo(weight: NDArray[Any], prime: int) -> FloatArray:
     powers = np.array([pow(2, int(shift), prime) for shift in shifts], dtype=np.int64)
     whole = np.ldexp(mantissa, 53).astype(np.int64)
     return np.asarray(whole % prime * powers[of_row] % prime, dtype=np.float64)
+
+
+def are_counts(weight: NDArray[Any]) -> bool:
+    """Whether weights are whole numbers, up to a common power of two.
+
+    >>> are_counts(np.array([0.5, 1.5])), are_counts(np.array([0.1, 0.2]) + 0.3)
+    (True, False)
+    """
+    if weight.dtype.kind != "f":
+        return True
+    mantissa, exponent = np.frexp(weight)
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    lowest = np.log2(whole & -whole) + exponent - 53
+    return bool(exponent.max() - lowest.min() <= COUNT_DIGITS)
 
 
 def cell_weights_modulo(index: CellIndex, codes: Codes, weight: NDArray[Any], first: int, prime: int) -> FloatArray:

@@ -7,6 +7,8 @@ it is decided exactly, whatever the weights.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from exanova.progress import Progress
@@ -42,9 +44,6 @@ def take_in_order(data: Data, request: Request, fit: Growing, budget: int, progr
         if fit.rank >= min(budget, data.codes.shape[1]):
             stopped = "the budget is used up" if fit.rank >= budget else "every function on the support is spanned"
             break
-    if request.ties == "share":
-        assert isinstance(fit, SpanChoice)
-        fit.truncate(_whole_subsets(fit, budget))
     return Selection("canonical", budget, tuple(rounds), stopped)
 
 
@@ -85,7 +84,15 @@ def _batch(sizes: tuple[int, ...], subsets: list[Subset], wanted: float) -> tupl
     return subsets, functions
 
 
-def _whole_subsets(fit: Growing, budget: int) -> int:
-    """How many of the first subsets together have a rank of at most ``budget``."""
-    cumulated = np.cumsum(fit.rank_of_subset())
-    return int(np.searchsorted(cumulated, budget, side="right"))
+def whole_subsets(span: SpanChoice, selection: Selection, budget: int) -> tuple[list[Subset], Selection]:
+    """Subsets that raise the rank, as long as all their functions fit in the budget; the last round is cut to them."""
+    gained = span.rank_of_subset()
+    inside = (gained > 0) & (np.cumsum(gained) <= budget)
+    family = [subset for subset, use in zip(span.index.subsets, inside, strict=True) if use or len(subset) < 2]
+    if selection.rounds:
+        *earlier, last = selection.rounds
+        own = inside & (span.index.layout.order == last.order)
+        functions, rank = int(gained[own].sum()), int(gained[inside].sum())
+        last = replace(last, taken=int(np.count_nonzero(own)), functions=functions, rank=rank)
+        selection = replace(selection, rounds=(*earlier, last))
+    return family, selection

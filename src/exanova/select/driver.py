@@ -16,12 +16,12 @@ from exanova.errors import InputError
 from exanova.moments.gram import cell_index, collect, projected_gram
 from exanova.parallel import blas_threads
 from exanova.progress import Progress
-from exanova.select.canonical import take_in_order
+from exanova.select.canonical import take_in_order, whole_subsets
 from exanova.select.growth import GrowingFit
 from exanova.select.lasso import choose_by_lasso
 from exanova.select.report import Selection
 from exanova.select.screening import screen
-from exanova.solve.choice import PaperChoice, SpanChoice
+from exanova.solve.choice import FLOATING, ROUNDED, PaperChoice, SpanChoice, can_be_solved
 from exanova.solve.evidence import Solution
 from exanova.solve.moments import solve_kept
 from exanova.solve.plan import Plan, Request, repriced
@@ -81,8 +81,12 @@ def _by_growth(data: Data, request: Request, plan: Plan, progress: Progress) -> 
     if request.selection == "canonical" and request.ties == "share":
         family, selection = _canonical_family(data, request, mains, budget, progress)
         return decompose(data, _over(request, family), progress), selection
+    how = FLOATING
     if request.selection == "canonical" and request.basis == "paper":
-        return _canonical_functions(data, request, plan, mains, budget, progress)
+        found, selection = _canonical_functions(data, request, plan, mains, budget, progress)
+        if can_be_solved(found.solution, data.weight):
+            return found, selection
+        how = ROUNDED
     by_function = request.ties == "first"
     fit = GrowingFit(data, request, budget + budget // 16 + 64, budget if by_function else None)
     fit.add(mains)
@@ -95,8 +99,8 @@ def _by_growth(data: Data, request: Request, plan: Plan, progress: Progress) -> 
     if not solution.converged and request.ties == "share":
         # Functions nearly expressed by others came before them: the chosen family is eliminated again, with pivoting.
         return decompose(data, _over(request, tuple(close_downward(fit.index.subsets))), progress), selection
-    found = in_canonical_order(data, request, plan, fit.index, fit.basis, solution)
-    return found, selection
+    solution = replace(solution, method=solution.method.replace(FLOATING, how))
+    return in_canonical_order(data, request, plan, fit.index, fit.basis, solution), selection
 
 
 def _canonical_family(
@@ -106,7 +110,8 @@ def _canonical_family(
     span = SpanChoice(data.codes, data.sizes, request.threads)
     span.add(mains)
     selection = take_in_order(data, request, span, budget, progress)
-    return tuple(close_downward(span.index.subsets)), selection
+    family, selection = whole_subsets(span, selection, budget)
+    return tuple(close_downward(family)), selection
 
 
 def _canonical_functions(
@@ -120,7 +125,8 @@ def _canonical_functions(
     choice.add(mains)
     selection = take_in_order(data, request, choice, budget, progress)
     progress.phase("solving")
-    family = sorted(choice.index.subsets, key=canonical_key)
+    useful = [s for s, own in zip(choice.index.subsets, choice.chosen, strict=True) if len(own) or len(s) < 2]
+    family = close_downward(useful)
     index = cell_index(data.codes, data.weight.astype(np.float64), data.sizes, family, request.threads)
     chosen = [choice.chosen[choice.index.position[s]] for s in index.subsets]
     # Without a function chosen, a pair or more is there for the cells of others alone.

@@ -16,7 +16,8 @@ from exanova.basis.tables import Basis, on_cells
 from exanova.design import passes
 from exanova.design.cells import CellIndex
 from exanova.moments.growing import GrowingGram
-from exanova.solve.choice import PaperChoice
+from exanova.moments.modular import are_counts
+from exanova.solve.choice import FLOATING, PaperChoice
 from exanova.solve.elimination import null_links
 from exanova.solve.evidence import Solution
 from exanova.solve.growing import GrowingFactor
@@ -31,7 +32,8 @@ class GrowingFit:
 
     def __init__(self, data: Data, request: Request, capacity: int, max_rank: int | None = None) -> None:
         self._data, self._request = data, request
-        exact = request.basis == "paper" and request.ties == "first"
+        # Under rounded weights, directions that only exact arithmetic sees would spoil a factor without pivoting.
+        exact = request.basis == "paper" and request.ties == "first" and are_counts(data.weight)
         self._choice = PaperChoice(data.codes, data.weight, data.sizes, request.threads, max_rank) if exact else None
         self._gram = GrowingGram(
             data.codes,
@@ -128,7 +130,7 @@ class GrowingFit:
         """How functions were chosen, where some were."""
         if self._request.ties == "share":
             return ""
-        return f", {self._choice.how}" if self._choice else ", functions chosen in floating point"
+        return f", {self._choice.how}" if self._choice else f", {FLOATING}"
 
     def residual(self) -> FloatArray:
         """(r, m) what the functions so far leave of the model, by one solve without refinement."""

@@ -15,13 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova import tolerances
 from exanova.basis.paper import paper_numerators
 from exanova.design.cells import CellIndex
 from exanova.design.subsets import by_order
 from exanova.moments.growing import Algebra, Coordinates, GrowingIndicators, gram_rows
-from exanova.moments.modular import cell_weights_modulo, paper_coordinates, residues
+from exanova.moments.modular import are_counts, cell_weights_modulo, paper_coordinates, residues
+from exanova.solve.evidence import Solution
 from exanova.solve.modular import AgreedProfile
 from exanova.typing import Codes, FloatArray, IntArray, Subset
+
+FLOATING = "functions chosen in floating point"
+ROUNDED = f"{FLOATING} (exact arithmetic tells some apart by the rounding of the weights alone)"
+"""How functions were chosen where it was not exactly; the second where those chosen exactly cannot be solved for."""
 
 BATCH = 2048
 """Functions of a given family that are offered together."""
@@ -79,11 +85,6 @@ class SpanChoice:
             self._cells.keep_of_last(before, useful)
             self.chosen[before:] = [self.chosen[s] for s in useful]
         return len(useful)
-
-    def truncate(self, n_subsets: int) -> None:
-        """Forget all but the first ``n_subsets`` subsets; nothing can be appended afterwards."""
-        self._cells.keep_of_last(n_subsets, [])
-        self.chosen = self.chosen[:n_subsets]
 
     def _sizes(self, first: int) -> list[int]:
         """How many functions each subset from number ``first`` on has."""
@@ -168,3 +169,13 @@ def labels_of(index: CellIndex, s: int) -> IntArray:
     labels = list(product(*(range(n - 1) for n in sizes)))
     z = np.array(labels, dtype=np.int64).reshape(len(labels), len(sizes))
     return z[paper_numerators(index.codes_of(s), sizes, z).any(axis=0)]
+
+
+def can_be_solved(solution: Solution, weight: NDArray[Any]) -> bool:
+    """Whether a solution for functions chosen exactly stands; for counts it does, and its evidence says how well.
+
+    Rounded weights break dependences that hold for the weights that were meant: independent features, for example. What
+    is left of a dependence is then a direction lighter than a Gram matrix can hold.
+    """
+    light = solution.smallest_kept < tolerances.rank_of_gram(len(solution.kept))
+    return are_counts(weight) or (solution.converged and not light)

@@ -18,7 +18,7 @@ from exanova.design.cells import CellIndex, complete_index, extend
 from exanova.moments.gram import collect, projected_gram
 from exanova.parallel import blas_threads
 from exanova.progress import Progress
-from exanova.solve.choice import PaperChoice
+from exanova.solve.choice import ROUNDED, PaperChoice, can_be_solved
 from exanova.solve.dense import solve_dense
 from exanova.solve.evidence import Solution
 from exanova.solve.grid import margins, solve_grid
@@ -158,6 +158,9 @@ def _by_moments(data: Data, request: Request, plan: Plan, index: CellIndex, prog
             solution = solve_moments(gamma, orders, projector, request.ties)
         else:
             solution = replace(solve_kept(gamma, orders, projector, known[0]), method=known[1])
+            if not can_be_solved(solution, data.weight):
+                rounded = solve_moments(gamma, orders, projector, request.ties)
+                solution = replace(rounded, method=f"{rounded.method}, {ROUNDED}")
         wider = _next_order(data, request, index) if solution.rank < rank_wanted else None
         if wider is None:
             break
