@@ -120,21 +120,6 @@ def test_a_factor_forgets_functions_that_added_nothing_and_goes_on(drawn, seed):
     )
 
 
-@examples(40)
-@given(drawn=gram_matrices(), size=st.integers(1, 40))
-def test_a_truncated_factor_is_the_factor_of_the_first_functions(drawn, size):
-    gram, cuts = drawn
-    size = min(size, len(gram))
-    factor, small = grown(gram, cuts), grown(gram[:size, :size], [size])
-    factor.truncate(size)
-    assert (factor.size, factor.rank) == (size, small.rank)
-    np.testing.assert_array_equal(factor.kept, small.kept)
-    orders, mu = [slice(0, size)], gram[:size, :1]
-    for ties in ("share", "first"):
-        expected = solve(small.factor(orders, ties), mu)
-        np.testing.assert_allclose(solve(factor.factor(orders, ties), mu), expected, atol=1e-8)
-
-
 # GrowingGram
 
 
@@ -170,7 +155,7 @@ def check_rows_of_gamma(case, kind, seed, threads):
         for part in np.array_split(np.arange(len(subsets)), 2) if order > 1 else [np.arange(len(subsets))]:
             if len(part):
                 blocks.append(gram.add([subsets[k] for k in part]))
-    phi = on_rows(gram.index, gram.basis, range(len(gram.index.subsets)), codes_of(case))
+    phi = on_rows(gram.cells.index, gram.basis, range(len(gram.cells.index.subsets)), codes_of(case))
     direct = phi.T @ (case.probability[:, None] * phi)
     first = 0
     for rows in blocks:
@@ -187,9 +172,9 @@ def test_a_triple_without_its_pairs_brings_their_cells_and_no_functions():
     gram = GrowingGram(codes, np.ones(50, dtype=np.int64), (3,) * 4)
     gram.add([(i,) for i in range(4)])
     rows = gram.add([(0, 2, 3)])
-    phi = on_rows(gram.index, gram.basis, range(len(gram.index.subsets)), codes)
+    phi = on_rows(gram.cells.index, gram.basis, range(len(gram.cells.index.subsets)), codes)
     np.testing.assert_allclose(rows, (phi.T @ phi / 50)[-len(rows) :], atol=1e-12)
-    dimension = dict(zip(gram.index.subsets, np.diff(gram.basis.start), strict=True))
+    dimension = dict(zip(gram.cells.index.subsets, np.diff(gram.basis.start), strict=True))
     assert [dimension[pair] for pair in ((0, 2), (0, 3), (2, 3))] == [0, 0, 0]
 
 
@@ -211,11 +196,8 @@ def test_what_was_forgotten_leaves_no_trace(kind):
     gram.keep_of_last(6, [7, 9])
     direct.add(mains)
     direct.add([pairs[1], pairs[3]])
-    assert gram.index.subsets == direct.index.subsets
+    assert gram.cells.index.subsets == direct.cells.index.subsets
     np.testing.assert_allclose(gram.add(pairs[6:]), direct.add(pairs[6:]), atol=1e-12)
-    gram.truncate(7)
-    assert gram.index.subsets == ((), *mains, pairs[1])
-    assert gram.basis.n_functions == int(direct.basis.start[7])
 
 
 # GrowingFit

@@ -21,8 +21,7 @@ from exanova.select import gains as pricing
 from exanova.select import lasso
 from exanova.select.gains import PairScreen, SubsetScreen
 from exanova.select.lasso import GroupProblem, descend
-from exanova.select.span import GrowingSpan
-from exanova.solve.routes import Data
+from exanova.solve.choice import SpanChoice
 from oracles import reduce_rows
 from strategies import (
     MODERATE,
@@ -279,6 +278,18 @@ def test_a_threshold_ends_the_screening():
     assert shares[2:] == [2, 0]
 
 
+def test_the_threshold_is_per_function():
+    """A pair of four functions that explains all there is: a quarter of the variance for each."""
+    grid = np.array(list(np.ndindex(3, 3, 3)))
+    table = np.array([[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    case = Case(grid, np.ones(27, dtype=np.int64), table[grid[:, 0], grid[:, 1]][:, None], "equal")
+    for min_gain, expected in ((0.24, {(0, 1)}), (0.26, set()), (0.9, set())):
+        anova = fit(case, max_terms=20, min_gain=min_gain, selection="screen")
+        assert taken(anova) == expected
+        assert anova.selection_.rounds[0].best_left == pytest.approx(0.0 if expected else 0.25, abs=1e-6)
+        assert (f"min_gain={min_gain:g}" in anova.selection_.stopped) == (not expected or min_gain > 1e-6)
+
+
 def test_the_report_says_what_was_looked_at_taken_and_left():
     case = planted(pairs=((0, 3),), triples=((1, 4, 6),))
     anova = fit(case, max_order=3, max_terms=120)
@@ -389,6 +400,94 @@ def test_shared_whole_subsets_are_kept_within_the_budget(kind, budget, order):
     assert np.abs(error).max() <= 1e-9  # what is left is orthogonal to what was taken
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_largest_run_of_whole_subsets_within_the_budget_is_kept(seed):
+    """Against ranks in fractions, at every budget: also at those a subset meets exactly."""
+    case = sparse(features=4, rows=40, seed=seed)
+    assert case.sizes == (3,) * 4
+    subsets = [s for k in (1, 2, 3, 4) for s in combinations(range(4), k)]
+    ranks = [rank_of_indicators(case.rows, subsets[: k + 1]) for k in range(len(subsets))]
+    for budget in range(ranks[3], ranks[-1] + 1):
+        anova = fit(case, selection="canonical", max_terms=budget, max_order=None)
+        inside = [s for s, rank, before in zip(subsets, ranks, [1, *ranks], strict=False) if before < rank <= budget]
+        assert taken(anova) == {s for s in close_downward(inside) if len(s) > 1}
+        rank = max(rank for rank in ranks if rank <= budget)
+        rounds = anova.selection_.rounds
+        assert anova.certificate_.rank == rank == (rounds[-1].rank if rounds else ranks[3])
+        assert ranks[3] + sum(r.functions for r in rounds) == rank
+        assert sum(r.taken for r in rounds) == sum(len(s) > 1 for s in inside)
+
+
+SCALES = {
+    "halves": lambda w: w * 0.5,
+    "a third": lambda w: w / 3.0,
+    "squares": lambda w: w.astype(float) ** 2,
+    "times two primes": lambda w: w * (1_048_573 * 1_048_571),
+    "some rows times two primes": lambda w: np.where(np.arange(len(w)) % 3, w, w * (1_048_573 * 1_048_571)),
+    "sixteen orders of magnitude": lambda w: w * 10.0 ** np.linspace(-16, 0, len(w)),
+}
+
+
+@pytest.mark.parametrize("change", SCALES)
+@examples(8)
+@given(seed=st.integers(0, 30), budget=st.integers(11, 75), order=st.sampled_from([2, 3, None]))
+def test_the_family_in_canonical_order_depends_on_the_support_alone(change, seed, budget, order):
+    case = sparse("counts", seed=seed)
+    assume(case.sizes == (3,) * 5)
+    other = Case(case.rows, SCALES[change](case.weight), case.values, "real")
+    first, second = (fit(c, selection="canonical", max_terms=budget, max_order=order) for c in (case, other))
+    assert taken(first) == taken(second)
+
+
+@pytest.mark.parametrize("selection", ["canonical", "screen"])
+@pytest.mark.parametrize("factor", [0.5, 2.0**-40, 1_048_573 * 1_048_571])
+@examples(6)
+@given(seed=st.integers(0, 30), budget=st.integers(15, 75))
+def test_the_papers_functions_do_not_depend_on_the_scale_of_the_weights(selection, factor, seed, budget):
+    case = sparse("counts", seed=seed)
+    assume(case.sizes == (3,) * 5)
+    scaled = Case(case.rows, case.weight * factor, case.values, "counts")
+    parameters = {"basis": "paper", "ties": "first", "selection": selection, "max_terms": budget, "max_order": 3}
+    first, second = fit(case, **parameters), fit(scaled, **parameters)
+    assert selected(first) == selected(second)
+    for anova in (first, second):
+        assert "functions chosen exactly modulo primes (error probability below" in anova.certificate_.method
+
+
+def test_what_is_chosen_in_floating_point_says_so():
+    anova = fit(sparse(), ties="first", selection="canonical", max_terms=30)
+    assert anova.certificate_.method.endswith("functions chosen in floating point")
+
+
+def test_functions_that_rounding_alone_keeps_apart_are_not_solved_for():
+    """Probabilities of independent features, rounded: exact arithmetic sees dependences that miss by the last digit."""
+    methods = set()
+    for seed in range(1, 13):
+        rng = np.random.default_rng(seed)
+        rows = np.unique(rng.integers(0, 4, (20, 2)), axis=0)
+        margins = rng.dirichlet(np.full(4, 3.0), size=2)
+        weight = np.prod([margins[i][rows[:, i]] for i in range(2)], axis=0)
+        case = Case(rows, weight, rng.normal(size=(len(rows), 1)), "real")
+        for choices in ({"route": "moments"}, {"selection": "canonical", "max_terms": 60}):
+            anova = fit(case, basis="paper", ties="first", max_order=None, **choices)
+            assert np.abs(np.ravel(anova.predict(rows)) - case.values[:, 0]).max() < 1e-9
+            methods.add(anova.certificate_.method.split(", ")[1])
+    assert {m.split(" (")[0] for m in methods} == {
+        "functions chosen exactly modulo primes",
+        "functions chosen in floating point",
+    }
+    assert any("by the rounding of the weights alone" in m for m in methods)
+
+
+def test_a_ridge_shrinks_the_papers_functions_too():
+    case = sparse(rows=150)
+    parameters = {"basis": "paper", "ties": "first", "selection": "canonical", "max_terms": 40}
+    plain, shrunk = fit(case, **parameters), fit(case, ridge=0.5, **parameters)
+    assert selected(plain) == selected(shrunk)
+    assert "refine" not in "".join(shrunk.certificate_.notes)
+    assert shrunk.certificate_.r2[0] < plain.certificate_.r2[0]
+
+
 @pytest.mark.parametrize("choices", [{}, {"basis": "paper", "ties": "first"}])
 def test_a_larger_budget_explains_no_less(choices):
     case = sparse(rows=150)
@@ -401,13 +500,12 @@ def test_a_larger_budget_explains_no_less(choices):
 
 
 @examples(40)
-@given(case=supports(("equal", "counts"), max_features=5), order=st.integers(2, 4), data=st.data())
+@given(case=supports(max_features=5, max_rows=30), order=st.integers(2, 4), data=st.data())
 def test_what_a_subset_adds_to_the_span_is_exact(case, order, data):
     """Against the rank, in fractions, of the indicators of all cells of the subsets so far."""
     varying = [i for i, n in enumerate(case.sizes) if n > 1]
     assume(len(varying) >= 2)
-    weight = case.weight.astype(np.int64)
-    span = GrowingSpan(Data(codes_of(case), weight, tuple(case.sizes), case.values, len(weight)), 1)
+    span = SpanChoice(codes_of(case), case.sizes)
     span.add([(i,) for i in varying])
     seen, added = [(i,) for i in varying], {}
     assert span.rank == rank_of_indicators(case.rows, seen)
@@ -460,7 +558,8 @@ def test_the_descent_ends_where_the_optimality_conditions_hold(problem, share):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lasso, "ITERATIONS", 20_000)
         patch.setattr(lasso, "CHANGE", 1e-13)
-        c = descend(problem, penalty, np.zeros_like(problem.target))
+        c, converged = descend(problem, penalty, np.zeros_like(problem.target))
+    assert converged
     gradient = problem.gram @ c - problem.target
     for g in groups:
         limit = penalty * np.sqrt(g.stop - g.start)
@@ -469,7 +568,7 @@ def test_the_descent_ends_where_the_optimality_conditions_hold(problem, share):
             np.testing.assert_allclose(gradient[g], -limit * c[g] / length, atol=1e-6 * top)
         else:
             assert np.linalg.norm(gradient[g]) <= limit + 1e-9 * top
-    assert not descend(problem, 1.0001 * top, np.zeros_like(c)).any()
+    assert not descend(problem, 1.0001 * top, np.zeros_like(c))[0].any()
 
 
 def test_the_step_is_short_enough_when_all_functions_oppose_each_other():
@@ -477,7 +576,7 @@ def test_the_step_is_short_enough_when_all_functions_oppose_each_other():
     for q in (2, 40):
         gram = (1 + 1 / (q - 1)) * np.eye(q) - np.ones((q, q)) / (q - 1) + 1e-3 * np.eye(q)
         target = np.random.default_rng(q).normal(size=(q, 1))
-        c = descend(GroupProblem(gram, target, np.arange(q + 1)), 0.1, np.zeros((q, 1)))
+        c, _ = descend(GroupProblem(gram, target, np.arange(q + 1)), 0.1, np.zeros((q, 1)))
         assert np.abs(c).max() < 1e3 * np.abs(target).max()
         assert np.abs(gram @ c - target).max() < 0.2
 
@@ -496,6 +595,15 @@ def test_the_path_takes_planted_pairs_alone_under_noise_and_the_refit_is_exact()
     assert worst_mean(case, anova) <= ORTHOGONALITY
     again = fit(case, selection="lasso")
     assert taken(again) == chosen
+
+
+def test_a_path_that_did_not_converge_says_so(monkeypatch):
+    case = planted(noise=0.2)
+    assert "converge" not in fit(case, selection="lasso").selection_.stopped
+    monkeypatch.setattr(lasso, "ITERATIONS", 2)
+    anova = fit(case, selection="lasso")
+    left = anova.selection_.rounds
+    assert f"of {len(left)} penalties did not converge in 2 iterations" in str(anova.selection_)
 
 
 @examples(20)

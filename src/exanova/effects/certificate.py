@@ -11,6 +11,7 @@ from exanova.data.scaling import Scaling
 from exanova.design import passes
 from exanova.effects.orthogonality import conditional_means
 from exanova.effects.redundancy import Redundancy, sharing_subsets
+from exanova.solve.choice import span_ranks
 from exanova.solve.plan import Request
 from exanova.solve.routes import Data, Decomposition
 from exanova.typing import FloatArray
@@ -178,7 +179,7 @@ def certify(
     )
     notes = _notes(certificate, solution.converged, solution.smallest_kept)
     if not request.ridge:  # a penalty makes every function count, redundant or not
-        notes += _doubts(data, found)
+        notes += _doubts(data, found, request)
     return replace(certificate, notes=notes)
 
 
@@ -251,28 +252,36 @@ def _notes(certificate: Certificate, converged: bool, smallest: float) -> tuple[
     return tuple(notes)
 
 
-def _doubts(data: Data, found: Decomposition) -> tuple[str, ...]:
-    """Why the rank may be wrong although nothing that was measured shows it."""
+def _doubts(data: Data, found: Decomposition, request: Request) -> tuple[str, ...]:
+    """Why the rank or a direction may be wrong although nothing that was measured shows it."""
     rank, rows, solution = found.solution.rank, data.codes.shape[1], found.solution
     every_order = found.plan.max_order is None and not found.plan.route.endswith("selection")
     if solution.rank_known and (rank > rows or (every_order and rank < rows)):
         return (f"rank {rank:,} was found on {rows:,} rows, where all orders have rank {rows:,}; try route='dense'",)
-    if found.plan.route != "moments":
-        return ()
-    if solution.smallest_kept < tolerances.GRAM_DIRECTION:
-        return (
-            f"a direction of {solution.smallest_kept:.1e} was kept, too light for a Gram matrix to give it in full; "
-            "route='dense' sees it, if it fits in memory",
-        )
     spread = float(data.weight.min() / data.weight.max())
-    if rank < len(solution.kept) and spread < tolerances.GRAM_DIRECTION:
+    is_clear = spread >= tolerances.GRAM_DIRECTION and not solution.smallest_kept < tolerances.GRAM_DIRECTION
+    if found.basis is None or is_clear or (request.selection and request.ties == "first"):
+        return ()
+    if len(solution.kept) > EXACT_RANK:
         return (
-            f"the weights span {-np.log10(spread):.0f} orders of magnitude and {len(solution.kept) - rank:,} "
-            "functions were taken for redundant, which a Gram matrix cannot tell from light ones; "
-            "route='dense' can, if it fits in memory",
+            f"the weights span {-np.log10(spread):.0f} orders of magnitude and the lightest direction is "
+            f"{solution.smallest_kept:.1e}: the rank of {len(solution.kept):,} functions cannot be told from rounding; "
+            "merge rare levels, or use fewer functions",
+        )
+    exact = span_ranks(data.codes, data.sizes, found.index.subsets, request.threads)
+    if solution.rank_known and exact != solution.rank_by_order:
+        found_ranks, true_ranks = (" + ".join(map(str, ranks)) for ranks in (solution.rank_by_order, exact))
+        return (f"rank {found_ranks} was found in floating point, and it is {true_ranks}; try route='dense'",)
+    if not solution.rank_known and sum(exact) < solution.rank:
+        return (
+            f"the weights span {-np.log10(spread):.0f} orders of magnitude and functions depend on each other, which "
+            "iterations cannot settle; try route='dense'",
         )
     return ()
 
+
+EXACT_RANK = 3000
+"""Functions up to which a doubtful rank is decided exactly, in seconds."""
 
 RANK_GAP = 16.0
 """A kept direction closer than this to a dropped one makes the rank doubtful."""

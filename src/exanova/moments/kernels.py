@@ -105,7 +105,10 @@ def add_common(numbers: Any, weight: Any, first: int, last: int, gram: Any) -> N
 
 @compiled()
 def reduce_in_place(flat: Any, prime: float) -> None:
-    """Replace whole numbers below 2^53 by their residues modulo a prime; one pass, no division."""
+    """Replace whole numbers by their residues modulo a prime; one pass, no division.
+
+    They must be below 2^53 by a prime or more: the quotient may be one off, and its multiple must still be exact.
+    """
     inverse = 1.0 / prime
     for k in range(flat.shape[0]):
         rest = flat[k] - np.floor(flat[k] * inverse) * prime

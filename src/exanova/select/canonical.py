@@ -2,10 +2,12 @@
 
 With the paper's functions and ``ties="first"`` this keeps, function by function, what a greedy search with one rank
 test for each candidate keeps. With ``ties="share"`` whole subsets are kept, as long as their rank fits; which raise
-it is decided exactly where weights are counts.
+it is decided exactly, whatever the weights.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,12 +15,12 @@ from exanova.progress import Progress
 from exanova.select.gains import PairScreen, cost
 from exanova.select.growth import GrowingFit
 from exanova.select.report import Round, Selection
-from exanova.select.span import GrowingSpan
+from exanova.solve.choice import SpanChoice
 from exanova.solve.plan import Request, orders_of
 from exanova.solve.routes import Data
 from exanova.typing import Subset
 
-Growing = GrowingFit | GrowingSpan
+Growing = GrowingFit | SpanChoice
 """A family that grows and knows its rank."""
 
 SMALLEST_BATCH, LARGEST_BATCH = 256, 4096
@@ -42,8 +44,6 @@ def take_in_order(data: Data, request: Request, fit: Growing, budget: int, progr
         if fit.rank >= min(budget, data.codes.shape[1]):
             stopped = "the budget is used up" if fit.rank >= budget else "every function on the support is spanned"
             break
-    if request.ties == "share":
-        fit.truncate(_whole_subsets(fit, budget))
     return Selection("canonical", budget, tuple(rounds), stopped)
 
 
@@ -84,7 +84,15 @@ def _batch(sizes: tuple[int, ...], subsets: list[Subset], wanted: float) -> tupl
     return subsets, functions
 
 
-def _whole_subsets(fit: Growing, budget: int) -> int:
-    """How many of the first subsets together have a rank of at most ``budget``."""
-    cumulated = np.cumsum(fit.rank_of_subset())
-    return int(np.searchsorted(cumulated, budget, side="right"))
+def whole_subsets(span: SpanChoice, selection: Selection, budget: int) -> tuple[list[Subset], Selection]:
+    """Subsets that raise the rank, as long as all their functions fit in the budget; the last round is cut to them."""
+    gained = span.rank_of_subset()
+    inside = (gained > 0) & (np.cumsum(gained) <= budget)
+    family = [subset for subset, use in zip(span.index.subsets, inside, strict=True) if use or len(subset) < 2]
+    if selection.rounds:
+        *earlier, last = selection.rounds
+        own = inside & (span.index.layout.order == last.order)
+        functions, rank = int(gained[own].sum()), int(gained[inside].sum())
+        last = replace(last, taken=int(np.count_nonzero(own)), functions=functions, rank=rank)
+        selection = replace(selection, rounds=(*earlier, last))
+    return family, selection

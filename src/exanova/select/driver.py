@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
-from exanova.basis.tables import Basis, on_cells
+from exanova.basis.tables import Basis, build_basis, on_cells
 from exanova.design.cells import CellIndex
 from exanova.design.subsets import canonical_key, close_downward
 from exanova.errors import InputError
-from exanova.moments.gram import cell_index
+from exanova.moments.gram import cell_index, collect, projected_gram
 from exanova.parallel import blas_threads
 from exanova.progress import Progress
-from exanova.select.canonical import take_in_order
+from exanova.select.canonical import take_in_order, whole_subsets
 from exanova.select.growth import GrowingFit
 from exanova.select.lasso import choose_by_lasso
 from exanova.select.report import Selection
 from exanova.select.screening import screen
-from exanova.select.span import GrowingSpan
+from exanova.solve.choice import FLOATING, ROUNDED, PaperChoice, SpanChoice, can_be_solved
 from exanova.solve.evidence import Solution
+from exanova.solve.moments import solve_kept
 from exanova.solve.plan import Plan, Request, repriced
-from exanova.solve.routes import Data, Decomposition, decompose, run_plan
+from exanova.solve.routes import Data, Decomposition, Projector, decompose, run_plan
 from exanova.typing import Subset
 
 
@@ -74,9 +78,15 @@ def _by_growth(data: Data, request: Request, plan: Plan, progress: Progress) -> 
     budget = min(request.max_terms, data.codes.shape[1])
     check_budget(data.sizes, request.max_terms)
     mains: list[Subset] = [(i,) for i, n in enumerate(data.sizes) if n > 1]
-    if request.selection == "canonical" and request.ties == "share" and data.weight.dtype.kind == "i":
+    if request.selection == "canonical" and request.ties == "share":
         family, selection = _canonical_family(data, request, mains, budget, progress)
         return decompose(data, _over(request, family), progress), selection
+    how = FLOATING
+    if request.selection == "canonical" and request.basis == "paper":
+        found, selection = _canonical_functions(data, request, plan, mains, budget, progress)
+        if can_be_solved(found.solution, data.weight):
+            return found, selection
+        how = ROUNDED
     by_function = request.ties == "first"
     fit = GrowingFit(data, request, budget + budget // 16 + 64, budget if by_function else None)
     fit.add(mains)
@@ -89,29 +99,69 @@ def _by_growth(data: Data, request: Request, plan: Plan, progress: Progress) -> 
     if not solution.converged and request.ties == "share":
         # Functions nearly expressed by others came before them: the chosen family is eliminated again, with pivoting.
         return decompose(data, _over(request, tuple(close_downward(fit.index.subsets))), progress), selection
-    found = in_canonical_order(data, request, plan, fit.index, fit.basis, solution)
-    return found, selection
+    solution = replace(solution, method=solution.method.replace(FLOATING, how))
+    return in_canonical_order(data, request, plan, fit.index, fit.basis, solution), selection
 
 
 def _canonical_family(
     data: Data, request: Request, mains: list[Subset], budget: int, progress: Progress
 ) -> tuple[tuple[Subset, ...], Selection]:
     """Whole subsets in canonical order within the budget; what decided their rank is forgotten again."""
-    span = GrowingSpan(data, request.threads)
+    span = SpanChoice(data.codes, data.sizes, request.threads)
     span.add(mains)
     selection = take_in_order(data, request, span, budget, progress)
-    return tuple(close_downward(span.index.subsets)), selection
+    family, selection = whole_subsets(span, selection, budget)
+    return tuple(close_downward(family)), selection
+
+
+def _canonical_functions(
+    data: Data, request: Request, plan: Plan, mains: list[Subset], budget: int, progress: Progress
+) -> tuple[Decomposition, Selection]:
+    """The paper's functions in canonical order within the budget, chosen exactly and solved for afterwards.
+
+    Pivots of the paper's functions grow too light for a factor in the order of arrival; it has to wait.
+    """
+    choice = PaperChoice(data.codes, data.weight, data.sizes, request.threads, budget)
+    choice.add(mains)
+    selection = take_in_order(data, request, choice, budget, progress)
+    progress.phase("solving")
+    useful = [s for s, own in zip(choice.index.subsets, choice.chosen, strict=True) if len(own) or len(s) < 2]
+    family = close_downward(useful)
+    index = cell_index(data.codes, data.weight.astype(np.float64), data.sizes, family, request.threads)
+    chosen = [choice.chosen[choice.index.position[s]] for s in index.subsets]
+    # Without a function chosen, a pair or more is there for the cells of others alone.
+    basis = only_some(
+        build_basis(index, "paper", orthonormal=False),
+        [len(subset) < 2 or len(own) > 0 for subset, own in zip(index.subsets, chosen, strict=True)],
+    )
+    kept = np.zeros(basis.n_functions, dtype=bool)
+    kept[np.concatenate([start + own for start, own in zip(basis.start[:-1], chosen, strict=True)])] = True
+    solution = _solve_chosen(data, request, index, basis, kept)
+    if choice.rank >= budget:
+        # Functions offered after the rank was reached are not dependent, only not needed.
+        last = int(np.flatnonzero(kept)[-1])
+        solution = replace(solution, null=solution.null[:, ~solution.null[last + 1 :].any(axis=0)])
+    solution = replace(solution, method=f"elimination of the Gram matrix, {choice.how}")
+    return _finished(data, plan, index, basis, solution), selection
+
+
+def _solve_chosen(data: Data, request: Request, index: CellIndex, basis: Basis, kept: NDArray[np.bool_]) -> Solution:
+    """Coefficients of the functions ``kept`` (q,): their Gram matrix is eliminated with pivoting inside each order."""
+    moments = collect(index, data.codes, data.weight, data.values, threads=request.threads)
+    gamma = projected_gram(moments, basis)
+    gamma[range(1, len(gamma)), range(1, len(gamma))] += request.ridge
+    projector = Projector(data, request, index, basis, moments.sums / float(index.weight[0]))
+    bounds = np.cumsum([0, *_functions_by_order(index, basis)]).tolist()
+    return solve_kept(gamma, [slice(a, b) for a, b in pairwise(bounds)], projector, kept)
 
 
 def in_canonical_order(
     data: Data, request: Request, plan: Plan, index: CellIndex, basis: Basis, solution: Solution
 ) -> Decomposition:
     """A decomposition whose subsets arrived in any order, with its subsets in canonical order."""
-    values = on_cells(index, basis, solution.coefficients)
     order = sorted(range(len(index.subsets)), key=lambda s: canonical_key(index.subsets[s]))
     subsets = [index.subsets[s] for s in order]
     sorted_index = cell_index(data.codes, data.weight.astype(np.float64), data.sizes, subsets, request.threads)
-    sorted_values = np.concatenate([values[index.cells_of(s)] for s in order])
     functions = np.concatenate([np.arange(basis.start[s], basis.start[s + 1]) for s in order]).astype(np.int64)
     sorted_basis = Basis(
         tuple(basis.tables[s] for s in order),
@@ -124,16 +174,27 @@ def in_canonical_order(
         kept=solution.kept[functions],
         null=solution.null[functions],
     )
-    by_order = _functions_by_order(sorted_index, sorted_basis)
+    return _finished(data, plan, sorted_index, sorted_basis, sorted_solution)
+
+
+def _finished(data: Data, plan: Plan, index: CellIndex, basis: Basis, solution: Solution) -> Decomposition:
     priced = replace(
         plan,
-        subsets=len(subsets),
-        cells=sorted_index.n_cells,
-        functions=sorted_basis.n_functions,
-        functions_by_order=by_order,
+        subsets=len(index.subsets),
+        cells=index.n_cells,
+        functions=basis.n_functions,
+        functions_by_order=_functions_by_order(index, basis),
     )
-    saturated = solution.rank == data.codes.shape[1]
-    return Decomposition(sorted_index, sorted_values, priced, sorted_solution, sorted_basis, saturated)
+    values = on_cells(index, basis, solution.coefficients)
+    return Decomposition(index, values, priced, solution, basis, solution.rank == data.codes.shape[1])
+
+
+def only_some(basis: Basis, wanted: Sequence[bool]) -> Basis:
+    """The functions of some subsets; the others have none."""
+    tables = tuple(t if use else np.zeros((t.shape[0], 0)) for t, use in zip(basis.tables, wanted, strict=True))
+    assert basis.labels is not None
+    labels = tuple(z if use else z[:0] for z, use in zip(basis.labels, wanted, strict=True))
+    return Basis(tables, np.concatenate([[0], np.cumsum([t.shape[1] for t in tables])]).astype(np.int64), labels)
 
 
 def _functions_by_order(index: CellIndex, basis: Basis) -> tuple[int, ...]:

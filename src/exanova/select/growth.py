@@ -8,23 +8,20 @@ last one alone would.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from exanova.basis.tables import Basis, on_cells
 from exanova.design import passes
 from exanova.design.cells import CellIndex
-from exanova.moments.gram import collect, projected_gram
 from exanova.moments.growing import GrowingGram
-from exanova.moments.modular import PRIMES
+from exanova.moments.modular import are_counts
+from exanova.solve.choice import FLOATING, PaperChoice
 from exanova.solve.elimination import null_space
 from exanova.solve.evidence import Solution
-from exanova.solve.growing import ChosenFunctions, GrowingFactor
-from exanova.solve.modular import GrowingProfile
-from exanova.solve.moments import refine, solve_kept, within_tolerance
+from exanova.solve.growing import GrowingFactor
+from exanova.solve.moments import refine, within_tolerance
 from exanova.solve.plan import Request
 from exanova.solve.routes import Data, Projector
 from exanova.typing import FloatArray, IntArray, Subset
@@ -35,23 +32,18 @@ class GrowingFit:
 
     def __init__(self, data: Data, request: Request, capacity: int, max_rank: int | None = None) -> None:
         self._data, self._request = data, request
-        # The paper's choice is made exactly, modulo primes, where weights are counts.
-        exact = request.basis == "paper" and request.ties == "first" and data.weight.dtype.kind == "i"
-        # Counts below the primes are invertible modulo them; beyond a million rows floating point decides.
-        primes = PRIMES[:2] if exact and data.weight.sum() < min(PRIMES) else ()
-        self._profiles = [GrowingProfile(prime, max_rank) for prime in primes]
+        # Under rounded weights, directions that only exact arithmetic sees would spoil a factor without pivoting.
+        exact = request.basis == "paper" and request.ties == "first" and are_counts(data.weight)
+        self._choice = PaperChoice(data.codes, data.weight, data.sizes, request.threads, max_rank) if exact else None
         self._gram = GrowingGram(
             data.codes,
             data.weight,
             data.sizes,
             kind=request.basis,
             orthonormal=request.ties == "share",
-            primes=primes,
             threads=request.threads,
         )
-        # Pivots of the paper's functions grow too light for a factor in the order of arrival; it has to wait.
-        waits = bool(primes) and request.selection == "canonical"
-        self._factor = ChosenFunctions(max_rank) if waits else GrowingFactor(capacity, max_rank)
+        self._factor = GrowingFactor(capacity, max_rank)
         self._orders: list[int] = [0]
         self._residual, self._left_by = data.values, 0
         self._sums, self._summed = np.zeros((0, data.values.shape[1])), 0
@@ -59,7 +51,7 @@ class GrowingFit:
     @property
     def index(self) -> CellIndex:
         """Cells of the family so far."""
-        return self._gram.index
+        return self._gram.cells.index
 
     @property
     def basis(self) -> Basis:
@@ -82,7 +74,7 @@ class GrowingFit:
         rows = self._gram.add(subsets)
         penalised = np.arange(1 if before == 0 else 0, len(rows))
         rows[penalised, before + penalised] += self._request.ridge
-        self._factor.append(rows, self._exact_choice())
+        self._factor.append(rows, self._choice.add(subsets) if self._choice else None)
         order = len(subsets[0])
         if before == 0:
             self._orders = [0, 1]
@@ -90,15 +82,6 @@ class GrowingFit:
             self._orders[-1] = self._factor.size
         else:
             self._orders.append(self._factor.size)
-
-    def _exact_choice(self) -> NDArray[np.bool_] | None:
-        """Which of the functions just added raise the rank, if that is decided modulo primes."""
-        found = [profile.append(self._gram.modular_rows[profile.prime]) for profile in self._profiles]
-        if not found:
-            return None
-        if not np.array_equal(found[0], found[1]):
-            raise ArithmeticError("two primes disagree on the rank; ties='share' does not depend on it")
-        return found[0]
 
     def add_useful(self, subsets: Sequence[Subset]) -> int:
         """Append subsets and forget again those that did not raise the rank; how many were kept."""
@@ -110,22 +93,11 @@ class GrowingFit:
         if len(useful) < len(subsets):
             of_subset = self.basis.subset_of_function()[functions:]
             keep = np.isin(of_subset, useful)
-            for profile in self._profiles:
-                profile.forget(keep, self._factor.size)
             self._factor.forget(keep)
             self._gram.keep_of_last(before, useful)
             self._forget_sums(before)
             self._orders[-1] = self._factor.size
         return len(useful)
-
-    def truncate(self, n_subsets: int) -> None:
-        """Forget all but the first ``n_subsets`` subsets."""
-        self._gram.truncate(n_subsets)
-        self._forget_sums(n_subsets)
-        self._factor.truncate(self.basis.n_functions)
-        self._orders = [min(end, self._factor.size) for end in self._orders]
-        while len(self._orders) > 2 and self._orders[-1] == self._orders[-2]:
-            self._orders.pop()
 
     def _forget_sums(self, n_subsets: int) -> None:
         self._summed = min(self._summed, n_subsets)
@@ -138,8 +110,6 @@ class GrowingFit:
 
     def solve(self) -> Solution:
         """Coefficients of all functions so far, refined on the rows."""
-        if isinstance(self._factor, ChosenFunctions):
-            return self._solve_chosen(self._factor.kept)
         factor = self._factor.factor(self._order_slices(), self._request.ties)
         coefficients, residual, steps = refine(factor, self._projections, limit=8)
         shown = self._factor.kept.copy() if self._request.ties == "first" else np.ones(self._factor.size, dtype=bool)
@@ -152,21 +122,18 @@ class GrowingFit:
             null=self._null(null_space(factor)),
             iterations=steps,
             residual=residual,
-            method="growing elimination of the Gram matrix",
+            method=f"growing elimination of the Gram matrix{self._how()}",
             converged=within_tolerance(residual, self._factor.size),
         )
 
-    def _solve_chosen(self, kept: NDArray[np.bool_]) -> Solution:
-        """The same for functions chosen exactly: their Gram matrix is made now, and eliminated with pivoting."""
-        data, nothing = self._data, np.zeros((self._data.codes.shape[1], 1))
-        moments = collect(self.index, data.codes, data.weight, nothing, threads=self._request.threads)
-        gamma = projected_gram(moments, self.basis)
-        found = solve_kept(gamma, self._order_slices(), self._projections, kept)
-        return replace(found, null=self._null(found.null))
+    def _how(self) -> str:
+        """How functions were chosen, where some were."""
+        if self._request.ties == "share":
+            return ""
+        return f", {self._choice.how}" if self._choice else f", {FLOATING}"
 
     def residual(self) -> FloatArray:
         """(r, m) what the functions so far leave of the model, by one solve without refinement."""
-        assert isinstance(self._factor, GrowingFactor)
         if self._left_by != self._factor.size:
             coefficients = self._factor.solve(self._projections(None))
             tables = self.index.to_keys(on_cells(self.index, self.basis, coefficients))

@@ -77,10 +77,11 @@ def choose_by_lasso(data: Data, request: Request, progress: Progress) -> tuple[t
     best, best_family, rounds = -np.inf, [s for s in index.subsets if len(s) < 2], []
     largest = _norms(problem, problem.target) / np.where(problem.weight > 0, problem.weight, 1.0)
     top = float(largest.max(initial=0.0))
-    state = np.zeros_like(problem.target)
+    state, unfinished = np.zeros_like(problem.target), 0
     progress.phase("lasso path", PENALTIES)
     for penalty in top * np.geomspace(1.0, SMALLEST, PENALTIES):
-        state = descend(problem, float(penalty), state)
+        state, converged = descend(problem, float(penalty), state)
+        unfinished += not converged
         inside = np.concatenate([np.ones(mains, dtype=bool), _norms(problem, state) > 0])
         chosen = close_downward(subset for subset, kept in zip(index.subsets, inside, strict=True) if kept)
         functions = int(price[[index.position[s] for s in chosen]].sum())
@@ -96,6 +97,8 @@ def choose_by_lasso(data: Data, request: Request, progress: Progress) -> tuple[t
         if score > best:
             best, best_family = score, chosen
     stopped = f"held-out R2 of the best refit: {best:.4f}"
+    if unfinished:
+        stopped += f"; {unfinished} of {len(rounds)} penalties did not converge in {ITERATIONS} iterations"
     return tuple(best_family), Selection("lasso", request.max_terms, tuple(rounds), stopped)
 
 
@@ -127,8 +130,8 @@ def split_rows(data: Data, share: float, seed: int) -> tuple[Data, Data]:
     return part(~held), part(held)
 
 
-def descend(problem: GroupProblem, penalty: float, start: FloatArray) -> FloatArray:
-    """Minimiser of the penalised problem by accelerated proximal gradients, from ``start`` (q, m)."""
+def descend(problem: GroupProblem, penalty: float, start: FloatArray) -> tuple[FloatArray, bool]:
+    """Minimiser of the penalised problem by accelerated proximal gradients, from ``start``; whether it converged."""
     step = 1.0 / max(_largest_eigenvalue(problem.gram), np.finfo(np.float64).tiny)
     point, ahead, momentum = start, start, 1.0
     for _ in range(ITERATIONS):
@@ -140,8 +143,8 @@ def descend(problem: GroupProblem, penalty: float, start: FloatArray) -> FloatAr
         ahead = moved + (momentum - 1.0) / following * change
         point, momentum = moved, following
         if np.linalg.norm(change) <= CHANGE * max(float(np.linalg.norm(point)), np.finfo(np.float64).tiny):
-            break
-    return point
+            return point, True
+    return point, False
 
 
 def refitted(problem: GroupProblem, groups: Sequence[int]) -> FloatArray:

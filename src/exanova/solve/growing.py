@@ -37,11 +37,6 @@ class _Panel:
     columns: slice
     triangle: FloatArray
 
-    def first(self, count: int) -> _Panel:
-        """The first functions alone."""
-        columns = slice(self.columns.start, self.columns.start + count)
-        return _Panel(self.functions[:count], columns, self.triangle[:count, :count])
-
 
 class GrowingFactor:
     """L with Gamma = L L^T on the kept functions; grows by rows (functions) and columns (directions).
@@ -105,16 +100,6 @@ class GrowingFactor:
         ]
         self._l[first + len(useful) : self.size] = 0.0
         self.size = first + len(useful)
-
-    def truncate(self, size: int) -> None:
-        """Forget all but the first ``size`` functions; nothing can be appended afterwards."""
-        self.rank = int(np.count_nonzero(self._kept[:size]))
-        self._kept[size:] = False
-        self._l[size:] = 0.0
-        self._l[:, self.rank :] = 0.0
-        self._panels = [p.first(int(np.searchsorted(p.functions, size))) for p in self._panels]
-        self._panels = [p for p in self._panels if len(p.functions)]
-        self.size = size
 
     def factor(self, orders: Sequence[slice], ties: Ties) -> Factor:
         """The factor split by orders; functions of one order must have arrived together, lower orders first."""
@@ -201,41 +186,3 @@ class GrowingFactor:
         kept = np.zeros(total, dtype=bool)
         kept[: self.size] = self._kept[: self.size]
         self._l, self._kept = grown, kept
-
-
-class ChosenFunctions:
-    """The same without a factor: which functions were kept, where that is decided elsewhere and solved for later."""
-
-    def __init__(self, max_rank: int | None = None) -> None:
-        self._max_rank = sys.maxsize if max_rank is None else max_rank
-        self.kept = np.zeros(0, dtype=bool)
-
-    @property
-    def size(self) -> int:
-        """Functions so far."""
-        return len(self.kept)
-
-    @property
-    def rank(self) -> int:
-        """Functions that were chosen."""
-        return int(np.count_nonzero(self.kept))
-
-    @property
-    def full(self) -> bool:
-        """Whether the rank has reached its limit."""
-        return self.rank >= self._max_rank
-
-    def append(self, gamma_rows: FloatArray, chosen: NDArray[np.bool_] | None) -> None:
-        """Add functions, of which ``chosen`` (new,) raise the rank."""
-        assert chosen is not None
-        assert len(chosen) == len(gamma_rows)
-        self.kept = np.concatenate([self.kept, chosen])
-
-    def forget(self, keep: NDArray[np.bool_]) -> None:
-        """Drop functions of the last batch, where ``keep`` (batch,) is False."""
-        first = self.size - len(keep)
-        self.kept = np.concatenate([self.kept[:first], self.kept[first:][keep]])
-
-    def truncate(self, size: int) -> None:
-        """Forget all but the first ``size`` functions."""
-        self.kept = self.kept[:size]

@@ -2,65 +2,114 @@
 
 The paper's functions are far from orthogonal where cells are missing; one after the other, their pivots on real
 data fall smoothly below 1e-6, where the rounding of a Gram matrix has grown to, and a greedy choice goes wrong.
-But with whole-number weights everything is rational, and modulo a prime the same elimination is exact. A pivot that
-is zero in the rationals is zero modulo every prime; one that is not vanishes modulo a given prime with probability
-1 / prime, so that two primes that agree leave no doubt worth naming.
+But counts and doubles are rational numbers, and modulo a prime the same elimination is exact:
 
     Gram = L D L^T modulo the prime, left-looking by panels, skipping columns whose pivot is zero.
+
+A pivot that is zero in the rationals is zero modulo every prime. One that is not may still vanish modulo a prime,
+which then misses a direction, and is wrong about later functions too. It never invents one: as long as two primes
+agree, functions kept modulo either are independent. So where they first disagree the prime that keeps a function is
+right; the other is discarded and a further prime takes its place. A choice stands when two primes agree on it, and
+is wrong only if both miss the same direction first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from itertools import islice
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.moments.gram import Moments
-from exanova.moments.modular import PRIMES, gram_modulo, product_modulo, usable_primes
-from exanova.typing import FloatArray, IntArray
+from exanova.errors import InputError
+from exanova.moments.modular import primes, product_modulo
+from exanova.typing import FloatArray
 
 PANEL = 64
 
+AGREEING = 2
+"""Primes that must agree on a choice."""
 
-def raises_rank(moments: Moments, labels: Sequence[IntArray]) -> NDArray[np.bool_]:
-    """(q,) which of the paper's functions, in their order, are independent of those before them (counts only)."""
-    primes = usable_primes(moments.index.weight)
-    return agreed(lambda prime: rank_profile(gram_modulo(moments, labels, prime), prime), primes)
+MOST_PRIMES = 1000
+"""Primes that are tried; each is expected to serve unless the cells number millions."""
 
-
-def agreed(profile: Callable[[int], NDArray[np.bool_]], primes: Sequence[int] = PRIMES) -> NDArray[np.bool_]:
-    """The profile on which two primes agree; a prime can only miss, never invent, a direction."""
-    seen: list[NDArray[np.bool_]] = []
-    for prime in primes:
-        found = profile(prime)
-        if any(np.array_equal(found, other) for other in seen):
-            return found
-        seen.append(found)
-    raise ArithmeticError("no two primes agree on the rank: this cannot be chance")
+GramRows = Callable[[Sequence[int], int], "list[FloatArray | None]"]
+"""(primes, first) to the rows, modulo each prime, of the Gram matrix of the functions kept and the new ones, from
+function number ``first`` on; ``None`` for a prime that cannot be used."""
 
 
-def rank_profile(gram: FloatArray, prime: int) -> NDArray[np.bool_]:
-    """(q,) columns of a symmetric matrix modulo a prime that the earlier ones do not span.
+def error_bound(rank: int, chosen: Sequence[int]) -> float:
+    """Probability that a choice on which all of these primes agree is wrong.
 
-    >>> rank_profile(np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 5.0]]), 7).tolist()
-    [True, False, True]
+    The first direction missed would be one of ``rank`` pivots, and vanish modulo each of the primes: 1 / prime each,
+    if a pivot that is not zero is as likely to have one remainder as another.
+
+    >>> error_bound(400, [1048573, 1048571]) < 1e-9
+    True
     """
-    return GrowingProfile(prime).append(gram)
+    return rank / prod(chosen)
 
 
-@dataclass(frozen=True)
-class _Panel:
-    """Functions kept together: their numbers, their columns of L, and the inverse of D L^T on the panel."""
+class AgreedProfile:
+    """The rank profile of functions that arrive in batches, agreed upon by two primes."""
 
-    functions: IntArray
-    columns: slice
-    inverse: FloatArray
+    def __init__(self, max_rank: int | None = None, candidates: Sequence[int] | None = None) -> None:
+        self._max_rank = max_rank
+        self._untried = iter(candidates) if candidates is not None else islice(primes(), MOST_PRIMES)
+        self._profiles: list[GrowingProfile] = []
+        self._smallest: int | None = None
+        self.rank = 0
+
+    @property
+    def primes(self) -> list[int]:
+        """The primes that agree so far."""
+        return [profile.prime for profile in self._profiles]
+
+    @property
+    def error(self) -> float:
+        """Probability, at most, that the choice so far is wrong."""
+        return error_bound(self.rank, [self._smallest or 1] * AGREEING)
+
+    def append(self, rows: GramRows) -> NDArray[np.bool_]:
+        """Add functions: which of them raise the rank. Only those are kept."""
+        best: NDArray[np.bool_] | None = None
+        agreeing: list[GrowingProfile] = []
+        waiting = self._profiles
+        while len(agreeing) < AGREEING:
+            waiting = waiting or [self._fresh() for _ in range(AGREEING - len(agreeing))]
+            found = self._found(waiting, rows)
+            for profile, kept in zip(waiting, found, strict=True):
+                if kept is None or (best is not None and kept.tobytes() < best.tobytes()):
+                    continue  # the prime cannot be used, or has missed a direction that another one sees
+                if best is None or kept.tobytes() > best.tobytes():
+                    best, agreeing = kept, []
+                agreeing.append(profile)
+            waiting = []
+        assert best is not None
+        self._profiles, self.rank = agreeing, self.rank + int(np.count_nonzero(best))
+        self._smallest = min([*self.primes, self._smallest or self.primes[0]])
+        return best
+
+    def _found(self, profiles: list[GrowingProfile], rows: GramRows) -> list[NDArray[np.bool_] | None]:
+        """(new,) what each prime keeps; fresh ones start from the functions kept so far, and must keep those."""
+        missing = self.rank - profiles[0].rank
+        grams = rows([profile.prime for profile in profiles], profiles[0].rank)
+        kept = [None if g is None else p.append(g) for p, g in zip(profiles, grams, strict=True)]
+        return [None if k is None or not k[:missing].all() else k[missing:] for k in kept]
+
+    def _fresh(self) -> GrowingProfile:
+        prime = next(self._untried, None)
+        if prime is None:
+            raise InputError(
+                f"{MOST_PRIMES:,} primes were tried, and nearly each divides the weight of one of the cells: there are "
+                "too many cells to choose the paper's functions exactly; merge levels, or use basis='pure'."
+            )
+        return GrowingProfile(prime, self._max_rank)
 
 
 class GrowingProfile:
-    """The rank profile of functions that arrive in batches.
+    """The rank profile, modulo one prime, of functions that arrive in batches; those that add nothing are forgotten.
 
     >>> profile = GrowingProfile(7)
     >>> profile.append(np.array([[1.0]])).tolist()
@@ -70,86 +119,67 @@ class GrowingProfile:
     """
 
     def __init__(self, prime: int, max_rank: int | None = None) -> None:
-        self.prime = prime
+        self.prime, self.rank = prime, 0
         self._max_rank = max_rank
-        self._left = np.zeros((0, 0))
-        self._pivots = np.zeros(0)
-        self._panels: list[_Panel] = []
-        self._rank = 0
+        self._left, self._pivots = np.zeros((0, 0)), np.zeros(0)
+        # Columns of L found together, and the inverse of D L^T on them.
+        self._panels: list[tuple[slice, FloatArray]] = []
 
     def append(self, rows: FloatArray) -> NDArray[np.bool_]:
-        """Add functions, given their (new, old + new) rows of the Gram matrix; which of them raise the rank."""
-        new, total = rows.shape
-        old = total - new
-        self._reserve(total)
-        left = self._left[old:total]
-        for panel in self._panels:
-            rest = rows[:, panel.functions] - self._before(left, panel)
-            left[:, panel.columns] = product_modulo(np.mod(rest, self.prime), panel.inverse, self.prime)
-        kept = np.zeros(new, dtype=bool)
+        """Add functions, given their (new, kept + new) rows of the Gram matrix; which of them raise the rank."""
+        old, new = self.rank, len(rows)
+        left, kept = np.zeros((new, old + new)), np.zeros(new, dtype=bool)
+        self._pivots = np.concatenate([self._pivots[:old], np.zeros(new)])
+        for columns, inverse in self._panels:
+            rest = self._rest(rows[:, columns], left, self._left[columns], columns.start)
+            left[:, columns] = product_modulo(rest, inverse, self.prime)
         for a in range(0, new, PANEL):
-            self._add_panel(rows, left, slice(a, min(new, a + PANEL)), old, kept)
+            self._add_panel(rows[:, old:], left, slice(a, min(new, a + PANEL)), kept)
+        self._reserve()
+        self._left[old : self.rank, : self.rank] = left[kept, : self.rank]
         return kept
 
-    def forget(self, keep: NDArray[np.bool_], total: int) -> None:
-        """Drop functions of the last batch, of which ``total`` functions are the last, where ``keep`` is False."""
-        first = total - len(keep)
-        number = np.cumsum(keep) - 1 + first
-        useful = np.flatnonzero(keep) + first
-        self._left[first : first + len(useful)] = self._left[useful]
-        self._left[first + len(useful) : total] = 0.0
-        self._panels = [
-            p if p.functions[0] < first else _Panel(number[p.functions - first], p.columns, p.inverse)
-            for p in self._panels
-        ]
+    def _rest(self, gram: FloatArray, left: FloatArray, others: FloatArray, done: int) -> FloatArray:
+        """What the first ``done`` directions leave of the products of the functions ``left`` and ``others``."""
+        scaled = np.mod(others[:, :done] * self._pivots[:done], self.prime)
+        return np.mod(gram - product_modulo(left[:, :done], scaled.T, self.prime), self.prime)
 
-    def _before(self, left: FloatArray, panel: _Panel) -> FloatArray:
-        done = slice(0, panel.columns.start)
-        scaled = np.mod(self._left[panel.functions, done] * self._pivots[done], self.prime)
-        return product_modulo(left[:, done], scaled.T, self.prime)
-
-    def _add_panel(self, rows: FloatArray, left: FloatArray, panel: slice, old: int, kept: NDArray[np.bool_]) -> None:
-        start = self._rank
-        scaled = np.mod(left[panel, :start] * self._pivots[:start], self.prime)
-        rest = rows[panel.start :, old + panel.start : old + panel.stop]
-        rest = np.mod(rest - product_modulo(left[panel.start :, :start], scaled.T, self.prime), self.prime)
-        taken = self._eliminate(rest, left[panel.start :], panel.stop - panel.start)
-        if not taken:
-            return
-        columns = slice(start, self._rank)
-        numbers = np.array(taken, dtype=np.int64)
-        kept[panel.start + numbers] = True
-        triangle = np.mod(left[panel.start + numbers, columns] * self._pivots[columns], self.prime).T
-        self._panels.append(_Panel(numbers + old + panel.start, columns, _inverse(triangle, self.prime)))
+    def _add_panel(self, own: FloatArray, left: FloatArray, panel: slice, kept: NDArray[np.bool_]) -> None:
+        start, below = self.rank, left[panel.start :]
+        rest = self._rest(own[panel.start :, panel], below, left[panel], start)
+        taken = self._eliminate(rest, below, panel.stop - panel.start)
+        if taken:
+            columns, numbers = slice(start, self.rank), panel.start + np.array(taken, dtype=np.int64)
+            kept[numbers] = True
+            triangle = np.mod(left[numbers, columns] * self._pivots[columns], self.prime).T
+            self._panels.append((columns, _inverse(triangle, self.prime)))
 
     def _eliminate(self, rest: FloatArray, left: FloatArray, width: int) -> list[int]:
         """Columns of one panel one after the other; fills ``left`` and the pivots, returns the columns kept."""
-        start, taken = self._rank, []
+        start, taken = self.rank, []
         for j in range(width):
-            if self._max_rank is not None and self._rank >= self._max_rank:
+            if self._max_rank is not None and self.rank >= self._max_rank:
                 break
-            done = slice(start, self._rank)
+            done = slice(start, self.rank)
             scaled = np.mod(left[j, done] * self._pivots[done], self.prime)
             column = np.mod(rest[:, j] - left[:, done] @ scaled, self.prime)
             pivot = int(column[j])
             if pivot == 0:
                 continue
             column[:j] = 0.0
-            left[:, self._rank] = np.mod(column * pow(pivot, -1, self.prime), self.prime)
-            self._pivots[self._rank] = pivot
-            self._rank += 1
+            left[:, self.rank] = np.mod(column * pow(pivot, -1, self.prime), self.prime)
+            self._pivots[self.rank] = pivot
+            self.rank += 1
             taken.append(j)
         return taken
 
-    def _reserve(self, total: int) -> None:
-        if total <= len(self._left):
-            return
-        size = total + total // 4
-        width = size if self._max_rank is None else min(size, self._max_rank)
-        grown, pivots = np.zeros((size, width)), np.zeros(width)
-        grown[: self._left.shape[0], : self._left.shape[1]] = self._left
-        pivots[: len(self._pivots)] = self._pivots
-        self._left, self._pivots = grown, pivots
+    def _reserve(self) -> None:
+        """Room for L, by quarters."""
+        if self.rank > len(self._left):
+            size = self.rank + self.rank // 4
+            grown = np.zeros((size, size))
+            grown[: len(self._left), : len(self._left)] = self._left
+            self._left = grown
 
 
 def _inverse(upper: FloatArray, prime: int) -> FloatArray:

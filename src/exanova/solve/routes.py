@@ -6,7 +6,7 @@ Whatever the route, the result is the same kind of thing: an index of cells and 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from exanova.basis.tables import Basis, build_basis, join, on_cells, on_functions, on_rows
 from exanova.design import passes
 from exanova.design.cells import CellIndex, complete_index, extend
-from exanova.moments.gram import Moments, collect, projected_gram
+from exanova.moments.gram import collect, projected_gram
 from exanova.parallel import blas_threads
 from exanova.progress import Progress
+from exanova.solve.choice import ROUNDED, PaperChoice, can_be_solved
 from exanova.solve.dense import solve_dense
 from exanova.solve.evidence import Solution
 from exanova.solve.grid import margins, solve_grid
 from exanova.solve.matrix_free import Rows, solve_matrix_free
-from exanova.solve.modular import raises_rank
 from exanova.solve.moments import solve_kept, solve_moments
 from exanova.solve.plan import EVEN, Plan, Request, dense_applies, is_product, make_plan, orders_of
 from exanova.solve.top_down import groups_of_shapes, solve_top_down
@@ -157,11 +157,14 @@ def _by_moments(data: Data, request: Request, plan: Plan, index: CellIndex, prog
         gamma[range(1, len(gamma)), range(1, len(gamma))] += request.ridge
         orders = _order_slices(index, basis)
         projector = Projector(data, request, index, basis, moments.sums / float(index.weight[0]))
-        known = _exact_choice(request, moments, basis)
+        known = _exact_choice(data, request, index, basis)
         if known is None:
             solution = solve_moments(gamma, orders, projector, request.ties)
         else:
-            solution = solve_kept(gamma, orders, projector, known)
+            solution = replace(solve_kept(gamma, orders, projector, known[0]), method=known[1])
+            if not can_be_solved(solution, data.weight):
+                rounded = solve_moments(gamma, orders, projector, request.ties)
+                solution = replace(rounded, method=f"{rounded.method}, {ROUNDED}")
         wider = _next_order(data, request, index) if solution.rank < rank_wanted else None
         if wider is None:
             break
@@ -178,11 +181,12 @@ def _by_matrix_free(data: Data, request: Request, plan: Plan, index: CellIndex, 
     return Decomposition(index, values, plan, solution, basis, False)
 
 
-def _exact_choice(request: Request, moments: Moments, basis: Basis) -> NDArray[np.bool_] | None:
-    """The paper's greedy choice, exactly, where weights are counts; floating point is left to decide elsewhere."""
-    if request.ties != "first" or basis.labels is None or request.ridge or moments.gram.dtype.kind != "i":
+def _exact_choice(data: Data, request: Request, index: CellIndex, basis: Basis) -> tuple[NDArray[np.bool_], str] | None:
+    """The paper's greedy choice, exactly, and how it was made; ``None`` where functions are not those of the paper."""
+    if request.ties != "first" or basis.labels is None or request.ridge:
         return None
-    return raises_rank(moments, basis.labels)
+    choice = PaperChoice(data.codes, data.weight, data.sizes, request.threads)
+    return choice.add_family(index.subsets), f"elimination of the Gram matrix, {choice.how}"
 
 
 @dataclass(frozen=True)
