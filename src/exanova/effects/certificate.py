@@ -11,7 +11,7 @@ from exanova.data.scaling import Scaling
 from exanova.design import passes
 from exanova.effects.orthogonality import conditional_means
 from exanova.effects.redundancy import Redundancy, sharing_subsets
-from exanova.solve.choice import span_ranks
+from exanova.solve.choice import FLOATING, span_ranks
 from exanova.solve.plan import Request
 from exanova.solve.routes import Data, Decomposition
 from exanova.typing import FloatArray
@@ -260,7 +260,19 @@ def _doubts(data: Data, found: Decomposition, request: Request) -> tuple[str, ..
         return (f"rank {rank:,} was found on {rows:,} rows, where all orders have rank {rows:,}; try route='dense'",)
     spread = float(data.weight.min() / data.weight.max())
     is_clear = spread >= tolerances.GRAM_DIRECTION and not solution.smallest_kept < tolerances.GRAM_DIRECTION
-    if found.basis is None or is_clear or (request.selection and request.ties == "first"):
+    if found.basis is None or is_clear:
+        return ()
+    if found.plan.route != "dense" and solution.smallest_kept < tolerances.GRAM_DIRECTION:
+        return (
+            f"a direction of {solution.smallest_kept:.1e} was kept, too light for a Gram matrix to give it in full; "
+            "route='dense' sees it, if it fits in memory",
+        )
+    if FLOATING in solution.method:
+        return (
+            f"the weights span {-np.log10(spread):.0f} orders of magnitude and functions were chosen in floating "
+            "point, which cannot tell light ones from redundant ones; ties='share' makes no such choice",
+        )
+    if request.selection and request.ties == "first":
         return ()
     if len(solution.kept) > EXACT_RANK:
         return (
