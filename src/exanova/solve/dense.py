@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from exanova import tolerances
@@ -22,6 +23,9 @@ from exanova.solve.evidence import Solution
 from exanova.typing import FloatArray, IntArray
 
 REFINEMENTS = 3
+
+Chosen = NDArray[np.bool_] | None
+"""(k,) which functions of an order raise the rank, where that was decided exactly."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +43,13 @@ class _Order:
 
 
 def solve_dense(
-    blocks: Iterable[FloatArray], root: FloatArray, values: FloatArray, ties: Ties, stop_at_rank: int
+    blocks: Iterable[tuple[FloatArray, Chosen]], root: FloatArray, values: FloatArray, ties: Ties, stop_at_rank: int
 ) -> Solution:
     """Fit ``values`` by the functions of all orders, lowest first.
 
     Args:
-        blocks: for each order, (r, k) functions on the rows; not asked for once the rank is ``stop_at_rank``.
+        blocks: for each order, (r, k) functions on the rows and, where that is known better than rounding tells, which
+            of them raise the rank; not asked for once the rank is ``stop_at_rank``.
         root: (r,) square roots of the probabilities.
         values: (r, m) model values.
         ties: how redundancy inside an order is settled.
@@ -52,8 +57,8 @@ def solve_dense(
     """
     orders: list[_Order] = []
     basis = np.zeros((len(root), 0))
-    for block in blocks:
-        orders.append(_add_order(root[:, None] * block, basis, ties))
+    for block, chosen in blocks:
+        orders.append(_add_order(root[:, None] * block, basis, ties, chosen))
         basis = np.hstack([basis, orders[-1].u])
         if basis.shape[1] >= stop_at_rank:
             break
@@ -71,14 +76,15 @@ def solve_dense(
     )
 
 
-def _add_order(phi: FloatArray, basis: FloatArray, ties: Ties) -> _Order:
+def _add_order(phi: FloatArray, basis: FloatArray, ties: Ties, chosen: Chosen) -> _Order:
     below = basis.T @ phi
     rest = phi - basis @ below
     again = basis.T @ rest  # the second projection removes what rounding left of the first
     below, rest = below + again, rest - basis @ again
     tolerance = tolerances.rank_of_columns(*phi.shape)
-    make = _shared if ties == "share" else _in_order
-    return make(phi, below, rest, tolerance, basis)
+    if ties == "share":
+        return _shared(phi, below, rest, tolerance, basis)
+    return _in_order(phi, below, rest, tolerance, basis, chosen)
 
 
 def _shared(phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: float, basis: FloatArray) -> _Order:
@@ -102,11 +108,13 @@ def _outside(basis: FloatArray, u: FloatArray) -> FloatArray:
     return np.asarray(q * np.sign(np.diagonal(r)))
 
 
-def _in_order(phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: float, basis: FloatArray) -> _Order:
+def _in_order(
+    phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: float, basis: FloatArray, chosen: Chosen
+) -> _Order:
     # The paper's functions are not of unit length, and rounding grows with their length.
     length = np.linalg.norm(phi, axis=0)
     length = np.where(length > 0, length, 1.0)
-    q, kept, refused = gram_schmidt(rest / length, tolerance, basis)
+    q, kept, refused = gram_schmidt(rest / length, tolerance, basis, chosen)
     r = np.triu(q.T @ rest[:, kept])
     null = np.zeros((phi.shape[1], 0))
     extra = np.setdiff1d(np.arange(phi.shape[1]), kept)
@@ -126,8 +134,12 @@ def _in_order(phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: f
     return _Order(phi, q, below, mask, selected, null, smallest, refused**2)
 
 
-def gram_schmidt(columns: FloatArray, tolerance: float, basis: FloatArray) -> tuple[FloatArray, IntArray, float]:
+def gram_schmidt(
+    columns: FloatArray, tolerance: float, basis: FloatArray, chosen: Chosen = None
+) -> tuple[FloatArray, IntArray, float]:
     """Orthonormal directions of the columns that raise the rank, in order; their numbers; largest norm refused.
+
+    Which columns raise it is told by ``chosen`` (k,), or by what earlier ones leave of them.
 
     Directions are kept orthogonal to the orthonormal ``basis`` of earlier ones too. A short direction is projected
     again once it has unit length, for rounding has grown with it.
@@ -141,7 +153,8 @@ def gram_schmidt(columns: FloatArray, tolerance: float, basis: FloatArray) -> tu
         known = q[:, : count + len(kept)]
         v = _projected(known, _projected(known, columns[:, j]))
         norm = float(np.linalg.norm(v))
-        if norm > tolerance and known.shape[1] < rows:
+        is_new = norm > tolerance if chosen is None else bool(chosen[j]) and norm > 0
+        if is_new and known.shape[1] < rows:
             v = _projected(known, v / norm)
             q[:, known.shape[1]] = v / np.linalg.norm(v)
             kept.append(j)

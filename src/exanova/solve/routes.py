@@ -16,9 +16,10 @@ from exanova.basis.tables import Basis, build_basis, join, on_cells, on_function
 from exanova.design import passes
 from exanova.design.cells import CellIndex, complete_index, extend
 from exanova.moments.gram import collect, projected_gram
+from exanova.moments.modular import are_counts
 from exanova.parallel import blas_threads
 from exanova.progress import Progress
-from exanova.solve.choice import ROUNDED, PaperChoice, can_be_solved
+from exanova.solve.choice import FLOATING, ROUNDED, PaperChoice, can_be_solved
 from exanova.solve.dense import solve_dense
 from exanova.solve.evidence import Solution
 from exanova.solve.grid import margins, solve_grid
@@ -115,6 +116,7 @@ def _by_dense(data: Data, request: Request, plan: Plan, index: CellIndex) -> Dec
     solution = solve_dense(
         grown.blocks(), root, data.values, request.ties, stop_at_rank=len(root) if until_full else len(root) + 1
     )
+    solution = replace(solution, method=solution.method + grown.how)
     values = on_cells(grown.index, grown.basis, solution.coefficients)
     return _finished(data, plan, grown.index, grown.basis, solution, values)
 
@@ -126,13 +128,25 @@ class _Growing:
         self._data, self._request, self._surveyed = data, request, surveyed
         self.index = surveyed.restricted(1)
         self.basis = build_basis(self.index, request.basis, orthonormal=request.ties == "share")
+        is_paper = request.basis == "paper" and request.ties == "first"
+        exact = is_paper and are_counts(data.weight)
+        self._choice = PaperChoice(data.codes, data.weight, data.sizes, request.threads) if exact else None
+        self._floating = request.ties == "first" and not exact
 
-    def blocks(self) -> Iterator[FloatArray]:
-        """(r, k) functions of each order, the intercept first."""
-        yield np.ones((self._data.codes.shape[1], 1))
+    @property
+    def how(self) -> str:
+        """How functions were chosen, where some were."""
+        return f", {self._choice.how}" if self._choice else f", {FLOATING}" if self._floating else ""
+
+    def blocks(self) -> Iterator[tuple[FloatArray, NDArray[np.bool_] | None]]:
+        """(r, k) functions of each order, the intercept first, and which of them raise the rank, if that is known."""
+        yield np.ones((self._data.codes.shape[1], 1)), None
         varying = [i for i, n in enumerate(self._data.sizes) if n > 1]
         for subsets in orders_of(self._request, varying):
-            yield self._next(subsets)
+            chosen = self._choice.add(subsets) if self._choice else None
+            if chosen is not None and len(subsets[0]) == 1:
+                chosen = chosen[1:]  # the first call tells of the intercept too
+            yield self._next(subsets), chosen
 
     def _next(self, subsets: list[Subset]) -> FloatArray:
         first = len(self.index.subsets)
