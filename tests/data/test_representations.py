@@ -191,6 +191,7 @@ EVERY = {
     "pandas arrow dictionary": lambda cells: arrow_backed(dictionary(cells, repeat=True)),
     "pandas": numpy_backed,
     "pandas category": category,
+    "pandas category of arrow": lambda cells: arrow_backed(cells).astype("category"),
     "polars": lambda cells: pl.DataFrame({"a": pl.from_arrow(cells)}),
     "numpy objects": objects,
 }
