@@ -221,7 +221,8 @@ TEXT = {
 
 
 CASES = [(name, form) for name in LOGICAL for form in EVERY] + [("strings", form) for form in TEXT]
-NOT_THERE = [("times of day", form) for form in ("pandas", "pandas category", "numpy objects")]
+WITHOUT_TIMES = ("pandas", "pandas category", "pandas category of arrow", "numpy objects")
+NOT_THERE = [("times of day", form) for form in WITHOUT_TIMES]
 """Neither pandas nor NumPy has times of day with nanoseconds."""
 
 CASES = [case for case in CASES if case not in NOT_THERE]
