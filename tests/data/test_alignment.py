@@ -99,6 +99,12 @@ def test_weights_with_other_labels_are_refused():
         anova.score(FRAME, OUTPUTS, sample_weight=pd.Series([1, 2, 3, 4]))
 
 
+def test_labels_may_be_intervals_that_overlap():
+    labels = pd.IntervalIndex.from_tuples([(0, 2), (1, 3), (0, 1), (0, 3)])
+    frame = pd.DataFrame({"a": CELLS}, index=labels)
+    assert observe(frame, as_series([2, 0, 1, 3], labels)).values.values[:, 0].tolist() == OUTPUTS.tolist()
+
+
 def test_repeated_labels_in_the_same_order_go_by_position():
     twice = pd.DataFrame({"a": CELLS}, index=["p", "p", "q", "q"])
     assert observe(twice, pd.Series(OUTPUTS, index=twice.index)).values.values[:, 0].tolist() == OUTPUTS.tolist()

@@ -1,6 +1,7 @@
 """One logical column, every representation: the same levels, labels and codes, before and after a file."""
 
 import datetime
+import zoneinfo
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import exanova
-from exanova import FunctionalANOVA
+from exanova import FunctionalANOVA, Support
 from exanova.data import Table, learn_encoding
 from exanova.data.observe import read_rows
 from exanova.errors import InputError, InputTypeError
@@ -191,6 +192,7 @@ EVERY = {
     "pandas arrow dictionary": lambda cells: arrow_backed(dictionary(cells, repeat=True)),
     "pandas": numpy_backed,
     "pandas category": category,
+    "pandas category of arrow": lambda cells: arrow_backed(cells).astype("category"),
     "polars": lambda cells: pl.DataFrame({"a": pl.from_arrow(cells)}),
     "numpy objects": objects,
 }
@@ -220,7 +222,8 @@ TEXT = {
 
 
 CASES = [(name, form) for name in LOGICAL for form in EVERY] + [("strings", form) for form in TEXT]
-NOT_THERE = [("times of day", form) for form in ("pandas", "pandas category", "numpy objects")]
+WITHOUT_TIMES = ("pandas", "pandas category", "pandas category of arrow", "numpy objects")
+NOT_THERE = [("times of day", form) for form in WITHOUT_TIMES]
 """Neither pandas nor NumPy has times of day with nanoseconds."""
 
 CASES = [case for case in CASES if case not in NOT_THERE]
@@ -298,8 +301,6 @@ def test_different_instants_never_share_a_level(counts, zone, unit):
 @settings(max_examples=40)
 @given(some_instants(), st.lists(st.sampled_from(ZONES[:-1]), min_size=12, max_size=12))
 def test_python_datetimes_of_many_zones_are_levels_by_instant_in_time_order(counts, zones):
-    import zoneinfo
-
     epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
     counts = [count // 1000 for count in counts]
     cells = [
@@ -312,6 +313,18 @@ def test_python_datetimes_of_many_zones_are_levels_by_instant_in_time_order(coun
     assert encoding.encode(table)[0].tolist() == [rank[count] for count in counts]
     back = Table.read(np.array(cells[::-1], dtype=object)[:, None])
     assert learn_encoding(back).labels == encoding.labels  # also where one instant is written at two offsets
+
+
+def test_the_levels_of_a_distribution_are_read_as_cells_are(tmp_path):
+    paris = zoneinfo.ZoneInfo("Europe/Paris")
+    night = [datetime.datetime(2024, 10, 27, 2, 30, tzinfo=paris, fold=fold) for fold in (0, 1)]
+    fine = np.array([0, 1], dtype="datetime64[ns]")
+    support = Support.from_pmf(np.full((2, 2), 0.25), levels=[night, list(fine)])
+    assert support.levels[0] == (at(2, 2024, 10, 27, 2, 30), at(1, 2024, 10, 27, 2, 30))
+    assert support.levels[1] == (datetime.datetime(1970, 1, 1), "1970-01-01 00:00:00.000000001")
+    FunctionalANOVA().fit(support, np.array([0.0, 1.0, 2.0, 4.0])).save(tmp_path / "model.exanova")
+    rows = np.array([[night[1], fine[0]]], dtype=object)
+    assert exanova.load(tmp_path / "model.exanova").predict(rows) == pytest.approx([2.0])
 
 
 @pytest.mark.parametrize("unit", ["ns", "ps", "as"])

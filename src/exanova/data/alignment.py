@@ -61,8 +61,13 @@ def _order(own: Any, index: Any) -> IntArray | None:
     """Positions in ``own`` of the labels of ``index``; ``None`` unless both hold the same labels, none twice."""
     if not (own.is_unique and index.is_unique) or own.nlevels != index.nlevels:
         return None
-    order = np.asarray(own.get_indexer(index), dtype=np.int64)
+    order = _positions(own, index)
     return order if (order >= 0).all() else None
+
+
+def _positions(own: Any, index: Any) -> IntArray:
+    """Positions (n,) in ``own`` of the labels of ``index``, -1 where absent; intervals are compared, not searched."""
+    return np.asarray(own.astype(object).get_indexer(index.astype(object)), dtype=np.int64)
 
 
 def _is_fresh(index: Any) -> bool:
@@ -75,7 +80,7 @@ def _difference(own: Any, index: Any) -> str:
         return f"labels are repeated and in another order, here {_some(own)}, in X {_some(index)}"
     if _order(own, index) is not None:
         return f"here {_some(own)}, there {_some(index)}, and both are the same numbers"
-    absent = index[own.get_indexer(index) < 0] if own.nlevels == index.nlevels else index
+    absent = index[_positions(own, index) < 0] if own.nlevels == index.nlevels else index
     return f"{len(absent)} of its {len(index)} labels are absent, among them {_some(absent)}"
 
 

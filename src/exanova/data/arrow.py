@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.data.column import Column
-from exanova.data.factor import factorize
+from exanova.data.factor import FEW, factorize
 from exanova.data.times import count_levels, date_level, moment_level, span_level, time_level, time_zone
 from exanova.errors import InputTypeError
 from exanova.typing import IntArray, Level
@@ -37,7 +37,7 @@ def read_arrow(name: str, chunked: Any) -> Column:
     if types.is_temporal(kind):
         counts, missing = _counts(chunked)
         return Column.from_codes(name, *count_levels(counts, missing, _meaning(name, kind)))
-    if _is_text(kind):
+    if len(chunked) > FEW and _is_text(kind):
         dictionary, codes = _joined_dictionary(_without_views(chunked).dictionary_encode())
         return coded_column(Column.from_cells(name, dictionary.to_pylist()), codes)
     return Column.from_cells(name, chunked.to_pylist())

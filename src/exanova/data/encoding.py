@@ -146,7 +146,6 @@ class Encoding:
         if handle_unknown not in ("error", "ignore"):
             raise InputError(f"handle_unknown={handle_unknown!r} was given; expected 'error' or 'ignore'.")
         table = table.select(self.names)
-        table.check_columns()
         codes = np.empty((len(self.features), table.n_rows), dtype=np.int64)
         for row, feature in zip(codes, self.features, strict=True):
             column = table.column(feature.name)
@@ -161,7 +160,6 @@ class Encoding:
         Rows with the same raw codes are the same to a model. Where ``is_lossless``, ``encode`` tells as much.
         """
         table = table.select(self.names)
-        table.check_columns()
         codes = np.empty((len(self.features), table.n_rows), dtype=np.int64)
         for row, name in zip(codes, self.names, strict=True):
             row[:] = factorize(table.column(name))[1]

@@ -75,7 +75,6 @@ def learn_encoding(
     if not weight.all():
         kept = np.flatnonzero(weight)
         table, weight = table.rows(kept), weight[kept]
-    table.check_columns()
     columns = map(table.column, table.names)
     return Encoding(tuple(_learn_column(column, *factorize(column), weight, rules) for column in columns))
 
@@ -91,7 +90,6 @@ def learn_codes(
         raw: (d, n) as ``encoding.raw_codes(table)``, up to numbering; ``codes`` itself where that tells as much.
     """
     rules = _check_rules(table, min_frequency, n_bins, strategy)
-    table.check_columns()
     narrow = table.n_rows <= np.iinfo(np.int32).max  # there are no more levels than rows
     raw = np.empty((table.n_columns, table.n_rows), dtype=np.int32 if narrow else np.int64)
     features, recodes = [], []

@@ -76,8 +76,11 @@ def _read_categorical(name: str, series: nw.Series[Any]) -> Column:
     if series.implementation.is_polars():
         return _read_polars_codes(name, series)
     codes = np.asarray(native.cat.codes, dtype=np.int64)
-    categories = nw.from_native(native.cat.categories.to_series(), series_only=True)
-    return coded_column(read_series(name, categories), codes, ordered=True)
+    categories = native.cat.categories
+    if categories.dtype.kind == "O" and not hasattr(categories.dtype, "pyarrow_dtype"):
+        return coded_column(Column.from_cells(name, categories.tolist()), codes, ordered=True)
+    entries = nw.from_native(categories.to_series(), series_only=True)
+    return coded_column(read_series(name, entries), codes, ordered=True)
 
 
 def _read_polars_codes(name: str, series: nw.Series[Any]) -> Column:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.data.column import plain_scalar
 from exanova.data.distinct import distinct_rows, pick_rows
 from exanova.data.encoding import Encoding
 from exanova.data.levels import label_levels
@@ -198,7 +199,7 @@ def _describe(
 
 
 def _own_levels(name: str, levels: Sequence[Level], size: int) -> list[Level]:
-    own = [level.item() if isinstance(level, np.generic) else level for level in levels]
+    own = [plain_scalar(level) for level in levels]
     try:
         repeated = len(set(own)) != len(own)
     except TypeError as error:

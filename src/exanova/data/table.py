@@ -74,7 +74,10 @@ class Table:
         position = self._position[name]
         if self.kind == "numpy":
             return Column.from_array(name, np.asarray(self.native)[:, position])
-        return read_series(name, self._frame[:, position])
+        series = self._frame[:, position]
+        if what_it_holds(series) is not None:
+            raise InputTypeError(_no_levels_message(self.names, self._frame))
+        return read_series(name, series)
 
     @cached_property
     def _position(self) -> dict[str, int]:
@@ -85,19 +88,6 @@ class Table:
         """The index of the rows if they are of pandas, else ``None``."""
         index = getattr(self.native, "index", None)
         return index if nw.dependencies.is_pandas_index(index) else None
-
-    def check_columns(self) -> None:
-        """Raise if the cells of some columns cannot be levels; the message names all of them."""
-        if self.kind == "numpy":
-            return
-        frame = self._frame
-        held = {name: what_it_holds(frame[:, k]) for k, name in enumerate(self.names)}
-        wrong = [f"{name!r} ({dtype})" for name, dtype in held.items() if dtype is not None]
-        if wrong:
-            raise InputTypeError(
-                f"The cells of {len(wrong)} column(s) cannot be levels: {', '.join(wrong)}; expected strings, "
-                "numbers, booleans, dates or times. Convert these columns, for example to strings, or drop them."
-            )
 
     def take(self, indices: NDArray[Any]) -> Any:
         """The native table that holds the rows ``indices`` (k,), in that order."""
@@ -134,7 +124,7 @@ class Table:
         """A new table of the same kind with these columns; for NumPy see ``frame_of_kind``."""
         return frame_of_kind(self.kind, columns)
 
-    @property
+    @cached_property
     def _frame(self) -> nw.DataFrame[Any]:
         return nw.from_native(self.native, eager_only=True)
 
@@ -223,6 +213,16 @@ def _check_unique(names: Sequence[str]) -> None:
             f"The table has more than one column called {_listed(repeated)} (names are compared as text); "
             "rename or drop the repeated columns."
         )
+
+
+def _no_levels_message(names: Sequence[str], frame: nw.DataFrame[Any]) -> str:
+    """Says of all columns at once which of them cannot be read."""
+    held = {name: what_it_holds(frame[:, k]) for k, name in enumerate(names)}
+    wrong = [f"{name!r} ({dtype})" for name, dtype in held.items() if dtype is not None]
+    return (
+        f"The cells of {len(wrong)} column(s) cannot be levels: {', '.join(wrong)}; expected strings, numbers, "
+        "booleans, dates or times. Convert these columns, for example to strings, or drop them."
+    )
 
 
 def _check_different(names: Iterable[Any]) -> None:
