@@ -352,3 +352,13 @@ def test_a_row_behind_an_unseen_prefix_is_outside_every_longer_subset():
     assert cells.tolist() == [-1, -1, 0, -1]
     assert few.outside(index.layout, new).tolist() == [True, True, False, True]
     assert passes.outside(index.layout, new).tolist() == [True, True, False, True]
+
+
+def test_the_reference_level_is_the_most_frequent_one():
+    """Its indicators are left out, so that those that are kept hold as few rows as can be."""
+    from exanova.moments.monomials import reference_levels
+
+    codes = np.array([[0, 1, 1, 2], [1, 1, 0, 1]], dtype=np.uint8)
+    weight = np.array([1.0, 1.0, 1.0, 5.0])
+    index = extend(intercept_index([3, 2], 8.0), [(0,), (1,)], codes, weight)
+    assert reference_levels(index).tolist() == [2, 1]

@@ -305,6 +305,20 @@ def test_counts_do_not_depend_on_the_words_handled_at_once(monkeypatch: pytest.M
     np.testing.assert_array_equal(before, 3 * np.array(counts))
 
 
+@pytest.mark.parametrize("compiled_from", [0, NEVER])
+def test_residues_are_those_of_whole_numbers(monkeypatch: pytest.MonkeyPatch, compiled_from: int) -> None:
+    """Also next to multiples of the prime, and at the largest numbers that are exact."""
+    moved(monkeypatch, (("moments.modular.COMPILED_FROM", compiled_from),))
+    from exanova.moments.modular import PRIMES, residues
+
+    rng = np.random.default_rng(9)
+    for prime in (7, *PRIMES):
+        near = prime * rng.integers(-(2**32), 2**32, 50)[:, None] + np.arange(-2, 3)
+        whole = [*near.ravel().tolist(), 0, prime, -prime, 2**53 - 1, prime + 1 - 2**53]
+        found = residues(np.array(whole, dtype=np.float64).reshape(-1, 5), prime)
+        assert found.ravel().tolist() == [k % prime for k in whole]
+
+
 def test_the_thresholds_are_reached() -> None:
     """The examples have what the thresholds are about: holes, redundancy, several subsets alike, an order above two."""
     anova = fitted(table(4, (2, 3, 4, 3), 60), max_order=3)
