@@ -20,9 +20,11 @@ from exanova import FunctionalANOVA, tolerances
 from exanova.design.cells import extend, intercept_index
 from exanova.errors import OutsideSupportWarning, UnknownLevelError
 from exanova.select.gains import Gains
+from exanova.select.screening import _Screen
 from exanova.solve import dense, matrix_free, moments
 from exanova.solve.cgls import conjugate_gradients
 from exanova.solve.elimination import factorise
+from exanova.solve.routes import Data
 from oracles import cells_of, indicators, pure_tables, reduce_rows, up_to
 from strategies import ALL_WEIGHTS, MODERATE, Case, examples, fit, on_rows, subset_of, supports
 
@@ -433,6 +435,16 @@ def test_the_smallest_gain_is_one_per_function(min_gain, taken):
 def test_candidates_are_ranked_by_what_a_function_gains():
     gains = Gains([(0, 1), (0, 2), (1, 2)], np.array([3.0, 4.0, 5.0]), np.array([1, 4, 0]))
     assert gains.best_first().tolist() == [0, 1]
+
+
+def test_a_triple_is_a_candidate_when_all_its_pairs_or_two_of_them_were_taken():
+    state = object.__new__(_Screen)
+    state._taken, state._allowed = {(0, 1), (0, 2), (1, 2), (2, 3), (4, 5)}, None
+    state._data = Data(np.zeros((6, 1), dtype=np.uint8), np.ones(1), (2,) * 6, np.zeros((1, 1)), 1)
+    assert state._heirs(3, parts=3) == [(0, 1, 2)]
+    assert state._heirs(3, parts=2) == [(0, 1, 2), (0, 2, 3), (1, 2, 3)]
+    state._allowed = {(0, 2, 3)}
+    assert state._heirs(3, parts=2) == [(0, 2, 3)]
 
 
 def test_conjugate_gradients_need_no_more_steps_than_there_are_sizes():
