@@ -157,12 +157,14 @@ def tried(mutation: Mutation, free: queue.Queue[Path], limit: float) -> Outcome:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Try all the mutations asked for; 1 if any of them survived or could not be tried."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", metavar="NAME", help="mutations whose name contains this")
+    parser.add_argument(
+        "--only", action="append", metavar="NAME", help="mutations whose name contains this; repeatable"
+    )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="mutations tried at a time")
     parser.add_argument("--limit", type=float, default=300.0, metavar="SECONDS", help="time of one run of tests")
     parser.add_argument("--list", action="store_true", help="only say which there are and whether they apply")
     options = parser.parse_args(arguments)
-    chosen = [mutation for mutation in listed() if options.only in mutation.name]
+    chosen = [bug for bug in listed() if any(part in bug.name for part in options.only or [""])]
     if options.list or not chosen:
         lost = inapplicable(chosen)
         print(*(f"{LOST if m.name in lost else 'applies':<16}{m.name}" for m in chosen), sep="\n")

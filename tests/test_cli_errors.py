@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 
 import exanova
 from cli_helpers import LOANS, PREDICTED, RISK, TABLE, inside, listing, refused
@@ -227,6 +229,11 @@ def test_out_of_memory_and_interrupted(folder, capsys, monkeypatch):
         return inside(capsys, "show", "model.exanova")
 
     refused(ends_with(MemoryError()), "out of memory")
+    for error in (KeyboardInterrupt(), typer.Abort()):  # also where it reaches nobody who reads the command line
+        with monkeypatch.context() as patch:
+            patch.setattr("exanova.cli.run._invoke", mock.Mock(side_effect=error))
+            ended = inside(capsys, "show", "model.exanova")
+        assert (ended.code, ended.out, ended.err) == (130, "", "interrupted\n")
     ended = ends_with(KeyboardInterrupt())
     assert (ended.code, ended.out, ended.err) == (130, "", "interrupted\n")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tracemalloc
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -18,8 +18,13 @@ from hypothesis import strategies as st
 
 from exanova import FunctionalANOVA, tolerances
 from exanova.design.cells import extend, intercept_index
+from exanova.errors import OutsideSupportWarning, UnknownLevelError
+from exanova.select.gains import Gains
+from exanova.select.screening import _Screen
 from exanova.solve import dense, matrix_free, moments
+from exanova.solve.cgls import conjugate_gradients
 from exanova.solve.elimination import factorise
+from exanova.solve.routes import Data
 from oracles import cells_of, indicators, pure_tables, reduce_rows, up_to
 from strategies import ALL_WEIGHTS, MODERATE, Case, examples, fit, on_rows, subset_of, supports
 
@@ -52,6 +57,14 @@ def test_rank_by_order_is_that_of_indicators_in_fractions(case, order, route, ti
     assert certificate.rank == sum(expected)
     assert certificate.saturated == (sum(expected) == len(rows))
     assert certificate.rank_known
+
+
+@pytest.mark.parametrize("route", ["dense", "moments"])
+def test_as_many_functions_as_rows_are_not_everything_if_some_are_redundant(route):
+    rows = np.array([(a, b, a) for a in (0, 1) for b in (0, 1)])
+    certificate = FunctionalANOVA(max_order=1, route=route).fit(rows, np.array([0.0, 1.0, 1.0, 4.0])).certificate_
+    assert (certificate.n_functions, certificate.rank, certificate.saturated) == (4, 3, False)
+    assert certificate.mse[0] > 0.1
 
 
 @examples(30)
@@ -338,17 +351,127 @@ def test_a_fit_of_many_outputs_holds_no_more_than_its_plan_says(route):
 # Cells
 
 
+def test_an_unknown_number_is_no_level_whether_rows_are_few_or_many():
+    rows = np.array([[k % 3, k % 2] for k in range(60)])
+    anova = FunctionalANOVA(max_order=1, handle_unknown="ignore").fit(rows, rows[:, 0] - 2.0 * rows[:, 1])
+    for count in (1, 5, 59):
+        new = rows[:count].copy()
+        new[0, 0] = 7
+        with pytest.warns(OutsideSupportWarning):
+            parts = anova.components(new)
+        assert parts.outside.tolist() == [True] + [False] * (count - 1)
+        assert parts.values[0, parts.subsets.index(("x0",))] == 0
+        with pytest.raises(UnknownLevelError, match="7"):
+            anova.set_params(handle_unknown="error").components(new)
+        anova.set_params(handle_unknown="ignore")
+
+
 def test_a_row_behind_an_unseen_prefix_is_outside_every_longer_subset():
-    """Key -1 is kept along the chain: cell (1, 1) was never seen, so that (1, 1, c) is no cell, whatever c."""
+    """Key -1 is kept along the chain: cell (1, 1) was never seen, so that (1, 1, c, d) is no cell, whatever c and d."""
     from exanova.design import few, passes
 
-    codes = np.array([[0, 0, 1, 1], [0, 1, 0, 0], [0, 1, 1, 0]], dtype=np.uint8)
-    index = intercept_index([2, 2, 2], 4.0)
-    for subsets in ([(0,), (1,), (2,)], [(0, 1), (0, 2), (1, 2)], [(0, 1, 2)]):
-        index = extend(index, subsets, codes, np.ones(4))
-    new = np.array([[1, 1, 0, -1], [1, 1, 0, 0], [0, 1, 0, 0]], dtype=np.int32)
-    s = len(index.subsets) - 1
-    cells = passes.cells_of_rows(index.layout, new, s)
-    assert cells.tolist() == [-1, -1, 0, -1]
-    assert few.outside(index.layout, new).tolist() == [True, True, False, True]
-    assert passes.outside(index.layout, new).tolist() == [True, True, False, True]
+    seen = np.array([row for row in product(range(2), repeat=4) if row[:2] != (1, 1)])
+    codes = np.ascontiguousarray(seen.T, dtype=np.uint8)
+    index = intercept_index([2] * 4, float(len(seen)))
+    for order in range(1, 5):
+        index = extend(index, list(combinations(range(4), order)), codes, np.ones(len(seen)))
+    new = np.array([*product(range(2), repeat=4), (0, -1, 0, 0)], dtype=np.int32)
+    known = [{tuple(row[list(subset)]) for row in seen} for subset in index.subsets]
+    observed = [[tuple(row[list(a)]) in cells for row in new] for a, cells in zip(index.subsets, known, strict=True)]
+    keys = few.keys_of_subsets(index.layout, np.ascontiguousarray(new.T))
+    for s, inside in enumerate(observed):
+        assert (passes.cells_of_rows(index.layout, np.ascontiguousarray(new.T), s) >= 0).tolist() == inside
+        prefix = observed[index.position[index.subsets[s][:-1]]] if index.subsets[s] else inside
+        assert all(key < 0 for key, before in zip(keys[s], prefix, strict=True) if not before)
+        assert all(key >= 0 for key, own in zip(keys[s], inside, strict=True) if own)
+    outside = (~np.array(observed)).any(axis=0).tolist()
+    for found in (few.outside, passes.outside):
+        assert found(index.layout, np.ascontiguousarray(new.T)).tolist() == outside
+
+
+def test_bases_are_pure_under_weights_of_fifteen_orders_of_magnitude():
+    """The closed form of a complete table loses digits there, and the null space stands in for it."""
+    from exanova.basis import pure
+
+    rng = np.random.default_rng(0)
+    lost = 0
+    for sizes in [(4, 5), (5, 5), (3, 3, 3)] * 10:
+        codes = np.array(list(product(*map(range, sizes)))).T
+        p = 10.0 ** rng.uniform(-15, 0, codes.shape[1])
+        root = np.sqrt(p / p.sum())[None]
+        margins, limit = pure.margin_matrix(codes, sizes), tolerances.purity(codes.shape[1])
+        lost += pure._largest_margin(margins, root, pure._closed_form(sizes, root)) > 4 * limit
+        basis = pure.pure_tables(codes, sizes, root**2) * root[:, :, None]
+        assert pure._largest_margin(margins, root, basis) <= limit
+    assert lost > 3
+
+
+# Budgets
+
+
+@pytest.mark.parametrize("weight", [np.arange(1, 19), np.linspace(0.5, 2.0, 18)], ids=["counts", "real"])
+@pytest.mark.parametrize(("budget", "pairs"), [(7, 0), (8, 1), (9, 1), (10, 2), (13, 2), (14, 3)])
+def test_a_subset_that_meets_the_budget_exactly_is_taken(weight, budget, pairs):
+    """Six functions of the mean and the main effects, then pairs of 2, 2 and 4 functions in canonical order."""
+    grid = np.array(list(product(range(2), range(3), range(3))))
+    anova = FunctionalANOVA(max_order=2, selection="canonical", max_terms=budget)
+    anova.fit(grid, np.sin(np.arange(18.0)), sample_weight=weight)
+    listed = [("x0", "x1"), ("x0", "x2"), ("x1", "x2")]
+    assert [names for names in anova.effects_ if len(names) == 2] == listed[:pairs]
+    assert anova.certificate_.rank == (6, 8, 10, 14)[pairs]
+
+
+@pytest.mark.parametrize(("min_gain", "taken"), [(0.01, True), (0.05, False)])
+def test_the_smallest_gain_is_one_per_function(min_gain, taken):
+    """A pair of nine functions that explains a third of the variance: about 0.04 each."""
+    grid = np.array(list(product(range(4), range(4))))
+    main = np.array([-3.0, -1.0, 1.0, 3.0])[grid[:, 0]]
+    pair = np.array([-3.0, -1.0, 1.0, 3.0])[grid[:, 0]] * np.array([-3.0, -1.0, 1.0, 3.0])[grid[:, 1]]
+    values = main / main.std() + np.sqrt(0.5) * pair / pair.std()
+    anova = FunctionalANOVA(max_order=2, selection="screen", max_terms=16, min_gain=min_gain).fit(grid, values)
+    assert (("x0", "x1") in anova.effects_) == taken
+
+
+def test_candidates_are_ranked_by_what_a_function_gains():
+    gains = Gains([(0, 1), (0, 2), (1, 2)], np.array([3.0, 4.0, 5.0]), np.array([1, 4, 0]))
+    assert gains.best_first().tolist() == [0, 1]
+
+
+def test_a_triple_is_a_candidate_when_all_its_pairs_or_two_of_them_were_taken():
+    state = object.__new__(_Screen)
+    state._taken, state._allowed = {(0, 1), (0, 2), (1, 2), (2, 3), (4, 5)}, None
+    state._data = Data(np.zeros((6, 1), dtype=np.uint8), np.ones(1), (2,) * 6, np.zeros((1, 1)), 1)
+    assert state._heirs(3, parts=3) == [(0, 1, 2)]
+    assert state._heirs(3, parts=2) == [(0, 1, 2), (0, 2, 3), (1, 2, 3)]
+    state._allowed = {(0, 2, 3)}
+    assert state._heirs(3, parts=2) == [(0, 2, 3)]
+
+
+def test_conjugate_gradients_need_no_more_steps_than_there_are_sizes():
+    """Eight different curvatures over three orders of magnitude; steepest descent would take thousands of steps."""
+
+    class Diagonal:
+        p = np.ones((24, 1))
+        size = np.repeat(np.geomspace(0.03, 1.0, 8), 3)[:, None]
+
+        def synthesise(self, c):
+            return self.size * c
+
+        def analyse(self, y):
+            return self.size * y
+
+    values = np.random.default_rng(5).normal(size=(24, 2))
+    found, residual, steps = conjugate_gradients(Diagonal(), values, 500)
+    np.testing.assert_allclose(Diagonal.size * found, values, rtol=1e-9)
+    assert residual < 1e-13
+    assert steps <= 24
+
+
+def test_the_reference_level_is_the_most_frequent_one():
+    """Its indicators are left out, so that those that are kept hold as few rows as can be."""
+    from exanova.moments.monomials import reference_levels
+
+    codes = np.array([[0, 1, 1, 2], [1, 1, 0, 1]], dtype=np.uint8)
+    weight = np.array([1.0, 1.0, 1.0, 5.0])
+    index = extend(intercept_index([3, 2], 8.0), [(0,), (1,)], codes, weight)
+    assert reference_levels(index).tolist() == [2, 1]

@@ -33,7 +33,7 @@ from strategies import MODERATE, Case, examples, fit, supports
 LAW = 1e-10
 """Relative to the largest value of the model."""
 
-ORDERS = st.sampled_from([None, 0, 1, 2])
+ORDERS = st.sampled_from([None, 2, 3, None, 2, 3, 1, 0])  # without interactions there is little to share
 TIES = st.sampled_from(["share", "first"])
 
 
@@ -203,8 +203,8 @@ def test_shap_exact_explainer_agrees_on_independent_inputs(seed, monkeypatch):
 # How they are computed does not matter
 
 
-@given(supports(weights=MODERATE), ORDERS, st.data())
-@examples(15)
+@given(supports(weights=MODERATE), st.sampled_from([None, 2, 3]), st.data())
+@examples(25)
 def test_the_three_ways_to_share_effects_agree_to_the_last_bit(case, max_order, data):
     """All subsets at once for few rows, one after the other, and compiled: also outside of the support."""
     anova = fit(case, max_order=max_order, handle_unknown="ignore")

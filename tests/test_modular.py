@@ -125,9 +125,9 @@ def test_products_modulo_a_prime_are_those_of_whole_numbers(compiled_from, terms
 @pytest.mark.parametrize("compiled_from", [0, 10**9])
 def test_products_of_the_largest_residues_are_exact_beyond_the_terms_added_at_once(compiled_from, monkeypatch):
     monkeypatch.setattr(modular, "COMPILED_FROM", compiled_from)
-    for count in (8191, 8192, 8193, 20_000):
-        ones = np.full((1, count), float(PRIME - 1))
-        assert product_modulo(ones, ones.T, PRIME).tolist() == [[count % PRIME]]
+    for count in (8191, 8192, 8193, 20_001):
+        odd = np.full((1, count), float(PRIME - 2))  # squares of even numbers would need fewer digits
+        assert product_modulo(odd, odd.T, PRIME).tolist() == [[4 * count % PRIME]]
     assert modular.TERMS * (PRIME - 1) ** 2 < 2**53 - 2**35
 
 

@@ -7,19 +7,23 @@ what the thresholds of the package give.
 
 from __future__ import annotations
 
+import ast
 import warnings
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from itertools import product
+from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
 
+import exanova
 from exanova import FunctionalANOVA
 from exanova.design.passes import Layout
 from exanova.errors import InexactWarning, OutsideSupportWarning
+from exanova.solve.growing import GrowingFactor
 
 SAME = 1e-10
 NEVER = 10**12
@@ -71,6 +75,7 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("solve.growing.PANEL", 1), ("solve.growing.MERGED", 0)),
     patches(("solve.growing.PANEL", 3), ("solve.growing.MERGED", 4)),
     patches(("solve.modular.PANEL", 1)),
+    patches(("solve.choice.BATCH", 3)),
     patches(("solve.top_down.STACK_CELLS", 0)),
     patches(("solve.routes.LARGE_STACK", 0)),
     patches(("solve.routes.EVEN", 0)),
@@ -93,8 +98,54 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("explain.shapley.CHUNK", 7)),
     patches(("fitted.CHUNK", 7)),
     patches(("explain.interactions.CHUNK_BYTES", 0)),
+    # threads
+    patches(("parallel.BLAS_WORK", 0)),
+    patches(("parallel.BLAS_WORK", NEVER)),
 ]
 """One or several names that are moved together, inside the package, and what they are set to."""
+
+APART = {
+    "basis.projector.LARGEST_TABLE": "moved where it is used, in basis.tables, by a test of its own",
+    "basis.pure.FIT": "accuracy",
+    "design.kernels.BLOCK": "built into a kernel: a test of its own",
+    "design.kernels.SMALL_TABLE": "built into a kernel: a test of its own",
+    "design.memory.SHARE": "of the memory of the machine",
+    "design.subsets.LARGEST_LISTING": "refuses",
+    "design.subsets.SUBSET_BYTES": "a price",
+    "effects.certificate.EXACT_RANK": "decides what is said",
+    "effects.certificate.RANK_GAP": "accuracy",
+    "effects.storage.VERSION": "a format",
+    "effects.storage.DIGEST": "a format",
+    "effects.summary.STRONGEST": "lines of a text",
+    "explain.comparison.LARGEST_CELLS": "lines of a table",
+    "explain.kernels.BLOCK": "built into a kernel: a test of its own",
+    "moments.kernels.WORDS": "built into a kernel: a test of its own",
+    "moments.modular.COUNT_DIGITS": "decides what is chosen",
+    "moments.modular.LARGEST": "no prime is larger",
+    "select.lasso.HELD_OUT": "decides what is chosen",
+    "select.lasso.PENALTIES": "decides what is chosen",
+    "select.lasso.SMALLEST": "decides what is chosen",
+    "select.lasso.ITERATIONS": "accuracy",
+    "select.lasso.CHANGE": "accuracy",
+    "select.lasso.MOST_CANDIDATES": "decides what is chosen",
+    "select.screening.ROUNDS": "decides what is chosen",
+    "select.screening.CANDIDATE_WORK": "decides what is chosen",
+    "solve.cgls.PATIENCE": "accuracy",
+    "solve.dense.REFINEMENTS": "accuracy",
+    "solve.matrix_free.MOST_ITERATIONS": "accuracy",
+    "solve.modular.AGREEING": "accuracy",
+    "solve.modular.MOST_PRIMES": "refuses",
+    "solve.moments.REFINEMENTS": "accuracy",
+    "solve.plan.PROJECTOR_BYTES": "a price",
+    "solve.plan.LASSO_FUNCTIONS": "a price",
+    "solve.plan.FLOPS": "a price",
+    "solve.plan.LOOKUPS": "a price",
+    "solve.plan.COMMON_WORDS": "a price",
+    "solve.plan.GRID_CELLS": "a price",
+    "solve.plan.STARTING": "a price",
+    "solve.routes.GRID_ITERATIONS": "accuracy",
+}
+"""Numbers in capitals that are no size of work from which other code runs, and why not."""
 
 
 def table(seed: int, sizes: tuple[int, ...], rows: int) -> np.ndarray:
@@ -303,6 +354,47 @@ def test_counts_do_not_depend_on_the_words_handled_at_once(monkeypatch: pytest.M
     np.testing.assert_array_equal(before, after)
     counts = [[sum(int(a & b).bit_count() for a, b in zip(x, y, strict=True)) for y in right] for x in left]
     np.testing.assert_array_equal(before, 3 * np.array(counts))
+
+
+@pytest.mark.parametrize(("panel", "merged"), [(1, 0), (3, 4), (3, NEVER), (64, 0)])
+def test_a_growing_factor_does_not_depend_on_its_panels(
+    monkeypatch: pytest.MonkeyPatch, panel: int, merged: int
+) -> None:
+    """Not even before anything is refined: functions that arrive in batches, some of them spanned by earlier ones."""
+    moved(monkeypatch, (("solve.growing.PANEL", panel), ("solve.growing.MERGED", merged)))
+    rng = np.random.default_rng(10)
+    columns = rng.normal(size=(50, 30))
+    for k in range(7, 30, 5):
+        columns[:, k] = columns[:, k - 5] - columns[:, k - 6]
+    columns /= np.linalg.norm(columns, axis=0)
+    gram, factor = columns.T @ columns, GrowingFactor(capacity=4)
+    for start, end in ((0, 4), (4, 15), (15, 16), (16, 30)):
+        factor.append(gram[start:end, :end])
+    assert np.flatnonzero(~factor.kept).tolist() == [7, 12, 17, 22, 27]
+    wanted = np.where(factor.kept, rng.normal(size=30), 0.0)[:, None]
+    np.testing.assert_allclose(factor.solve(gram @ wanted), wanted, atol=1e-11)
+
+
+def constants() -> set[str]:
+    """Names in capitals that a module of the folders that compute gives a number."""
+    package = Path(exanova.__file__).parent
+    folders = ("design", "basis", "moments", "solve", "select", "effects", "explain")
+    files = [package / "fitted.py", package / "parallel.py", package / "data" / "factor.py"]
+    found = set()
+    for path in [*files, *(path for folder in folders for path in (package / folder).glob("*.py"))]:
+        name = ".".join(path.relative_to(package).with_suffix("").parts)
+        given = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.Assign)]
+        targets = [n for node in given for target in node.targets for n in ast.walk(target)]
+        capitals = [n.id for n in targets if isinstance(n, ast.Name) and n.id.isupper()]
+        values = vars(import_module(f"exanova.{name}"))
+        found |= {f"{name}.{constant}" for constant in capitals if isinstance(values[constant], int | float)}
+    return found
+
+
+def test_every_number_in_capitals_is_moved_or_said_to_be_no_size() -> None:
+    assert "design.passes.COMPILED_FROM" in constants()
+    moved_names = {name for thresholds in THRESHOLDS for name, _ in thresholds}
+    assert constants() - moved_names == set(APART)
 
 
 def test_the_thresholds_are_reached() -> None:
