@@ -31,7 +31,7 @@ from exanova.explain.comparison import Comparison, compare
 from exanova.explain.dividends import largest_order
 from exanova.explain.explanation import Explanation, make_explanation
 from exanova.explain.importance import importance_table
-from exanova.explain.interactions import Interactions, interaction_values
+from exanova.explain.interactions import CHUNK_BYTES, Interactions, interaction_values
 from exanova.explain.shapley import shapley_values
 from exanova.fitted import Fitted
 from exanova.progress import Progress
@@ -41,6 +41,9 @@ from exanova.typing import Codes, FloatArray
 
 if TYPE_CHECKING:
     from exanova.show.plots import Plots
+
+ENCODING_CELL = 16
+"""Bytes for each cell of new rows while they are encoded."""
 
 
 class Answers:
@@ -65,7 +68,7 @@ class Answers:
 
     def predict(self, X: Any) -> FloatArray:
         """The fitted part at the rows of ``X``: (n,) for a model with one output, else (n, m)."""
-        codes, _ = self._located(X)
+        codes, _ = self._located(X, "the fitted part", 0)
         state = self._state
         fitted = fitted_part(state.index, state.values, codes, self._threads)
         return state.schema.shown(fitted)
@@ -79,10 +82,9 @@ class Answers:
         >>> parts.subsets, parts.values.round(12).tolist()
         (((), ('x0',), ('x1',), ('x0', 'x1')), [[1.5, -1.0, -1.0, 0.5]])
         """
-        codes, outside = self._located(X)
         state = self._state
-        n, count = codes.shape[1], len(state.index.subsets)
-        self._fits_in_memory(f"the components of {n:,} rows", n * count * state.values.shape[1])
+        numbers = len(state.index.subsets) * state.values.shape[1]
+        codes, outside = self._located(X, "the components", 8 * numbers)
         values = contributions(state.index, state.values, codes)
         subsets = tuple(state.schema.names(s) for s in state.index.subsets)
         return Components(state.schema.shown(values), subsets, outside, state.schema.outputs, state.schema)
@@ -106,10 +108,11 @@ class Answers:
             raise InputError(f"residual={residual!r} was given; expected 'report' or 'spread'.")
         if residual == "spread" and model is None:
             raise InputError("residual='spread' needs the model: explain(X, model, residual='spread').")
-        codes, outside = self._located(X)
         state = self._state
-        (d, n), m = codes.shape, state.values.shape[1]
-        self._fits_in_memory(f"the Shapley values of {n:,} rows", n * d * (m + 2))
+        d, m = len(state.schema.features), state.values.shape[1]
+        # Beside the values, levels as numbers and as text; beside the residual, what the model gives.
+        numbers = d * (m + 2) + (0 if model is None else 3 * m)
+        codes, outside = self._located(X, "the Shapley values", 8 * numbers)
         progress = Progress(self.verbose)
         try:
             left = None if model is None else self._residual(X, model, codes, progress)
@@ -130,12 +133,13 @@ class Answers:
         """
         if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
             raise InputError(f"order={order!r} was given; expected a whole number of at least 1.")
-        codes, outside = self._located(X)
         state = self._state
-        n, m = codes.shape[1], state.values.shape[1]
+        m = state.values.shape[1]
         reached = largest_order(index, int(order), len(state.index.subsets[-1]))
         count = sum(len(subset) <= reached for subset in state.index.subsets)
-        self._fits_in_memory(f"the interactions of {n:,} rows", n * count * m)
+        # Beside the values, the contributions of one chunk of rows, and what becomes of them.
+        codes, outside = self._located(X, "the interactions", 8 * count * m, chunk=2 * CHUNK_BYTES)
+        n = codes.shape[1]
         progress = Progress(self.verbose)
         try:
             values, chosen = interaction_values(state.index, state.values, codes, index, int(order), progress)
@@ -167,8 +171,8 @@ class Answers:
 
     def score(self, X: Any, model: Any, *, sample_weight: Any = None) -> float | FloatArray:
         """R2 of the fitted part against the model on rows it may not have seen: one number, or one an output."""
-        codes, _ = self._located(X)
         state = self._state
+        codes, _ = self._located(X, "the score", 8 * 5 * state.values.shape[1])
         weight = check_weights(sample_weight, codes.shape[1], Table.read(X).index).astype(np.float64)
         target = self._values_at(X, model, None)
         fitted = fitted_part(state.index, state.values, codes, self._threads)
@@ -248,10 +252,15 @@ class Answers:
     def _threads(self) -> int:
         return parallel.thread_count(self.n_jobs)
 
-    def _located(self, X: Any) -> tuple[Codes, NDArray[np.bool_]]:
-        """Codes of new rows and which of them fall outside the support, warned of or refused."""
-        state = self._state
-        codes = state.encoding.encode(Table.read(X), self.handle_unknown).astype(np.int32)
+    def _located(self, X: Any, what: str, row: int, chunk: int = 0) -> tuple[Codes, NDArray[np.bool_]]:
+        """Codes of new rows and which of them fall outside the support, warned of or refused.
+
+        Refused before they are encoded if ``what`` is to be made of them, in ``row`` bytes for each row and at most
+        ``chunk`` bytes of work at a time, does not fit in the memory limit.
+        """
+        state, table = self._state, Table.read(X)
+        self._fits_in_memory(f"{what} of {table.n_rows:,} rows", self._bytes_at_rows(table.n_rows, row, chunk))
+        codes = state.encoding.encode(table, self.handle_unknown).astype(np.int32)
         outside = self._outside(codes)
         count = int(outside.sum())
         if count and self.strict:
@@ -274,10 +283,19 @@ class Answers:
             few.outside(layout, codes) if codes.shape[1] <= few.ROWS else passes.outside(layout, codes, self._threads)
         )
 
-    def _fits_in_memory(self, what: str, numbers: int) -> None:
+    def _bytes_at_rows(self, rows: int, row: int, chunk: int = 0) -> int:
+        """Bytes of a query of ``row`` bytes a row: its rows while they are encoded, or its result beside their codes.
+
+        The effects over all keys, and the fitted part of the rows, are there too.
+        """
+        index, m, d = self._state.index, self._state.values.shape[1], len(self._state.schema.features)
+        tables = 8 * m * (index.n_keys + index.n_cells)
+        return int(max(rows * ENCODING_CELL * d, rows * (4 * d + 8 * m + row) + min(chunk, rows * row) + tables))
+
+    def _fits_in_memory(self, what: str, size: int) -> None:
         limit = resolve_limit(self.memory_limit)
-        if 8 * numbers > limit:
+        if size > limit:
             raise MemoryLimitError(
-                f"{what} take {readable(8 * numbers)}, the memory limit is {readable(limit)}; "
+                f"{what} take about {readable(size)}, the memory limit is {readable(limit)}; "
                 "ask for fewer rows at a time, or raise memory_limit."
             )

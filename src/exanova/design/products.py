@@ -55,7 +55,13 @@ class OneHot:
                 out += (dense * weight[part].astype(dtype)) @ dense.T
             return out
 
-        return np.asarray(np.sum(self._run(task), axis=0))
+        # As many pieces at a time as there are threads: all eight at once would be held beside their sum.
+        total = np.zeros((len(self), len(self)))
+        pieces = parallel.split(self._columns.shape[1], PIECES)
+        for a in range(0, len(pieces), self._threads):
+            for part in self._run(task, pieces[a : a + self._threads]):
+                total += part
+        return total
 
     def quadratic(self, form: FloatArray) -> FloatArray:
         """(r,) z^T C z at every row, for a (Q + 1, Q + 1) form C."""
@@ -67,12 +73,13 @@ class OneHot:
                 found.append(np.einsum("qr,qr->r", form @ dense, dense))
             return found
 
-        return np.concatenate([block for piece in self._run(task) for block in piece])
+        pieces = parallel.split(self._columns.shape[1], PIECES)
+        return np.concatenate([block for piece in self._run(task, pieces) for block in piece])
 
-    def _run(self, task: Any) -> list[Any]:
+    def _run(self, task: Any, pieces: list[slice]) -> list[Any]:
         # One thread of BLAS each: small products lose more than they gain from its threads.
         with parallel.blas_threads(1):
-            return parallel.run(task, parallel.split(self._columns.shape[1], PIECES), self._threads)
+            return parallel.run(task, pieces, self._threads)
 
     def _blocks(self, rows: slice) -> list[slice]:
         step = min(8192, max(256, BLOCK_BYTES // (8 * len(self))))

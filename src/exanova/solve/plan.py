@@ -24,6 +24,7 @@ from exanova.design.cells import CellIndex, extend, intercept_index
 from exanova.design.memory import readable
 from exanova.design.subsets import by_order, listable
 from exanova.errors import InputError, MemoryLimitError
+from exanova.solve import price
 from exanova.typing import Codes, FloatArray, Subset
 
 Route = Literal["auto", "grid", "dense", "moments", "matrix-free"]
@@ -40,9 +41,6 @@ MOMENTS_FUNCTIONS = 15_000
 
 GRID_FUNCTIONS = 200
 """Functions of a complete table from which the grid is tried before an orthogonal factorisation."""
-
-PROJECTOR_BYTES = 2000
-"""Bytes a cell of the sparse factorisation behind a projector, with its fill-in."""
 
 LASSO_FUNCTIONS = 6000
 """Functions a lasso without a budget starts from."""
@@ -160,10 +158,11 @@ def make_plan(
     varying = [i for i, n in enumerate(sizes) if n > 1]
     r = codes.shape[1]
     base = Plan(rows, r, len(varying), request.max_order, 0, 0, 0, (), request.route, 0, request.memory_limit, 0, r)
+    load = _load(base, codes, outputs)
     if request.selection:
-        return _within_limit(_budget_plan(base, request, codes, sizes, outputs)), None
+        return _within_limit(_budget_plan(base, request, sizes, load)), None
     if _grid_applies(request, r, [sizes[i] for i in varying]):
-        plan = _grid_plan(base, [sizes[i] for i in varying], outputs)
+        plan = _grid_plan(base, [sizes[i] for i in varying], load)
         if request.route == "grid" or plan.functions >= GRID_FUNCTIONS or is_product(codes, weight, sizes):
             return _within_limit(plan), None
     elif request.route == "grid":
@@ -190,7 +189,7 @@ def repriced(
     """The same plan for another number of outputs, once the model has told it."""
     if index is None:
         sizes = [int(row.max()) + 1 for row in codes]
-        return _within_limit(_grid_plan(plan, [n for n in sizes if n > 1], outputs))
+        return _within_limit(_grid_plan(plan, [n for n in sizes if n > 1], _load(plan, codes, outputs)))
     return _within_limit(_priced(plan, index, plan.functions_by_order, codes, weight, outputs, request))
 
 
@@ -224,6 +223,10 @@ def dense_applies(rows: int, functions: int, limit: float = DENSE_WORK) -> bool:
     return rows * functions * min(rows, functions) <= limit
 
 
+def _load(plan: Plan, codes: Codes, outputs: int) -> price.Load:
+    return price.Load(plan.rows, codes.shape[1], codes.shape[0], outputs, codes.nbytes)
+
+
 def _grid_applies(request: Request, rows: int, sizes: list[int]) -> bool:
     all_orders = (
         request.family is None and not request.ridge and (request.max_order is None or request.max_order >= len(sizes))
@@ -231,13 +234,12 @@ def _grid_applies(request: Request, rows: int, sizes: list[int]) -> bool:
     return request.route in ("auto", "grid") and all_orders and rows == prod(sizes)
 
 
-def _grid_plan(base: Plan, sizes: list[int], outputs: int) -> Plan:
+def _grid_plan(base: Plan, sizes: list[int], load: price.Load) -> Plan:
     by_size = np.array([1])
     for n in sizes:
         by_size = np.convolve(by_size, [1, n - 1])
     cells = prod(n + 1 for n in sizes)
-    # Two gradients, a direction, an image and the products in flight, extended, for every output.
-    memory = 8 * cells * (8 * outputs + 6) + 24 * base.distinct_rows * outputs
+    solving, measuring = price.grid(cells, len(sizes), load), price.measuring(cells, cells, 2 ** len(sizes), load)
     return replace(
         base,
         subsets=2 ** len(sizes),
@@ -245,28 +247,46 @@ def _grid_plan(base: Plan, sizes: list[int], outputs: int) -> Plan:
         functions=prod(sizes),
         functions_by_order=tuple(int(k) for k in by_size),
         route="grid",
-        memory=memory,
+        memory=load.peak(solving, measuring),
         passes=2,
     )
 
 
-def _budget_plan(base: Plan, request: Request, codes: Codes, sizes: Sequence[int], outputs: int) -> Plan:
-    """A selection keeps at most its budget: a factor of that size, its bitsets, and rows of Gamma of one round."""
-    r, mains = codes.shape[1], 1 + sum(n - 1 for n in sizes)
+def _budget_plan(base: Plan, request: Request, sizes: Sequence[int], load: price.Load) -> Plan:
+    """A selection keeps at most its budget: a factor of that size, beside what ranks the candidates."""
+    r, mains = load.distinct, 1 + sum(n - 1 for n in sizes)
     q = min(request.max_terms or LASSO_FUNCTIONS, r)
-    one_hot = 8 * (mains**2) * (2 + outputs)
-    working = min(256_000_000, 64 * q * (q + mains) + 512 * r)  # a block of counts, of rows, of local problems
-    # What is chosen in canonical order, modulo primes, is then decomposed by moments, which holds most.
-    factors = 42 * q * q if request.selection == "canonical" else 16 * q * q
-    memory = codes.nbytes + q * (r // 8) + factors + one_hot + 40 * r * (1 + outputs) + working
     return replace(
         base,
         functions=q,
         functions_by_order=(1, mains - 1, max(0, q - mains)),
         route=f"{request.selection} selection",
-        memory=memory,
+        memory=load.peak(*_selection_phases(request, sizes, q, load)),
         passes=16,
     )
+
+
+def _selection_phases(request: Request, sizes: Sequence[int], functions: int, load: price.Load) -> tuple[int, ...]:
+    """Bytes of choosing, and of the exact fit of what was chosen where that comes after."""
+    ranking = price.screening(sizes, load, request.threads)
+    refitting = price.eliminating(functions, load)
+    if request.selection == "screen":
+        return (ranking + price.growing(functions, load),)
+    if request.selection == "canonical":
+        # What is chosen modulo primes is then decomposed by moments.
+        growing = price.growing(functions, load)
+        return (growing, refitting) if request.ties == "share" else (growing,)
+    offered = min(LASSO_FUNCTIONS, 4 * (request.max_terms or LASSO_FUNCTIONS)) + sum(n - 1 for n in sizes)
+    return ranking, price.lasso(min(offered, _functions_within(sizes, request.max_order)), load), refitting
+
+
+def _functions_within(sizes: Sequence[int], max_order: int | None) -> int:
+    """Functions of all subsets up to an order, if every combination occurs."""
+    by_order = [1]
+    for n in sizes:
+        by_order = [a + b for a, b in zip([*by_order, 0], [0, *(k * (n - 1) for k in by_order)], strict=True)]
+        by_order = by_order[: None if max_order is None else max_order + 1]
+    return sum(by_order)
 
 
 def _surveyed(
@@ -275,7 +295,7 @@ def _surveyed(
     """Add the cells of one order, unless even listing them would not fit."""
     prefix = np.array([index.position[s[:-1]] for s in subsets])
     keys = (index.cell_start[prefix + 1] - index.cell_start[prefix]) * index.sizes[[s[-1] for s in subsets]]
-    needed = int(28 * (index.n_keys + keys.sum()))
+    needed = price.listing(int(index.n_keys + keys.sum()), len(index.subsets) + len(subsets))
     if needed > request.memory_limit:
         _refuse(replace(plan, memory=max(plan.memory, needed)), len(subsets[0]))
     return extend(index, subsets, codes, weight, request.threads)
@@ -290,21 +310,21 @@ def _priced(
     outputs: int,
     request: Request,
 ) -> Plan:
-    r, q, m = codes.shape[1], sum(by), outputs
-    cells, large = np.diff(index.cell_start), too_large_for_tables(index)
-    # Every indicator gives at most one function, rarely fewer: a tenth more covers the patterns with holes.
-    indicators = int(1.1 * q)
-    held = codes.nbytes + 28 * index.n_keys + 24 * index.n_cells * (1 + m) + 40 * r * (1 + m)
-    tables = 8 * int(np.square(cells[~large]).sum()) + PROJECTOR_BYTES * int(cells[large].sum())
-    work = {
-        "dense": 8 * r * q * 5,
-        "moments": indicators * (r // 8 + 8) + 8 * indicators**2 + 8 * q * indicators + 24 * q**2,
-        # One-hot columns of a byte each, should pairs go by products of matrices.
-        "matrix-free": tables + 8 * m * (3 * index.n_keys + 6 * q + 8 * r) + r * int((index.sizes - 1).sum()),
+    q, large = sum(by), too_large_for_tables(index)
+    load = _load(base, codes, outputs)
+    beside = (
+        price.listing(index.n_keys, len(index.subsets)),
+        price.measuring(index.n_keys, index.n_cells, len(index.subsets), load),
+    )
+    solving = {
+        "dense": price.dense(q, index, load),
+        "moments": price.moments(q, index, load),
+        "matrix-free": price.matrix_free(by, index, load, request.threads),
     }
+    memory = {route: load.peak(work, *beside) for route, work in solving.items()}
     even = request.basis == "pure" and weight.max() <= EVEN * weight.min()
-    is_small = dense_applies(r, q, EVEN_DENSE_WORK if even else DENSE_WORK)
-    route = _choose_route(request, q, bool(large.any()), is_small, held + work["moments"])
+    is_small = dense_applies(load.distinct, q, EVEN_DENSE_WORK if even else DENSE_WORK)
+    route = _choose_route(request, q, bool(large.any()), is_small, memory["moments"])
     passes = {"dense": len(by) + 2, "moments": len(by) + 6, "matrix-free": 100}
     return replace(
         base,
@@ -313,7 +333,7 @@ def _priced(
         functions=q,
         functions_by_order=by,
         route=route,
-        memory=held + work[route],
+        memory=memory[route],
         passes=passes[route],
     )
 

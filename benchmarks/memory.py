@@ -1,0 +1,223 @@
+"""Memory that fits and queries really take, beside what was planned: one process a case, rows made on the spot.
+
+    python -m benchmarks.memory             every case
+    python -m benchmarks.memory dense grid  those whose names begin so
+
+Measured is the largest resident memory during the call, less what was resident before it, when the package had been
+imported, its kernels loaded by a small fit of the same kind, and the rows made. Planned is ``plan_.memory`` of the fit,
+or what the query was priced at.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exanova import FunctionalANOVA
+from exanova.answers import Answers
+from exanova.design import passes
+from exanova.design.memory import readable
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table to make, parameters of the fit, and the query that is measured in place of it, if any.
+
+    Attributes:
+        rows, columns, levels, outputs: shape of the table, of random levels, and of the values.
+        complete: every combination of levels, ``rows`` apart.
+        weights: "none", "counts", "real", or "uneven" over six orders of magnitude.
+        repeat: rows of which only this many differ.
+        query: "explain", "interactions", "components" or "report" of the same rows; the fit comes before.
+    """
+
+    columns: int
+    levels: int
+    rows: int = 0
+    outputs: int = 1
+    complete: bool = False
+    weights: str = "none"
+    repeat: int = 0
+    query: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    def table(self) -> np.ndarray[Any, Any]:
+        """(n, d) levels, int8 where they fit, made column by column."""
+        rng, kind = np.random.default_rng(0), np.int8 if self.levels < 128 else np.int32
+        if self.complete:
+            shape = (self.levels,) * self.columns
+            return np.stack([c.ravel() for c in np.indices(shape, dtype=np.int8, sparse=False)], axis=1)
+        out = np.empty((self.rows, self.columns), dtype=kind)
+        count = self.repeat or self.rows
+        for column in out.T:
+            column[:] = np.resize(rng.integers(0, self.levels, count, dtype=kind), self.rows)
+        return out
+
+    def smaller(self) -> Case:
+        """The same kind of case on few rows, to load everything that is loaded late."""
+        if self.complete:
+            return Case(**{**self.__dict__, "columns": 3, "levels": 3})
+        few = {"rows": 60, "columns": 4, "levels": 3, "repeat": 0}
+        budget = {"max_terms": 20} if "max_terms" in self.parameters else {}
+        return Case(**{**self.__dict__, **few, "parameters": {**self.parameters, **budget}})
+
+
+MOMENTS = {"route": "moments", "max_order": 2}
+CASES: dict[str, Case] = {
+    "grid, all at once": Case(9, 4, complete=True, parameters={"max_order": None}),
+    "grid, three outputs": Case(8, 4, outputs=3, complete=True, parameters={"max_order": None}),
+    "grid, top down": Case(7, 5, complete=True, weights="uneven", parameters={"max_order": None}),
+    "dense": Case(20, 4, 3000, parameters={"route": "dense"}),
+    "dense, redundant": Case(20, 4, 1200, parameters={"route": "dense"}),
+    "dense, three outputs": Case(16, 4, 6000, outputs=3, parameters={"route": "dense"}),
+    "moments, rows alone": Case(30, 4, 20_000, parameters=MOMENTS),
+    "moments, counts": Case(30, 4, 20_000, weights="counts", parameters=MOMENTS),
+    "moments, real weights": Case(30, 4, 20_000, weights="real", parameters=MOMENTS),
+    "moments, many levels": Case(6, 15, 30_000, weights="real", parameters=MOMENTS),
+    "moments, redundant": Case(24, 4, 1500, weights="real", parameters=MOMENTS),
+    "moments, order 3": Case(14, 3, 20_000, parameters={"route": "moments", "max_order": 3}),
+    "moments, ten outputs": Case(16, 4, 50_000, outputs=10, parameters=MOMENTS),
+    "matrix-free": Case(20, 4, 100_000, parameters={"route": "matrix-free"}),
+    "matrix-free, three outputs": Case(12, 6, 60_000, outputs=3, parameters={"route": "matrix-free"}),
+    "matrix-free, many features": Case(60, 3, 60_000, parameters={"route": "matrix-free"}),
+    "rows, few distinct": Case(10, 5, 3_000_000, repeat=1000, parameters={"max_order": 1}),
+    "rows, all distinct": Case(30, 6, 1_000_000, parameters={"max_order": 1}),
+    "rows, few columns": Case(4, 100, 3_000_000, parameters={"max_order": 1}),
+    "levels": Case(6, 1000, 50_000, parameters={"max_order": 1}),
+    "screen": Case(300, 4, 5000, parameters={"max_terms": 2000}),
+    "screen, long": Case(40, 4, 200_000, parameters={"max_terms": 1000}),
+    "screen, wide": Case(1000, 4, 2000, parameters={"max_terms": 4000}),
+    "canonical": Case(30, 4, 20_000, parameters={"max_terms": 2000, "selection": "canonical"}),
+    "canonical, first": Case(30, 4, 20_000, parameters={"max_terms": 1500, "selection": "canonical", "ties": "first"}),
+    "lasso": Case(30, 4, 20_000, parameters={"selection": "lasso", "max_terms": 1500}),
+    "lasso, wide": Case(200, 3, 5000, parameters={"selection": "lasso", "max_terms": 600}),
+    "explain": Case(30, 4, 300_000, query="explain", parameters={"max_order": 1}),
+    "interactions": Case(20, 3, 60_000, query="interactions"),
+    "components": Case(20, 3, 60_000, query="components"),
+    "report": Case(30, 4, 200_000, query="report", parameters={"max_order": 1}),
+}
+
+
+def main(names: list[str]) -> None:
+    """Print the table, a line as soon as its case is done."""
+    print(f"{'case':28} {'route':20} {'planned':>9} {'measured':>9}  measured / planned")
+    for name in CASES:
+        if not names or any(name.startswith(n) for n in names):
+            found = measured(CASES[name])
+            share = found["measured"] / found["planned"]
+            print(
+                f"{name:28} {found['route']:20} {readable(found['planned']):>9} {readable(found['measured']):>9}"
+                f"  {share:.2f}",
+                flush=True,
+            )
+
+
+def measured(case: Case) -> dict[str, Any]:
+    """``planned`` and ``measured`` bytes of a case and its ``route``, from a process of its own."""
+    code = f"from benchmarks.memory import Case, work; work(Case(**{case.__dict__!r}))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return dict(json.loads(done.stdout))
+
+
+def work(case: Case) -> None:
+    """Do a case in this process and print what was found."""
+    warnings.simplefilter("ignore")
+    _load(case)
+    call = _call(case)
+    before = _resident_from_now()
+    planned, route = call()
+    print(json.dumps({"planned": planned, "measured": _largest() - before, "route": route}))
+
+
+def _load(case: Case) -> None:
+    """Do a small case of the same kind, with kernels, so that nothing is imported or compiled while it is measured."""
+    large, passes.COMPILED_FROM = passes.COMPILED_FROM, 0
+    _call(case.smaller())()
+    passes.COMPILED_FROM = large
+
+
+def _call(case: Case) -> Callable[[], tuple[int, str]]:
+    rng, table = np.random.default_rng(1), case.table()
+    values = rng.normal(size=(len(table), case.outputs))
+    weight = {
+        "none": lambda: None,
+        "counts": lambda: rng.integers(1, 9, len(table)),
+        "real": lambda: rng.uniform(0.2, 3.0, len(table)),
+        "uneven": lambda: 10.0 ** rng.uniform(-6, 0, len(table)),
+    }[case.weights]()
+    anova = FunctionalANOVA(n_jobs=2, **case.parameters)
+
+    planned = anova.plan(table, sample_weight=weight, n_outputs=case.outputs)
+
+    def fit() -> tuple[int, str]:
+        anova.fit(table, values, sample_weight=weight)
+        return planned.memory, planned.route
+
+    if not case.query:
+        return fit
+    fit()
+    return lambda: _query(anova, case.query, table)
+
+
+def _query(anova: FunctionalANOVA, query: str, table: np.ndarray[Any, Any]) -> tuple[int, str]:
+    priced: list[int] = []
+    check = Answers._fits_in_memory
+
+    def noted(self: Answers, what: str, size: int) -> None:
+        priced.append(size)
+        check(self, what, size)
+
+    Answers._fits_in_memory = noted  # type: ignore[method-assign]
+    asked: dict[str, Callable[[], Any]] = {
+        "explain": lambda: anova.explain(table),
+        "interactions": lambda: anova.interactions(table),
+        "components": lambda: anova.components(table),
+        "report": lambda: anova.report(_place(), X=table),
+    }
+    kept = asked[query]()
+    del kept
+    return max(priced, default=1), query
+
+
+def _place() -> str:
+    return str(Path(tempfile.mkdtemp()) / "report.json")
+
+
+def _resident_from_now() -> int:
+    """Resident memory now; what was larger before is forgotten where the system allows it."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    except OSError:
+        return _largest()
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize()
+
+
+def _largest() -> int:
+    """Largest resident memory so far (since it was last forgotten), in bytes."""
+    try:
+        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,184 @@
+"""What a fit holds at its peak, in bytes, phase by phase: reading, observing, listing cells, solving, measuring.
+
+A phase holds its own work beside what is held from the reading to the end, the :class:`Load`. The peak of a fit is that
+of its largest phase. The constants count arrays that stand side by side in the code of a phase, as measured by
+``benchmarks/memory.py``: what is measured stays below 1.2 times what is priced, and is rarely less than half of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from exanova.basis.tables import too_large_for_tables
+from exanova.design.cells import CellIndex
+from exanova.design.products import BLOCK_BYTES, products_are_sooner
+
+READING_CELL, READING_ROW = 8, 96
+"""Bytes for each cell of the table, and for each of its rows, while it is read: codes, sorted rows, equal rows."""
+
+GIVEN_ROW, DISTINCT_ROW = 24, 40
+"""Bytes held until the end for each row given (position, weight, group) and each distinct one (the same, weights)."""
+
+LISTED_KEY = 44
+"""Bytes for each key while the cells of an order are listed: its count, whether and as what it was observed."""
+
+SUBSET = 400
+"""Bytes of a subset in an index: a tuple, its entry in a dictionary, its part of a layout."""
+
+PROJECTOR = 2000
+"""Bytes a cell of the sparse factorisation behind a projector, with its fill-in."""
+
+DENSE_COPIES, DENSE_SQUARES = 9, 4
+"""Arrays of (rows, functions), and of (functions, the fewer of both), side by side in an orthogonal factorisation."""
+
+GRAM_COPIES, REDUNDANT_COPIES = 4, 5
+"""Arrays of (functions, functions) beside a Gram matrix in elimination; with more functions than rows, which are then
+redundant for certain, their null directions come on top."""
+
+REAL_WEIGHTS = 128_000_000
+"""Bytes of a block of dense indicators, by which a Gram matrix of real weights is made."""
+
+ELIMINATED = 6000
+"""Functions of lower orders that the matrix-free route eliminates at most, main effects apart."""
+
+COUNTED = 2048
+"""Indicators that a growing Gram matrix counts at once."""
+
+LOCAL_STACK = 64_000_000
+"""Bytes of one of the three arrays of a stack of local problems, by which pairs are screened."""
+
+PAIR = 350
+"""Bytes of a pair in a screening: a tuple, its places, its gain."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What is held beside the work of every phase.
+
+    Attributes:
+        rows: rows given, of which ``distinct`` differ.
+        columns: columns of the table.
+        outputs: outputs of the model.
+        codes: bytes of the codes of the distinct rows.
+    """
+
+    rows: int
+    distinct: int
+    columns: int
+    outputs: int
+    codes: int
+
+    @property
+    def beside(self) -> int:
+        """Bytes from the reading to the end: groups of rows, codes, weights, model values and their residual."""
+        return GIVEN_ROW * self.rows + self.codes + (DISTINCT_ROW + 16 * self.outputs) * self.distinct
+
+    @property
+    def reading(self) -> int:
+        """Bytes while the table is read and its equal rows are found."""
+        return self.rows * (READING_ROW + READING_CELL * self.columns)
+
+    @property
+    def observing(self) -> int:
+        """Bytes while outputs given for all rows are averaged over equal ones."""
+        return self.beside + 8 * self.rows * (1 + 3 * self.outputs)
+
+    def peak(self, *phases: int) -> int:
+        """Bytes of a fit that reads the table, gets its outputs and goes through these phases."""
+        return max(self.reading, self.observing, self.beside + max(phases))
+
+
+def listing(keys: int, subsets: int) -> int:
+    """Bytes while cells are listed."""
+    return LISTED_KEY * keys + SUBSET * subsets
+
+
+def measuring(keys: int, cells: int, subsets: int, load: Load) -> int:
+    """Bytes while covariances, errors and conditional means of a result are measured."""
+    index = 4 * keys + 16 * cells + SUBSET * subsets
+    return index + 8 * load.outputs * (keys + 4 * cells + 4 * load.distinct)
+
+
+def local_tables(index: CellIndex) -> int:
+    """Bytes of the functions of all subsets on their cells."""
+    cells, large = np.diff(index.cell_start), too_large_for_tables(index)
+    return 8 * int(np.square(cells[~large]).sum()) + PROJECTOR * int(cells[large].sum())
+
+
+def grid(cells: int, features: int, load: Load) -> int:
+    """Bytes of conjugate gradients on extended tensors, and of the index that is made of them."""
+    tensors = 8 * cells * (5 + 5 * load.outputs)
+    return tensors + 8 * load.distinct * (features + 10 * load.outputs)
+
+
+def dense(functions: int, index: CellIndex, load: Load) -> int:
+    """Bytes of orthogonal factorisations of the functions on the rows."""
+    r, q = load.distinct, functions
+    return 8 * (DENSE_COPIES * r * q + DENSE_SQUARES * q * min(r, q)) + local_tables(index) + _index(index, load)
+
+
+def moments(functions: int, index: CellIndex, load: Load) -> int:
+    """Bytes of a Gram matrix of indicators, its bitsets or blocks, and its elimination."""
+    refining = 8 * load.outputs * (2 * index.n_keys + 4 * load.distinct + 3 * functions)
+    return eliminating(functions, load) + refining + 2 * local_tables(index) + _index(index, load)
+
+
+def eliminating(functions: int, load: Load) -> int:
+    """Bytes of a Gram matrix alone: while it is made, and while it is eliminated."""
+    r, q = load.distinct, functions
+    # Every indicator gives at most one function, rarely fewer: a tenth more covers the patterns with holes.
+    indicators = int(1.1 * q)
+    collecting = max(indicators * (r // 8 + 8), min(REAL_WEIGHTS, 8 * indicators * r))
+    return 8 * indicators**2 + max(collecting, 8 * q * q * (REDUNDANT_COPIES if q > r else GRAM_COPIES))
+
+
+def matrix_free(by_order: Sequence[int], index: CellIndex, load: Load, threads: int) -> int:
+    """Bytes of conjugate gradients over passes of the rows, and of the lower orders' elimination."""
+    r, q = load.distinct, sum(by_order)
+    low = max(sum(by_order[:2]), min(ELIMINATED, sum(by_order[:-1])))
+    vectors = 8 * load.outputs * (3 * index.n_keys + 6 * q + 8 * r)
+    work = vectors + _pair_products(index, load, threads) + 24 * low * low + low * (r // 8)
+    return work + local_tables(index) + _index(index, load)
+
+
+def screening(sizes: Sequence[int], load: Load, threads: int) -> int:
+    """Bytes of the products of all one-hot columns, and of stacks of local problems of pairs."""
+    varying = [n for n in sizes if n > 1]
+    columns, pairs = 1 + sum(n - 1 for n in varying), len(varying) * (len(varying) - 1) // 2
+    cells = int(np.prod(sorted(varying)[-2:], dtype=np.int64))
+    stacks = 3 * min(LOCAL_STACK, 16 * pairs * cells * cells)
+    products = 8 * columns * columns
+    return max(products * (3 + load.outputs + threads), products * (2 + load.outputs) + stacks) + (
+        columns * load.distinct + PAIR * pairs
+    )
+
+
+def growing(functions: int, load: Load) -> int:
+    """Bytes of a factor that grows, its final copy, the bitsets of its indicators, and a block of counts."""
+    q, r = functions, load.distinct
+    counts = 8 * min(COUNTED, q) * q
+    return 20 * q * q + counts + 2 * q * (r // 8) + 8 * load.outputs * 6 * r
+
+
+def lasso(candidates: int, load: Load) -> int:
+    """Bytes of the Gram matrix of the candidates, its projection and what remains of that without main effects."""
+    q, r = candidates, load.distinct
+    return 36 * q * q + max(q * (r // 8), min(REAL_WEIGHTS, 8 * q * r)) + 8 * load.outputs * 6 * r
+
+
+def _index(index: CellIndex, load: Load) -> int:
+    """Bytes of an index, and of the effects on its cells."""
+    return 4 * index.n_keys + (16 + 16 * load.outputs) * index.n_cells + SUBSET * len(index.subsets)
+
+
+def _pair_products(index: CellIndex, load: Load, threads: int) -> int:
+    """Bytes of one-hot columns and blocks of them, should the pairs go by products of matrices."""
+    first = int(np.searchsorted(index.layout.order, 2))
+    if not products_are_sooner(index.layout.part(first, len(index.subsets))):
+        return 0
+    columns = 1 + int((index.sizes - 1).sum())
+    blocks = 3 * threads * min(BLOCK_BYTES, 8 * 8192 * columns)
+    return load.distinct * (columns + 8 * load.columns) + blocks
