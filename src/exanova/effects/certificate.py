@@ -9,9 +9,9 @@ import numpy as np
 from exanova import tolerances
 from exanova.data.scaling import Scaling
 from exanova.design import passes
+from exanova.effects.doubts import doubts
 from exanova.effects.orthogonality import conditional_means
 from exanova.effects.redundancy import Redundancy, sharing_subsets
-from exanova.solve.choice import FLOATING, span_ranks
 from exanova.solve.plan import Request
 from exanova.solve.routes import Data, Decomposition
 from exanova.typing import FloatArray
@@ -23,7 +23,7 @@ class Certificate:
 
     Attributes:
         orthogonality: largest ``|E[f_A | x_B = b]|`` over all A, all B strictly inside A and all observed b, relative
-            to the largest deviation of the model from its mean, as the next three are; each output by its own.
+            to the spread of the model, as the next three are: its largest deviation from its mean, per output.
         reconstruction: largest error of the sum of all effects on the support.
         reconstruction_l2: the same in the L2 norm.
         residual_mean: largest ``|E[residual | x_A = a]|`` over all cells; a least-squares fit leaves none (NaN where
@@ -91,9 +91,9 @@ class Certificate:
         orders = " + ".join(str(k) for k in self.rank_by_order)
         lines = [
             f"exact           {'yes' if self.exact else 'NO: ' + '; '.join(self.notes)}",
-            f"orthogonality   {self.orthogonality:.1e} of the model's largest deviation from its mean",
-            f"reconstruction  {self.reconstruction:.1e} of the same"
-            + (" (every function on the support is spanned)" if self.saturated else " (a residual is left)"),
+            f"orthogonality   {self.orthogonality:.1e} of the model's spread",
+            f"reconstruction  {self.reconstruction:.1e} of the model's spread"
+            + (" (every function on the support is spanned)" if self.saturated else " (a residual remains)"),
             f"rank            {self.rank:,} = {orders}, of {self.n_functions:,} functions",
             f"unique          {_said(self.unique, f'no, {len(self.redundant)} subsets share')}",
             f"R2              {_joined(self.r2)}"
@@ -179,7 +179,7 @@ def certify(
     )
     notes = _notes(certificate, solution.converged, solution.smallest_kept)
     if not request.ridge:  # a penalty makes every function count, redundant or not
-        notes += _doubts(data, found, request)
+        notes += doubts(data, found, request)
     return replace(certificate, notes=notes)
 
 
@@ -224,13 +224,13 @@ def _notes(certificate: Certificate, converged: bool, smallest: float) -> tuple[
     notes = []
     if not certificate.orthogonality <= tolerances.ORTHOGONALITY:
         notes.append(
-            f"an effect has a conditional mean of {certificate.orthogonality:.1e} of the model's largest deviation, "
+            f"an effect has a conditional mean of {certificate.orthogonality:.1e} of the model's spread, "
             f"above {tolerances.ORTHOGONALITY:.1e}; basis='pure' is orthogonal on any support"
         )
     if certificate.residual_mean > tolerances.RESIDUAL_MEAN:
         notes.append(
-            f"the residual has a mean of {certificate.residual_mean:.1e} of the model's largest deviation in some "
-            "cell, where a least-squares fit leaves none; route='dense' is safer under extreme weights"
+            f"the residual has a mean of {certificate.residual_mean:.1e} of the model's spread in some cell, "
+            " where a least-squares fit leaves none; route='dense' is safer under extreme weights"
         )
     if not converged:
         notes.append(
@@ -239,7 +239,7 @@ def _notes(certificate: Certificate, converged: bool, smallest: float) -> tuple[
         )
     if certificate.saturated and not certificate.reconstruction <= tolerances.RECONSTRUCTION:
         notes.append(
-            f"the effects sum to the model only within {certificate.reconstruction:.1e} of its largest deviation; "
+            f"the effects sum to the model only within {certificate.reconstruction:.1e} of its spread; "
             "the weights are too unequal for this route, try route='dense'"
         )
     if certificate.largest_dropped and smallest < certificate.largest_dropped * RANK_GAP:
@@ -251,49 +251,6 @@ def _notes(certificate: Certificate, converged: bool, smallest: float) -> tuple[
         notes.append(f"ridge={certificate.ridge:g} shrinks the effects; ridge=0 is exact")
     return tuple(notes)
 
-
-def _doubts(data: Data, found: Decomposition, request: Request) -> tuple[str, ...]:
-    """Why the rank or a direction may be wrong although nothing that was measured shows it."""
-    rank, rows, solution = found.solution.rank, data.codes.shape[1], found.solution
-    every_order = found.plan.max_order is None and not found.plan.route.endswith("selection")
-    if solution.rank_known and (rank > rows or (every_order and rank < rows)):
-        return (f"rank {rank:,} was found on {rows:,} rows, where all orders have rank {rows:,}; try route='dense'",)
-    spread = float(data.weight.min() / data.weight.max())
-    is_clear = spread >= tolerances.GRAM_DIRECTION and not solution.smallest_kept < tolerances.GRAM_DIRECTION
-    if found.basis is None or is_clear:
-        return ()
-    if found.plan.route != "dense" and solution.smallest_kept < tolerances.GRAM_DIRECTION:
-        return (
-            f"a direction of {solution.smallest_kept:.1e} was kept, too light for a Gram matrix to give it in full; "
-            "route='dense' sees it, if it fits in memory",
-        )
-    if FLOATING in solution.method:
-        return (
-            f"the weights span {-np.log10(spread):.0f} orders of magnitude and functions were chosen in floating "
-            "point, which cannot tell light ones from redundant ones; ties='share' makes no such choice",
-        )
-    if request.selection and request.ties == "first":
-        return ()
-    if len(solution.kept) > EXACT_RANK:
-        return (
-            f"the weights span {-np.log10(spread):.0f} orders of magnitude and the lightest direction is "
-            f"{solution.smallest_kept:.1e}: the rank of {len(solution.kept):,} functions cannot be told from rounding; "
-            "merge rare levels, or use fewer functions",
-        )
-    exact = span_ranks(data.codes, data.sizes, found.index.subsets, request.threads)
-    if solution.rank_known and exact != solution.rank_by_order:
-        found_ranks, true_ranks = (" + ".join(map(str, ranks)) for ranks in (solution.rank_by_order, exact))
-        return (f"rank {found_ranks} was found in floating point, and it is {true_ranks}; try route='dense'",)
-    if not solution.rank_known and sum(exact) < solution.rank:
-        return (
-            f"the weights span {-np.log10(spread):.0f} orders of magnitude and functions depend on each other, which "
-            "iterations cannot settle; try route='dense'",
-        )
-    return ()
-
-
-EXACT_RANK = 3000
-"""Functions up to which a doubtful rank is decided exactly, in seconds."""
 
 RANK_GAP = 16.0
 """A kept direction closer than this to a dropped one makes the rank doubtful."""

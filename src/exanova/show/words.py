@@ -120,8 +120,8 @@ def _exact(certificate: Certificate) -> Verdict:
         "Is it exact?",
         "Yes",
         True,
-        "Each effect averages to zero given any part of its features, to "
-        f"{certificate.orthogonality:.1e} of the largest effect, and nothing that was measured misses its tolerance.",
+        "Every effect has conditional mean zero given any subset of its features (largest deviation: "
+        f"{certificate.orthogonality:.1e} of the model's spread). All checks are within tolerance.",
     )
 
 
@@ -143,39 +143,39 @@ def _unique(certificate: Certificate, ties: str) -> Verdict:
             "the same subsets are orthogonal in this way and have the same sum.",
         )
     settled = (
-        "the effects shown are those of least total energy, so that subsets that say the same share it evenly"
+        "the effects shown have the least total energy, so that such subsets share evenly"
         if ties == "share"
-        else "what several subsets can say was given to the first of them"
+        else "what several subsets can express goes to the first of them"
     )
     return Verdict(
         question,
         "No",
         None,
-        f"Some subsets of features say the same on these rows: rank {certificate.rank:,} of "
-        f"{certificate.n_functions:,} functions. Their sum is certain, the division among them is not; "
-        f"{settled} (ties='{ties}').",
+        f"Some subsets carry the same information on these rows (rank {certificate.rank:,} of "
+        f"{certificate.n_functions:,} functions). Their combined effect is determined; how it is split among them is a "
+        f"convention: {settled} (ties='{ties}').",
     )
 
 
 def _left(certificate: Certificate, outputs: tuple[str, ...], order: int) -> Verdict:
     question = "What is left in the residual?"
     noise = _within(certificate)
-    if certificate.saturated:
+    if certificate.saturated and not certificate.within_variance.any():
         return Verdict(
             question,
             "Nothing",
             certificate.exact,
             "The effects can express every function on these rows, and add up to the model to "
-            f"{certificate.reconstruction:.1e} of the largest effect.{noise}",
+            f"{certificate.reconstruction:.1e} of the model's spread.{noise}",
         )
-    share = 1.0 - certificate.r2
-    return Verdict(
-        question,
-        _spread(share, outputs),
-        None,
-        f"of the variance, which the effects of up to {_features(order)} kept here do not explain. It is orthogonal to "
-        f"all of them. They explain R² = {_numbers(certificate.r2, outputs)}.{noise}",
+    reason = (
+        "of the variance lies inside rows that are equal once encoded, where no effect can reach it."
+        if certificate.saturated
+        else f"of the variance, which the effects of up to {_features(order)} kept here do not explain. It is orthogonal "
+        "to all of them."
     )
+    explained = f"They explain R² = {_numbers(certificate.r2, outputs)}."
+    return Verdict(question, _spread(1.0 - certificate.r2, outputs), None, f"{reason} {explained}{noise}")
 
 
 def _held_out(certificate: Certificate, held: FloatArray, outputs: tuple[str, ...]) -> Verdict:
