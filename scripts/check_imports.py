@@ -17,6 +17,7 @@ LAYERS: list[set[str]] = [
     {"basis"},
     {"moments"},
     {"solve"},
+    {"shrink"},
     {"select"},
     {"effects"},
     {"explain"},

@@ -55,7 +55,12 @@ class FunctionalANOVA(Answers):
             group lasso keeps, its penalty chosen on held-out rows (also without a budget).
         min_gain: screening takes nothing that explains less, per function, as a share of the variance.
         ridge: a penalty on squared coefficients for those who want less variance; the result is then not exact.
-        random_state: seed of random splits of the rows.
+        random_state: seed of random splits of the rows, and of rows drawn for a likelihood.
+        shrinkage: ``None`` fits exactly; ``"auto"`` shrinks effects to what the rows can carry: variance components
+            of every order and of the residual are chosen by marginal likelihood, neighbouring bins and dates are
+            smoothed, and the fit on other rows is measured by leaving out each row in turn (``r2_eval``).
+        sampled: whether the rows are a sample of more (``True``) or all there is (``False``: nothing is shrunk);
+            ``"auto"``: a sample unless every combination of levels occurs.
         basis: ``"pure"``, orthogonal on any support; ``"paper"``, the functions of the paper this library follows,
             which are not where cells are missing (the certificate shows by how much).
         ties: how redundancy among subsets of one order is settled: ``"share"`` spreads an effect evenly,
@@ -101,6 +106,8 @@ class FunctionalANOVA(Answers):
         min_gain: float = 1e-6,
         ridge: float = 0.0,
         random_state: int = 0,
+        shrinkage: Literal["auto"] | None = None,
+        sampled: bool | Literal["auto"] = "auto",
         basis: Literal["pure", "paper"] = "pure",
         ties: Literal["share", "first"] = "share",
         min_frequency: float | None = None,
@@ -122,6 +129,8 @@ class FunctionalANOVA(Answers):
         self.min_gain = min_gain
         self.ridge = ridge
         self.random_state = random_state
+        self.shrinkage = shrinkage
+        self.sampled = sampled
         self.basis = basis
         self.ties = ties
         self.min_frequency = min_frequency
@@ -146,7 +155,7 @@ class FunctionalANOVA(Answers):
         if isinstance(n_outputs, bool) or not isinstance(n_outputs, int) or n_outputs < 1:
             raise InputError(f"n_outputs={n_outputs!r} was given; expected a whole number of at least 1.")
         rows = read_rows(X, sample_weight=sample_weight, **self._level_rules())
-        return self._plan(rows, make_request(self.get_params(), rows.support), n_outputs)[0]
+        return self._plan(rows, make_request(self.get_params(), rows.support, rows.encoding.ordered), n_outputs)[0]
 
     def fit(
         self,
@@ -172,7 +181,7 @@ class FunctionalANOVA(Answers):
         progress = Progress(self.verbose)
         try:
             rows = read_rows(X, sample_weight=sample_weight, **self._level_rules())
-            request = make_request(self.get_params(), rows.support)
+            request = make_request(self.get_params(), rows.support, rows.encoding.ordered)
             progress.phase("listing cells")
             plan, index = self._plan(rows, request)
             if self.verbose:
@@ -269,7 +278,7 @@ class FunctionalANOVA(Answers):
         """Measure the fit on rows that were held out of the fit."""
         fitted = fitted_part(found.index, found.values, held.codes.astype(np.int32), self._threads)
         fit = measure_fit(held.values, fitted, held.probability, held.within)
-        self._store_judged(fit.r2, fit.mse * scaling.unit**2)
+        self._store_judged(fit.r2, fit.mse * scaling.unit**2, "on rows held out")
 
     def _judge(self, eval_set: tuple[Any, Any], progress: Progress) -> None:
         """Measure the fit on further rows."""
@@ -278,12 +287,13 @@ class FunctionalANOVA(Answers):
         target = self._values_at(eval_set[0], eval_set[1], progress)
         p = np.full(codes.shape[1], 1.0 / codes.shape[1])
         fit = measure_fit(target, fitted_part(state.index, state.values, codes, self._threads), p)
-        self._store_judged(fit.r2, fit.mse)
+        self._store_judged(fit.r2, fit.mse, "on further rows")
 
-    def _store_judged(self, r2: FloatArray, mse: FloatArray) -> None:
+    def _store_judged(self, r2: FloatArray, mse: FloatArray, method: str) -> None:
         """Write the fit on other rows in the certificate."""
         state = self._state
-        self._store(replace(state, certificate=replace(state.certificate, r2_eval=r2, mse_eval=mse)))
+        certificate = replace(state.certificate, r2_eval=r2, mse_eval=mse, eval_method=method)
+        self._store(replace(state, certificate=certificate))
 
     def _store(self, fitted: Fitted) -> None:
         self._fitted = fitted

@@ -23,6 +23,7 @@ CHOICES: Mapping[str, tuple[str | None, ...]] = {
     "handle_unknown": ("error", "ignore"),
     "response_method": ("auto", "predict_proba", "predict", "decision_function"),
     "strategy": ("uniform", "quantile", "kmeans"),
+    "shrinkage": (None, "auto"),
 }
 
 
@@ -38,6 +39,10 @@ def check_parameters(given: Mapping[str, Any]) -> None:
         raise InputError(f"max_terms={budget!r} was given; expected a whole number of functions.")
     if given["selection"] in ("screen", "canonical") and budget is None:
         raise InputError(f"selection={given['selection']!r} spends a budget; give max_terms=, a number of functions.")
+    if given["sampled"] not in (True, False, "auto") or isinstance(given["sampled"], int | float) != isinstance(
+        given["sampled"], bool
+    ):
+        raise InputError(f"sampled={given['sampled']!r} was given; expected True, False or 'auto'.")
     for name in ("min_gain", "ridge"):
         value = given[name]
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < np.inf:
@@ -55,8 +60,8 @@ def check_eval_set(eval_set: Any) -> None:
     )
 
 
-def make_request(given: Mapping[str, Any], support: Support) -> Request:
-    """What is asked of the engine on this support."""
+def make_request(given: Mapping[str, Any], support: Support, ordered: tuple[int, ...] = ()) -> Request:
+    """What is asked of the engine on this support; ``ordered`` (d,) tells how many levels of a feature are in order."""
     check_parameters(given)
     order, budget = given["max_order"], given["max_terms"]
     selection: Any = given["selection"] or ("screen" if budget is not None else None)
@@ -76,6 +81,9 @@ def make_request(given: Mapping[str, Any], support: Support) -> Request:
         min_gain=float(given["min_gain"]),
         ridge=float(given["ridge"]),
         random_state=int(given["random_state"]),
+        shrinkage=given["shrinkage"] == "auto",
+        sampled=not support.is_complete if given["sampled"] == "auto" else bool(given["sampled"]),
+        ordered=ordered,
         max_order=None if order is None else int(order),
         basis=given["basis"],
         ties=given["ties"],

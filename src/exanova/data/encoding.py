@@ -6,6 +6,7 @@ contiguous; level ``k`` of feature ``i`` is ``encoding.levels[i][k]``.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -60,6 +61,13 @@ class FeatureLevels:
     def is_lossless(self) -> bool:
         """Whether different raw values always have different codes."""
         return not self.edges and len(set(self.codes)) == len(self.codes)
+
+    @property
+    def ordered(self) -> int:
+        """How many levels, from the first on, are in order: bins and dates; 0 where levels are only names."""
+        known = [level for level in self.levels if level is not None]
+        dates = all(isinstance(level, datetime.date | datetime.time | datetime.timedelta) for level in known)
+        return len(known) if self.edges or (known and dates) else 0
 
     def encode(self, column: Column) -> IntArray:
         """Codes (n,) of a column; -1 where the level is unknown."""
@@ -130,6 +138,11 @@ class Encoding:
     def sizes(self) -> tuple[int, ...]:
         """Number of levels of each feature."""
         return tuple(len(feature.levels) for feature in self.features)
+
+    @property
+    def ordered(self) -> tuple[int, ...]:
+        """(d,) how many levels of each feature, from the first on, are in order."""
+        return tuple(feature.ordered for feature in self.features)
 
     @property
     def is_lossless(self) -> bool:

@@ -27,7 +27,7 @@ class Certificate:
         reconstruction: largest error of the sum of all effects on the support.
         reconstruction_l2: the same in the L2 norm.
         residual_mean: largest ``|E[residual | x_A = a]|`` over all cells; a least-squares fit leaves none (NaN where
-            the fit is not one: with a ridge, or where a budget has cut a subset).
+            the fit is not one: shrunk, with a ridge, or where a budget has cut a subset).
         rank: dimension of the fitted space, the intercept included; ``rank_by_order`` says where it comes from.
         n_functions: functions that were offered.
         r2, mse, relative_mse: one per output, against the model as given, so that what bins, merged levels or noise
@@ -41,7 +41,10 @@ class Certificate:
         residual: what is left of the normal equations, relative to the projections.
         ridge: the penalty that was asked for; the result is exact only without one.
         rank_known: whether the rank was determined (``rank`` is an upper bound otherwise).
-        r2_eval, mse_eval: the same as ``r2`` and ``mse`` on held-out rows, one an output, if there were any.
+        r2_eval, mse_eval: the same as ``r2`` and ``mse`` on other rows, one per output, if they were measured there.
+        eval_method: how: on further rows, on rows held out, or by leaving out each distinct row in turn.
+        shrinkage: the variance components of a shrunken fit, or why nothing was shrunk; empty if not asked for.
+        effective_functions: of a shrunken fit, for each order from 1 on, how many functions the rows determine.
         notes: what misses its tolerance, and the remedy.
 
     >>> import exanova
@@ -75,6 +78,9 @@ class Certificate:
     rank_known: bool = True
     r2_eval: FloatArray | None = None
     mse_eval: FloatArray | None = None
+    eval_method: str = ""
+    shrinkage: str = ""
+    effective_functions: tuple[float, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -97,10 +103,12 @@ class Certificate:
             f"rank            {self.rank:,} = {orders}, of {self.n_functions:,} functions",
             f"unique          {_said(self.unique, f'no, {len(self.redundant)} subsets share')}",
             f"R2              {_joined(self.r2)}"
-            + ("" if self.r2_eval is None else f"; on held-out rows {_joined(self.r2_eval)}"),
+            + ("" if self.r2_eval is None else f"; {self.eval_method or 'on held-out rows'} {_joined(self.r2_eval)}"),
             f"MSE             {_joined(self.mse)} ({_joined(100 * self.relative_mse)} % of E[f^2])",
             f"route           {self.route}: {self.method}, {self.iterations} iterations, {self.seconds:.2f} s",
         ]
+        if self.shrinkage:
+            lines.append(f"shrinkage       {self.shrinkage}")
         if self.within_variance.max(initial=0.0) > 0:
             lines.insert(7, f"within rows     {_joined(self.within_variance)} (variance between equal rows)")
         return "\n".join(lines)
@@ -177,10 +185,29 @@ def certify(
         ridge=request.ridge,
         rank_known=solution.rank_known,
     )
+    certificate = _with_shrinkage(certificate, data, found, scaling)
     notes = _notes(certificate, solution.converged, solution.smallest_kept)
-    if not request.ridge:  # a penalty makes every function count, redundant or not
+    if (
+        not request.ridge and not certificate.effective_functions
+    ):  # a penalty makes every function count, redundant or not
         notes += doubts(data, found, request)
     return replace(certificate, notes=notes)
+
+
+def _with_shrinkage(certificate: Certificate, data: Data, found: Decomposition, scaling: Scaling) -> Certificate:
+    """What a shrunken fit found out, with the fit of every row by the others."""
+    shrunk = found.shrinkage
+    if shrunk is None or shrunk.left_out is None:
+        return certificate if shrunk is None else replace(certificate, shrinkage=shrunk.described)
+    fit = measure_fit(data.values, data.values - shrunk.left_out, data.probability, data.within)
+    return replace(
+        certificate,
+        r2_eval=fit.r2,
+        mse_eval=fit.mse * scaling.unit**2,
+        eval_method="leaving out each distinct row",
+        shrinkage=shrunk.described,
+        effective_functions=shrunk.effective,
+    )
 
 
 def _worst(values: FloatArray) -> float:
@@ -199,7 +226,8 @@ def _residual_mean(
     data: Data, found: Decomposition, residual: FloatArray, scale: FloatArray, request: Request
 ) -> float:
     """Largest mean of the residual in any cell of the family; NaN where the fit is no projection on all of it."""
-    if request.ridge or (request.selection and request.ties == "first"):
+    shrunk = found.shrinkage is not None and found.shrinkage.variance is not None
+    if shrunk or request.ridge or (request.selection and request.ties == "first"):
         return float("nan")
     index = found.index
     weighted = data.probability[:, None] * residual
@@ -216,7 +244,7 @@ def _redundancies(found: Decomposition, names: tuple[str, ...]) -> tuple[Redunda
     def named(s: int) -> tuple[str, ...]:
         return tuple(names[i] for i in found.index.subsets[s])
 
-    sharing = sharing_subsets(found.solution.null, found.basis.subset_of_function())
+    sharing = sharing_subsets(found.solution.null, found.basis.subset_of_function(), found.solution.independent)
     return tuple(Redundancy(named(a), tuple(map(named, others))) for a, others in sorted(sharing.items()))
 
 

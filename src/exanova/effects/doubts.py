@@ -62,7 +62,8 @@ def _light_direction(data: Data, found: Decomposition, request: Request) -> str 
 
 
 def _floating_choice(data: Data, found: Decomposition, request: Request) -> str | None:
-    if FLOATING in found.solution.method:
+    # Of pure functions the rank by order is compared below, which tells as much.
+    if FLOATING in found.solution.method and (request.basis == "paper" or request.selection):
         return (
             f"{_span(data)} and functions were chosen in floating point, which cannot tell light ones from redundant "
             "ones; ties='share' makes no such choice"

@@ -40,21 +40,26 @@ class Redundancy:
         return f"{' x '.join(self.features)} ~ {', '.join(shown)}{more}"
 
 
-def sharing_subsets(null: FloatArray, subset_of: IntArray) -> dict[int, list[int]]:
+def sharing_subsets(
+    null: FloatArray, subset_of: IntArray, independent: FloatArray | None = None
+) -> dict[int, list[int]]:
     """For every subset whose effect is not determined, the other subsets that it shares with.
 
     Args:
         null: (q, k) any basis of the dependences among q functions.
         subset_of: (q,) number of the subset of each function, rising.
+        independent: (q, rank) instead, an orthonormal basis of what is orthogonal to all dependences.
 
     >>> null = np.array([[0.0], [1.0], [-1.0], [0.0]])
     >>> sharing_subsets(null, np.array([0, 1, 2, 3]))
     {1: [2], 2: [1]}
     """
-    if not null.shape[1]:
+    if independent is None and not null.shape[1]:
         return {}
-    z = np.linalg.qr(null)[0]
-    size = np.bincount(subset_of, weights=np.square(z).sum(axis=1))
+    z = np.linalg.qr(null)[0] if independent is None else independent
+    part = np.square(z).sum(axis=1)
+    # Blocks of Z Z^T and of I - Z Z^T differ in the diagonal alone.
+    size = np.bincount(subset_of, weights=part if independent is None else 1.0 - part)
     involved = np.flatnonzero(np.isin(subset_of, np.flatnonzero(size > tolerances.DEPENDENCE**2)))
     z, owner = z[involved], subset_of[involved]
     subsets, first = np.unique(owner, return_index=True)

@@ -21,10 +21,11 @@ from exanova.select.growth import GrowingFit
 from exanova.select.lasso import choose_by_lasso
 from exanova.select.report import Selection
 from exanova.select.screening import screen
+from exanova.shrink.fit import fit_shrunk, why_not
 from exanova.solve.choice import FLOATING, ROUNDED, PaperChoice, SpanChoice, can_be_solved
-from exanova.solve.evidence import Solution
+from exanova.solve.evidence import Shrinkage, Solution
 from exanova.solve.moments import solve_kept
-from exanova.solve.plan import Plan, Request, repriced
+from exanova.solve.plan import Plan, Request, make_plan, repriced
 from exanova.solve.routes import Data, Decomposition, Projector, decompose, run_plan
 from exanova.typing import Subset
 
@@ -33,6 +34,22 @@ def fit_data(
     data: Data, request: Request, plan: Plan, index: CellIndex | None, progress: Progress
 ) -> tuple[Decomposition, Selection | None]:
     """Run a plan; ``index`` holds the cells it surveyed, if it did and they are those of ``data``."""
+    if not request.shrinkage:
+        return _fit_exactly(data, request, plan, index, progress)
+    weight = data.weight.astype(np.float64)
+    if plan.distinct_rows != data.codes.shape[1] and not request.selection:
+        plan, index = make_plan(request, data.codes, weight, data.sizes, data.values.shape[1], data.rows)
+    reason = why_not(data, request, plan, index)
+    if reason is None and index is not None:
+        with blas_threads(request.threads):
+            return fit_shrunk(data, request, plan, index, progress), None
+    found, selection = _fit_exactly(data, request, plan, index, progress)
+    return replace(found, shrinkage=Shrinkage(reason or "")), selection
+
+
+def _fit_exactly(
+    data: Data, request: Request, plan: Plan, index: CellIndex | None, progress: Progress
+) -> tuple[Decomposition, Selection | None]:
     if request.selection:
         return select_and_fit(data, request, plan, progress)
     if plan.distinct_rows != data.codes.shape[1]:
@@ -173,6 +190,7 @@ def in_canonical_order(
         coefficients=solution.coefficients[functions],
         kept=solution.kept[functions],
         null=solution.null[functions],
+        independent=None if solution.independent is None else solution.independent[functions],
     )
     return _finished(data, plan, sorted_index, sorted_basis, sorted_solution)
 

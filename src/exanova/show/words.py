@@ -171,8 +171,8 @@ def _left(certificate: Certificate, outputs: tuple[str, ...], order: int) -> Ver
     reason = (
         "of the variance lies inside rows that are equal once encoded, where no effect can reach it."
         if certificate.saturated
-        else f"of the variance, which the effects of up to {_features(order)} kept here do not explain. It is orthogonal "
-        "to all of them."
+        else f"of the variance, which the effects of up to {_features(order)} kept here do not explain. It is "
+        "orthogonal to all of them."
     )
     explained = f"They explain R² = {_numbers(certificate.r2, outputs)}."
     return Verdict(question, _spread(1.0 - certificate.r2, outputs), None, f"{reason} {explained}{noise}")

@@ -37,7 +37,7 @@ class _Order:
     below: FloatArray
     kept: IntArray
     solve: Callable[[FloatArray], FloatArray]
-    null: FloatArray
+    null: Callable[[], FloatArray]
     smallest: float
     dropped: float
 
@@ -63,13 +63,15 @@ def solve_dense(
         if basis.shape[1] >= stop_at_rank:
             break
     coefficients, residual, steps = _refine(orders, root[:, None] * values)
+    null, independent = _dependences(orders)
     return Solution(
         coefficients=np.vstack(coefficients),
         kept=np.concatenate([part.kept for part in orders]),
         rank_by_order=tuple(part.u.shape[1] for part in orders),
         smallest_kept=min(part.smallest for part in orders),
         largest_dropped=max(part.dropped for part in orders),
-        null=_null_space(orders),
+        null=null,
+        independent=independent,
         iterations=steps,
         residual=residual,
         method="orthogonal factorisation",
@@ -91,10 +93,12 @@ def _shared(phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: flo
     u, s, vt = np.linalg.svd(rest, full_matrices=False)
     rank = min(int(np.count_nonzero(s > tolerance)), len(phi) - basis.shape[1])
     v = vt[:rank].T
-    null = np.linalg.qr(v, mode="complete")[0][:, rank:]
 
     def shortest(target: FloatArray) -> FloatArray:
         return np.asarray(v @ (target / s[:rank, None]))
+
+    def null() -> FloatArray:
+        return np.asarray(np.linalg.qr(v, mode="complete")[0][:, rank:])
 
     everything = np.ones(phi.shape[1], dtype=bool)
     dropped = float(s[rank:].max(initial=0.0)) ** 2
@@ -116,12 +120,14 @@ def _in_order(
     length = np.where(length > 0, length, 1.0)
     q, kept, refused = gram_schmidt(rest / length, tolerance, basis, chosen)
     r = np.triu(q.T @ rest[:, kept])
-    null = np.zeros((phi.shape[1], 0))
     extra = np.setdiff1d(np.arange(phi.shape[1]), kept)
-    if len(extra):
-        null = np.zeros((phi.shape[1], len(extra)))
-        null[extra, np.arange(len(extra))] = 1.0
-        null[kept] = -solve_triangular(r, q.T @ rest[:, extra])
+
+    def null() -> FloatArray:
+        out = np.zeros((phi.shape[1], len(extra)))
+        out[extra, np.arange(len(extra))] = 1.0
+        if len(extra) and len(kept):
+            out[kept] = -solve_triangular(r, q.T @ rest[:, extra])
+        return out
 
     def selected(target: FloatArray) -> FloatArray:
         out = np.zeros((phi.shape[1], target.shape[1]))
@@ -205,13 +211,23 @@ def _projection_size(orders: list[_Order], left: FloatArray) -> float:
     return max(float(np.abs(part.u.T @ left).max(initial=0.0)) for part in orders)
 
 
+def _dependences(orders: list[_Order]) -> tuple[FloatArray, FloatArray | None]:
+    """(q, k) the dependences among the functions or, where those are more, (q, rank) what is orthogonal to them."""
+    size, rank = sum(part.phi.shape[1] for part in orders), sum(part.u.shape[1] for part in orders)
+    if size - rank <= rank:
+        return _null_space(orders), None
+    rows = np.hstack([part.phi for part in orders])
+    return np.zeros((size, 0)), np.linalg.svd(rows, full_matrices=False)[2][:rank].T
+
+
 def _null_space(orders: list[_Order]) -> FloatArray:
     """(q, k) a basis of the dependences among the functions: of each order, with what they need of lower ones."""
     start = np.cumsum([0] + [part.phi.shape[1] for part in orders])
     found = [np.zeros((int(start[-1]), 0))]
     for k, part in enumerate(orders):
-        directions = [np.zeros((p.phi.shape[1], part.null.shape[1])) for p in orders]
-        directions[k] = part.null
+        own = part.null()
+        directions = [np.zeros((p.phi.shape[1], own.shape[1])) for p in orders]
+        directions[k] = own
         for lower in range(k - 1, -1, -1):
             first = sum(p.u.shape[1] for p in orders[:lower])
             rows = slice(first, first + orders[lower].u.shape[1])

@@ -105,6 +105,27 @@ def solve(factor: Factor, projections: FloatArray) -> FloatArray:
     return coefficients
 
 
+def dependences(factor: Factor) -> tuple[FloatArray, FloatArray | None]:
+    """(q, k) the dependences among the functions or, where those are more, (q, rank) what is orthogonal to them."""
+    size, rank = factor.orders[-1].columns.stop, sum(part.rank for part in factor.orders)
+    if size - rank <= rank:
+        return null_space(factor), None
+    return np.zeros((size, 0)), np.linalg.qr(_rows_of_factor(factor, size, rank).T)[0]
+
+
+def _rows_of_factor(factor: Factor, size: int, rank: int) -> FloatArray:
+    """(rank, q) R with Gamma = R^T R."""
+    out, first = np.zeros((rank, size)), 0
+    for part, right in zip(factor.orders, factor.right, strict=True):
+        rows = slice(first, first + part.rank)
+        out[rows, part.pivots + part.columns.start] = (
+            np.tril(part.lower).T if part.rank == len(part.pivots) else part.lower.T
+        )
+        out[rows, part.columns.stop : part.columns.stop + right.shape[1]] = right
+        first = rows.stop
+    return out
+
+
 def null_space(factor: Factor) -> FloatArray:
     """(q, k) a basis of the linear dependences among the functions: one for each function that raised no rank.
 

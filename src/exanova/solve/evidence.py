@@ -22,6 +22,8 @@ class Solution:
         largest_dropped: largest squared direction taken for rounding (0 when nothing was dropped).
         null: (q, k) a basis of the linear dependences among the functions on the rows; no columns where there are none,
             or where they were not determined.
+        independent: where dependences outnumber the rank, in place of them: (q, rank) an orthonormal basis of what is
+            orthogonal to all of them.
         iterations: refinement steps or conjugate gradient iterations.
         residual: size of the normal equations' residual, relative to the projections.
         method: how the system was solved, in a word or two.
@@ -40,8 +42,26 @@ class Solution:
     method: str
     converged: bool = True
     rank_known: bool = True
+    independent: FloatArray | None = None
 
     @property
     def rank(self) -> int:
         """Dimension of the fitted space, the intercept included."""
         return sum(self.rank_by_order)
+
+
+@dataclass(frozen=True, eq=False)
+class Shrinkage:
+    """What a shrunken fit found out beside its effects, in normalised units.
+
+    Attributes:
+        described: the variance components and how they were found, in words; why nothing was shrunk, where so.
+        effective: for each order from 1 on, the functions that the rows determine, averaged over the outputs.
+        left_out: (r, m) residual of every distinct row in the fit without it.
+        variance: (cells, m) posterior variance of every effect in every cell.
+    """
+
+    described: str
+    effective: tuple[float, ...] = ()
+    left_out: FloatArray | None = None
+    variance: FloatArray | None = None

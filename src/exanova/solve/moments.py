@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import tolerances
-from exanova.solve.elimination import Factor, Ties, factorise, null_space, solve
+from exanova.solve.elimination import Factor, Ties, dependences, factorise, solve
 from exanova.solve.evidence import Solution
 from exanova.typing import FloatArray
 
@@ -25,6 +25,7 @@ def solve_moments(gamma: FloatArray, orders: Sequence[slice], project: ProjectRe
     """
     factor = factorise(gamma, orders, ties)
     coefficients, residual, steps = refine(factor, project)
+    null, independent = dependences(factor)
     kept = np.ones(len(gamma), dtype=bool)
     if ties == "first":
         for part in factor.orders:
@@ -35,7 +36,8 @@ def solve_moments(gamma: FloatArray, orders: Sequence[slice], project: ProjectRe
         rank_by_order=tuple(part.rank for part in factor.orders),
         smallest_kept=min(part.smallest for part in factor.orders),
         largest_dropped=max(part.dropped for part in factor.orders),
-        null=null_space(factor),
+        null=null,
+        independent=independent,
         iterations=steps,
         residual=residual,
         method="elimination of the Gram matrix",

@@ -128,7 +128,10 @@ class Request:
         candidates: subsets a selection may take; ``None`` for all up to ``max_order``.
         min_gain: screening takes nothing that explains less, per function, as a share of the variance.
         ridge: added to the diagonal of Gamma but for the intercept; 0 keeps the result exact.
-        random_state: seed of the split a lasso chooses its penalty by.
+        random_state: seed of the split a lasso chooses its penalty by, and of rows drawn for a likelihood.
+        shrinkage: whether effects are shrunk to what the rows can carry.
+        sampled: whether the rows are a sample of more, and not all there is.
+        ordered: (d,) how many levels of each feature, from the first on, are in order.
         basis: "pure" or "paper".
         ties: "share" or "first".
         route: "auto" or one of the routes.
@@ -144,6 +147,9 @@ class Request:
     min_gain: float = 0.0
     ridge: float = 0.0
     random_state: int = 0
+    shrinkage: bool = False
+    sampled: bool = True
+    ordered: tuple[int, ...] = ()
     basis: Literal["pure", "paper"] = "pure"
     ties: Literal["share", "first"] = "share"
     route: Route = "auto"

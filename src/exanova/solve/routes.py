@@ -21,7 +21,7 @@ from exanova.parallel import blas_threads
 from exanova.progress import Progress
 from exanova.solve.choice import FLOATING, ROUNDED, PaperChoice, can_be_solved
 from exanova.solve.dense import solve_dense
-from exanova.solve.evidence import Solution
+from exanova.solve.evidence import Shrinkage, Solution
 from exanova.solve.grid import margins, solve_grid
 from exanova.solve.matrix_free import Rows, solve_matrix_free
 from exanova.solve.moments import solve_kept, solve_moments
@@ -47,6 +47,7 @@ class Decomposition:
         solution: evidence; its coefficients belong to ``basis``.
         basis: the functions used, ``None`` on the grid route, where they are implicit.
         saturated: whether the family spans every function on the support.
+        shrinkage: what shrinking found out, where it was asked for.
     """
 
     index: CellIndex
@@ -55,6 +56,7 @@ class Decomposition:
     solution: Solution
     basis: Basis | None
     saturated: bool
+    shrinkage: Shrinkage | None = None
 
     def selected(self) -> list[tuple[Subset, tuple[int, ...]]] | None:
         """(A, z) of the paper's functions that were kept, in order; ``None`` for functions without a z."""
