@@ -297,7 +297,7 @@ def test_the_dense_solve_is_refined_until_its_substitution_no_longer_shows():
     blocks = [np.ones((30, 1)), rng.normal(size=(30, 6)), rng.normal(size=(30, 8))]
     basis, parts = np.zeros((30, 0)), []
     for block in blocks:
-        part = dense._add_order(block, basis, "share")
+        part = dense._add_order(block, basis, "share", None)
         basis = np.hstack([basis, part.u])
         parts.append(replace(part, solve=lambda target, exact=part.solve: exact(target) * (1 + 1e-5)))
     target = rng.normal(size=(30, 2))
@@ -333,7 +333,7 @@ def fit_values(rows, values, **parameters):
 def test_a_fit_of_many_outputs_holds_no_more_than_its_plan_says(route):
     """Few functions and many outputs: what is held beside the work is most of it."""
     rng = np.random.default_rng(0)
-    rows = np.unique(rng.integers(0, 2, (3000, 14)), axis=0)
+    rows = np.unique(rng.integers(0, 2, (6000, 14)), axis=0)
     values = rng.normal(size=(len(rows), 60))
     anova = FunctionalANOVA(max_order=1, route=route, n_jobs=1)
     anova.fit(rows[:64], values[:64])  # what is loaded once is not part of a fit
@@ -344,8 +344,7 @@ def test_a_fit_of_many_outputs_holds_no_more_than_its_plan_says(route):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak <= planned + 2_000_000
-    assert planned < 6 * peak
+    assert planned / 3 < peak <= 1.2 * planned
 
 
 # Cells
