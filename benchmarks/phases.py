@@ -47,7 +47,7 @@ def _factor_flops(factor: GrowingFactor, gamma_rows: Any, *_: Any, **__: Any) ->
 
 def _profile_flops(profile: GrowingProfile, rows: Any, *_: Any, **__: Any) -> float:
     """The same, without the symmetry of new functions against each other."""
-    new, old = len(rows), profile._rank
+    new, old = len(rows), profile.rank
     return float(new) * old * old + 2 * float(new) ** 2 * old + float(new) ** 3
 
 

@@ -25,6 +25,7 @@ from strategies import examples, supports
 
 PRIMES = list(islice(primes(), 5))
 PRIME = PRIMES[0]
+UNEVEN = 1_048_447  # its inverse rounds up: quotients of large multiples less one do too
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -85,6 +86,7 @@ whole_numbers = st.lists(
     st.one_of(
         st.integers(-(2**53) + 2**20, 2**53 - 2**20),
         st.builds(lambda q, d: q * PRIME + d, st.integers(-(2**32), 2**32), st.integers(-2, 2)),
+        st.builds(lambda q, d: q * UNEVEN + d, st.integers(2**32, 2**33), st.integers(-1, 1)),
     ),
     min_size=1,
     max_size=40,
@@ -92,7 +94,9 @@ whole_numbers = st.lists(
 
 
 @pytest.mark.parametrize("compiled_from", [0, 10**9])
-@given(numbers=whole_numbers, prime=st.sampled_from([7, *PRIMES]))
+@example(numbers=[q * UNEVEN - 1 for q in range(2**33 - 2000, 2**33)], prime=UNEVEN)
+@example(numbers=[q * PRIMES[1] for q in (8_385_540_032, 6_386_942_366)], prime=PRIMES[1])  # rounds down
+@given(numbers=whole_numbers, prime=st.sampled_from([7, UNEVEN, *PRIMES]))
 def test_residues_are_those_of_whole_numbers(compiled_from, numbers, prime):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(modular, "COMPILED_FROM", compiled_from)
