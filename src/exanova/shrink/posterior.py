@@ -134,7 +134,9 @@ class _Spread:
 def _nothing(index: CellIndex, prior: Prior, y: FloatArray, probability: FloatArray) -> Posterior:
     """The posterior where nothing varies, or no effect is expected."""
     none = dict.fromkeys(prior.total, 0.0)
-    return Posterior(np.zeros(len(prior.order)), y, y / (1.0 - probability), none, np.zeros(index.n_cells))
+    # A single row has nothing to be predicted from.
+    left_out = np.divide(y, 1.0 - probability, out=np.zeros_like(y), where=probability < 1.0)
+    return Posterior(np.zeros(len(prior.order)), y, left_out, none, np.zeros(index.n_cells))
 
 
 def _by_functions(
