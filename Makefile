@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-kernels mutate lint bench bench-explanations bench-dimension bench-peers paper docs chromium data-given clean
+.PHONY: help demo test test-kernels mutate differential lint bench bench-explanations bench-dimension bench-peers paper docs chromium data-given clean
 .DELETE_ON_ERROR:
 
 help:
@@ -16,6 +16,7 @@ help:
 	@echo "make test             the tests (PYTEST_ARGS='-k reference' for some of them)"
 	@echo "make test-kernels     tests of numbers under five BLAS kernels (KERNEL_ARGS=--all for every test)"
 	@echo "make mutate           deliberate bugs, one by one: do the tests notice? (MUTATE_ARGS='--only share')"
+	@echo "make differential     random fits against exact fractions (DIFFERENTIAL_ARGS='--cases 1000')"
 	@echo "make lint             style, types, direction of imports, public names"
 	@echo "make bench DATA=dir   the core against the paper's algorithms, on the tables in dir (or in \$$EXANOVA_DATA)"
 	@echo "make bench-explanations DATA=dir   Shapley values against KernelSHAP, and of sixty thousand rows"
@@ -36,6 +37,9 @@ test-kernels: $(VENV)/.with-test
 
 mutate: $(VENV)/.with-test
 	$(BIN)/python scripts/mutate.py $(MUTATE_ARGS)
+
+differential: $(VENV)/.with-test
+	PYTHONPATH=tests $(BIN)/python tests/differential.py $(DIFFERENTIAL_ARGS)
 
 lint: $(VENV)/.with-lint
 	$(BIN)/ruff check .
