@@ -40,6 +40,7 @@ class Case:
         complete: every combination of levels, ``rows`` apart.
         weights: "none", "counts", "real", or "uneven" over six orders of magnitude.
         repeat: rows of which only this many differ.
+        kind: what the levels are: "numbers", as few bytes as they need, "long" numbers of eight bytes, or "text".
         query: "explain", "interactions", "components" or "report" of the same rows; the fit comes before.
     """
 
@@ -50,6 +51,7 @@ class Case:
     complete: bool = False
     weights: str = "none"
     repeat: int = 0
+    kind: str = "numbers"
     query: str = ""
     parameters: dict[str, Any] = field(default_factory=dict)
 
@@ -59,11 +61,25 @@ class Case:
         if self.complete:
             shape = (self.levels,) * self.columns
             return np.stack([c.ravel() for c in np.indices(shape, dtype=np.int8, sparse=False)], axis=1)
-        out = np.empty((self.rows, self.columns), dtype=kind)
+        if self.kind == "long":
+            kind = np.int64
+        out = np.empty((self.rows, self.columns), dtype=object if self.kind == "text" else kind)
         count = self.repeat or self.rows
+        levels = np.array([f"level {k}" for k in range(self.levels)], dtype=object)
         for column in out.T:
-            column[:] = np.resize(rng.integers(0, self.levels, count, dtype=kind), self.rows)
+            codes = np.resize(rng.integers(0, self.levels, count, dtype=kind), self.rows)
+            column[:] = levels[codes] if self.kind == "text" else codes
         return out
+
+    def sample_weight(self) -> np.ndarray[Any, Any] | None:
+        """(n,) weights of the rows, if they have any."""
+        rng, n = np.random.default_rng(2), self.levels**self.columns if self.complete else self.rows
+        made: dict[str, Callable[[], np.ndarray[Any, Any]]] = {
+            "counts": lambda: rng.integers(1, 9, n),
+            "real": lambda: rng.uniform(0.2, 3.0, n),
+            "uneven": lambda: 10.0 ** rng.uniform(-6, 0, n),
+        }
+        return None if self.weights == "none" else made[self.weights]()
 
     def smaller(self) -> Case:
         """The same kind of case on few rows, to load everything that is loaded late."""
@@ -95,6 +111,8 @@ CASES: dict[str, Case] = {
     "rows, few distinct": Case(10, 5, 3_000_000, repeat=1000, parameters={"max_order": 1}),
     "rows, all distinct": Case(30, 6, 1_000_000, parameters={"max_order": 1}),
     "rows, few columns": Case(4, 100, 3_000_000, parameters={"max_order": 1}),
+    "rows, long numbers": Case(10, 5, 1_000_000, kind="long", parameters={"max_order": 1}),
+    "rows, text": Case(10, 5, 1_000_000, kind="text", parameters={"max_order": 1}),
     "levels": Case(6, 1000, 50_000, parameters={"max_order": 1}),
     "screen": Case(300, 4, 5000, parameters={"max_terms": 2000}),
     "screen, long": Case(40, 4, 200_000, parameters={"max_terms": 1000}),
@@ -153,12 +171,7 @@ def _load(case: Case) -> None:
 def _call(case: Case) -> Callable[[], tuple[int, str]]:
     rng, table = np.random.default_rng(1), case.table()
     values = rng.normal(size=(len(table), case.outputs))
-    weight = {
-        "none": lambda: None,
-        "counts": lambda: rng.integers(1, 9, len(table)),
-        "real": lambda: rng.uniform(0.2, 3.0, len(table)),
-        "uneven": lambda: 10.0 ** rng.uniform(-6, 0, len(table)),
-    }[case.weights]()
+    weight = case.sample_weight()
     anova = FunctionalANOVA(n_jobs=2, **case.parameters)
 
     planned = anova.plan(table, sample_weight=weight, n_outputs=case.outputs)

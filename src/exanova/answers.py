@@ -290,7 +290,8 @@ class Answers:
         """
         index, m, d = self._state.index, self._state.values.shape[1], len(self._state.schema.features)
         tables = 8 * m * (index.n_keys + index.n_cells)
-        return int(max(rows * ENCODING_CELL * d, rows * (4 * d + 8 * m + row) + min(chunk, rows * row) + tables))
+        working = min(chunk, 16 * rows * len(index.subsets) * m)
+        return int(max(rows * ENCODING_CELL * d, rows * (4 * d + 8 * m + row) + working + tables))
 
     def _fits_in_memory(self, what: str, size: int) -> None:
         limit = resolve_limit(self.memory_limit)

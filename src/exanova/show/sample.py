@@ -62,6 +62,7 @@ def _from_support(source: Source, size: int) -> Sample | None:
     if state.support is None:
         return None
     codes, _ = state.support
+    source._fits_in_memory(f"the fitted part of {codes.shape[1]:,} rows", source._bytes_at_rows(codes.shape[1], 0))
     rows = spread(fitted_part(state.index, state.values, codes), size)
     chosen = np.ascontiguousarray(codes[:, rows])
     values = shapley_values(state.index, state.values, chosen)

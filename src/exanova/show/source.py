@@ -36,6 +36,12 @@ class Source(Protocol):
     def _state(self) -> Fitted:
         """The same as plain arrays; raises if nothing was fitted."""
 
+    def _bytes_at_rows(self, rows: int, row: int, chunk: int = 0) -> int:
+        """Bytes of a query of ``row`` bytes a row."""
+
+    def _fits_in_memory(self, what: str, size: int) -> None:
+        """Raises if so many bytes are beyond the memory limit."""
+
     def predict(self, X: Any) -> FloatArray:
         """The fitted part at rows."""
 

@@ -69,6 +69,7 @@ class Plan:
         memory_limit: bytes it may hold.
         passes: passes over the distinct rows.
         model_calls: rows the model will be called on, if there is a model to call.
+        local_work: multiplications that find the functions of each subset and apply them to the Gram matrix.
 
     >>> from exanova import FunctionalANOVA
     >>> table = np.array([["a", "u"], ["a", "v"], ["b", "u"]])
@@ -90,19 +91,21 @@ class Plan:
     memory_limit: int
     passes: int
     model_calls: int
+    local_work: float = 0.0
 
     @property
     def seconds(self) -> float:
         """Seconds to expect on two cores, calls of the model apart: right within a factor of a few."""
         r, q = float(self.distinct_rows), float(self.functions)
-        reads = self.passes * r * (self.subsets or q) / LOOKUPS  # what a selection takes is not known yet
         if self.route == "grid":
             return STARTING + self.cells / GRID_CELLS * 60
+        reads = self.passes * r * (self.subsets or q) / LOOKUPS  # what a selection takes is not known yet
+        common = STARTING + reads + self.local_work / FLOPS
         if self.route == "dense":
-            return STARTING + reads + 4 * r * q * min(r, q) / FLOPS
+            return common + 4 * r * q * min(r, q) / FLOPS
         if self.route == "matrix-free":
-            return STARTING + reads
-        return STARTING + reads + q**3 / FLOPS + q**2 / 2 * r / 64 / COMMON_WORDS
+            return common
+        return common + q**3 / FLOPS + q**2 / 2 * r / 64 / COMMON_WORDS
 
     def __str__(self) -> str:
         orders = " + ".join(f"{k:,}" for k in self.functions_by_order)
@@ -164,7 +167,7 @@ def make_plan(
     varying = [i for i, n in enumerate(sizes) if n > 1]
     r = codes.shape[1]
     base = Plan(rows, r, len(varying), request.max_order, 0, 0, 0, (), request.route, 0, request.memory_limit, 0, r)
-    load = _load(base, codes, outputs)
+    load = _load(base, codes, weight, outputs)
     if request.selection:
         return _within_limit(_budget_plan(base, request, sizes, load)), None
     if _grid_applies(request, r, [sizes[i] for i in varying]):
@@ -195,7 +198,7 @@ def repriced(
     """The same plan for another number of outputs, once the model has told it."""
     if index is None:
         sizes = [int(row.max()) + 1 for row in codes]
-        return _within_limit(_grid_plan(plan, [n for n in sizes if n > 1], _load(plan, codes, outputs)))
+        return _within_limit(_grid_plan(plan, [n for n in sizes if n > 1], _load(plan, codes, weight, outputs)))
     return _within_limit(_priced(plan, index, plan.functions_by_order, codes, weight, outputs, request))
 
 
@@ -229,8 +232,9 @@ def dense_applies(rows: int, functions: int, limit: float = DENSE_WORK) -> bool:
     return rows * functions * min(rows, functions) <= limit
 
 
-def _load(plan: Plan, codes: Codes, outputs: int) -> price.Load:
-    return price.Load(plan.rows, codes.shape[1], codes.shape[0], outputs, codes.nbytes)
+def _load(plan: Plan, codes: Codes, weight: FloatArray, outputs: int) -> price.Load:
+    counts = bool((weight == np.floor(weight)).all())
+    return price.Load(plan.rows, codes.shape[1], codes.shape[0], outputs, codes.nbytes, counts)
 
 
 def _grid_applies(request: Request, rows: int, sizes: list[int]) -> bool:
@@ -317,7 +321,7 @@ def _priced(
     request: Request,
 ) -> Plan:
     q, large = sum(by), too_large_for_tables(index)
-    load = _load(base, codes, outputs)
+    load = _load(base, codes, weight, outputs)
     beside = (
         price.listing(index.n_keys, len(index.subsets)),
         price.measuring(index.n_keys, index.n_cells, len(index.subsets), load),
@@ -341,7 +345,15 @@ def _priced(
         route=route,
         memory=memory[route],
         passes=passes[route],
+        local_work=_local_work(index, 2 * q if route == "moments" else 0),
     )
+
+
+def _local_work(index: CellIndex, columns: int) -> float:
+    """Multiplications of a factorisation for each pair or larger subset, and of products with so many columns."""
+    cells = np.diff(index.cell_start).astype(np.float64)
+    cells[too_large_for_tables(index)] = 0.0
+    return float(4 * (cells[index.layout.order > 1] ** 3).sum() + columns * (cells**2).sum())
 
 
 def _choose_route(request: Request, functions: int, large: bool, is_small: bool, moments_memory: int) -> Route:

@@ -16,10 +16,10 @@ from exanova.basis.tables import too_large_for_tables
 from exanova.design.cells import CellIndex
 from exanova.design.products import BLOCK_BYTES, products_are_sooner
 
-READING_CELL, READING_ROW = 8, 96
+READING_CELL, READING_ROW = 4, 104
 """Bytes for each cell of the table, and for each of its rows, while it is read: codes, sorted rows, equal rows."""
 
-GIVEN_ROW, DISTINCT_ROW = 24, 40
+GIVEN_ROW, DISTINCT_ROW = 24, 48
 """Bytes held until the end for each row given (position, weight, group) and each distinct one (the same, weights)."""
 
 LISTED_KEY = 44
@@ -32,7 +32,7 @@ PROJECTOR = 2000
 """Bytes a cell of the sparse factorisation behind a projector, with its fill-in."""
 
 DENSE_COPIES, DENSE_SQUARES = 9, 4
-"""Arrays of (rows, functions), and of (functions, the fewer of both), side by side in an orthogonal factorisation."""
+"""Arrays of (rows, functions) and of (functions, functions) side by side in an orthogonal factorisation."""
 
 GRAM_COPIES, REDUNDANT_COPIES = 4, 5
 """Arrays of (functions, functions) beside a Gram matrix in elimination; with more functions than rows, which are then
@@ -63,6 +63,7 @@ class Load:
         columns: columns of the table.
         outputs: outputs of the model.
         codes: bytes of the codes of the distinct rows.
+        counts: whether weights are whole numbers.
     """
 
     rows: int
@@ -70,6 +71,7 @@ class Load:
     columns: int
     outputs: int
     codes: int
+    counts: bool
 
     @property
     def beside(self) -> int:
@@ -99,7 +101,7 @@ def listing(keys: int, subsets: int) -> int:
 def measuring(keys: int, cells: int, subsets: int, load: Load) -> int:
     """Bytes while covariances, errors and conditional means of a result are measured."""
     index = 4 * keys + 16 * cells + SUBSET * subsets
-    return index + 8 * load.outputs * (keys + 4 * cells + 4 * load.distinct)
+    return index + 8 * load.outputs * (keys + 4 * cells + 7 * load.distinct)
 
 
 def local_tables(index: CellIndex) -> int:
@@ -117,7 +119,7 @@ def grid(cells: int, features: int, load: Load) -> int:
 def dense(functions: int, index: CellIndex, load: Load) -> int:
     """Bytes of orthogonal factorisations of the functions on the rows."""
     r, q = load.distinct, functions
-    return 8 * (DENSE_COPIES * r * q + DENSE_SQUARES * q * min(r, q)) + local_tables(index) + _index(index, load)
+    return 8 * (DENSE_COPIES * r * q + DENSE_SQUARES * q * q) + local_tables(index) + _index(index, load)
 
 
 def moments(functions: int, index: CellIndex, load: Load) -> int:
@@ -131,7 +133,7 @@ def eliminating(functions: int, load: Load) -> int:
     r, q = load.distinct, functions
     # Every indicator gives at most one function, rarely fewer: a tenth more covers the patterns with holes.
     indicators = int(1.1 * q)
-    collecting = max(indicators * (r // 8 + 8), min(REAL_WEIGHTS, 8 * indicators * r))
+    collecting = _collecting(indicators, load)
     return 8 * indicators**2 + max(collecting, 8 * q * q * (REDUNDANT_COPIES if q > r else GRAM_COPIES))
 
 
@@ -166,7 +168,13 @@ def growing(functions: int, load: Load) -> int:
 def lasso(candidates: int, load: Load) -> int:
     """Bytes of the Gram matrix of the candidates, its projection and what remains of that without main effects."""
     q, r = candidates, load.distinct
-    return 36 * q * q + max(q * (r // 8), min(REAL_WEIGHTS, 8 * q * r)) + 8 * load.outputs * 6 * r
+    return 36 * q * q + _collecting(q, load) + 8 * load.outputs * 6 * r
+
+
+def _collecting(indicators: int, load: Load) -> int:
+    """Bytes of what a Gram matrix is made from: bitsets of counts, or a block of dense indicators."""
+    bits = indicators * (load.distinct // 8 + 8)
+    return bits if load.counts else max(bits, min(REAL_WEIGHTS, 8 * indicators * load.distinct))
 
 
 def _index(index: CellIndex, load: Load) -> int:

@@ -1,0 +1,140 @@
+"""Memory: what a fit and a query really take is bounded by what was planned, in processes of their own."""
+
+from __future__ import annotations
+
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from benchmarks.memory import Case, measured
+
+from exanova import FunctionalANOVA
+from exanova.answers import Answers
+from exanova.errors import MemoryLimitError
+from exanova.solve import price
+
+BOUND, SLACK = 1.2, 2.5
+"""How far above the plan a fit may get, and how far below it may stay."""
+
+CASES = {
+    "grid": Case(8, 4, outputs=3, complete=True, parameters={"max_order": None}),
+    "dense": Case(14, 4, 2500, parameters={"route": "dense"}),
+    "rows": Case(10, 5, 1_000_000, repeat=1000, parameters={"max_order": 1}),
+    "beside the work": Case(5, 12, 250_000, outputs=16, parameters={"route": "moments", "max_order": 1}),
+    "screen": Case(200, 3, 3000, parameters={"max_terms": 600}),
+    "explain": Case(30, 4, 100_000, query="explain", parameters={"max_order": 1}),
+    "interactions": Case(16, 3, 60_000, query="interactions"),
+}
+
+
+@pytest.fixture(scope="module")
+def found():
+    """What every case took, two at a time."""
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        return dict(zip(CASES, pool.map(measured, CASES.values()), strict=True))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_measured_memory_stays_within_the_plan(found, name):
+    case = found[name]
+    assert case["measured"] > 30_000_000, "too little to tell"
+    assert case["measured"] <= BOUND * case["planned"]
+    assert case["planned"] <= SLACK * case["measured"]
+
+
+# The limit
+
+LIMITED = {
+    "grid": Case(5, 4, complete=True, parameters={"max_order": None, "route": "grid"}),
+    "dense": Case(6, 4, 500, parameters={"route": "dense"}),
+    "moments": Case(8, 4, 2000, weights="real", parameters={"route": "moments"}),
+    "matrix-free": Case(8, 4, 2000, parameters={"route": "matrix-free"}),
+    "screen": Case(20, 3, 500, parameters={"max_terms": 60}),
+    "canonical": Case(20, 3, 500, parameters={"max_terms": 60, "selection": "canonical"}),
+    "lasso": Case(20, 3, 500, parameters={"max_terms": 60, "selection": "lasso"}),
+    "rows": Case(6, 4, 100_000, repeat=100, parameters={"max_order": 1}),
+}
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_a_limit_of_what_is_planned_is_enough_and_one_byte_less_is_not(name):
+    case = LIMITED[name]
+    X, weight = case.table(), case.sample_weight()
+    planned = FunctionalANOVA(**case.parameters).plan(X, sample_weight=weight).memory
+    enough = FunctionalANOVA(**case.parameters, memory_limit=planned).plan(X, sample_weight=weight)
+    assert enough.memory == planned
+    called = []
+    with pytest.raises(MemoryLimitError, match="What would fit"):
+        FunctionalANOVA(**case.parameters, memory_limit=planned - 1).fit(X, called.append, sample_weight=weight)
+    assert not called, "the model was called although the plan did not fit"
+
+
+def test_rows_that_do_not_fit_are_refused_however_few_differ():
+    X = Case(10, 5, 400_000, repeat=50).table()
+    with pytest.raises(MemoryLimitError, match="the memory limit is 40 MB"):
+        FunctionalANOVA(max_order=1, memory_limit="40 MB").plan(X)
+
+
+def test_a_gram_matrix_that_does_not_fit_is_refused_before_it_is_made():
+    case = Case(24, 4, 4000, parameters={"route": "moments", "memory_limit": "100 MB"})
+    X, y = case.table(), np.zeros(4000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(MemoryLimitError, match="order 2 of 24 features"):
+            FunctionalANOVA(**case.parameters).fit(X, y)
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+
+
+LOAD = price.Load(rows=1000, distinct=100, columns=5, outputs=2, codes=500, counts=True)
+
+
+def test_what_is_held_beside_the_work_comes_on_top_of_it():
+    work = 10**9
+    assert LOAD.peak(work) == LOAD.peak(work, 5) == LOAD.beside + work
+    assert LOAD.peak(0) == max(LOAD.reading, LOAD.observing)
+    held = LOAD.codes + 8 * LOAD.distinct * (1 + LOAD.outputs)  # codes, weights and model values at the least
+    assert LOAD.beside >= held
+    for more in ({"rows": 10**6}, {"distinct": 10**6}, {"outputs": 50}, {"codes": 10**6}):
+        assert replace(LOAD, **more).peak(work) > LOAD.peak(work)
+
+
+QUERIES = {
+    "predict": lambda anova, X: anova.predict(X),
+    "components": lambda anova, X: anova.components(X),
+    "explain": lambda anova, X: anova.explain(X),
+    "explain a model": lambda anova, X: anova.explain(X, np.zeros(len(X))),
+    "interactions": lambda anova, X: anova.interactions(X),
+    "score": lambda anova, X: anova.score(X, np.zeros(len(X))),
+}
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_limit_holds_for_queries_before_their_rows_are_encoded(query, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (2000, 6))
+    anova = FunctionalANOVA().fit(X, X[:, 0] * X[:, 1])
+    priced = []
+    monkeypatch.setattr(Answers, "_fits_in_memory", lambda self, what, size: priced.append(size))
+    QUERIES[query](anova, X)
+    monkeypatch.undo()
+    anova.memory_limit = max(priced)
+    QUERIES[query](anova, X)
+    anova.memory_limit = max(priced) - 1
+    monkeypatch.setattr(type(anova._state.encoding), "encode", lambda *given: pytest.fail("rows were encoded"))
+    with pytest.raises(MemoryLimitError, match=r"of 2,000 rows take about.*fewer rows at a time"):
+        QUERIES[query](anova, X)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_the_limit_holds_for_reports(given, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (2000, 6))
+    anova = FunctionalANOVA().fit(X, X[:, 0] * X[:, 1])
+    anova.memory_limit = 10_000
+    with pytest.raises(MemoryLimitError, match=r"rows take about.*limit is 10 kB"):
+        anova.report(tmp_path / "report.json", X=X if given else None)
+    assert not list(tmp_path.iterdir())
