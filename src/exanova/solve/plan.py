@@ -213,7 +213,7 @@ def orders_of(request: Request, varying: list[int]) -> Iterator[list[Subset]]:
             raise MemoryLimitError(
                 f"order {k} of {len(varying)} features has {comb(len(varying), k):,} subsets, too many to list "
                 f"within the memory limit of {readable(request.memory_limit)}. What would fit: max_order={k - 1}, "
-                "or subsets named in interactions=."
+                "subsets named in interactions=, or a larger memory_limit=."
             )
         yield list(combinations(varying, k))
 
