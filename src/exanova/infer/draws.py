@@ -1,0 +1,152 @@
+"""Which parts of the rows vary independently, as sums over the distinct rows.
+
+The variance of a statistic with influence xi_i = a_i + e_i b_i, where a and b depend on the distinct row alone and e_i
+is the residual of raw row i, is a sum over independent units of the squared sum of omega_i xi_i over the unit. Two kinds
+of sums are enough for every way of drawing:
+
+    rows    sum over rows of  k0 a^2 + 2 k1 a b + k2 b^2,   k_j = sum of kappa_i e_i^j over the raw rows of a distinct row
+    totals  sum over units of coefficient * (sum over rows of mass a + moment b)^2
+
+Single rows need the first, clusters and replicate weights the second, and strata subtract their totals by it. Units of
+one stratum (everything is one, where none were given) count n / (n - 1) times, so that their variance has no bias.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exanova.data.draws import Draws
+from exanova.errors import InputError
+from exanova.solve.routes import Data
+from exanova.typing import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """Sums over units, as P entries for a unit and a distinct row.
+
+    Attributes:
+        unit: (P,) number of the unit.
+        row: (P,) distinct row.
+        mass: (P,) sum of the shares omega of its raw rows.
+        moment: (P, m) sum of omega times residual.
+        coefficient: (U,) what the square of each unit counts.
+    """
+
+    unit: IntArray
+    row: IntArray
+    mass: FloatArray
+    moment: FloatArray
+    coefficient: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Variation:
+    """Everything that varies.
+
+    Attributes:
+        rows: k0 (r,), k1 (r, m) and k2 (r, m), or ``None`` where only totals vary.
+        totals: units and what they count.
+        units: number of independent units.
+        what: what a unit is, in words.
+    """
+
+    rows: tuple[FloatArray, FloatArray, FloatArray] | None
+    totals: tuple[Totals, ...]
+    units: int
+    what: str
+
+
+def raw_rows(data: Data, draws: Draws | None) -> Draws:
+    """The draws behind the rows: each distinct row as often as its weight says where nothing else is known."""
+    if draws is not None:
+        return draws
+    return Draws(np.arange(data.codes.shape[1]), data.weight, "frequency" if data.weight.dtype.kind == "i" else "probability")
+
+
+def raw_residuals(data: Data, draws: Draws, residual: FloatArray) -> FloatArray:
+    """(k, m) residual of every raw row in normalised units, from the (r, m) ones of the distinct rows."""
+    out = residual[draws.group]
+    return out if draws.values is None else out + (draws.values - data.values[draws.group])
+
+
+def find_variation(data: Data, draws: Draws, residual: FloatArray) -> Variation:
+    """What varies, given the (r, m) residuals of the distinct rows; everything in normalised units."""
+    share = draws.weight / float(draws.weight.sum())
+    e = raw_residuals(data, draws, residual)
+    if draws.replicates is not None:
+        return _replicated(draws, share, e, len(residual))
+    if draws.cluster is not None:
+        return _clustered(draws, draws.cluster, share, e)
+    return _single(draws, share, e, len(residual))
+
+
+def _single(draws: Draws, share: FloatArray, e: FloatArray, r: int) -> Variation:
+    """Every row by itself: a row of frequency w is w units of share 1 / total each."""
+    counts = draws.weight.astype(np.float64) if draws.kind == "frequency" else np.ones(len(share))
+    stratum = np.zeros(len(share), dtype=np.int64) if draws.stratum is None else draws.stratum
+    units = np.bincount(stratum, weights=counts)
+    _refuse_lonely(units, "row")
+    factor = units / (units - 1.0)
+    kappa = factor[stratum] * share**2 / counts
+    k0, k1, k2 = (_by_group(draws.group, kappa[:, None] * e**power, r) for power in range(3))
+    totals = () if draws.stratum is None else (_strata_totals(draws, stratum, share, e, factor / units),)
+    what = "a row" if draws.stratum is None else "a row, drawn within its stratum"
+    return Variation((k0[:, 0], k1, k2), totals, int(units.sum()), what)
+
+
+def _clustered(draws: Draws, cluster: IntArray, share: FloatArray, e: FloatArray) -> Variation:
+    size = int(cluster.max()) + 1
+    stratum_of = np.zeros(size, dtype=np.int64)
+    if draws.stratum is not None:
+        stratum_of[cluster] = draws.stratum
+    units = np.bincount(stratum_of).astype(np.float64)
+    _refuse_lonely(units, "cluster")
+    factor = units / (units - 1.0)
+    totals = [_totals(cluster, draws.group, share, e, factor[stratum_of])]
+    if draws.stratum is not None:
+        totals.append(_strata_totals(draws, draws.stratum, share, e, factor / units))
+    what = "a cluster" if draws.stratum is None else "a cluster, drawn within its stratum"
+    return Variation(None, tuple(totals), size, what)
+
+
+def _replicated(draws: Draws, share: FloatArray, e: FloatArray, r: int) -> Variation:
+    """One unit per column: the result moves by the sum of the changes of the shares times the influence."""
+    assert draws.replicates is not None and draws.scale is not None
+    change = draws.replicates / draws.replicates.sum(axis=0) - share[:, None]
+    b = change.shape[1]
+    mass = np.concatenate([_by_group(draws.group, column[:, None], r)[:, 0] for column in change.T])
+    moment = np.concatenate([_by_group(draws.group, column[:, None] * e, r) for column in change.T])
+    totals = Totals(np.repeat(np.arange(b), r), np.tile(np.arange(r), b), mass, moment, draws.scale)
+    return Variation(None, (totals,), b, "a column of replicate weights")
+
+
+def _strata_totals(draws: Draws, stratum: IntArray, share: FloatArray, e: FloatArray, part: FloatArray) -> Totals:
+    """What centring within strata takes off: the squared total of each, over its number of units."""
+    return _totals(stratum, draws.group, share, e, -part)
+
+
+def _totals(unit: IntArray, group: IntArray, share: FloatArray, e: FloatArray, coefficient: FloatArray) -> Totals:
+    """Entries for every unit and distinct row that occur together."""
+    key, place = np.unique(unit * (int(group.max()) + 1) + group, return_inverse=True)
+    own, row = np.divmod(key, int(group.max()) + 1)
+    mass = np.bincount(place, weights=share)
+    return Totals(own, row, mass, _by_group(place, share[:, None] * e, len(key)), coefficient)
+
+
+def _by_group(group: IntArray, values: FloatArray, size: int) -> FloatArray:
+    """(size, m) sums of (k, m) values."""
+    return np.stack([np.bincount(group, weights=column, minlength=size) for column in values.T], axis=1)
+
+
+def _refuse_lonely(units: FloatArray, what: str) -> None:
+    if (units > 1).all():
+        return
+    if len(units) == 1:
+        raise InputError(f"there is a single {what}: nothing says how far another would move the result.")
+    raise InputError(
+        f"{int((units <= 1).sum())} of {len(units)} strata hold a single {what}, so that nothing says how much it varies "
+        "within; join these strata with others."
+    )
