@@ -33,7 +33,9 @@ from exanova.explain.explanation import Explanation, make_explanation
 from exanova.explain.importance import importance_table
 from exanova.explain.interactions import CHUNK_BYTES, Interactions, interaction_values
 from exanova.explain.shapley import shapley_values
+from exanova.explain.significance import significance_table
 from exanova.fitted import Fitted
+from exanova.infer.uncertainty import Errors
 from exanova.progress import Progress
 from exanova.select.report import Selection
 from exanova.solve.plan import Plan
@@ -64,6 +66,7 @@ class Answers:
     batch_size: int | None
     memory_limit: int | float | str | None
     n_jobs: int | None
+    random_state: int
     verbose: bool | None
 
     def predict(self, X: Any) -> FloatArray:
@@ -168,6 +171,57 @@ class Answers:
         if kind == "shapley":
             self._fitted = self._state.with_shapley(self._threads)
         return importance_table(self._state, kind, by)
+
+    def errors(
+        self,
+        method: Literal["linear", "bootstrap"] = "linear",
+        *,
+        n_refits: int = 200,
+        random_state: int | None = None,
+    ) -> Errors:
+        """Compute the standard errors of all effects and keep them; how that was done is returned.
+
+        What varies is which rows were drawn and, where equal rows have different outputs, those outputs. The model
+        itself is taken as given.
+
+        Args:
+            method: ``"linear"``, in closed form from the influence of every row; or ``"bootstrap"``, refits with random
+                weights that choose the subsets anew where a budget did, for cells of few rows and as a check.
+            n_refits: number of refits.
+            random_state: seed of the refits; by default that of the estimator.
+
+        >>> from exanova import FunctionalANOVA
+        >>> X = np.array([["a"], ["a"], ["b"], ["b"]])
+        >>> anova = FunctionalANOVA().fit(X, np.array([0.0, 2.0, 4.0, 6.0]))
+        >>> print(anova.errors().unit)
+        a row
+        >>> anova.effects_["x0"].stderr.round(4).ravel().tolist()
+        [0.5774, 0.5774]
+        """
+        if method not in ("linear", "bootstrap"):
+            raise InputError(f"method={method!r} was given; expected 'linear' or 'bootstrap'.")
+        if isinstance(n_refits, bool) or not isinstance(n_refits, int | np.integer) or n_refits < 2:
+            raise InputError(f"n_refits={n_refits!r} was given; expected a whole number of at least 2.")
+        seed = self.random_state if random_state is None else random_state
+        progress = Progress(self.verbose)
+        try:
+            return self._state.uncertainty.compute(method, int(n_refits), int(seed), progress)
+        finally:
+            progress.close()
+
+    def significance(self, level: float = 0.05) -> Any:
+        """A table of which effects can be told from zero, the clearest first.
+
+        One test per effect and output of whether it is zero in all its cells (Wald, in Hotelling's form). The column
+        ``significant`` counts an effect when the share of false discoveries among those that count stays below
+        ``level`` (Benjamini and Hochberg). Effects that are not identified have no test.
+
+        Args:
+            level: share of false discoveries.
+        """
+        if isinstance(level, bool) or not isinstance(level, int | float) or not 0.0 < level < 1.0:
+            raise InputError(f"level={level!r} was given; expected a number between 0 and 1, such as 0.05.")
+        return significance_table(self._state, self._state.uncertainty, float(level))
 
     def score(self, X: Any, model: Any, *, sample_weight: Any = None) -> float | FloatArray:
         """R2 of the fitted part against the model on rows it may not have seen: one number, or one an output."""

@@ -42,6 +42,7 @@ class Observation:
         table_kind: the library of the table that was given (``"numpy"`` for a support).
         n_rows: number of rows that were given.
         draws: how the rows were drawn, where the weights of the distinct rows do not tell it.
+        is_distribution: whether a ``Support`` was given in place of rows.
     """
 
     encoding: Encoding
@@ -53,6 +54,7 @@ class Observation:
     table_kind: str
     n_rows: int
     draws: Draws | None = None
+    is_distribution: bool = False
 
     @cached_property
     def values(self) -> ModelValues:
@@ -102,6 +104,7 @@ class Rows:
         group: (u,) distinct encoded row of each of those.
         n_rows: number of rows that were given.
         index: the pandas index of the rows that were given, or ``None``.
+        is_distribution: whether a ``Support`` was given in place of rows.
     """
 
     encoding: Encoding
@@ -114,6 +117,7 @@ class Rows:
     group: IntArray
     n_rows: int
     index: Any = None
+    is_distribution: bool = False
 
     @property
     def model_calls(self) -> int:
@@ -155,7 +159,16 @@ class Rows:
             noisy = bool(within.any())
             draws = drawn.draws(group[raw], self.weight, normalised[raw] if noisy else normalised, noisy)
         return Observation(
-            self.encoding, self.support, values, scaling, means, within, self.table.kind, self.n_rows, draws
+            self.encoding,
+            self.support,
+            values,
+            scaling,
+            means,
+            within,
+            self.table.kind,
+            self.n_rows,
+            draws,
+            self.is_distribution,
         )
 
 
@@ -210,6 +223,7 @@ def _rows_of_support(support: Support) -> Rows:
         every,
         every,
         support.n_rows,
+        is_distribution=True,
     )
 
 

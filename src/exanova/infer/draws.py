@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exanova.data.draws import Draws
+from exanova.data.draws import Draws, Kind
 from exanova.errors import InputError
 from exanova.solve.routes import Data
 from exanova.typing import FloatArray, IntArray
@@ -49,21 +49,28 @@ class Variation:
     Attributes:
         rows: k0 (r,), k1 (r, m) and k2 (r, m), or ``None`` where only totals vary.
         totals: units and what they count.
-        units: number of independent units.
-        what: what a unit is, in words.
     """
 
     rows: tuple[FloatArray, FloatArray, FloatArray] | None
     totals: tuple[Totals, ...]
-    units: int
-    what: str
 
 
 def raw_rows(data: Data, draws: Draws | None) -> Draws:
     """The draws behind the rows: each distinct row as often as its weight says where nothing else is known."""
     if draws is not None:
         return draws
-    return Draws(np.arange(data.codes.shape[1]), data.weight, "frequency" if data.weight.dtype.kind == "i" else "probability")
+    kind: Kind = "frequency" if data.weight.dtype.kind == "i" else "probability"
+    return Draws(np.arange(data.codes.shape[1]), data.weight, kind)
+
+
+def independent_units(draws: Draws) -> tuple[str, int]:
+    """What varies independently, in words, and how many of it there are."""
+    within = "" if draws.stratum is None else ", drawn within its stratum"
+    if draws.replicates is not None:
+        return "a column of replicate weights", int(draws.replicates.shape[1])
+    if draws.cluster is not None:
+        return "a cluster" + within, int(draws.cluster.max()) + 1
+    return "a row" + within, int(draws.weight.sum()) if draws.kind == "frequency" else len(draws.weight)
 
 
 def raw_residuals(data: Data, draws: Draws, residual: FloatArray) -> FloatArray:
@@ -83,6 +90,29 @@ def find_variation(data: Data, draws: Draws, residual: FloatArray) -> Variation:
     return _single(draws, share, e, len(residual))
 
 
+def raw_variances(draws: Draws, xi: FloatArray) -> FloatArray:
+    """(f,) variances of statistics with the influence ``xi`` (k, f) at the raw rows, whatever made it.
+
+    The same sums as a :class:`Variation` has, for influences that are not of the form a + e b.
+    """
+    share = draws.weight / float(draws.weight.sum())
+    if draws.replicates is not None:
+        assert draws.scale is not None
+        change = draws.replicates / draws.replicates.sum(axis=0) - share[:, None]
+        return np.asarray(draws.scale @ (change.T @ xi) ** 2)
+    moved = share[:, None] * (xi - share @ xi)
+    if draws.cluster is None:
+        counts = draws.weight.astype(np.float64) if draws.kind == "frequency" else np.ones(len(share))
+        stratum = np.zeros(len(share), dtype=np.int64) if draws.stratum is None else draws.stratum
+    else:
+        stratum = _strata_of_clusters(draws, draws.cluster)
+        moved, counts = _by_group(draws.cluster, moved, len(stratum)), np.ones(len(stratum))
+    units = np.bincount(stratum, weights=counts)
+    mean = _by_group(stratum, moved, len(units)) / units[:, None]
+    apart = moved / counts[:, None] - mean[stratum]
+    return np.asarray(((units / (units - 1.0))[stratum] * counts) @ apart**2)
+
+
 def _single(draws: Draws, share: FloatArray, e: FloatArray, r: int) -> Variation:
     """Every row by itself: a row of frequency w is w units of share 1 / total each."""
     counts = draws.weight.astype(np.float64) if draws.kind == "frequency" else np.ones(len(share))
@@ -93,23 +123,26 @@ def _single(draws: Draws, share: FloatArray, e: FloatArray, r: int) -> Variation
     kappa = factor[stratum] * share**2 / counts
     k0, k1, k2 = (_by_group(draws.group, kappa[:, None] * e**power, r) for power in range(3))
     totals = () if draws.stratum is None else (_strata_totals(draws, stratum, share, e, factor / units),)
-    what = "a row" if draws.stratum is None else "a row, drawn within its stratum"
-    return Variation((k0[:, 0], k1, k2), totals, int(units.sum()), what)
+    return Variation((k0[:, 0], k1, k2), totals)
 
 
 def _clustered(draws: Draws, cluster: IntArray, share: FloatArray, e: FloatArray) -> Variation:
-    size = int(cluster.max()) + 1
-    stratum_of = np.zeros(size, dtype=np.int64)
-    if draws.stratum is not None:
-        stratum_of[cluster] = draws.stratum
+    stratum_of = _strata_of_clusters(draws, cluster)
     units = np.bincount(stratum_of).astype(np.float64)
     _refuse_lonely(units, "cluster")
     factor = units / (units - 1.0)
     totals = [_totals(cluster, draws.group, share, e, factor[stratum_of])]
     if draws.stratum is not None:
         totals.append(_strata_totals(draws, draws.stratum, share, e, factor / units))
-    what = "a cluster" if draws.stratum is None else "a cluster, drawn within its stratum"
-    return Variation(None, tuple(totals), size, what)
+    return Variation(None, tuple(totals))
+
+
+def _strata_of_clusters(draws: Draws, cluster: IntArray) -> IntArray:
+    """(C,) stratum of every cluster."""
+    out = np.zeros(int(cluster.max()) + 1, dtype=np.int64)
+    if draws.stratum is not None:
+        out[cluster] = draws.stratum
+    return out
 
 
 def _replicated(draws: Draws, share: FloatArray, e: FloatArray, r: int) -> Variation:
@@ -120,7 +153,7 @@ def _replicated(draws: Draws, share: FloatArray, e: FloatArray, r: int) -> Varia
     mass = np.concatenate([_by_group(draws.group, column[:, None], r)[:, 0] for column in change.T])
     moment = np.concatenate([_by_group(draws.group, column[:, None] * e, r) for column in change.T])
     totals = Totals(np.repeat(np.arange(b), r), np.tile(np.arange(r), b), mass, moment, draws.scale)
-    return Variation(None, (totals,), b, "a column of replicate weights")
+    return Variation(None, (totals,))
 
 
 def _strata_totals(draws: Draws, stratum: IntArray, share: FloatArray, e: FloatArray, part: FloatArray) -> Totals:

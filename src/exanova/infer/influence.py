@@ -55,27 +55,8 @@ class Influence:
         return [self.values[self.index.cells_of(s), output] for s in range(len(self.index.subsets))]
 
 
-@dataclass(frozen=True, eq=False)
-class Statistics:
-    """f smooth functions of T and of the shares of the rows, by their influence.
-
-    The influence of row i is read(direct) + e_i read(by_residual) + v_i read(by_fitted), where read(table) adds up the
-    entries of the cells that row i falls in, and v_i is the fitted part without its mean.
-
-    Attributes:
-        direct, by_residual: (cells, f) tables.
-        by_fitted: (cells, f), or ``None``.
-        squares: (f,) weight of (v_i + e_i)^2 in the influence, or ``None``.
-    """
-
-    direct: FloatArray
-    by_residual: FloatArray
-    by_fitted: FloatArray | None = None
-    squares: FloatArray | None = None
-
-
-def linear(influence: Influence, output: int, weights: FloatArray) -> Statistics:
-    """The statistics sum over cells of weights (cells, f) times T."""
+def linear(influence: Influence, output: int, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """W^T lambda and Phi Gamma^-T Phi^T lambda, both (cells, f), for statistics with ``weights`` lambda (cells, f)."""
     index, effects = influence.index, influence.effects(output)
     direct = np.zeros_like(weights)
     for b, blocks in enumerate(influence.responses.blocks):
@@ -84,15 +65,14 @@ def linear(influence: Influence, output: int, weights: FloatArray) -> Statistics
             for c, block in blocks:
                 direct[index.cells_of(c)] += effects[c][:, None] * (block.T @ own)
     if influence.inverse is None:
-        return Statistics(direct, np.zeros_like(weights))
+        return direct, np.zeros_like(weights)
     solved = influence.inverse.T @ on_functions(index, influence.basis, weights)
-    return Statistics(direct, on_cells(index, influence.basis, solved))
+    return direct, on_cells(index, influence.basis, solved)
 
 
 def covariance(influence: Influence, variation: Variation, output: int, weights: FloatArray) -> FloatArray:
     """(f, f) covariance of the linear statistics with ``weights`` (cells, f)."""
-    statistics = linear(influence, output, weights)
-    a, b = (_read(influence, table) for table in (statistics.direct, statistics.by_residual))
+    a, b = (read(influence, table) for table in linear(influence, output, weights))
     out = np.zeros((weights.shape[1], weights.shape[1]))
     if variation.rows is not None:
         k0, k1, k2 = variation.rows[0], variation.rows[1][:, output], variation.rows[2][:, output]
@@ -110,8 +90,7 @@ def variances(influence: Influence, variation: Variation, output: int, weights: 
     step = max(1, CHUNK_BYTES // (24 * influence.codes.shape[1]))
     for first in range(0, weights.shape[1], step):
         chosen = slice(first, min(weights.shape[1], first + step))
-        statistics = linear(influence, output, weights[:, chosen])
-        a, b = (_read(influence, table) for table in (statistics.direct, statistics.by_residual))
+        a, b = (read(influence, table) for table in linear(influence, output, weights[:, chosen]))
         out[chosen] = variances_of_rows(variation, a, b, output)
     return out
 
@@ -127,7 +106,7 @@ def variances_of_rows(variation: Variation, a: FloatArray, b: FloatArray, output
     return np.asarray(np.maximum(out, 0.0))
 
 
-def _read(influence: Influence, table: FloatArray) -> FloatArray:
+def read(influence: Influence, table: FloatArray) -> FloatArray:
     """(r, f) sums of the entries of a (cells, f) table at each row."""
     index = influence.index
     return passes.gather(index.layout, influence.codes, index.to_keys(table), influence.threads)
@@ -137,8 +116,7 @@ def _moved(totals: Totals, a: FloatArray, b: FloatArray, output: int) -> FloatAr
     """(U, f) sum over each unit of mass a + moment b."""
     from scipy.sparse import csr_array
 
-    size, shape = len(a), (len(totals.coefficient), len(a))
-    assert totals.row.max(initial=0) < size
+    shape = (len(totals.coefficient), len(a))
     mass = csr_array((totals.mass, (totals.unit, totals.row)), shape=shape)
     moment = csr_array((totals.moment[:, output], (totals.unit, totals.row)), shape=shape)
     return np.asarray(mass @ a + moment @ b)

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from exanova import parallel, tolerances
 from exanova.basis.tables import Basis, build_basis, dimensions, too_large_for_tables
+from exanova.data.distinct import distinct_rows
 from exanova.data.draws import Draws
 from exanova.data.scaling import Scaling
 from exanova.design import passes
 from exanova.design.cells import CellIndex
 from exanova.design.memory import readable
 from exanova.errors import InputError, MemoryLimitError
-from exanova.infer.draws import Variation, find_variation, raw_residuals, raw_rows
+from exanova.infer.draws import independent_units, raw_rows
 from exanova.infer.influence import Influence
 from exanova.infer.responses import find_responses
 from exanova.moments.gram import collect, projected_gram
 from exanova.solve.elimination import factorise, solve
 from exanova.solve.plan import Request
 from exanova.solve.routes import Data
-from exanova.typing import FloatArray
+from exanova.typing import Codes, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +32,7 @@ class Sample:
 
     Attributes:
         data: the rows that were fitted.
+        effects: (cells, m) their effects, in normalised units.
         scaling: centre and unit of every output.
         request: what was asked of the engine.
         draws: the raw rows behind the distinct ones, where their weights do not say everything.
@@ -38,6 +41,7 @@ class Sample:
     """
 
     data: Data
+    effects: FloatArray
     scaling: Scaling
     request: Request
     draws: Draws | None = None
@@ -59,37 +63,78 @@ class Sample:
         sums = passes.scatter(index.layout, self.data.codes, by_row, threads=self.request.threads)[index.cell_key]
         return np.asarray(sums[:, 0] ** 2 / sums[:, 1])
 
-    def refuse_linear(self) -> None:
-        """Raise where effects are not those of a least-squares fit on pure functions."""
+    @property
+    def units(self) -> tuple[str, int]:
+        """What varies independently, in words, and how many of it there are."""
+        return independent_units(raw_rows(self.data, self.draws))
+
+    @property
+    def why_not_linear(self) -> str:
+        """Why effects are not those of a least-squares fit on pure functions, in words; empty where they are."""
         request = self.request
-        reason = ""
         if request.basis != "pure":
-            reason = f"basis={request.basis!r}"
-        elif request.ridge:
-            reason = f"ridge={request.ridge:g}"
-        elif request.selection and request.ties == "first":
-            reason = "ties='first' under a budget, which may cut a subset"
-        if reason:
-            raise InputError(
-                f"linear standard errors belong to least-squares fits on pure functions, not to {reason}; ask for "
-                "errors(method='bootstrap'), which refits."
-            )
+            return f"basis={request.basis!r}"
+        if request.ridge:
+            return f"ridge={request.ridge:g}"
+        return (
+            "ties='first' under a budget, which may cut a subset"
+            if request.selection and request.ties == "first"
+            else ""
+        )
+
+    @property
+    def spread(self) -> FloatArray:
+        """(m,) largest deviation of every output from its mean."""
+        return np.asarray(np.abs(self.data.values - self.data.probability @ self.data.values).max(axis=0, initial=0.0))
+
+    def without_rounding(self, effects: FloatArray) -> FloatArray:
+        """(.., m) numbers, zero where they are rounding beside what varies in the model."""
+        return np.where(np.abs(effects) <= tolerances.RECONSTRUCTION * self.spread, 0.0, effects)
 
 
-def prepare(sample: Sample, index: CellIndex, values: FloatArray) -> tuple[Influence, Variation]:
-    """The influence of every row and what varies, for the (cells, m) effects ``values`` in normalised units."""
-    sample.refuse_linear()
+def why_whole(sampled: bool | str, is_distribution: bool, data: Data) -> str:
+    """Why the rows are all there is, in words; empty for a sample.
+
+    By default a distribution is, and so is a table of every combination of levels, each equally often and with one
+    value: rows drawn at random do not come out so.
+    """
+    if sampled is True:
+        return ""
+    if sampled is False:
+        return "sampled=False was given"
+    if is_distribution:
+        return "a distribution was given in place of rows"
+    complete = data.codes.shape[1] == math.prod(data.sizes)
+    if complete and data.within is None and data.weight.min() == data.weight.max():
+        return "every combination of levels occurs, each equally often"
+    return ""
+
+
+def draws_among(data: Data, codes: Codes, draws: Draws | None) -> Draws | None:
+    """The draws behind ``data``, which holds some of the distinct rows ``codes`` (d, r), in their order."""
+    count = data.codes.shape[1]
+    if draws is None or count == codes.shape[1]:
+        return draws
+    _, number = distinct_rows(np.hstack([data.codes, codes]))
+    return draws.among(number[count:] < count)
+
+
+def prepare(sample: Sample, index: CellIndex) -> tuple[Influence, FloatArray]:
+    """The influence of every row, and the (r, m) residuals of the distinct rows, zero where they are rounding."""
+    if sample.why_not_linear:
+        raise InputError(
+            f"linear standard errors belong to least-squares fits on pure functions, not to {sample.why_not_linear}; ask "
+            "for errors(method='bootstrap'), which refits."
+        )
     data, threads = sample.data, sample.request.threads
-    fitted = passes.gather(index.layout, data.codes, index.to_keys(values), threads)
-    residual = _without_rounding(data, data.values - fitted)
-    draws = raw_rows(data, sample.draws)
-    noisy = bool(residual.any() or raw_residuals(data, draws, residual).any())
+    fitted = passes.gather(index.layout, data.codes, index.to_keys(sample.effects), threads)
+    residual = _residual(sample, fitted)
+    noisy = bool(residual.any()) or (sample.draws is not None and sample.draws.values is not None)
     _refuse_large(sample, index, noisy)
     basis = build_basis(index)
     inverse = inverse_gram(data, index, basis, threads) if noisy else None
     responses = find_responses(index, basis)
-    influence = Influence(index, basis, responses, inverse, values, data.codes, threads)
-    return influence, find_variation(data, draws, residual)
+    return Influence(index, basis, responses, inverse, sample.effects, data.codes, threads), residual
 
 
 def inverse_gram(data: Data, index: CellIndex, basis: Basis, threads: int) -> FloatArray:
@@ -104,10 +149,10 @@ def inverse_gram(data: Data, index: CellIndex, basis: Basis, threads: int) -> Fl
         return solve(factorise(gamma, orders, "share"), np.eye(len(gamma)))
 
 
-def _without_rounding(data: Data, residual: FloatArray) -> FloatArray:
-    """The residual, zero for every output that the effects meet to rounding."""
-    spread = np.abs(data.values - data.probability @ data.values).max(axis=0, initial=0.0)
-    met = np.abs(residual).max(axis=0, initial=0.0) <= tolerances.RECONSTRUCTION * spread
+def _residual(sample: Sample, fitted: FloatArray) -> FloatArray:
+    """(r, m) what is left of the model, zero for every output that the effects meet to rounding."""
+    residual = sample.data.values - fitted
+    met = np.abs(residual).max(axis=0, initial=0.0) <= tolerances.RECONSTRUCTION * sample.spread
     return np.where(met, 0.0, residual)
 
 
