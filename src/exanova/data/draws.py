@@ -8,7 +8,7 @@ replicate weights that a survey institute made.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -50,12 +50,21 @@ class Draws:
         """The draws of the distinct rows ``kept`` (r,), renumbered."""
         mine = kept[self.group]
         number = np.cumsum(kept) - 1
-        parts = {name: getattr(self, name) for name in ("weight", "values", "cluster", "stratum", "replicates")}
-        taken = {name: part if part is None else part[mine] for name, part in parts.items()}
-        for name in ("cluster", "stratum"):  # one that lost all its rows is no unit any more
-            if taken[name] is not None:
-                taken[name] = np.unique(taken[name], return_inverse=True)[1]
-        return replace(self, group=number[self.group[mine]], **taken)
+        return Draws(
+            number[self.group[mine]],
+            self.weight[mine],
+            self.kind,
+            None if self.values is None else self.values[mine],
+            _renumbered(self.cluster, mine),
+            _renumbered(self.stratum, mine),
+            None if self.replicates is None else self.replicates[mine],
+            self.scale,
+        )
+
+
+def _renumbered(labels: IntArray | None, kept: NDArray[np.bool_]) -> IntArray | None:
+    """The labels of the rows kept, without gaps: one that lost all its rows is no unit any more."""
+    return None if labels is None else np.unique(labels[kept], return_inverse=True)[1].astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

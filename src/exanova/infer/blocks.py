@@ -136,9 +136,10 @@ def _add_cross(
     if not k1.any():
         return
     gram = signed_gram(influence, mono, k1)
-    functions = np.empty((len(mono), basis.n_functions))
+    half = np.empty((basis.n_functions, len(mono)))
     for s, (numbers, rows) in enumerate(coordinates):
-        functions[:, basis.functions_of(s)] = gram[:, numbers] @ rows
+        half[basis.functions_of(s)] = rows.T @ gram[numbers]
+    functions = np.ascontiguousarray(half.T)
     effects = influence.effects(output)
     for s, block in enumerate(out):
         tables = dict(influence.responses.applied(s, effects))

@@ -1,10 +1,10 @@
 """Which parts of the rows vary independently, as sums over the distinct rows.
 
-The variance of a statistic with influence xi_i = a_i + e_i b_i, where a and b depend on the distinct row alone and e_i
-is the residual of raw row i, is a sum over independent units of the squared sum of omega_i xi_i over the unit. Two kinds
-of sums are enough for every way of drawing:
+The variance of a statistic with influence xi_i = a_i + e_i b_i, where a and b depend on the distinct row alone and
+e_i is the residual of raw row i, is a sum over independent units of the squared sum of omega_i xi_i over the unit. Two
+kinds of sums are enough for every way of drawing:
 
-    rows    sum over rows of  k0 a^2 + 2 k1 a b + k2 b^2,   k_j = sum of kappa_i e_i^j over the raw rows of a distinct row
+    rows    sum over rows of  k0 a^2 + 2 k1 a b + k2 b^2,   k_j = sum of kappa_i e_i^j over raw rows of a distinct row
     totals  sum over units of coefficient * (sum over rows of mass a + moment b)^2
 
 Single rows need the first, clusters and replicate weights the second, and strata subtract their totals by it. Units of
@@ -14,8 +14,10 @@ one stratum (everything is one, where none were given) count n / (n - 1) times, 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exanova.data.draws import Draws, Kind
 from exanova.errors import InputError
@@ -128,7 +130,7 @@ def _single(draws: Draws, share: FloatArray, e: FloatArray, r: int) -> Variation
 
 def _clustered(draws: Draws, cluster: IntArray, share: FloatArray, e: FloatArray) -> Variation:
     stratum_of = _strata_of_clusters(draws, cluster)
-    units = np.bincount(stratum_of).astype(np.float64)
+    units = np.asarray(np.bincount(stratum_of), dtype=np.float64)
     _refuse_lonely(units, "cluster")
     factor = units / (units - 1.0)
     totals = [_totals(cluster, draws.group, share, e, factor[stratum_of])]
@@ -147,7 +149,8 @@ def _strata_of_clusters(draws: Draws, cluster: IntArray) -> IntArray:
 
 def _replicated(draws: Draws, share: FloatArray, e: FloatArray, r: int) -> Variation:
     """One unit per column: the result moves by the sum of the changes of the shares times the influence."""
-    assert draws.replicates is not None and draws.scale is not None
+    assert draws.replicates is not None
+    assert draws.scale is not None
     change = draws.replicates / draws.replicates.sum(axis=0) - share[:, None]
     b = change.shape[1]
     mass = np.concatenate([_by_group(draws.group, column[:, None], r)[:, 0] for column in change.T])
@@ -165,21 +168,22 @@ def _totals(unit: IntArray, group: IntArray, share: FloatArray, e: FloatArray, c
     """Entries for every unit and distinct row that occur together."""
     key, place = np.unique(unit * (int(group.max()) + 1) + group, return_inverse=True)
     own, row = np.divmod(key, int(group.max()) + 1)
-    mass = np.bincount(place, weights=share)
+    mass = _by_group(place, share[:, None], len(key))[:, 0]
     return Totals(own, row, mass, _by_group(place, share[:, None] * e, len(key)), coefficient)
 
 
 def _by_group(group: IntArray, values: FloatArray, size: int) -> FloatArray:
     """(size, m) sums of (k, m) values."""
-    return np.stack([np.bincount(group, weights=column, minlength=size) for column in values.T], axis=1)
+    sums = [np.bincount(group, weights=column, minlength=size) for column in values.T]
+    return np.asarray(np.stack(sums, axis=1), dtype=np.float64)
 
 
-def _refuse_lonely(units: FloatArray, what: str) -> None:
+def _refuse_lonely(units: NDArray[Any], what: str) -> None:
     if (units > 1).all():
         return
     if len(units) == 1:
         raise InputError(f"there is a single {what}: nothing says how far another would move the result.")
     raise InputError(
-        f"{int((units <= 1).sum())} of {len(units)} strata hold a single {what}, so that nothing says how much it varies "
-        "within; join these strata with others."
+        f"{int((units <= 1).sum())} of {len(units)} strata hold a single {what}, so that nothing says how much it "
+        "varies within; join these strata with others."
     )

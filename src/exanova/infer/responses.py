@@ -14,7 +14,7 @@ formed: its columns live on the subsets of A, and the responses on all of them a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -38,7 +38,7 @@ class Responses:
 
     blocks: tuple[tuple[tuple[int, FloatArray], ...], ...]
 
-    def applied(self, b: int, values: FloatArray) -> Iterator[tuple[int, FloatArray]]:
+    def applied(self, b: int, values: Sequence[FloatArray]) -> Iterator[tuple[int, FloatArray]]:
         """(C, (c_C, c_B) table on the cells of C whose value at a row is its part of (W s)_B), ``values`` being T_C."""
         for c, block in self.blocks[b]:
             yield c, block.T * values[c][:, None]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri
 
 from exanova import parallel, tolerances
 from exanova.basis.tables import Basis, build_basis, dimensions, too_large_for_tables
@@ -19,11 +21,16 @@ from exanova.errors import InputError, MemoryLimitError
 from exanova.infer.draws import independent_units, raw_rows
 from exanova.infer.influence import Influence
 from exanova.infer.responses import find_responses
-from exanova.moments.gram import collect, projected_gram
+from exanova.moments.gram import SPARSE, Moments, collect, projected_gram, weighted_gram
+from exanova.moments.monomials import monomials, reference_levels
 from exanova.solve.elimination import factorise, solve
 from exanova.solve.plan import Request
 from exanova.solve.routes import Data
 from exanova.typing import Codes, FloatArray
+
+
+TILE = 256
+"""Rows of a triangle that are mirrored at once, so that both sides stay in the caches."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +61,12 @@ class Sample:
         return raw_rows(self.data, self.draws).kind
 
     def rows_of_cells(self, index: CellIndex) -> FloatArray:
-        """(cells,) raw rows in every cell; for weights that are probabilities the effective number (sum w)^2 / sum w^2."""
-        draws = raw_rows(self.data, self.draws)
+        """(cells,) raw rows in every cell; where weights are probabilities the effective number (sum w)^2 / sum w^2."""
+        draws, r = raw_rows(self.data, self.draws), self.data.codes.shape[1]
         if draws.kind == "frequency":
             return index.weight.copy()
-        both = np.stack([draws.weight, draws.weight**2], axis=1)
-        by_row = np.stack([np.bincount(draws.group, weights=c, minlength=self.data.codes.shape[1]) for c in both.T], 1)
+        weight = draws.weight.astype(np.float64)
+        by_row = np.stack([np.bincount(draws.group, w, r) for w in (weight, weight**2)], axis=1).astype(np.float64)
         sums = passes.scatter(index.layout, self.data.codes, by_row, threads=self.request.threads)[index.cell_key]
         return np.asarray(sums[:, 0] ** 2 / sums[:, 1])
 
@@ -123,30 +130,55 @@ def prepare(sample: Sample, index: CellIndex) -> tuple[Influence, FloatArray]:
     """The influence of every row, and the (r, m) residuals of the distinct rows, zero where they are rounding."""
     if sample.why_not_linear:
         raise InputError(
-            f"linear standard errors belong to least-squares fits on pure functions, not to {sample.why_not_linear}; ask "
-            "for errors(method='bootstrap'), which refits."
+            f"linear standard errors belong to least-squares fits on pure functions, not to {sample.why_not_linear}; "
+            "ask for errors(method='bootstrap'), which refits."
         )
     data, threads = sample.data, sample.request.threads
     fitted = passes.gather(index.layout, data.codes, index.to_keys(sample.effects), threads)
     residual = _residual(sample, fitted)
     noisy = bool(residual.any()) or (sample.draws is not None and sample.draws.values is not None)
     _refuse_large(sample, index, noisy)
-    basis = build_basis(index)
+    with parallel.suitable_blas(0):
+        basis = build_basis(index)
+        responses = find_responses(index, basis)
     inverse = inverse_gram(data, index, basis, threads) if noisy else None
-    responses = find_responses(index, basis)
     return Influence(index, basis, responses, inverse, sample.effects, data.codes, threads), residual
 
 
 def inverse_gram(data: Data, index: CellIndex, basis: Basis, threads: int) -> FloatArray:
     """(q, q) an inverse of Gamma on its range, lower orders first."""
-    nothing = np.zeros((data.codes.shape[1], 1))
-    moments = collect(index, data.codes, data.weight, nothing, threads=threads)
+    nothing = np.zeros((data.codes.shape[1], 0))
+    if SPARSE * len(index.subsets) < basis.n_functions:  # pairs of indicators are few: adding them up is faster
+        mono = monomials(index, reference_levels(index))
+        gram = weighted_gram(index, mono, data.codes, data.weight.astype(np.float64), threads)
+        moments = Moments(index, mono, gram, nothing, nothing)
+    else:
+        moments = collect(index, data.codes, data.weight, nothing, threads=threads)
     gamma = projected_gram(moments, basis)
+    with parallel.suitable_blas(float(len(gamma)) ** 3):
+        found = _positive_inverse(gamma)
+        return _inverse_by_orders(gamma, index, basis) if found is None else found
+
+
+def _positive_inverse(gamma: FloatArray) -> FloatArray | None:
+    """The inverse of a matrix whose pivots are all above the tolerance of the rank; ``None`` for any other."""
+    lower, failed = dpotrf(gamma, lower=1, clean=1)
+    if failed or np.diagonal(lower).min() ** 2 <= tolerances.rank_of_gram(len(gamma)):
+        return None
+    inverse, _ = dpotri(lower, lower=1, overwrite_c=1)
+    for a in range(0, len(inverse), TILE):
+        b = min(len(inverse), a + TILE)
+        inverse[a:b, b:] = inverse[b:, a:b].T
+        inverse[a:b, a:b] += np.tril(inverse[a:b, a:b], -1).T
+    return np.asarray(inverse)
+
+
+def _inverse_by_orders(gamma: FloatArray, index: CellIndex, basis: Basis) -> FloatArray:
+    """An inverse on the range of a singular matrix, by the elimination that the fit itself uses."""
     ends = np.flatnonzero(np.diff(index.layout.order, append=index.layout.order[-1] + 1)) + 1
     bounds = [0, *(int(basis.start[end]) for end in ends)]
-    orders = [slice(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
-    with parallel.suitable_blas(float(len(gamma)) ** 3):
-        return solve(factorise(gamma, orders, "share"), np.eye(len(gamma)))
+    orders = [slice(a, b) for a, b in pairwise(bounds)]
+    return solve(factorise(gamma, orders, "share"), np.eye(len(gamma)))
 
 
 def _residual(sample: Sample, fitted: FloatArray) -> FloatArray:
@@ -163,7 +195,7 @@ def _refuse_large(sample: Sample, index: CellIndex, noisy: bool) -> None:
     needed = 8 * (5 * functions**2 + (2 + sample.data.values.shape[1]) * float((sizes**2).sum()))
     if needed > sample.request.memory_limit or too_large_for_tables(index).any():
         raise MemoryLimitError(
-            f"linear standard errors of {index.n_cells:,} cells take about {readable(int(needed))}, the memory limit is "
-            f"{readable(sample.request.memory_limit)}; fit fewer functions, merge levels with min_frequency=, raise "
+            f"linear standard errors of {index.n_cells:,} cells take about {readable(int(needed))}, the memory limit "
+            f"is {readable(sample.request.memory_limit)}; fit fewer functions, merge levels with min_frequency=, raise "
             "memory_limit, or ask for errors(method='bootstrap')."
         )

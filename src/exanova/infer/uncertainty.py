@@ -166,8 +166,8 @@ class Uncertainty:
         if self._engine is None:
             if "stderr" in self._stored:
                 raise InputError(
-                    "this decomposition was read from a file: it knows the standard errors of its effects, but covariances "
-                    "need the rows. Ask the fitted object before it is saved."
+                    "this decomposition was read from a file: it knows the standard errors of its effects, but not "
+                    "their covariances, which need the rows. Ask the fitted object before it is saved."
                 )
             self.compute("linear", 0, 0, Progress(enabled=False))
         assert self._engine is not None
@@ -186,7 +186,7 @@ class Uncertainty:
 
     @property
     def rows(self) -> FloatArray:
-        """(cells,) rows in every cell, or the effective number of rows where weights are probabilities; NaN if unknown."""
+        """(cells,) rows in every cell, the effective number where weights are probabilities; NaN if unknown."""
         if "rows" not in self._stored:
             if self._sample is not None:
                 self._stored["rows"] = self._sample.rows_of_cells(self._index)
@@ -220,7 +220,7 @@ class Uncertainty:
         """(m,) norm of what no other subset can express of an effect."""
         values = self._values[self._index.cells_of(s)]
         if s not in self._shared:
-            return np.sqrt(self._index.probability_of(s) @ values**2)
+            return np.asarray(np.sqrt(self._index.probability_of(s) @ values**2))
         if "certain" in self._stored:
             return self._stored["certain"][s].copy()
         basis, null = self._dependences
@@ -231,7 +231,8 @@ class Uncertainty:
         """Functions and an orthonormal basis of their dependences."""
         if self._sample is None or self._sample.dependences is None:
             raise InputError(
-                "the dependences among subsets are not kept in files; ask the fitted object for `certain` before it is saved."
+                "the dependences among subsets are not kept in files, unless errors() were computed before save(); ask "
+                "the fitted object."
             )
         basis, null = self._sample.dependences
         return basis, np.linalg.qr(null)[0]
