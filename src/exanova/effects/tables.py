@@ -181,7 +181,7 @@ class Effect:
         return self.knowledge
 
     def to_frame(self, *, stderr: bool | None = None) -> Any:
-        """A table of the kind fitted: features, ``probability``, ``value`` (or a column per output), ``rows``, ``stderr``.
+        """A table: features, ``probability``, ``value`` (or one column per output), ``rows`` and ``stderr``.
 
         Args:
             stderr: whether to add standard errors; by default if they are known already or cheap to compute.

@@ -114,7 +114,9 @@ def _add_noise(influence: Influence, mono: Monomials, k2: FloatArray, out: Block
     """Phi_A (Gamma^-1 B Gamma^-T)_A Phi_A^T."""
     inverse, basis = influence.inverse, influence.basis
     assert inverse is not None
-    half = inverse @ _function_gram(influence, mono, weighted_gram(influence.index, mono, influence.codes, k2))
+    half = inverse @ _function_gram(
+        influence, mono, weighted_gram(influence.index, mono, influence.codes, k2, influence.threads)
+    )
     for s, block in enumerate(out):
         own = basis.functions_of(s)
         block += basis.table(s) @ (half[own] @ inverse[own].T) @ basis.table(s).T

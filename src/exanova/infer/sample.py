@@ -28,7 +28,6 @@ from exanova.solve.plan import Request
 from exanova.solve.routes import Data
 from exanova.typing import Codes, FloatArray
 
-
 TILE = 256
 """Rows of a triangle that are mirrored at once, so that both sides stay in the caches."""
 

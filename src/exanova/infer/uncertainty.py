@@ -199,8 +199,12 @@ class Uncertainty:
     @property
     def stored(self) -> dict[str, FloatArray]:
         """Arrays that go to a file: what was computed."""
-        kept = ("stderr", "rows", "certain")
-        return {name: self._stored[name] for name in kept if name in self._stored} if self.known else {}
+        if not self.known:
+            return {}
+        arrays = {"stderr": self.stderr, "rows": self.rows}
+        if self._shared and (self._sample is not None or "certain" in self._stored):
+            arrays["certain"] = np.stack([self.certain_of(s) for s in range(len(self._index.subsets))])
+        return arrays
 
     def stderr_of(self, s: int) -> FloatArray:
         """(c, m) standard errors of one effect."""
@@ -222,7 +226,7 @@ class Uncertainty:
         if s not in self._shared:
             return np.asarray(np.sqrt(self._index.probability_of(s) @ values**2))
         if "certain" in self._stored:
-            return self._stored["certain"][s].copy()
+            return np.array(self._stored["certain"][s])
         basis, null = self._dependences
         return certain_part(self._index, basis, null, s, values)
 
@@ -236,12 +240,6 @@ class Uncertainty:
             )
         basis, null = self._sample.dependences
         return basis, np.linalg.qr(null)[0]
-
-    def with_certain(self) -> None:
-        """Compute the certain part of every effect that shares, so that it goes to a file."""
-        if self._sample is not None and self._sample.dependences is not None:
-            parts = [self.certain_of(s) for s in range(len(self._index.subsets))]
-            self._stored["certain"] = np.stack(parts)
 
     def critical_of(self, s: int, level: float) -> FloatArray:
         """(m,) how many standard errors a band reaches that holds all cells of an effect at once."""
