@@ -11,6 +11,8 @@ by Grams  with B, E the Gram matrices of the functions under the weights k2 and 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from exanova import parallel
@@ -59,8 +61,8 @@ def add_by_rows(influence: Influence, variation: Variation, out: Blocks) -> None
         b = leverages_of_rows(influence, place)
         for o in range(influence.values.shape[1]):
             a = responses_of_rows(influence, o, place)
-            k0, k1, k2 = variation.rows[0][rows], variation.rows[1][rows, o], variation.rows[2][rows, o]
-            weighted = k0[:, None] * a + k1[:, None] * b, k1[:, None] * a + k2[:, None] * b
+            k0, k1, k2 = _of_rows(variation, rows, o)
+            weighted = k0 * a + k1 * b, k1 * a + k2 * b
             for s in range(len(index.subsets)):
                 own = index.cells_of(s)
                 out[s][o] += weighted[0][:, own].T @ a[:, own] + weighted[1][:, own].T @ b[:, own]
@@ -167,18 +169,47 @@ def signed_gram(influence: Influence, mono: Monomials, weight: FloatArray) -> Fl
 
 
 def add_totals(influence: Influence, totals: Totals, out: Blocks) -> None:
-    """Add what the totals of units contribute, some units at a time."""
-    index = influence.index
-    step = max(1, CHUNK_BYTES // (32 * index.n_cells))
-    bounds = np.searchsorted(totals.unit, np.arange(0, len(totals.coefficient) + step, step))
-    for first, a, b in zip(range(0, len(totals.coefficient), step), bounds[:-1], bounds[1:], strict=False):
-        count = min(step, len(totals.coefficient) - first)
-        coefficient = totals.coefficient[first : first + count]
+    """Add what the totals of units contribute."""
+    for o, coefficient, moved in moved_by_units(influence, totals):
+        for s in range(len(influence.index.subsets)):
+            own = moved[:, influence.index.cells_of(s)]
+            out[s][o] += (coefficient[:, None] * own).T @ own
+
+
+def covariance_of_all(influence: Influence, variation: Variation) -> FloatArray:
+    """(m, cells, cells) covariance of all cells of all effects: r N^2 operations for each output."""
+    m, size, r = influence.values.shape[1], influence.index.n_cells, influence.codes.shape[1]
+    out = np.zeros((m, size, size))
+    step = max(16, CHUNK_BYTES // (16 * size))
+    for first in range(0, r if variation.rows is not None else 0, step):
+        rows = slice(first, min(r, first + step))
+        place = places(influence, influence.codes[:, rows])
+        b = leverages_of_rows(influence, place)
+        for o in range(m):
+            a, (k0, k1, k2) = responses_of_rows(influence, o, place), _of_rows(variation, rows, o)
+            out[o] += (k0 * a + k1 * b).T @ a + (k1 * a + k2 * b).T @ b
+    for totals in variation.totals:
+        for o, coefficient, moved in moved_by_units(influence, totals):
+            out[o] += (coefficient[:, None] * moved).T @ moved
+    return out
+
+
+def _of_rows(variation: Variation, rows: slice, output: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """k0, k1 and k2 of a run of rows, as columns."""
+    assert variation.rows is not None
+    k0, k1, k2 = variation.rows
+    return k0[rows, None], k1[rows, output][:, None], k2[rows, output][:, None]
+
+
+def moved_by_units(influence: Influence, totals: Totals) -> Iterator[tuple[int, FloatArray, FloatArray]]:
+    """Output, coefficients (u,) and moves (u, cells) of some units at a time."""
+    step, count = max(1, CHUNK_BYTES // (32 * influence.index.n_cells)), len(totals.coefficient)
+    for first in range(0, count, step):
+        size = min(step, count - first)
+        entries = slice(*np.searchsorted(totals.unit, [first, first + size]).tolist())
         for o in range(influence.values.shape[1]):
-            moved = moved_effects(influence, totals, slice(int(a), int(b)), first, count, o)
-            for s in range(len(index.subsets)):
-                own = moved[:, index.cells_of(s)]
-                out[s][o] += (coefficient[:, None] * own).T @ own
+            moved = moved_effects(influence, totals, entries, first, size, o)
+            yield o, totals.coefficient[first : first + size], moved
 
 
 def moved_effects(

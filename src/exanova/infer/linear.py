@@ -10,7 +10,7 @@ import numpy as np
 from exanova import parallel
 from exanova.data.draws import Draws
 from exanova.design.cells import CellIndex
-from exanova.infer.blocks import Blocks, covariance_blocks
+from exanova.infer.blocks import Blocks, covariance_blocks, covariance_of_all
 from exanova.infer.draws import Variation, find_variation, raw_residuals, raw_rows, raw_variances
 from exanova.infer.influence import Influence, linear, read, variances
 from exanova.infer.sample import Sample, prepare
@@ -73,6 +73,17 @@ class LinearErrors:
         """(m, c, c) covariance of the cells of one subset, given by where they lie."""
         s = int(np.searchsorted(self.influence.index.cell_start, cells.start))
         return self._blocks[s]
+
+    @property
+    def has_all_cells(self) -> bool:
+        """Whether the covariance of all cells has been computed."""
+        return "all_cells" in self.__dict__
+
+    @cached_property
+    def all_cells(self) -> FloatArray:
+        """(m, cells, cells) covariance of all values."""
+        with parallel.blas_threads(self.influence.threads):
+            return covariance_of_all(self.influence, self.variation)
 
     def variances(self, output: int, weights: FloatArray) -> FloatArray:
         """(f,) variances of the sums of T times ``weights`` (cells, f)."""

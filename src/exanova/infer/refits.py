@@ -53,6 +53,16 @@ class RefitErrors:
         apart = self.effects[:, cells] - self.effects[:, cells].mean(axis=0)
         return np.asarray(np.einsum("bcm,bdm->mcd", apart, apart) / (len(apart) - 1))
 
+    @property
+    def has_all_cells(self) -> bool:
+        """Refits give the spread of every statistic at once; covariances of all cells are never needed."""
+        return False
+
+    @property
+    def all_cells(self) -> FloatArray:
+        """(m, cells, cells) covariance of all values."""
+        return self.block(slice(0, self.effects.shape[1]))
+
     def variances(self, output: int, weights: FloatArray) -> FloatArray:
         """(f,) variances of the sums of T times ``weights`` (cells, f)."""
         return np.asarray((self.effects[:, :, output] @ weights).var(axis=0, ddof=1))

@@ -246,6 +246,34 @@ class Uncertainty:
         blocks = self.engine.block(self._index.cells_of(s))
         return np.array([simultaneous(block, level) for block in blocks])
 
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return int(self._values.shape[1])
+
+    @property
+    def model_variance(self) -> FloatArray:
+        """(m,) variance of the model as given, in normalised units."""
+        data = self.sample.data
+        within = 0.0 if data.within is None else data.within
+        return np.asarray(data.probability @ ((data.values - data.probability @ data.values) ** 2 + within))
+
+    @property
+    def shares(self) -> bool:
+        """Whether some effects are not identified."""
+        return bool(self._shared)
+
+    @property
+    def has_all_cells(self) -> bool:
+        """Whether the covariance of all cells is known already."""
+        return self.engine.has_all_cells
+
+    @property
+    def all_cells(self) -> FloatArray:
+        """(m, cells, cells) covariance of all values."""
+        unit = self.sample.scaling.unit
+        return np.asarray(self.engine.all_cells * unit[:, None, None] ** 2)
+
     def linear_stderr(self, weights: FloatArray) -> FloatArray:
         """(f, m) standard errors of sums of effects times ``weights`` (cells, f); NaN where they are not identified."""
         m, unit = self._values.shape[1], self.sample.scaling.unit
