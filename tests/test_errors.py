@@ -16,6 +16,7 @@ from exanova.data.scaling import Scaling
 from exanova.effects.redundancy import sharing_subsets
 from exanova.errors import InexactWarning, InputError
 from exanova.infer import bands, blocks, influence
+from exanova.infer.identified import Dependences, certain_part, determined
 from exanova.infer.linear import LinearErrors
 from exanova.infer.sample import Sample
 from exanova.solve.plan import Request
@@ -349,6 +350,41 @@ def test_bad_designs_are_refused(given_, said):
         fitted(rows, y, **given_).errors()
 
 
+def test_dependences_by_either_basis_say_the_same():
+    rng = np.random.default_rng(4)
+    rows = rng.integers(0, 2, (12, 3))
+    rows = np.hstack([rows, rows[:, [0]]])
+    data = Data(np.ascontiguousarray(rows.T.astype(np.uint8)), np.ones(12), (2, 2, 2, 2), rng.normal(size=(12, 1)), 12)
+    found = decompose(data, Request(max_order=2, route="moments"))
+    null = np.linalg.qr(found.solution.null)[0]
+    assert null.shape[1]
+    whole = np.linalg.qr(np.hstack([null, np.eye(len(null))]))[0]
+    first = Dependences(found.basis, null)
+    second = Dependences(found.basis, None, whole[:, null.shape[1] :])
+    weights = rng.normal(size=(found.index.n_cells, 3))
+    weights[:, 0] = 0.0
+    weights[0, 0] = 1.0
+    assert determined(found.index, first, weights).tolist() == determined(found.index, second, weights).tolist()
+    for s in range(len(found.index.subsets)):
+        values = found.values[found.index.cells_of(s)]
+        parts = [certain_part(found.index, one, s, values) for one in (first, second)]
+        assert np.allclose(*parts, atol=1e-9)
+
+
+def test_shrunken_effects_have_the_errors_of_their_posterior():
+    rows, y, _ = drawn(n=60)
+    anova = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, y)
+    if anova._state.sample.posterior is None:
+        pytest.skip("these rows carry every function: nothing is shrunk")
+    assert anova.errors().method == "posterior"
+    expected = np.sqrt(anova._state.sample.posterior) * anova._state.sample.scaling.unit
+    assert np.allclose(stderr(anova), expected, equal_nan=True)
+    with pytest.raises(InputError, match="shrinkage=None"):
+        anova.significance()
+    anova.errors("bootstrap", n_refits=3)
+    assert np.isfinite(stderr(anova)).all()
+
+
 # Bands and tests
 
 
@@ -432,7 +468,9 @@ def test_tables_and_files_keep_the_errors(tmp_path):
     assert np.array_equal(stderr(loaded), stderr(anova))
     assert np.array_equal(loaded.effects_["x0"].rows, anova.effects_["x0"].rows)
     assert list(loaded.effects_["x0"].to_frame()) == ["x0", "probability", "value", "rows", "stderr"]
-    assert loaded._state.uncertainty.summary == summary
+    assert loaded.errors() == summary
+    with pytest.raises(InputError, match="files hold no rows"):
+        loaded.errors("bootstrap")
     with pytest.raises(InputError, match="covariances"):
         loaded.effects_["x0"].interval(simultaneous=True)
 

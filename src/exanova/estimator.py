@@ -290,11 +290,13 @@ class FunctionalANOVA(Answers):
 
     def _sample(self, seen: Observation, data: Data, found: Decomposition, request: Request) -> Sample:
         """The rows as standard errors need them: references, nothing is computed."""
-        shared = found.basis is not None and found.solution.null.shape[1] > 0
-        dependences = (found.basis, found.solution.null) if found.basis is not None and shared else None
-        whole = why_whole(getattr(self, "sampled", "auto"), seen.is_distribution, data)
+        solution = found.solution
+        shared = solution.null.shape[1] > 0 or solution.independent is not None
+        solved = (found.basis, solution) if found.basis is not None and shared else None
+        posterior = None if found.shrinkage is None else found.shrinkage.variance
+        whole = why_whole(self.sampled, seen.is_distribution, data)
         draws = draws_among(data, seen.support.codes, seen.draws)
-        return Sample(data, found.values, seen.scaling, request, draws, dependences, whole)
+        return Sample(data, found.values, seen.scaling, request, draws, solved, posterior, whole)
 
     def _judge_split(self, held: Data, found: Decomposition, scaling: Scaling) -> None:
         """Measure the fit on rows that were held out of the fit."""

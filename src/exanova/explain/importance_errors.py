@@ -37,8 +37,10 @@ def importance_stderr(state: Described, uncertainty: Uncertainty, kind: str, by:
     power = {"l1": 1, "shapley": 1, "l2": 2}.get(kind, 0)
     if isinstance(engine, LinearErrors):
         out = _linear(state, uncertainty, engine, kind, by)
-    else:
+    elif isinstance(engine, RefitErrors):
         out = _of_refits(state, uncertainty, engine, kind, by)
+    else:
+        out = engine.all_cells
     out = out * unit**power
     out[_unknown(state, uncertainty, by)] = np.nan
     return np.asarray(out)

@@ -8,6 +8,8 @@ c_A = Phi_A^T diag(w_A) f_A of its orthonormal functions, what c_A has outside t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from exanova import tolerances
@@ -16,19 +18,54 @@ from exanova.design.cells import CellIndex
 from exanova.typing import FloatArray
 
 
-def certain_part(index: CellIndex, basis: Basis, null: FloatArray, s: int, values: FloatArray) -> FloatArray:
-    """(m,) least norm of the effect of subset number ``s`` with ``values`` (c, m), over all dependences ``null``."""
-    table = basis.table(s)
-    coordinates = table.T @ (index.probability_of(s)[:, None] * values)
-    left, sizes, _ = np.linalg.svd(null[basis.functions_of(s)], full_matrices=False)
-    shared = left[:, sizes > tolerances.DEPENDENCE]
-    return np.asarray(np.linalg.norm(coordinates - shared @ (shared.T @ coordinates), axis=0))
+@dataclass(frozen=True, eq=False)
+class Dependences:
+    """The dependences among the functions of a family, by one of two orthonormal bases.
+
+    Attributes:
+        basis: the functions.
+        null: (q, k) of the dependences, Z; or ``None``.
+        independent: (q, rank) of what is orthogonal to all of them; or ``None``.
+    """
+
+    basis: Basis
+    null: FloatArray | None
+    independent: FloatArray | None = None
+
+    @classmethod
+    def of(cls, basis: Basis, null: FloatArray, independent: FloatArray | None) -> Dependences:
+        """The dependences that a solve found; ``null`` is any basis of them."""
+        return cls(basis, None if independent is not None else np.linalg.qr(null)[0], independent)
+
+    def block(self, functions: slice) -> FloatArray:
+        """(k, k) block of the projector Z Z^T at some functions."""
+        if self.null is not None:
+            return self.null[functions] @ self.null[functions].T
+        assert self.independent is not None
+        rows = self.independent[functions]
+        return np.eye(len(rows)) - rows @ rows.T
+
+    def squared_lengths(self, vectors: FloatArray) -> FloatArray:
+        """(f,) squared length of Z Z^T v for (q, f) vectors."""
+        if self.null is not None:
+            return np.asarray(np.square(self.null.T @ vectors).sum(axis=0))
+        assert self.independent is not None
+        return np.asarray(np.square(vectors - self.independent @ (self.independent.T @ vectors)).sum(axis=0))
+
+
+def certain_part(index: CellIndex, dependences: Dependences, s: int, values: FloatArray) -> FloatArray:
+    """(m,) least norm of the effect of subset number ``s`` with ``values`` (c, m), over all dependences."""
+    basis = dependences.basis
+    coordinates = basis.table(s).T @ (index.probability_of(s)[:, None] * values)
+    sizes, vectors = np.linalg.eigh(dependences.block(basis.functions_of(s)))
+    own = vectors[:, sizes <= tolerances.DEPENDENCE**2]
+    return np.asarray(np.linalg.norm(own.T @ coordinates, axis=0))
 
 
 def determined(
-    index: CellIndex, basis: Basis, null: FloatArray, weights: FloatArray
+    index: CellIndex, dependences: Dependences, weights: FloatArray
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """(f,) whether the sums of T times ``weights`` (cells, f) are the same for every decomposition of this kind."""
-    projected = on_functions(index, basis, weights)
-    moved = np.linalg.norm(null.T @ projected, axis=0)
-    return np.asarray(moved <= tolerances.DEPENDENCE * np.maximum(np.linalg.norm(projected, axis=0), tolerances.EPS))
+    projected = on_functions(index, dependences.basis, weights)
+    length = np.square(projected).sum(axis=0)
+    return np.asarray(dependences.squared_lengths(projected) <= tolerances.DEPENDENCE**2 * length)

@@ -21,9 +21,9 @@ from exanova.errors import InputError
 from exanova.infer.draws import raw_rows
 from exanova.infer.sample import Sample
 from exanova.progress import Progress
-from exanova.select.driver import select_and_fit
+from exanova.select.driver import fit_data
 from exanova.solve.plan import make_plan
-from exanova.solve.routes import Data, Decomposition, decompose
+from exanova.solve.routes import Data, Decomposition
 from exanova.typing import FloatArray
 
 
@@ -96,12 +96,9 @@ def _refitted(sample: Sample, index: CellIndex, data: Data) -> tuple[FloatArray,
 
 
 def _fit(data: Data, sample: Sample) -> Decomposition:
-    request, progress = sample.request, Progress(enabled=False)
-    if not request.selection:
-        return decompose(data, request, progress)
-    weight = data.weight.astype(np.float64)
-    plan, _ = make_plan(request, data.codes, weight, data.sizes, data.values.shape[1], data.rows)
-    return select_and_fit(data, request, plan, progress)[0]
+    request, weight = sample.request, data.weight.astype(np.float64)
+    plan, index = make_plan(request, data.codes, weight, data.sizes, data.values.shape[1], data.rows)
+    return fit_data(data, request, plan, index, Progress(enabled=False))[0]
 
 
 def on_index(found: Decomposition, index: CellIndex) -> FloatArray:

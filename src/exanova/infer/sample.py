@@ -19,11 +19,13 @@ from exanova.design.cells import CellIndex
 from exanova.design.memory import readable
 from exanova.errors import InputError, MemoryLimitError
 from exanova.infer.draws import independent_units, raw_rows
+from exanova.infer.identified import Dependences
 from exanova.infer.influence import Influence
 from exanova.infer.responses import find_responses
 from exanova.moments.gram import SPARSE, Moments, collect, projected_gram, weighted_gram
 from exanova.moments.monomials import monomials, reference_levels
 from exanova.solve.elimination import factorise, solve
+from exanova.solve.evidence import Solution
 from exanova.solve.plan import Request
 from exanova.solve.routes import Data
 from exanova.typing import Codes, FloatArray
@@ -42,7 +44,8 @@ class Sample:
         scaling: centre and unit of every output.
         request: what was asked of the engine.
         draws: the raw rows behind the distinct ones, where their weights do not say everything.
-        dependences: functions and a basis (q, k) of the dependences among them, ``None`` where there are none.
+        solved: functions and evidence of the solve, where some effects are not identified; else ``None``.
+        posterior: (cells, m) variances of shrunken effects, in squared normalised units, or ``None``.
         whole: why these rows are all there is, in words; empty for a sample.
     """
 
@@ -51,7 +54,8 @@ class Sample:
     scaling: Scaling
     request: Request
     draws: Draws | None = None
-    dependences: tuple[Basis, FloatArray] | None = None
+    solved: tuple[Basis, Solution] | None = None
+    posterior: FloatArray | None = None
     whole: str = ""
 
     @property
@@ -70,6 +74,14 @@ class Sample:
         return np.asarray(sums[:, 0] ** 2 / sums[:, 1])
 
     @property
+    def dependences(self) -> Dependences | None:
+        """The dependences among the functions, where some effects are not identified."""
+        if self.solved is None:
+            return None
+        basis, solution = self.solved
+        return Dependences.of(basis, solution.null, solution.independent)
+
+    @property
     def units(self) -> tuple[str, int]:
         """What varies independently, in words, and how many of it there are."""
         return independent_units(raw_rows(self.data, self.draws))
@@ -78,6 +90,8 @@ class Sample:
     def why_not_linear(self) -> str:
         """Why effects are not those of a least-squares fit on pure functions, in words; empty where they are."""
         request = self.request
+        if self.posterior is not None:
+            return "shrinkage='auto'"
         if request.basis != "pure":
             return f"basis={request.basis!r}"
         if request.ridge:

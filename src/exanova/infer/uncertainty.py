@@ -11,13 +11,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.basis.tables import Basis, pure_basis
+from exanova.basis.tables import pure_basis
 from exanova.design.cells import CellIndex
 from exanova.effects.tables import FEW_ROWS
 from exanova.errors import InputError
 from exanova.infer.bands import adjusted, simultaneous, wald
-from exanova.infer.identified import certain_part, determined
+from exanova.infer.identified import Dependences, certain_part, determined
 from exanova.infer.linear import LinearErrors
+from exanova.infer.posterior import PosteriorErrors
 from exanova.infer.refits import RefitErrors, refit
 from exanova.infer.sample import Sample
 from exanova.progress import Progress
@@ -32,7 +33,7 @@ class Errors:
     """How standard errors were computed.
 
     Attributes:
-        method: ``"linear"`` (closed form) or ``"bootstrap"`` (refits).
+        method: ``"linear"`` (closed form), ``"bootstrap"`` (refits) or, for shrunken effects, ``"posterior"``.
         weights: what the weights were taken for: ``"frequency"`` or ``"probability"``.
         unit: what varies independently.
         units: how many of them there are.
@@ -59,7 +60,7 @@ class Errors:
     seconds: float
 
     def __str__(self) -> str:
-        how = f"{self.refits} refits" if self.refits else "closed form"
+        how = f"{self.refits} refits" if self.refits else "closed form" if self.method == "linear" else self.method
         weights = "count equal rows" if self.weights == "frequency" else "are inverse probabilities of being drawn"
         lines = [
             f"standard errors by {how}, {self.seconds:.2f} s; what varies is {self.unit} ({self.units:,} of them)",
@@ -93,8 +94,8 @@ class Uncertainty:
         self._index, self._values, self._sample = index, values, sample
         self._stored = dict(stored or {})
         self._unique, self._shared = unique, shared
-        self._engine: LinearErrors | RefitErrors | None = None
-        self._seed = 0
+        self._engine: LinearErrors | RefitErrors | PosteriorErrors | None = None
+        self._asked: tuple[str, int, int] = ("", 0, 0)
         self.summary = summary
 
     @property
@@ -123,33 +124,32 @@ class Uncertainty:
         if self.known:
             return True
         sample = self._sample
-        if sample is None or sample.whole or sample.why_not_linear:
+        if sample is None or sample.whole or (sample.why_not_linear and sample.posterior is None):
             return False
         cells, rows = float(self._index.n_cells), float(sample.data.codes.shape[1])
         return min(cells, rows) ** 2 * max(cells, rows) <= CHEAP_WORK and sample.units[1] > 1
 
     def compute(self, method: Literal["linear", "bootstrap"], n_refits: int, seed: int, progress: Progress) -> Errors:
         """Compute standard errors, or return what is known if they were computed in the same way."""
-        sample, started = self.sample, time.perf_counter()
         n_refits = 0 if method == "linear" else n_refits
-        if self.summary is not None and (self.summary.method, self.summary.refits, self._seed) == (
-            method,
-            n_refits,
-            seed,
-        ):
-            return self.summary
-        self._seed = seed
-        if method == "linear":
-            self._engine = LinearErrors.of(sample, self._index)
-        else:
+        asked = (method, n_refits, seed if n_refits else 0)
+        if self.summary is not None and (self._asked == asked or (self._sample is None and method == "linear")):
+            return self.summary  # what a file holds is what was computed before it was saved
+        sample, started = self.sample, time.perf_counter()
+        if method == "bootstrap":
             self._engine = refit(sample, self._index, n_refits, seed, progress)
+        elif sample.posterior is not None:
+            self._engine = PosteriorErrors(np.sqrt(sample.posterior))
+        else:
+            self._engine = LinearErrors.of(sample, self._index)
+        self._asked = asked
         self._stored = {}
         few = int((self.rows < FEW_ROWS).sum())
         unit, units = sample.units
         stderr = self._engine.stderr  # computed here, so that the time is that of all of it
         assert stderr.shape == self._values.shape
         self.summary = Errors(
-            method,
+            "posterior" if isinstance(self._engine, PosteriorErrors) else method,
             sample.kind,
             unit,
             units,
@@ -161,7 +161,7 @@ class Uncertainty:
         return self.summary
 
     @property
-    def engine(self) -> LinearErrors | RefitErrors:
+    def engine(self) -> LinearErrors | RefitErrors | PosteriorErrors:
         """What standard errors are read from; computed in closed form unless refits were asked for."""
         if self._engine is None:
             if "stderr" in self._stored:
@@ -227,19 +227,17 @@ class Uncertainty:
             return np.asarray(np.sqrt(self._index.probability_of(s) @ values**2))
         if "certain" in self._stored:
             return np.array(self._stored["certain"][s])
-        basis, null = self._dependences
-        return certain_part(self._index, basis, null, s, values)
+        return certain_part(self._index, self._dependences, s, values)
 
     @cached_property
-    def _dependences(self) -> tuple[Basis, FloatArray]:
-        """Functions and an orthonormal basis of their dependences."""
-        if self._sample is None or self._sample.dependences is None:
+    def _dependences(self) -> Dependences:
+        found = None if self._sample is None else self._sample.dependences
+        if found is None:
             raise InputError(
                 "the dependences among subsets are not kept in files, unless errors() were computed before save(); ask "
                 "the fitted object."
             )
-        basis, null = self._sample.dependences
-        return basis, np.linalg.qr(null)[0]
+        return found
 
     def critical_of(self, s: int, level: float) -> FloatArray:
         """(m,) how many standard errors a band reaches that holds all cells of an effect at once."""
@@ -285,8 +283,7 @@ class Uncertainty:
         """(f,) whether sums of effects times ``weights`` (cells, f) are identified."""
         if not self._shared:
             return np.ones(weights.shape[1], dtype=bool)
-        basis, null = self._dependences
-        return determined(self._index, basis, null, weights)
+        return determined(self._index, self._dependences, weights)
 
     def tests(self) -> dict[str, FloatArray]:
         """(S, m) Wald statistics, directions, probabilities and adjusted probabilities of effects of zero."""
