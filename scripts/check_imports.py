@@ -20,6 +20,7 @@ LAYERS: list[set[str]] = [
     {"shrink"},
     {"select"},
     {"effects"},
+    {"infer"},
     {"explain"},
     {"fitted"},
     {"show"},

@@ -28,12 +28,16 @@ from exanova.errors import (
     OutsideSupportWarning,
 )
 from exanova.explain.comparison import Comparison, compare
-from exanova.explain.dividends import largest_order
+from exanova.explain.dividends import largest_order, weight_matrix
 from exanova.explain.explanation import Explanation, make_explanation
-from exanova.explain.importance import importance_table
+from exanova.explain.importance import check_importance, importance_table
+from exanova.explain.importance_errors import importance_stderr, upward_bias
 from exanova.explain.interactions import CHUNK_BYTES, Interactions, interaction_values
+from exanova.explain.row_errors import row_stderr
 from exanova.explain.shapley import shapley_values
+from exanova.explain.significance import significance_table
 from exanova.fitted import Fitted
+from exanova.infer.uncertainty import Errors
 from exanova.progress import Progress
 from exanova.select.report import Selection
 from exanova.solve.plan import Plan
@@ -64,6 +68,7 @@ class Answers:
     batch_size: int | None
     memory_limit: int | float | str | None
     n_jobs: int | None
+    random_state: int
     verbose: bool | None
 
     def predict(self, X: Any) -> FloatArray:
@@ -89,13 +94,21 @@ class Answers:
         subsets = tuple(state.schema.names(s) for s in state.index.subsets)
         return Components(state.schema.shown(values), subsets, outside, state.schema.outputs, state.schema)
 
-    def explain(self, X: Any, model: Any = None, *, residual: Literal["report", "spread"] = "report") -> Explanation:
+    def explain(
+        self,
+        X: Any,
+        model: Any = None,
+        *,
+        residual: Literal["report", "spread"] = "report",
+        stderr: bool = False,
+    ) -> Explanation:
         """Shapley values of the rows of ``X``.
 
         Args:
             X: rows, of any table library; columns are found by name, further ones are left aside.
             model: the model (or its outputs at these rows): its residual is then reported beside the values.
             residual: ``"report"`` keeps it apart; ``"spread"`` divides it equally among the features.
+            stderr: whether to compute the standard errors of the values (of a spread residual nothing is known).
 
         >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
         >>> y = np.array([0.0, 1.0, 1.0, 4.0])
@@ -108,6 +121,8 @@ class Answers:
             raise InputError(f"residual={residual!r} was given; expected 'report' or 'spread'.")
         if residual == "spread" and model is None:
             raise InputError("residual='spread' needs the model: explain(X, model, residual='spread').")
+        if residual == "spread" and stderr:
+            raise InputError("residual='spread' was given with stderr=True; a residual has no standard error here.")
         state = self._state
         d, m = len(state.schema.features), state.values.shape[1]
         # Beside the values, levels as numbers and as text; beside the residual, what the model gives.
@@ -117,24 +132,36 @@ class Answers:
         try:
             left = None if model is None else self._residual(X, model, codes, progress)
             values = shapley_values(state.index, state.values, codes, self._threads, progress)
+            errors = self._shapley_stderr(codes) if stderr else None
         finally:
             progress.close()
         if residual == "spread" and left is not None:
             values, left = values + left[:, None, :] / d, np.zeros_like(left)
-        return make_explanation(state.schema, values, state.values[0], codes, outside, left)
+        return make_explanation(state.schema, values, state.values[0], codes, outside, left, errors)
 
-    def interactions(self, X: Any, *, index: str = "k-SII", order: int = 2) -> Interactions:
+    def _shapley_stderr(self, codes: Codes) -> FloatArray:
+        """(n, d, m) standard errors of Shapley values; 0 for a feature without effects."""
+        state = self._state
+        chosen, matrix = weight_matrix(state.index.subsets, "SV", 1)
+        out = np.zeros((codes.shape[1], codes.shape[0], state.values.shape[1]))
+        features = [state.index.subsets[k][0] for k in chosen]
+        if features:
+            out[:, features] = row_stderr(state.index, state.uncertainty, codes, matrix)
+        return out
+
+    def interactions(self, X: Any, *, index: str = "k-SII", order: int = 2, stderr: bool = False) -> Interactions:
         """An interaction index of the rows of ``X``, for the subsets that exist.
 
         Args:
             X: rows.
             index: "SV", "SII", "k-SII", "STII", "FSII", "BII", "BV", "FBII", or "Moebius" for the effects themselves.
             order: largest size of a subset.
+            stderr: whether to compute the standard errors of the values.
         """
         if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
             raise InputError(f"order={order!r} was given; expected a whole number of at least 1.")
         state = self._state
-        m = state.values.shape[1]
+        m, shown = state.values.shape[1], state.schema.shown
         reached = largest_order(index, int(order), len(state.index.subsets[-1]))
         count = sum(len(subset) <= reached for subset in state.index.subsets)
         # Beside the values, the contributions of one chunk of rows, and what becomes of them.
@@ -143,14 +170,19 @@ class Answers:
         progress = Progress(self.verbose)
         try:
             values, chosen = interaction_values(state.index, state.values, codes, index, int(order), progress)
+            errors = None
+            if stderr:
+                matrix = weight_matrix(state.index.subsets, index, int(order))[1]
+                errors = shown(row_stderr(state.index, state.uncertainty, codes, matrix))
         finally:
             progress.close()
         subsets = tuple(state.schema.names(state.index.subsets[k]) for k in chosen)
-        base = np.broadcast_to(state.values[0], (n, m))
-        shown = state.schema.shown
-        return Interactions(shown(values), subsets, index, reached, shown(base), outside, state.schema)
+        base = shown(np.broadcast_to(state.values[0], (n, m)))
+        return Interactions(shown(values), subsets, index, reached, base, outside, state.schema, stderr=errors)
 
-    def importance(self, kind: str = "l1", *, by: Literal["feature", "subset"] = "feature") -> Any:
+    def importance(
+        self, kind: str = "l1", *, by: Literal["feature", "subset"] = "feature", stderr: bool = False
+    ) -> Any:
         """Importances as a table, the largest first.
 
         Args:
@@ -158,6 +190,8 @@ class Answers:
                 Cov(f_A, f) / Var f with its structural and covariance parts; ``"shapley-effects"`` the same
                 shares divided among the features of each subset.
             by: ``"feature"`` divides each subset's amount equally among its features; ``"subset"`` does not.
+            stderr: whether to add ``stderr``, the standard error of ``value``, and for squared amounts ``debiased``:
+                the value without what squares of uncertain numbers are too large by on the average.
 
         >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
         >>> from exanova import FunctionalANOVA
@@ -167,7 +201,64 @@ class Answers:
         """
         if kind == "shapley":
             self._fitted = self._state.with_shapley(self._threads)
-        return importance_table(self._state, kind, by)
+        if not stderr:
+            return importance_table(self._state, kind, by)
+        check_importance(kind, by)
+        state, uncertainty = self._state, self._state.uncertainty
+        errors = importance_stderr(state, uncertainty, kind, by)
+        bias = upward_bias(state, uncertainty) if kind in ("l2", "variance", "shapley-effects") else None
+        return importance_table(state, kind, by, errors, bias)
+
+    def errors(
+        self,
+        method: Literal["linear", "bootstrap"] = "linear",
+        *,
+        n_refits: int = 200,
+        random_state: int | None = None,
+    ) -> Errors:
+        """Compute the standard errors of all effects and keep them; how that was done is returned.
+
+        What varies is which rows were drawn and, where equal rows have different outputs, those outputs. The model
+        itself is taken as given.
+
+        Args:
+            method: ``"linear"``, in closed form from the influence of every row; or ``"bootstrap"``, refits with random
+                weights that choose the subsets anew where a budget did, for cells of few rows and as a check.
+            n_refits: number of refits.
+            random_state: seed of the refits; by default that of the estimator.
+
+        >>> from exanova import FunctionalANOVA
+        >>> X = np.array([["a"], ["a"], ["b"], ["b"]])
+        >>> anova = FunctionalANOVA().fit(X, np.array([0.0, 2.0, 4.0, 6.0]))
+        >>> print(anova.errors().unit)
+        a row
+        >>> anova.effects_["x0"].stderr.round(4).ravel().tolist()
+        [0.5774, 0.5774]
+        """
+        if method not in ("linear", "bootstrap"):
+            raise InputError(f"method={method!r} was given; expected 'linear' or 'bootstrap'.")
+        if isinstance(n_refits, bool) or not isinstance(n_refits, int | np.integer) or n_refits < 2:
+            raise InputError(f"n_refits={n_refits!r} was given; expected a whole number of at least 2.")
+        seed = self.random_state if random_state is None else random_state
+        progress = Progress(self.verbose)
+        try:
+            return self._state.uncertainty.compute(method, int(n_refits), int(seed), progress)
+        finally:
+            progress.close()
+
+    def significance(self, level: float = 0.05) -> Any:
+        """A table of which effects can be told from zero, the clearest first.
+
+        One test per effect and output of whether it is zero in all its cells (Wald, in Hotelling's form). The column
+        ``significant`` counts an effect when the share of false discoveries among those that count stays below
+        ``level`` (Benjamini and Hochberg). Effects that are not identified have no test.
+
+        Args:
+            level: share of false discoveries.
+        """
+        if isinstance(level, bool) or not isinstance(level, int | float) or not 0.0 < level < 1.0:
+            raise InputError(f"level={level!r} was given; expected a number between 0 and 1, such as 0.05.")
+        return significance_table(self._state, self._state.uncertainty, float(level))
 
     def score(self, X: Any, model: Any, *, sample_weight: Any = None) -> float | FloatArray:
         """R2 of the fitted part against the model on rows it may not have seen: one number, or one an output."""

@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from exanova.answers import Answers
+from exanova.data.draws import plan_draws
 from exanova.data.observe import Observation, Rows, read_rows
 from exanova.data.scaling import Scaling
 from exanova.data.table import Table
@@ -24,6 +25,7 @@ from exanova.effects.tables import Effects, Schema
 from exanova.errors import InexactWarning, InputError
 from exanova.explain.importance import moments_with_model
 from exanova.fitted import Fitted, from_file, to_file
+from exanova.infer.sample import Sample, draws_among, why_whole
 from exanova.parameters import check_eval_set, check_parameters, make_request
 from exanova.progress import Progress
 from exanova.select.driver import fit_data
@@ -165,6 +167,10 @@ class FunctionalANOVA(Answers):
         sample_weight: Any = None,
         output_names: Sequence[str] | None = None,
         eval_set: tuple[Any, Any] | float | None = None,
+        weights: Literal["auto", "frequency", "probability"] = "auto",
+        clusters: Any = None,
+        strata: Any = None,
+        replicate_weights: Any = None,
     ) -> Self:
         """Decompose ``model`` over the rows of ``X``.
 
@@ -174,6 +180,11 @@ class FunctionalANOVA(Answers):
             sample_weight: (n,) non-negative weights of the rows.
             output_names: names of the outputs; by default the classes of an estimator.
             eval_set: rows and model (or outputs) to judge the fit by, or the share of the distinct rows to hold out.
+            weights: what ``sample_weight`` means for standard errors: ``"frequency"`` counts equal rows,
+                ``"probability"`` is one over the chance of being drawn; by default whole numbers are frequencies.
+            clusters: (n,) labels of rows that were drawn together, for standard errors.
+            strata: (n,) labels of the parts of the population that rows (or clusters) were drawn from separately.
+            replicate_weights: columns (n, B) of weights and their scale factor, as a pair, in place of these two.
         """
         check_parameters(self.get_params())
         check_eval_set(eval_set)
@@ -186,7 +197,9 @@ class FunctionalANOVA(Answers):
             plan, index = self._plan(rows, request)
             if self.verbose:
                 print(plan)
-            seen = rows.observe(model, self.response_method, self.batch_size, output_names, progress)
+            design = {"clusters": clusters, "strata": strata, "replicate_weights": replicate_weights}
+            drawn = plan_draws(rows.weight, rows.kept, rows.n_rows, rows.index, weights=weights, **design)
+            seen = rows.observe(model, self.response_method, self.batch_size, output_names, progress, drawn)
             data, held = _data(seen), None
             if isinstance(eval_set, float):
                 data, held = split_rows(data, eval_set, self.random_state)
@@ -269,10 +282,21 @@ class FunctionalANOVA(Answers):
                 support=(data.codes, data.probability),
                 selected=_named_selection(found, schema),
                 chosen=selection,
+                sample=self._sample(seen, data, found, request),
             )
         )
         if certificate.notes and self.basis == "pure":
             warnings.warn("; ".join(certificate.notes), InexactWarning, stacklevel=3)
+
+    def _sample(self, seen: Observation, data: Data, found: Decomposition, request: Request) -> Sample:
+        """The rows as standard errors need them: references, nothing is computed."""
+        solution = found.solution
+        shared = solution.null.shape[1] > 0 or solution.independent is not None
+        solved = (found.basis, solution) if found.basis is not None and shared else None
+        posterior = None if found.shrinkage is None else found.shrinkage.variance
+        whole = why_whole(self.sampled, seen.is_distribution, data)
+        draws = draws_among(data, seen.support.codes, seen.draws)
+        return Sample(data, found.values, seen.scaling, request, draws, solved, posterior, whole)
 
     def _judge_split(self, held: Data, found: Decomposition, scaling: Scaling) -> None:
         """Measure the fit on rows that were held out of the fit."""
@@ -297,7 +321,7 @@ class FunctionalANOVA(Answers):
 
     def _store(self, fitted: Fitted) -> None:
         self._fitted = fitted
-        self.effects_ = Effects(fitted.index, fitted.values, fitted.schema)
+        self.effects_ = Effects(fitted.index, fitted.values, fitted.schema, fitted.uncertainty)
         self.certificate_ = fitted.certificate
         self.plan_ = fitted.plan
         self.selected_ = fitted.selected

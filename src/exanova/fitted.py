@@ -20,6 +20,8 @@ from exanova.effects.tables import Schema
 from exanova.errors import FileFormatError
 from exanova.explain.importance import Described
 from exanova.explain.shapley import CHUNK, shapley_values
+from exanova.infer.sample import Sample
+from exanova.infer.uncertainty import Errors, Uncertainty
 from exanova.select import report
 from exanova.solve.plan import Plan
 from exanova.typing import Codes, FloatArray, Subset
@@ -56,6 +58,9 @@ class Fitted(Described):
         support: codes and probabilities of the distinct rows; not kept in files, which hold no rows.
         selected: functions kept by the paper's algorithm, if that was asked for.
         chosen: how a budget was spent, if there was one.
+        sample: the rows as standard errors need them; not kept in files.
+        stored, summary: standard errors and how they were computed, as a file holds them.
+        held: what answers questions about uncertainty, made of these.
     """
 
     encoding: Encoding
@@ -64,6 +69,27 @@ class Fitted(Described):
     support: tuple[Codes, FloatArray] | None
     selected: Selection | None
     chosen: report.Selection | None = None
+    sample: Sample | None = None
+    stored: Mapping[str, FloatArray] | None = None
+    summary: Errors | None = None
+
+    held: Uncertainty | None = None
+
+    def __post_init__(self) -> None:
+        if self.held is None:  # a copy of the record keeps what was computed
+            object.__setattr__(self, "held", self._uncertainty())
+
+    @property
+    def uncertainty(self) -> Uncertainty:
+        """Standard errors and what is identified: computed when asked for, or read from a file."""
+        assert self.held is not None
+        return self.held
+
+    def _uncertainty(self) -> Uncertainty:
+        position = {self.schema.names(subset): s for s, subset in enumerate(self.index.subsets)}
+        shared = frozenset(position[r.features] for r in self.certificate.redundant if r.features in position)
+        unique = self.certificate.unique
+        return Uncertainty(self.index, self.values, self.sample, self.stored, self.summary, unique, shared)
 
     def with_shapley(self, threads: int = 1) -> Fitted:
         """The same with mean absolute Shapley values, computed from the rows if they are not known yet."""
@@ -94,6 +120,7 @@ def to_file(fitted: Fitted, parameters: Mapping[str, Any]) -> tuple[dict[str, An
         "redundant": [[r.features, r.shared_with] for r in certificate.redundant],
         "selected": fitted.selected,
         "chosen": None if fitted.chosen is None else asdict(fitted.chosen),
+        "errors": None if fitted.uncertainty.summary is None else asdict(fitted.uncertainty.summary),
     }
     arrays: dict[str, NDArray[Any]] = {
         "order": layout.order,
@@ -112,6 +139,7 @@ def to_file(fitted: Fitted, parameters: Mapping[str, Any]) -> tuple[dict[str, An
     }
     if fitted.shapley is not None:
         arrays["shapley"] = fitted.shapley
+    arrays.update((f"errors.{name}", array) for name, array in fitted.uncertainty.stored.items())
     return document, arrays
 
 
@@ -171,12 +199,14 @@ def _fitted(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
         support=None,
         selected=None if selected is None else tuple((tuple(f), tuple(z)) for f, z in selected),
         chosen=_chosen(document.get("chosen")),
+        stored={k.partition(".")[2]: v for k, v in arrays.items() if k.startswith("errors.")},
+        summary=_summary(document.get("errors")),
     )
     _check(fitted)
     return fitted
 
 
-def _record(kind: type[Certificate] | type[Plan], entries: Mapping[str, Any]) -> dict[str, Any]:
+def _record(kind: type[Certificate] | type[Plan] | type[Errors], entries: Mapping[str, Any]) -> dict[str, Any]:
     """Entries of a record with its lists as tuples, each of the type the record says."""
     out = {k: tuple(v) if isinstance(v, list) else v for k, v in entries.items()}
     wrong = [f.name for f in fields(kind) if f.name in out and not _is_a(out[f.name], str(f.type))]
@@ -207,6 +237,10 @@ def _chosen(entry: Mapping[str, Any] | None) -> report.Selection | None:
         return None
     rounds = tuple(report.Round(**r) for r in entry["rounds"])
     return report.Selection(str(entry["method"]), entry["budget"], rounds, str(entry["stopped"]))
+
+
+def _summary(entry: Mapping[str, Any] | None) -> Errors | None:
+    return None if entry is None else Errors(**_record(Errors, entry))
 
 
 def _index(arrays: Mapping[str, NDArray[Any]]) -> CellIndex:
@@ -252,6 +286,10 @@ def _conditions_of_parts(fitted: Fitted) -> Iterator[bool]:
     yield all(_is_a(names, "tuple[str, ...]") for names in (schema.features, schema.outputs, *_named(fitted)))
     yield schema.kind in TABLES and m >= 1 and (m == 1 or not schema.single)
     yield bool(np.isfinite(fitted.values).all() and np.isfinite(fitted.covariance).all())
+    shapes = {"stderr": (cells, m), "rows": (cells,), "certain": (s, m)}
+    yield all(shapes.get(name) == array.shape for name, array in (fitted.stored or {}).items())
+    yield (fitted.summary is None) == ("stderr" not in (fitted.stored or {}))
+    yield all(bool((~(array < 0)).all()) for array in (fitted.stored or {}).values())
     yield bool(np.isfinite(index.weight).all() and (index.weight > 0).all() and (fitted.variance >= 0).all())
 
 

@@ -73,3 +73,11 @@ def rank_of_gram(columns: int) -> float:
 GROWING = 1e-8
 """Squared directions below which a function that arrives in a growing factor counts as expressed by those before it.
 Without pivoting, a smaller pivot would spread rounding over everything that follows."""
+
+VARIES = 2**12 * EPS
+"""Variance of a direction, relative to the largest of an effect, below which the direction does not vary: 1e-12. The
+covariances are sums of squares, good to some 1e-15 of their largest."""
+
+DISTINCT = 1e-6
+"""Part of an effect in directions that do not vary, relative to the effect, from which it is no rounding: the square
+root of ``VARIES``."""

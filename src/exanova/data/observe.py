@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.data.distinct import distinct_rows, pick_rows
+from exanova.data.draws import DrawPlan, Draws
 from exanova.data.encoding import Encoding
 from exanova.data.learning import learn_codes
 from exanova.data.scaling import Scaling, find_scaling
@@ -40,6 +41,8 @@ class Observation:
         within: (r, m) variance of what was averaged at each row, in squared units.
         table_kind: the library of the table that was given (``"numpy"`` for a support).
         n_rows: number of rows that were given.
+        draws: how the rows were drawn, where the weights of the distinct rows do not tell it.
+        is_distribution: whether a ``Support`` was given in place of rows.
     """
 
     encoding: Encoding
@@ -50,6 +53,8 @@ class Observation:
     within: FloatArray
     table_kind: str
     n_rows: int
+    draws: Draws | None = None
+    is_distribution: bool = False
 
     @cached_property
     def values(self) -> ModelValues:
@@ -99,6 +104,7 @@ class Rows:
         group: (u,) distinct encoded row of each of those.
         n_rows: number of rows that were given.
         index: the pandas index of the rows that were given, or ``None``.
+        is_distribution: whether a ``Support`` was given in place of rows.
     """
 
     encoding: Encoding
@@ -111,6 +117,7 @@ class Rows:
     group: IntArray
     n_rows: int
     index: Any = None
+    is_distribution: bool = False
 
     @property
     def model_calls(self) -> int:
@@ -124,6 +131,7 @@ class Rows:
         batch_size: int | None = None,
         output_names: Sequence[str] | None = None,
         progress: Progress | None = None,
+        drawn: DrawPlan | None = None,
     ) -> Observation:
         """Call ``model`` on the distinct rows, or align the outputs given in its place."""
         if is_model(model):
@@ -136,15 +144,32 @@ class Rows:
                 output_names=output_names,
                 progress=progress,
             )
-            group, weight = self.group, group_totals(self.weight, self.raw_group, len(self.first))
+            raw, group = self.raw_group, self.group
+            weight = group_totals(self.weight, self.raw_group, len(self.first))
         else:
             values = align(model, self.n_rows, index=self.index, kept=self.kept, output_names=output_names)
-            group, weight = self.group[self.raw_group], self.weight
+            raw, group, weight = np.arange(len(self.kept)), self.group[self.raw_group], self.weight
         # Normalised first: a mean of numbers near 1e12 would lose what they differ by.
         scaling = find_scaling(values.values, weight)
-        means, within = average(scaling.normalised(values.values), group, weight, self.support.n_rows)
+        normalised = scaling.normalised(values.values)
+        means, within = average(normalised, group, weight, self.support.n_rows)
         values = replace(values, values=values.values[:0], within=within[:0])
-        return Observation(self.encoding, self.support, values, scaling, means, within, self.table.kind, self.n_rows)
+        draws = None
+        if drawn is not None:
+            noisy = bool(within.any())
+            draws = drawn.draws(group[raw], self.weight, normalised[raw] if noisy else normalised, noisy)
+        return Observation(
+            self.encoding,
+            self.support,
+            values,
+            scaling,
+            means,
+            within,
+            self.table.kind,
+            self.n_rows,
+            draws,
+            self.is_distribution,
+        )
 
 
 def read_rows(
@@ -198,6 +223,7 @@ def _rows_of_support(support: Support) -> Rows:
         every,
         every,
         support.n_rows,
+        is_distribution=True,
     )
 
 

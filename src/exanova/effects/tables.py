@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from statistics import NormalDist
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exanova.data.table import frame_of_kind
 from exanova.design.cells import CellIndex
-from exanova.errors import UnknownFeatureError
+from exanova.errors import InputError, UnknownFeatureError
 from exanova.typing import FloatArray, Subset
 
 GAME = "functional ANOVA under the joint distribution of the data (not the marginal game of KernelSHAP)"
@@ -48,6 +50,38 @@ class Schema:
         """Names of the value columns of tables: ``value``, or one for each output."""
         return ("value",) if self.single else self.outputs
 
+    @property
+    def stderr_columns(self) -> tuple[str, ...]:
+        """Names of the columns of standard errors: ``stderr``, or one for each output."""
+        return ("stderr",) if self.single else tuple(f"stderr of {name}" for name in self.outputs)
+
+
+class Knowledge(Protocol):
+    """What is known of the uncertainty of the effects, subset by subset; computed when it is asked for."""
+
+    @property
+    def cheap(self) -> bool:
+        """Whether standard errors are known, or can be had at once."""
+
+    def stderr_of(self, s: int) -> FloatArray:
+        """(c, m) standard errors."""
+
+    def critical_of(self, s: int, level: float) -> FloatArray:
+        """(m,) how many standard errors a band over all cells reaches."""
+
+    def rows_of(self, s: int) -> FloatArray:
+        """(c,) rows in each cell."""
+
+    def identified(self, s: int) -> bool | None:
+        """Whether the rows determine the effect."""
+
+    def certain_of(self, s: int) -> FloatArray:
+        """(m,) norm of the part that no other subset can express."""
+
+
+FEW_ROWS = 30
+"""Rows of a cell below which its standard error, which supposes many rows, is doubtful."""
+
 
 @dataclass(frozen=True, eq=False)
 class Effect:
@@ -59,6 +93,8 @@ class Effect:
         probability: (c,) probability of each cell.
         values: (c, m) value of f_A in each cell, one column an output.
         output_names: names of the outputs.
+        number: which subset of the family this is.
+        knowledge: what is known of its uncertainty.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
@@ -76,6 +112,8 @@ class Effect:
     values: FloatArray
     output_names: tuple[str, ...]
     schema: Schema
+    number: int = 0
+    knowledge: Knowledge | None = None
 
     @property
     def order(self) -> int:
@@ -92,12 +130,71 @@ class Effect:
         """(m,) E[f_A^2], the squared L2 norm."""
         return np.asarray(self.probability @ self.values**2)
 
-    def to_frame(self) -> Any:
-        """The features, ``probability``, then ``value`` or one column an output, in the kind of table fitted."""
+    @property
+    def stderr(self) -> FloatArray:
+        """(c, m) standard error of every value, computed for all effects when first asked for.
+
+        NaN for an effect that is not identified: other subsets can express part of it, so that it has no value of its
+        own to be uncertain about.
+        """
+        return self._known.stderr_of(self.number)
+
+    def interval(self, level: float = 0.95, *, simultaneous: bool = False) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper ends of confidence intervals, (c, m) each.
+
+        Args:
+            level: how often an interval made in this way holds the true value.
+            simultaneous: whether that is to hold for all cells of this effect together.
+        """
+        if isinstance(level, bool) or not isinstance(level, int | float) or not 0.0 < level < 1.0:
+            raise InputError(f"level={level!r} was given; expected a number between 0 and 1, such as 0.95.")
+        reach: Any = NormalDist().inv_cdf(0.5 + level / 2.0)
+        if simultaneous:
+            reach = self._known.critical_of(self.number, float(level))
+        half = reach * self.stderr
+        return self.values - half, self.values + half
+
+    @property
+    def rows(self) -> FloatArray:
+        """(c,) rows in each cell; where weights are probabilities the effective number of rows."""
+        return self._known.rows_of(self.number)
+
+    @property
+    def few_rows(self) -> NDArray[np.bool_]:
+        """(c,) cells of fewer than 30 rows, whose standard errors are doubtful."""
+        return np.asarray(self.rows < FEW_ROWS)
+
+    @property
+    def identified(self) -> bool | None:
+        """Whether the rows determine this effect; ``None`` where the route of the fit did not find out."""
+        return self._known.identified(self.number)
+
+    @property
+    def certain(self) -> FloatArray:
+        """(m,) norm of the part of this effect that no other subset can express; all of it where it is identified."""
+        return self._known.certain_of(self.number)
+
+    @property
+    def _known(self) -> Knowledge:
+        if self.knowledge is None:
+            raise InputError("this effect stands by itself; take it from effects_ of a fitted decomposition.")
+        return self.knowledge
+
+    def to_frame(self, *, stderr: bool | None = None) -> Any:
+        """A table: features, ``probability``, ``value`` (or one column per output), ``rows`` and ``stderr``.
+
+        Args:
+            stderr: whether to add standard errors; by default if they are known already or cheap to compute.
+        """
         columns: dict[str, Any] = {name: [cell[k] for cell in self.levels] for k, name in enumerate(self.features)}
         columns[free_name("probability", columns)] = self.probability
         for k, name in enumerate(self.schema.value_columns):
             columns[free_name(name, columns)] = self.values[:, k]
+        if self.knowledge is not None and np.isfinite(self.rows).all():
+            columns[free_name("rows", columns)] = self.rows
+        if stderr or (stderr is None and self.knowledge is not None and self.knowledge.cheap):
+            for k, name in enumerate(self.schema.stderr_columns):
+                columns[free_name(name, columns)] = self.stderr[:, k]
         return frame_of_kind(self.schema.kind, columns)
 
     def __repr__(self) -> str:
@@ -118,8 +215,10 @@ class Effects(Mapping[tuple[str, ...], Effect]):
     2
     """
 
-    def __init__(self, index: CellIndex, values: FloatArray, schema: Schema) -> None:
-        self._index, self._values, self._schema = index, values, schema
+    def __init__(
+        self, index: CellIndex, values: FloatArray, schema: Schema, knowledge: Knowledge | None = None
+    ) -> None:
+        self._index, self._values, self._schema, self._knowledge = index, values, schema, knowledge
         self._position = {name: i for i, name in enumerate(schema.features)}
 
     def __getitem__(self, key: str | tuple[str, ...]) -> Effect:
@@ -135,6 +234,8 @@ class Effects(Mapping[tuple[str, ...], Effect]):
             self._values[self._index.cells_of(s)].copy(),
             self._schema.outputs,
             self._schema,
+            s,
+            self._knowledge,
         )
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:

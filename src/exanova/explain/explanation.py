@@ -31,6 +31,7 @@ class Explanation:
         outside: (n,) rows with a combination that never occurred; its effect counts as 0.
         residual: (n,) or (n, m) what the fitted part leaves of the model, or ``None`` if no model was given.
         game: the game these values belong to.
+        stderr: standard errors of ``values``, of the same shape, if they were asked for.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"]])
@@ -51,6 +52,7 @@ class Explanation:
     residual: FloatArray | None
     schema: Schema
     game: str = GAME
+    stderr: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -74,6 +76,9 @@ class Explanation:
         flat = np.reshape(self.values, (n * d, len(self.output_names)))
         for k, name in enumerate(self.schema.value_columns):
             columns[free_name(name, (*columns, "game"))] = flat[:, k]
+        if self.stderr is not None:
+            errors = np.reshape(self.stderr, (n * d, len(self.output_names)))
+            columns.update({name: errors[:, k] for k, name in enumerate(self.schema.stderr_columns)})
         columns["game"] = ["joint distribution"] * (n * d)
         return frame_of_kind(self.schema.kind, columns)
 
@@ -121,6 +126,7 @@ class Explanation:
         return replace(
             self,
             values=self.values[..., key],
+            stderr=None if self.stderr is None else self.stderr[..., key],
             base_values=self.base_values[..., key],
             residual=None if self.residual is None else self.residual[..., key],
             output_names=chosen,
@@ -133,6 +139,7 @@ class Explanation:
         return replace(
             self,
             values=self.values[place],
+            stderr=None if self.stderr is None else self.stderr[place],
             data=self.data[place],
             display_data=self.display_data[place],
             feature_names=(names,) if isinstance(names, str) else tuple(names),
@@ -142,6 +149,7 @@ class Explanation:
         return replace(
             self,
             values=self.values[key],
+            stderr=None if self.stderr is None else self.stderr[key],
             base_values=self.base_values[key],
             data=self.data[key],
             display_data=self.display_data[key],
@@ -157,8 +165,9 @@ def make_explanation(
     codes: Codes,
     outside: NDArray[np.bool_],
     residual: FloatArray | None,
+    stderr: FloatArray | None = None,
 ) -> Explanation:
-    """Put names on (n, d, m) Shapley values, the (m,) mean, (d, n) codes and the (n, m) residual."""
+    """Put names on (n, d, m) Shapley values and their errors, the (m,) mean, (d, n) codes and the (n, m) residual."""
     display = np.empty((codes.shape[1], codes.shape[0]), dtype=object)
     for i, labels in enumerate(schema.labels):
         display[:, i] = np.array([*labels, "(unknown)"], dtype=object)[codes[i]]
@@ -173,6 +182,7 @@ def make_explanation(
         outside=outside,
         residual=None if residual is None else schema.shown(residual),
         schema=schema,
+        stderr=None if stderr is None else schema.shown(stderr),
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exanova import tolerances
 from exanova.data.table import frame_of_kind
@@ -78,20 +79,41 @@ def moments_with_model(data: Data, found: Decomposition, threads: int = 1) -> tu
     return covariances(found.index, found.values, sums), data.probability @ squares
 
 
-def importance_table(state: Described, kind: str, by: str) -> Any:
-    """The table of ``FunctionalANOVA.importance``."""
+def check_importance(kind: str, by: str) -> None:
+    """Refuse kinds of importances that do not exist."""
     if kind not in KINDS:
         raise InputError(f"kind={kind!r} was given; expected one of {', '.join(KINDS)}.")
     if by not in ("feature", "subset"):
         raise InputError(f"by={by!r} was given; expected 'feature' or 'subset'.")
     if by == "subset" and kind in ("shapley", "shapley-effects"):
         raise InputError(f"kind={kind!r} belongs to features; leave by= out, or ask for 'l1', 'l2' or 'variance'.")
+
+
+def importance_table(
+    state: Described,
+    kind: str,
+    by: str,
+    stderr: FloatArray | None = None,
+    bias: FloatArray | None = None,
+) -> Any:
+    """The table of ``FunctionalANOVA.importance``.
+
+    ``stderr`` holds standard errors of the values, (d, m) or (S, m) as ``by`` says; ``bias`` (S, m) what squared norms
+    are too large by.
+    """
+    check_importance(kind, by)
     index, schema = state.index, state.schema
     columns = _amounts(state, kind)
+    if bias is not None:
+        columns["debiased"] = columns["value"] - (bias if kind == "l2" else bias / _positive(state))
     if by == "feature":
         if kind != "shapley":
             columns = {k: rolled_up(index, v, len(schema.features)) for k, v in columns.items()}
+        if stderr is not None:
+            columns["stderr"] = stderr
         return _long(schema, by, list(schema.features), None, columns)
+    if stderr is not None:
+        columns["stderr"] = stderr
     columns = {k: v[1:] for k, v in columns.items()}
     names = [" x ".join(schema.names(s)) for s in index.subsets[1:]]
     return _long(schema, by, names, [len(s) for s in index.subsets[1:]], columns)
@@ -107,14 +129,22 @@ def _amounts(state: Described, kind: str) -> dict[str, FloatArray]:
     if kind == "shapley":
         assert state.shapley is not None
         return {"value": state.shapley}
-    # An output that is constant up to the rounding of its own mean has no variance to share.
-    varies = state.variance > (tolerances.EPS * np.abs(values[0])) ** 2
-    scale = np.where(varies, state.variance, 1.0)
+    varies, scale = _varies(state), _positive(state)
     share = np.where(varies, state.covariance / scale, 0.0)
     if kind == "shapley-effects":
         return {"value": share}
     structural = np.where(varies, _without_intercept(squared_norms(index, values)) / scale, 0.0)
     return {"value": share, "structural": structural, "covariance": share - structural}
+
+
+def _varies(state: Described) -> NDArray[np.bool_]:
+    """(m,) outputs that are not constant up to the rounding of their own mean; others have no variance to share."""
+    return np.asarray(state.variance > (tolerances.EPS * np.abs(state.values[0])) ** 2)
+
+
+def _positive(state: Described) -> FloatArray:
+    """(m,) variances to divide by."""
+    return np.where(_varies(state), state.variance, 1.0)
 
 
 def _without_intercept(amounts: FloatArray) -> FloatArray:

@@ -33,6 +33,7 @@ class Interactions:
         base_values: (n,) or (n, m), the weighted mean of the model.
         outside: (n,) rows with a combination that never occurred.
         game: the game these values belong to.
+        stderr: standard errors of ``values``, of the same shape, if they were asked for.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
@@ -50,6 +51,7 @@ class Interactions:
     outside: NDArray[np.bool_]
     schema: Schema
     game: str = GAME
+    stderr: FloatArray | None = None
 
     def to_frame(self) -> Any:
         """Long table: ``row``, ``subset``, ``order``, ``index``, ``value`` (or one column an output), ``game``."""
@@ -63,6 +65,9 @@ class Interactions:
         }
         for j, name in enumerate(self.schema.value_columns):
             columns[free_name(name, (*columns, "game"))] = flat[:, j]
+        if self.stderr is not None:
+            errors = self.stderr.reshape(n * k, -1)
+            columns.update({name: errors[:, j] for j, name in enumerate(self.schema.stderr_columns)})
         columns["game"] = ["joint distribution"] * (n * k)
         return frame_of_kind(self.schema.kind, columns)
 

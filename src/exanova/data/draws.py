@@ -1,0 +1,200 @@
+"""How the rows were drawn: what is independent of what, as far as the distinct rows alone do not tell it.
+
+Standard errors ask which rows could have been others. By default every row is one draw. Whole-number weights count
+draws (a row of weight 3 is three equal ones); other weights are inverse probabilities of being drawn, so that a row
+is one draw whatever its weight. Rows may be drawn in clusters, separately in strata, or come with columns of
+replicate weights that a survey institute made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.data.alignment import to_rows
+from exanova.data.weights import refuse_mask
+from exanova.errors import InputError, InputTypeError
+from exanova.typing import FloatArray, IntArray
+
+Kind = Literal["frequency", "probability"]
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """The k raw rows behind the distinct ones.
+
+    Attributes:
+        group: (k,) distinct row of each.
+        weight: (k,) their weights.
+        kind: what the weights are, ``"frequency"`` or ``"probability"``.
+        values: (k, m) normalised model values, or ``None`` where equal rows have equal values.
+        cluster: (k,) number of the cluster of each, or ``None``.
+        stratum: (k,) number of the stratum of each, or ``None``.
+        replicates: (k, B) replicate weights, or ``None``.
+        scale: (B,) factor of the squared deviation of each replicate, or ``None``.
+    """
+
+    group: IntArray
+    weight: NDArray[Any]
+    kind: Kind
+    values: FloatArray | None = None
+    cluster: IntArray | None = None
+    stratum: IntArray | None = None
+    replicates: FloatArray | None = None
+    scale: FloatArray | None = None
+
+    def among(self, kept: NDArray[np.bool_]) -> Draws:
+        """The draws of the distinct rows ``kept`` (r,), renumbered."""
+        mine = kept[self.group]
+        number = np.cumsum(kept) - 1
+        return Draws(
+            number[self.group[mine]],
+            self.weight[mine],
+            self.kind,
+            None if self.values is None else self.values[mine],
+            _renumbered(self.cluster, mine),
+            _renumbered(self.stratum, mine),
+            None if self.replicates is None else self.replicates[mine],
+            self.scale,
+        )
+
+
+def _renumbered(labels: IntArray | None, kept: NDArray[np.bool_]) -> IntArray | None:
+    """The labels of the rows kept, without gaps: one that lost all its rows is no unit any more."""
+    return None if labels is None else np.unique(labels[kept], return_inverse=True)[1].astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class DrawPlan:
+    """How the rows given to a fit were drawn, one entry for each of the k rows of positive weight.
+
+    Attributes:
+        kind: what the weights are.
+        cluster, stratum, replicates, scale: as in :class:`Draws`.
+    """
+
+    kind: Kind
+    cluster: IntArray | None = None
+    stratum: IntArray | None = None
+    replicates: FloatArray | None = None
+    scale: FloatArray | None = None
+
+    def draws(self, group: IntArray, weight: NDArray[Any], values: FloatArray, noisy: bool) -> Draws | None:
+        """The draws behind distinct rows; ``None`` where their weights say everything.
+
+        Args:
+            group: (k,) distinct row of each raw row.
+            weight: (k,) weights.
+            values: (k, m) normalised values.
+            noisy: whether values differ between equal rows.
+        """
+        plain = self.cluster is None and self.stratum is None and self.replicates is None
+        if plain and self.kind == "frequency" and not noisy:
+            return None
+        kept = values if noisy else None
+        return Draws(group, weight, self.kind, kept, self.cluster, self.stratum, self.replicates, self.scale)
+
+
+def plan_draws(
+    weight: NDArray[Any],
+    kept: IntArray,
+    n: int,
+    index: Any,
+    *,
+    weights: str = "auto",
+    clusters: Any = None,
+    strata: Any = None,
+    replicate_weights: Any = None,
+) -> DrawPlan:
+    """Check what was said about the n rows, of which ``kept`` (k,) have the positive weights ``weight`` (k,).
+
+    >>> plan_draws(np.array([1, 2]), np.array([0, 1]), 2, None).kind
+    'frequency'
+    >>> plan_draws(np.array([0.5, 2.0]), np.array([0, 1]), 2, None, clusters=["a", "a"]).cluster.tolist()
+    [0, 0]
+    """
+    kind = _kind(weights, weight)
+    if replicate_weights is not None and (clusters is not None or strata is not None):
+        raise InputError(
+            "replicate_weights= were given with clusters= or strata=; replicate weights already stand for the way "
+            "the rows were drawn. Give one or the other."
+        )
+    cluster, stratum = _labels(clusters, kept, n, index, "clusters"), _labels(strata, kept, n, index, "strata")
+    if cluster is not None and stratum is not None:
+        _refuse_crossing(cluster, stratum)
+    if replicate_weights is None:
+        return DrawPlan(kind, cluster, stratum)
+    columns, scale = _replicates(replicate_weights, kept, n, index)
+    return DrawPlan(kind, None, None, columns, scale)
+
+
+def _kind(given: str, weight: NDArray[Any]) -> Kind:
+    whole = weight.dtype.kind == "i"
+    if given == "auto":
+        return "frequency" if whole else "probability"
+    if given == "frequency" and not whole:
+        raise InputError(
+            "weights='frequency' was given, but the weights are not whole numbers; frequencies count equal rows. "
+            "Leave weights= out, or say weights='probability'."
+        )
+    if given == "frequency":
+        return "frequency"
+    if given == "probability":
+        return "probability"
+    raise InputError(f"weights={given!r} was given; expected 'auto', 'frequency' or 'probability'.")
+
+
+def _labels(given: Any, kept: IntArray, n: int, index: Any, what: str) -> IntArray | None:
+    """(k,) numbers 0, 1, .. of what the rows belong to."""
+    if given is None:
+        return None
+    refuse_mask(given, f"The {what}")
+    labels = np.asarray(to_rows(given, index, f"The {what}"))
+    if labels.shape != (n,):
+        raise InputError(f"{what}= has the shape {labels.shape}; expected ({n},): one label for each row.")
+    missing = np.array([label is None or label != label for label in labels[kept].tolist()])
+    if missing.any():
+        raise InputError(
+            f"{what}= has no label in {int(missing.sum()):,} row(s), the first is row {int(kept[missing][0])}; "
+            "give every row a label, or weight 0."
+        )
+    try:
+        return np.unique(labels[kept], return_inverse=True)[1].astype(np.int64).ravel()
+    except TypeError as error:
+        raise InputTypeError(f"{what}= mixes labels that cannot be ordered; give text, or numbers.") from error
+
+
+def _refuse_crossing(cluster: IntArray, stratum: IntArray) -> None:
+    first = np.full(int(cluster.max()) + 1, -1)
+    first[cluster] = stratum
+    if (first[cluster] != stratum).any():
+        raise InputError(
+            "a cluster of clusters= lies in several strata; every cluster is drawn inside one stratum. Where clusters "
+            "are numbered anew in each stratum, give labels made of both, such as stratum + '/' + cluster."
+        )
+
+
+def _replicates(given: Any, kept: IntArray, n: int, index: Any) -> tuple[FloatArray, FloatArray]:
+    """(k, B) columns and their (B,) factors."""
+    if not isinstance(given, tuple) or len(given) != 2:
+        raise InputError(
+            "replicate_weights= needs the columns and their scale factor, as a pair (columns, scale): 1/B for BRR, "
+            "1/(B (1 - rho)^2) for Fay's method, (B - 1)/B for the delete-one jackknife, with B columns."
+        )
+    refuse_mask(given[0], "The replicate weights")
+    try:
+        columns = np.asarray(to_rows(given[0], index, "The replicate weights"), dtype=np.float64)
+        scale = np.asarray(given[1], dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError("replicate_weights= holds something that is not a number.") from error
+    if columns.ndim != 2 or len(columns) != n or not columns.shape[1]:
+        raise InputError(f"the columns of replicate_weights= have the shape {columns.shape}; expected ({n}, B).")
+    columns = columns[kept]
+    if not np.isfinite(columns).all() or (columns < 0).any() or not (columns.sum(axis=0) > 0).all():
+        raise InputError("replicate weights have to be finite, at least 0, and not all 0 in a column.")
+    if scale.shape not in ((), (columns.shape[1],)) or not np.isfinite(scale).all() or (scale < 0).any():
+        raise InputError(f"the scale of replicate_weights= is {given[1]!r}; expected a number, or one for each column.")
+    return columns, np.broadcast_to(scale, (columns.shape[1],)).copy()

@@ -1,0 +1,94 @@
+"""Standard errors of what is read off a row: every index is a sum of effects with fixed weights.
+
+At a row, the index of a subset B is sum over A of M[B, A] T_A(x_A): a linear statistic of T with the weight M[B, A] at
+the cell of A that the row falls in. Where few rows are asked for, the influence of every such statistic is formed;
+where many are, the covariance of all cells once, and then the sum over pairs of the cells of each row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from exanova.data.distinct import distinct_rows
+from exanova.design import passes
+from exanova.design.cells import CellIndex
+from exanova.infer.uncertainty import Uncertainty
+from exanova.typing import Codes, FloatArray, IntArray
+
+WEIGHTS_BYTES = 64_000_000
+"""Memory of the weights of the statistics of some rows."""
+
+
+def row_stderr(index: CellIndex, uncertainty: Uncertainty, codes: Codes, matrix: Any) -> FloatArray:
+    """(n, k, m) standard errors of the index with the sparse ``matrix`` (k, S) at the rows ``codes`` (d, n).
+
+    Cells that never occurred count as 0, without an error. NaN where a value is not identified.
+    """
+    first, inverse = distinct_rows(codes)
+    place = cells_at(index, codes[:, first])
+    dense = np.asarray(matrix.todense(), dtype=np.float64)
+    found = _by_cells(index, uncertainty, place, dense) if _many(index, uncertainty, place, dense) else None
+    return (_by_statistics(index, uncertainty, place, dense) if found is None else found)[inverse]
+
+
+def cells_at(index: CellIndex, codes: Codes) -> IntArray:
+    """(n, S) flat number of the cell of every subset at every row, -1 for one that never occurred."""
+    out = np.empty((codes.shape[1], len(index.subsets)), dtype=np.int64)
+    for s in range(len(index.subsets)):
+        cell = passes.cells_of_rows(index.layout, codes, s)
+        out[:, s] = np.where(cell >= 0, index.cell_start[s] + cell, -1)
+    return out
+
+
+def weights_at(index: CellIndex, place: IntArray, matrix: FloatArray) -> FloatArray:
+    """(cells, n k) weights of the index at rows that fall in the cells ``place`` (n, S)."""
+    n, k = len(place), len(matrix)
+    out = np.zeros((index.n_cells + 1, n, k))  # the last cell takes what never occurred
+    rows = np.arange(n)
+    for s in range(len(index.subsets)):
+        out[place[:, s], rows] = matrix[:, s]
+    return out[:-1].reshape(index.n_cells, n * k)
+
+
+def _many(index: CellIndex, uncertainty: Uncertainty, place: IntArray, matrix: FloatArray) -> bool:
+    """Whether the covariance of all cells costs less than the influence of every statistic."""
+    rows = uncertainty.sample.data.codes.shape[1]
+    single = len(place) * len(matrix) * rows * len(index.subsets)
+    return uncertainty.has_all_cells or (
+        index.n_cells <= MOST_CELLS and rows * index.n_cells**2 / PRODUCTS_PER_READ < single
+    )
+
+
+MOST_CELLS = 6000
+"""Cells whose covariance matrix is formed: 300 MB for each output."""
+
+PRODUCTS_PER_READ = 8
+"""Multiplications of a product of matrices in the time of one read of a table at a row."""
+
+
+def _by_statistics(index: CellIndex, uncertainty: Uncertainty, place: IntArray, matrix: FloatArray) -> FloatArray:
+    n, k = len(place), len(matrix)
+    step = max(1, WEIGHTS_BYTES // (8 * k * index.n_cells))
+    parts = []
+    for a in range(0, n, step):
+        weights = weights_at(index, place[a : a + step], matrix)
+        parts.append(uncertainty.linear_stderr(weights).reshape(-1, k, uncertainty.outputs))
+    return np.concatenate(parts)
+
+
+def _by_cells(index: CellIndex, uncertainty: Uncertainty, place: IntArray, matrix: FloatArray) -> FloatArray:
+    n, k = len(place), len(matrix)
+    covariance = uncertainty.all_cells
+    out = np.empty((n, k, len(covariance)))
+    for row, cells in enumerate(place):
+        seen = cells >= 0
+        own = matrix[:, seen]
+        block = covariance[:, cells[seen][:, None], cells[seen]]
+        out[row] = np.einsum("ka,mab,kb->km", own, block, own, optimize=True)
+    step = max(1, WEIGHTS_BYTES // (8 * k * index.n_cells))
+    for a in range(0, n, step) if uncertainty.shares else ():
+        known = uncertainty.determined(weights_at(index, place[a : a + step], matrix))
+        out[a : a + step][~known.reshape(-1, k)] = np.nan
+    return np.sqrt(np.maximum(out, 0.0))

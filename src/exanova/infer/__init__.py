@@ -1,0 +1,1 @@
+"""How far other rows could move the result: influence of every row, standard errors, bands, what is identified."""

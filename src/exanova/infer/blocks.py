@@ -1,0 +1,247 @@
+"""Covariances of the cells of each effect, two ways that agree; the cheaper is taken.
+
+by rows   the influence of every row on every cell, some rows at a time: r q^2 operations for all outputs together.
+by Grams  with B, E the Gram matrices of the functions under the weights k2 and k1 (sums of kappa e^2 and of kappa e),
+
+              Cov_A = (sum of k0 a a^T)_A + Phi_A (Gamma^-1 B Gamma^-T)_A Phi_A^T + X_A K_A^T + K_A X_A^T,
+              K_A = Phi_A (Gamma^-1)_A,     X_A = sum over rows of k1 a_A t^T.
+
+          B and E come from adding up pairs of indicators, r |S|^2 / 2 additions; the products take q^3 for each output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from exanova import parallel
+from exanova.basis.tables import on_functions
+from exanova.design import passes
+from exanova.infer.draws import Totals, Variation
+from exanova.infer.influence import CHUNK_BYTES, Influence, leverages_of_rows, places, responses_of_rows
+from exanova.moments.gram import Moments, projected_gram, weighted_gram
+from exanova.moments.monomials import Monomials, in_monomials, monomials, reference_levels
+from exanova.typing import FloatArray, IntArray
+
+Blocks = list[FloatArray]
+"""For each subset, (m, c, c) covariances of its cells."""
+
+Coordinates = list[tuple[IntArray, FloatArray]]
+"""For each subset, (t,) numbers of indicators and (t, k) coefficients of functions in them."""
+
+
+def covariance_blocks(influence: Influence, variation: Variation) -> Blocks:
+    """Covariances of the cells of every effect, by the cheaper way."""
+    out = empty_blocks(influence)
+    if variation.rows is not None:
+        q, r, m = influence.basis.n_functions, influence.codes.shape[1], influence.values.shape[1]
+        noisy = influence.inverse is not None
+        by_grams = not noisy or m * (q**3 + r * len(influence.index.subsets) ** 2) < r * q**2
+        (add_by_grams if by_grams else add_by_rows)(influence, variation, out)
+    for totals in variation.totals:
+        add_totals(influence, totals, out)
+    return out
+
+
+def empty_blocks(influence: Influence) -> Blocks:
+    """Covariances of zero."""
+    m, sizes = influence.values.shape[1], np.diff(influence.index.cell_start).tolist()
+    return [np.zeros((m, c, c)) for c in sizes]
+
+
+def add_by_rows(influence: Influence, variation: Variation, out: Blocks) -> None:
+    """Add what single rows contribute, some rows at a time."""
+    assert variation.rows is not None
+    index, r = influence.index, influence.codes.shape[1]
+    step = max(16, CHUNK_BYTES // (8 * (index.n_cells + influence.basis.n_functions)))
+    for first in range(0, r, step):
+        rows = slice(first, min(r, first + step))
+        place = places(influence, influence.codes[:, rows])
+        b = leverages_of_rows(influence, place)
+        for o in range(influence.values.shape[1]):
+            a = responses_of_rows(influence, o, place)
+            k0, k1, k2 = _of_rows(variation, rows, o)
+            weighted = k0 * a + k1 * b, k1 * a + k2 * b
+            for s in range(len(index.subsets)):
+                own = index.cells_of(s)
+                out[s][o] += weighted[0][:, own].T @ a[:, own] + weighted[1][:, own].T @ b[:, own]
+
+
+def add_by_grams(influence: Influence, variation: Variation, out: Blocks) -> None:
+    """Add the same from Gram matrices, without the influence of any single row."""
+    assert variation.rows is not None
+    k0, k1, k2 = variation.rows
+    _add_responses(influence, k0, out)
+    if influence.inverse is None:
+        return
+    index, basis = influence.index, influence.basis
+    mono = monomials(index, reference_levels(index))
+    members = range(len(basis.tables))
+    coordinates = in_monomials(index, mono, members, [basis.table(s) for s in members])
+    with parallel.suitable_blas(float(basis.n_functions) ** 3):
+        for o in range(influence.values.shape[1]):
+            _add_noise(influence, mono, k2[:, o], [block[o] for block in out])
+            _add_cross(influence, mono, coordinates, k1[:, o], o, [block[o] for block in out])
+
+
+def _add_responses(influence: Influence, k0: FloatArray, out: Blocks) -> None:
+    """(sum of k0 a a^T)_A: from cells alone where no other subset moves A, else from the rows."""
+    index = influence.index
+    mass = passes.scatter(index.layout, influence.codes, k0[:, None], threads=influence.threads)[index.cell_key, 0]
+    for o in range(influence.values.shape[1]):
+        effects = influence.effects(o)
+        for s in range(len(index.subsets)):
+            tables = dict(influence.responses.applied(s, effects))
+            if set(tables) == {s}:
+                out[s][o] += (mass[index.cells_of(s)][:, None] * tables[s]).T @ tables[s]
+            elif tables:
+                out[s][o] += _second_moments(influence, tables, k0)
+
+
+def _second_moments(influence: Influence, tables: dict[int, FloatArray], k0: FloatArray) -> FloatArray:
+    """Sum over rows of k0 a a^T, a being the sum of tables of several subsets read at the row."""
+    size = next(iter(tables.values())).shape[1]
+    out, step = np.zeros((size, size)), max(256, CHUNK_BYTES // (16 * size))
+    for first in range(0, len(k0), step):
+        rows = slice(first, min(len(k0), first + step))
+        a = np.zeros((rows.stop - rows.start, size))
+        for c, table in tables.items():
+            a += table[passes.cells_of_rows(influence.index.layout, influence.codes[:, rows], c)]
+        out += (k0[rows, None] * a).T @ a
+    return out
+
+
+def _add_noise(influence: Influence, mono: Monomials, k2: FloatArray, out: Blocks) -> None:
+    """Phi_A (Gamma^-1 B Gamma^-T)_A Phi_A^T."""
+    inverse, basis = influence.inverse, influence.basis
+    assert inverse is not None
+    half = inverse @ _function_gram(
+        influence, mono, weighted_gram(influence.index, mono, influence.codes, k2, influence.threads)
+    )
+    for s, block in enumerate(out):
+        own = basis.functions_of(s)
+        block += basis.table(s) @ (half[own] @ inverse[own].T) @ basis.table(s).T
+
+
+def _function_gram(influence: Influence, mono: Monomials, gram: FloatArray) -> FloatArray:
+    """(q, q) Gram matrix of the functions from that of the indicators."""
+    nothing = np.zeros((0, 0))
+    moments = Moments(influence.index, mono, gram, nothing, nothing)
+    return projected_gram(moments, influence.basis) * float(influence.index.weight[0])
+
+
+def _add_cross(
+    influence: Influence, mono: Monomials, coordinates: Coordinates, k1: FloatArray, output: int, out: Blocks
+) -> None:
+    """X_A K_A^T and its transpose."""
+    inverse, index, basis = influence.inverse, influence.index, influence.basis
+    assert inverse is not None
+    if not k1.any():
+        return
+    gram = signed_gram(influence, mono, k1)
+    half = np.empty((basis.n_functions, len(mono)))
+    for s, (numbers, rows) in enumerate(coordinates):
+        half[basis.functions_of(s)] = rows.T @ gram[numbers]
+    functions = np.ascontiguousarray(half.T)
+    effects = influence.effects(output)
+    for s, block in enumerate(out):
+        tables = dict(influence.responses.applied(s, effects))
+        if not tables:
+            continue
+        moved = np.zeros((block.shape[0], basis.n_functions))
+        found = in_monomials(index, mono, list(tables), list(tables.values()))
+        for numbers, rows in found:
+            moved += rows.T @ functions[numbers]
+        product = moved @ (basis.table(s) @ inverse[basis.functions_of(s)]).T
+        block += product + product.T
+
+
+def signed_gram(influence: Influence, mono: Monomials, weight: FloatArray) -> FloatArray:
+    """Gram matrix of the indicators under weights of either sign."""
+    out = np.zeros((len(mono), len(mono)))
+    for sign in (1.0, -1.0):
+        rows = np.flatnonzero(sign * weight > 0)
+        if len(rows):
+            codes = np.ascontiguousarray(influence.codes[:, rows])
+            out += sign * weighted_gram(influence.index, mono, codes, sign * weight[rows], influence.threads)
+    return out
+
+
+def add_totals(influence: Influence, totals: Totals, out: Blocks) -> None:
+    """Add what the totals of units contribute."""
+    for o, coefficient, moved in moved_by_units(influence, totals):
+        for s in range(len(influence.index.subsets)):
+            own = moved[:, influence.index.cells_of(s)]
+            out[s][o] += (coefficient[:, None] * own).T @ own
+
+
+def covariance_of_all(influence: Influence, variation: Variation) -> FloatArray:
+    """(m, cells, cells) covariance of all cells of all effects: r N^2 operations for each output."""
+    m, size, r = influence.values.shape[1], influence.index.n_cells, influence.codes.shape[1]
+    out = np.zeros((m, size, size))
+    step = max(16, CHUNK_BYTES // (16 * size))
+    for first in range(0, r if variation.rows is not None else 0, step):
+        rows = slice(first, min(r, first + step))
+        place = places(influence, influence.codes[:, rows])
+        b = leverages_of_rows(influence, place)
+        for o in range(m):
+            a, (k0, k1, k2) = responses_of_rows(influence, o, place), _of_rows(variation, rows, o)
+            out[o] += (k0 * a + k1 * b).T @ a + (k1 * a + k2 * b).T @ b
+    for totals in variation.totals:
+        for o, coefficient, moved in moved_by_units(influence, totals):
+            out[o] += (coefficient[:, None] * moved).T @ moved
+    return out
+
+
+def _of_rows(variation: Variation, rows: slice, output: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """k0, k1 and k2 of a run of rows, as columns."""
+    assert variation.rows is not None
+    k0, k1, k2 = variation.rows
+    return k0[rows, None], k1[rows, output][:, None], k2[rows, output][:, None]
+
+
+def moved_by_units(influence: Influence, totals: Totals) -> Iterator[tuple[int, FloatArray, FloatArray]]:
+    """Output, coefficients (u,) and moves (u, cells) of some units at a time."""
+    step, count = max(1, CHUNK_BYTES // (32 * influence.index.n_cells)), len(totals.coefficient)
+    for first in range(0, count, step):
+        size = min(step, count - first)
+        entries = slice(*np.searchsorted(totals.unit, [first, first + size]).tolist())
+        for o in range(influence.values.shape[1]):
+            moved = moved_effects(influence, totals, entries, first, size, o)
+            yield o, totals.coefficient[first : first + size], moved
+
+
+def moved_effects(
+    influence: Influence, totals: Totals, entries: slice, first: int, count: int, output: int
+) -> FloatArray:
+    """(count, cells) how far each unit from number ``first`` on moves every effect: W sigma + Phi Gamma^-1 tau.
+
+    sigma (cells,) sums the shares of the unit's rows in every cell, tau (q,) its residuals times functions.
+    """
+    index, basis, effects = influence.index, influence.basis, influence.effects(output)
+    unit, row = totals.unit[entries] - first, totals.row[entries]
+    codes = np.ascontiguousarray(influence.codes[:, row])
+    mass = _in_cells(influence, codes, unit, count, totals.mass[entries])
+    out = np.zeros((count, index.n_cells))
+    for s in range(len(index.subsets)):
+        for c, table in influence.responses.applied(s, effects):
+            out[:, index.cells_of(s)] += mass[:, index.cells_of(c)] @ table
+    if influence.inverse is not None:
+        sums = _in_cells(influence, codes, unit, count, totals.moment[entries, output])
+        solved = influence.inverse @ on_functions(index, basis, sums.T)
+        for s in range(len(index.subsets)):
+            out[:, index.cells_of(s)] += (basis.table(s) @ solved[basis.functions_of(s)]).T
+    return out
+
+
+def _in_cells(influence: Influence, codes: FloatArray, unit: IntArray, count: int, weight: FloatArray) -> FloatArray:
+    """(count, cells) sums of the weights of entries in each cell, for each unit."""
+    index = influence.index
+    out = np.empty((count, index.n_cells))
+    for s in range(len(index.subsets)):
+        own = index.cells_of(s)
+        size = own.stop - own.start
+        key = unit * size + passes.cells_of_rows(index.layout, codes, s)
+        out[:, own] = np.bincount(key, weights=weight, minlength=count * size).reshape(count, size)
+    return out

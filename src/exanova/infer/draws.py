@@ -1,0 +1,189 @@
+"""Which parts of the rows vary independently, as sums over the distinct rows.
+
+The variance of a statistic with influence xi_i = a_i + e_i b_i, where a and b depend on the distinct row alone and
+e_i is the residual of raw row i, is a sum over independent units of the squared sum of omega_i xi_i over the unit. Two
+kinds of sums are enough for every way of drawing:
+
+    rows    sum over rows of  k0 a^2 + 2 k1 a b + k2 b^2,   k_j = sum of kappa_i e_i^j over raw rows of a distinct row
+    totals  sum over units of coefficient * (sum over rows of mass a + moment b)^2
+
+Single rows need the first, clusters and replicate weights the second, and strata subtract their totals by it. Units of
+one stratum (everything is one, where none were given) count n / (n - 1) times, so that their variance has no bias.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.data.draws import Draws, Kind
+from exanova.errors import InputError
+from exanova.solve.routes import Data
+from exanova.typing import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """Sums over units, as P entries for a unit and a distinct row.
+
+    Attributes:
+        unit: (P,) number of the unit.
+        row: (P,) distinct row.
+        mass: (P,) sum of the shares omega of its raw rows.
+        moment: (P, m) sum of omega times residual.
+        coefficient: (U,) what the square of each unit counts.
+    """
+
+    unit: IntArray
+    row: IntArray
+    mass: FloatArray
+    moment: FloatArray
+    coefficient: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Variation:
+    """Everything that varies.
+
+    Attributes:
+        rows: k0 (r,), k1 (r, m) and k2 (r, m), or ``None`` where only totals vary.
+        totals: units and what they count.
+    """
+
+    rows: tuple[FloatArray, FloatArray, FloatArray] | None
+    totals: tuple[Totals, ...]
+
+
+def raw_rows(data: Data, draws: Draws | None) -> Draws:
+    """The draws behind the rows: each distinct row as often as its weight says where nothing else is known."""
+    if draws is not None:
+        return draws
+    kind: Kind = "frequency" if data.weight.dtype.kind == "i" else "probability"
+    return Draws(np.arange(data.codes.shape[1]), data.weight, kind)
+
+
+def independent_units(draws: Draws) -> tuple[str, int]:
+    """What varies independently, in words, and how many of it there are."""
+    within = "" if draws.stratum is None else ", drawn within its stratum"
+    if draws.replicates is not None:
+        return "a column of replicate weights", int(draws.replicates.shape[1])
+    if draws.cluster is not None:
+        return "a cluster" + within, int(draws.cluster.max()) + 1
+    return "a row" + within, int(draws.weight.sum()) if draws.kind == "frequency" else len(draws.weight)
+
+
+def raw_residuals(data: Data, draws: Draws, residual: FloatArray) -> FloatArray:
+    """(k, m) residual of every raw row in normalised units, from the (r, m) ones of the distinct rows."""
+    out = residual[draws.group]
+    return out if draws.values is None else out + (draws.values - data.values[draws.group])
+
+
+def find_variation(data: Data, draws: Draws, residual: FloatArray) -> Variation:
+    """What varies, given the (r, m) residuals of the distinct rows; everything in normalised units."""
+    share = draws.weight / float(draws.weight.sum())
+    e = raw_residuals(data, draws, residual)
+    if draws.replicates is not None:
+        return _replicated(draws, share, e, len(residual))
+    if draws.cluster is not None:
+        return _clustered(draws, draws.cluster, share, e)
+    return _single(draws, share, e, len(residual))
+
+
+def raw_variances(draws: Draws, xi: FloatArray) -> FloatArray:
+    """(f,) variances of statistics with the influence ``xi`` (k, f) at the raw rows, whatever made it.
+
+    The same sums as a :class:`Variation` has, for influences that are not of the form a + e b.
+    """
+    share = draws.weight / float(draws.weight.sum())
+    if draws.replicates is not None:
+        assert draws.scale is not None
+        change = draws.replicates / draws.replicates.sum(axis=0) - share[:, None]
+        return np.asarray(draws.scale @ (change.T @ xi) ** 2)
+    moved = share[:, None] * (xi - share @ xi)
+    if draws.cluster is None:
+        counts = draws.weight.astype(np.float64) if draws.kind == "frequency" else np.ones(len(share))
+        stratum = np.zeros(len(share), dtype=np.int64) if draws.stratum is None else draws.stratum
+    else:
+        stratum = _strata_of_clusters(draws, draws.cluster)
+        moved, counts = _by_group(draws.cluster, moved, len(stratum)), np.ones(len(stratum))
+    units = np.bincount(stratum, weights=counts)
+    mean = _by_group(stratum, moved, len(units)) / units[:, None]
+    apart = moved / counts[:, None] - mean[stratum]
+    return np.asarray(((units / (units - 1.0))[stratum] * counts) @ apart**2)
+
+
+def _single(draws: Draws, share: FloatArray, e: FloatArray, r: int) -> Variation:
+    """Every row by itself: a row of frequency w is w units of share 1 / total each."""
+    counts = draws.weight.astype(np.float64) if draws.kind == "frequency" else np.ones(len(share))
+    stratum = np.zeros(len(share), dtype=np.int64) if draws.stratum is None else draws.stratum
+    units = np.bincount(stratum, weights=counts)
+    _refuse_lonely(units, "row")
+    factor = units / (units - 1.0)
+    kappa = factor[stratum] * share**2 / counts
+    k0, k1, k2 = (_by_group(draws.group, kappa[:, None] * e**power, r) for power in range(3))
+    totals = () if draws.stratum is None else (_strata_totals(draws, stratum, share, e, factor / units),)
+    return Variation((k0[:, 0], k1, k2), totals)
+
+
+def _clustered(draws: Draws, cluster: IntArray, share: FloatArray, e: FloatArray) -> Variation:
+    stratum_of = _strata_of_clusters(draws, cluster)
+    units = np.asarray(np.bincount(stratum_of), dtype=np.float64)
+    _refuse_lonely(units, "cluster")
+    factor = units / (units - 1.0)
+    totals = [_totals(cluster, draws.group, share, e, factor[stratum_of])]
+    if draws.stratum is not None:
+        totals.append(_strata_totals(draws, draws.stratum, share, e, factor / units))
+    return Variation(None, tuple(totals))
+
+
+def _strata_of_clusters(draws: Draws, cluster: IntArray) -> IntArray:
+    """(C,) stratum of every cluster."""
+    out = np.zeros(int(cluster.max()) + 1, dtype=np.int64)
+    if draws.stratum is not None:
+        out[cluster] = draws.stratum
+    return out
+
+
+def _replicated(draws: Draws, share: FloatArray, e: FloatArray, r: int) -> Variation:
+    """One unit per column: the result moves by the sum of the changes of the shares times the influence."""
+    assert draws.replicates is not None
+    assert draws.scale is not None
+    change = draws.replicates / draws.replicates.sum(axis=0) - share[:, None]
+    b = change.shape[1]
+    mass = np.concatenate([_by_group(draws.group, column[:, None], r)[:, 0] for column in change.T])
+    moment = np.concatenate([_by_group(draws.group, column[:, None] * e, r) for column in change.T])
+    totals = Totals(np.repeat(np.arange(b), r), np.tile(np.arange(r), b), mass, moment, draws.scale)
+    return Variation(None, (totals,))
+
+
+def _strata_totals(draws: Draws, stratum: IntArray, share: FloatArray, e: FloatArray, part: FloatArray) -> Totals:
+    """What centring within strata takes off: the squared total of each, over its number of units."""
+    return _totals(stratum, draws.group, share, e, -part)
+
+
+def _totals(unit: IntArray, group: IntArray, share: FloatArray, e: FloatArray, coefficient: FloatArray) -> Totals:
+    """Entries for every unit and distinct row that occur together."""
+    key, place = np.unique(unit * (int(group.max()) + 1) + group, return_inverse=True)
+    own, row = np.divmod(key, int(group.max()) + 1)
+    mass = _by_group(place, share[:, None], len(key))[:, 0]
+    return Totals(own, row, mass, _by_group(place, share[:, None] * e, len(key)), coefficient)
+
+
+def _by_group(group: IntArray, values: FloatArray, size: int) -> FloatArray:
+    """(size, m) sums of (k, m) values."""
+    sums = [np.bincount(group, weights=column, minlength=size) for column in values.T]
+    return np.asarray(np.stack(sums, axis=1), dtype=np.float64)
+
+
+def _refuse_lonely(units: NDArray[Any], what: str) -> None:
+    if (units > 1).all():
+        return
+    if len(units) == 1:
+        raise InputError(f"there is a single {what}: nothing says how far another would move the result.")
+    raise InputError(
+        f"{int((units <= 1).sum())} of {len(units)} strata hold a single {what}, so that nothing says how much it "
+        "varies within; join these strata with others."
+    )

@@ -1,0 +1,71 @@
+"""What the rows determine of an effect when subsets can express parts of each other.
+
+Z (q x k) is an orthonormal basis of the dependences among the functions, the null space of Gamma: a decomposition may
+be changed by Phi Z z for any z without changing a single fitted value. A statistic lambda^T T is determined when
+Z^T Phi^T lambda vanishes. The certain part of f_A is the least ||f_A + Phi_A Z z|| over z: in the coordinates
+c_A = Phi_A^T diag(w_A) f_A of its orthonormal functions, what c_A has outside the range of Z_A.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exanova import tolerances
+from exanova.basis.tables import Basis, on_functions
+from exanova.design.cells import CellIndex
+from exanova.typing import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Dependences:
+    """The dependences among the functions of a family, by one of two orthonormal bases.
+
+    Attributes:
+        basis: the functions.
+        null: (q, k) of the dependences, Z; or ``None``.
+        independent: (q, rank) of what is orthogonal to all of them; or ``None``.
+    """
+
+    basis: Basis
+    null: FloatArray | None
+    independent: FloatArray | None = None
+
+    @classmethod
+    def of(cls, basis: Basis, null: FloatArray, independent: FloatArray | None) -> Dependences:
+        """The dependences that a solve found; ``null`` is any basis of them."""
+        return cls(basis, None if independent is not None else np.linalg.qr(null)[0], independent)
+
+    def block(self, functions: slice) -> FloatArray:
+        """(k, k) block of the projector Z Z^T at some functions."""
+        if self.null is not None:
+            return self.null[functions] @ self.null[functions].T
+        assert self.independent is not None
+        rows = self.independent[functions]
+        return np.eye(len(rows)) - rows @ rows.T
+
+    def squared_lengths(self, vectors: FloatArray) -> FloatArray:
+        """(f,) squared length of Z Z^T v for (q, f) vectors."""
+        if self.null is not None:
+            return np.asarray(np.square(self.null.T @ vectors).sum(axis=0))
+        assert self.independent is not None
+        return np.asarray(np.square(vectors - self.independent @ (self.independent.T @ vectors)).sum(axis=0))
+
+
+def certain_part(index: CellIndex, dependences: Dependences, s: int, values: FloatArray) -> FloatArray:
+    """(m,) least norm of the effect of subset number ``s`` with ``values`` (c, m), over all dependences."""
+    basis = dependences.basis
+    coordinates = basis.table(s).T @ (index.probability_of(s)[:, None] * values)
+    sizes, vectors = np.linalg.eigh(dependences.block(basis.functions_of(s)))
+    own = vectors[:, sizes <= tolerances.DEPENDENCE**2]
+    return np.asarray(np.linalg.norm(own.T @ coordinates, axis=0))
+
+
+def determined(
+    index: CellIndex, dependences: Dependences, weights: FloatArray
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """(f,) whether the sums of T times ``weights`` (cells, f) are the same for every decomposition of this kind."""
+    projected = on_functions(index, dependences.basis, weights)
+    length = np.square(projected).sum(axis=0)
+    return np.asarray(dependences.squared_lengths(projected) <= tolerances.DEPENDENCE**2 * length)

@@ -1,0 +1,149 @@
+"""The influence of a row on every effect, in closed form, and the variances that follow from it.
+
+T holds the values of all effects on all N cells, s_i marks the cells that row i falls in, e_i is its residual. Moving
+weight to row i moves T by
+
+    psi_i = (W + e_i H) s_i,     H = Phi Gamma^-1 Phi^T,     W = (I - H G) V,
+
+W being given by its blocks (``responses``). So psi_i = a_i + e_i b_i with a_i = W s_i and b_i = Phi Gamma^-1 t_i, where
+t_i = Phi^T s_i holds the functions at row i. A linear statistic lambda^T T has the influence lambda^T psi_i, which is
+two tables on cells, W^T lambda and Phi Gamma^-T Phi^T lambda, read at row i.
+
+Gamma^-1 stands for any inverse on the range of Gamma: values that are identified do not depend on which.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exanova.basis.tables import Basis, on_cells, on_functions
+from exanova.design import passes
+from exanova.design.cells import CellIndex
+from exanova.infer.draws import Totals, Variation
+from exanova.infer.responses import Responses
+from exanova.typing import Codes, FloatArray, IntArray
+
+CHUNK_BYTES = 64_000_000
+"""Memory of one block of rows or of statistics."""
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """What the influence of every row is made of.
+
+    Attributes:
+        index, basis: cells and functions of the family.
+        responses: blocks of W.
+        inverse: (q, q) inverse of Gamma, or ``None`` where no residual is left, so that it is not needed.
+        values: (cells, m) effects T.
+        codes: (d, r) distinct rows.
+        threads: threads to use.
+    """
+
+    index: CellIndex
+    basis: Basis
+    responses: Responses
+    inverse: FloatArray | None
+    values: FloatArray
+    codes: Codes
+    threads: int = 1
+
+    def effects(self, output: int) -> list[FloatArray]:
+        """(c,) values of each effect, for one output."""
+        return [self.values[self.index.cells_of(s), output] for s in range(len(self.index.subsets))]
+
+
+def linear(influence: Influence, output: int, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """W^T lambda and Phi Gamma^-T Phi^T lambda, both (cells, f), for statistics with ``weights`` lambda (cells, f)."""
+    index, effects = influence.index, influence.effects(output)
+    direct = np.zeros_like(weights)
+    for b, blocks in enumerate(influence.responses.blocks):
+        own = weights[index.cells_of(b)]
+        if own.any():
+            for c, block in blocks:
+                direct[index.cells_of(c)] += effects[c][:, None] * (block.T @ own)
+    if influence.inverse is None:
+        return direct, np.zeros_like(weights)
+    solved = influence.inverse.T @ on_functions(index, influence.basis, weights)
+    return direct, on_cells(index, influence.basis, solved)
+
+
+def covariance(influence: Influence, variation: Variation, output: int, weights: FloatArray) -> FloatArray:
+    """(f, f) covariance of the linear statistics with ``weights`` (cells, f)."""
+    a, b = (read(influence, table) for table in linear(influence, output, weights))
+    out = np.zeros((weights.shape[1], weights.shape[1]))
+    if variation.rows is not None:
+        k0, k1, k2 = variation.rows[0], variation.rows[1][:, output], variation.rows[2][:, output]
+        cross = (k1[:, None] * a).T @ b
+        out += (k0[:, None] * a).T @ a + cross + cross.T + (k2[:, None] * b).T @ b
+    for totals in variation.totals:
+        moved = _moved(totals, a, b, output)
+        out += (totals.coefficient[:, None] * moved).T @ moved
+    return out
+
+
+def variances(influence: Influence, variation: Variation, output: int, weights: FloatArray) -> FloatArray:
+    """(f,) variances of the linear statistics with ``weights`` (cells, f), some statistics at a time."""
+    out = np.empty(weights.shape[1])
+    step = max(1, CHUNK_BYTES // (24 * influence.codes.shape[1]))
+    for first in range(0, weights.shape[1], step):
+        chosen = slice(first, min(weights.shape[1], first + step))
+        a, b = (read(influence, table) for table in linear(influence, output, weights[:, chosen]))
+        out[chosen] = variances_of_rows(variation, a, b, output)
+    return out
+
+
+def variances_of_rows(variation: Variation, a: FloatArray, b: FloatArray, output: int) -> FloatArray:
+    """(f,) variances of statistics whose influence is a + e b, both (r, f)."""
+    out = np.zeros(a.shape[1])
+    if variation.rows is not None:
+        k0, k1, k2 = variation.rows[0], variation.rows[1][:, output], variation.rows[2][:, output]
+        out += k0 @ a**2 + 2 * (k1 @ (a * b)) + k2 @ b**2
+    for totals in variation.totals:
+        out += totals.coefficient @ _moved(totals, a, b, output) ** 2
+    return np.asarray(np.maximum(out, 0.0))
+
+
+def read(influence: Influence, table: FloatArray) -> FloatArray:
+    """(r, f) sums of the entries of a (cells, f) table at each row."""
+    index = influence.index
+    return passes.gather(index.layout, influence.codes, index.to_keys(table), influence.threads)
+
+
+def _moved(totals: Totals, a: FloatArray, b: FloatArray, output: int) -> FloatArray:
+    """(U, f) sum over each unit of mass a + moment b."""
+    from scipy.sparse import csr_array
+
+    shape = (len(totals.coefficient), len(a))
+    mass = csr_array((totals.mass, (totals.unit, totals.row)), shape=shape)
+    moment = csr_array((totals.moment[:, output], (totals.unit, totals.row)), shape=shape)
+    return np.asarray(mass @ a + moment @ b)
+
+
+def places(influence: Influence, codes: Codes) -> list[IntArray]:
+    """For each subset, (n,) the cell of every row."""
+    return [passes.cells_of_rows(influence.index.layout, codes, s) for s in range(len(influence.index.subsets))]
+
+
+def responses_of_rows(influence: Influence, output: int, place: list[IntArray]) -> FloatArray:
+    """(rows, cells) a_i = W s_i of rows that fall in the cells ``place``."""
+    index, effects = influence.index, influence.effects(output)
+    out = np.zeros((len(place[0]), index.n_cells))
+    for s in range(len(index.subsets)):
+        for c, table in influence.responses.applied(s, effects):
+            out[:, index.cells_of(s)] += table[place[c]]
+    return out
+
+
+def leverages_of_rows(influence: Influence, place: list[IntArray]) -> FloatArray:
+    """(rows, cells) b_i = Phi Gamma^-1 t_i of the same rows; the same for every output."""
+    index, basis = influence.index, influence.basis
+    out = np.zeros((len(place[0]), index.n_cells))
+    if influence.inverse is None:
+        return out
+    solved = np.hstack([basis.table(s)[cells] for s, cells in enumerate(place)]) @ influence.inverse.T
+    for s in range(len(place)):
+        out[:, index.cells_of(s)] = solved[:, basis.functions_of(s)] @ basis.table(s).T
+    return out

@@ -1,0 +1,110 @@
+"""Standard errors in closed form: of every cell, of linear statistics, of anything smooth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from exanova import parallel
+from exanova.data.draws import Draws
+from exanova.design.cells import CellIndex
+from exanova.infer.blocks import Blocks, covariance_blocks, covariance_of_all
+from exanova.infer.draws import Variation, find_variation, raw_residuals, raw_rows, raw_variances
+from exanova.infer.influence import Influence, linear, read, variances
+from exanova.infer.sample import Sample, prepare
+from exanova.typing import FloatArray
+
+COLUMNS_BYTES = 64_000_000
+"""Memory of the influences of some statistics at all raw rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowTerms:
+    """What the influence of f statistics has beside the change of T: direct + e by_residual + e^2 by_square.
+
+    Attributes:
+        direct, by_residual, by_square: (r, f) each, over the distinct rows; ``None`` for zero.
+    """
+
+    direct: FloatArray | None = None
+    by_residual: FloatArray | None = None
+    by_square: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LinearErrors:
+    """Standard errors in closed form, in normalised units.
+
+    Attributes:
+        influence: of every row on every effect.
+        variation: what varies.
+        draws: the raw rows.
+        residuals: (k, m) of the raw rows.
+    """
+
+    influence: Influence
+    variation: Variation
+    draws: Draws
+    residuals: FloatArray
+
+    @classmethod
+    def of(cls, sample: Sample, index: CellIndex) -> LinearErrors:
+        """The closed form for the effects of a sample."""
+        with parallel.blas_threads(sample.request.threads):
+            influence, residual = prepare(sample, index)
+        draws = raw_rows(sample.data, sample.draws)
+        variation = find_variation(sample.data, draws, residual)
+        return cls(influence, variation, draws, raw_residuals(sample.data, draws, residual))
+
+    @cached_property
+    def _blocks(self) -> Blocks:
+        with parallel.blas_threads(self.influence.threads):
+            return covariance_blocks(self.influence, self.variation)
+
+    @cached_property
+    def stderr(self) -> FloatArray:
+        """(cells, m) standard error of every value."""
+        diagonals = [np.diagonal(block, axis1=1, axis2=2).T for block in self._blocks]
+        return np.sqrt(np.maximum(np.concatenate(diagonals), 0.0))
+
+    def block(self, cells: slice) -> FloatArray:
+        """(m, c, c) covariance of the cells of one subset, given by where they lie."""
+        s = int(np.searchsorted(self.influence.index.cell_start, cells.start))
+        return self._blocks[s]
+
+    @property
+    def has_all_cells(self) -> bool:
+        """Whether the covariance of all cells has been computed."""
+        return "all_cells" in self.__dict__
+
+    @cached_property
+    def all_cells(self) -> FloatArray:
+        """(m, cells, cells) covariance of all values."""
+        with parallel.blas_threads(self.influence.threads):
+            return covariance_of_all(self.influence, self.variation)
+
+    def variances(self, output: int, weights: FloatArray) -> FloatArray:
+        """(f,) variances of the sums of T times ``weights`` (cells, f)."""
+        with parallel.blas_threads(self.influence.threads):
+            return variances(self.influence, self.variation, output, weights)
+
+    def smooth_variances(self, output: int, weights: FloatArray, terms: RowTerms) -> FloatArray:
+        """(f,) variances of smooth statistics with the gradient ``weights`` (cells, f) and these further terms."""
+        out = np.empty(weights.shape[1])
+        step = max(1, COLUMNS_BYTES // (32 * len(self.draws.group)))
+        for first in range(0, weights.shape[1], step):
+            chosen = slice(first, min(weights.shape[1], first + step))
+            out[chosen] = raw_variances(self.draws, self._influences(output, weights[:, chosen], terms, chosen))
+        return out
+
+    def _influences(self, output: int, weights: FloatArray, terms: RowTerms, chosen: slice) -> FloatArray:
+        """(k, f) influence of every raw row."""
+        tables = linear(self.influence, output, weights)
+        group, e = self.draws.group, self.residuals[:, [output]]
+        direct, by_residual = (read(self.influence, table) for table in tables)
+        direct += 0.0 if terms.direct is None else terms.direct[:, chosen]
+        by_residual += 0.0 if terms.by_residual is None else terms.by_residual[:, chosen]
+        out = direct[group] + e * by_residual[group]
+        return out if terms.by_square is None else out + e**2 * terms.by_square[group][:, chosen]

@@ -1,0 +1,136 @@
+"""Refits under random weights: a check of the closed form, and an answer where that one is doubtful.
+
+Every independent unit gets a weight drawn from the exponential distribution of mean one (the Bayesian bootstrap), so
+that no cell ever disappears. A unit of several equal rows, or a cluster, gets one draw for all that belongs together;
+within a stratum the draws are divided by their mean. A selection of subsets is made anew in every refit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from exanova.data.draws import Draws
+from exanova.data.values import average
+from exanova.data.weights import group_totals
+from exanova.design import passes
+from exanova.design.cells import CellIndex
+from exanova.errors import InputError
+from exanova.infer.draws import raw_rows
+from exanova.infer.sample import Sample
+from exanova.progress import Progress
+from exanova.select.driver import fit_data
+from exanova.solve.plan import make_plan
+from exanova.solve.routes import Data, Decomposition
+from exanova.typing import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class RefitErrors:
+    """B refits, in normalised units.
+
+    Attributes:
+        effects: (B, cells, m) effects, 0 for a subset that a refit did not choose.
+        probability: (B, r) probabilities of the distinct rows.
+        sums: (B, cells, m) expectations of the model in every cell, E[f 1{x_A = cell}].
+        variance: (B, m) variance of the model.
+    """
+
+    effects: FloatArray
+    probability: FloatArray
+    sums: FloatArray
+    variance: FloatArray
+
+    @cached_property
+    def stderr(self) -> FloatArray:
+        """(cells, m) standard error of every value."""
+        return np.asarray(self.effects.std(axis=0, ddof=1))
+
+    def block(self, cells: slice) -> FloatArray:
+        """(m, c, c) covariance of the cells of one subset, given by where they lie."""
+        apart = self.effects[:, cells] - self.effects[:, cells].mean(axis=0)
+        return np.asarray(np.einsum("bcm,bdm->mcd", apart, apart) / (len(apart) - 1))
+
+    @property
+    def has_all_cells(self) -> bool:
+        """Refits give the spread of every statistic at once; covariances of all cells are never needed."""
+        return False
+
+    @property
+    def all_cells(self) -> FloatArray:
+        """(m, cells, cells) covariance of all values."""
+        return self.block(slice(0, self.effects.shape[1]))
+
+    def variances(self, output: int, weights: FloatArray) -> FloatArray:
+        """(f,) variances of the sums of T times ``weights`` (cells, f)."""
+        return np.asarray((self.effects[:, :, output] @ weights).var(axis=0, ddof=1))
+
+
+def refit(sample: Sample, index: CellIndex, count: int, seed: int, progress: Progress) -> RefitErrors:
+    """Fit ``count`` times with random weights."""
+    draws = raw_rows(sample.data, sample.draws)
+    if draws.replicates is not None:
+        raise InputError(
+            "method='bootstrap' draws weights of its own, but replicate_weights= were given; use method='linear', "
+            "which takes them as they are."
+        )
+    rng = np.random.default_rng(seed)
+    parts: list[tuple[FloatArray, ...]] = []
+    progress.phase("refits", count)
+    for _ in range(count):
+        parts.append(_refitted(sample, index, reweighted(sample.data, draws, rng)))
+        progress.step(1)
+    return RefitErrors(*(np.stack(column) for column in zip(*parts, strict=True)))
+
+
+def _refitted(sample: Sample, index: CellIndex, data: Data) -> tuple[FloatArray, ...]:
+    """Effects, probabilities, sums and variance of one refit."""
+    found = _fit(data, sample)
+    weighted = data.probability[:, None] * data.values
+    sums = passes.scatter(index.layout, data.codes, weighted, threads=sample.request.threads)[index.cell_key]
+    within = 0.0 if data.within is None else data.within
+    variance = data.probability @ ((data.values - sums[0]) ** 2 + within)
+    return on_index(found, index), data.probability, sums, variance
+
+
+def _fit(data: Data, sample: Sample) -> Decomposition:
+    request, weight = sample.request, data.weight.astype(np.float64)
+    plan, index = make_plan(request, data.codes, weight, data.sizes, data.values.shape[1], data.rows)
+    return fit_data(data, request, plan, index, Progress(enabled=False))[0]
+
+
+def on_index(found: Decomposition, index: CellIndex) -> FloatArray:
+    """(cells, m) effects of another fit on the same support in the order of ``index``; 0 for subsets it has not."""
+    out = np.zeros((index.n_cells, found.values.shape[1]))
+    for s, subset in enumerate(found.index.subsets):
+        if subset in index.position:
+            out[index.cells_of(index.position[subset])] = found.values[found.index.cells_of(s)]
+    return out
+
+
+def reweighted(data: Data, draws: Draws, rng: np.random.Generator) -> Data:
+    """The same distinct rows under weights that random numbers multiply."""
+    weight = draws.weight * multipliers(draws, rng)
+    r = data.codes.shape[1]
+    totals = group_totals(weight, draws.group, r)
+    if draws.values is None:
+        return replace(data, weight=totals)
+    values, within = average(draws.values, draws.group, weight, r)
+    return replace(data, weight=totals, values=values, within=within)
+
+
+def multipliers(draws: Draws, rng: np.random.Generator) -> FloatArray:
+    """(k,) random factors of mean one of the raw rows."""
+    k = len(draws.weight)
+    unit = np.arange(k) if draws.cluster is None else draws.cluster
+    counts = np.ones(int(unit.max()) + 1)
+    if draws.cluster is None and draws.kind == "frequency":
+        counts = draws.weight.astype(np.float64)
+    drawn = rng.gamma(counts)  # the sum of so many exponential numbers
+    if draws.stratum is not None:
+        stratum = np.zeros(len(counts), dtype=np.int64)
+        stratum[unit] = draws.stratum
+        drawn *= (np.bincount(stratum, weights=counts) / np.bincount(stratum, weights=drawn))[stratum]
+    return np.asarray((drawn / counts)[unit])

@@ -1,0 +1,82 @@
+"""How effects answer to the weight of a row although the model values there are met: the spaces move with the weights.
+
+More weight in a cell a of A changes which functions of x_A are pure. The effect f_A, held fixed as a function, then has
+a part that belongs to fewer features, and that part moves there. With F (c x L) the functions of all subsets strictly
+inside A, read on the cells of A, and Gamma_A = F^T diag(w_A) F,
+
+    lower part of the indicator of a over w_a:   F Gamma_A^+ F[a]^T     (orthogonal to the pure functions of A)
+    response, for T_A(a) = 1:   on A itself  -F Gamma_A^+ F[a]^T,   on B inside A  +Phi_B (Gamma_A^+ F[a]^T)_B.
+
+These are the columns of W = (I - H G) V of the closed form, H = Phi Gamma^-1 Phi^T: what H does to a function that
+belongs to the family is to decompose it, and a function of x_A is decomposed on the cells of A alone. So W is never
+formed: its columns live on the subsets of A, and the responses on all of them add up to zero on the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from exanova import tolerances
+from exanova.basis.tables import Basis
+from exanova.design import passes
+from exanova.design.cells import CellIndex
+from exanova.typing import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Responses:
+    """The non-zero blocks of W, before they are multiplied by the effects.
+
+    Attributes:
+        blocks: for each subset B, pairs (C, R) over every C of the family that contains B: R (c_B, c_C), such that
+            W[B, C] = R diag(T_C).
+    """
+
+    blocks: tuple[tuple[tuple[int, FloatArray], ...], ...]
+
+    def applied(self, b: int, values: Sequence[FloatArray]) -> Iterator[tuple[int, FloatArray]]:
+        """(C, (c_C, c_B) table on the cells of C whose value at a row is its part of (W s)_B), ``values`` being T_C."""
+        for c, block in self.blocks[b]:
+            yield c, block.T * values[c][:, None]
+
+
+def find_responses(index: CellIndex, basis: Basis) -> Responses:
+    """The responses of every subset of the family, one small problem per subset."""
+    found: list[list[tuple[int, FloatArray]]] = [[] for _ in index.subsets]
+    for c in range(1, len(index.subsets)):
+        inside = _proper_parts(index, c)
+        places = cells_inside(index, c, inside)
+        tables = [basis.table(b) for b in inside]
+        lower = np.hstack([table[place] for table, place in zip(tables, places, strict=True)])
+        solved = _pseudo_inverse(lower.T @ (index.probability_of(c)[:, None] * lower)) @ lower.T
+        start = 0
+        for b, table in zip(inside, tables, strict=True):
+            found[b].append((c, table @ solved[start : start + table.shape[1]]))
+            start += table.shape[1]
+        found[c].insert(0, (c, -(lower @ solved)))
+    return Responses(tuple(map(tuple, found)))
+
+
+def _proper_parts(index: CellIndex, c: int) -> list[int]:
+    """Numbers of the subsets strictly inside subset number ``c``; the family is closed downward."""
+    subset = index.subsets[c]
+    return [index.position[part] for size in range(len(subset)) for part in combinations(subset, size)]
+
+
+def cells_inside(index: CellIndex, c: int, inside: list[int]) -> list[IntArray]:
+    """For each subset of ``inside``, (c_C,) its cell that each cell of subset number ``c`` lies in."""
+    own = index.codes_of(c)
+    codes = np.zeros((len(index.sizes), own.shape[1]), dtype=np.int32)
+    codes[list(index.subsets[c])] = own
+    return [passes.cells_of_rows(index.layout, codes, b) for b in inside]
+
+
+def _pseudo_inverse(gram: FloatArray) -> FloatArray:
+    """Of a Gram matrix of functions of unit length."""
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > tolerances.rank_of_gram(len(gram))
+    return np.asarray((vectors[:, kept] / values[kept]) @ vectors[:, kept].T)

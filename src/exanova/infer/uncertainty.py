@@ -1,0 +1,303 @@
+"""What a decomposition knows about its own uncertainty: computed when first asked for, then kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.basis.tables import pure_basis
+from exanova.design.cells import CellIndex
+from exanova.effects.tables import FEW_ROWS
+from exanova.errors import InputError
+from exanova.infer.bands import adjusted, simultaneous, wald
+from exanova.infer.identified import Dependences, certain_part, determined
+from exanova.infer.linear import LinearErrors
+from exanova.infer.posterior import PosteriorErrors
+from exanova.infer.refits import RefitErrors, refit
+from exanova.infer.sample import Sample
+from exanova.progress import Progress
+from exanova.typing import FloatArray
+
+CHEAP_WORK = 1e9
+"""Multiplications up to which standard errors are computed without being asked for: a fraction of a second."""
+
+
+@dataclass(frozen=True)
+class Errors:
+    """How standard errors were computed.
+
+    Attributes:
+        method: ``"linear"`` (closed form), ``"bootstrap"`` (refits) or, for shrunken effects, ``"posterior"``.
+        weights: what the weights were taken for: ``"frequency"`` or ``"probability"``.
+        unit: what varies independently.
+        units: how many of them there are.
+        refits: number of refits; 0 in closed form.
+        unidentified: effects without a standard error, because the rows do not determine them.
+        few_rows: cells with fewer than 30 rows, where linear errors are doubtful.
+        seconds: time it took.
+
+    >>> import exanova
+    >>> X = np.array([["a"], ["a"], ["b"], ["b"]])
+    >>> anova = exanova.FunctionalANOVA().fit(X, np.array([0.0, 1.0, 3.0, 4.0]))
+    >>> errors = anova.errors()
+    >>> errors.method, errors.unit, errors.units
+    ('linear', 'a row', 4)
+    """
+
+    method: str
+    weights: str
+    unit: str
+    units: int
+    refits: int
+    unidentified: int
+    few_rows: int
+    seconds: float
+
+    def __str__(self) -> str:
+        how = f"{self.refits} refits" if self.refits else "closed form" if self.method == "linear" else self.method
+        weights = "count equal rows" if self.weights == "frequency" else "are inverse probabilities of being drawn"
+        lines = [
+            f"standard errors by {how}, {self.seconds:.2f} s; what varies is {self.unit} ({self.units:,} of them)",
+            f"weights {weights}",
+        ]
+        if self.unidentified:
+            lines.append(
+                f"{self.unidentified:,} effects have none: other subsets can express part of them on these rows"
+            )
+        if self.few_rows:
+            lines.append(f"{self.few_rows:,} cells have fewer than {FEW_ROWS} rows; check them with method='bootstrap'")
+        return "\n".join(lines)
+
+
+class Uncertainty:
+    """Standard errors of one decomposition, in the units of the model.
+
+    A decomposition read from a file has no rows: it knows what was computed before it was saved.
+    """
+
+    def __init__(
+        self,
+        index: CellIndex,
+        values: FloatArray,
+        sample: Sample | None,
+        stored: Mapping[str, NDArray[np.float64]] | None = None,
+        summary: Errors | None = None,
+        unique: bool | None = None,
+        shared: frozenset[int] = frozenset(),
+    ) -> None:
+        self._index, self._values, self._sample = index, values, sample
+        self._stored = dict(stored or {})
+        self._unique, self._shared = unique, shared
+        self._engine: LinearErrors | RefitErrors | PosteriorErrors | None = None
+        self._asked: tuple[str, int, int] = ("", 0, 0)
+        self.summary = summary
+
+    @property
+    def sample(self) -> Sample:
+        """The rows, or an error that says why there are none to compute from."""
+        if self._sample is None:
+            raise InputError(
+                "this decomposition was read from a file that holds no standard errors, and files hold no rows; call "
+                "errors() on the fitted object before save()."
+            )
+        if self._sample.whole:
+            raise InputError(
+                f"there are no standard errors: {self._sample.whole}, so that these rows are all there is and no other "
+                "rows could have been drawn. Say sampled=True if they are a sample of more."
+            )
+        return self._sample
+
+    @property
+    def known(self) -> bool:
+        """Whether standard errors have been computed."""
+        return self._engine is not None or "stderr" in self._stored
+
+    @property
+    def cheap(self) -> bool:
+        """Whether standard errors are known, or can be had at once."""
+        if self.known:
+            return True
+        sample = self._sample
+        if sample is None or sample.whole or (sample.why_not_linear and sample.posterior is None):
+            return False
+        cells, rows = float(self._index.n_cells), float(sample.data.codes.shape[1])
+        return min(cells, rows) ** 2 * max(cells, rows) <= CHEAP_WORK and sample.units[1] > 1
+
+    def compute(self, method: Literal["linear", "bootstrap"], n_refits: int, seed: int, progress: Progress) -> Errors:
+        """Compute standard errors, or return what is known if they were computed in the same way."""
+        n_refits = 0 if method == "linear" else n_refits
+        asked = (method, n_refits, seed if n_refits else 0)
+        if self.summary is not None and (self._asked == asked or (self._sample is None and method == "linear")):
+            return self.summary  # what a file holds is what was computed before it was saved
+        sample, started = self.sample, time.perf_counter()
+        if method == "bootstrap":
+            self._engine = refit(sample, self._index, n_refits, seed, progress)
+        elif sample.posterior is not None:
+            self._engine = PosteriorErrors(np.sqrt(sample.posterior))
+        else:
+            self._engine = LinearErrors.of(sample, self._index)
+        self._asked = asked
+        self._stored = {}
+        few = int((self.rows < FEW_ROWS).sum())
+        unit, units = sample.units
+        stderr = self._engine.stderr  # computed here, so that the time is that of all of it
+        assert stderr.shape == self._values.shape
+        self.summary = Errors(
+            "posterior" if isinstance(self._engine, PosteriorErrors) else method,
+            sample.kind,
+            unit,
+            units,
+            n_refits,
+            sum(self.identified(s) is False for s in range(len(self._index.subsets))),
+            few,
+            time.perf_counter() - started,
+        )
+        return self.summary
+
+    @property
+    def engine(self) -> LinearErrors | RefitErrors | PosteriorErrors:
+        """What standard errors are read from; computed in closed form unless refits were asked for."""
+        if self._engine is None:
+            if "stderr" in self._stored:
+                raise InputError(
+                    "this decomposition was read from a file: it knows the standard errors of its effects, but not "
+                    "their covariances, which need the rows. Ask the fitted object before it is saved."
+                )
+            self.compute("linear", 0, 0, Progress(enabled=False))
+        assert self._engine is not None
+        return self._engine
+
+    @property
+    def stderr(self) -> FloatArray:
+        """(cells, m) standard errors, NaN where an effect is not identified."""
+        if "stderr" in self._stored:
+            return self._stored["stderr"]
+        out = self.engine.stderr * self.sample.scaling.unit
+        for s in self._shared:
+            out[self._index.cells_of(s)] = np.nan
+        self._stored["stderr"] = out
+        return out
+
+    @property
+    def rows(self) -> FloatArray:
+        """(cells,) rows in every cell, the effective number where weights are probabilities; NaN if unknown."""
+        if "rows" not in self._stored:
+            if self._sample is not None:
+                self._stored["rows"] = self._sample.rows_of_cells(self._index)
+            else:
+                weight = self._index.weight
+                whole = bool((weight == np.floor(weight)).all())
+                self._stored["rows"] = weight.copy() if whole else np.full(len(weight), np.nan)
+        return self._stored["rows"]
+
+    @property
+    def stored(self) -> dict[str, FloatArray]:
+        """Arrays that go to a file: what was computed."""
+        if not self.known:
+            return {}
+        arrays = {"stderr": self.stderr, "rows": self.rows}
+        if self._shared and (self._sample is not None or "certain" in self._stored):
+            arrays["certain"] = np.stack([self.certain_of(s) for s in range(len(self._index.subsets))])
+        return arrays
+
+    def stderr_of(self, s: int) -> FloatArray:
+        """(c, m) standard errors of one effect."""
+        return self.stderr[self._index.cells_of(s)].copy()
+
+    def rows_of(self, s: int) -> FloatArray:
+        """(c,) rows in the cells of one effect."""
+        return self.rows[self._index.cells_of(s)].copy()
+
+    def identified(self, s: int) -> bool | None:
+        """Whether the rows determine an effect; ``None`` where the route of the fit did not find out."""
+        if s in self._shared:
+            return False
+        return None if self._unique is None and len(self._index.subsets[s]) else True
+
+    def certain_of(self, s: int) -> FloatArray:
+        """(m,) norm of what no other subset can express of an effect."""
+        values = self._values[self._index.cells_of(s)]
+        if s not in self._shared:
+            return np.asarray(np.sqrt(self._index.probability_of(s) @ values**2))
+        if "certain" in self._stored:
+            return np.array(self._stored["certain"][s])
+        return certain_part(self._index, self._dependences, s, values)
+
+    @cached_property
+    def _dependences(self) -> Dependences:
+        found = None if self._sample is None else self._sample.dependences
+        if found is None:
+            raise InputError(
+                "the dependences among subsets are not kept in files, unless errors() were computed before save(); ask "
+                "the fitted object."
+            )
+        return found
+
+    def critical_of(self, s: int, level: float) -> FloatArray:
+        """(m,) how many standard errors a band reaches that holds all cells of an effect at once."""
+        blocks = self.engine.block(self._index.cells_of(s))
+        return np.array([simultaneous(block, level) for block in blocks])
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return int(self._values.shape[1])
+
+    @property
+    def model_variance(self) -> FloatArray:
+        """(m,) variance of the model as given, in normalised units."""
+        data = self.sample.data
+        within = 0.0 if data.within is None else data.within
+        return np.asarray(data.probability @ ((data.values - data.probability @ data.values) ** 2 + within))
+
+    @property
+    def shares(self) -> bool:
+        """Whether some effects are not identified."""
+        return bool(self._shared)
+
+    @property
+    def has_all_cells(self) -> bool:
+        """Whether the covariance of all cells is known already."""
+        return self.engine.has_all_cells
+
+    @property
+    def all_cells(self) -> FloatArray:
+        """(m, cells, cells) covariance of all values."""
+        unit = self.sample.scaling.unit
+        return np.asarray(self.engine.all_cells * unit[:, None, None] ** 2)
+
+    def linear_stderr(self, weights: FloatArray) -> FloatArray:
+        """(f, m) standard errors of sums of effects times ``weights`` (cells, f); NaN where they are not identified."""
+        m, unit = self._values.shape[1], self.sample.scaling.unit
+        out = np.stack([np.sqrt(self.engine.variances(o, weights)) for o in range(m)], axis=1) * unit
+        out[~self.determined(weights)] = np.nan
+        return np.asarray(out)
+
+    def determined(self, weights: FloatArray) -> NDArray[np.bool_]:
+        """(f,) whether sums of effects times ``weights`` (cells, f) are identified."""
+        if not self._shared:
+            return np.ones(weights.shape[1], dtype=bool)
+        return determined(self._index, self._dependences, weights)
+
+    def tests(self) -> dict[str, FloatArray]:
+        """(S, m) Wald statistics, directions, probabilities and adjusted probabilities of effects of zero."""
+        shape = (len(self._index.subsets), self._values.shape[1])
+        out = {name: np.full(shape, np.nan) for name in ("statistic", "df", "p")}
+        effects = self.sample.without_rounding(self.sample.effects)
+        units = self.sample.units[1]
+        for s in range(1, shape[0]):
+            if s in self._shared:
+                continue
+            own, table = self._index.cells_of(s), pure_basis(self._index, [s])[0]
+            assert isinstance(table, np.ndarray)
+            for o, block in enumerate(self.engine.block(own)):
+                found = wald(effects[own, o], block, self._index.probability_of(s), table, units)
+                out["statistic"][s, o], out["df"][s, o], out["p"][s, o] = found
+        out["q"] = adjusted(out["p"].ravel()).reshape(shape)
+        return out

@@ -1,0 +1,482 @@
+"""Laws of standard errors: influence is a derivative, units are what varies, two ways agree, refits agree."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import exanova
+from exanova import FunctionalANOVA, Support
+from exanova.data.scaling import Scaling
+from exanova.effects.redundancy import sharing_subsets
+from exanova.errors import InexactWarning, InputError
+from exanova.infer import bands, blocks, influence
+from exanova.infer.identified import Dependences, certain_part, determined
+from exanova.infer.linear import LinearErrors
+from exanova.infer.sample import Sample
+from exanova.solve.plan import Request
+from exanova.solve.routes import Data, decompose
+from strategies import examples, supports
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def data_of(case):
+    codes = np.ascontiguousarray(case.rows.T.astype(np.uint8))
+    return Data(codes, case.weight, case.sizes, case.values, len(case.rows))
+
+
+def linear_errors(data, found, request):
+    m = data.values.shape[1]
+    return LinearErrors.of(Sample(data, found.values, Scaling(np.zeros(m), np.ones(m)), request), found.index)
+
+
+def identified_cells(found):
+    """(cells,) whether the effect of a cell is determined."""
+    out = np.ones(found.index.n_cells, dtype=bool)
+    for s in sharing_subsets(found.solution.null, found.basis.subset_of_function()):
+        out[found.index.cells_of(s)] = False
+    return out
+
+
+def psi(errors, output):
+    """(r, cells) influence of every distinct row."""
+    place = influence.places(errors.influence, errors.influence.codes)
+    leverage = influence.leverages_of_rows(errors.influence, place)
+    return influence.responses_of_rows(errors.influence, output, place) + errors.residuals[:, [output]] * leverage
+
+
+def fitted(rows, values, **given):
+    parameters = {k: given.pop(k) for k in ("max_order", "route", "sampled") if k in given}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InexactWarning)
+        return FunctionalANOVA(**parameters).fit(rows, values, **given)
+
+
+def stderr(anova):
+    return np.concatenate([anova.effects_[names].stderr for names in anova.effects_])
+
+
+def drawn(seed=0, n=300):
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(0, [3, 2, 3], (n, 3))
+    rows[:, 2] = np.where(rng.random(n) < 0.4, rows[:, 0], rows[:, 2])
+    return rows, rows[:, 0] * 0.5 + rows[:, 1] * rows[:, 2] * 0.3 + rng.normal(size=n) * 0.4, rng
+
+
+# The influence of a row
+
+
+@examples(25)
+@given(case=supports(("real",), max_rows=24, max_features=3, max_outputs=2), order=st.sampled_from([1, 2, None]))
+def test_the_influence_is_the_derivative_by_the_weight_of_a_row(case, order):
+    assume(len(case.rows) > 2)
+    data = replace(data_of(case), weight=case.probability)
+    request = Request(max_order=order, route="dense")
+    found = decompose(data, request)
+    known = identified_cells(found)
+    errors = linear_errors(data, found, request)
+    scale = max(1.0, np.abs(found.values).max())
+    for output in range(case.values.shape[1]):
+        expected = psi(errors, output)[:, known]
+        assert np.abs(case.probability @ expected).max() <= 1e-9 * max(scale, np.abs(expected).max())
+        for row in {0, len(case.rows) // 2}:
+            step = 1e-4 * case.probability[row]
+            sides = []
+            for sign in (1, -1):
+                weight = case.probability.copy()
+                weight[row] += sign * step
+                sides.append(decompose(replace(data, weight=weight), request).values[known, output])
+            slope = (sides[0] - sides[1]) / (2 * step)
+            assert np.abs(slope - expected[row]).max() <= 1e-4 * max(scale, np.abs(expected).max())
+
+
+@examples(25)
+@given(case=supports(("real", "counts"), max_rows=30, max_features=4), order=st.sampled_from([1, 2, 3]))
+def test_both_ways_and_every_statistic_tell_the_same_covariances(case, order):
+    assume(len(case.rows) > 2)
+    data, request = data_of(case), Request(max_order=order, route="dense")
+    found = decompose(data, request)
+    errors, known = linear_errors(data, found, request), identified_cells(found)
+    by_rows, by_grams = blocks.empty_blocks(errors.influence), blocks.empty_blocks(errors.influence)
+    blocks.add_by_rows(errors.influence, errors.variation, by_rows)
+    blocks.add_by_grams(errors.influence, errors.variation, by_grams)
+    whole = influence.covariance(errors.influence, errors.variation, 0, np.eye(found.index.n_cells))
+    for s in range(len(found.index.subsets)):
+        own = found.index.cells_of(s)
+        if known[own].all():
+            scale = max(np.abs(by_rows[s]).max(), 1e-9)
+            assert np.allclose(by_rows[s], by_grams[s], rtol=0, atol=1e-7 * scale)
+            assert np.allclose(by_rows[s][0], whole[own, own], rtol=0, atol=1e-7 * scale)
+    pairs = blocks.empty_blocks(errors.influence)
+    row = np.arange(len(case.rows))
+    k0, k1, k2 = errors.variation.rows
+    mass, moment = np.sqrt(k0), k1 / np.sqrt(k0)[:, None]
+    assert np.allclose(k1**2, k0[:, None] * k2)  # without noise between equal rows, a row is one vector
+    blocks.add_totals(errors.influence, blocks.Totals(row, row, mass, moment, np.ones(len(row))), pairs)
+    for s in range(len(found.index.subsets)):
+        if known[found.index.cells_of(s)].all():
+            assert np.allclose(by_rows[s], pairs[s], rtol=0, atol=1e-7 * max(np.abs(by_rows[s]).max(), 1e-9))
+
+
+@pytest.mark.parametrize("route", ["dense", "moments", "matrix-free"])
+def test_every_route_has_the_same_errors(route):
+    rows, y, _ = drawn()
+    expected = stderr(fitted(rows, y, route="dense"))
+    assert np.allclose(stderr(fitted(rows, y, route=route)), expected, rtol=1e-8)
+
+
+def test_the_mean_of_a_sample_has_its_textbook_error():
+    rows, y, _ = drawn()
+    anova = fitted(rows, y)
+    assert np.isclose(anova.effects_[()].stderr[0, 0], y.std(ddof=1) / np.sqrt(len(y)))
+
+
+# What varies
+
+
+@examples(15)
+@given(seed=seeds, order=st.sampled_from([1, 2]))
+def test_a_row_of_count_two_is_two_rows(seed, order):
+    rng = np.random.default_rng(seed)
+    rows, y = rng.integers(0, [3, 2, 2], (40, 3)), rng.normal(size=40)
+    count = rng.integers(1, 4, 40)
+    once = fitted(rows, y, sample_weight=count, max_order=order)
+    spread = fitted(np.repeat(rows, count, axis=0), np.repeat(y, count), max_order=order)
+    assert np.allclose(stderr(once), stderr(spread), rtol=1e-8, equal_nan=True)
+    parts = {names: once.effects_[names].rows.tolist() for names in once.effects_}
+    assert parts == {names: spread.effects_[names].rows.tolist() for names in spread.effects_}
+
+
+def test_frequencies_and_probabilities_differ_and_the_choice_is_said():
+    rows, y, rng = drawn()
+    count = rng.integers(1, 4, len(y))
+    frequency = fitted(rows, y, sample_weight=count)
+    probability = fitted(rows, y, sample_weight=count, weights="probability")
+    scaled = fitted(rows, y, sample_weight=count * 0.37)
+    assert frequency.errors().weights == "frequency"
+    assert (probability.errors().weights, probability.errors().units) == ("probability", len(y))
+    assert np.allclose(stderr(probability), stderr(scaled))
+    assert (stderr(probability) > stderr(frequency)).mean() > 0.9
+    inside = rows[:, 0] == 1
+    effective = count[inside].sum() ** 2 / (count[inside] ** 2).sum()
+    assert np.isclose(probability.effects_["x0"].rows[1], effective)
+    with pytest.raises(InputError, match="not whole numbers"):
+        fitted(rows, y, sample_weight=count * 0.37, weights="frequency")
+
+
+def test_errors_shrink_with_the_root_of_the_rows():
+    rows, y, _ = drawn()
+    n = len(y)
+    once, often = fitted(rows, y), fitted(rows, y, sample_weight=np.full(n, 4))
+    assert np.allclose(stderr(once) * np.sqrt(n - 1), stderr(often) * np.sqrt(4 * n - 1))
+
+
+def test_clusters_of_one_row_are_rows_and_one_stratum_is_none():
+    rows, y, rng = drawn()
+    expected = stderr(fitted(rows, y))
+    names = np.array([f"c{k}" for k in rng.permutation(len(y))])
+    assert np.allclose(stderr(fitted(rows, y, clusters=names)), expected)
+    assert np.allclose(stderr(fitted(rows, y, strata=np.zeros(len(y)))), expected)
+    assert np.allclose(stderr(fitted(rows, y, clusters=names, strata=np.zeros(len(y)))), expected)
+
+
+def test_doubled_rows_as_clusters_have_the_errors_of_single_ones():
+    rows, y, _ = drawn()
+    twice = fitted(np.repeat(rows, 2, axis=0), np.repeat(y, 2), clusters=np.repeat(np.arange(len(y)), 2))
+    assert np.allclose(stderr(twice), stderr(fitted(rows, y)))
+
+
+def test_strata_centre_their_units():
+    """Against sums written out over the raw rows; the mean is that of a stratified sample."""
+    rows, y, rng = drawn()
+    strata = (y + 0.3 * rng.normal(size=len(y)) > 0.6).astype(int)
+    for weights in ("frequency", "probability"):
+        anova = fitted(rows, y, strata=strata, weights=weights)
+        n = len(y)
+        parts = [(strata == h).sum() * y[strata == h].var(ddof=1) for h in (0, 1)]
+        assert np.isclose(anova.effects_[()].stderr[0, 0] ** 2, sum(parts) / n**2)
+    cluster = np.array([f"{h}/{k}" for h, k in zip(strata, rng.integers(0, 9, len(y)), strict=True)])
+    clustered = fitted(rows, y, strata=strata, clusters=cluster)
+    totals = {c: ((y - y.mean())[cluster == c] / n).sum() for c in np.unique(cluster)}
+    by_stratum = [np.array([t for c, t in totals.items() if c[0] == h]) for h in "01"]
+    expected = sum(len(t) * t.var(ddof=1) for t in by_stratum)
+    assert np.isclose(clustered.effects_[()].stderr[0, 0] ** 2, expected)
+
+
+def test_the_delete_one_jackknife_agrees():
+    rows, y, rng = drawn(n=80)
+    for weight in (np.ones(80), rng.uniform(0.5, 2.0, 80)):
+        columns = weight[:, None] * (1.0 - np.eye(80))
+        plain = fitted(rows, y, sample_weight=weight, weights="probability")
+        jackknife = fitted(rows, y, sample_weight=weight, replicate_weights=(columns, 79 / 80))
+        shift = np.abs(stderr(jackknife) / stderr(plain) - 1.0)
+        assert shift.max() < (1e-8 if (weight == 1).all() else 0.05)
+
+
+def test_errors_of_outputs_do_not_depend_on_their_units_or_company():
+    rows, y, rng = drawn()
+    both = np.stack([y, 1e6 + 100.0 * rng.normal(size=len(y))], axis=1)
+    together = stderr(fitted(rows, both))
+    assert np.allclose(together[:, 0], stderr(fitted(rows, y))[:, 0])
+    assert np.allclose(together[:, 1], 100.0 * stderr(fitted(rows, (both[:, 1] - 1e6) / 100.0))[:, 0])
+
+
+def test_rows_held_out_for_judging_are_no_part_of_it():
+    rows, y, rng = drawn()
+    cluster = rng.integers(0, 40, len(y))
+    anova = FunctionalANOVA(max_order=1).fit(rows, y, clusters=cluster, eval_set=0.25)
+    data = anova._state.sample.data
+    kept = {tuple(row) for row in data.codes.T.tolist()}
+    mine = np.array([tuple(row) in kept for row in rows.tolist()])
+    again = fitted(rows[mine], y[mine], clusters=cluster[mine], max_order=1)
+    assert np.allclose(stderr(anova), stderr(again))
+
+
+# Refits
+
+
+def test_refits_agree_with_the_closed_form():
+    rows, y, rng = drawn(n=400)
+    cluster = rng.integers(0, 80, len(y))
+    for given_ in ({}, {"clusters": cluster}, {"sample_weight": rng.uniform(0.5, 2.0, len(y))}):
+        anova = fitted(rows, y, **given_)
+        linear = stderr(anova)
+        summary = anova.errors("bootstrap", n_refits=150)
+        ratio = stderr(anova) / linear
+        assert summary.refits == 150
+        assert 0.93 < np.median(ratio) < 1.07
+        assert 0.7 < ratio.min() < ratio.max() < 1.4
+    again = fitted(rows, y, **given_)
+    again.errors("bootstrap", n_refits=150)
+    assert np.array_equal(stderr(again), stderr(anova))
+
+
+def test_refits_of_strata_and_of_a_selection():
+    rows, y, _ = drawn(n=300)
+    strata = (y > y.mean()).astype(int)
+    anova = fitted(rows, y, strata=strata)
+    mean = anova.effects_[()].stderr[0, 0]
+    anova.errors("bootstrap", n_refits=150)
+    assert 0.8 < anova.effects_[()].stderr[0, 0] / mean < 1.25
+    chosen = FunctionalANOVA(max_terms=9).fit(rows, y)
+    chosen.errors("bootstrap", n_refits=5)
+    assert np.isfinite(stderr(chosen)).all()
+
+
+# What is identified
+
+
+def test_effects_that_are_not_identified_have_no_interval():
+    rows, y, _ = drawn()
+    rows = np.hstack([rows, rows[:, [1]]])
+    anova = fitted(rows, y, max_order=1)
+    twin, single = anova.effects_["x1"], anova.effects_["x0"]
+    assert twin.identified is False
+    assert single.identified is True
+    assert np.isnan(twin.stderr).all()
+    assert np.isnan(twin.interval()[0]).all()
+    assert np.isfinite(single.stderr).all()
+    without = fitted(rows[:, :3], y, max_order=1)
+    assert np.allclose(single.stderr, without.effects_["x0"].stderr)
+    assert anova.errors().unidentified == 2
+    assert "2 effects have none" in str(anova.errors())
+    assert np.allclose(twin.certain, 0.0, atol=1e-9)
+    assert np.allclose(single.certain**2, single.norm2)
+
+
+def test_the_certain_part_is_what_no_other_subset_can_take():
+    """x3 shares one of its two directions with x1: the other is certain, found here by least squares on the rows."""
+    rng = np.random.default_rng(3)
+    third = rng.integers(0, 4, 400)
+    rows = np.stack([rng.integers(0, 3, 400), third % 2, third], axis=1)
+    y = rows[:, 0] + 0.7 * third + rng.normal(size=400) * 0.1
+    anova = fitted(rows, y, max_order=1)
+    effect = anova.effects_["x2"]
+    values, p = effect.values[:, 0], effect.probability
+    parity = np.arange(4) % 2
+    x = np.stack([np.ones(4), parity], axis=1)
+    root = np.sqrt(p)
+    left = values - x @ np.linalg.lstsq(root[:, None] * x, root * values, rcond=None)[0]
+    assert np.isclose(effect.certain[0], np.sqrt(p @ left**2))
+    assert 0 < effect.certain[0] < np.sqrt(effect.norm2[0])
+
+
+def test_rows_that_are_all_there_is_have_no_errors():
+    complete = np.array([(a, b) for a in range(3) for b in range(3)])
+    anova = fitted(complete, np.arange(9.0))
+    with pytest.raises(InputError, match="every combination of levels occurs"):
+        anova.errors()
+    pmf = FunctionalANOVA().fit(Support.from_pmf(np.array([[0.5, 0.2], [0.2, 0.1]])), np.arange(4.0))
+    with pytest.raises(InputError, match="a distribution was given"):
+        stderr(pmf)
+    assert "stderr" not in anova.effects_["x0"].to_frame()
+
+
+def test_what_the_closed_form_does_not_cover_says_so():
+    rows, y, _ = drawn(n=60)
+    for parameters in ({"ridge": 0.1}, {"basis": "paper"}, {"max_terms": 8, "ties": "first"}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InexactWarning)
+            anova = FunctionalANOVA(**parameters).fit(rows, y)
+        with pytest.raises(InputError, match="method='bootstrap'"):
+            anova.errors()
+        assert "stderr" not in anova.effects_["x0"].to_frame()
+
+
+@pytest.mark.parametrize(
+    ("given_", "said"),
+    [
+        ({"clusters": np.zeros(300)}, "a single cluster"),
+        ({"strata": np.arange(300)}, "hold a single row"),
+        ({"clusters": np.zeros(3)}, "one label for each row"),
+        ({"clusters": np.arange(300) % 5, "strata": np.arange(300) % 2}, "several strata"),
+        ({"replicate_weights": np.ones((300, 2))}, "as a pair"),
+        ({"replicate_weights": (np.ones((3, 2)), 1.0)}, "expected \\(300, B\\)"),
+        ({"replicate_weights": (-np.ones((300, 2)), 1.0)}, "at least 0"),
+        ({"replicate_weights": (np.ones((300, 2)), 1.0), "strata": np.zeros(300)}, "one or the other"),
+        ({"weights": "counts"}, "'frequency' or 'probability'"),
+        ({"clusters": [None] * 300}, "no label in 300"),
+    ],
+)
+def test_bad_designs_are_refused(given_, said):
+    rows, y, _ = drawn()
+    with pytest.raises(InputError, match=said):
+        fitted(rows, y, **given_).errors()
+
+
+def test_dependences_by_either_basis_say_the_same():
+    rng = np.random.default_rng(4)
+    rows = rng.integers(0, 2, (12, 3))
+    rows = np.hstack([rows, rows[:, [0]]])
+    data = Data(np.ascontiguousarray(rows.T.astype(np.uint8)), np.ones(12), (2, 2, 2, 2), rng.normal(size=(12, 1)), 12)
+    found = decompose(data, Request(max_order=2, route="moments"))
+    null = np.linalg.qr(found.solution.null)[0]
+    assert null.shape[1]
+    whole = np.linalg.qr(np.hstack([null, np.eye(len(null))]))[0]
+    first = Dependences(found.basis, null)
+    second = Dependences(found.basis, None, whole[:, null.shape[1] :])
+    weights = rng.normal(size=(found.index.n_cells, 3))
+    weights[:, 0] = 0.0
+    weights[0, 0] = 1.0
+    assert determined(found.index, first, weights).tolist() == determined(found.index, second, weights).tolist()
+    for s in range(len(found.index.subsets)):
+        values = found.values[found.index.cells_of(s)]
+        parts = [certain_part(found.index, one, s, values) for one in (first, second)]
+        assert np.allclose(*parts, atol=1e-9)
+
+
+def test_shrunken_effects_have_the_errors_of_their_posterior():
+    rows, y, _ = drawn(n=60)
+    anova = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, y)
+    if anova._state.sample.posterior is None:
+        pytest.skip("these rows carry every function: nothing is shrunk")
+    assert anova.errors().method == "posterior"
+    expected = np.sqrt(anova._state.sample.posterior) * anova._state.sample.scaling.unit
+    assert np.allclose(stderr(anova), expected, equal_nan=True)
+    with pytest.raises(InputError, match="shrinkage=None"):
+        anova.significance()
+    anova.errors("bootstrap", n_refits=3)
+    assert np.isfinite(stderr(anova)).all()
+
+
+# Bands and tests
+
+
+def test_simultaneous_bands_lie_between_single_ones_and_sidaks():
+    rows, y, _ = drawn()
+    effect = fitted(rows, y).effects_["x1", "x2"]
+    single, band = effect.interval(0.9), effect.interval(0.9, simultaneous=True)
+    reach = ((band[1] - effect.values) / effect.stderr).max()
+    assert bands.quantile(0.9) < reach <= bands.sidak(0.9, 6) + 0.02
+    assert (band[0] <= single[0]).all()
+    assert np.isclose(bands.simultaneous(np.eye(8), 0.95), bands.sidak(0.95, 8), atol=0.03)
+    assert np.isclose(bands.simultaneous(np.ones((8, 8)), 0.95), bands.quantile(0.95), atol=0.03)
+    with pytest.raises(InputError, match="between 0 and 1"):
+        effect.interval(95)
+
+
+def test_noise_is_seldom_told_from_zero():
+    """Twelve effects of nothing, fifty times over: their probabilities are uniform, discoveries rare."""
+    rng = np.random.default_rng(5)
+    found, p = 0, []
+    for _ in range(50):
+        rows = rng.integers(0, [3, 2, 3], (400, 3))
+        table = fitted(rows, rng.normal(size=400)).significance()
+        found += bool(table["significant"].any())
+        p.extend(table["p"])
+    p = np.array(p)
+    assert found <= 7
+    assert 0.45 < p.mean() < 0.56
+    assert 0.02 < (p < 0.05).mean() < 0.09
+
+
+def test_an_effect_that_does_not_vary_is_told_from_zero():
+    """Without any noise, x0 is what the model reads and x1 is not."""
+    rng = np.random.default_rng(1)
+    rows = rng.integers(0, [2, 3], (200, 2))
+    table = fitted(rows, rows[:, 0] * 2.0).significance()
+    verdict = dict(zip(table["subset"], table["significant"], strict=True))
+    assert verdict == {"x0": True, "x1": False, "x0 x x1": False}
+
+
+# Coverage
+
+
+def test_intervals_cover_the_population():
+    """200 samples of 500 rows of one small population with dependent features and noise."""
+    rng = np.random.default_rng(11)
+    grid = np.array([(a, b, c) for a in range(3) for b in range(3) for c in range(2)])
+    pmf = rng.dirichlet(np.full(len(grid), 2.0))
+    truth = grid[:, 0] * 0.8 - grid[:, 1] * grid[:, 2] * 0.6 + (grid[:, 0] == grid[:, 1]) * 0.5
+    whole = fitted(grid, truth, sample_weight=pmf)
+    covered = []
+    for _ in range(200):
+        drawn_rows = rng.choice(len(grid), 500, p=pmf)
+        y = truth[drawn_rows] + rng.normal(size=500) * 0.5
+        anova = fitted(grid[drawn_rows], y)
+        for names in anova.effects_:
+            effect, target = anova.effects_[names], whole.effects_[names]
+            at = {levels: value for levels, value in zip(target.levels, target.values[:, 0], strict=True)}
+            low, high = effect.interval()
+            for k, levels in enumerate(effect.levels):
+                if not effect.few_rows[k]:
+                    covered.append(low[k, 0] <= at[levels] <= high[k, 0])
+    assert len(covered) > 3000
+    assert 0.92 < np.mean(covered) < 0.98
+
+
+# Tables and files
+
+
+def test_tables_and_files_keep_the_errors(tmp_path):
+    rows, y, _ = drawn()
+    anova = fitted(rows, y)
+    bare = tmp_path / "bare.exanova"
+    anova.save(bare)
+    with pytest.raises(InputError, match="before save"):
+        stderr(exanova.load(bare))
+    assert "stderr" not in exanova.load(bare).effects_["x0"].to_frame()
+    summary = anova.errors()
+    anova.save(tmp_path / "full.exanova")
+    loaded = exanova.load(tmp_path / "full.exanova")
+    assert np.array_equal(stderr(loaded), stderr(anova))
+    assert np.array_equal(loaded.effects_["x0"].rows, anova.effects_["x0"].rows)
+    assert list(loaded.effects_["x0"].to_frame()) == ["x0", "probability", "value", "rows", "stderr"]
+    assert loaded.errors() == summary
+    with pytest.raises(InputError, match="files hold no rows"):
+        loaded.errors("bootstrap")
+    with pytest.raises(InputError, match="covariances"):
+        loaded.effects_["x0"].interval(simultaneous=True)
+
+
+def test_a_fit_computes_no_errors(monkeypatch):
+    rows, y, _ = drawn()
+    monkeypatch.setattr(LinearErrors, "of", lambda *_: pytest.fail("computed without being asked"))
+    anova = fitted(rows, y)
+    assert not anova._state.uncertainty.known
