@@ -45,7 +45,7 @@ def test_an_effect_becomes_a_table_of_the_kind_that_was_fitted(kind):
     frame = fitted(table).effects_["size", "color"].to_frame()
     assert type(frame) is type(table)
     names = frame.column_names if kind == "pyarrow" else list(frame.columns)
-    assert names == ["color", "size", "probability", "value"]
+    assert names == ["color", "size", "probability", "value", "rows", "stderr"]
     columns = {name: list(frame[name].to_pylist() if kind == "pyarrow" else frame[name]) for name in names}
     assert columns["color"] == ["blue", "blue", "red", "red"]
     assert [str(level) for level in columns["size"]] == ["1", "2", "1", "2"]
@@ -56,12 +56,12 @@ def test_an_effect_becomes_a_table_of_the_kind_that_was_fitted(kind):
 def test_an_array_gives_pandas_tables():
     frame = fitted(np.array([["a"], ["b"]]), [1.0, 2.0]).effects_["x0"].to_frame()
     assert isinstance(frame, pd.DataFrame)
-    assert list(frame.columns) == ["x0", "probability", "value"]
+    assert list(frame.columns) == ["x0", "probability", "value", "rows"]
 
 
 def test_the_table_of_the_intercept_has_one_line():
     frame = fitted().effects_[()].to_frame()
-    assert list(frame.columns) == ["probability", "value"]
+    assert list(frame.columns) == ["probability", "value", "rows", "stderr"]
     assert frame["probability"].tolist() == [1.0]
     np.testing.assert_allclose(frame["value"], [Y.mean()])
 
@@ -70,7 +70,7 @@ def test_features_called_like_the_columns_of_a_table_lose_nothing():
     table = pd.DataFrame({"value": ["a", "b"], "probability": ["u", "v"]})
     frame = fitted(table, [1.0, 3.0]).effects_["value", "probability"].to_frame()
     assert list(frame.columns)[:2] == ["value", "probability"]
-    assert len(set(frame.columns)) == 4
+    assert len(set(frame.columns)) == 6
     assert frame["value"].tolist() == ["a", "b"]
 
 
@@ -84,7 +84,8 @@ def test_several_outputs_have_a_column_each():
     values = np.column_stack([Y, -Y])
     effect = FunctionalANOVA().fit(X, values, output_names=["gain", "loss"]).effects_["color"]
     assert effect.output_names == ("gain", "loss")
-    assert list(effect.to_frame().columns) == ["color", "probability", "gain", "loss"]
+    assert list(effect.to_frame().columns)[:5] == ["color", "probability", "gain", "loss", "rows"]
+    assert list(effect.to_frame().columns)[5:] == ["stderr of gain", "stderr of loss"]
     assert effect.values.shape == (2, 2)
     np.testing.assert_allclose(effect.values[:, 0], -effect.values[:, 1], atol=1e-15)
 
@@ -94,7 +95,7 @@ def test_outputs_of_a_classifier_are_named_by_its_classes():
     forest = RandomForestClassifier(3, random_state=0).fit(table, ["no", "yes", "no", "perhaps", "no"])
     anova = FunctionalANOVA(max_order=None).fit(table, forest)
     assert anova.output_names_ == ("no", "perhaps", "yes")
-    assert list(anova.effects_["size"].to_frame().columns)[-3:] == ["no", "perhaps", "yes"]
+    assert list(anova.effects_["size"].to_frame(stderr=False).columns)[2:] == ["no", "perhaps", "yes", "rows"]
     np.testing.assert_allclose(anova.predict(table), forest.predict_proba(table), atol=1e-12)
     np.testing.assert_allclose(anova.intercept_.sum(), 1.0)
 

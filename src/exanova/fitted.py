@@ -108,6 +108,7 @@ class Fitted(Described):
 def to_file(fitted: Fitted, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The document and the arrays of a file."""
     layout, certificate = fitted.index.layout, fitted.certificate
+    errors = fitted.uncertainty.stored
     plain = {f.name: getattr(certificate, f.name) for f in fields(Certificate)}
     measured = {k: v for k, v in plain.items() if isinstance(v, np.ndarray)}
     plain = {k: v for k, v in plain.items() if k not in measured and k != "redundant"}
@@ -139,7 +140,7 @@ def to_file(fitted: Fitted, parameters: Mapping[str, Any]) -> tuple[dict[str, An
     }
     if fitted.shapley is not None:
         arrays["shapley"] = fitted.shapley
-    arrays.update((f"errors.{name}", array) for name, array in fitted.uncertainty.stored.items())
+    arrays.update((f"errors.{name}", array) for name, array in errors.items())
     return document, arrays
 
 

@@ -75,6 +75,17 @@ def independent_units(draws: Draws) -> tuple[str, int]:
     return "a row" + within, int(draws.weight.sum()) if draws.kind == "frequency" else len(draws.weight)
 
 
+def smallest_stratum(draws: Draws) -> float:
+    """Units of the stratum that has the fewest; its variance needs two."""
+    if draws.replicates is not None:
+        return float("inf")
+    if draws.cluster is not None:
+        return float(np.bincount(_strata_of_clusters(draws, draws.cluster)).min())
+    counts = draws.weight if draws.kind == "frequency" else np.ones(len(draws.weight))
+    stratum = np.zeros(len(counts), dtype=np.int64) if draws.stratum is None else draws.stratum
+    return float(np.bincount(stratum, weights=counts).min())
+
+
 def raw_residuals(data: Data, draws: Draws, residual: FloatArray) -> FloatArray:
     """(k, m) residual of every raw row in normalised units, from the (r, m) ones of the distinct rows."""
     out = residual[draws.group]

@@ -16,6 +16,7 @@ from exanova.design.cells import CellIndex
 from exanova.effects.tables import FEW_ROWS
 from exanova.errors import InputError
 from exanova.infer.bands import adjusted, simultaneous, wald
+from exanova.infer.draws import raw_rows, smallest_stratum
 from exanova.infer.identified import Dependences, certain_part, determined
 from exanova.infer.linear import LinearErrors
 from exanova.infer.posterior import PosteriorErrors
@@ -127,7 +128,10 @@ class Uncertainty:
         if sample is None or sample.whole or (sample.why_not_linear and sample.posterior is None):
             return False
         cells, rows = float(self._index.n_cells), float(sample.data.codes.shape[1])
-        return min(cells, rows) ** 2 * max(cells, rows) <= CHEAP_WORK and sample.units[1] > 1
+        return (
+            min(cells, rows) ** 2 * max(cells, rows) <= CHEAP_WORK
+            and smallest_stratum(raw_rows(sample.data, sample.draws)) > 1
+        )
 
     def compute(self, method: Literal["linear", "bootstrap"], n_refits: int, seed: int, progress: Progress) -> Errors:
         """Compute standard errors, or return what is known if they were computed in the same way."""
@@ -188,19 +192,20 @@ class Uncertainty:
     def rows(self) -> FloatArray:
         """(cells,) rows in every cell, the effective number where weights are probabilities; NaN if unknown."""
         if "rows" not in self._stored:
-            if self._sample is not None:
-                self._stored["rows"] = self._sample.rows_of_cells(self._index)
+            weight, sample = self._index.weight, self._sample
+            if (weight == np.floor(weight)).all() and (sample is None or sample.kind == "frequency"):
+                self._stored["rows"] = weight.copy()
+            elif sample is None or sample.whole:  # probabilities are no numbers of rows
+                self._stored["rows"] = np.full(len(weight), np.nan)
             else:
-                weight = self._index.weight
-                whole = bool((weight == np.floor(weight)).all())
-                self._stored["rows"] = weight.copy() if whole else np.full(len(weight), np.nan)
+                self._stored["rows"] = sample.rows_of_cells(self._index)
         return self._stored["rows"]
 
     @property
     def stored(self) -> dict[str, FloatArray]:
-        """Arrays that go to a file: what was computed."""
-        if not self.known:
-            return {}
+        """Arrays that go to a file: what was computed, or is cheap to compute."""
+        if not self.cheap:
+            return {"rows": self.rows}
         arrays = {"stderr": self.stderr, "rows": self.rows}
         if self._shared and (self._sample is not None or "certain" in self._stored):
             arrays["certain"] = np.stack([self.certain_of(s) for s in range(len(self._index.subsets))])
