@@ -191,7 +191,8 @@ class Effect:
         for k, name in enumerate(self.schema.value_columns):
             columns[free_name(name, columns)] = self.values[:, k]
         if self.knowledge is not None and np.isfinite(self.rows).all():
-            columns[free_name("rows", columns)] = self.rows
+            whole = bool((self.rows == np.floor(self.rows)).all())
+            columns[free_name("rows", columns)] = self.rows.astype(np.int64) if whole else self.rows
         if stderr or (stderr is None and self.knowledge is not None and self.knowledge.cheap):
             for k, name in enumerate(self.schema.stderr_columns):
                 columns[free_name(name, columns)] = self.stderr[:, k]
