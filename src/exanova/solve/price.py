@@ -156,7 +156,7 @@ def matrix_free(by_order: Sequence[int], index: CellIndex, load: Load, threads: 
     """Bytes of conjugate gradients over passes of the rows, and of the lower orders' elimination."""
     r, q = load.distinct, sum(by_order)
     low = max(sum(by_order[:2]), min(MOST_ELIMINATED, sum(by_order[:-1])))
-    vectors = 8 * load.outputs * (3 * index.n_keys + 6 * q + 8 * r)
+    vectors = 8 * load.outputs * (3 * index.n_keys + 6 * q + 12 * r)
     work = vectors + _pair_products(index, load, threads) + 24 * low * low + low * (r // 8)
     return work + local_tables(index) + _index(index, load)
 
@@ -203,5 +203,5 @@ def _pair_products(index: CellIndex, load: Load, threads: int) -> int:
     if not products_are_sooner(index.layout.part(first, len(index.subsets))):
         return 0
     columns = 1 + int((index.sizes - 1).sum())
-    blocks = 3 * threads * min(BLOCK_BYTES, 8 * 8192 * columns)
+    blocks = 4 * threads * min(BLOCK_BYTES, 8 * 8192 * columns)
     return load.distinct * (columns + 8 * load.columns) + blocks
