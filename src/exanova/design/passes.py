@@ -1,7 +1,8 @@
 """The two passes over the data: rows into cells (scatter) and cells at rows (gather).
 
 Small work runs in NumPy, large work in compiled kernels that hold a block of rows in cache while every subset
-goes over it. Both make each sum in an order that does not depend on the number of threads.
+goes over it, or for complete tables one axis at a time (``lattice``). All make each sum in an order that does not
+depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from exanova import parallel
+from exanova.design import lattice
 from exanova.typing import Codes, FloatArray, IntArray, Subset
 
 COMPILED_FROM = 4_000_000
@@ -138,6 +140,8 @@ def scatter(
 
     Every row must lie in the support, except in subsets whose lookup is being built.
     """
+    if subsets is None and _goes_by_axes(layout, codes):
+        return lattice.scatter_rows(layout, codes, values)
     subsets = subsets or slice(0, len(layout.order))
     base = int(layout.key_start[subsets.start])
     out = np.zeros((int(layout.key_start[subsets.stop]) - base, values.shape[1]))
@@ -160,6 +164,8 @@ def scatter(
 
 def gather(layout: Layout, codes: Codes, tables: FloatArray, threads: int = 1) -> FloatArray:
     """Sum over the subsets of their (keys, m) ``tables`` read at each row: (n, m). Unknown keys add nothing."""
+    if _goes_by_axes(layout, codes):
+        return lattice.gather_rows(layout, codes, tables)
     n = codes.shape[1]
     out = np.zeros((n, tables.shape[1]))
     if n * len(layout.order) >= COMPILED_FROM:
@@ -197,6 +203,12 @@ def outside(layout: Layout, codes: Codes, threads: int = 1) -> np.ndarray[tuple[
     for s in range(len(layout.order)):
         out |= cells_of_rows(layout, codes, s) < 0
     return out
+
+
+def _goes_by_axes(layout: Layout, codes: Codes) -> bool:
+    """Whether much is to be done for the rows of a complete table with all of its subsets."""
+    inside = codes.dtype.kind == "u"  # the codes of a support are unsigned, those of new rows are not
+    return inside and codes.shape[1] * len(layout.order) >= COMPILED_FROM and lattice.is_lattice(layout)
 
 
 def _arrays(layout: Layout) -> tuple[np.ndarray, ...]:

@@ -14,7 +14,12 @@ import numpy as np
 
 from exanova.basis.tables import too_large_for_tables
 from exanova.design.cells import CellIndex
+from exanova.design.memory import readable
 from exanova.design.products import BLOCK_BYTES, products_are_sooner
+from exanova.errors import MemoryLimitError
+from exanova.moments.gram import BLAS_BLOCK_BYTES
+from exanova.moments.growing import COUNT_BLOCK
+from exanova.solve.matrix_free import MOST_ELIMINATED
 
 READING_CELL, READING_ROW = 4, 104
 """Bytes for each cell of the table, and for each of its rows, while it is read: codes, sorted rows, equal rows."""
@@ -37,15 +42,6 @@ DENSE_COPIES, DENSE_SQUARES = 9, 4
 GRAM_COPIES, REDUNDANT_COPIES = 4, 5
 """Arrays of (functions, functions) beside a Gram matrix in elimination; with more functions than rows, which are then
 redundant for certain, their null directions come on top."""
-
-REAL_WEIGHTS = 128_000_000
-"""Bytes of a block of dense indicators, by which a Gram matrix of real weights is made."""
-
-ELIMINATED = 6000
-"""Functions of lower orders that the matrix-free route eliminates at most, main effects apart."""
-
-COUNTED = 2048
-"""Indicators that a growing Gram matrix counts at once."""
 
 LOCAL_STACK = 64_000_000
 """Bytes of one of the three arrays of a stack of local problems, by which pairs are screened."""
@@ -81,7 +77,7 @@ class Load:
     @property
     def reading(self) -> int:
         """Bytes while the table is read and its equal rows are found."""
-        return self.rows * (READING_ROW + READING_CELL * self.columns)
+        return reading(self.rows, self.columns)
 
     @property
     def observing(self) -> int:
@@ -91,6 +87,25 @@ class Load:
     def peak(self, *phases: int) -> int:
         """Bytes of a fit that reads the table, gets its outputs and goes through these phases."""
         return max(self.reading, self.observing, self.beside + max(phases))
+
+
+def reading(rows: int, columns: int) -> int:
+    """Bytes while a table is read and its equal rows are found."""
+    return rows * (READING_ROW + READING_CELL * columns)
+
+
+def check_reading(rows: int, columns: int, memory_limit: int) -> None:
+    """Refuse a table that cannot be read within the limit, before it is.
+
+    >>> check_reading(1000, 10, 10**6)
+    """
+    needed = reading(rows, columns)
+    if needed > memory_limit:
+        raise MemoryLimitError(
+            f"reading {rows:,} rows of {columns} columns needs about {readable(needed)}; the memory limit is "
+            f"{readable(memory_limit)}. What would fit: {memory_limit // reading(1, columns):,} rows, equal ones "
+            "counted beforehand and given once with sample_weight=, or a larger memory_limit=."
+        )
 
 
 def listing(keys: int, subsets: int) -> int:
@@ -140,8 +155,8 @@ def eliminating(functions: int, load: Load) -> int:
 def matrix_free(by_order: Sequence[int], index: CellIndex, load: Load, threads: int) -> int:
     """Bytes of conjugate gradients over passes of the rows, and of the lower orders' elimination."""
     r, q = load.distinct, sum(by_order)
-    low = max(sum(by_order[:2]), min(ELIMINATED, sum(by_order[:-1])))
-    vectors = 8 * load.outputs * (3 * index.n_keys + 6 * q + 8 * r)
+    low = max(sum(by_order[:2]), min(MOST_ELIMINATED, sum(by_order[:-1])))
+    vectors = 8 * load.outputs * (3 * index.n_keys + 6 * q + 12 * r)
     work = vectors + _pair_products(index, load, threads) + 24 * low * low + low * (r // 8)
     return work + local_tables(index) + _index(index, load)
 
@@ -161,7 +176,7 @@ def screening(sizes: Sequence[int], load: Load, threads: int) -> int:
 def growing(functions: int, load: Load) -> int:
     """Bytes of a factor that grows, its final copy, the bitsets of its indicators, and a block of counts."""
     q, r = functions, load.distinct
-    counts = 8 * min(COUNTED, q) * q
+    counts = 8 * min(COUNT_BLOCK, q) * q
     return 20 * q * q + counts + 2 * q * (r // 8) + 8 * load.outputs * 6 * r
 
 
@@ -174,7 +189,7 @@ def lasso(candidates: int, load: Load) -> int:
 def _collecting(indicators: int, load: Load) -> int:
     """Bytes of what a Gram matrix is made from: bitsets of counts, or a block of dense indicators."""
     bits = indicators * (load.distinct // 8 + 8)
-    return bits if load.counts else max(bits, min(REAL_WEIGHTS, 8 * indicators * load.distinct))
+    return bits if load.counts else max(bits, min(BLAS_BLOCK_BYTES, 8 * indicators * load.distinct))
 
 
 def _index(index: CellIndex, load: Load) -> int:
@@ -188,5 +203,5 @@ def _pair_products(index: CellIndex, load: Load, threads: int) -> int:
     if not products_are_sooner(index.layout.part(first, len(index.subsets))):
         return 0
     columns = 1 + int((index.sizes - 1).sum())
-    blocks = 3 * threads * min(BLOCK_BYTES, 8 * 8192 * columns)
+    blocks = 4 * threads * min(BLOCK_BYTES, 8 * 8192 * columns)
     return load.distinct * (columns + 8 * load.columns) + blocks
