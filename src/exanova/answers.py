@@ -233,7 +233,7 @@ class Answers:
         >>> print(anova.errors().unit)
         a row
         >>> anova.effects_["x0"].stderr.round(4).ravel().tolist()
-        [0.5774, 0.5774]
+        [1.291, 1.291]
         """
         if method not in ("linear", "bootstrap"):
             raise InputError(f"method={method!r} was given; expected 'linear' or 'bootstrap'.")
