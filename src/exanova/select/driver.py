@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova import tolerances
 from exanova.basis.tables import Basis, build_basis, on_cells
 from exanova.design.cells import CellIndex
 from exanova.design.subsets import canonical_key, close_downward
@@ -113,7 +114,9 @@ def _by_growth(data: Data, request: Request, plan: Plan, progress: Progress) -> 
         selection = screen(data, request, fit, budget, progress)
     progress.phase("solving")
     solution = fit.solve()
-    if not solution.converged and request.ties == "share":
+    # A light direction that was dropped in the order of arrival is no rounding: later functions may have brought it.
+    light = solution.largest_dropped > tolerances.rank_of_gram(len(solution.kept))
+    if request.ties == "share" and (light or not solution.converged):
         # Functions nearly expressed by others came before them: the chosen family is eliminated again, with pivoting.
         return decompose(data, _over(request, tuple(close_downward(fit.index.subsets))), progress), selection
     solution = replace(solution, method=solution.method.replace(FLOATING, how))
