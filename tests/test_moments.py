@@ -215,8 +215,8 @@ def test_compiled_passes_are_the_numpy_passes(case, order, threads, seed):
         patch.setattr(passes, "COMPILED_FROM", 0)
         compiled = passes_of(index.layout, codes, values, tables, threads)
         rebuilt = cell_index(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order), threads)
-    for ours, theirs in zip(plain, compiled, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    for ours, theirs in zip(plain, compiled, strict=True):  # a complete table is summed one axis at a time
+        np.testing.assert_allclose(ours, theirs, rtol=1e-13, atol=1e-13)
     np.testing.assert_array_equal(rebuilt.cell_key, index.cell_key)
     np.testing.assert_allclose(rebuilt.weight, index.weight, rtol=1e-14)  # kernels sum real weights in four turns
     assert not plain[-1].any()

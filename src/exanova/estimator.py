@@ -302,7 +302,7 @@ class FunctionalANOVA(Answers):
         """Measure the fit on rows that were held out of the fit."""
         fitted = fitted_part(found.index, found.values, held.codes.astype(np.int32), self._threads)
         fit = measure_fit(held.values, fitted, held.probability, held.within)
-        self._store_judged(fit.r2, fit.mse * scaling.unit**2, "on rows held out")
+        self._store_judged(fit.r2, fit.mse * scaling.unit**2, "on held-out rows")
 
     def _judge(self, eval_set: tuple[Any, Any], progress: Progress) -> None:
         """Measure the fit on further rows."""
@@ -311,7 +311,7 @@ class FunctionalANOVA(Answers):
         target = self._values_at(eval_set[0], eval_set[1], progress)
         p = np.full(codes.shape[1], 1.0 / codes.shape[1])
         fit = measure_fit(target, fitted_part(state.index, state.values, codes, self._threads), p)
-        self._store_judged(fit.r2, fit.mse, "on further rows")
+        self._store_judged(fit.r2, fit.mse, "on held-out rows")
 
     def _store_judged(self, r2: FloatArray, mse: FloatArray, method: str) -> None:
         """Write the fit on other rows in the certificate."""

@@ -42,7 +42,7 @@ class Certificate:
         ridge: the penalty that was asked for; the result is exact only without one.
         rank_known: whether the rank was determined (``rank`` is an upper bound otherwise).
         r2_eval, mse_eval: the same as ``r2`` and ``mse`` on other rows, one per output, if they were measured there.
-        eval_method: how: on further rows, on rows held out, or by leaving out each distinct row in turn.
+        eval_method: how: on held-out rows, or by leaving out each distinct row in turn.
         shrinkage: the variance components of a shrunken fit, or why nothing was shrunk; empty if not asked for.
         effective_functions: of a shrunken fit, for each order from 1 on, how many functions the rows determine.
         notes: what misses its tolerance, and the remedy.
