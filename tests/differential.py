@@ -175,11 +175,12 @@ def _output_error(
 ) -> tuple[float, str]:
     mean = sum(a * b for a, b in zip(p, f, strict=True))
     spread = max(abs(v - mean) for v in f)
-    if spread <= Fraction(2.0**-52) * abs(mean):
+    if spread <= Fraction(2.0**-50) * abs(mean):
         return 0.0, "constant to rounding"
     first, pure = trial.parameters["ties"] == "first", trial.parameters["basis"] == "pure"
-    if first and pure and trial.parameters.get("selection") == "canonical":
-        return 0.0, "functions cut by the budget depend on the basis"
+    selection = trial.parameters.get("selection")
+    if first and (selection == "screen" or (pure and selection == "canonical")):
+        return 0.0, "functions cut by the budget depend on the basis and on the order of arrival"
     tables = _expected(trial, rows, p, f, family)
     fitted = [sum(tables[s][project(row, s)] for s in family) for row in rows]
     worst, where = _r2_error(anova, p, f, fitted, mean, k), "R2"

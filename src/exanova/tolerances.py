@@ -33,6 +33,10 @@ ITERATIVE = 4 * EPS
 GRAM_DIRECTION = 64 * math.sqrt(EPS)
 """Squared directions and shares of weight below this lose half their digits and more in a Gram matrix: about 1e-6."""
 
+UNEVEN, UNEVEN_ITERATIONS = 1e-14, 1e-10
+"""Smallest weight over the largest below which effects in the lightest cells keep too few digits: in an orthogonal
+factorisation, and in iterations. Found by comparing with exact fractions."""
+
 PRODUCT = 64 * EPS
 """A pmf this close, cell by cell and relatively, to the product of its margins is treated as independent."""
 

@@ -24,7 +24,7 @@ def doubts(data: Data, found: Decomposition, request: Request) -> tuple[str, ...
     """The first reason for doubt, with its remedy; nothing where there is none."""
     checks: list[Callable[[Data, Decomposition, Request], str | None]] = [_impossible_rank]
     if found.basis is not None and not _is_clear(data, found):
-        checks += [_light_direction, _floating_choice, _too_large_to_decide, _wrong_rank]
+        checks += [_too_uneven, _light_direction, _floating_choice, _too_large_to_decide, _wrong_rank]
     reasons = (check(data, found, request) for check in checks)
     return tuple(reason for reason in reasons if reason is not None)[:1]
 
@@ -48,6 +48,13 @@ def _impossible_rank(data: Data, found: Decomposition, request: Request) -> str 
     every_order = found.plan.max_order is None and not found.plan.route.endswith("selection")
     if found.solution.rank_known and (rank > rows or (every_order and rank < rows)):
         return f"rank {rank:,} was found on {rows:,} rows, where all orders have rank {rows:,}; try route='dense'"
+    return None
+
+
+def _too_uneven(data: Data, found: Decomposition, request: Request) -> str | None:
+    limit = tolerances.UNEVEN_ITERATIONS if found.plan.route == "matrix-free" else tolerances.UNEVEN
+    if _lightest_weight(data) < limit:
+        return f"{_span(data)}, more than floating point holds; leave out or merge the lightest rows"
     return None
 
 
