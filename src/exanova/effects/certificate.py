@@ -258,7 +258,7 @@ def _notes(certificate: Certificate, converged: bool, smallest: float) -> tuple[
     if certificate.residual_mean > tolerances.RESIDUAL_MEAN:
         notes.append(
             f"the residual has a mean of {certificate.residual_mean:.1e} of the model's spread in some cell, "
-            " where a least-squares fit leaves none; route='dense' is safer under extreme weights"
+            "where a least-squares fit leaves none; route='dense' is safer under extreme weights"
         )
     if not converged:
         notes.append(
