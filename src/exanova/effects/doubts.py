@@ -22,9 +22,9 @@ EXACT_RANK = 3000
 
 def doubts(data: Data, found: Decomposition, request: Request) -> tuple[str, ...]:
     """The first reason for doubt, with its remedy; nothing where there is none."""
-    checks: list[Callable[[Data, Decomposition, Request], str | None]] = [_impossible_rank]
+    checks: list[Callable[[Data, Decomposition, Request], str | None]] = [_impossible_rank, _too_uneven]
     if found.basis is not None and not _is_clear(data, found):
-        checks += [_too_uneven, _light_direction, _floating_choice, _too_large_to_decide, _wrong_rank]
+        checks += [_light_direction, _floating_choice, _too_large_to_decide, _wrong_rank]
     reasons = (check(data, found, request) for check in checks)
     return tuple(reason for reason in reasons if reason is not None)[:1]
 
@@ -52,7 +52,8 @@ def _impossible_rank(data: Data, found: Decomposition, request: Request) -> str 
 
 
 def _too_uneven(data: Data, found: Decomposition, request: Request) -> str | None:
-    limit = tolerances.UNEVEN_ITERATIONS if found.plan.route == "matrix-free" else tolerances.UNEVEN
+    iterates = found.plan.route in ("matrix-free", "grid")
+    limit = tolerances.UNEVEN_ITERATIONS if iterates else tolerances.UNEVEN
     if _lightest_weight(data) < limit:
         return f"{_span(data)}, more than floating point holds; leave out or merge the lightest rows"
     return None
