@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from exanova import tolerances
-from exanova.solve.choice import FLOATING, span_ranks
+from exanova.solve.choice import FLOATING, ROUNDED, span_ranks
 from exanova.solve.plan import Request
 from exanova.solve.routes import Data, Decomposition
 
@@ -22,7 +22,11 @@ EXACT_RANK = 3000
 
 def doubts(data: Data, found: Decomposition, request: Request) -> tuple[str, ...]:
     """The first reason for doubt, with its remedy; nothing where there is none."""
-    checks: list[Callable[[Data, Decomposition, Request], str | None]] = [_impossible_rank, _too_uneven]
+    checks: list[Callable[[Data, Decomposition, Request], str | None]] = [
+        _impossible_rank,
+        _too_uneven,
+        _rounded_choice,
+    ]
     if found.basis is not None and not _is_clear(data, found):
         checks += [_light_direction, _floating_choice, _too_large_to_decide, _wrong_rank]
     reasons = (check(data, found, request) for check in checks)
@@ -65,6 +69,14 @@ def _light_direction(data: Data, found: Decomposition, request: Request) -> str 
         return (
             f"a direction of {smallest:.1e} was kept, too light for a Gram matrix to give it in full; "
             "route='dense' sees it, if it fits in memory"
+        )
+    return None
+
+
+def _rounded_choice(data: Data, found: Decomposition, request: Request) -> str | None:
+    if ROUNDED in found.solution.method:
+        return (
+            "functions were chosen in floating point, and exact arithmetic chooses others; ties='share' needs no choice"
         )
     return None
 
