@@ -22,9 +22,10 @@ LAYERS: list[set[str]] = [
     {"effects"},
     {"infer"},
     {"explain"},
-    {"fitted"},
-    {"show"},
-    {"answers", "parameters"},
+    {"query"},
+    {"row_queries"},
+    {"decomposition", "show"},  # a decomposition draws and reports itself
+    {"decomposition_file", "parameters"},
     {"estimator"},
     {"distributed", "demo", "cli", "datasets"},
 ]

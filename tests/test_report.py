@@ -143,7 +143,7 @@ def test_the_sample_is_bounded_and_spread_from_the_lowest_to_the_highest_predict
         assert set(np.argsort(np.argsort(column))[rows] // 250) == set(range(20))
     anova, table = three
     many = pd.concat([table] * 10, ignore_index=True)
-    assert len(summarise(anova, X=many).sample["rows"]) <= ROWS
+    assert len(summarise(anova.decomposition_, X=many).sample["rows"]) <= ROWS
 
 
 @pytest.mark.parametrize("read", [pd.DataFrame, pl.DataFrame, lambda columns: pd.DataFrame(columns).to_numpy()])
@@ -173,7 +173,7 @@ def test_the_same_decomposition_gives_the_same_report(three, tmp_path):
 
 
 def answers(anova: FunctionalANOVA) -> dict[str, str]:
-    return {v["question"]: f"{v['answer']}: {v['because']}" for v in summarise(anova).verdicts}
+    return {v["question"]: f"{v['answer']}: {v['because']}" for v in summarise(anova.decomposition_).verdicts}
 
 
 def test_words_say_whether_it_is_exact_and_unique_and_what_is_left(three):
@@ -312,7 +312,7 @@ def test_nothing_from_the_data_is_markup(hostile_page):
 def test_tables_of_a_page_are_the_records_of_the_summary(three, tmp_path):
     anova, table = three
     payload = payload_of(written(anova, tmp_path / "r.html", X=table, model=outputs))
-    summary = summarise(anova, X=table, model=outputs)
+    summary = summarise(anova.decomposition_, X=table, model=outputs)
     for k, effect in enumerate(summary.effects):
         parts = payload["tables"][f"effect-{k}"]
         shown = [record for part in parts for record in unpacked(payload, part)]
@@ -338,7 +338,7 @@ def test_a_file_holds_fifty_features_in_less_than_five_megabytes(tmp_path):
     path = tmp_path / "r.html"
     anova.report(path, X=table)
     assert path.stat().st_size < 5e6
-    summary = summarise(anova)
+    summary = summarise(anova.decomposition_)
     assert len(summary.effects) == 50
     assert len(summary.pairs) == PAIRS
     assert any("2 pairs" in sentence for sentence in summary.left_out)
@@ -347,12 +347,12 @@ def test_a_file_holds_fifty_features_in_less_than_five_megabytes(tmp_path):
 def test_many_features_levels_and_outputs_are_bounded_and_it_is_said():
     rng = np.random.default_rng(2)
     many = pd.DataFrame({f"f{i}": rng.integers(0, 5, 400).astype(str) for i in range(60)})
-    wide = summarise(FunctionalANOVA(max_order=1).fit(many, rng.normal(size=(400, 200))))
+    wide = summarise(FunctionalANOVA(max_order=1).fit(many, rng.normal(size=(400, 200))).decomposition_)
     assert 0 < len(wide.effects) < 60
     assert any("main effects" in sentence for sentence in wide.left_out)
     assert 0 < len(wide.sample["rows"]) < 10
     long = pd.DataFrame({"city": rng.integers(0, 900, 3000).astype(str), "day": rng.integers(0, 60, 3000).astype(str)})
-    deep = summarise(FunctionalANOVA(interactions=[(0, 1)]).fit(long, rng.normal(size=3000)))
+    deep = summarise(FunctionalANOVA(interactions=[(0, 1)]).fit(long, rng.normal(size=3000)).decomposition_)
     city = next(e for e in deep.effects if e["feature"] == "city")
     assert len(city["records"]) == EFFECT_LEVELS < city["levels"]
     assert len(deep.pairs[0]["records"]) <= PAIR_LEVELS**2

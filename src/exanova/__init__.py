@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "FunctionalANOVA": "exanova.estimator",
+    "Decomposition": "exanova.decomposition",
     "Support": "exanova.data.support",
     "Effect": "exanova.effects.tables",
     "Effects": "exanova.effects.tables",
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from exanova import datasets as datasets
     from exanova import errors as errors
     from exanova.data.support import Support as Support
+    from exanova.decomposition import Decomposition as Decomposition
     from exanova.design.families import neighbours as neighbours
     from exanova.effects.certificate import Certificate as Certificate
     from exanova.effects.rows import Components as Components

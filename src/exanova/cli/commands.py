@@ -163,7 +163,7 @@ def show(saved: str, effects: int, names: Sequence[str], report: str | None, for
     if not chosen:
         screen.decomposition(anova, effects)
     for effect in chosen:
-        screen.effect(effect, rounding(anova))
+        screen.effect(effect, rounding(anova.decomposition_))
     screen.files([("report", report)] if report else [])
 
 

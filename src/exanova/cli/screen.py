@@ -112,7 +112,7 @@ class Screen:
             self._line(f"      {why}")
 
     def _certificate(self, anova: Any) -> None:
-        state = anova._state
+        state = anova.decomposition_
         largest = len(state.index.subsets[-1])
         self._line("")
         for v in verdicts(anova.certificate_, state.schema.outputs, largest, anova.plan_.distinct_rows, anova.ties):
@@ -123,7 +123,7 @@ class Screen:
 
     def _importance(self, anova: Any) -> None:
         amounts: dict[str, list[float]] = defaultdict(list)
-        for record in importance_records(anova):
+        for record in importance_records(anova.decomposition_):
             amounts[record["feature"]].append(record["value"])
         self._heading("Importance (E|effect|, shared equally within an interaction)")
         table = Table(box=box.SIMPLE_HEAD)

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from exanova.decomposition import Decomposition
 from exanova.effects.tables import GAME
 from exanova.errors import InputError, UnknownFeatureError
 from exanova.explain.explanation import Explanation
 from exanova.show import records
 from exanova.show.labels import short
 from exanova.show.one_row import one_row
-from exanova.show.source import Source
 
 Output = str | int | Sequence[str | int] | None
 """Which outputs to draw: one by name or number, several in a list, ``None`` for all."""
@@ -43,7 +43,7 @@ class Plots:
     'Effect of x0'
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Decomposition) -> None:
         self._source = source
 
     def importance(self, kind: str = "l1", *, output: Output = None, top: int = 20) -> Any:
@@ -84,7 +84,7 @@ class Plots:
         """
         charts, names = _charts(), self._outputs(output)
         listed = _of(records.pair_records(self._source, first, second, _checked(top)), names)
-        state = self._source._state
+        state = self._source
         rows, columns = (len(state.schema.labels[state.schema.features.index(name)]) for name in (first, second))
         floor = records.rounding(self._source)
         return charts.pair_chart(listed, first=first, second=second, sizes=(rows, columns), floor=floor)
@@ -112,7 +112,7 @@ class Plots:
             top: most features on their own; the others are added up.
         """
         charts = _charts()
-        explained = self._explained(one_row(row, self._source._state.schema), model, output)
+        explained = self._explained(one_row(row, self._source.schema), model, output)
         steps = records.waterfall_records(explained, _checked(top))
         return charts.waterfall_chart(steps, notes=_outside(explained), floor=records.rounding(self._source))
 
@@ -134,7 +134,7 @@ class Plots:
 
     def certificate(self) -> Any:
         """What was measured about the decomposition, against its tolerances."""
-        charts, measured = _charts(), self._source._state.certificate
+        charts, measured = _charts(), self._source.certificate
         unique = {
             True: "unique",
             False: f"not unique; subsets that others express: {len(measured.redundant):,}",
@@ -153,7 +153,7 @@ class Plots:
             output: which outputs; one alone is drawn large, with signs.
         """
         charts = _charts()
-        explained = self._explained(one_row(row, self._source._state.schema), None, output)
+        explained = self._explained(one_row(row, self._source.schema), None, output)
         several = ["output= draws one output alone, with signs"] if len(explained.output_names) > 1 else []
         return charts.image_chart(records.image_records(explained, shape), notes=[*_outside(explained), *several])
 
@@ -162,13 +162,13 @@ class Plots:
         return f"<Plots: {', '.join(names)}; {GAME}>"
 
     def _explained(self, X: Any, model: Any, output: Output) -> Explanation:
-        schema, names = self._source._state.schema, self._outputs(output)
+        schema, names = self._source.schema, self._outputs(output)
         explained = self._source.explain(X, model)
         return explained if schema.single else explained[..., [schema.outputs.index(name) for name in names]]
 
     def _outputs(self, output: Output) -> tuple[str, ...]:
         """Names of the outputs to draw; raises if there is none of that name, or too many for one picture."""
-        known = self._source._state.schema.outputs
+        known = self._source.schema.outputs
         asked = known if output is None else output if isinstance(output, list | tuple) else [output]
         names = tuple(dict.fromkeys(_output(name, known) for name in asked))
         if not 0 < len(names) <= MOST_PANELS:
@@ -179,7 +179,7 @@ class Plots:
         return names
 
     def _network_notes(self, output: str | None, nodes: int, edges: int) -> list[str]:
-        state = self._source._state
+        state = self._source
         pairs = sum(len(subset) == 2 for subset in state.index.subsets)
         several = f"all {len(state.schema.outputs)} outputs added up" if len(state.schema.outputs) > 1 else None
         features = len(state.schema.features)

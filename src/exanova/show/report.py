@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any
 
+from exanova.decomposition import Decomposition
 from exanova.errors import InputError
 from exanova.files import write_whole
 from exanova.show.html import to_html
 from exanova.show.markdown import to_markdown
-from exanova.show.source import Source
 from exanova.show.summary import Summary, summarise
 
 
 def write_report(
-    source: Source,
+    source: Decomposition,
     path: str | os.PathLike[str],
     *,
     X: Any,

@@ -10,11 +10,12 @@ import numpy as np
 
 from exanova.data.table import Table
 from exanova.data.values import align, is_model
+from exanova.decomposition import Decomposition
 from exanova.effects.rows import fitted_part
 from exanova.errors import OutsideSupportWarning
 from exanova.explain.explanation import Explanation, make_explanation
 from exanova.explain.shapley import shapley_values
-from exanova.show.source import Source
+from exanova.query import Work, bytes_at_rows, check_memory
 from exanova.typing import FloatArray, IntArray
 
 
@@ -35,7 +36,7 @@ class Sample:
     explanation: Explanation
 
 
-def draw(source: Source, X: Any, model: Any, size: int) -> Sample | None:
+def draw(source: Decomposition, X: Any, model: Any, size: int) -> Sample | None:
     """At most ``size`` rows of ``X``, or of the rows of the fit without it; ``None`` if neither is there."""
     return _from_support(source, size) if X is None else _from_table(source, X, model, size)
 
@@ -57,12 +58,14 @@ def spread(predictions: FloatArray, size: int) -> IntArray:
     return np.unique(chosen)
 
 
-def _from_support(source: Source, size: int) -> Sample | None:
-    state = source._state
+def _from_support(source: Decomposition, size: int) -> Sample | None:
+    state = source
     if state.support is None:
         return None
     codes, _ = state.support
-    source._fits_in_memory(f"the fitted part of {codes.shape[1]:,} rows", source._bytes_at_rows(codes.shape[1], 0))
+    what = f"the fitted part of {codes.shape[1]:,} rows"
+    needed = bytes_at_rows(state.index, state.values.shape[1], codes.shape[1], Work(what))
+    check_memory(what, needed, state.settings.memory_limit)
     rows = spread(fitted_part(state.index, state.values, codes), size)
     chosen = np.ascontiguousarray(codes[:, rows])
     values = shapley_values(state.index, state.values, chosen)
@@ -71,7 +74,7 @@ def _from_support(source: Source, size: int) -> Sample | None:
     return Sample(rows, codes.shape[1], False, explanation)
 
 
-def _from_table(source: Source, X: Any, model: Any, size: int) -> Sample:
+def _from_table(source: Decomposition, X: Any, model: Any, size: int) -> Sample:
     table = Table.read(X)
     predictions = source.predict(table)
     rows = spread(predictions.reshape(table.n_rows, -1), size)

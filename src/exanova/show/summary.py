@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from exanova.decomposition import Decomposition
+from exanova.effects.norms import absolute_norms
 from exanova.effects.tables import GAME
-from exanova.explain.importance import absolute_norms
 from exanova.show.records import (
     Record,
     certificate_records,
@@ -27,7 +28,6 @@ from exanova.show.records import (
     waterfall_records,
 )
 from exanova.show.sample import Sample, draw
-from exanova.show.source import Source
 from exanova.show.words import headline, redundancy_in_words, sample_in_words, verdicts
 
 TITLE = "Functional ANOVA report"
@@ -103,7 +103,7 @@ class Summary:
 
 
 def summarise(
-    source: Source,
+    source: Decomposition,
     *,
     X: Any = None,
     model: Any = None,
@@ -119,7 +119,7 @@ def summarise(
         title: of the report.
         about: further facts to tell, such as where the data come from.
     """
-    state = source._state
+    state = source
     outputs, size = state.schema.outputs, len(state.index.subsets[-1])
     importance = importance_records(source)
     effects, without_effect = _effects(source, list(dict.fromkeys(r["feature"] for r in importance)))
@@ -127,7 +127,7 @@ def summarise(
     strongest, weaker = _strongest(source)
     sample = draw(source, X, model, _rows_shown(len(state.schema.features), len(outputs)))
     certificate = state.certificate
-    answers = verdicts(certificate, outputs, size, source.plan_.distinct_rows, source.ties)
+    answers = verdicts(certificate, outputs, size, source.plan.distinct_rows, source.ties)
     left_out = [
         *_left(without_effect, "main effects", "those of the least important features"),
         *_left(without_pair, "pairs", "the weakest"),
@@ -162,8 +162,8 @@ def summarise(
     )
 
 
-def _facts(source: Source) -> list[Record]:
-    plan, state, certificate = source.plan_, source._state, source.certificate_
+def _facts(source: Decomposition) -> list[Record]:
+    plan, state, certificate = source.plan, source, source.certificate
     still = [name for name, n in zip(state.schema.features, state.index.sizes, strict=True) if n < 2]
     constant = f"; constant, and so without effect: {_listed(still)}" if still else ""
     subsets, cells = len(state.index.subsets) - 1, len(state.index.cell_key) - 1
@@ -182,17 +182,17 @@ def _facts(source: Source) -> list[Record]:
         ("Computed", f"{certificate.route} route: {certificate.method}, {certificate.seconds:.2f} s"),
         ("Game", GAME),
     ]
-    if source.selection_ is not None:
-        facts.insert(4, ("Selection", str(source.selection_).splitlines()[0]))
+    if source.selection is not None:
+        facts.insert(4, ("Selection", str(source.selection).splitlines()[0]))
     return [{"name": name, "value": value} for name, value in facts]
 
 
-def _fit(source: Source) -> list[Record]:
-    c = source._state.certificate
+def _fit(source: Decomposition) -> list[Record]:
+    c = source.certificate
     return [
         {
             "output": output,
-            "mean": float(source.intercept_[k]),
+            "mean": float(source.intercept[k]),
             "r2": float(c.r2[k]),
             "mse": float(c.mse[k]),
             "relative_mse": float(c.relative_mse[k]),
@@ -200,18 +200,18 @@ def _fit(source: Source) -> list[Record]:
             "r2_held_out": None if c.r2_eval is None else float(c.r2_eval[k]),
             "mse_held_out": None if c.mse_eval is None else float(c.mse_eval[k]),
         }
-        for k, output in enumerate(source.output_names_)
+        for k, output in enumerate(source.schema.outputs)
     ]
 
 
-def _effects(source: Source, features: list[str]) -> tuple[list[Record], int]:
+def _effects(source: Decomposition, features: list[str]) -> tuple[list[Record], int]:
     """Main effects of the features, in this order, as far as the budget goes, and how many are left out."""
-    with_effect = [name for name in features if (name,) in source.effects_]
+    with_effect = [name for name in features if (name,) in source.effects]
     shown: list[Record] = []
     spent = 0
     for name in with_effect:
         records = effect_records(source, name)
-        levels = len(records) // len(source.output_names_)
+        levels = len(records) // len(source.schema.outputs)
         kept = _strongest_levels(records, EFFECT_LEVELS)
         spent += len(kept)
         if shown and spent > EFFECT_NUMBERS:
@@ -229,9 +229,9 @@ def _strongest_levels(records: list[Record], top: int) -> list[Record]:
     return [r for r in records if r["position"] in kept]
 
 
-def _pairs(source: Source) -> tuple[list[Record], int]:
+def _pairs(source: Decomposition) -> tuple[list[Record], int]:
     """The strongest pairs, as far as the budget goes, and how many are left out."""
-    state = source._state
+    state = source
     strength = absolute_norms(state.index, state.values).sum(axis=1)
     numbers = [s for s, subset in enumerate(state.index.subsets) if len(subset) == 2]
     numbers.sort(key=lambda s: -strength[s])
@@ -250,9 +250,9 @@ def _pairs(source: Source) -> tuple[list[Record], int]:
     return shown, len(numbers) - len(shown)
 
 
-def _strongest(source: Source) -> tuple[list[Record], int]:
+def _strongest(source: Decomposition) -> tuple[list[Record], int]:
     """The strongest subsets of any order, and how many are left out."""
-    state = source._state
+    state = source
     norms = absolute_norms(state.index, state.values)
     order = 1 + np.argsort(-norms[1:].sum(axis=1), kind="stable")
     records = [
@@ -268,8 +268,8 @@ def _strongest(source: Source) -> tuple[list[Record], int]:
     return records, len(order) - SUBSETS
 
 
-def _networks(source: Source) -> list[Record]:
-    outputs = source.output_names_ if len(source.output_names_) <= NETWORKS else (None,)
+def _networks(source: Decomposition) -> list[Record]:
+    outputs = source.schema.outputs if len(source.schema.outputs) <= NETWORKS else (None,)
     found = [(output, *network_records(source, output)) for output in outputs]
     return [{"output": output, "nodes": nodes, "edges": edges} for output, nodes, edges in found]
 

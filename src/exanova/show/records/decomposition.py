@@ -17,10 +17,10 @@ import numpy as np
 from exanova import tolerances
 from exanova.data.encoding import FeatureLevels
 from exanova.data.levels import sort_levels
+from exanova.decomposition import Decomposition
 from exanova.effects.certificate import RANK_GAP
+from exanova.effects.norms import absolute_norms, rolled_up
 from exanova.effects.tables import Effect
-from exanova.explain.importance import absolute_norms, rolled_up
-from exanova.show.source import Source
 from exanova.typing import FloatArray, Level
 
 Record = dict[str, Any]
@@ -38,9 +38,9 @@ NODES, EDGES = 24, 60
 """Features and pairs that a network shows legibly."""
 
 
-def importance_records(source: Source, kind: str = "l1") -> list[Record]:
+def importance_records(source: Decomposition, kind: str = "l1") -> list[Record]:
     """``feature``, ``output``, ``value``: the table of ``importance``, the largest first, constant features as 0."""
-    state = source._state
+    state = source
     frame = source.importance(kind)
     columns = frame if isinstance(frame, dict) else nw.from_native(frame, eager_only=True).to_dict(as_series=False)
     outputs = columns.get("output", state.schema.outputs * len(columns["feature"]))
@@ -48,7 +48,7 @@ def importance_records(source: Source, kind: str = "l1") -> list[Record]:
     return [{"feature": str(f), "output": str(o), "value": float(v)} for f, o, v in triples]
 
 
-def effect_records(source: Source, name: str, ordered: bool | None = None) -> list[Record]:
+def effect_records(source: Decomposition, name: str, ordered: bool | None = None) -> list[Record]:
     """``level``, ``position``, ``probability``, ``output``, ``value``, ``ordered`` of one main effect.
 
     Args:
@@ -58,8 +58,8 @@ def effect_records(source: Source, name: str, ordered: bool | None = None) -> li
 
     The field ``ordered`` says whether a level has a place in that order: missing and merged levels have none.
     """
-    state = source._state
-    effect = source.effects_[(name,)]
+    state = source
+    effect = source.effects[(name,)]
     schema = state.schema
     places = _places(state.encoding.features[schema.features.index(name)], schema.kind, ordered)
     return [
@@ -76,14 +76,14 @@ def effect_records(source: Source, name: str, ordered: bool | None = None) -> li
     ]
 
 
-def pair_records(source: Source, first: str, second: str, top: int | None = None) -> list[Record]:
+def pair_records(source: Decomposition, first: str, second: str, top: int | None = None) -> list[Record]:
     """Every cell of the grid of two features, with ``observed`` and, where it is false, no ``value``.
 
     Fields: ``first``, ``second`` (levels), ``first_position``, ``second_position``, ``probability``, ``output``,
     ``value``, ``observed``. ``top`` keeps the levels of each feature that carry most of E|f|.
     """
-    schema = source._state.schema
-    effect = source.effects_[(first, second)]
+    schema = source.schema
+    effect = source.effects[(first, second)]
     labels = [schema.labels[schema.features.index(name)] for name in (first, second)]
     cells = _cells_by_position(effect, (first, second), labels)
     rows, columns = _strongest_levels(effect, cells, [len(names) for names in labels], top)
@@ -96,7 +96,7 @@ def pair_records(source: Source, first: str, second: str, top: int | None = None
 
 
 def network_records(
-    source: Source, output: str | None = None, nodes: int = NODES, edges: int = EDGES
+    source: Decomposition, output: str | None = None, nodes: int = NODES, edges: int = EDGES
 ) -> tuple[list[Record], list[Record]]:
     """The most important features on a circle and the strongest pairs among them, by E|f|.
 
@@ -110,10 +110,10 @@ def network_records(
         nodes: ``feature``, ``value``, ``x``, ``y``, in the order of the columns.
         edges: ``first``, ``second``, ``value``, ``x``, ``y``, ``x2``, ``y2``, the strongest first.
     """
-    state = source._state
+    state = source
     norms = absolute_norms(state.index, state.values)
     outputs = slice(None) if output is None else [state.schema.outputs.index(output)]
-    features = rolled_up(state.index, norms, len(state.schema.features))[:, outputs].sum(axis=1)
+    features = rolled_up(state.index, norms)[:, outputs].sum(axis=1)
     kept = sorted(np.argsort(-features, kind="stable")[:nodes].tolist())
     angle = np.pi / 2 - 2 * np.pi * np.arange(len(kept)) / max(1, len(kept))
     place = {i: (float(np.cos(a)), float(np.sin(a))) for i, a in zip(kept, angle, strict=True)}
@@ -126,12 +126,12 @@ def network_records(
     return found, [_edge(names[i], names[j], value, place[i], place[j]) for (i, j), value in links]
 
 
-def certificate_records(source: Source) -> list[Record]:
+def certificate_records(source: Decomposition) -> list[Record]:
     """``name``, ``meaning``, ``measured``, ``tolerance``, ``met``: what was measured against what is asked of it.
 
     ``tolerance`` and ``met`` are ``None`` for what is reported and not judged.
     """
-    c = source._state.certificate
+    c = source.certificate
     step = 1.0 if c.route.startswith("grid") else float(np.sqrt(c.n_functions))
     judged = not c.route.startswith("dense")  # an orthogonal factorisation needs no check of its normal equations
     left = "largest error of the sum of the effects" if c.saturated else "what the orders kept leave of the model"
@@ -161,9 +161,9 @@ def certificate_records(source: Source) -> list[Record]:
     ]
 
 
-def rounding(source: Source) -> float:
+def rounding(source: Decomposition) -> float:
     """The size below which a value is zero up to rounding: a picture is not scaled up to show less."""
-    return tolerances.ORTHOGONALITY * float(np.abs(source._state.values).max(initial=0.0))
+    return tolerances.ORTHOGONALITY * float(np.abs(source.values).max(initial=0.0))
 
 
 def _places(feature: FeatureLevels, kind: str, ordered: bool | None) -> list[bool]:
