@@ -24,12 +24,17 @@ LAYERS: list[set[str]] = [
     {"explain"},
     {"query"},
     {"row_queries"},
-    {"decomposition", "show"},  # a decomposition draws and reports itself
+    {"decomposition"},
+    {"show"},
+    {"report"},
     {"decomposition_file", "parameters"},
     {"estimator"},
     {"distributed", "demo", "cli", "datasets"},
 ]
 """The path of the data. Members of one layer may import each other and everything in earlier layers."""
+
+HANDED_ON = {("decomposition", "show"), ("decomposition", "report")}
+"""Imports against the path, made inside methods: a decomposition hands itself to those who draw and report it."""
 
 APART: dict[str, set[str]] = {"reference": {"errors", "typing"}}
 """Modules off the path, with all they may import. Nothing in the package imports them; tests and benchmarks do."""
@@ -81,7 +86,7 @@ def absolute(node: ast.ImportFrom, importer: tuple[str, ...]) -> str:
 
 def refusal(source: str, target: str) -> str | None:
     """Why ``source`` may not import ``target``; None if it may. The package's __init__ may import all the path."""
-    if source == target:
+    if source == target or (source, target) in HANDED_ON:
         return None
     if target in APART:
         return f"{source} imports {target}, which only tests and benchmarks may import."

@@ -30,8 +30,8 @@ from exanova.errors import (
     UnknownFeatureError,
     UnknownLevelError,
 )
-from exanova.show import records
-from exanova.show.labels import legible, legible_names
+from exanova.show import records, row_records
+from exanova.show.records import legible, legible_names
 from strategies import examples, fit, supports
 
 HOSTILE = (
@@ -226,7 +226,7 @@ def test_a_waterfall_leads_from_the_mean_to_the_prediction(case, top):
     row = case.rows[:1]
     for model in (None, case.values[:1]):
         target = anova.predict(row)[0] if model is None else case.values[0]
-        steps = records.waterfall_records(anova.explain(row, model), top)
+        steps = row_records.waterfall_records(anova.explain(row, model), top)
         for k, output in enumerate(anova.output_names_):
             own = [s for s in steps if s["output"] == output]
             assert own[0]["kind"] == "base"
@@ -298,7 +298,7 @@ def test_a_network_without_pairs_says_so(loans):
 def test_the_certificate_judges_as_the_certificate_does(one, loans):
     literal = FunctionalANOVA(max_order=2, basis="paper", ties="first").fit(loans, lambda X: risk(X)[:, 1])
     for anova in (one, literal):
-        listed = {r["name"]: r for r in records.certificate_records(anova.decomposition_)}
+        listed = {r["name"]: r for r in records.certificate_records(anova.certificate_)}
         assert listed["orthogonality"]["measured"] == anova.certificate_.orthogonality
         assert all(r["met"] is None or r["met"] == (r["measured"] <= r["tolerance"]) for r in listed.values())
         assert anova.certificate_.exact == all(r["met"] is not False for r in listed.values())

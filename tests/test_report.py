@@ -28,9 +28,9 @@ from exanova.errors import (
     NotFittedError,
     OutsideSupportWarning,
 )
-from exanova.show.page import Page
-from exanova.show.sample import spread
-from exanova.show.summary import EFFECT_LEVELS, PAIR_LEVELS, PAIRS, ROWS, summarise
+from exanova.report.page import Page
+from exanova.report.rows import ROWS, spread_rows
+from exanova.report.summary import EFFECT_LEVELS, PAIR_LEVELS, PAIRS, summarise
 
 SCRIPT = "<script>alert(1)</script>"
 HOSTILE = [SCRIPT, "</script><img src=x onerror=alert(2)>", "=1+1", "", "a|b`*_", "\u2028\u2029&amp;", "שלום"]
@@ -135,10 +135,10 @@ def test_rows_of_the_fit_are_known_in_memory_and_not_in_a_file(three, tmp_path):
 
 def test_the_sample_is_bounded_and_spread_from_the_lowest_to_the_highest_prediction(three):
     values = np.random.default_rng(0).normal(size=(5000, 3))
-    rows = spread(values, 200)
+    rows = spread_rows(values, 200)
     assert len(rows) <= 200
     assert set(values.argmin(axis=0)) | set(values.argmax(axis=0)) <= set(rows.tolist())
-    assert (rows == spread(values, 200)).all()
+    assert (rows == spread_rows(values, 200)).all()
     for column in values.T:  # every twentieth of the rows, by prediction, has one
         assert set(np.argsort(np.argsort(column))[rows] // 250) == set(range(20))
     anova, table = three
@@ -412,7 +412,7 @@ def test_a_model_without_rows_is_refused(three, tmp_path):
 
 @pytest.mark.parametrize("package", ["jinja2", "altair", "vl_convert"])
 def test_a_missing_package_is_named_with_the_extra_that_brings_it(three, tmp_path, monkeypatch, package):
-    from exanova.show import html
+    from exanova.report import html
 
     monkeypatch.setitem(sys.modules, package, None)
     html._bundle.cache_clear()

@@ -218,7 +218,7 @@ class Decomposition(RowQueries):
         ...         json.load(file)["verdicts"][0]["answer"]
         'Yes'
         """
-        from exanova.show.report import write_report
+        from exanova.report import write_report
 
         write_report(self, path, X=X, model=model, title=title, about=about)
 

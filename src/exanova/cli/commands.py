@@ -21,8 +21,8 @@ from exanova.cli.tables import STDIN, Reading, read_table
 from exanova.cli.values import interaction_table, shapley_table
 from exanova.errors import InputError
 from exanova.estimator import FunctionalANOVA, load
+from exanova.report import FORMATS
 from exanova.show.records import rounding
-from exanova.show.report import FORMATS
 from exanova.solve.plan import Plan
 
 
