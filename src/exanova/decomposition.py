@@ -91,7 +91,7 @@ class Decomposition(RowQueries):
 
     def with_settings(self, settings: QuerySettings) -> Decomposition:
         """The same effects, queried under other settings."""
-        return self if settings == self.settings else replace(self, settings=settings)
+        return replace(self, settings=settings)
 
     def importance(
         self, kind: str = "l1", *, by: Literal["feature", "subset"] = "feature", stderr: bool = False

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import wraps
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 import numpy as np
@@ -40,6 +41,9 @@ from exanova.typing import FloatArray
 
 if TYPE_CHECKING:
     from exanova.show.plots import Plots
+
+in_settings = attrgetter(*(field.name for field in fields(QuerySettings)))
+"""Parameters that are settings of queries, as a tuple."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -260,7 +264,8 @@ class FunctionalANOVA:
         """What was fitted; its queries use the parameters as they are now."""
         if not hasattr(self, "_decomposition"):
             raise NotFittedError("this FunctionalANOVA is not fitted; call fit(X, model) first.")
-        self._decomposition = self._decomposition.with_settings(self._settings())
+        if in_settings(self) != in_settings(self._decomposition.settings):
+            self._decomposition = self._decomposition.with_settings(self._settings())
         return self._decomposition
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -386,7 +391,7 @@ class FunctionalANOVA:
         self.output_names_ = found.schema.outputs
 
     def _settings(self) -> QuerySettings:
-        return QuerySettings(**{field.name: getattr(self, field.name) for field in fields(QuerySettings)})
+        return QuerySettings(*in_settings(self))
 
     def _level_rules(self) -> dict[str, Any]:
         return {"min_frequency": self.min_frequency, "n_bins": self.n_bins, "strategy": self.strategy}
