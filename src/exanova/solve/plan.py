@@ -31,6 +31,7 @@ class Plan:
         seconds: seconds to expect on two cores, without the model's own time: right within a factor of a few.
         selection: how a budget is spent; empty without a budget.
 
+    >>> import numpy as np
     >>> from exanova import FunctionalANOVA
     >>> table = np.array([["a", "u"], ["a", "v"], ["b", "u"]])
     >>> plan = FunctionalANOVA(max_order=2).plan(table)
