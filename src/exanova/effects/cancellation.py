@@ -5,7 +5,7 @@ larger than the model itself, and only their sum means something:
 
     cancellation = sum over A of Var f_A  /  Var(sum over A of f_A)
 
-is 1 for independent inputs. What lets effects cancel is a combination of main effects that hardly varies: an eigenvector
+is 1 for independent inputs. Effects can cancel because some combination of main effects hardly varies: an eigenvector
 of the Gram matrix of their orthonormal functions with a small eigenvalue. The features in it carry nearly the same
 information, whether or not the redundancy is exact.
 """
