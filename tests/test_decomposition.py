@@ -130,7 +130,7 @@ def test_a_loaded_decomposition_answers_what_the_fitted_one_answers(anova: Funct
     loaded = exanova.load(tmp_path / "it.exanova")
     same(answers(anova.decomposition_), answers(loaded.decomposition_))
     assert loaded.decomposition_.settings == anova.decomposition_.settings
-    assert loaded.decomposition_.support is None
+    assert loaded.decomposition_.sample is None
 
 
 # Settings

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from exanova.design.cells import CellIndex
+from exanova.data.sample import Sample
+from exanova.design.family import Family
 from exanova.effects.certificate import Certificate
 from exanova.effects.norms import rolled_up
 from exanova.effects.summary import text_of
@@ -22,14 +23,14 @@ from exanova.explain.importance import check_importance, divisor, importance_amo
 from exanova.explain.importance_errors import importance_stderr, upward_bias
 from exanova.explain.mean_shapley import MeanShapley
 from exanova.explain.significance import significance_table
-from exanova.infer.sample import Sample
+from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.uncertainty import Errors, Uncertainty
 from exanova.progress import Progress
 from exanova.query import QuerySettings
 from exanova.row_queries import RowQueries
 from exanova.select.report import Selection
 from exanova.solve.plan import Plan
-from exanova.typing import Codes, FloatArray
+from exanova.typing import FloatArray
 
 if TYPE_CHECKING:
     from exanova.show.plots import Plots
@@ -60,7 +61,7 @@ class Decomposition(RowQueries):
         ties: how redundancy among subsets of one order was settled, ``"share"`` or ``"first"``.
         selection: how a budget was spent, if there was one.
         selected: functions kept by the paper's algorithm, if that was asked for.
-        support: (d, r) codes and (r,) probabilities of the distinct rows; ``None`` if it was read from a file.
+        sample: the weighted distinct rows of the fit; ``None`` if it was read from a file, for files hold no rows.
 
     >>> from exanova import FunctionalANOVA
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
@@ -77,7 +78,7 @@ class Decomposition(RowQueries):
     ties: str = "share"
     selection: Selection | None = None
     selected: Functions | None = None
-    support: tuple[Codes, FloatArray] | None = None
+    sample: Sample | None = None
 
     @cached_property
     def effects(self) -> Effects:
@@ -232,11 +233,11 @@ class Decomposition(RowQueries):
 
 
 def uncertainty_of(
-    index: CellIndex,
+    index: Family,
     values: FloatArray,
     schema: Schema,
     certificate: Certificate,
-    sample: Sample | None = None,
+    fitted: FittedSample | None = None,
     stored: Mapping[str, FloatArray] | None = None,
     summary: Errors | None = None,
 ) -> Uncertainty:
@@ -244,9 +245,9 @@ def uncertainty_of(
 
     Args:
         index, values, schema, certificate: the decomposition.
-        sample: the rows as standard errors need them.
+        fitted: the rows as standard errors need them.
         stored, summary: standard errors that were computed before, and how.
     """
     position = {schema.names(subset): s for s, subset in enumerate(index.subsets)}
     shared = frozenset(position[r.features] for r in certificate.redundant if r.features in position)
-    return Uncertainty(index, values, sample, stored, summary, certificate.unique, shared)
+    return Uncertainty(index, values, fitted, stored, summary, certificate.unique, shared)

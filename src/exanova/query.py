@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from exanova import parallel
 from exanova.data.encoding import Encoding
+from exanova.data.sample import NewRows
 from exanova.data.table import Table
-from exanova.design import few, passes
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.design.memory import readable, resolve_limit
 from exanova.errors import MemoryLimitError, OutsideSupportError, OutsideSupportWarning
+from exanova.phi.operator import Phi
 from exanova.typing import Codes
 
 ENCODING_CELL = 16
@@ -67,7 +68,7 @@ class Work:
 
 
 def locate(
-    X: Any, encoding: Encoding, index: CellIndex, outputs: int, settings: QuerySettings, work: Work
+    X: Any, encoding: Encoding, index: Family, outputs: int, settings: QuerySettings, work: Work
 ) -> tuple[Codes, NDArray[np.bool_]]:
     """(d, n) codes of new rows, and (n,) which of them fall outside the support, with a warning or an error.
 
@@ -79,12 +80,12 @@ def locate(
     size = bytes_at_rows(index, outputs, table.n_rows, work)
     check_memory(f"{work.what} of {table.n_rows:,} rows", size, settings.memory_limit)
     codes = encoding.encode(table, settings.handle_unknown).astype(np.int32)
-    outside = _outside(index, codes, settings.threads)
+    outside = Phi(index, NewRows(codes), settings.threads).outside()
     _tell_outside(outside, settings.strict)
     return codes, outside
 
 
-def bytes_at_rows(index: CellIndex, outputs: int, rows: int, work: Work) -> int:
+def bytes_at_rows(index: Family, outputs: int, rows: int, work: Work) -> int:
     """Bytes of a query: its rows while they are encoded, or its result beside their codes.
 
     The effects over all keys, and the fitted part of the rows, are there too.
@@ -103,12 +104,6 @@ def check_memory(what: str, size: int, memory_limit: int | float | str | None) -
             f"{what} take about {readable(size)}, the memory limit is {readable(limit)}; "
             "ask for fewer rows at a time, or raise memory_limit."
         )
-
-
-def _outside(index: CellIndex, codes: Codes, threads: int) -> NDArray[np.bool_]:
-    if codes.shape[1] <= few.ROWS:
-        return few.outside(index.layout, codes)
-    return passes.outside(index.layout, codes, threads)
 
 
 def _tell_outside(outside: NDArray[np.bool_], strict: bool) -> None:

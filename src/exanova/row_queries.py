@@ -13,7 +13,7 @@ from exanova.data.encoding import Encoding
 from exanova.data.observe import values_at
 from exanova.data.table import Table
 from exanova.data.weights import check_weights
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.effects.certificate import measure_fit
 from exanova.effects.rows import Components, contributions, fitted_part
 from exanova.effects.tables import Schema
@@ -44,7 +44,7 @@ class RowQueries:
 
     schema: Schema
     encoding: Encoding
-    index: CellIndex
+    index: Family
     values: FloatArray
     uncertainty: Uncertainty
     settings: QuerySettings

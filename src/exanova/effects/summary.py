@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.effects.certificate import Certificate
 from exanova.effects.norms import squared_norms
 from exanova.effects.tables import GAME, Schema
@@ -13,7 +13,7 @@ from exanova.typing import FloatArray
 STRONGEST = 10
 
 
-def text_of(index: CellIndex, values: FloatArray, schema: Schema, certificate: Certificate, rows: str) -> str:
+def text_of(index: Family, values: FloatArray, schema: Schema, certificate: Certificate, rows: str) -> str:
     """The text that ``print`` shows of a fitted decomposition."""
     norms = squared_norms(index, values)
     centred = norms[1:].sum(axis=1) if len(norms) > 1 else np.zeros(0)
@@ -40,7 +40,7 @@ def text_of(index: CellIndex, values: FloatArray, schema: Schema, certificate: C
     return "\n".join(lines)
 
 
-def _name(index: CellIndex, schema: Schema, s: int) -> str:
+def _name(index: Family, schema: Schema, s: int) -> str:
     return " x ".join(schema.names(index.subsets[s]))
 
 

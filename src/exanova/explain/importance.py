@@ -13,24 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import tolerances
+from exanova.data.sample import Sample
 from exanova.data.table import frame_of_kind
-from exanova.design import passes
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.effects.norms import absolute_norms, covariances, squared_norms
 from exanova.effects.tables import Schema
 from exanova.errors import InputError
-from exanova.solve.routes import Data, Decomposition
+from exanova.phi.operator import Phi
+from exanova.solve.evidence import Solved
 from exanova.typing import FloatArray
 
 KINDS = ("l1", "l2", "shapley", "variance", "shapley-effects")
 
 
-def moments_with_model(data: Data, found: Decomposition, threads: int = 1) -> tuple[FloatArray, FloatArray]:
+def moments_with_model(sample: Sample, found: Solved, threads: int = 1) -> tuple[FloatArray, FloatArray]:
     """(S, m) covariance of every effect with the model, and (m,) variance of the model as given."""
-    weighted = data.probability[:, None] * data.values
-    sums = passes.scatter(found.index.layout, data.codes, weighted, threads=threads)[found.index.cell_key]
-    squares = (data.values - sums[0]) ** 2 + (0.0 if data.within is None else data.within)
-    return covariances(found.index, found.values, sums), data.probability @ squares
+    sums = Phi(found.index, sample, threads).analyse(sample.weighted_values)
+    squares = (sample.values - sums[0]) ** 2 + (0.0 if sample.within is None else sample.within)
+    return covariances(found.index, found.values, sums), sample.probability @ squares
 
 
 def check_importance(kind: str, by: str) -> None:
@@ -44,7 +44,7 @@ def check_importance(kind: str, by: str) -> None:
 
 
 def importance_amounts(
-    index: CellIndex, values: FloatArray, covariance: FloatArray, variance: FloatArray, kind: str
+    index: Family, values: FloatArray, covariance: FloatArray, variance: FloatArray, kind: str
 ) -> dict[str, FloatArray]:
     """Named (S, m) amounts of every subset; ``value`` is the importance itself.
 
@@ -73,7 +73,7 @@ def divisor(values: FloatArray, variance: FloatArray) -> FloatArray:
     return np.where(_varies(values, variance), variance, 1.0)
 
 
-def importance_table(schema: Schema, index: CellIndex, amounts: dict[str, FloatArray], by: str) -> Any:
+def importance_table(schema: Schema, index: Family, amounts: dict[str, FloatArray], by: str) -> Any:
     """The table of ``Decomposition.importance``.
 
     ``amounts`` are (d, m) of features or (S, m) of subsets, as ``by`` says; the intercept has no line.

@@ -21,19 +21,20 @@ from functools import cached_property
 
 import numpy as np
 
-from exanova.design import passes
-from exanova.design.cells import CellIndex
+from exanova.data.sample import KnownRows
+from exanova.design.family import Family
 from exanova.effects.norms import absolute_norms, covariances, rolled_up, squared_norms
 from exanova.explain.shapley import shapley_values
 from exanova.infer.linear import LinearErrors, RowTerms
 from exanova.infer.refits import RefitErrors
 from exanova.infer.uncertainty import Uncertainty
+from exanova.phi.operator import Phi
 from exanova.typing import FloatArray
 
 
-def importance_stderr(index: CellIndex, uncertainty: Uncertainty, kind: str, by: str) -> FloatArray:
+def importance_stderr(index: Family, uncertainty: Uncertainty, kind: str, by: str) -> FloatArray:
     """(S, m) standard errors of the amounts of every subset, or (d, m) of every feature; NaN if not identified."""
-    engine, unit = uncertainty.engine, uncertainty.sample.scaling.unit
+    engine, unit = uncertainty.engine, uncertainty.fitted.unit
     power = {"l1": 1, "shapley": 1, "l2": 2}.get(kind, 0)
     if isinstance(engine, LinearErrors):
         out = _linear(index, uncertainty, engine, kind, by)
@@ -46,21 +47,21 @@ def importance_stderr(index: CellIndex, uncertainty: Uncertainty, kind: str, by:
     return np.asarray(out)
 
 
-def upward_bias(index: CellIndex, uncertainty: Uncertainty) -> FloatArray:
+def upward_bias(index: Family, uncertainty: Uncertainty) -> FloatArray:
     """(S, m) sum over the cells of w_a se_a^2: how far the squared norm of every effect is too large on the average."""
     bias = squared_norms(index, uncertainty.stderr)
     bias[0] = 0.0
     return bias
 
 
-def _unknown(index: CellIndex, uncertainty: Uncertainty, by: str) -> list[int]:
+def _unknown(index: Family, uncertainty: Uncertainty, by: str) -> list[int]:
     """Subsets that are not identified, or features of such subsets."""
     subsets = index.subsets
     shared = [s for s in range(len(subsets)) if uncertainty.identified(s) is False]
     return shared if by == "subset" else sorted({i for s in shared for i in subsets[s]})
 
 
-def combinations_of(index: CellIndex, by: str) -> FloatArray:
+def combinations_of(index: Family, by: str) -> FloatArray:
     """(S, f) how much of every subset belongs to each of the f amounts."""
     count = len(index.subsets)
     whole = np.eye(count)
@@ -72,14 +73,14 @@ def combinations_of(index: CellIndex, by: str) -> FloatArray:
 class _Rows:
     """What importances of one output need of the rows, in normalised units."""
 
-    index: CellIndex
+    index: Family
     uncertainty: Uncertainty
     output: int
 
     @cached_property
     def effects(self) -> FloatArray:
         """(cells,) T."""
-        return np.asarray(self.uncertainty.sample.effects[:, self.output])
+        return np.asarray(self.uncertainty.fitted.effects[:, self.output])
 
     @cached_property
     def probability(self) -> FloatArray:
@@ -94,27 +95,27 @@ class _Rows:
     @cached_property
     def model_sums(self) -> FloatArray:
         """(cells,) E[(f - mean) 1{x_A = a}]."""
-        data, index = self.uncertainty.sample.data, self.index
-        values = data.values[:, self.output]
-        weighted = data.probability * (values - data.probability @ values)
-        sums = passes.scatter(index.layout, data.codes, weighted[:, None], threads=self._threads)
-        return np.asarray(sums[index.cell_key, 0])
+        sample = self.uncertainty.fitted.sample
+        values = sample.values[:, self.output]
+        weighted = sample.probability * (values - sample.probability @ values)
+        return np.asarray(self.phi.analyse(weighted[:, None])[:, 0])
 
     def read(self, table: FloatArray) -> FloatArray:
         """(r, f) sums of a (cells, f) table at the rows."""
-        index, codes = self.index, self.uncertainty.sample.data.codes
-        return passes.gather(index.layout, codes, index.to_keys(table), self._threads)
+        return self.phi.synthesise(table)
 
     def spread(self, numbers: FloatArray, parts: FloatArray) -> FloatArray:
         """(cells, f) numbers of cells times the (S, f) part of their subset in each amount."""
         return numbers[:, None] * np.repeat(parts, np.diff(self.index.cell_start), axis=0)
 
-    @property
-    def _threads(self) -> int:
-        return self.uncertainty.sample.request.threads
+    @cached_property
+    def phi(self) -> Phi:
+        """The cells of the family at the rows."""
+        fitted = self.uncertainty.fitted
+        return Phi(self.index, fitted.sample, fitted.request.threads)
 
 
-def _linear(index: CellIndex, uncertainty: Uncertainty, engine: LinearErrors, kind: str, by: str) -> FloatArray:
+def _linear(index: Family, uncertainty: Uncertainty, engine: LinearErrors, kind: str, by: str) -> FloatArray:
     parts = combinations_of(index, by)
     out = np.empty((parts.shape[1], uncertainty.outputs))
     for o in range(uncertainty.outputs):
@@ -149,9 +150,9 @@ def _share(rows: _Rows, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
 
 
 def _absolute_shapley(rows: _Rows, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
-    data, index = rows.uncertainty.sample.data, rows.index
-    values = shapley_values(index, rows.effects[:, None], data.codes.astype(np.int32))[:, :, 0]
-    signs = passes.scatter(index.layout, data.codes, data.probability[:, None] * np.sign(values))[index.cell_key]
+    sample, index = rows.uncertainty.fitted.sample, rows.index
+    values = shapley_values(index, rows.effects[:, None], sample.codes)[:, :, 0]
+    signs = rows.phi.analyse(sample.probability[:, None] * np.sign(values))
     return signs * rows.spread(np.ones(len(rows.effects)), parts), RowTerms(np.abs(values))
 
 
@@ -164,18 +165,18 @@ _STATISTICS: dict[str, Callable[[_Rows, FloatArray], tuple[FloatArray, RowTerms]
 }
 
 
-def _of_refits(index: CellIndex, uncertainty: Uncertainty, engine: RefitErrors, kind: str, by: str) -> FloatArray:
+def _of_refits(index: Family, uncertainty: Uncertainty, engine: RefitErrors, kind: str, by: str) -> FloatArray:
     """The spread of the same amounts over refits."""
-    parts, codes = combinations_of(index, by), uncertainty.sample.data.codes
+    parts, codes = combinations_of(index, by), uncertainty.fitted.sample.codes
     found = []
     for effects, p, sums, variance in zip(
         engine.effects, engine.probability, engine.sums, engine.variance, strict=True
     ):
         if kind == "shapley":
-            values = shapley_values(index, effects, codes.astype(np.int32))
+            values = shapley_values(index, effects, codes)
             found.append(np.einsum("n,ndm->dm", p, np.abs(values)))
             continue
-        weight = passes.scatter(index.layout, codes, p[:, None])[index.cell_key, 0]
+        weight = Phi(index, KnownRows(codes)).analyse(p[:, None])[:, 0]
         weighed = replace(index, weight=weight)
         if kind == "l1":
             amounts = absolute_norms(weighed, effects)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from exanova.design.cells import CellIndex
+from exanova.data.sample import Sample
+from exanova.design.family import Family
 from exanova.errors import InputError
-from exanova.explain.shapley import CHUNK, shapley_values
-from exanova.typing import Codes, FloatArray
+from exanova.explain.shapley import shapley_values
+from exanova.phi.sharing import CHUNK
+from exanova.typing import FloatArray
 
 CHEAP = 2**17
 """Values read at rows (rows times features in subsets times outputs) up to which a fit computes them unasked: a
@@ -22,13 +24,13 @@ class MeanShapley:
 
     def __init__(
         self,
-        index: CellIndex,
+        index: Family,
         values: FloatArray,
-        support: tuple[Codes, FloatArray] | None,
+        sample: Sample | None,
         known: FloatArray | None = None,
     ) -> None:
-        self._index, self._values, self._support, self._known = index, values, support, known
-        if support is not None and known is None and self._work <= CHEAP:
+        self._index, self._values, self._sample, self._known = index, values, sample, known
+        if sample is not None and known is None and self._work <= CHEAP:
             self.compute()
 
     @property
@@ -43,28 +45,27 @@ class MeanShapley:
             InputError: if they are not known and there are no rows.
         """
         if self._known is None:
-            if self._support is None:
+            if self._sample is None:
                 raise InputError(
                     "this decomposition was read from a file without mean absolute Shapley values, and files hold no "
                     "rows. Call importance('shapley') on the fitted object before save(), or average the absolute "
                     "values of explain(X) over rows of your own."
                 )
-            self._known = mean_absolute(self._index, self._values, *self._support, threads)
+            self._known = mean_absolute(self._index, self._values, self._sample, threads)
         return self._known
 
     @property
     def _work(self) -> int:
-        rows = 0 if self._support is None else self._support[0].shape[1]
+        rows = 0 if self._sample is None else self._sample.n_rows
         return int(rows * self._index.layout.order.sum() * self._values.shape[1])
 
 
-def mean_absolute(
-    index: CellIndex, values: FloatArray, codes: Codes, probability: FloatArray, threads: int = 1
-) -> FloatArray:
-    """(d, m) mean of the absolute Shapley values of rows (d, r) with probabilities (r,).
+def mean_absolute(index: Family, values: FloatArray, sample: Sample, threads: int = 1) -> FloatArray:
+    """(d, m) mean of the absolute Shapley values of the rows.
 
     Sums are made in pieces of one size, so that they do not depend on the number of threads.
     """
+    codes, probability = sample.codes, sample.probability
     total = np.zeros((codes.shape[0], values.shape[1]))
     step = CHUNK * max(1, threads)
     for a in range(0, codes.shape[1], step):

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from exanova.data.table import frame_of_kind
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.effects.tables import Schema
 from exanova.infer.uncertainty import Uncertainty
 
 
-def significance_table(schema: Schema, index: CellIndex, uncertainty: Uncertainty, level: float) -> Any:
+def significance_table(schema: Schema, index: Family, uncertainty: Uncertainty, level: float) -> Any:
     """One line for each subset and output: statistic, directions, probability, adjusted probability, verdict."""
     subsets, m = index.subsets, uncertainty.outputs
     tests = {name: numbers[1:].ravel() for name, numbers in uncertainty.tests().items()}

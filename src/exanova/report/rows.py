@@ -48,7 +48,7 @@ class ShownRows:
 def rows_to_show(decomposition: Decomposition, X: Any, model: Any) -> ShownRows | None:
     """Some rows of ``X``, or of the fit without it; ``None`` if neither is there."""
     size = most_rows(len(decomposition.schema.features), len(decomposition.schema.outputs))
-    return _from_support(decomposition, size) if X is None else _from_table(decomposition, X, model, size)
+    return _from_fit(decomposition, size) if X is None else _from_table(decomposition, X, model, size)
 
 
 def most_rows(features: int, outputs: int) -> int:
@@ -108,10 +108,10 @@ def rows_left_out(shown: ShownRows | None) -> Iterator[str]:
         )
 
 
-def _from_support(decomposition: Decomposition, size: int) -> ShownRows | None:
-    if decomposition.support is None:
+def _from_fit(decomposition: Decomposition, size: int) -> ShownRows | None:
+    if decomposition.sample is None:
         return None
-    codes, _ = decomposition.support
+    codes = decomposition.sample.codes
     what = f"the fitted part of {codes.shape[1]:,} rows"
     needed = bytes_at_rows(decomposition.index, decomposition.values.shape[1], codes.shape[1], Work(what))
     check_memory(what, needed, decomposition.settings.memory_limit)
