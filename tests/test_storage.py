@@ -1,7 +1,7 @@
 """Files: every answer comes back, no crash loses one, no damage goes unnoticed, nothing hostile gets in.
 
-``python tests/test_storage.py --write`` writes the golden file of a new version of the format. Those that are there
-stay for ever: they are what the first release wrote, and have to load in every later one.
+``PYTHONPATH=tests python tests/test_storage.py --write`` writes the golden file of a new version of the format.
+Those that are there stay for ever: they are what the first release wrote, and have to load in every later one.
 """
 
 from __future__ import annotations
@@ -876,5 +876,5 @@ def test_what_is_no_file_is_not_replaced_by_one(tmp_path):
 
 if __name__ == "__main__":
     if sys.argv[1:] != ["--write"]:
-        sys.exit("python tests/test_storage.py --write")
+        sys.exit("PYTHONPATH=tests python tests/test_storage.py --write")
     write_golden()
