@@ -57,11 +57,14 @@ LACKS_TYPER = 'error: the command needs typer; install it with: pip install "exa
 
 
 def package_files(package: Path) -> set[str]:
-    """The files that every distribution must hold, named from the folder that the package is in."""
+    """The files that every distribution must hold, named from the folder that the package is in.
+
+    Pages for maintainers (.md) may be left out.
+    """
     return {
         path.relative_to(package.parent).as_posix()
         for path in package.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".md"
     }
 
 

@@ -334,7 +334,7 @@ def test_the_kernel_that_is_active_is_named():
 def archives(tmp_path):
     """A small package, and a function that packs the files it is given into a wheel and a source distribution."""
     package = tmp_path / "src" / "exanova"
-    for name in ("__init__.py", "py.typed", "show/templates/page.html", "__pycache__/__init__.pyc"):
+    for name in ("__init__.py", "py.typed", "show/templates/page.html", "show/README.md", "__pycache__/__init__.pyc"):
         (package / name).parent.mkdir(parents=True, exist_ok=True)
         (package / name).touch()
 
