@@ -46,8 +46,8 @@ EVERYWHERE = {"numpy"}
 """Third-party packages that every module may import."""
 
 PLACES: dict[str, set[str]] = {
-    "scipy": {"basis", "moments", "solve", "shrink", "select", "infer", "explain"},
-    "numba": {"compiled", "moments/kernels"},
+    "scipy": {"basis", "phi", "solve", "shrink", "select", "infer", "explain"},
+    "numba": {"compiled", "phi/kernels"},
     "threadpoolctl": {"parallel"},
     "narwhals": {"data", "show/records"},
     "pandas": {"data", "datasets"},

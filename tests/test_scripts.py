@@ -101,12 +101,12 @@ def test_a_module_in_no_layer_is_found(package):
 @pytest.mark.parametrize(
     ("path", "text", "says"),
     [
-        ("solve/dense.py", "def late():\n    import numba", "numba is imported, which only compiled, moments"),
+        ("solve/dense.py", "def late():\n    import numba", "numba is imported, which only compiled, phi"),
         ("effects/tables.py", "from narwhals.typing import Frame", "narwhals is imported, which only data, show"),
         ("show/charts/pair.py", "import typer", "typer is imported, which only cli may"),
         ("show/html.py", "from rich import box", "rich is imported, which only cli may"),
         ("estimator.py", "import sklearn.base", "sklearn is imported, which only"),
-        ("moments/gram.py", "from numba import njit", "numba is imported, which only"),
+        ("phi/gram.py", "from numba import njit", "numba is imported, which only"),
         ("data/table.py", "if TYPE_CHECKING:\n    import vaex", "vaex is imported, which is in no list"),
         ("reference.py", "import scipy.linalg", "scipy is imported, which only basis"),
     ],
@@ -121,7 +121,7 @@ def test_a_third_party_package_out_of_its_place_is_found(package, path, text, sa
     ("path", "text"),
     [
         ("solve/dense.py", "import os.path, numpy.linalg\nfrom scipy.linalg import solve_triangular"),
-        ("moments/kernels.py", "from numba.extending import intrinsic"),
+        ("phi/kernels.py", "from numba.extending import intrinsic"),
         ("compiled.py", "import numba"),
         ("show/charts/canvas.py", "import altair"),
         ("show/records/decomposition.py", "import narwhals as nw"),
