@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
+"""The only place with the version: pyproject.toml reads it here, so that it is right without installation too."""
 
 _HOME = {
     "FunctionalANOVA": "exanova.estimator",

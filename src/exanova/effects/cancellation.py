@@ -32,7 +32,7 @@ MEMBER = 0.1
 def cancellation(index: Family, values: FloatArray, fitted_variance: FloatArray) -> FloatArray:
     """(m,) summed variance of all effects over the (m,) variance of the fitted part; 1 where nothing is fitted."""
     squares = (index.weight[1:] / index.weight[0]) @ values[1:] ** 2
-    return np.divide(squares, fitted_variance, out=np.ones_like(squares), where=fitted_variance > 0)
+    return np.asarray(np.divide(squares, fitted_variance, out=np.ones_like(squares), where=fitted_variance > 0))
 
 
 def near_redundant(sample: Sample, index: Family, threads: int = 1) -> tuple[tuple[int, ...], ...]:
