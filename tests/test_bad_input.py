@@ -127,7 +127,7 @@ def test_an_unhashable_cell():
 
 def test_an_identifier_column():
     table = pd.DataFrame({"id": [f"row {k}" for k in range(100)], "a": [0, 1] * 50})
-    message = r"'id' has 100 levels in 100 rows.*Drop the column.*min_frequency="
+    message = r"'id' has 100 levels in 100 rows.*min_frequency=.*drop the column"
     raises(InputError, message, lambda: fit(table, np.zeros(100)))
     raises(InputError, message, lambda: FunctionalANOVA().plan(table))
 
@@ -340,7 +340,7 @@ def test_the_components_of_too_many_rows():
         ({"min_frequency": 0}, r"min_frequency=0"),
         ({"min_frequency": 1.5}, r"min_frequency=1\.5"),
         ({"n_bins": 1}, r"n_bins=1.*at least 2"),
-        ({"n_bins": {"weight": 3}}, r"n_bins names columns.*'weight'"),
+        ({"n_bins": {"weight": 3}}, r"n_bins= names columns.*'weight'"),
         ({"n_bins": {"color": 3}}, r"'color', which does not hold numbers"),
     ],
 )

@@ -38,6 +38,8 @@ from exanova.explain.shapley import shapley_values
 from exanova.explain.significance import significance_table
 from exanova.fitted import Fitted
 from exanova.infer.uncertainty import Errors
+from exanova.messages import Parameter, Words
+from exanova.parameters import seed_of
 from exanova.progress import Progress
 from exanova.select.report import Selection
 from exanova.solve.plan import Plan
@@ -68,7 +70,7 @@ class Answers:
     batch_size: int | None
     memory_limit: int | float | str | None
     n_jobs: int | None
-    random_state: int
+    random_state: int | None
     verbose: bool | None
 
     def predict(self, X: Any) -> FloatArray:
@@ -159,7 +161,7 @@ class Answers:
             stderr: whether to compute the standard errors of the values.
         """
         if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
-            raise InputError(f"order={order!r} was given; expected a whole number of at least 1.")
+            raise InputError.given("order", order, "a whole number of at least 1")
         state = self._state
         m, shown = state.values.shape[1], state.schema.shown
         reached = largest_order(index, int(order), len(state.index.subsets[-1]))
@@ -236,13 +238,13 @@ class Answers:
         [1.291, 1.291]
         """
         if method not in ("linear", "bootstrap"):
-            raise InputError(f"method={method!r} was given; expected 'linear' or 'bootstrap'.")
+            raise InputError.given("method", method, "'linear' or 'bootstrap'")
         if isinstance(n_refits, bool) or not isinstance(n_refits, int | np.integer) or n_refits < 2:
-            raise InputError(f"n_refits={n_refits!r} was given; expected a whole number of at least 2.")
-        seed = self.random_state if random_state is None else random_state
+            raise InputError.given("n_refits", n_refits, "a whole number of at least 2")
+        seed = seed_of(self.random_state if random_state is None else random_state)
         progress = Progress(self.verbose)
         try:
-            return self._state.uncertainty.compute(method, int(n_refits), int(seed), progress)
+            return self._state.uncertainty.compute(method, int(n_refits), seed, progress)
         finally:
             progress.close()
 
@@ -257,7 +259,7 @@ class Answers:
             level: share of false discoveries.
         """
         if isinstance(level, bool) or not isinstance(level, int | float) or not 0.0 < level < 1.0:
-            raise InputError(f"level={level!r} was given; expected a number between 0 and 1, such as 0.05.")
+            raise InputError.given("level", level, "a number between 0 and 1, such as 0.05")
         return significance_table(self._state, self._state.uncertainty, float(level))
 
     def score(self, X: Any, model: Any, *, sample_weight: Any = None) -> float | FloatArray:
@@ -357,12 +359,17 @@ class Answers:
         if count and self.strict:
             raise OutsideSupportError(
                 f"{count:,} of {len(outside):,} rows hold a combination of levels that never occurred, the first in "
-                f"row {int(np.flatnonzero(outside)[0])}; its effect is undefined. strict=False counts it as 0."
+                f"row {int(np.flatnonzero(outside)[0])}; its effect is undefined",
+                remedy=["With ", Parameter("strict", False), " it counts as 0"],
             )
         if count:
             warnings.warn(
-                f"{count:,} of {len(outside):,} rows hold a combination of levels that never occurred; "
-                "the effect of such a cell is undefined and counts as 0. strict=True raises instead.",
+                Words(
+                    f"{count:,} of {len(outside):,} rows hold a combination of levels that never occurred; "
+                    "the effect of such a cell is undefined and counts as 0. With ",
+                    Parameter("strict", True),
+                    " such rows are refused.",
+                ),
                 OutsideSupportWarning,
                 stacklevel=3,
             )
@@ -388,6 +395,6 @@ class Answers:
         limit = resolve_limit(self.memory_limit)
         if size > limit:
             raise MemoryLimitError(
-                f"{what} take about {readable(size)}, the memory limit is {readable(limit)}; "
-                "ask for fewer rows at a time, or raise memory_limit."
+                f"{what} take about {readable(size)}, the memory limit is {readable(limit)}",
+                remedy=["ask for fewer rows at a time, or a larger ", Parameter("memory_limit")],
             )

@@ -113,7 +113,7 @@ def to_file(fitted: Fitted, parameters: Mapping[str, Any]) -> tuple[dict[str, An
     measured = {k: v for k, v in plain.items() if isinstance(v, np.ndarray)}
     plain = {k: v for k, v in plain.items() if k not in measured and k != "redundant"}
     document = {
-        "parameters": {**parameters, "interactions": _subsets_given(parameters.get("interactions"), fitted)},
+        "parameters": {**parameters, "subsets": _subsets_given(parameters.get("subsets"), fitted)},
         "encoding": fitted.encoding.to_json(),
         "schema": asdict(fitted.schema),
         "plan": asdict(fitted.plan),
@@ -144,11 +144,11 @@ def to_file(fitted: Fitted, parameters: Mapping[str, Any]) -> tuple[dict[str, An
     return document, arrays
 
 
-def _subsets_given(interactions: Any, fitted: Fitted) -> Any:
-    """The parameter ``interactions`` as subsets: as given if it is a list of tuples, else by the names of its pairs."""
-    if interactions is None or (isinstance(interactions, list) and all(isinstance(s, tuple) for s in interactions)):
-        return interactions
-    family = named_family(interactions, fitted.schema.features, fitted.index.sizes.tolist())
+def _subsets_given(given: Any, fitted: Fitted) -> Any:
+    """The parameter ``subsets`` as a list: as given if it is a list of tuples, else by the names of its pairs."""
+    if given is None or (isinstance(given, list) and all(isinstance(s, tuple) for s in given)):
+        return given
+    family = named_family(given, fitted.schema.features, fitted.index.sizes.tolist())
     return [fitted.schema.names(subset) for subset in family if len(subset) > 1]
 
 
@@ -229,8 +229,9 @@ def _parameters(entries: Mapping[str, Any]) -> dict[str, Any]:
     wrong = [k for k, kinds in PARAMETERS.items() if k in entries and type(entries[k]) not in kinds]
     if wrong:
         raise ValueError(f"the parameter {wrong[0]!r} is {entries[wrong[0]]!r}")
-    subsets = entries.get("interactions")
-    return {**entries, "interactions": None if subsets is None else [tuple(subset) for subset in subsets]}
+    subsets = entries.get("subsets", entries.get("interactions"))  # the name it had in 0.1
+    kept = {name: value for name, value in entries.items() if name != "interactions"}
+    return {**kept, "subsets": None if subsets is None else [tuple(subset) for subset in subsets]}
 
 
 def _chosen(entry: Mapping[str, Any] | None) -> report.Selection | None:
