@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LAYERS: list[set[str]] = [
-    {"errors", "messages", "typing", "tolerances", "parallel", "compiled", "progress", "files"},
+    {"errors", "messages", "typing", "tolerances", "parallel", "compiled", "progress", "files", "packages"},
     {"data"},
     {"design"},
     {"basis"},

@@ -1,4 +1,4 @@
-"""A decomposition from start to end on the end positions of noughts and crosses: ``exanova demo``.
+"""A decomposition from start to end on the end positions of tic-tac-toe: ``exanova demo``.
 
 Every board on which a game can end is generated from the rules. Of the 19,683 ways to fill nine squares with x, o and
 blank only 958 are such boards, so that most combinations never occur, and no square is independent of the others. A
@@ -23,8 +23,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from exanova import Effect, FunctionalANOVA
-from exanova.cli.libraries import check_installed, library
 from exanova.files import write_whole
+from exanova.packages import check_installed, package
 from exanova.typing import FloatArray, Subset
 
 Board: TypeAlias = tuple[str, ...]
@@ -99,7 +99,7 @@ def train(boards: Sequence[Board]) -> Pipeline:
 
 def columns_of(boards: Sequence[Board]) -> Any:
     """The boards as a table of nine named columns."""
-    return library("pyarrow").table(dict(zip(SQUARES, map(list, zip(*boards, strict=True)), strict=True)))
+    return package("pyarrow").table(dict(zip(SQUARES, map(list, zip(*boards, strict=True)), strict=True)))
 
 
 def decompose(boards: Sequence[Board], probability: FloatArray) -> FunctionalANOVA:
@@ -160,7 +160,7 @@ def main(folder: Path = Path("demo")) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     boards = end_positions()
     won = sum(winner(board) == "x" for board in boards)
-    print(f"Noughts and crosses: {len(boards)} boards on which a game can end, {won} of them won by x.")
+    print(f"Tic-tac-toe: {len(boards)} boards on which a game can end, {won} of them won by x.")
     model = train(boards)
     probability = np.asarray(model.predict_proba(np.array(boards))[:, 1], dtype=np.float64)
     print("Decomposed: the probability that x has won, as a boosted classifier sees it.\n")
@@ -169,7 +169,7 @@ def main(folder: Path = Path("demo")) -> None:
     _print_triples(anova)
     write_boards(boards, probability, folder / "tictactoe.csv")
     anova.save(folder / "model.exanova")
-    about = {"Data": "end positions of noughts and crosses", "Model": "gradient boosting, scikit-learn"}
+    about = {"Data": "end positions of tic-tac-toe", "Model": "gradient boosting, scikit-learn"}
     report = folder / "report.html"
     anova.report(report, X=columns_of(boards), model=probability, title="Has x won?", about=about)
     print(f"\nThe report is in {report}: open it in a browser. Then try:\n")
