@@ -714,14 +714,16 @@ def test_every_level_keeps_a_row_to_be_fitted_on():
 
 @pytest.mark.parametrize("eval_set", [0.0, 1.0, -0.5, 2, True, "0.2", (1, 2, 3), [1, 2]])
 def test_what_is_nothing_to_judge_by(eval_set):
-    with pytest.raises(InputError, match=r"expected a pair \(rows, model\), or a share of the rows such as 0\.2"):
+    with pytest.raises(InputError, match=r"expected a pair \(rows, model\), or a fraction of the rows such as 0\.2"):
         FunctionalANOVA().fit(np.array([[0, 1], [1, 0]]), np.zeros(2), eval_set=eval_set)
 
 
 def test_a_share_that_holds_out_no_row():
     X = np.array([["a", "u"], ["a", "v"], ["b", "u"]])
     for choices, given_share in (({}, 0.2), ({"selection": "lasso"}, None)):
-        with pytest.raises(InputError, match=r"a share of 0\.2 of 3 distinct rows holds out no row.*larger share"):
+        with pytest.raises(
+            InputError, match=r"a fraction of 0\.2 of 3 distinct rows holds out no row.*larger fraction"
+        ):
             FunctionalANOVA(**choices).fit(X, np.arange(3.0), eval_set=given_share)
 
 
@@ -778,8 +780,8 @@ def test_the_ridge_solution_is_that_of_the_penalised_normal_equations():
         ({"max_terms": 16}, r"max_terms=16 is below the 17 functions.*give at least 17, or merge levels"),
         ({"max_terms": 16, "selection": "canonical"}, r"give at least 17"),
         ({"max_terms": 5, "selection": "lasso"}, r"give at least 17"),
-        ({"selection": "screen"}, r"selection='screen' spends a budget; give max_terms="),
-        ({"selection": "canonical"}, r"selection='canonical' spends a budget; give max_terms="),
+        ({"selection": "screen"}, r"selection='screen' needs a budget; give max_terms="),
+        ({"selection": "canonical"}, r"selection='canonical' needs a budget; give max_terms="),
         ({"selection": "best"}, r"selection='best' was given; expected one of .*screen.*canonical.*lasso"),
         ({"max_terms": 0}, r"max_terms=0 was given; expected a whole number"),
         ({"max_terms": 50.0}, r"max_terms=50\.0 was given"),

@@ -26,7 +26,7 @@ from exanova.errors import InexactWarning, InputError
 from exanova.explain.importance import moments_with_model
 from exanova.fitted import Fitted, from_file, to_file
 from exanova.infer.sample import Sample, draws_among, why_whole
-from exanova.messages import Parameter
+from exanova.messages import Parameter, joined
 from exanova.parameters import check_eval_set, check_parameters, make_request
 from exanova.progress import Progress
 from exanova.select.driver import fit_data
@@ -294,7 +294,7 @@ class FunctionalANOVA(Answers):
             )
         )
         if certificate.notes and self.basis == "pure":
-            warnings.warn("; ".join(certificate.notes), InexactWarning, stacklevel=3)
+            warnings.warn(joined(certificate.notes, "; "), InexactWarning, stacklevel=3)
 
     def _sample(self, seen: Observation, data: Data, found: Decomposition, request: Request) -> Sample:
         """The rows as standard errors need them: references, nothing is computed."""

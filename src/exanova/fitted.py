@@ -22,6 +22,7 @@ from exanova.explain.importance import Described
 from exanova.explain.shapley import CHUNK, shapley_values
 from exanova.infer.sample import Sample
 from exanova.infer.uncertainty import Errors, Uncertainty
+from exanova.messages import Words, from_json, to_json
 from exanova.select import report
 from exanova.solve.plan import Plan
 from exanova.typing import Codes, FloatArray, Subset
@@ -112,6 +113,7 @@ def to_file(fitted: Fitted, parameters: Mapping[str, Any]) -> tuple[dict[str, An
     plain = {f.name: getattr(certificate, f.name) for f in fields(Certificate)}
     measured = {k: v for k, v in plain.items() if isinstance(v, np.ndarray)}
     plain = {k: v for k, v in plain.items() if k not in measured and k != "redundant"}
+    plain["notes"] = [to_json(note) for note in certificate.notes]
     document = {
         "parameters": {**parameters, "subsets": _subsets_given(parameters.get("subsets"), fitted)},
         "encoding": fitted.encoding.to_json(),
@@ -174,7 +176,7 @@ def _fitted(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
     schema = document["schema"]
     measured: dict[str, Any] = {k.partition(".")[2]: v for k, v in arrays.items() if k.startswith("certificate.")}
     certificate = Certificate(
-        **_record(Certificate, document["certificate"]),
+        **_record(Certificate, _with_sentences(document["certificate"])),
         **measured,
         redundant=tuple(
             Redundancy(tuple(features), tuple(tuple(s) for s in shared)) for features, shared in document["redundant"]
@@ -207,6 +209,12 @@ def _fitted(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
     return fitted
 
 
+def _with_sentences(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """A certificate whose notes are sentences again; what is no list is left for ``_record`` to refuse."""
+    notes = entries["notes"]
+    return {**entries, "notes": [from_json(note) for note in notes] if isinstance(notes, list) else notes}
+
+
 def _record(kind: type[Certificate] | type[Plan] | type[Errors], entries: Mapping[str, Any]) -> dict[str, Any]:
     """Entries of a record with its lists as tuples, each of the type the record says."""
     out = {k: tuple(v) if isinstance(v, list) else v for k, v in entries.items()}
@@ -222,7 +230,8 @@ def _is_a(value: Any, annotation: str) -> bool:
         member = annotation[6:].partition(",")[0]
         return isinstance(value, tuple) and all(_is_a(v, member) for v in value)
     options = annotation.replace("float", "float | int").split(" | ")
-    return type(value).__name__ in options or (value is None and "None" in options)
+    name = "str" if isinstance(value, Words) else type(value).__name__
+    return name in options or (value is None and "None" in options)
 
 
 def _parameters(entries: Mapping[str, Any]) -> dict[str, Any]:

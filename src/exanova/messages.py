@@ -147,6 +147,8 @@ def from_json(found: Any) -> str:
     """
     if isinstance(found, str):
         return found
+    if not isinstance(found, list) or not all(isinstance(p, str) or isinstance(p[0], str) for p in found):
+        raise ValueError(f"{found!r} is no sentence")
     return Words(*(part if isinstance(part, str) else Parameter(*part) for part in found))
 
 

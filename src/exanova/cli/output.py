@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from exanova import __version__
+from exanova.cli.text import spoken
 from exanova.effects.certificate import Certificate
 from exanova.effects.summary import squared_norms
 from exanova.effects.tables import GAME, Effect, Schema, free_name
@@ -131,8 +132,8 @@ def plain(value: Any) -> Any:
     """
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
+    if isinstance(value, str | float):
+        return spoken(value) if isinstance(value, str) else value if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):

@@ -12,12 +12,15 @@ from collections.abc import Callable
 import numpy as np
 
 from exanova import tolerances
+from exanova.messages import Parameter, Part, Words
 from exanova.solve.choice import FLOATING, ROUNDED, span_ranks
 from exanova.solve.plan import Request
 from exanova.solve.routes import Data, Decomposition
 
 EXACT_RANK = 3000
 """Functions up to which a doubtful rank is decided exactly, in seconds."""
+
+TRY_DENSE: tuple[Part, ...] = ("try ", Parameter("route", "dense"))
 
 
 def doubts(data: Data, found: Decomposition, request: Request) -> tuple[str, ...]:
@@ -51,7 +54,7 @@ def _impossible_rank(data: Data, found: Decomposition, request: Request) -> str 
     rank, rows = found.solution.rank, data.codes.shape[1]
     every_order = found.plan.max_order is None and not found.plan.route.endswith("selection")
     if found.solution.rank_known and (rank > rows or (every_order and rank < rows)):
-        return f"rank {rank:,} was found on {rows:,} rows, where all orders have rank {rows:,}; try route='dense'"
+        return Words(f"rank {rank:,} was found on {rows:,} rows, where all orders have rank {rows:,}; ", *TRY_DENSE)
     return None
 
 
@@ -66,17 +69,20 @@ def _too_uneven(data: Data, found: Decomposition, request: Request) -> str | Non
 def _light_direction(data: Data, found: Decomposition, request: Request) -> str | None:
     smallest = found.solution.smallest_kept
     if found.plan.route != "dense" and smallest < tolerances.GRAM_DIRECTION:
-        return (
-            f"a direction of {smallest:.1e} was kept, too light for a Gram matrix to give it in full; "
-            "route='dense' sees it, if it fits in memory"
+        return Words(
+            f"a direction of {smallest:.1e} was kept, too light for a Gram matrix to give it in full; ",
+            Parameter("route", "dense"),
+            " sees it, if it fits in memory",
         )
     return None
 
 
 def _rounded_choice(data: Data, found: Decomposition, request: Request) -> str | None:
     if ROUNDED in found.solution.method:
-        return (
-            "functions were chosen in floating point, and exact arithmetic chooses others; ties='share' needs no choice"
+        return Words(
+            "functions were chosen in floating point, and exact arithmetic chooses others; ",
+            Parameter("ties", "share"),
+            " needs no choice",
         )
     return None
 
@@ -84,9 +90,11 @@ def _rounded_choice(data: Data, found: Decomposition, request: Request) -> str |
 def _floating_choice(data: Data, found: Decomposition, request: Request) -> str | None:
     # Of pure functions the rank by order is compared below, which tells as much.
     if FLOATING in found.solution.method and (request.basis == "paper" or request.selection):
-        return (
+        return Words(
             f"{_span(data)} and functions were chosen in floating point, which cannot tell light ones from redundant "
-            "ones; ties='share' makes no such choice"
+            "ones; ",
+            Parameter("ties", "share"),
+            " makes no such choice",
         )
     return None
 
@@ -114,7 +122,7 @@ def _wrong_rank(data: Data, found: Decomposition, request: Request) -> str | Non
     exact = span_ranks(data.codes, data.sizes, found.index.subsets, request.threads)
     if solution.rank_known and exact != solution.rank_by_order:
         here, there = (" + ".join(map(str, ranks)) for ranks in (solution.rank_by_order, exact))
-        return f"rank {here} was found in floating point, and it is {there}; try route='dense'"
+        return Words(f"rank {here} was found in floating point, and it is {there}; ", *TRY_DENSE)
     if not solution.rank_known and sum(exact) < solution.rank:
-        return f"{_span(data)} and functions depend on each other, which iterations cannot settle; try route='dense'"
+        return Words(f"{_span(data)} and functions depend on each other, which iterations cannot settle; ", *TRY_DENSE)
     return None

@@ -22,6 +22,7 @@ from exanova.infer.draws import independent_units, raw_rows
 from exanova.infer.identified import Dependences
 from exanova.infer.influence import Influence
 from exanova.infer.responses import find_responses
+from exanova.messages import Parameter, Words
 from exanova.moments.gram import SPARSE, Moments, collect, projected_gram, weighted_gram
 from exanova.moments.monomials import monomials, reference_levels
 from exanova.solve.elimination import factorise, solve
@@ -87,20 +88,18 @@ class Sample:
         return independent_units(raw_rows(self.data, self.draws))
 
     @property
-    def why_not_linear(self) -> str:
+    def why_not_linear(self) -> Words:
         """Why effects are not those of a least-squares fit on pure functions, in words; empty where they are."""
         request = self.request
         if self.posterior is not None:
-            return "shrinkage='auto'"
+            return Words(Parameter("shrinkage", "auto"))
         if request.basis != "pure":
-            return f"basis={request.basis!r}"
+            return Words(Parameter("basis", request.basis))
         if request.ridge:
-            return f"ridge={request.ridge:g}"
-        return (
-            "ties='first' under a budget, which may cut a subset"
-            if request.selection and request.ties == "first"
-            else ""
-        )
+            return Words(Parameter("ridge", request.ridge))
+        if request.selection and request.ties == "first":
+            return Words(Parameter("ties", "first"), " under a budget, which may cut a subset")
+        return Words()
 
     @property
     def spread(self) -> FloatArray:
@@ -143,8 +142,9 @@ def prepare(sample: Sample, index: CellIndex) -> tuple[Influence, FloatArray]:
     """The influence of every row, and the (r, m) residuals of the distinct rows, zero where they are rounding."""
     if sample.why_not_linear:
         raise InputError(
-            f"linear standard errors belong to least-squares fits on pure functions, not to {sample.why_not_linear}; "
-            "ask for errors(method='bootstrap'), which refits."
+            "linear standard errors belong to least-squares fits on pure functions, not to ",
+            sample.why_not_linear,
+            remedy="ask for errors(method='bootstrap'), which refits",
         )
     data, threads = sample.data, sample.request.threads
     fitted = passes.gather(index.layout, data.codes, index.to_keys(sample.effects), threads)
@@ -209,6 +209,12 @@ def _refuse_large(sample: Sample, index: CellIndex, noisy: bool) -> None:
     if needed > sample.request.memory_limit or too_large_for_tables(index).any():
         raise MemoryLimitError(
             f"linear standard errors of {index.n_cells:,} cells take about {readable(int(needed))}, the memory limit "
-            f"is {readable(sample.request.memory_limit)}; fit fewer functions, merge levels with min_frequency=, raise "
-            "memory_limit, or ask for errors(method='bootstrap')."
+            f"is {readable(sample.request.memory_limit)}",
+            remedy=[
+                "fit fewer functions, merge levels with ",
+                Parameter("min_frequency"),
+                ", give a larger ",
+                Parameter("memory_limit"),
+                ", or ask for errors(method='bootstrap')",
+            ],
         )

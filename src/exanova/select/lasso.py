@@ -26,6 +26,7 @@ from exanova.design import passes
 from exanova.design.cells import CellIndex
 from exanova.design.subsets import close_downward
 from exanova.errors import InputError
+from exanova.messages import Parameter
 from exanova.moments.gram import cell_index, collect, projected_gram
 from exanova.progress import Progress
 from exanova.select.gains import PairScreen, cost
@@ -118,8 +119,8 @@ def split_rows(data: Data, share: float, seed: int) -> tuple[Data, Data]:
             held[np.flatnonzero(row == level)[0]] = False
     if not held.any():
         raise InputError(
-            f"a share of {share:g} of {r:,} distinct rows holds out no row, for every level keeps one to be fitted on; "
-            "give more rows, a larger share, or rows of your own as eval_set=(rows, model)."
+            f"a fraction of {share:g} of {r:,} distinct rows holds out no row, since every level keeps one for the fit",
+            remedy=["give more rows, a larger fraction, or held-out rows of your own as ", Parameter("eval_set")],
         )
 
     def part(mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Data:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exanova.effects.certificate import Certificate
+from exanova.messages import Parameter, Words, joined
 from exanova.show.labels import legible
 from exanova.show.records import Record
 from exanova.show.sample import Sample
@@ -115,7 +116,7 @@ def sample_in_words(sample: Sample | None, saturated: bool) -> str:
 
 def _exact(certificate: Certificate) -> Verdict:
     if not certificate.exact:
-        return Verdict("Is it exact?", "No", False, f"{_sentence('; '.join(certificate.notes))}")
+        return Verdict("Is it exact?", "No", False, _sentence(joined(certificate.notes, "; ")))
     return Verdict(
         "Is it exact?",
         "Yes",
@@ -151,9 +152,13 @@ def _unique(certificate: Certificate, ties: str) -> Verdict:
         question,
         "No",
         None,
-        f"Some subsets carry the same information on these rows (rank {certificate.rank:,} of "
-        f"{certificate.n_functions:,} functions). Their combined effect is determined; how it is split among them is a "
-        f"convention: {settled} (ties='{ties}').",
+        Words(
+            f"Some subsets carry the same information on these rows (rank {certificate.rank:,} of "
+            f"{certificate.n_functions:,} functions). Their combined effect is determined; how it is split among them "
+            f"is a convention: {settled} (",
+            Parameter("ties", ties),
+            ").",
+        ),
     )
 
 
@@ -196,8 +201,12 @@ def _crowded(certificate: Certificate, rows: int) -> Verdict:
         "Does it hold on other rows?",
         "Not known",
         None,
-        f"{certificate.rank:,} independent functions were fitted on {rows:,} distinct rows, so that a good fit on "
-        "those rows says little about others. Fit with eval_set= to know.",
+        Words(
+            f"{certificate.rank:,} independent functions were fitted on {rows:,} distinct rows, so that a good fit on "
+            "those rows says little about others. Fit with ",
+            Parameter("eval_set"),
+            " to know.",
+        ),
     )
 
 
@@ -238,5 +247,8 @@ def _features(order: int) -> str:
     return "one feature" if order == 1 else f"{order} features"
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:].rstrip(".") + "."
+def _sentence(words: Words) -> Words:
+    """The words with a capital letter and a full stop."""
+    first = words.parts[0]
+    capital = first[:1].upper() + first[1:] if isinstance(first, str) else first
+    return Words(capital, *words.parts[1:], ".")

@@ -24,6 +24,7 @@ from exanova.design.cells import CellIndex, extend, intercept_index
 from exanova.design.memory import readable
 from exanova.design.subsets import by_order, listable
 from exanova.errors import InputError, MemoryLimitError
+from exanova.messages import Parameter, Part, Value
 from exanova.solve import price
 from exanova.typing import Codes, FloatArray, Subset
 
@@ -176,9 +177,12 @@ def make_plan(
             return _within_limit(plan), None
     elif request.route == "grid":
         raise InputError(
-            "route='grid' needs a table in which every combination of levels occurs, and all orders "
-            "(max_order=None); this table has "
-            f"{r:,} of {prod(sizes):,} combinations and max_order={request.max_order}. Use route='auto'."
+            Parameter("route", "grid"),
+            " needs a table in which every combination of levels occurs, and all orders (",
+            Parameter("max_order", None),
+            f"); this table has {r:,} of {prod(sizes):,} combinations, with ",
+            Parameter("max_order", request.max_order),
+            remedy=["Use ", Parameter("route", "auto")],
         )
     index = intercept_index(sizes, float(weight.sum()))
     by = [1]
@@ -212,8 +216,15 @@ def orders_of(request: Request, varying: list[int]) -> Iterator[list[Subset]]:
         if comb(len(varying), k) > listable(request.memory_limit):
             raise MemoryLimitError(
                 f"order {k} of {len(varying)} features has {comb(len(varying), k):,} subsets, too many to list "
-                f"within the memory limit of {readable(request.memory_limit)}. What would fit: max_order={k - 1}, "
-                "subsets named in interactions=, or a larger memory_limit=."
+                f"within the memory limit of {readable(request.memory_limit)}",
+                remedy=[
+                    "What would fit: ",
+                    Parameter("max_order", k - 1),
+                    ", subsets named in ",
+                    Parameter("subsets"),
+                    ", or a larger ",
+                    Parameter("memory_limit"),
+                ],
             )
         yield list(combinations(varying, k))
 
@@ -361,11 +372,27 @@ def _choose_route(request: Request, functions: int, large: bool, is_small: bool,
     shareable = request.ties == "share" and request.basis == "pure" and not request.ridge
     if (large or request.route == "matrix-free") and not shareable:
         raise InputError(
-            f"basis={request.basis!r}, ties={request.ties!r}, ridge={request.ridge:g} cannot go by the matrix-free "
-            "route, which this table or route= asks for; use basis='pure', ties='share', ridge=0."
+            Parameter("basis", request.basis),
+            ", ",
+            Parameter("ties", request.ties),
+            ", ",
+            Parameter("ridge", request.ridge),
+            " cannot be combined with the matrix-free route, which this table or ",
+            Parameter("route"),
+            " requires",
+            remedy=["use ", Parameter("basis", "pure"), ", ", Parameter("ties", "share"), ", ", Parameter("ridge", 0)],
         )
     if request.ridge and request.route in ("dense", "grid"):
-        raise InputError(f"ridge={request.ridge:g} needs route='moments' or 'auto'; route={request.route!r} has none.")
+        raise InputError(
+            Parameter("ridge", request.ridge),
+            " needs ",
+            Parameter("route", "moments"),
+            " or ",
+            Value("route", "auto"),
+            "; ",
+            Parameter("route", request.route),
+            " has none.",
+        )
     if large:
         return "matrix-free"
     if request.route != "auto":
@@ -386,11 +413,13 @@ def _refuse(plan: Plan, order: int | None) -> NoReturn:
     reached = f"order {order}" if order else "all orders"
     if plan.route.endswith("selection"):
         reached = f"a budget of {plan.functions:,} functions"
-    advice = f"max_order={order - 1} needs less" if order and order > 1 else "fewer levels (min_frequency=, n_bins=)"
+    advice: list[Part] = ["fewer levels (", Parameter("min_frequency"), ", ", Parameter("n_bins"), ")"]
+    if order and order > 1:
+        advice = [Parameter("max_order", order - 1), " needs less"]
     if plan.route.endswith("selection"):
-        advice = "a smaller max_terms="
+        advice = ["a smaller ", Parameter("max_terms")]
     raise MemoryLimitError(
         f"{reached} of {plan.features} features on {plan.distinct_rows:,} distinct rows needs about "
-        f"{readable(plan.memory)}; the memory limit is {readable(plan.memory_limit)}. "
-        f"What would fit: {advice}, or a larger memory_limit=."
+        f"{readable(plan.memory)}; the memory limit is {readable(plan.memory_limit)}",
+        remedy=["What would fit: ", *advice, ", or a larger ", Parameter("memory_limit")],
     )
