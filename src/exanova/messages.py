@@ -7,10 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Self, TypeAlias
 
-UNSAID: Any = object()
-"""Value of a parameter that is mentioned by its name alone."""
+
+class Unsaid(Enum):
+    """The value of a parameter that is mentioned by its name alone; an enumeration survives pickling and copies."""
+
+    UNSAID = "unsaid"
+
+
+UNSAID: Any = Unsaid.UNSAID
 
 
 @dataclass(frozen=True)
