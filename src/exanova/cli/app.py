@@ -105,13 +105,18 @@ COMPARE_EXAMPLES = _examples(
     ("Two models on the same columns, or one model in two periods", "exanova compare before.exanova after.exanova"),
 )
 
-PLAN = "Estimate what explain would need: rows, functions, memory, time. Nothing is fitted and no model is called."
+PLAN = _text(
+    "Estimate the functions, memory and time that explain would need.", "Nothing is fitted and no model is called."
+)
 PLAN_EXAMPLES = _examples(
     ("Is order 3 feasible?", "exanova plan data.csv --prediction p --max-order 3"),
     ("And with a budget?", "exanova plan data.csv --prediction p --max-order 3 --max-terms 2000"),
 )
 
-DEMO = "Run a demo: the end positions of tic-tac-toe, a classifier of them, its effects, and a report in demo/."
+DEMO = _text(
+    "Run a demo: tic-tac-toe, from the rules of the game to a report in demo/.",
+    "A classifier learns which end positions x has won; its effects recover the lines of the game.",
+)
 DEMO_EXAMPLES = _examples(("Run it", "exanova demo"))
 
 app = typer.Typer(
