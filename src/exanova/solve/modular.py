@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from exanova.errors import InputError
 from exanova.messages import Parameter
-from exanova.moments.modular import primes, product_modulo
+from exanova.phi.modular import primes, product_modulo
 from exanova.typing import FloatArray
 
 PANEL = 64
