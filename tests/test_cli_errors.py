@@ -295,6 +295,9 @@ def test_options_reach_the_library(folder, capsys):
     named = inside(capsys, *EXPLAIN, "--subsets", "job:home,term", "--effects", "99", "--json")
     subsets = {tuple(e["features"]) for e in json.loads(named.out)["strongest_effects"]}
     assert subsets == {("job",), ("home",), ("term",), ("job", "home")}
+    former = inside(capsys, *EXPLAIN, "--interactions", "job:home,term", "--effects", "99", "--json")
+    assert json.loads(former.out)["strongest_effects"] == json.loads(named.out)["strongest_effects"]
+    assert "--interactions" not in inside(capsys, "explain", "--help").out
 
 
 def test_held_out_rows_in_a_file(folder, capsys):
