@@ -104,7 +104,7 @@ def test_a_thousand_levels_on_each_side() -> None:
 @pytest.mark.parametrize("asked", [{"ties": "first"}, {"basis": "paper"}, {"ridge": 0.1}])
 def test_what_it_cannot_do_is_refused(asked: dict[str, object]) -> None:
     x, _, y = small_table(1)
-    with pytest.raises(InputError, match=r"cannot be combined with the matrix-free route.*use basis='pure', ties='share'"):
+    with pytest.raises(InputError, match=r"cannot be combined with the matrix-free.*use basis='pure', ties='share'"):
         FunctionalANOVA(route="matrix-free", **asked).fit(x, y)  # type: ignore[arg-type]
 
 
