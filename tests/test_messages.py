@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import exanova
 from cli_helpers import LOANS, PREDICTED, RISK, TABLE, inside
 from exanova import FunctionalANOVA, errors
-from exanova.cli.text import ACTIONS, OTHER_NAMES, options, spoken
+from exanova.cli.wording import ACTIONS, OPTIONS, OTHER_NAMES, spoken
 from exanova.messages import UNSAID, Action, Parameter, Value, Words, choices, from_json, joined, to_json
 
 SOURCE = Path(exanova.__file__).parent
@@ -51,8 +51,8 @@ def library_parameters():
 
 def options_of_parameters():
     """Parameters of the library that the command has as options."""
-    named = {parameter for parameter, option in OTHER_NAMES.items() if option in options()}
-    return sorted(named | (library_parameters() & set(options())))
+    named = {parameter for parameter, option in OTHER_NAMES.items() if option in OPTIONS}
+    return sorted(named | (library_parameters() & set(OPTIONS)))
 
 
 PYTHON = re.compile(rf"\b({'|'.join([*options_of_parameters(), 'interactions'])})=")
@@ -188,7 +188,7 @@ def test_no_message_spells_a_parameter_itself():
 
 
 def test_every_parameter_mentioned_exists():
-    known = library_parameters() | set(options()) | {"interactions"}
+    known = library_parameters() | set(OPTIONS) | {"interactions"}
     mentioned = {}
     for path in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -212,7 +212,7 @@ def test_every_action_has_an_option():
     }
     assert used == set(ACTIONS)
     for words in ACTIONS.values():
-        assert words.split()[-1] in options().values()
+        assert words.split()[-1] in OPTIONS.values()
 
 
 # The command

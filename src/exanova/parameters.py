@@ -14,6 +14,7 @@ from exanova.design.families import named_family
 from exanova.design.memory import resolve_limit
 from exanova.errors import InputError
 from exanova.messages import Parameter, Part, Value, choices
+from exanova.query import seed_of
 from exanova.select.budget import check_budget
 from exanova.solve.request import Request
 
@@ -78,15 +79,6 @@ def _wrong_parameters(given: Mapping[str, Any]) -> Iterator[InputError]:
             " needs a budget",
             remedy=["give ", Parameter("max_terms"), ", a number of functions"],
         )
-
-
-def seed_of(random_state: int | None) -> int:
-    """A seed: the one given, or a fresh one for ``None``.
-
-    >>> seed_of(7)
-    7
-    """
-    return int(np.random.SeedSequence().generate_state(1)[0]) if random_state is None else int(random_state)
 
 
 def check_eval_set(eval_set: Any) -> None:

@@ -230,9 +230,10 @@ def rows(
 ) -> None:
     """Explain new rows with a saved decomposition."""
     from exanova.cli import commands
+    from exanova.cli.text import memory
 
     rules = {"handle_unknown": handle_unknown, "strict": strict, "n_jobs": n_jobs}
-    rules |= {"memory_limit": a.memory(memory_limit), "verbose": False if quiet else None}
+    rules |= {"memory_limit": memory(memory_limit), "verbose": False if quiet else None}
     reading = _reading(format_, separator, missing, None)
     commands.rows(saved, data, reading, commands.Wish(output, index, order, force, json, quiet), rules)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from exanova import parallel
-from exanova.cli import arguments, output
+from exanova.cli import output, text
 from exanova.cli.columns import Choice, check_columns, divide, kinds_of, learned_kinds
 from exanova.cli.models import Model, load_model
 from exanova.cli.output import STDOUT, Target, Targets, emit_document, write_table
@@ -19,8 +19,8 @@ from exanova.cli.tables import STDIN, Reading, read_table
 from exanova.errors import InputError
 from exanova.estimator import FunctionalANOVA, load
 from exanova.packages import check_installed
+from exanova.report import FORMATS
 from exanova.show.records import rounding
-from exanova.show.report import FORMATS
 from exanova.solve.plan import Plan
 
 
@@ -43,11 +43,11 @@ class Fit:
     def estimator(self, features: Sequence[str]) -> FunctionalANOVA:
         """The estimator with these options, for these features."""
         return FunctionalANOVA(
-            max_order=arguments.order(self.max_order),
-            subsets=arguments.subsets(self.subsets, features),
-            n_bins=arguments.bins(self.n_bins, features),
-            min_frequency=arguments.frequency(self.min_frequency),
-            memory_limit=arguments.memory(self.memory_limit),
+            max_order=text.order(self.max_order),
+            subsets=text.subsets(self.subsets, features),
+            n_bins=text.bins(self.n_bins, features),
+            min_frequency=text.frequency(self.min_frequency),
+            memory_limit=text.memory(self.memory_limit),
             **self.others,
         )
 
@@ -103,7 +103,7 @@ class Wish:
 
 def explain(job: Job) -> None:
     """Decompose a model over a table; report, save, show."""
-    fraction = None if job.eval is None else arguments.eval_fraction(job.eval)
+    fraction = None if job.eval is None else text.eval_fraction(job.eval)
     held_out = job.eval if fraction is None else None
     _check_inputs(job, held_out)
     wanted = [] if job.save is None else [Target("--save", job.save)]
@@ -151,7 +151,7 @@ def show(saved: str, effects: int, names: Sequence[str], report: str | None, for
     targets = Targets(_reports(report), [saved], force)
     anova = load(saved)
     features = list(anova.feature_names_in_)
-    chosen = [anova.effects_[arguments.subset(name, features, "--effect")] for name in names]
+    chosen = [anova.effects_[text.subset(name, features, "--effect")] for name in names]
     targets.write("--report", anova.report)
     if json:
         tables = {"effects": [output.effect_document(effect) for effect in chosen]} if chosen else {}
@@ -161,7 +161,7 @@ def show(saved: str, effects: int, names: Sequence[str], report: str | None, for
     if not chosen:
         screen.decomposition(anova, effects)
     for effect in chosen:
-        screen.effect(effect, rounding(anova))
+        screen.effect(effect, rounding(anova.decomposition_))
     screen.files([("report", report)] if report else [])
 
 
@@ -214,7 +214,7 @@ def _fit(job: Job, fraction: float | None, held_out: str | None) -> tuple[Functi
         table = read_table(job.data, job.reading)
     wanted = None if model is None else model.wanted(table.column_names)
     data = divide(table, job.choice, _shown(job.data), wanted)
-    names = arguments.output_names(job.output_names) if model is not None else list(data.names)
+    names = text.output_names(job.output_names) if model is not None else list(data.names)
     anova = job.fit.estimator(data.features.column_names)
     anova.fit(
         data.features,

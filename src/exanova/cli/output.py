@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from exanova import __version__
-from exanova.cli.text import spoken
+from exanova.cli.wording import spoken
 from exanova.effects.certificate import Certificate
-from exanova.effects.summary import squared_norms
+from exanova.effects.norms import squared_norms
 from exanova.effects.tables import GAME, Effect, Schema, free_name
 from exanova.errors import ExanovaError, FileWriteError, InputError
 from exanova.explain.comparison import Comparison
@@ -154,7 +154,7 @@ def decomposition_document(anova: Any, effects: int) -> dict[str, Any]:
         "certificate": certificate_document(anova.certificate_),
         "plan": plan_document(anova.plan_),
         "selection": anova.selection_,
-        "importance": importance_records(anova),
+        "importance": importance_records(anova.decomposition_),
         "strongest_effects": strongest(anova, effects),
     }
 
@@ -171,7 +171,7 @@ def certificate_document(measured: Certificate) -> dict[str, Any]:
 
 def strongest(anova: Any, count: int) -> list[dict[str, Any]]:
     """The subsets with the largest squared norm, summed over outputs."""
-    state = anova._state
+    state = anova.decomposition_
     norms = squared_norms(state.index, state.values)
     order = np.argsort(-norms[1:].sum(axis=1), kind="stable")[:count] + 1
     return [{"features": state.schema.names(state.index.subsets[s]), "squared_norm": norms[s]} for s in order.tolist()]

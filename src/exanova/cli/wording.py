@@ -1,0 +1,59 @@
+"""Messages of the library in the words of the command: options in place of parameters."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Annotated, Any, get_origin
+
+from exanova.cli import arguments
+from exanova.messages import UNSAID, Action, Mention, Value, Words
+
+OPTIONS: dict[str, str] = {
+    flag[2:].replace("-", "_"): flag
+    for kind in vars(arguments).values()
+    if get_origin(kind) is Annotated
+    for flag in (
+        kind.__metadata__[0].default,
+        *(kind.__metadata__[0].param_decls or ()),
+    )  # the first is a default to typer
+    if isinstance(flag, str) and flag.startswith("--")
+}
+"""Every long option of the command, by the name of its parameter."""
+
+OTHER_NAMES = {"eval_set": "eval", "sample_weight": "weight"}
+"""Parameters of the library whose option has another name."""
+
+ACTIONS = {"drop": "leave it out with --ignore", "categorical": "read it as text with --text"}
+"""Options for what Python users do with the column themselves."""
+
+
+def spoken(message: str) -> str:
+    """A message of the library with options in place of parameters.
+
+    >>> from exanova.messages import Parameter
+    >>> spoken(Words("use ", Parameter("max_order", None), " or ", Parameter("n_bins", {"age": 5}), "."))
+    'use --max-order all or --n-bins age=5.'
+    """
+    return message.spelled(_spell) if isinstance(message, Words) else message
+
+
+def _spell(mention: Mention) -> str:
+    if isinstance(mention, Action):
+        return f"{ACTIONS[mention.name]} {shlex.quote(mention.column)}"
+    option = OPTIONS.get(OTHER_NAMES.get(mention.name, mention.name), mention.name)  # some only Python has
+    if mention.value is UNSAID or mention.value is True:
+        return option
+    if mention.value is False or (mention.value is None and mention.name != "max_order"):
+        return f"no {option}"
+    typed = "all" if mention.value is None else _typed(mention.value)
+    return typed if isinstance(mention, Value) else f"{option} {typed}"
+
+
+def _typed(value: Any) -> str:
+    """A value as it is typed in a shell."""
+    if isinstance(value, Mapping):
+        value = ",".join(f"{name}={number}" for name, number in value.items())
+    elif isinstance(value, list | tuple):
+        value = ",".join(map(str, value))
+    return shlex.quote(str(value))
