@@ -259,7 +259,7 @@ def test_mean_absolute_shapley_values_of_more_rows_than_a_chunk(n_jobs):
     weight[-300:] = 2000  # the last rows weigh most
     y = np.sin(rows @ np.arange(12.0)) + rows[:, 3] * (rows[:, 0] == 1)
     pairs = [("x0", "x3"), ("x1", "x2")]
-    anova = FunctionalANOVA(interactions=pairs, n_jobs=n_jobs).fit(rows, y, sample_weight=weight)
+    anova = FunctionalANOVA(subsets=pairs, n_jobs=n_jobs).fit(rows, y, sample_weight=weight)
     parts = anova.components(rows)
     shapley = np.zeros(rows.shape)
     for k, names in enumerate(parts.subsets):

@@ -14,6 +14,7 @@ from exanova.effects.cancellation import cancellation, near_redundant
 from exanova.effects.doubts import doubts
 from exanova.effects.orthogonality import conditional_means
 from exanova.effects.redundancy import Redundancy, sharing_subsets
+from exanova.messages import Parameter, Part, Words
 from exanova.phi.operator import Phi
 from exanova.solve.evidence import Solved
 from exanova.solve.request import Request
@@ -293,34 +294,46 @@ def _redundancies(found: Solved, names: tuple[str, ...]) -> tuple[Redundancy, ..
 
 
 def _notes(certificate: Certificate, converged: bool, smallest: float) -> tuple[str, ...]:
-    notes = []
+    notes: list[str] = []
+
+    def note(*parts: Part) -> None:
+        notes.append(Words(*parts))
+
     if not certificate.orthogonality <= tolerances.ORTHOGONALITY:
-        notes.append(
+        note(
             f"an effect has a conditional mean of {certificate.orthogonality:.1e} of the model's spread, "
-            f"above {tolerances.ORTHOGONALITY:.1e}; basis='pure' is orthogonal on any support"
+            f"above {tolerances.ORTHOGONALITY:.1e}; ",
+            Parameter("basis", "pure"),
+            " is orthogonal on any support",
         )
     if certificate.residual_mean > tolerances.RESIDUAL_MEAN:
-        notes.append(
+        note(
             f"the residual has a mean of {certificate.residual_mean:.1e} of the model's spread in some cell, "
-            "where a least-squares fit leaves none; route='dense' is safer under extreme weights"
+            "where a least-squares fit leaves none; ",
+            Parameter("route", "dense"),
+            " is safer under extreme weights",
         )
     if not converged:
-        notes.append(
-            f"the solve stopped at a relative residual of {certificate.residual:.1e}; "
-            "route='dense' is safer under extreme weights, if it fits in memory"
+        note(
+            f"the solve stopped at a relative residual of {certificate.residual:.1e}; ",
+            Parameter("route", "dense"),
+            " is safer under extreme weights, if it fits in memory",
         )
     if certificate.saturated and not certificate.reconstruction <= tolerances.RECONSTRUCTION:
-        notes.append(
+        note(
             f"the effects sum to the model only within {certificate.reconstruction:.1e} of its spread; "
-            "the weights are too unequal for this route, try route='dense'"
+            "the weights are too unequal for this route, try ",
+            Parameter("route", "dense"),
         )
     if certificate.largest_dropped and smallest < certificate.largest_dropped * RANK_GAP:
-        notes.append(
+        note(
             f"the rank is not clear-cut: a direction of {smallest:.1e} was kept and one of "
-            f"{certificate.largest_dropped:.1e} dropped; route='dense' separates them better"
+            f"{certificate.largest_dropped:.1e} dropped; ",
+            Parameter("route", "dense"),
+            " separates them better",
         )
     if certificate.ridge:
-        notes.append(f"ridge={certificate.ridge:g} shrinks the effects; ridge=0 is exact")
+        note(Parameter("ridge", certificate.ridge), " shrinks the effects; ", Parameter("ridge", 0), " is exact")
     return tuple(notes)
 
 

@@ -13,12 +13,15 @@ import numpy as np
 
 from exanova import tolerances
 from exanova.data.sample import Sample
+from exanova.messages import Parameter, Part, Words
 from exanova.solve.choice import FLOATING, ROUNDED, span_ranks
 from exanova.solve.evidence import Solved
 from exanova.solve.request import Request
 
 EXACT_RANK = 3000
 """Functions up to which a doubtful rank is decided exactly, in seconds."""
+
+TRY_DENSE: tuple[Part, ...] = ("try ", Parameter("route", "dense"))
 
 
 def doubts(sample: Sample, found: Solved, request: Request) -> tuple[str, ...]:
@@ -52,7 +55,7 @@ def _impossible_rank(sample: Sample, found: Solved, request: Request) -> str | N
     rank, rows = found.solution.rank, sample.codes.shape[1]
     every_order = found.plan.max_order is None and not found.plan.selection
     if found.solution.rank_known and (rank > rows or (every_order and rank < rows)):
-        return f"rank {rank:,} was found on {rows:,} rows, where all orders have rank {rows:,}; try route='dense'"
+        return Words(f"rank {rank:,} was found on {rows:,} rows, where all orders have rank {rows:,}; ", *TRY_DENSE)
     return None
 
 
@@ -67,17 +70,20 @@ def _too_uneven(sample: Sample, found: Solved, request: Request) -> str | None:
 def _light_direction(sample: Sample, found: Solved, request: Request) -> str | None:
     smallest = found.solution.smallest_kept
     if found.plan.route != "dense" and smallest < tolerances.GRAM_DIRECTION:
-        return (
-            f"a direction of {smallest:.1e} was kept, too light for a Gram matrix to give it in full; "
-            "route='dense' sees it, if it fits in memory"
+        return Words(
+            f"a direction of {smallest:.1e} was kept, too light for a Gram matrix to give it in full; ",
+            Parameter("route", "dense"),
+            " sees it, if it fits in memory",
         )
     return None
 
 
 def _rounded_choice(sample: Sample, found: Solved, request: Request) -> str | None:
     if ROUNDED in found.solution.method:
-        return (
-            "functions were chosen in floating point, and exact arithmetic chooses others; ties='share' needs no choice"
+        return Words(
+            "functions were chosen in floating point, and exact arithmetic chooses others; ",
+            Parameter("ties", "share"),
+            " needs no choice",
         )
     return None
 
@@ -85,9 +91,11 @@ def _rounded_choice(sample: Sample, found: Solved, request: Request) -> str | No
 def _floating_choice(sample: Sample, found: Solved, request: Request) -> str | None:
     # Of pure functions the rank by order is compared below, which tells as much.
     if FLOATING in found.solution.method and (request.basis == "paper" or request.selection):
-        return (
+        return Words(
             f"{_span(sample)} and functions were chosen in floating point, which cannot tell light ones from redundant "
-            "ones; ties='share' makes no such choice"
+            "ones; ",
+            Parameter("ties", "share"),
+            " makes no such choice",
         )
     return None
 
@@ -115,7 +123,9 @@ def _wrong_rank(sample: Sample, found: Solved, request: Request) -> str | None:
     exact = span_ranks(sample.codes, sample.sizes, found.index.subsets, request.threads)
     if solution.rank_known and exact != solution.rank_by_order:
         here, there = (" + ".join(map(str, ranks)) for ranks in (solution.rank_by_order, exact))
-        return f"rank {here} was found in floating point, and it is {there}; try route='dense'"
+        return Words(f"rank {here} was found in floating point, and it is {there}; ", *TRY_DENSE)
     if not solution.rank_known and sum(exact) < solution.rank:
-        return f"{_span(sample)} and functions depend on each other, which iterations cannot settle; try route='dense'"
+        return Words(
+            f"{_span(sample)} and functions depend on each other, which iterations cannot settle; ", *TRY_DENSE
+        )
     return None
