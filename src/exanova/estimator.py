@@ -26,6 +26,7 @@ from exanova.errors import InexactWarning, InputError
 from exanova.explain.importance import moments_with_model
 from exanova.fitted import Fitted, from_file, to_file
 from exanova.infer.sample import Sample, draws_among, why_whole
+from exanova.parallel import blas_threads
 from exanova.parameters import check_eval_set, check_parameters, make_request
 from exanova.progress import Progress
 from exanova.select.driver import fit_data
@@ -205,7 +206,8 @@ class FunctionalANOVA(Answers):
                 data, held = split_rows(data, eval_set, self.random_state)
                 index = None
             found, selection = fit_data(data, request, plan, index, progress)
-            self._certify(seen, data, found, selection, request, progress, started)
+            with blas_threads(request.threads):
+                self._certify(seen, data, found, selection, request, progress, started)
             if held is not None:
                 self._judge_split(held, found, seen.scaling)
             elif isinstance(eval_set, tuple):

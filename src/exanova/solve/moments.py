@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import tolerances
+from exanova.parallel import suitable_blas
 from exanova.solve.elimination import Factor, Ties, dependences, factorise, solve
 from exanova.solve.evidence import Solution
 from exanova.typing import FloatArray
@@ -23,9 +24,10 @@ def solve_moments(gamma: FloatArray, orders: Sequence[slice], project: ProjectRe
 
     Gamma is only a factor here: its rounding slows refinement down, it does not enter the answer.
     """
-    factor = factorise(gamma, orders, ties)
-    coefficients, residual, steps = refine(factor, project)
-    null, independent = dependences(factor)
+    with suitable_blas(float(len(gamma)) ** 3 / 3):
+        factor = factorise(gamma, orders, ties)
+        coefficients, residual, steps = refine(factor, project)
+        null, independent = dependences(factor)
     kept = np.ones(len(gamma), dtype=bool)
     if ties == "first":
         for part in factor.orders:
