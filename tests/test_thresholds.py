@@ -117,6 +117,7 @@ APART = {
     "explain.row_errors.WEIGHTS_BYTES": "cuts work in blocks of rows",
     "design.subsets.SUBSET_BYTES": "a price",
     "effects.doubts.EXACT_RANK": "decides what is said",
+    "effects.doubts.PROBES": "accuracy",
     "effects.certificate.RANK_GAP": "accuracy",
     "effects.storage.VERSION": "a format",
     "effects.storage.DIGEST": "a format",

@@ -2,7 +2,8 @@
 
 Conditional means and residuals tell whether effects are pure and fitted. They do not tell whether a direction was taken
 for redundant that is only light: then a determined effect is shared. Where weights or directions are light, the rank is
-therefore decided exactly, on the support alone, and compared.
+therefore decided exactly, on the support alone, and compared. Nor do they tell how well the dependences are known along
+which effects are shared: that is measured on the rows, for dependences drawn at random.
 """
 
 from __future__ import annotations
@@ -12,12 +13,20 @@ from collections.abc import Callable
 import numpy as np
 
 from exanova import tolerances
+from exanova.basis.tables import Basis, on_cells
+from exanova.design import passes
+from exanova.parallel import suitable_blas
 from exanova.solve.choice import FLOATING, ROUNDED, span_ranks
+from exanova.solve.evidence import Solution
 from exanova.solve.plan import Request
 from exanova.solve.routes import Data, Decomposition
+from exanova.typing import FloatArray
 
 EXACT_RANK = 3000
 """Functions up to which a doubtful rank is decided exactly, in seconds."""
+
+PROBES = 8
+"""Dependences drawn at random that are evaluated on the rows."""
 
 
 def doubts(data: Data, found: Decomposition, request: Request) -> tuple[str, ...]:
@@ -28,7 +37,7 @@ def doubts(data: Data, found: Decomposition, request: Request) -> tuple[str, ...
         _rounded_choice,
     ]
     if found.basis is not None and not _is_clear(data, found):
-        checks += [_light_direction, _floating_choice, _too_large_to_decide, _wrong_rank]
+        checks += [_light_direction, _floating_choice, _too_large_to_decide, _wrong_rank, _rough_sharing]
     reasons = (check(data, found, request) for check in checks)
     return tuple(reason for reason in reasons if reason is not None)[:1]
 
@@ -118,3 +127,45 @@ def _wrong_rank(data: Data, found: Decomposition, request: Request) -> str | Non
     if not solution.rank_known and sum(exact) < solution.rank:
         return f"{_span(data)} and functions depend on each other, which iterations cannot settle; try route='dense'"
     return None
+
+
+def _rough_sharing(data: Data, found: Decomposition, request: Request) -> str | None:
+    """Tell where the dependences that effects are shared along are not known well enough."""
+    if request.ties != "share" or found.basis is None:
+        return None
+    error = _sharing_error(data, found, found.basis, request.threads)
+    if error <= tolerances.SHARING:
+        return None
+    remedy = "leave out or merge the lightest rows" if found.plan.route == "dense" else "try route='dense'"
+    return (
+        f"weights or directions are so light that effects which several subsets can express may be off by {error:.1e} "
+        f"of the model's spread; {remedy}"
+    )
+
+
+def _sharing_error(data: Data, found: Decomposition, basis: Basis, threads: int) -> float:
+    """By how much shared effects may be off in the lightest cell, relative to the model.
+
+    A dependence vanishes on the rows. What is left of one, over the lightest direction that counts as none, is its
+    angle with a true one, and a function of unit length is as large as 1 over the root of a cell's probability there.
+    """
+    null, independent = found.solution.null, found.solution.independent
+    count = null.shape[1] if independent is None else len(null) - independent.shape[1]
+    if not count:
+        return 0.0
+    tables = found.index.to_keys(on_cells(found.index, basis, _random_dependences(found.solution)))
+    left = passes.gather(found.index.layout, data.codes, tables, threads)
+    size = np.sqrt(count * (data.probability @ left**2).max())
+    return float(size / np.sqrt(min(1.0, found.solution.smallest_kept) * data.probability.min()))
+
+
+def _random_dependences(solution: Solution) -> FloatArray:
+    """(q, PROBES) dependences of unit length among the functions."""
+    drawn = np.random.default_rng(0).normal(size=(len(solution.null), PROBES))
+    if solution.independent is None:
+        with suitable_blas(0):
+            basis = np.linalg.qr(solution.null)[0]
+        probes = basis @ (basis.T @ drawn)
+    else:
+        probes = drawn - solution.independent @ (solution.independent.T @ drawn)
+    return np.asarray(probes / np.linalg.norm(probes, axis=0))
