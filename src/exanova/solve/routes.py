@@ -17,7 +17,7 @@ from exanova.design import passes
 from exanova.design.cells import CellIndex, complete_index, extend
 from exanova.moments.gram import collect, projected_gram
 from exanova.moments.modular import are_counts
-from exanova.parallel import blas_threads
+from exanova.parallel import blas_threads, suitable_blas
 from exanova.progress import Progress
 from exanova.solve.choice import FLOATING, ROUNDED, PaperChoice, can_be_solved
 from exanova.solve.dense import solve_dense
@@ -278,14 +278,16 @@ def _by_grid(data: Data, request: Request, plan: Plan, progress: Progress) -> De
     # Where a factorisation would be cheap, the most uneven weights are left to it after some iterations.
     cheap = request.route == "auto" and dense_applies(len(p), len(p))
     limit = FEW_ITERATIONS if cheap else GRID_ITERATIONS
-    found = solve(p.reshape(shape), f.reshape(*shape, -1), limit, progress.step)
+    # Products along one axis are as long as the table and as narrow as the axis.
+    with suitable_blas(float(np.prod([n + 1 for n in shape])) * max(shape, default=1) * f.shape[1]):
+        found = solve(p.reshape(shape), f.reshape(*shape, -1), limit, progress.step)
+        weights = margins(p.reshape(*shape, 1))[..., 0] * float(data.weight.sum())
     if not found.converged and request.route == "auto":
         dense = Request(**{**request.__dict__, "route": "dense"})
         weight = data.weight.astype(np.float64)
         again, index = make_plan(dense, data.codes, weight, data.sizes, data.values.shape[1], data.rows)
         assert index is not None
         return _by_dense(data, dense, again, index)
-    weights = margins(p.reshape(*shape, 1))[..., 0] * float(data.weight.sum())
     index = complete_index(data.sizes, varying, weights)
     values = _flat(index, varying, found.effects)
     count = plan.functions
