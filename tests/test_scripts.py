@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import queue
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -222,7 +223,7 @@ def test_every_configuration_is_run_and_a_failure_is_told(tmp_path, monkeypatch,
     assert kernels.main([*options, str(test)]) == 1
     shown = capfd.readouterr().out
     assert "this processor cannot run it" in shown
-    assert "Old, 2 BLAS threads: test_small::test_bad" in shown
+    assert re.search(r"Old, 2 BLAS threads: \S*test_small::test_bad", shown)  # pytest adds folders above it
     assert "Old, 1 BLAS threads" not in shown
 
 
