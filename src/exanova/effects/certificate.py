@@ -35,7 +35,7 @@ class Certificate:
             between equal rows hide counts as lost; ``relative_mse`` is the mean squared error over E[f^2].
         within_variance: the part of ``mse`` inside rows that are equal once encoded.
         redundant: subsets that others can express; empty when the decomposition is unique.
-        conditioning: 1 over the smallest squared direction that counted as new.
+        conditioning: 1 over the smallest squared direction that counted as new (in the orders that were eliminated).
         largest_dropped: largest squared direction that was taken for rounding.
         saturated: whether the family spans every function on the support (then the residual is zero).
         route, method, iterations, seconds: how it was computed.
