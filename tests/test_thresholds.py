@@ -118,6 +118,8 @@ APART = {
     "explain.row_errors.MOST_CELLS": "chooses between two ways that tests of standard errors compare",
     "explain.row_errors.WEIGHTS_BYTES": "cuts work in blocks of rows",
     "design.subsets.SUBSET_BYTES": "a price",
+    "effects.cancellation.MEMBER": "decides what is said",
+    "effects.cancellation.MOST_FUNCTIONS": "decides what is said",
     "effects.doubts.EXACT_RANK": "decides what is said",
     "effects.doubts.PROBES": "accuracy",
     "effects.certificate.RANK_GAP": "accuracy",
