@@ -42,7 +42,7 @@ class Certificate:
             features. Where it is large, effects cancel and have to be read together.
         near_redundant: groups of features whose main effects can nearly express each other.
         redundant: subsets that others can express; empty when the decomposition is unique.
-        conditioning: 1 over the smallest squared direction that counted as new.
+        conditioning: 1 over the smallest squared direction that counted as new (in the orders that were eliminated).
         largest_dropped: largest squared direction that was taken for rounding.
         saturated: whether the family spans every function on the support (then the residual is zero).
         route, method, iterations, seconds: how it was computed.
