@@ -122,7 +122,6 @@ APART = {
     "effects.cancellation.MOST_FUNCTIONS": "decides what is said",
     "effects.doubts.EXACT_RANK": "decides what is said",
     "effects.doubts.PROBES": "accuracy",
-    "effects.certificate.RANK_GAP": "accuracy",
     "effects.storage.VERSION": "a format",
     "effects.storage.DIGEST": "a format",
     "effects.summary.STRONGEST": "lines of a text",

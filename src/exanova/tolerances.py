@@ -51,6 +51,9 @@ parts are of order one or as small as the weights of rare cells; rounding, also 
 functions, stays below."""
 
 
+RANK_GAP = 16.0
+"""A kept direction closer than this to a dropped one makes the rank doubtful."""
+
 NEAR_REDUNDANT = 0.1
 """Variance of a unit combination of main effects below which its features count as nearly redundant: two features of a
 correlation above 0.9."""
