@@ -232,7 +232,7 @@ def certify(
         residual=solution.residual,
         ridge=request.ridge,
         rank_known=solution.rank_known,
-        converged=solution.converged,
+        converged=bool(solution.converged),
         loss_levels=lost.levels,
         loss_noise=lost.noise,
         loss_left_out=lost.left_out,
