@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from exanova.design.passes import Layout
 from exanova.typing import Codes, IntArray
 
-ROWS = 64
+ROWS = 1500
 """Rows up to which the keys of all subsets are held at once."""
 
 
