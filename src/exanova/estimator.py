@@ -97,7 +97,8 @@ class FunctionalANOVA:
         strategy: how bins are cut: ``"quantile"``, ``"uniform"`` or ``"kmeans"``.
         handle_unknown: on new rows, ``"error"`` for a level never seen, or ``"ignore"`` to let its effects be 0.
         strict: on new rows, raise for a combination never seen instead of counting its effect as 0 with a warning.
-        response_method: which method of an estimator is explained; ``"auto"``: ``predict_proba`` if it has it.
+        response_method: which method of an estimator is explained; ``"auto"``: ``predict_proba`` if it has it, and of
+            two classes the probability of the second.
         batch_size: rows the model is called on at once.
         route: ``"auto"``, or force ``"grid"``, ``"dense"``, ``"moments"`` or ``"matrix-free"``.
         memory_limit: bytes, or a text such as ``"4 GB"``; by default most of what is free.

@@ -61,24 +61,28 @@ def evaluate(
     """Call the model on the rows ``rows`` (k,) of the table.
 
     The model receives a table of the kind that was given. An estimator is asked for ``predict_proba`` if it has
-    it, else ``predict``, unless ``response_method`` names the method; anything else is called.
+    it, else ``predict``, unless ``response_method`` names the method; anything else is called. Of a classifier of two
+    classes the probability of the second one is taken, unless ``predict_proba`` is named, which gives both.
 
     >>> table = Table.read(np.array([[0, 1], [1, 1]]))
     >>> evaluate(lambda X: X.sum(axis=1), table, np.array([1, 0])).values.tolist()
     [[2.0], [1.0]]
     """
     respond = _responder(model, response_method)
+    positive = _positive_class(model, response_method)
     if progress is not None:
         progress.phase("model values", len(rows))
     parts: list[FloatArray] = []
     for batch in _batches(rows, batch_size):
-        parts.append(_respond(respond, table, batch))
+        outputs = _respond(respond, table, batch)
+        parts.append(outputs if positive is None or outputs.ndim == 1 else np.ascontiguousarray(outputs[:, 1]))
         _check_same_width(parts)
         if progress is not None:
             progress.step(len(batch))
     values = np.concatenate(parts)
     matrix = values.reshape(len(values), -1)
-    names = _names(output_names, matrix.shape[1], getattr(model, "classes_", None))
+    natural = getattr(model, "classes_", None) if positive is None else (f"P({positive})",)
+    names = _names(output_names, matrix.shape[1], natural)
     return ModelValues(matrix, names, values.ndim == 1, np.zeros_like(matrix), len(rows))
 
 
@@ -217,6 +221,15 @@ def _responder(model: Any, response_method: str) -> Callable[[Any], Any]:
             ],
         )
     return method
+
+
+def _positive_class(model: Any, response_method: str) -> Any:
+    """The second of the two classes of a binary classifier; ``None`` for any other model, or where both are wanted."""
+    classes = getattr(model, "classes_", None)
+    if response_method != "auto" or classes is None or not hasattr(model, "predict_proba"):
+        return None
+    names = list(classes) if np.ndim(classes) == 1 else []
+    return names[1] if len(names) == 2 else None
 
 
 def _batches(rows: IntArray, batch_size: int | None) -> Iterator[IntArray]:

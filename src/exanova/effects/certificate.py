@@ -9,6 +9,8 @@ import numpy as np
 from exanova import tolerances
 from exanova.data.sample import Sample
 from exanova.data.scaling import Scaling
+from exanova.effects.account import Loss, account
+from exanova.effects.cancellation import cancellation, near_redundant
 from exanova.effects.doubts import doubts
 from exanova.effects.orthogonality import conditional_means
 from exanova.effects.redundancy import Redundancy, sharing_subsets
@@ -35,6 +37,10 @@ class Certificate:
         r2, mse, relative_mse: one per output, against the model as given, so that what bins, merged levels or noise
             between equal rows hide counts as lost; ``relative_mse`` is the mean squared error over E[f^2].
         within_variance: the part of ``mse`` inside rows that are equal once encoded.
+        loss_levels, loss_noise, loss_left_out, loss_shrinkage: the account of loss, see :attr:`loss`.
+        cancellation: summed variance of the effects over that of the fitted part, one per output; 1 for independent
+            features. Where it is large, effects cancel and have to be read together.
+        near_redundant: groups of features whose main effects can nearly express each other.
         redundant: subsets that others can express; empty when the decomposition is unique.
         conditioning: 1 over the smallest squared direction that counted as new.
         largest_dropped: largest squared direction that was taken for rounding.
@@ -81,6 +87,12 @@ class Certificate:
     r2_eval: FloatArray | None = None
     mse_eval: FloatArray | None = None
     eval_method: str = ""
+    loss_levels: FloatArray | None = None
+    loss_noise: FloatArray | None = None
+    loss_left_out: FloatArray | None = None
+    loss_shrinkage: FloatArray | None = None
+    cancellation: FloatArray | None = None
+    near_redundant: tuple[tuple[str, ...], ...] = ()
     shrinkage: str = ""
     effective_functions: tuple[float, ...] = ()
     notes: tuple[str, ...] = field(default=())
@@ -89,6 +101,30 @@ class Certificate:
     def exact(self) -> bool:
         """Whether everything that was measured met its tolerance."""
         return not self.notes
+
+    @property
+    def loss(self) -> Loss | None:
+        """What is not explained, in parts that add up to 1 - R2; ``None`` in files that do not hold it."""
+        parts = (self.loss_levels, self.loss_noise, self.loss_left_out, self.loss_shrinkage)
+        levels, noise, left_out, shrinkage = parts
+        if levels is None or noise is None or left_out is None or shrinkage is None:
+            return None
+        return Loss(levels, noise, left_out, shrinkage)
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether other rows would say the same: the fit on them falls behind by no more than a tenth of the variance.
+
+        ``None`` where the fit on other rows was not measured.
+        """
+        if self.r2_eval is None:
+            return None
+        return bool((self.r2 - self.r2_eval <= tolerances.HOLDS).all())
+
+    @property
+    def cancels(self) -> bool:
+        """Whether effects cancel, so that they have to be read together."""
+        return self.cancellation is not None and bool((self.cancellation > tolerances.CANCELS).any())
 
     @property
     def unique(self) -> bool | None:
@@ -162,6 +198,9 @@ def certify(
     # Everything is measured against what varies, output by output.
     scale = np.where(sample.spread > 0, sample.spread, 1.0)
     solution, basis = found.solution, found.basis
+    lost = account(sample, sample.values - fitted, None if found.shrinkage is None else found.shrinkage.least_squares)
+    variance = sample.probability @ (fitted - found.values[0]) ** 2
+    near = near_redundant(sample, found.index, request.threads)
     certificate = Certificate(
         orthogonality=_worst(conditional_means(found.index, found.values) / scale),
         reconstruction=_worst(fit.largest / scale),
@@ -185,6 +224,12 @@ def certify(
         residual=solution.residual,
         ridge=request.ridge,
         rank_known=solution.rank_known,
+        loss_levels=lost.levels,
+        loss_noise=lost.noise,
+        loss_left_out=lost.left_out,
+        loss_shrinkage=lost.shrinkage,
+        cancellation=cancellation(found.index, found.values, variance),
+        near_redundant=tuple(tuple(names[i] for i in group) for group in near),
     )
     certificate = _with_shrinkage(certificate, sample, found, scaling)
     notes = _notes(certificate, solution.converged, solution.smallest_kept)

@@ -62,12 +62,14 @@ class Shrinkage:
         effective: for each order from 1 on, the functions that the rows determine, averaged over the outputs.
         left_out: (r, m) residual of every distinct row in the fit without it.
         variance: (cells, m) posterior variance of every effect in every cell.
+        least_squares: (m,) mean squared residual of a least-squares fit of the same functions.
     """
 
     described: str
     effective: tuple[float, ...] = ()
     left_out: FloatArray | None = None
     variance: FloatArray | None = None
+    least_squares: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
