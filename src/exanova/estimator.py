@@ -30,6 +30,7 @@ from exanova.explain.mean_shapley import MeanShapley
 from exanova.fitting import fit_sample, plan_fit
 from exanova.infer.fitted_sample import FittedSample, why_whole
 from exanova.messages import Parameter, joined
+from exanova.parallel import blas_threads
 from exanova.parameters import check_eval_set, check_parameters, make_request
 from exanova.progress import Progress
 from exanova.query import QuerySettings
@@ -239,7 +240,8 @@ class FunctionalANOVA:
             if isinstance(eval_set, float):
                 sample, held = sample.split(eval_set, request.random_state)
             found, selection = fit_sample(sample, request, plan, survey, progress)
-            self._certify(seen, sample, found, selection, request, progress, started)
+            with blas_threads(request.threads):
+                self._certify(seen, sample, found, selection, request, progress, started)
             if held is not None:
                 self._judge_split(held, found, seen.scaling)
             elif isinstance(eval_set, tuple):

@@ -11,10 +11,11 @@ from exanova.data.sample import Sample
 from exanova.data.scaling import Scaling
 from exanova.effects.account import Loss, account
 from exanova.effects.cancellation import cancellation, near_redundant
+from exanova.effects.checks import Check, checks_of
 from exanova.effects.doubts import doubts
 from exanova.effects.orthogonality import conditional_means
 from exanova.effects.redundancy import Redundancy, sharing_subsets
-from exanova.messages import Parameter, Part, Words
+from exanova.messages import Parameter, Words
 from exanova.phi.operator import Phi
 from exanova.solve.evidence import Solved
 from exanova.solve.request import Request
@@ -42,13 +43,14 @@ class Certificate:
             features. Where it is large, effects cancel and have to be read together.
         near_redundant: groups of features whose main effects can nearly express each other.
         redundant: subsets that others can express; empty when the decomposition is unique.
-        conditioning: 1 over the smallest squared direction that counted as new.
+        conditioning: 1 over the smallest squared direction that counted as new (in the orders that were eliminated).
         largest_dropped: largest squared direction that was taken for rounding.
         saturated: whether the family spans every function on the support (then the residual is zero).
         route, method, iterations, seconds: how it was computed.
         residual: what is left of the normal equations, relative to the projections.
         ridge: the penalty that was asked for; the result is exact only without one.
         rank_known: whether the rank was determined (``rank`` is an upper bound otherwise).
+        converged: whether the solve met its own tolerance.
         r2_eval, mse_eval: the same as ``r2`` and ``mse`` on other rows, one per output, if they were measured there.
         eval_method: how: on held-out rows, or by leaving out each distinct row in turn.
         shrinkage: the variance components of a shrunken fit, or why nothing was shrunk; empty if not asked for.
@@ -84,6 +86,7 @@ class Certificate:
     ridge: float = 0.0
     residual_mean: float = float("nan")
     rank_known: bool = True
+    converged: bool = True
     r2_eval: FloatArray | None = None
     mse_eval: FloatArray | None = None
     eval_method: str = ""
@@ -96,6 +99,11 @@ class Certificate:
     shrinkage: str = ""
     effective_functions: tuple[float, ...] = ()
     notes: tuple[str, ...] = field(default=())
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """What was measured against its tolerance, one record per check, with the remedy where one failed."""
+        return tuple(checks_of(self))
 
     @property
     def exact(self) -> bool:
@@ -224,6 +232,7 @@ def certify(
         residual=solution.residual,
         ridge=request.ridge,
         rank_known=solution.rank_known,
+        converged=bool(solution.converged),
         loss_levels=lost.levels,
         loss_noise=lost.noise,
         loss_left_out=lost.left_out,
@@ -232,10 +241,9 @@ def certify(
         near_redundant=tuple(tuple(names[i] for i in group) for group in near),
     )
     certificate = _with_shrinkage(certificate, sample, found, scaling)
-    notes = _notes(certificate, solution.converged, solution.smallest_kept)
-    if (
-        not request.ridge and not certificate.effective_functions
-    ):  # a penalty makes every function count, redundant or not
+    notes = _notes(certificate)
+    # A penalty makes every function count, redundant or not.
+    if not request.ridge and not certificate.effective_functions:
         notes += doubts(sample, found, request)
     return replace(certificate, notes=notes)
 
@@ -293,52 +301,13 @@ def _redundancies(found: Solved, names: tuple[str, ...]) -> tuple[Redundancy, ..
     return tuple(Redundancy(named(a), tuple(map(named, others))) for a, others in sorted(sharing.items()))
 
 
-def _notes(certificate: Certificate, converged: bool, smallest: float) -> tuple[str, ...]:
-    notes: list[str] = []
-
-    def note(*parts: Part) -> None:
-        notes.append(Words(*parts))
-
-    if not certificate.orthogonality <= tolerances.ORTHOGONALITY:
-        note(
-            f"an effect has a conditional mean of {certificate.orthogonality:.1e} of the model's spread, "
-            f"above {tolerances.ORTHOGONALITY:.1e}; ",
-            Parameter("basis", "pure"),
-            " is orthogonal on any support",
-        )
-    if certificate.residual_mean > tolerances.RESIDUAL_MEAN:
-        note(
-            f"the residual has a mean of {certificate.residual_mean:.1e} of the model's spread in some cell, "
-            "where a least-squares fit leaves none; ",
-            Parameter("route", "dense"),
-            " is safer under extreme weights",
-        )
-    if not converged:
-        note(
-            f"the solve stopped at a relative residual of {certificate.residual:.1e}; ",
-            Parameter("route", "dense"),
-            " is safer under extreme weights, if it fits in memory",
-        )
-    if certificate.saturated and not certificate.reconstruction <= tolerances.RECONSTRUCTION:
-        note(
-            f"the effects sum to the model only within {certificate.reconstruction:.1e} of its spread; "
-            "the weights are too unequal for this route, try ",
-            Parameter("route", "dense"),
-        )
-    if certificate.largest_dropped and smallest < certificate.largest_dropped * RANK_GAP:
-        note(
-            f"the rank is not clear-cut: a direction of {smallest:.1e} was kept and one of "
-            f"{certificate.largest_dropped:.1e} dropped; ",
-            Parameter("route", "dense"),
-            " separates them better",
-        )
-    if certificate.ridge:
-        note(Parameter("ridge", certificate.ridge), " shrinks the effects; ", Parameter("ridge", 0), " is exact")
-    return tuple(notes)
-
-
-RANK_GAP = 16.0
-"""A kept direction closer than this to a dropped one makes the rank doubtful."""
+def _notes(certificate: Certificate) -> tuple[str, ...]:
+    """What misses its tolerance, with the remedy."""
+    failed = [check.remedy for check in certificate.checks if check.met is False]
+    if not certificate.ridge:
+        return tuple(failed)
+    ridge = Words(Parameter("ridge", certificate.ridge), " shrinks the effects; ", Parameter("ridge", 0), " is exact")
+    return (*failed, ridge)
 
 
 def _said(unique: bool | None, no: str) -> str:

@@ -23,6 +23,7 @@ from exanova.basis.tables import Basis, build_basis, join, on_cells, order_slice
 from exanova.data.sample import Sample
 from exanova.design.family import Family, complete_family, extend
 from exanova.messages import Parameter, Value, Words, joined
+from exanova.parallel import suitable_blas
 from exanova.phi.modular import are_counts
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
@@ -173,8 +174,10 @@ def _by_grid(job: Job) -> Solved:
     # Where a factorisation would be cheap, the most uneven weights are left to it after some iterations.
     cheap = request.route == "auto" and dense_applies(len(p), len(p), even=False)
     limit = FEW_ITERATIONS if cheap else GRID_ITERATIONS
-    found = solve(p.reshape(shape), f.reshape(*shape, -1), limit, job.progress.step)
-    weights = margins(p.reshape(*shape, 1))[..., 0] * float(sample.weight.sum())
+    # Products along one axis are as long as the table and as narrow as the axis.
+    with suitable_blas(float(np.prod([n + 1 for n in shape])) * max(shape, default=1) * f.shape[1]):
+        found = solve(p.reshape(shape), f.reshape(*shape, -1), limit, job.progress.step)
+        weights = margins(p.reshape(*shape, 1))[..., 0] * float(sample.weight.sum())
     family = complete_family(sample.sizes, varying, weights)
     count = job.plan.functions
     solution = Solution(
