@@ -13,10 +13,8 @@ OPTIONS: dict[str, str] = {
     flag[2:].replace("-", "_"): flag
     for kind in vars(arguments).values()
     if get_origin(kind) is Annotated
-    for flag in (
-        kind.__metadata__[0].default,
-        *(kind.__metadata__[0].param_decls or ()),
-    )  # the first is a default to typer
+    # The first name of an option is a default for typer, which sorts that out later.
+    for flag in (kind.__metadata__[0].default, *(kind.__metadata__[0].param_decls or ()))
     if isinstance(flag, str) and flag.startswith("--")
 }
 """Every long option of the command, by the name of its parameter."""
