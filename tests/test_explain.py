@@ -217,6 +217,7 @@ def test_the_three_ways_to_share_effects_agree_to_the_last_bit(case, max_order, 
             warnings.simplefilter("ignore", OutsideSupportWarning)
             patch.setattr(passes, "COMPILED_FROM", compiled_from)
             patch.setattr(few, "ROWS", few_rows)
+            patch.setattr(few, "MORE_ROWS", few_rows)
             patch.setattr(sharing, "CHUNK", 7)
             return anova.explain(rows)
 

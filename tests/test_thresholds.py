@@ -43,8 +43,9 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("data.factor.FEW", NEVER)),
     # design
     patches(("design.passes.COMPILED_FROM", 0)),
-    patches(("design.few.ROWS", 0)),
+    patches(("design.few.ROWS", 0), ("design.few.MORE_ROWS", 0)),
     patches(("design.few.ROWS", NEVER)),
+    patches(("design.few.ROWS", 0), ("design.few.NUMBERS", NEVER)),
     patches(("design.passes.COMPILED_FROM", 0), ("design.products.PRODUCTS_PER_READ", NEVER)),
     patches(
         ("design.passes.COMPILED_FROM", 0),
