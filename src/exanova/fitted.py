@@ -304,13 +304,12 @@ def _named(fitted: Fitted) -> Iterator[tuple[str, ...]]:
 
 def _feature_fits(feature: FeatureLevels) -> bool:
     """Every raw value, or every bin, leads to a level that exists."""
-    known = len(set(feature.values)) == len(feature.codes) if not feature.edges else True
+    known = len(set(feature.values)) == len(feature.codes) if not (feature.edges or feature.is_left_out) else True
     bins = len(feature.codes) >= max(1, len(feature.edges) - 1) if feature.edges else True
-    increasing = bool((np.diff(feature.edges) > 0).all())
     return (
         known
         and bins
-        and increasing
+        and feature.has_increasing_edges
         and len(feature.labels) == len(feature.levels) == len(set(feature.levels)) > 0
         and all(-1 <= code < len(feature.levels) for code in feature.codes)
     )

@@ -22,7 +22,7 @@ CHOICES: Mapping[str, tuple[str | None, ...]] = {
     "selection": (None, "screen", "canonical", "lasso"),
     "handle_unknown": ("error", "ignore"),
     "response_method": ("auto", "predict_proba", "predict", "decision_function"),
-    "strategy": ("uniform", "quantile", "kmeans"),
+    "strategy": ("uniform", "quantile", "kmeans", "model"),
     "shrinkage": (None, "auto"),
 }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import re
 import zoneinfo
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -145,6 +145,38 @@ def time_place(level: Level) -> tuple[str, int] | None:
     for kind, place in _PLACES:
         if isinstance(level, kind):
             return place(level)
+    return None
+
+
+def time_places(levels: Sequence[Level], family: str | None = None) -> tuple[str, list[int]] | None:
+    """The family of times and the place of each in it, ``None`` if they are not all times of one family.
+
+    Args:
+        levels: what may be times.
+        family: the family to place them in; dates and datetimes without offset can be placed among each other.
+
+    >>> time_places([datetime.date(1, 1, 2), datetime.date(1, 1, 1)])
+    ('date', [2, 1])
+    """
+    found = []
+    for level in levels:
+        place = time_place(level)
+        if place is None or (family is not None and (place := _moved(place, family)) is None):
+            return None
+        family = place[0]
+        found.append(place[1])
+    return None if family is None else (family, found)
+
+
+def _moved(place: tuple[str, int], family: str) -> tuple[str, int] | None:
+    """A place of one family in another: a date is its midnight, and a datetime falls on a date."""
+    epoch = NAIVE_EPOCH.toordinal()
+    if place[0] == family:
+        return place
+    if (place[0], family) == ("date", "datetime"):
+        return family, (place[1] - epoch) * UNITS["D"]
+    if (place[0], family) == ("datetime", "date"):
+        return family, place[1] // UNITS["D"] + epoch
     return None
 
 
