@@ -223,17 +223,6 @@ def test_infinities_are_refused(n_bins):
         learn_encoding(Table.read(pd.DataFrame({"a": [1.0, np.inf, 2.0]})), n_bins=n_bins)
 
 
-def test_an_identifier_is_refused():
-    names = np.array([f"id{i}" for i in range(60)], dtype=object)
-    frame = pd.DataFrame({"key": names})
-    with pytest.raises(InputError, match=r"'key' has 60 levels in 60 rows: more levels than rows make sense of"):
-        learn_encoding(Table.read(frame))
-    assert learn_encoding(Table.read(frame), min_frequency=2).sizes == (1,)
-    assert learn_encoding(Table.read(frame), weights=np.full(60, 2)).sizes == (60,)
-    assert learn_encoding(Table.read(pd.concat([frame, frame]))).sizes == (60,)
-    assert learn_encoding(Table.read(frame[:50])).sizes == (50,)
-
-
 @pytest.mark.parametrize(
     "native",
     [pd.DataFrame({"a": ["u", [1], "v"]}), pl.DataFrame({"a": pl.Series([None, [1], [2]], dtype=pl.Object)})],
@@ -256,6 +245,9 @@ def test_a_cell_that_cannot_be_a_level_is_named(native):
         ({"n_bins": 1}, "n_bins=1 was given"),
         ({"n_bins": 2.5}, "n_bins=2.5 was given"),
         ({"n_bins": {"x0": 1}}, "n_bins=1 was given"),
+        ({"n_bins": "many"}, "n_bins='many' was given; expected an integer of at least 2, 'auto' or None"),
+        ({"n_bins": {"x0": True}}, "n_bins=True was given"),
+        ({"strategy": "model"}, "strategy='model' reads the thresholds of a model, and none was given"),
         ({"strategy": "best"}, "strategy='best'"),
         ({"weights": [1, 2, 3]}, "expected \\(2,\\)"),
     ],

@@ -96,7 +96,7 @@ class FeatureLevels:
     def encode(self, column: Column) -> IntArray:
         """Codes (n,) of a column; -1 where the level is unknown."""
         if self.is_left_out:
-            return np.where(column.missing, self.missing_code, 0)
+            return np.zeros(len(column.missing), dtype=np.int64)
         if self.is_of_times:
             values, raw = factorize(column)
             return self._recode_times(column.name, values)[raw]
@@ -110,7 +110,7 @@ class FeatureLevels:
         ``recode(values)[codes]`` encodes what ``factorize`` returned, -1 reading the last place.
         """
         if self.is_left_out:
-            return np.array([0] * len(values) + [self.missing_code], dtype=np.int64)
+            return np.zeros(len(values) + 1, dtype=np.int64)
         if self.is_of_times:
             return self._recode_times(self.name, values)
         if self.edges:

@@ -84,12 +84,12 @@ class _Neighbours:
         """Join the two neighbours whose union loses least."""
         while True:
             _, a, b, version_a, version_b = heapq.heappop(self.heap)
-            if self.weight[b] >= 0 and (self.version[a], self.version[b]) == (version_a, version_b):
+            if (self.version[a], self.version[b]) == (version_a, version_b):
                 break
         total = self.weight[a] + self.weight[b]
         self.mean[a] += (self.mean[b] - self.mean[a]) * (self.weight[b] / total)
         self.weight[a], self.weight[b] = total, -1.0
-        self.version[a] += 1
+        self.version[[a, b]] += 1  # prices of either that are still in the heap no longer hold
         self.after[a] = self.after[b]
         if self.after[a] < len(self.mean):
             self.before[self.after[a]] = a

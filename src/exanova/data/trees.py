@@ -7,6 +7,7 @@ the trees in a pipeline is followed where it passes columns on unchanged; other 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -58,8 +59,11 @@ def _known_names(model: Any, names: Sequence[str]) -> Names:
     """The columns in the order of the features of the model: by name if it has them, else by position."""
     own = getattr(model, "feature_names_in_", None)
     if own is not None:
-        listed = [str(name) for name in own]
+        plain = {_plain(name): name for name in names}  # LightGBM writes names without spaces
+        listed = [name if name in names else plain.get(_plain(name), name) for name in map(str, own)]
         absent = [name for name in listed if name not in names]
+        if len(absent) == len(names):  # an array has no names of its own
+            return names
         if absent:
             raise InputError(f"The model was fitted with the column {absent[0]!r}, which the table does not have.")
         return listed
@@ -67,6 +71,10 @@ def _known_names(model: Any, names: Sequence[str]) -> Names:
     if width != len(names):
         raise InputError(f"The model was fitted with {width} columns, and the table has {len(names)}.")
     return names
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"\W", "_", name)
 
 
 def _read_tree(model: Any, names: Names, splits: ModelSplits) -> None:
@@ -124,7 +132,8 @@ def _read_xgboost(model: Any, names: Names, splits: ModelSplits) -> None:
             if "split" in node and not isinstance(node.get("split_condition"), int | float):
                 _note_categories(names[position[node["split"]]], splits)
             elif "split" in node:
-                found.append((position[node["split"]], node["split_condition"], node.get("gain", 1.0)))
+                threshold = float(np.float32(node["split_condition"]))  # the text has as many digits as that takes
+                found.append((position[node["split"]], threshold, node.get("gain", 1.0)))
     _collect_listed(found, names, splits, closed=False, single=True)
 
 
