@@ -82,7 +82,7 @@ def test_a_cut_at_the_thresholds_of_trees_loses_nothing(name, kind):
 
 
 def test_classifiers_and_bound_methods_are_read():
-    label = TARGET > float(TARGET.median())
+    label = TARGET.gt(TARGET.median())
     boosted = GradientBoostingClassifier(n_estimators=10, max_depth=2).fit(NUMBERS, label)
     assert loss(NUMBERS, boosted)[0] == 0.0
     assert loss(NUMBERS, boosted.decision_function)[0] == 0.0

@@ -141,8 +141,8 @@ def _by_calendar(
 def _period_texts(unit: Unit, firsts: Sequence[int], last: int) -> tuple[str, ...]:
     ends = [first - 1 for first in firsts[1:]] + [last]
     texts = [unit.text(*pair) for pair in zip(firsts, ends, strict=True)]
-    texts[0] = f"{unit.text(ends[0], ends[0])} or before"
-    texts[-1] = f"{unit.text(firsts[-1], firsts[-1])} or later"
+    texts[0] = f"{unit.text(ends[0], ends[0]).rpartition(' to ')[2]} or before"
+    texts[-1] = f"{unit.text(firsts[-1], firsts[-1]).partition(' to ')[0]} or later"
     return tuple(texts)
 
 
