@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from exanova import parallel
 from exanova.data.observe import values_at
+from exanova.data.sample import NewRows
 from exanova.data.table import Table
 from exanova.data.weights import check_weights
-from exanova.design import few, passes
 from exanova.design.memory import readable, resolve_limit
 from exanova.effects.certificate import Certificate, measure_fit
 from exanova.effects.rows import Components, contributions, fitted_part
@@ -38,6 +38,7 @@ from exanova.explain.shapley import shapley_values
 from exanova.explain.significance import significance_table
 from exanova.fitted import Fitted
 from exanova.infer.uncertainty import Errors
+from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.select.report import Selection
 from exanova.solve.plan import Plan
@@ -369,10 +370,7 @@ class Answers:
         return codes, outside
 
     def _outside(self, codes: Codes) -> NDArray[np.bool_]:
-        layout = self._state.index.layout
-        return (
-            few.outside(layout, codes) if codes.shape[1] <= few.ROWS else passes.outside(layout, codes, self._threads)
-        )
+        return Phi(self._state.index, NewRows(codes), self._threads).outside()
 
     def _bytes_at_rows(self, rows: int, row: int, chunk: int = 0) -> int:
         """Bytes of a query of ``row`` bytes a row: its rows while they are encoded, or its result beside their codes.

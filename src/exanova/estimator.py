@@ -13,11 +13,11 @@ import numpy as np
 
 from exanova.answers import Answers
 from exanova.data.draws import plan_draws
-from exanova.data.observe import Observation, Rows, read_rows
+from exanova.data.observe import Observation, Reading, read_rows
 from exanova.data.rules import NBins
+from exanova.data.sample import Sample
 from exanova.data.scaling import Scaling
 from exanova.data.table import Table
-from exanova.design.cells import CellIndex
 from exanova.effects.certificate import certify, measure_fit
 from exanova.effects.rows import fitted_part
 from exanova.effects.storage import read, write
@@ -26,14 +26,15 @@ from exanova.effects.tables import Effects, Schema
 from exanova.errors import InexactWarning, InputError
 from exanova.explain.importance import moments_with_model
 from exanova.fitted import Fitted, from_file, to_file
-from exanova.infer.sample import Sample, draws_among, why_whole
+from exanova.fitting import fit_sample, plan_fit
+from exanova.infer.fitted_sample import FittedSample, why_whole
 from exanova.parameters import check_eval_set, check_parameters, make_request
 from exanova.progress import Progress
-from exanova.select.driver import fit_data
-from exanova.select.lasso import split_rows
 from exanova.select.report import Selection
-from exanova.solve.plan import Plan, Request, make_plan
-from exanova.solve.routes import Data, Decomposition
+from exanova.solve.evidence import Solved
+from exanova.solve.plan import Plan
+from exanova.solve.request import Request
+from exanova.solve.survey import Survey
 from exanova.typing import FloatArray
 
 ATTRIBUTE = {"interactions": "interactions_given"}
@@ -198,18 +199,17 @@ class FunctionalANOVA(Answers):
             rows = read_rows(X, sample_weight=sample_weight, model=model, **self._level_rules())
             request = make_request(self.get_params(), rows.support, rows.encoding.ordered)
             progress.phase("listing cells")
-            plan, index = self._plan(rows, request)
+            plan, survey = self._plan(rows, request)
             if self.verbose:
                 print(plan)
             design = {"clusters": clusters, "strata": strata, "replicate_weights": replicate_weights}
             drawn = plan_draws(rows.weight, rows.kept, rows.n_rows, rows.index, weights=weights, **design)
             seen = rows.observe(model, self.response_method, self.batch_size, output_names, progress, drawn)
-            data, held = _data(seen), None
+            sample, held = seen.sample, None
             if isinstance(eval_set, float):
-                data, held = split_rows(data, eval_set, self.random_state)
-                index = None
-            found, selection = fit_data(data, request, plan, index, progress)
-            self._certify(seen, data, found, selection, request, progress, started)
+                sample, held = sample.split(eval_set, self.random_state)
+            found, selection = fit_sample(sample, request, plan, survey, progress)
+            self._certify(seen, sample, found, selection, request, progress, started)
             if held is not None:
                 self._judge_split(held, found, seen.scaling)
             elif isinstance(eval_set, tuple):
@@ -250,17 +250,15 @@ class FunctionalANOVA(Answers):
         state = self._state
         return summarise(state.index, state.values, state.schema, state.certificate, rows)
 
-    def _plan(self, rows: Rows, request: Request, n_outputs: int = 1) -> tuple[Plan, CellIndex | None]:
-        support = rows.support
-        weight = support.weight.astype(np.float64)
-        plan, index = make_plan(request, support.codes, weight, support.sizes, n_outputs, rows.n_rows)
-        return replace(plan, model_calls=rows.model_calls), index
+    def _plan(self, rows: Reading, request: Request, n_outputs: int = 1) -> tuple[Plan, Survey | None]:
+        plan, survey = plan_fit(request, rows.sample, n_outputs)
+        return replace(plan, model_calls=rows.model_calls), survey
 
     def _certify(
         self,
         seen: Observation,
-        data: Data,
-        found: Decomposition,
+        sample: Sample,
+        found: Solved,
         selection: Selection | None,
         request: Request,
         progress: Progress,
@@ -268,9 +266,9 @@ class FunctionalANOVA(Answers):
     ) -> None:
         progress.phase("measuring")
         names, values, scaling = seen.support.feature_names, seen.given, seen.scaling
-        covariance, variance = moments_with_model(data, found, request.threads)
+        covariance, variance = moments_with_model(sample, found, request.threads)
         seconds = time.perf_counter() - started
-        certificate = certify(data, found, names, scaling, seconds, request)
+        certificate = certify(sample, found, names, scaling, seconds, request)
         schema = Schema(names, seen.support.labels, values.output_names, seen.table_kind, values.single)
         self._store(
             Fitted(
@@ -283,28 +281,26 @@ class FunctionalANOVA(Answers):
                 covariance=covariance * scaling.unit**2,
                 variance=variance * scaling.unit**2,
                 shapley=None,
-                support=(data.codes, data.probability),
+                support=(sample.codes, sample.probability),
                 selected=_named_selection(found, schema),
                 chosen=selection,
-                sample=self._sample(seen, data, found, request),
+                sample=self._fitted_sample(sample, found, request),
             )
         )
         if certificate.notes and self.basis == "pure":
             warnings.warn("; ".join(certificate.notes), InexactWarning, stacklevel=3)
 
-    def _sample(self, seen: Observation, data: Data, found: Decomposition, request: Request) -> Sample:
+    def _fitted_sample(self, sample: Sample, found: Solved, request: Request) -> FittedSample:
         """The rows as standard errors need them: references, nothing is computed."""
         solution = found.solution
         shared = solution.null.shape[1] > 0 or solution.independent is not None
         solved = (found.basis, solution) if found.basis is not None and shared else None
         posterior = None if found.shrinkage is None else found.shrinkage.variance
-        whole = why_whole(self.sampled, seen.is_distribution, data)
-        draws = draws_among(data, seen.support.codes, seen.draws)
-        return Sample(data, found.values, seen.scaling, request, draws, solved, posterior, whole)
+        return FittedSample(sample, found.values, request, solved, posterior, why_whole(self.sampled, sample))
 
-    def _judge_split(self, held: Data, found: Decomposition, scaling: Scaling) -> None:
+    def _judge_split(self, held: Sample, found: Solved, scaling: Scaling) -> None:
         """Measure the fit on rows that were held out of the fit."""
-        fitted = fitted_part(found.index, found.values, held.codes.astype(np.int32), self._threads)
+        fitted = fitted_part(found.index, found.values, held.codes, self._threads)
         fit = measure_fit(held.values, fitted, held.probability, held.within)
         self._store_judged(fit.r2, fit.mse * scaling.unit**2, "on held-out rows")
 
@@ -363,15 +359,7 @@ def load(path: str | os.PathLike[str]) -> FunctionalANOVA:
     return anova
 
 
-def _data(seen: Observation) -> Data:
-    """What is decomposed: the distinct rows with the normalised values of the model."""
-    support, within = seen.support, seen.within if seen.within.any() else None
-    return Data(support.codes, support.weight, support.sizes, seen.normalised, seen.n_rows, within)
-
-
-def _named_selection(
-    found: Decomposition, schema: Schema
-) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] | None:
+def _named_selection(found: Solved, schema: Schema) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] | None:
     """The functions Algorithm 1 keeps, by feature names and the labels of z."""
     selected = found.selected()
     if selected is None:

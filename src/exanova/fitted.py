@@ -11,17 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.data.encoding import Encoding, FeatureLevels
-from exanova.design.cells import CellIndex
 from exanova.design.families import named_family
+from exanova.design.family import Family
 from exanova.design.passes import Layout
 from exanova.effects.certificate import Certificate
 from exanova.effects.redundancy import Redundancy
 from exanova.effects.tables import Schema
 from exanova.errors import FileFormatError
 from exanova.explain.importance import Described
-from exanova.explain.shapley import CHUNK, shapley_values
-from exanova.infer.sample import Sample
+from exanova.explain.shapley import shapley_values
+from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.uncertainty import Errors, Uncertainty
+from exanova.phi.sharing import CHUNK
 from exanova.select import report
 from exanova.solve.plan import Plan
 from exanova.typing import Codes, FloatArray, Subset
@@ -69,7 +70,7 @@ class Fitted(Described):
     support: tuple[Codes, FloatArray] | None
     selected: Selection | None
     chosen: report.Selection | None = None
-    sample: Sample | None = None
+    sample: FittedSample | None = None
     stored: Mapping[str, FloatArray] | None = None
     summary: Errors | None = None
 
@@ -244,12 +245,12 @@ def _summary(entry: Mapping[str, Any] | None) -> Errors | None:
     return None if entry is None else Errors(**_record(Errors, entry))
 
 
-def _index(arrays: Mapping[str, NDArray[Any]]) -> CellIndex:
+def _index(arrays: Mapping[str, NDArray[Any]]) -> Family:
     layout = Layout(*(arrays[name] for name in ("order", "members", "sizes", "chain", "key_start", "lookup")))
     subsets = tuple(
         tuple(members[:order]) for order, members in zip(layout.order.tolist(), layout.members.tolist(), strict=True)
     )
-    return CellIndex(
+    return Family(
         layout.sizes,
         subsets,
         layout,
@@ -315,7 +316,7 @@ def _feature_fits(feature: FeatureLevels) -> bool:
     )
 
 
-def _conditions_of_cells(index: CellIndex) -> Iterator[bool]:
+def _conditions_of_cells(index: Family) -> Iterator[bool]:
     """The family is closed downward; keys, lookups and cells tell the same of every subset of it."""
     layout, cell_key, cell_start = index.layout, index.cell_key, index.cell_start
     yield _inside(layout.order, layout.members.shape[1] + 1) and _inside(layout.members, len(index.sizes))
@@ -330,14 +331,14 @@ def _conditions_of_cells(index: CellIndex) -> Iterator[bool]:
     yield all(_keys_fit(index, s) for s in range(1, len(index.subsets)))
 
 
-def _is_closed(index: CellIndex, subset: Subset) -> bool:
+def _is_closed(index: Family, subset: Subset) -> bool:
     """Whether the members rise and every subset with one member fewer is there."""
     return all(a < b for a, b in pairwise(subset)) and all(
         subset[:k] + subset[k + 1 :] in index.position for k in range(len(subset))
     )
 
 
-def _keys_fit(index: CellIndex, s: int) -> bool:
+def _keys_fit(index: Family, s: int) -> bool:
     """Whether the keys of a subset are (cells of its prefix) x (levels), and its chain that of its prefixes."""
     layout, subset = index.layout, index.subsets[s]
     prefix = index.cells_of(index.position[subset[:-1]])

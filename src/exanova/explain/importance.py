@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import tolerances
+from exanova.data.sample import Sample
 from exanova.data.table import frame_of_kind
-from exanova.design import passes
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.effects.summary import squared_norms
 from exanova.effects.tables import Schema
 from exanova.errors import InputError
-from exanova.solve.routes import Data, Decomposition
+from exanova.phi.operator import Phi
+from exanova.solve.evidence import Solved
 from exanova.typing import FloatArray
 
 KINDS = ("l1", "l2", "shapley", "variance", "shapley-effects")
@@ -40,20 +41,20 @@ class Described:
     """
 
     schema: Schema
-    index: CellIndex
+    index: Family
     values: FloatArray
     covariance: FloatArray
     variance: FloatArray
     shapley: FloatArray | None
 
 
-def absolute_norms(index: CellIndex, values: FloatArray) -> FloatArray:
+def absolute_norms(index: Family, values: FloatArray) -> FloatArray:
     """(S, m) E|f_A| of every subset."""
     weighted = (index.weight / index.weight[0])[:, None] * np.abs(values)
     return np.asarray(np.add.reduceat(weighted, index.cell_start[:-1], axis=0))
 
 
-def covariances(index: CellIndex, values: FloatArray, sums: FloatArray) -> FloatArray:
+def covariances(index: Family, values: FloatArray, sums: FloatArray) -> FloatArray:
     """(S, m) Cov(f_A, f) from the (cells, m) expectations E[f 1{x_A = cell}]; 0 for the intercept."""
     out = np.add.reduceat(values * sums, index.cell_start[:-1], axis=0)
     mean = np.add.reduceat((index.weight / index.weight[0])[:, None] * values, index.cell_start[:-1], axis=0)
@@ -62,7 +63,7 @@ def covariances(index: CellIndex, values: FloatArray, sums: FloatArray) -> Float
     return np.asarray(out)
 
 
-def rolled_up(index: CellIndex, by_subset: FloatArray, d: int) -> FloatArray:
+def rolled_up(index: Family, by_subset: FloatArray, d: int) -> FloatArray:
     """(d, m) every subset's amount divided equally among its features."""
     out = np.zeros((d, by_subset.shape[1]))
     for s, subset in enumerate(index.subsets):
@@ -71,12 +72,11 @@ def rolled_up(index: CellIndex, by_subset: FloatArray, d: int) -> FloatArray:
     return out
 
 
-def moments_with_model(data: Data, found: Decomposition, threads: int = 1) -> tuple[FloatArray, FloatArray]:
+def moments_with_model(sample: Sample, found: Solved, threads: int = 1) -> tuple[FloatArray, FloatArray]:
     """(S, m) covariance of every effect with the model, and (m,) variance of the model as given."""
-    weighted = data.probability[:, None] * data.values
-    sums = passes.scatter(found.index.layout, data.codes, weighted, threads=threads)[found.index.cell_key]
-    squares = (data.values - sums[0]) ** 2 + (0.0 if data.within is None else data.within)
-    return covariances(found.index, found.values, sums), data.probability @ squares
+    sums = Phi(found.index, sample, threads).analyse(sample.weighted_values)
+    squares = (sample.values - sums[0]) ** 2 + (0.0 if sample.within is None else sample.within)
+    return covariances(found.index, found.values, sums), sample.probability @ squares
 
 
 def check_importance(kind: str, by: str) -> None:

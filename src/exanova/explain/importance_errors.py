@@ -21,19 +21,20 @@ from functools import cached_property
 
 import numpy as np
 
-from exanova.design import passes
+from exanova.data.sample import KnownRows
 from exanova.effects.summary import squared_norms
 from exanova.explain.importance import Described, absolute_norms, covariances, rolled_up
 from exanova.explain.shapley import shapley_values
 from exanova.infer.linear import LinearErrors, RowTerms
 from exanova.infer.refits import RefitErrors
 from exanova.infer.uncertainty import Uncertainty
+from exanova.phi.operator import Phi
 from exanova.typing import FloatArray
 
 
 def importance_stderr(state: Described, uncertainty: Uncertainty, kind: str, by: str) -> FloatArray:
     """(S, m) standard errors of the amounts of every subset, or (d, m) of every feature; NaN if not identified."""
-    engine, unit = uncertainty.engine, uncertainty.sample.scaling.unit
+    engine, unit = uncertainty.engine, uncertainty.fitted.unit
     power = {"l1": 1, "shapley": 1, "l2": 2}.get(kind, 0)
     if isinstance(engine, LinearErrors):
         out = _linear(state, uncertainty, engine, kind, by)
@@ -79,7 +80,7 @@ class _Rows:
     @cached_property
     def effects(self) -> FloatArray:
         """(cells,) T."""
-        return np.asarray(self.uncertainty.sample.effects[:, self.output])
+        return np.asarray(self.uncertainty.fitted.effects[:, self.output])
 
     @cached_property
     def probability(self) -> FloatArray:
@@ -94,24 +95,24 @@ class _Rows:
     @cached_property
     def model_sums(self) -> FloatArray:
         """(cells,) E[(f - mean) 1{x_A = a}]."""
-        data, index = self.uncertainty.sample.data, self.state.index
-        values = data.values[:, self.output]
-        weighted = data.probability * (values - data.probability @ values)
-        sums = passes.scatter(index.layout, data.codes, weighted[:, None], threads=self._threads)
-        return np.asarray(sums[index.cell_key, 0])
+        sample = self.uncertainty.fitted.sample
+        values = sample.values[:, self.output]
+        weighted = sample.probability * (values - sample.probability @ values)
+        return np.asarray(self.phi.analyse(weighted[:, None])[:, 0])
 
     def read(self, table: FloatArray) -> FloatArray:
         """(r, f) sums of a (cells, f) table at the rows."""
-        index, codes = self.state.index, self.uncertainty.sample.data.codes
-        return passes.gather(index.layout, codes, index.to_keys(table), self._threads)
+        return self.phi.synthesise(table)
 
     def spread(self, numbers: FloatArray, parts: FloatArray) -> FloatArray:
         """(cells, f) numbers of cells times the (S, f) part of their subset in each amount."""
         return numbers[:, None] * np.repeat(parts, np.diff(self.state.index.cell_start), axis=0)
 
-    @property
-    def _threads(self) -> int:
-        return self.uncertainty.sample.request.threads
+    @cached_property
+    def phi(self) -> Phi:
+        """The cells of the family at the rows."""
+        fitted = self.uncertainty.fitted
+        return Phi(self.state.index, fitted.sample, fitted.request.threads)
 
 
 def _linear(state: Described, uncertainty: Uncertainty, engine: LinearErrors, kind: str, by: str) -> FloatArray:
@@ -149,9 +150,9 @@ def _share(rows: _Rows, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
 
 
 def _absolute_shapley(rows: _Rows, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
-    data, index = rows.uncertainty.sample.data, rows.state.index
-    values = shapley_values(index, rows.effects[:, None], data.codes.astype(np.int32))[:, :, 0]
-    signs = passes.scatter(index.layout, data.codes, data.probability[:, None] * np.sign(values))[index.cell_key]
+    sample, index = rows.uncertainty.fitted.sample, rows.state.index
+    values = shapley_values(index, rows.effects[:, None], sample.codes)[:, :, 0]
+    signs = rows.phi.analyse(sample.probability[:, None] * np.sign(values))
     return signs * rows.spread(np.ones(len(rows.effects)), parts), RowTerms(np.abs(values))
 
 
@@ -166,16 +167,16 @@ _STATISTICS: dict[str, Callable[[_Rows, FloatArray], tuple[FloatArray, RowTerms]
 
 def _of_refits(state: Described, uncertainty: Uncertainty, engine: RefitErrors, kind: str, by: str) -> FloatArray:
     """The spread of the same amounts over refits."""
-    parts, codes = combinations_of(state, by), uncertainty.sample.data.codes
+    parts, codes = combinations_of(state, by), uncertainty.fitted.sample.codes
     found = []
     for effects, p, sums, variance in zip(
         engine.effects, engine.probability, engine.sums, engine.variance, strict=True
     ):
         if kind == "shapley":
-            values = shapley_values(state.index, effects, codes.astype(np.int32))
+            values = shapley_values(state.index, effects, codes)
             found.append(np.einsum("n,ndm->dm", p, np.abs(values)))
             continue
-        weight = passes.scatter(state.index.layout, codes, p[:, None])[state.index.cell_key, 0]
+        weight = Phi(state.index, KnownRows(codes)).analyse(p[:, None])[:, 0]
         index = replace(state.index, weight=weight)
         if kind == "l1":
             amounts = absolute_norms(index, effects)

@@ -10,7 +10,7 @@ With whole-number weights M is a matrix of exact integers, so that the sum does 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from exanova import parallel
 from exanova.basis.tables import Basis
-from exanova.design import cells, passes
-from exanova.design.subsets import by_order
+from exanova.design import passes
+from exanova.design.family import Family, union
 from exanova.errors import InputError
-from exanova.moments.bitsets import count_common, digits, pack
-from exanova.moments.monomials import Monomials, in_monomials, monomials, reference_levels
+from exanova.phi.bitsets import count_common, digits, pack
+from exanova.phi.monomials import Monomials, in_monomials, monomials, reference_levels
 from exanova.progress import Progress
-from exanova.typing import Codes, FloatArray, IntArray, Subset
+from exanova.typing import Codes, FloatArray, IntArray
 
 BLAS_BLOCK_BYTES = 128_000_000
 """Memory of one block of rows of the dense indicator matrix, for real weights."""
@@ -53,7 +53,7 @@ class Moments:
         squares: (m,) weighted sum of F squared.
     """
 
-    index: cells.CellIndex
+    index: Family
     basis: Monomials
     gram: NDArray[Any]
     sums: FloatArray
@@ -64,19 +64,8 @@ class Moments:
         return add(self, other)
 
 
-def cell_index(
-    codes: Codes, weight: FloatArray, sizes: Sequence[int], family: Sequence[Subset], threads: int = 1
-) -> cells.CellIndex:
-    """Cells of a canonical family, order by order."""
-    index = cells.intercept_index(sizes, float(weight.sum()))
-    for order, subsets in by_order(family):
-        if order:
-            index = cells.extend(index, subsets, codes, weight.astype(np.float64), threads)
-    return index
-
-
 def collect(
-    index: cells.CellIndex,
+    index: Family,
     codes: Codes,
     weight: NDArray[Any],
     values: FloatArray,
@@ -98,7 +87,7 @@ def collect(
 
 
 def counted_gram(
-    index: cells.CellIndex,
+    index: Family,
     basis: Monomials,
     codes: Codes,
     weight: IntArray,
@@ -116,9 +105,7 @@ def counted_gram(
     return gram
 
 
-def weighted_gram(
-    index: cells.CellIndex, basis: Monomials, codes: Codes, weight: FloatArray, threads: int = 1
-) -> FloatArray:
+def weighted_gram(index: Family, basis: Monomials, codes: Codes, weight: FloatArray, threads: int = 1) -> FloatArray:
     """Gram matrix under real weights: pair by pair where few indicators are 1 at a row, by BLAS where many are."""
     active = float(index.weight[basis.cell].sum() / index.weight[0])
     if active * SPARSE < len(basis):
@@ -128,9 +115,9 @@ def weighted_gram(
     return _mirrored(gram)
 
 
-def _added_gram(index: cells.CellIndex, basis: Monomials, codes: Codes, weight: FloatArray, threads: int) -> FloatArray:
+def _added_gram(index: Family, basis: Monomials, codes: Codes, weight: FloatArray, threads: int) -> FloatArray:
     """Lower triangle. Threads share its rows, not the data's: sums do not depend on how many there are."""
-    from exanova.moments.kernels import add_common
+    from exanova.phi.kernels import add_common
 
     gram = np.zeros((len(basis), len(basis)))
     block = max(1024, BLAS_BLOCK_BYTES // (16 * len(index.subsets)))
@@ -151,7 +138,7 @@ def _add_band(
     add_common(numbers, weight, band.start, band.stop, gram)
 
 
-def _multiplied_gram(index: cells.CellIndex, basis: Monomials, codes: Codes, weight: FloatArray) -> FloatArray:
+def _multiplied_gram(index: Family, basis: Monomials, codes: Codes, weight: FloatArray) -> FloatArray:
     """Lower triangle, by a blocked symmetric product."""
     from scipy.linalg.blas import dsyrk
 
@@ -176,7 +163,7 @@ def _mirrored(lower: FloatArray) -> FloatArray:
     return lower
 
 
-def single_levels(index: cells.CellIndex, basis: Monomials) -> list[tuple[int, int]]:
+def single_levels(index: Family, basis: Monomials) -> list[tuple[int, int]]:
     """(feature, level) of each indicator of one feature, in order."""
     out: list[tuple[int, int]] = []
     for s, subset in enumerate(index.subsets):
@@ -186,18 +173,48 @@ def single_levels(index: cells.CellIndex, basis: Monomials) -> list[tuple[int, i
     return out
 
 
+def function_gram(
+    index: Family,
+    basis: Basis,
+    codes: Codes,
+    weight: NDArray[Any],
+    threads: int = 1,
+    progress: Progress | None = None,
+) -> FloatArray:
+    """Gamma of the functions of ``basis`` on rows: codes (d, r), weight (r,), by the faster of two ways to count.
+
+    Common rows of indicators are counted by bitsets, one pass for each binary digit of the weights, or added up pair by
+    pair, which is faster where few indicators are 1 at a row. Sums of whole numbers are exact either way.
+    """
+    mono = monomials(index, reference_levels(index))
+    whole = weight.dtype.kind == "i"
+    planes = int(weight.max()).bit_length() if whole else 1
+    if whole and SPARSE * len(index.subsets) >= basis.n_functions * planes:
+        gram: NDArray[Any] = counted_gram(index, mono, codes, weight, threads, progress)
+    elif whole:
+        gram = _mirrored(_added_gram(index, mono, codes, weight.astype(np.float64), threads))
+    else:
+        gram = weighted_gram(index, mono, codes, weight, threads)
+    return _projected(index, mono, gram, basis)
+
+
 def projected_gram(moments: Moments, basis: Basis) -> FloatArray:
-    """Gamma = T^T M T / total for the functions of ``basis``, one (subset, everything) product at a time."""
+    """Gamma = T^T M T / total for the functions of ``basis``."""
+    return _projected(moments.index, moments.basis, moments.gram, basis)
+
+
+def _projected(index: Family, mono: Monomials, gram: NDArray[Any], basis: Basis) -> FloatArray:
+    """T^T M T / total, one (subset, everything) product at a time."""
     q = basis.n_functions
-    total = float(moments.index.weight[0])
-    half = np.empty((q, len(moments.basis)))
+    total = float(index.weight[0])
+    half = np.empty((q, len(mono)))
     members = range(len(basis.tables))
-    coordinates = in_monomials(moments.index, moments.basis, members, [basis.table(s) for s in members])
-    largest = max(rows.size for _, rows in coordinates) * max(q, len(moments.basis))
+    coordinates = in_monomials(index, mono, members, [basis.table(s) for s in members])
+    largest = max(rows.size for _, rows in coordinates) * max(q, len(mono))
     gamma = np.empty((q, q), order="F")
     with parallel.suitable_blas(largest):
         for s, (numbers, rows) in enumerate(coordinates):
-            half[basis.functions_of(s)] = (rows.T / total) @ moments.gram[numbers]
+            half[basis.functions_of(s)] = (rows.T / total) @ gram[numbers]
         for s, (numbers, rows) in enumerate(coordinates):
             gamma[:, basis.functions_of(s)] = half[:, numbers] @ rows
     return gamma
@@ -209,7 +226,7 @@ def add(first: Moments, second: Moments) -> Moments:
         raise InputError("moments of different families or encodings were added; collect both with the same ones.")
     if not np.array_equal(first.basis.reference, second.basis.reference):
         raise InputError("moments with different reference levels were added; pass the same reference= to both.")
-    index, into_first, into_second = cells.union(first.index, second.index)
+    index, into_first, into_second = union(first.index, second.index)
     basis = monomials(index, first.basis.reference)
     kinds = {first.gram.dtype, second.gram.dtype}
     gram = np.zeros((len(basis), len(basis)), dtype=np.result_type(*kinds))

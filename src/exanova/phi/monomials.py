@@ -14,7 +14,7 @@ from itertools import combinations
 
 import numpy as np
 
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.typing import FloatArray, IntArray
 
 STACK_BYTES = 64_000_000
@@ -43,7 +43,7 @@ class Monomials:
         return len(self.cell)
 
 
-def reference_levels(index: CellIndex) -> IntArray:
+def reference_levels(index: Family) -> IntArray:
     """(d,) the most frequent level of each feature of the family; 0 for features outside it."""
     reference = np.zeros(len(index.sizes), dtype=np.int64)
     for s, subset in enumerate(index.subsets):
@@ -52,7 +52,7 @@ def reference_levels(index: CellIndex) -> IntArray:
     return reference
 
 
-def monomials(index: CellIndex, reference: IntArray) -> Monomials:
+def monomials(index: Family, reference: IntArray) -> Monomials:
     """List the indicators of every subset of ``index``, in the order of its cells."""
     number = np.full(index.n_cells, -1, dtype=np.int64)
     cells, prefixes, lasts = [np.array([0])], [np.array([-1])], [np.array([-1])]
@@ -76,7 +76,7 @@ def monomials(index: CellIndex, reference: IntArray) -> Monomials:
 
 
 def in_monomials(
-    index: CellIndex, basis: Monomials, subsets: Sequence[int], tables: Sequence[FloatArray]
+    index: Family, basis: Monomials, subsets: Sequence[int], tables: Sequence[FloatArray]
 ) -> list[tuple[IntArray, FloatArray]]:
     """Write functions of x_A, given as (c, k) tables on cells, as combinations of indicators.
 
@@ -106,7 +106,7 @@ def in_monomials(
 
 
 def _stack_in_monomials(
-    index: CellIndex, basis: Monomials, members: list[int], tables: FloatArray, reference: tuple[int, ...]
+    index: Family, basis: Monomials, members: list[int], tables: FloatArray, reference: tuple[int, ...]
 ) -> tuple[IntArray, FloatArray]:
     """The same for (b, c, k) tables of subsets with the same cells and reference levels: (b, t) and (b, t, k)."""
     first, count = members[0], tables.shape[2]

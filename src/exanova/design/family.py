@@ -1,4 +1,4 @@
-"""The cells of every subset: the distinct values of x_A that occur, found once and addressed by keys.
+"""``Family``: subsets of features and their cells, the distinct values of x_A that occur, addressed by keys.
 
 A cell of A = (i, .., j, k) is the cell of its prefix (i, .., j) followed by a level of k, so that
 
@@ -20,12 +20,13 @@ from math import prod
 import numpy as np
 
 from exanova.design import passes
+from exanova.design.subsets import by_order
 from exanova.typing import Codes, FloatArray, IntArray, Subset
 
 
 @dataclass(frozen=True)
-class CellIndex:
-    """Cells of a family that is closed downward, in canonical order, the empty set first.
+class Family:
+    """A family of subsets that is closed downward, in canonical order, the empty set first, with its observed cells.
 
     Attributes:
         sizes: (d,) levels of each feature.
@@ -97,10 +98,10 @@ class CellIndex:
             return bytes(self.cell_key[cells] - self.layout.key_start[s])
         return bytes(np.ascontiguousarray(self.codes_of(s)))
 
-    def restricted(self, n_subsets: int) -> CellIndex:
+    def restricted(self, n_subsets: int) -> Family:
         """The index of the first ``n_subsets`` members alone."""
         cells = int(self.cell_start[n_subsets])
-        return CellIndex(
+        return Family(
             self.sizes,
             self.subsets[:n_subsets],
             self.layout.restricted(n_subsets),
@@ -117,9 +118,9 @@ class CellIndex:
         return out
 
 
-def intercept_index(sizes: Sequence[int], total: float) -> CellIndex:
+def intercept_family(sizes: Sequence[int], total: float) -> Family:
     """The index of the family {()}: one cell that holds every row."""
-    return CellIndex(
+    return Family(
         np.asarray(sizes, dtype=np.int64),
         ((),),
         passes.Layout.intercept(sizes),
@@ -130,13 +131,11 @@ def intercept_index(sizes: Sequence[int], total: float) -> CellIndex:
     )
 
 
-def extend(
-    index: CellIndex, subsets: Sequence[Subset], codes: Codes, weight: FloatArray, threads: int = 1
-) -> CellIndex:
+def extend(index: Family, subsets: Sequence[Subset], codes: Codes, weight: FloatArray, threads: int = 1) -> Family:
     """Add ``subsets``, all of one order, whose prefixes are in ``index`` already; one pass over the rows.
 
     >>> codes = np.array([[0, 0, 1], [0, 1, 1]], dtype=np.uint8)
-    >>> index = intercept_index([2, 2], 3.0)
+    >>> index = intercept_family([2, 2], 3.0)
     >>> index = extend(index, [(0,), (1,)], codes, np.ones(3))
     >>> index = extend(index, [(0, 1)], codes, np.ones(3))
     >>> index.codes_of(3)
@@ -154,9 +153,20 @@ def extend(
     return _with_counts(index, subsets, layout, key_sizes, counts)
 
 
-def union(first: CellIndex, second: CellIndex) -> tuple[CellIndex, IntArray, IntArray]:
+def build_family(
+    codes: Codes, weight: FloatArray, sizes: Sequence[int], subsets: Sequence[Subset], threads: int = 1
+) -> Family:
+    """The family of ``subsets``, closed downward and in canonical order, order by order."""
+    family = intercept_family(sizes, float(weight.sum()))
+    for order, group in by_order(subsets):
+        if order:
+            family = extend(family, group, codes, weight, threads)
+    return family
+
+
+def union(first: Family, second: Family) -> tuple[Family, IntArray, IntArray]:
     """The index of the cells of either, with the weights added, and where the cells of each went."""
-    index = intercept_index(first.sizes.tolist(), float(first.weight[0] + second.weight[0]))
+    index = intercept_family(first.sizes.tolist(), float(first.weight[0] + second.weight[0]))
     into = [np.zeros(part.n_cells, dtype=np.int64) for part in (first, second)]
     for s, subset in enumerate(first.subsets):
         if not subset:
@@ -179,19 +189,19 @@ def union(first: CellIndex, second: CellIndex) -> tuple[CellIndex, IntArray, Int
     return index, into[0], into[1]
 
 
-def _appended_cells(index: CellIndex, subset: Subset, prefix: int, counts: FloatArray) -> CellIndex:
+def _appended_cells(index: Family, subset: Subset, prefix: int, counts: FloatArray) -> Family:
     """Add one subset whose weight at every key is known."""
     layout = index.layout.appended([subset], np.array([prefix]), np.array([len(counts)]))
     return _with_counts(index, [subset], layout, np.array([len(counts)]), counts)
 
 
 def _with_counts(
-    index: CellIndex,
+    index: Family,
     subsets: Sequence[Subset],
     layout: passes.Layout,
     key_sizes: IntArray,
     counts: FloatArray,
-) -> CellIndex:
+) -> Family:
     """Finish an extension: keys of positive weight are the new cells.
 
     Every level is a cell of its feature, also one that these rows (a chunk of more) do not hold: the code of a level
@@ -207,7 +217,7 @@ def _with_counts(
     starts = np.concatenate([cells_before[1:], [before[-1]]]) + index.n_cells
     position = dict(index.position)
     position.update((s, old + k) for k, s in enumerate(subsets))
-    return CellIndex(
+    return Family(
         index.sizes,
         index.subsets + tuple(subsets),
         layout.with_lookup(lookup),
@@ -218,12 +228,12 @@ def _with_counts(
     )
 
 
-def complete_index(sizes: Sequence[int], features: Sequence[int], weights: FloatArray) -> CellIndex:
+def complete_family(sizes: Sequence[int], features: Sequence[int], weights: FloatArray) -> Family:
     """Every subset of ``features`` on a complete table, from the extended tensor of all its margins.
 
     ``weights`` has shape (N_1 + 1, ..) over ``features``; index 0 on an axis means that feature is not in A.
     """
-    index = intercept_index(sizes, float(weights[(0,) * len(features)]))
+    index = intercept_family(sizes, float(weights[(0,) * len(features)]))
     for order in range(1, len(features) + 1):
         subsets = list(combinations(features, order))
         counts = []

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from exanova import parallel
-from exanova.moments.monomials import Monomials
+from exanova.phi.monomials import Monomials
 from exanova.typing import Codes, IntArray
 
 TILE = 64
@@ -74,7 +74,7 @@ def count_common(
     step: Callable[[int], None] | None = None,
 ) -> None:
     """Add ``factor`` times the rows common to every two bitsets to the symmetric matrix ``out``."""
-    from exanova.moments.kernels import count_tile
+    from exanova.phi.kernels import count_tile
 
     q = len(words)
     pieces = [slice(a, min(q, a + TILE)) for a in range(0, q, TILE)]

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from exanova import parallel
 from exanova.basis.tables import Basis, build_basis, join
-from exanova.design.cells import extend, intercept_index
+from exanova.design.family import extend, intercept_family
 from exanova.design.subsets import by_order, canonical_key, proper_parts
-from exanova.moments.bitsets import TILE, Words, digits, pack_more
-from exanova.moments.gram import single_levels
-from exanova.moments.modular import product_modulo, residues
-from exanova.moments.monomials import in_monomials, monomials
+from exanova.phi.bitsets import TILE, Words, digits, pack_more
+from exanova.phi.gram import single_levels
+from exanova.phi.modular import product_modulo, residues
+from exanova.phi.monomials import in_monomials, monomials
 from exanova.typing import Codes, FloatArray, IntArray, Subset
 
 COUNT_BLOCK = 2048
@@ -40,7 +40,7 @@ class GrowingIndicators:
         self._reference = np.array(levels, dtype=np.int64)
         self._planes = planes(codes, weight)
         self._words: list[Words] = [np.zeros((0, 0), dtype=np.uint64) for _ in self._planes]
-        self.index = intercept_index(sizes, float(weight.sum()))
+        self.index = intercept_family(sizes, float(weight.sum()))
         self.indicators = monomials(self.index, self._reference)
 
     def extend(self, subsets: Sequence[Subset]) -> int:
@@ -202,7 +202,7 @@ class Algebra:
 
 def count_rows(left: Words, words: Words, out: FloatArray, factor: int, threads: int) -> None:
     """Add ``factor`` times the rows common to two bitsets, one of ``left`` and one of ``words``, to ``out``."""
-    from exanova.moments.kernels import count_tile
+    from exanova.phi.kernels import count_tile
 
     tiles = [(a, b) for a in range(0, len(left), TILE) for b in range(0, len(words), TILE)]
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from exanova.basis.paper import paper_numerators
 from exanova.design import passes
-from exanova.design.cells import CellIndex
-from exanova.moments.monomials import Monomials, in_monomials
+from exanova.design.family import Family
+from exanova.phi.monomials import Monomials, in_monomials
 from exanova.typing import Codes, FloatArray, IntArray
 
 COMPILED_FROM = 100_000
@@ -65,7 +65,7 @@ def residues(x: FloatArray, prime: int) -> FloatArray:
     """
     if x.size < COMPILED_FROM:
         return np.mod(x, prime)
-    from exanova.moments.kernels import reduce_in_place
+    from exanova.phi.kernels import reduce_in_place
 
     x = np.ascontiguousarray(x)
     reduce_in_place(x.reshape(-1), float(prime))
@@ -101,7 +101,7 @@ def are_counts(weight: NDArray[Any]) -> bool:
     return bool(exponent.max() - lowest.min() <= COUNT_DIGITS)
 
 
-def cell_weights_modulo(index: CellIndex, codes: Codes, weight: NDArray[Any], first: int, prime: int) -> FloatArray:
+def cell_weights_modulo(index: Family, codes: Codes, weight: NDArray[Any], first: int, prime: int) -> FloatArray:
     """(cells,) weights of cells modulo a prime; those of the subsets before number ``first`` are left at one."""
     rows = weights_modulo(weight, prime)[:, None]
     sums = passes.scatter(index.layout, codes, rows, slice(first, len(index.subsets)))[:, 0]
@@ -112,7 +112,7 @@ def cell_weights_modulo(index: CellIndex, codes: Codes, weight: NDArray[Any], fi
 
 
 def paper_coordinates(
-    index: CellIndex,
+    index: Family,
     indicators: Monomials,
     subsets: Sequence[int],
     labels: Sequence[IntArray | None],
