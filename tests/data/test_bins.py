@@ -21,7 +21,7 @@ from exanova import FunctionalANOVA
 from exanova.data import Encoding, Table, learn_encoding
 from exanova.data.binning import bin_codes, cut_positions
 from exanova.data.intervals import edges_between, interval_labels, number_text, round_between
-from exanova.data.segments import join_lightest, join_nearest
+from exanova.data.segments import join_lightest, join_nearest, room_around
 from exanova.errors import InputError, InputTypeError
 
 finite = st.floats(allow_nan=False, allow_infinity=False, width=64)
@@ -211,7 +211,10 @@ def test_rows_fall_in_the_bins_of_scikit_learn(strategy, weighted):
     theirs = KBinsDiscretizer(4, encode="ordinal", strategy=strategy, **options)
     theirs.fit(x[:, None], sample_weight=weight)
     encoding = learn_encoding(Table.read(x[:, None]), weights=weight, n_bins=4, strategy=strategy)
-    assert encoding.encode(Table.read(x[:, None]))[0].tolist() == theirs.transform(x[:, None])[:, 0].tolist()
+    moved = encoding.encode(Table.read(x[:, None]))[0] != theirs.transform(x[:, None])[:, 0]
+    total = 101 if weight is None else weight.sum()
+    allowed = 3 * total / 4 / 50 if strategy == "quantile" else 0  # three cuts move a little, to round numbers
+    assert (moved if weight is None else weight[moved]).sum() <= allowed
     ends = encoding.encode(Table.read(np.array([[-99.0], [99.0]])))[0].tolist()
     assert ends == [0, encoding.sizes[0] - 1]
 
@@ -288,6 +291,31 @@ def test_a_weight_is_as_many_rows_also_for_bins(cells, data):
         warnings.simplefilter("ignore")
         for options in ({}, {"n_bins": 4}):
             assert learn_encoding(table, weights=weight, **options) == learn_encoding(repeated, **options)
+
+
+@given(
+    st.lists(st.integers(1, 9), min_size=2, max_size=30), st.integers(2, 6), st.sampled_from([0.0, 0.02, 0.125, 0.4])
+)
+def test_a_cut_moves_by_no_more_than_a_share_of_either_bin(weight, n_bins, share):
+    weight = np.array(weight)
+    starts, _ = cut_positions(np.arange(len(weight)) + 0.0, weight, n_bins, "quantile")
+    low, high = room_around(starts, weight, share)
+    totals = np.add.reduceat(weight, starts)
+    for k, p in enumerate(starts[1:]):
+        room = share * min(totals[k], totals[k + 1])
+        assert low[k] < p <= high[k]
+        assert weight[low[k] + 1 : p].sum() <= room
+        assert weight[p : high[k]].sum() <= room
+        assert weight[low[k] : p].sum() > room  # and by as much as it may
+    assert (low >= starts[:-1]).all()
+    assert (high < np.append(starts[2:], len(weight))).all()
+
+
+def test_edges_stay_short_in_a_large_table():
+    feature = learned(np.random.default_rng(0).lognormal(10, 1, 200_000))
+    assert max(len(number_text(edge).strip("0")) for edge in feature.edges[1:-1]) <= 3
+    rows = np.bincount(feature.encode(Table.read(np.random.default_rng(0).lognormal(10, 1, (200_000, 1))).column("x0")))
+    assert rows.min() > 0.7 * 200_000 / 32
 
 
 @given(st.lists(st.integers(1, 9), min_size=2, max_size=12), st.integers(1, 6), st.integers(0, 9))
@@ -375,7 +403,8 @@ def test_money_is_written_in_full():
 
 def test_edges_are_round_numbers_between_the_data():
     values = np.array([18.7, 24.2, 33.1, 47.9, 51.3, 80.4])
-    edges = edges_between(values, np.array([0, 2, 4]), np.zeros(3, dtype=bool), whole=False)
+    starts = np.array([0, 2, 4])
+    edges = edges_between(values, starts, np.zeros(3, dtype=bool), False, (starts[1:] - 1, starts[1:]))
     assert edges == (18.7, 30.0, 50.0, 80.4)
     assert interval_labels(edges, [False] * 3, whole=False) == ("< 30", "[30, 50)", ">= 50")
 

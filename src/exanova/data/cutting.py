@@ -13,8 +13,9 @@ from exanova.data.column import Column
 from exanova.data.encoding import FeatureLevels, is_number
 from exanova.data.intervals import edges_between, interval_labels
 from exanova.data.levels import ANY_VALUE, label_levels
-from exanova.data.periods import cut_times
+from exanova.data.periods import Cut, cut_times
 from exanova.data.rules import Bins
+from exanova.data.segments import room_around
 from exanova.data.thresholds import ColumnSplits, cut_at_thresholds
 from exanova.data.times import time_places
 from exanova.typing import FloatArray, Level
@@ -27,6 +28,9 @@ MOST_THRESHOLDS = 64
 
 ROWS_OF_A_BIN, FEWEST_ROWS = 10, 5
 """A table with few rows gets so few bins that they hold this many rows on average, and each at least half."""
+
+SLACK, SLACK_IF_ASKED = 1 / 8, 1 / 50
+"""Part of a bin that may change sides for a rounder edge: by default, and where a number of bins was asked for."""
 
 LARGEST_WHOLE = 2.0**53
 """Whole numbers below this are exact as floats, and so is the number one above."""
@@ -75,7 +79,8 @@ def cut_numbers(
         return _feature(column, edges, interval_labels(edges, [False] * (len(edges) - 1), whole))
     most, least = bin_budget(n_bins, rows, totals)
     starts, alone = cut_positions(numbers, totals, most, strategy, least)
-    edges = edges_between(numbers, starts, alone, whole)
+    room = room_around(starts, totals, bin_slack(n_bins, strategy))
+    edges = edges_between(numbers, starts, alone, whole, room)
     return _feature(column, edges, interval_labels(edges, alone, whole))
 
 
@@ -88,7 +93,8 @@ def cut_dates(
     most, least = bin_budget(n_bins, rows, totals)
     by_calendar = n_bins == "auto" and strategy in ("quantile", "model")
     own = "quantile" if strategy == "model" else strategy
-    edges, labels = cut_times([values[k] for k in order], totals[order], most, own, least, calendar=by_calendar)
+    cut = Cut(most, own, least, bin_slack(n_bins, own))
+    edges, labels = cut_times([values[k] for k in order], totals[order], cut, calendar=by_calendar)
     return _feature(column, edges, labels)
 
 
@@ -103,6 +109,13 @@ def bin_budget(n_bins: Bins, rows: int, totals: NDArray[Any]) -> tuple[int, floa
     # Weights that are no counts may add up to anything: their mean stands for one row.
     most = max(2, min(MOST_BINS, rows // ROWS_OF_A_BIN))
     return most, FEWEST_ROWS * float(totals.sum()) / max(rows, 1)
+
+
+def bin_slack(n_bins: Bins, strategy: str) -> float:
+    """Part of a bin that may change sides for a rounder edge; none where edges are not quantiles."""
+    if strategy != "quantile":
+        return 0.0
+    return SLACK if n_bins == "auto" else SLACK_IF_ASKED
 
 
 def left_out(name: str) -> FeatureLevels:

@@ -20,7 +20,9 @@ PLAIN_FROM, PLAIN_BELOW = 1e-5, 1e16
 """Sizes between which a number is written without an exponent."""
 
 
-def edges_between(values: FloatArray, starts: IntArray, alone: NDArray[np.bool_], whole: bool) -> tuple[float, ...]:
+def edges_between(
+    values: FloatArray, starts: IntArray, alone: NDArray[np.bool_], whole: bool, room: tuple[IntArray, IntArray]
+) -> tuple[float, ...]:
     """Edges (b + 1,) of the bins of sorted values (k,) that begin at ``starts`` (b,).
 
     Args:
@@ -28,15 +30,21 @@ def edges_between(values: FloatArray, starts: IntArray, alone: NDArray[np.bool_]
         starts: first value of each bin.
         alone: (b,) bins that hold one value and should hold no other.
         whole: whether the column holds whole numbers only.
+        room: (b - 1,) the last value that has to stay below each cut, and the first that has to stay above.
 
-    >>> values = np.array([0.0, 0.31, 2437.3, 2612.9])
-    >>> edges_between(values, np.array([0, 1, 3]), np.array([True, False, False]), whole=False)
+    >>> values, starts = np.array([0.0, 0.31, 2437.3, 2612.9]), np.array([0, 1, 3])
+    >>> edges_between(values, starts, np.array([True, False, False]), False, (starts[1:] - 1, starts[1:]))
     (0.0, 5e-324, 2500.0, 2612.9)
     """
-    inner = [
-        _edge(float(values[p - 1]), float(values[p]), bool(alone[k]), bool(alone[k + 1]), whole)
-        for k, p in enumerate(starts[1:].tolist())
-    ]
+    inner = []
+    for k, (p, below, above) in enumerate(zip(starts[1:].tolist(), *map(np.ndarray.tolist, room), strict=True)):
+        if alone[k + 1]:
+            inner.append(float(values[p]))
+        elif alone[k]:
+            lower = float(values[p - 1])
+            inner.append(lower + 1.0 if whole else math.nextafter(lower, math.inf))
+        else:
+            inner.append(round_between(float(values[below]), float(values[above])))
     return (float(values[0]), *inner, float(values[-1]))
 
 
@@ -105,11 +113,3 @@ def _ends(edge: float) -> tuple[bool, str]:
     under = math.nextafter(edge, -math.inf)
     written, other = number_text(edge), number_text(under)
     return (True, other) if len(other) < len(written) else (False, written)
-
-
-def _edge(low: float, high: float, lower_alone: bool, upper_alone: bool, whole: bool) -> float:
-    if upper_alone:
-        return high
-    if lower_alone:
-        return low + 1.0 if whole else math.nextafter(low, math.inf)
-    return round_between(low, high)

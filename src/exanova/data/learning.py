@@ -122,7 +122,7 @@ class _Notes:
             listed = ", ".join(f"{name!r} ({size:,} different values)" for name, size in self.identifiers.items())
             warnings.warn(
                 f"{len(self.identifiers)} column(s) are left out, since they tell rows apart as an identifier does: "
-                f"{listed}. The model still receives them. Drop them from the table if it needs none, merge rare "
+                f"{listed}. The model still receives them. Drop them from the table if it can do without, merge rare "
                 "levels with min_frequency=, or name numbers in n_bins= to cut them.",
                 stacklevel=2,
             )

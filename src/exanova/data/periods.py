@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.data.binning import cut_positions
+from exanova.data.segments import room_around
 from exanova.data.times import time_places
 from exanova.typing import Level
 
@@ -85,33 +86,53 @@ UNITS = (
 """From the shortest to the longest."""
 
 
+@dataclass(frozen=True)
+class Cut:
+    """How times are cut where the calendar is not used.
+
+    Attributes:
+        most: largest number of intervals, also of periods of the calendar.
+        strategy: how they are cut.
+        least: smallest weight of an interval.
+        slack: part of an interval that may change sides for a rounder edge.
+    """
+
+    most: int
+    strategy: str = "quantile"
+    least: float = 0.0
+    slack: float = 0.0
+
+
 def cut_times(
-    values: Sequence[Level], weight: NDArray[Any], n_bins: int, strategy: str, least: float, *, calendar: bool
+    values: Sequence[Level], weight: NDArray[Any], cut: Cut, *, calendar: bool
 ) -> tuple[tuple[Level, ...], tuple[str, ...]]:
-    """Edges (b + 1,) and labels (b,) of at most ``n_bins`` periods of times (k,), in time order and all of one family.
+    """Edges (b + 1,) and labels (b,) of the periods of times (k,), which are in time order and all of one family.
 
     Args:
         values: distinct times in their order.
         weight: (k,) their weights.
-        n_bins: most periods.
-        strategy: how to cut where the calendar is not used.
-        least: smallest weight of an interval where the calendar is not used.
+        cut: how many periods, and how to cut where the calendar is not used.
         calendar: whether to look for a unit of the calendar first.
 
     >>> days = [datetime.date(2024, month, 3) for month in (1, 2, 4, 5)]
-    >>> edges, labels = cut_times(days, np.ones(4), 4, "quantile", 0.0, calendar=True)
+    >>> edges, labels = cut_times(days, np.ones(4), Cut(4), calendar=True)
     >>> labels
     ('2024-01 or before', '2024-02 to 2024-03', '2024-04', '2024-05 or later')
     """
     walls = [_wall(value) for value in values]
     if calendar and all(wall is not None for wall in walls):
-        found = _by_calendar(values, [wall for wall in walls if wall is not None], n_bins)
+        found = _by_calendar(values, [wall for wall in walls if wall is not None], cut.most)
         if found is not None:
             return found
     _, places = time_places(values) or ("", [])
     seconds = np.array([place - places[0] for place in places], dtype=np.float64)
-    starts, _ = cut_positions(seconds, weight, n_bins, strategy, least)
-    inner = [_round_time(values[p - 1], values[p], walls[p]) for p in starts[1:].tolist()]
+    starts, _ = cut_positions(seconds, weight, cut.most, cut.strategy, cut.least)
+    below, above = room_around(starts, weight, cut.slack)
+    tight = zip(starts[1:] - 1, starts[1:], strict=True)
+    inner = [
+        _round_time([(values[a], values[b], walls[b]) for a, b in pairs])
+        for pairs in zip(tight, zip(below, above, strict=True), strict=True)
+    ]
     edges = (values[0], *inner, values[-1])
     return edges, _interval_texts(edges)
 
@@ -171,18 +192,29 @@ def time_text(level: Level) -> str:
     return level.isoformat(" ", digits) if isinstance(level, datetime.datetime) else level.isoformat(digits)
 
 
-def _round_time(low: Level, high: Level, wall: datetime.datetime | None) -> Level:
-    """A time in ``(low, high]`` at which the longest unit begins, or ``high`` itself."""
+def _round_time(gaps: Sequence[tuple[Level, Level, datetime.datetime | None]]) -> Level:
+    """The start of the longest unit in one of the gaps, each (low, high, wall time of high); the first high if none is.
+
+    An edge lies in a gap if ``low < edge <= high``; of gaps in which the same unit begins the first is taken.
+    """
+    first = gaps[0][1]
+    for k in reversed(range(max(len(UNITS), len(SPANS)))):
+        for low, high, wall in gaps:
+            edge = _start(low, high, wall, k)
+            if edge is not None:
+                return edge
+    return first
+
+
+def _start(low: Level, high: Level, wall: datetime.datetime | None, k: int) -> Level:
+    """Where the last unit number ``k`` up to ``high`` begins, if that is above ``low``; else ``None``."""
     if isinstance(low, datetime.timedelta) and isinstance(high, datetime.timedelta):
-        multiples = (high // span * span for span in reversed(SPANS))
-        return next(multiple for multiple in multiples if low < multiple <= high)
-    if wall is None:
-        return high
-    for unit in reversed(UNITS):
-        edge = _edge(low, high, unit.start(unit.number(wall)))
-        if edge is not high:
-            return edge
-    return high
+        multiple = high // SPANS[k] * SPANS[k] if k < len(SPANS) else low
+        return multiple if multiple > low else None
+    if wall is None or k >= len(UNITS):
+        return None
+    edge = _edge(low, high, UNITS[k].start(UNITS[k].number(wall)))
+    return None if edge is high else edge
 
 
 def _edge(low: Level, high: Level, wall: datetime.datetime) -> Level:

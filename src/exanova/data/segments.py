@@ -48,6 +48,31 @@ def join_lightest(starts: IntArray, weight: NDArray[Any], most: int, least: floa
     return np.array(kept, dtype=np.int64)
 
 
+def room_around(starts: IntArray, weight: NDArray[Any], share: float) -> tuple[IntArray, IntArray]:
+    """How far each cut between bins may move, in values: by no more than a share of the weight of either bin.
+
+    Args:
+        starts: (b,) first value of each bin.
+        weight: (k,) weights of the values.
+        share: part of a bin that may change sides, less than a half.
+
+    Returns:
+        low: (b - 1,) the last value that stays below each cut.
+        high: (b - 1,) the first value that stays above it.
+
+    >>> low, high = room_around(np.array([0, 10]), np.ones(20), share=0.2)
+    >>> low.tolist(), high.tolist()
+    ([7], [12])
+    """
+    reached = np.concatenate([[0], np.cumsum(weight)])
+    totals = np.add.reduceat(weight, starts)
+    room = np.minimum(totals[1:], totals[:-1]) * share
+    cuts = reached[starts[1:]]
+    low = np.searchsorted(reached, cuts - room, side="left") - 1
+    high = np.searchsorted(reached, cuts + room, side="right") - 1
+    return low.astype(np.int64), high.astype(np.int64)
+
+
 def join_nearest(place: FloatArray, weight: FloatArray, most: int) -> IntArray:
     """Starts (b,) of at most ``most`` bins of neighbours, joined pair by pair at the least loss.
 
