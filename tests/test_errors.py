@@ -230,7 +230,7 @@ def test_rows_held_out_for_judging_are_no_part_of_it():
     rows, y, rng = drawn()
     cluster = rng.integers(0, 40, len(y))
     anova = FunctionalANOVA(max_order=1).fit(rows, y, clusters=cluster, eval_set=0.25)
-    data = anova._state.sample.sample
+    data = anova.decomposition_.uncertainty.fitted.sample
     kept = {tuple(row) for row in data.codes.T.tolist()}
     mine = np.array([tuple(row) in kept for row in rows.tolist()])
     again = fitted(rows[mine], y[mine], clusters=cluster[mine], max_order=1)
@@ -375,10 +375,11 @@ def test_dependences_by_either_basis_say_the_same():
 def test_shrunken_effects_have_the_errors_of_their_posterior():
     rows, y, _ = drawn(n=60)
     anova = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, y)
-    if anova._state.sample.posterior is None:
+    sample = anova.decomposition_.uncertainty.fitted
+    if sample.posterior is None:
         pytest.skip("these rows carry every function: nothing is shrunk")
     assert anova.errors().method == "posterior"
-    expected = np.sqrt(anova._state.sample.posterior) * anova._state.sample.unit
+    expected = np.sqrt(sample.posterior) * sample.unit
     assert np.allclose(stderr(anova), expected, equal_nan=True)
     with pytest.raises(InputError, match="shrinkage=None"):
         anova.significance()
@@ -484,4 +485,4 @@ def test_a_fit_computes_no_errors(monkeypatch):
     rows, y, _ = drawn()
     monkeypatch.setattr(LinearErrors, "of", lambda *_: pytest.fail("computed without being asked"))
     anova = fitted(rows, y)
-    assert not anova._state.uncertainty.known
+    assert not anova.decomposition_.uncertainty.known

@@ -61,6 +61,6 @@ def test_a_fit_by_axes_is_the_fit_subset_by_subset(monkeypatch):
         monkeypatch.setattr(lattice, name, lambda *given, real=real: (called.append(real), real(*given))[1])
     by_axes = FunctionalANOVA(max_order=None, route="grid").fit(X, y)
     assert {f.__name__ for f in called} == {"scatter_rows", "gather_rows"}
-    np.testing.assert_allclose(by_axes._state.covariance, plain._state.covariance, atol=1e-14)
+    np.testing.assert_allclose(by_axes.decomposition_.covariance, plain.decomposition_.covariance, atol=1e-14)
     assert by_axes.certificate_.reconstruction < 1e-13
     assert by_axes.certificate_.exact

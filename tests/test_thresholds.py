@@ -96,7 +96,9 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("effects.orthogonality.STACKED", 1)),
     patches(("effects.redundancy.TILE", 1)),
     patches(("phi.sharing.CHUNK", 7)),
-    patches(("fitted.CHUNK", 7)),
+    patches(("explain.mean_shapley.CHUNK", 7)),
+    patches(("explain.mean_shapley.CHEAP", 0)),
+    patches(("explain.mean_shapley.CHEAP", NEVER)),
     patches(("explain.interactions.CHUNK_BYTES", 0)),
     # threads
     patches(("parallel.BLAS_WORK", 0)),
@@ -271,7 +273,7 @@ READ = {
     "moments": (fits_with_holes, fits_of_selections),
     "solve": (fits_with_holes, fits_of_selections, fits_of_complete_tables),
     "select": (fits_of_selections, fits_by_lasso),
-    **dict.fromkeys(("effects", "explain", "fitted"), (readings, measured)),
+    **dict.fromkeys(("effects", "explain"), (readings, measured)),
 }
 """What runs through the thresholds of a folder; those of the other folders serve everything."""
 
@@ -383,7 +385,7 @@ def constants() -> set[str]:
     """Names in capitals that a module of the folders that compute gives a number; prices are all in one module."""
     package = Path(exanova.__file__).parent
     folders = ("design", "basis", "phi", "solve", "select", "effects", "explain")
-    files = [package / "fitted.py", package / "parallel.py", package / "data" / "factor.py"]
+    files = [package / "parallel.py", package / "data" / "factor.py"]
     found = set()
     for path in [*files, *(path for folder in folders for path in (package / folder).glob("*.py"))]:
         if path == package / "solve" / "price.py":
@@ -406,7 +408,7 @@ def test_every_number_in_capitals_is_moved_or_said_to_be_no_size() -> None:
 def test_the_thresholds_are_reached() -> None:
     """The examples have what the thresholds are about: holes, redundancy, several subsets alike, an order above two."""
     anova = fitted(table(4, (2, 3, 4, 3), 60), max_order=3)
-    layout: Layout = anova._state.index.layout
+    layout: Layout = anova.decomposition_.index.layout
     assert (layout.lookup < 0).any()
     assert layout.order.max() == 3
     x = table(0, (2, 3, 4, 3), 45)

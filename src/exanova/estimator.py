@@ -5,31 +5,34 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Literal, Self
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from functools import wraps
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 import numpy as np
 
-from exanova.answers import Answers
 from exanova.data.draws import plan_draws
 from exanova.data.observe import Observation, Reading, read_rows
 from exanova.data.rules import NBins
 from exanova.data.sample import Sample
 from exanova.data.scaling import Scaling
 from exanova.data.table import Table
+from exanova.decomposition import Decomposition, uncertainty_of
+from exanova.decomposition_file import from_file, to_file
 from exanova.effects.certificate import certify, measure_fit
 from exanova.effects.rows import fitted_part
 from exanova.effects.storage import read, write
-from exanova.effects.summary import summarise
-from exanova.effects.tables import Effects, Schema
-from exanova.errors import InexactWarning, InputError
+from exanova.effects.tables import Schema
+from exanova.errors import InexactWarning, InputError, NotFittedError
 from exanova.explain.importance import moments_with_model
-from exanova.fitted import Fitted, from_file, to_file
+from exanova.explain.mean_shapley import MeanShapley
 from exanova.fitting import fit_sample, plan_fit
 from exanova.infer.fitted_sample import FittedSample, why_whole
 from exanova.parameters import check_eval_set, check_parameters, make_request
 from exanova.progress import Progress
+from exanova.query import QuerySettings
 from exanova.select.report import Selection
 from exanova.solve.evidence import Solved
 from exanova.solve.plan import Plan
@@ -37,11 +40,30 @@ from exanova.solve.request import Request
 from exanova.solve.survey import Survey
 from exanova.typing import FloatArray
 
+if TYPE_CHECKING:
+    from exanova.show.plots import Plots
+
+in_settings = attrgetter(*(field.name for field in fields(QuerySettings)))
+"""Parameters that are settings of queries, as a tuple."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
 ATTRIBUTE = {"interactions": "interactions_given"}
 """Where a parameter is kept whose name is taken by a method."""
 
 
-class FunctionalANOVA(Answers):
+def forwarded(query: Callable[Concatenate[Decomposition, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """A query of the decomposition as a method of the estimator, with the same signature and docstring."""
+
+    @wraps(query)
+    def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return query(self.decomposition_, *args, **kwargs)
+
+    return method
+
+
+class FunctionalANOVA:
     """Exact functional ANOVA decomposition of a model with categorical inputs.
 
     The model is written as a sum of effects f_A(x_A), one for each subset A of features, each orthogonal to every
@@ -84,7 +106,11 @@ class FunctionalANOVA(Answers):
         n_jobs: threads; ``None`` for every core.
         verbose: ``True`` prints the plan and progress, ``False`` neither; ``None`` shows progress on a terminal.
 
+    After ``fit`` the queries of the :class:`Decomposition` are methods: ``predict``, ``components``, ``explain``,
+    ``interactions``, ``importance``, ``errors``, ``significance``, ``score``, ``compare``, ``plot`` and ``report``.
+
     Attributes (after ``fit``):
+        decomposition_: :class:`Decomposition`, effects with names and evidence; queries use the present parameters.
         effects_: mapping from feature names to :class:`Effect`.
         certificate_: :class:`Certificate`, what was measured about this result.
         plan_: :class:`Plan`.
@@ -102,6 +128,8 @@ class FunctionalANOVA(Answers):
     >>> anova.certificate_.exact
     True
     """
+
+    _decomposition: Decomposition
 
     def __init__(
         self,
@@ -218,10 +246,38 @@ class FunctionalANOVA(Answers):
             progress.close()
         return self
 
+    predict = forwarded(Decomposition.predict)
+    components = forwarded(Decomposition.components)
+    explain = forwarded(Decomposition.explain)
+    interactions = forwarded(Decomposition.interactions)
+    importance = forwarded(Decomposition.importance)
+    errors = forwarded(Decomposition.errors)
+    significance = forwarded(Decomposition.significance)
+    score = forwarded(Decomposition.score)
+    compare = forwarded(Decomposition.compare)
+    report = forwarded(Decomposition.report)
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures of this decomposition: importances, effects, pairs, rows, the certificate."""
+        return self.decomposition_.plot
+
+    @property
+    def decomposition_(self) -> Decomposition:
+        """What was fitted; its queries use the parameters as they are now."""
+        if not hasattr(self, "_decomposition"):
+            raise NotFittedError("this FunctionalANOVA is not fitted; call fit(X, model) first.")
+        if in_settings(self) != in_settings(self._decomposition.settings):
+            self._decomposition = self._decomposition.with_settings(self._settings())
+        return self._decomposition
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write this decomposition to one file: no pickle, no rows, no model; see :func:`exanova.load`."""
-        self._fitted = self._state.with_shapley(self._threads)
-        write(path, *to_file(self._fitted, self.get_params()))
+        """Write this decomposition to one file: no pickle, no rows, no model; see :func:`exanova.load`.
+
+        The file holds what was computed. ``importance("shapley")`` of many rows, and standard errors that take a while,
+        are in it only if they were asked for before.
+        """
+        write(path, *to_file(self.decomposition_, self.get_params()))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Constructor arguments, as scikit-learn expects them."""
@@ -244,11 +300,7 @@ class FunctionalANOVA(Answers):
         return f"FunctionalANOVA({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
 
     def __str__(self) -> str:
-        if not hasattr(self, "certificate_"):
-            return f"{self!r}, not fitted"
-        rows = f"{self.plan_.distinct_rows:,} distinct rows and {self.n_features_in_} features"
-        state = self._state
-        return summarise(state.index, state.values, state.schema, state.certificate, rows)
+        return str(self.decomposition_) if hasattr(self, "_decomposition") else f"{self!r}, not fitted"
 
     def _plan(self, rows: Reading, request: Request, n_outputs: int = 1) -> tuple[Plan, Survey | None]:
         plan, survey = plan_fit(request, rows.sample, n_outputs)
@@ -270,21 +322,25 @@ class FunctionalANOVA(Answers):
         seconds = time.perf_counter() - started
         certificate = certify(sample, found, names, scaling, seconds, request)
         schema = Schema(names, seen.support.labels, values.output_names, seen.table_kind, values.single)
+        effects = scaling.effects(found.values)
+        fitted = self._fitted_sample(sample, found, request)
         self._store(
-            Fitted(
-                encoding=seen.encoding,
+            Decomposition(
                 schema=schema,
+                encoding=seen.encoding,
                 index=found.index,
-                values=scaling.effects(found.values),
-                certificate=certificate,
-                plan=found.plan,
+                values=effects,
+                uncertainty=uncertainty_of(found.index, effects, schema, certificate, fitted),
+                settings=self._settings(),
                 covariance=covariance * scaling.unit**2,
                 variance=variance * scaling.unit**2,
-                shapley=None,
-                support=(sample.codes, sample.probability),
+                mean_shapley=MeanShapley(found.index, effects, sample),
+                certificate=certificate,
+                plan=found.plan,
+                ties=self.ties,
+                selection=selection,
                 selected=_named_selection(found, schema),
-                chosen=selection,
-                sample=self._fitted_sample(sample, found, request),
+                sample=sample,
             )
         )
         if certificate.notes and self.basis == "pure":
@@ -300,37 +356,40 @@ class FunctionalANOVA(Answers):
 
     def _judge_split(self, held: Sample, found: Solved, scaling: Scaling) -> None:
         """Measure the fit on rows that were held out of the fit."""
-        fitted = fitted_part(found.index, found.values, held.codes, self._threads)
+        fitted = fitted_part(found.index, found.values, held.codes, self._settings().threads)
         fit = measure_fit(held.values, fitted, held.probability, held.within)
         self._store_judged(fit.r2, fit.mse * scaling.unit**2, "on held-out rows")
 
     def _judge(self, eval_set: tuple[Any, Any], progress: Progress) -> None:
         """Measure the fit on further rows."""
-        state = self._state
+        state = self.decomposition_
         codes = state.encoding.encode(Table.read(eval_set[0]), self.handle_unknown).astype(np.int32)
-        target = self._values_at(eval_set[0], eval_set[1], progress)
+        target = state.model_values(eval_set[0], eval_set[1], progress)
         p = np.full(codes.shape[1], 1.0 / codes.shape[1])
-        fit = measure_fit(target, fitted_part(state.index, state.values, codes, self._threads), p)
+        fit = measure_fit(target, fitted_part(state.index, state.values, codes, state.settings.threads), p)
         self._store_judged(fit.r2, fit.mse, "on held-out rows")
 
     def _store_judged(self, r2: FloatArray, mse: FloatArray, method: str) -> None:
         """Write the fit on other rows in the certificate."""
-        state = self._state
-        certificate = replace(state.certificate, r2_eval=r2, mse_eval=mse, eval_method=method)
-        self._store(replace(state, certificate=certificate))
+        certificate = replace(self._decomposition.certificate, r2_eval=r2, mse_eval=mse, eval_method=method)
+        self._store(replace(self._decomposition, certificate=certificate))
 
-    def _store(self, fitted: Fitted) -> None:
-        self._fitted = fitted
-        self.effects_ = Effects(fitted.index, fitted.values, fitted.schema, fitted.uncertainty)
-        self.certificate_ = fitted.certificate
-        self.plan_ = fitted.plan
-        self.selected_ = fitted.selected
-        self.selection_ = fitted.chosen
-        self.intercept_ = fitted.values[0].copy()
-        self.feature_names_in_ = np.array(fitted.schema.features, dtype=object)
-        self.n_features_in_ = len(fitted.schema.features)
-        self.categories_ = list(fitted.encoding.levels)
-        self.output_names_ = fitted.schema.outputs
+    def _store(self, found: Decomposition) -> None:
+        """Keep a decomposition, and beside it what scikit-learn's conventions call its parts."""
+        self._decomposition = found
+        self.effects_ = found.effects
+        self.certificate_ = found.certificate
+        self.plan_ = found.plan
+        self.selected_ = found.selected
+        self.selection_ = found.selection
+        self.intercept_ = found.intercept
+        self.feature_names_in_ = np.array(found.schema.features, dtype=object)
+        self.n_features_in_ = len(found.schema.features)
+        self.categories_ = list(found.encoding.levels)
+        self.output_names_ = found.schema.outputs
+
+    def _settings(self) -> QuerySettings:
+        return QuerySettings(*in_settings(self))
 
     def _level_rules(self) -> dict[str, Any]:
         return {"min_frequency": self.min_frequency, "n_bins": self.n_bins, "strategy": self.strategy}
@@ -352,10 +411,10 @@ def load(path: str | os.PathLike[str]) -> FunctionalANOVA:
     >>> bool((again.predict(X) == anova.predict(X)).all())
     True
     """
-    fitted, parameters = from_file(*read(path))
+    found, parameters = from_file(*read(path))
     known = set(FunctionalANOVA._parameters())
     anova = FunctionalANOVA(**{name: value for name, value in parameters.items() if name in known})
-    anova._store(fitted)
+    anova._store(found)
     return anova
 
 

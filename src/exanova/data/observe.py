@@ -160,6 +160,7 @@ class Reading:
         scaling = find_scaling(values.values, weight)
         normalised = scaling.normalised(values.values)
         means, within = average(normalised, group, weight, self.support.n_rows)
+        noise = None if is_model(model) or not within.any() else self._noise(normalised)
         values = replace(values, values=values.values[:0], within=within[:0])
         draws = None
         if drawn is not None:
@@ -169,11 +170,18 @@ class Reading:
             self.sample,
             values=means,
             within=within if within.any() else None,
+            noise=noise,
             scaling=scaling,
             draws=draws,
             is_distribution=self.is_distribution,
         )
         return Observation(self.encoding, self.support, sample, values, self.table.kind)
+
+    def _noise(self, values: FloatArray) -> FloatArray:
+        """(m,) mean variance of (k, m) outputs between rows that are equal as they were given."""
+        _, within = average(values, self.raw_group, self.weight, len(self.first))
+        totals = group_totals(self.weight, self.raw_group, len(self.first))
+        return np.asarray((totals / totals.sum()) @ within)
 
 
 def read_rows(

@@ -30,6 +30,8 @@ class Sample:
         values: (r, m) normalised model values, averaged over equal rows.
         rows: number of rows that were given.
         within: (r, m) variance of the values that were averaged at each row; ``None`` where there is none.
+        noise: (m,) the part of the mean of ``within`` between equal raw rows: outputs given for rows, which differ; the
+            rest is between rows that bins or merged levels made equal. ``None`` where there is none.
         scaling: centre and unit of every output; ``None`` where values are in units of the model.
         draws: the raw rows behind the distinct ones, where their weights do not say everything.
         is_distribution: whether a known distribution was given in place of rows.
@@ -41,6 +43,7 @@ class Sample:
     values: FloatArray
     rows: int
     within: FloatArray | None = None
+    noise: FloatArray | None = None
     scaling: Scaling | None = None
     draws: Draws | None = None
     is_distribution: bool = False

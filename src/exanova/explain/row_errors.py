@@ -14,6 +14,7 @@ import numpy as np
 from exanova.data.distinct import distinct_rows
 from exanova.data.sample import NewRows
 from exanova.design.family import Family
+from exanova.explain.dividends import weight_matrix
 from exanova.infer.uncertainty import Uncertainty
 from exanova.phi.operator import Phi
 from exanova.typing import Codes, FloatArray, IntArray
@@ -94,3 +95,13 @@ def _by_cells(index: Family, uncertainty: Uncertainty, place: IntArray, matrix: 
         known = uncertainty.determined(weights_at(index, place[a : a + step], matrix))
         out[a : a + step][~known.reshape(-1, k)] = np.nan
     return np.sqrt(np.maximum(out, 0.0))
+
+
+def shapley_stderr(index: Family, uncertainty: Uncertainty, codes: Codes) -> FloatArray:
+    """(n, d, m) standard errors of the Shapley values of rows (d, n); 0 for a feature without effects."""
+    chosen, matrix = weight_matrix(index.subsets, "SV", 1)
+    out = np.zeros((codes.shape[1], codes.shape[0], uncertainty.outputs))
+    features = [index.subsets[k][0] for k in chosen]
+    if features:
+        out[:, features] = row_stderr(index, uncertainty, codes, matrix)
+    return out

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri
 
 from exanova import parallel, tolerances
 from exanova.basis.tables import Basis, build_basis, dimensions, order_slices, too_large_for_tables
@@ -156,6 +155,8 @@ def inverse_gram(sample: Sample, index: Family, basis: Basis, threads: int) -> F
 
 def _positive_inverse(gamma: FloatArray) -> FloatArray | None:
     """The inverse of a matrix whose pivots are all above the tolerance of the rank; ``None`` for any other."""
+    from scipy.linalg.lapack import dpotrf, dpotri
+
     lower, failed = dpotrf(gamma, lower=1, clean=1)
     if failed or np.diagonal(lower).min() ** 2 <= tolerances.rank_of_gram(len(gamma)):
         return None

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 
 import numpy as np
-from scipy.sparse.linalg import eigsh
 
 from exanova.basis.tables import Basis, build_basis, dimensions, on_cells, on_functions
 from exanova.data.sample import NewRows, Sample
@@ -149,6 +148,8 @@ def _norms(problem: GroupProblem, values: FloatArray) -> FloatArray:
 
 def _largest_eigenvalue(gram: FloatArray) -> float:
     """An upper estimate by Lanczos steps from a random start: enough for a step length."""
+    from scipy.sparse.linalg import eigsh
+
     if len(gram) < 16:
         return float(np.linalg.eigvalsh(gram).max(initial=0.0))
     start = np.random.default_rng(0).standard_normal(len(gram))  # a plain start may miss the largest direction

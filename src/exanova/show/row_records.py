@@ -8,8 +8,7 @@ import numpy as np
 
 from exanova.errors import InputError
 from exanova.explain.explanation import Explanation
-from exanova.show.labels import legible
-from exanova.show.records.decomposition import Record
+from exanova.show.records import Record, legible
 from exanova.typing import FloatArray, IntArray
 
 STEPS = 70

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from exanova.report.payload import Payload
+from exanova.report.rows import ROW_FEATURES
+from exanova.report.summary import Summary
 from exanova.show.charts import (
     certificate_chart,
     effect_chart,
@@ -16,10 +19,7 @@ from exanova.show.charts import (
     waterfall_chart,
 )
 from exanova.show.charts.rows import STEP, step_names
-from exanova.show.embed import Payload
-from exanova.show.labels import legible, short
-from exanova.show.records import Record
-from exanova.show.summary import ROW_FEATURES, Summary
+from exanova.show.records import Record, legible, short
 
 WHOLE, BROAD = 330, 150
 """Pixels of a heat map, without its axes, that do not fit beside another on a screen, and on paper."""
@@ -51,7 +51,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Column:
+class Listed:
     """A column of a table as a reader sees it.
 
     Attributes:
@@ -67,8 +67,8 @@ class Column:
     only: str = ""
 
 
-VALUE, PROBABILITY = Column("value", "effect", "value"), Column("probability", "probability", "percent")
-AMOUNT = Column("value", "E|f|", "value")
+VALUE, PROBABILITY = Listed("value", "effect", "value"), Listed("probability", "probability", "percent")
+AMOUNT = Listed("value", "E|f|", "value")
 
 
 class Page:
@@ -96,7 +96,7 @@ class Page:
             return importance_chart(alike, floor=self._summary.rounding)
 
         drawn = self.payload.picture("importance", chart, records)
-        self._table("importance", records, Column("feature", "feature"), Column("value", "importance", "value"))
+        self._table("importance", records, Listed("feature", "feature"), Listed("value", "importance", "value"))
         return Figure("importance", "Importance of features", drawn.notes, "Bars: importance of each feature.")
 
     def _effect(self, key: str, effect: Record) -> Figure:
@@ -106,7 +106,7 @@ class Page:
             return effect_chart(alike, feature=name, floor=self._summary.rounding)
 
         drawn = self.payload.picture(key, chart, records)
-        self._table(key, records, Column("level", "level"), PROBABILITY, VALUE)
+        self._table(key, records, Listed("level", "level"), PROBABILITY, VALUE)
         return Figure(key, legible(name), drawn.notes, f"The effect of each level of {short(name)}.")
 
     def _pair(self, key: str, pair: Record) -> Figure:
@@ -117,7 +117,11 @@ class Page:
             return pair_chart(alike, first=first, second=second, sizes=sizes, floor=self._summary.rounding)
 
         drawn = self.payload.picture(key, chart, pair["records"])
-        levels = Column("first", legible(first)), Column("second", legible(second)), Column("observed", "observed")
+        levels = (
+            Listed("first", legible(first)),
+            Listed("second", legible(second)),
+            Listed("observed", "observed"),
+        )
         self._table(key, pair["records"], *levels, PROBABILITY, VALUE)
         title = f"{legible(first)} × {legible(second)}"
         label = f"Heat map: the interaction of {short(first)} and {short(second)}."
@@ -132,36 +136,36 @@ class Page:
             for network in networks
             for edge in network["edges"]
         ]
-        self._table("network", edges, Column("first", "feature"), Column("second", "with"), AMOUNT)
+        self._table("network", edges, Listed("first", "feature"), Listed("second", "with"), AMOUNT)
         label = "Network: features as nodes, the strength of each pair as the width of the line between them."
         return Figure("network", "Which features interact", drawn.notes, label)
 
     def _certificate(self) -> Figure:
         records = self._summary.certificate
         self.payload.chart("certificate", [certificate_chart(records, exact=self._summary.verdicts[0]["good"])])
-        measured = Column("measured", "measured", "number"), Column("tolerance", "tolerance", "number")
-        words = Column("name", "name"), Column("meaning", "meaning")
-        self._table("certificate", records, *words, *measured, Column("met", "met"))
+        measured = Listed("measured", "measured", "number"), Listed("tolerance", "tolerance", "number")
+        words = Listed("name", "name"), Listed("meaning", "meaning")
+        self._table("certificate", records, *words, *measured, Listed("met", "met"))
         label = "Each measured error beside the tolerance it is held against, on a logarithmic scale."
         return Figure("certificate", "What was measured", (), label)
 
     def _fit(self) -> None:
         records = [{"of": r["output"], **{k: v for k, v in r.items() if k != "output"}} for r in self._summary.fit]
         measures = [
-            Column("mean", "mean", "value"),
-            Column("r2", "R²", "number"),
-            Column("mse", "MSE", "number"),
-            Column("relative_mse", "MSE / E[f²]", "percent"),
-            Column("within_variance", "variance between equal rows", "number"),
-            Column("r2_held_out", "R² on held-out rows", "number"),
-            Column("mse_held_out", "MSE on held-out rows", "number"),
+            Listed("mean", "mean", "value"),
+            Listed("r2", "R²", "number"),
+            Listed("mse", "MSE", "number"),
+            Listed("relative_mse", "MSE / E[f²]", "percent"),
+            Listed("within_variance", "variance between equal rows", "number"),
+            Listed("r2_held_out", "R² on held-out rows", "number"),
+            Listed("mse_held_out", "MSE on held-out rows", "number"),
         ]
         known = [column for column in measures if any(record[column.field] is not None for record in records)]
-        self._table("fit", records, Column("of", "output"), *known)
+        self._table("fit", records, Listed("of", "output"), *known)
 
     def _strongest(self) -> None:
         records = [{**record, "subset": _joined(record["subset"])} for record in self._summary.strongest]
-        self._table("strongest", records, Column("subset", "subset"), Column("order", "order", "number"), AMOUNT)
+        self._table("strongest", records, Listed("subset", "subset"), Listed("order", "order", "number"), AMOUNT)
 
     def _redundancy(self) -> None:
         records = [
@@ -176,10 +180,10 @@ class Page:
         self._table(
             "redundancy",
             records,
-            Column("subset", "subset"),
-            Column("some", f"says the same, in part, as (the first {PARTNERS})", only="page"),
-            Column("all", "says the same, in part, as", only="file"),
-            Column("count", "of how many", "number"),
+            Listed("subset", "subset"),
+            Listed("some", f"says the same, in part, as (the first {PARTNERS})", only="page"),
+            Listed("all", "says the same, in part, as", only="file"),
+            Listed("count", "of how many", "number"),
         )
 
     def _rows(self, sample: Record) -> None:
@@ -189,12 +193,12 @@ class Page:
         self.payload.content["rows"] = [self._row(sample["features"], row) for row in sample["rows"]]
         self._listed(
             "row",
-            Column("row", "row", only="file"),
-            *([Column("output", "output", only="file")] if len(self._summary.outputs) > 1 else []),
-            Column("kind", "kind", only="file"),
-            Column("feature", "feature"),
-            Column("level", "level"),
-            Column("value", "Shapley value", "value"),
+            Listed("row", "row", only="file"),
+            *([Listed("output", "output", only="file")] if len(self._summary.outputs) > 1 else []),
+            Listed("kind", "kind", only="file"),
+            Listed("feature", "feature"),
+            Listed("level", "level"),
+            Listed("value", "Shapley value", "value"),
         )
 
     def _row(self, features: list[str], row: Record) -> Record:
@@ -213,15 +217,15 @@ class Page:
             "table": [self.payload.part(records) for records in tables],
         }
 
-    def _table(self, key: str, records: Sequence[Record], *columns: Column) -> None:
+    def _table(self, key: str, records: Sequence[Record], *columns: Listed) -> None:
         """Records under a name, and the columns a reader sees; a file names the output beside them."""
         by_output = bool(records) and "output" in records[0]
         fields = [*(["output"] if by_output else []), *(column.field for column in columns)]
         self.payload.table(key, [{field: record[field] for field in fields} for record in records])
         several = by_output and len(self._summary.outputs) > 1
-        self._listed(key, *([Column("output", "output", only="file")] if several else []), *columns)
+        self._listed(key, *([Listed("output", "output", only="file")] if several else []), *columns)
 
-    def _listed(self, key: str, *columns: Column) -> None:
+    def _listed(self, key: str, *columns: Listed) -> None:
         self.payload.content["listed"][key] = [asdict(column) for column in columns]
 
 

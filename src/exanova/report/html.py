@@ -15,8 +15,8 @@ from importlib.resources import files
 from typing import Any
 
 from exanova.errors import MissingPackageError
-from exanova.show.labels import legible
-from exanova.show.summary import Summary
+from exanova.report.summary import Summary
+from exanova.show.records import legible
 
 
 def to_html(summary: Summary) -> str:
@@ -28,7 +28,7 @@ def to_html(summary: Summary) -> str:
     template, bundle = _template(), _bundle()
     from altair.utils.schemapi import debug_mode
 
-    from exanova.show.page import Page  # needs altair
+    from exanova.report.page import Page  # needs altair
 
     with debug_mode(False):  # altair checks every part of every chart against its schema otherwise
         page = Page(summary)
@@ -47,7 +47,7 @@ def to_html(summary: Summary) -> str:
 
 
 def _text(name: str) -> str:
-    return files("exanova.show").joinpath("templates", name).read_text(encoding="utf-8")
+    return files("exanova.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def _template() -> Any:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exanova.decomposition import Decomposition
 from exanova.effects.certificate import Certificate
-from exanova.show.labels import legible
-from exanova.show.records import Record
-from exanova.show.sample import Sample
+from exanova.report.rows import ShownRows
+from exanova.show.records import Record, legible
 from exanova.typing import FloatArray
 
 FALLS = 0.05
@@ -40,17 +40,15 @@ class Verdict:
     because: str
 
 
-def verdicts(certificate: Certificate, outputs: tuple[str, ...], order: int, rows: int, ties: str) -> list[Verdict]:
-    """The answers that a certificate gives.
-
-    Args:
-        certificate: what was measured.
-        outputs: names of the outputs.
-        order: size of the largest subset in the decomposition.
-        rows: distinct rows it was fitted on.
-        ties: how redundancy was settled, ``"share"`` or ``"first"``.
-    """
-    found = [_exact(certificate), _unique(certificate, ties), _left(certificate, outputs, order)]
+def verdicts(decomposition: Decomposition) -> list[Verdict]:
+    """The answers that the certificate of a decomposition gives."""
+    certificate, outputs = decomposition.certificate, decomposition.schema.outputs
+    rows = decomposition.plan.distinct_rows
+    found = [
+        _exact(certificate),
+        _unique(certificate, decomposition.ties),
+        _left(certificate, outputs, decomposition.order),
+    ]
     if certificate.r2_eval is not None:
         found.append(_held_out(certificate, certificate.r2_eval, outputs))
     elif not certificate.saturated and certificate.rank > CROWDED * rows:
@@ -91,19 +89,19 @@ def redundancy_in_words(certificate: Certificate) -> str:
     return "Some functions can be expressed by others on these rows; between which subsets was not recorded."
 
 
-def sample_in_words(sample: Sample | None, saturated: bool) -> str:
+def rows_in_words(shown: ShownRows | None, saturated: bool) -> str:
     """Which rows the explorer has, and what the steps of a row add up to; or why it has none."""
-    if sample is None:
+    if shown is None:
         return (
             "There are no rows to explore: a decomposition that was read from a file holds none. "
             "Give a table to choose from: report(path, X=table)."
         )
-    shown, total = len(sample.rows), sample.total
-    whose = "rows given, numbered from 0" if sample.given else "distinct rows of the fit"
+    count, total = len(shown.rows), shown.total
+    whose = "rows given, numbered from 0" if shown.given else "distinct rows of the fit"
     which = (
-        f"All {total:,} {whose}." if shown == total else f"{shown:,} of {total:,} {whose}, spread over the predictions."
+        f"All {total:,} {whose}." if count == total else f"{count:,} of {total:,} {whose}, spread over the predictions."
     )
-    if sample.explanation.residual is not None:
+    if shown.explanation.residual is not None:
         return f"{which} The steps of a row lead from the mean to the model, with what the effects leave as one step."
     if saturated:
         return f"{which} The steps of a row lead from the mean to the model."

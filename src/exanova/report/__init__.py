@@ -1,4 +1,4 @@
-"""A report in a file: HTML, JSON or Markdown, by the suffix of its name."""
+"""The report of a decomposition, written to a file as HTML, JSON or Markdown by its suffix; README.md explains how."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any
 
+from exanova.decomposition import Decomposition
 from exanova.errors import InputError
 from exanova.files import write_whole
-from exanova.show.html import to_html
-from exanova.show.markdown import to_markdown
-from exanova.show.source import Source
-from exanova.show.summary import Summary, summarise
+from exanova.report.html import to_html
+from exanova.report.markdown import to_markdown
+from exanova.report.summary import Summary, summarise
 
 
 def write_report(
-    source: Source,
+    decomposition: Decomposition,
     path: str | os.PathLike[str],
     *,
     X: Any,
@@ -34,7 +34,7 @@ def write_report(
     made = _format(path)
     if model is not None and X is None:
         raise InputError("a model was given without rows; give both, report(path, X=table, model=model), or neither.")
-    summary = summarise(source, X=X, model=model, title=title, about=about)
+    summary = summarise(decomposition, X=X, model=model, title=title, about=about)
     write_whole(path, made(summary).encode("utf-8"))
 
 

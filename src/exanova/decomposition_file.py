@@ -1,9 +1,9 @@
-"""The fitted state: everything a decomposition needs to answer, as one record that goes to a file and comes back."""
+"""A decomposition as the document and the arrays of a file, and back; what comes back is checked part by part."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.data.encoding import Encoding, FeatureLevels
+from exanova.decomposition import Decomposition, uncertainty_of
 from exanova.design.families import named_family
 from exanova.design.family import Family
 from exanova.design.passes import Layout
@@ -18,16 +19,12 @@ from exanova.effects.certificate import Certificate
 from exanova.effects.redundancy import Redundancy
 from exanova.effects.tables import Schema
 from exanova.errors import FileFormatError
-from exanova.explain.importance import Described
-from exanova.explain.shapley import shapley_values
-from exanova.infer.fitted_sample import FittedSample
-from exanova.infer.uncertainty import Errors, Uncertainty
-from exanova.phi.sharing import CHUNK
+from exanova.explain.mean_shapley import MeanShapley
+from exanova.infer.uncertainty import Errors
+from exanova.query import QuerySettings
 from exanova.select import report
 from exanova.solve.plan import Plan
-from exanova.typing import Codes, FloatArray, Subset
-
-Selection = tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
+from exanova.typing import Subset
 
 WHOLE = ("order", "members", "sizes", "chain", "key_start", "cell_start", "cell_key")
 REAL = ("weight", "values", "covariance", "variance")
@@ -49,80 +46,24 @@ PARAMETERS: Mapping[str, tuple[type, ...]] = {
 """Parameters that answers depend on, and their types."""
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted(Described):
-    """A decomposition with its names, its evidence and what importances need of the rows.
-
-    Attributes:
-        encoding: levels of every feature, to encode new rows.
-        certificate, plan: evidence.
-        support: codes and probabilities of the distinct rows; not kept in files, which hold no rows.
-        selected: functions kept by the paper's algorithm, if that was asked for.
-        chosen: how a budget was spent, if there was one.
-        sample: the rows as standard errors need them; not kept in files.
-        stored, summary: standard errors and how they were computed, as a file holds them.
-        held: what answers questions about uncertainty, made of these.
-    """
-
-    encoding: Encoding
-    certificate: Certificate
-    plan: Plan
-    support: tuple[Codes, FloatArray] | None
-    selected: Selection | None
-    chosen: report.Selection | None = None
-    sample: FittedSample | None = None
-    stored: Mapping[str, FloatArray] | None = None
-    summary: Errors | None = None
-
-    held: Uncertainty | None = None
-
-    def __post_init__(self) -> None:
-        if self.held is None:  # a copy of the record keeps what was computed
-            object.__setattr__(self, "held", self._uncertainty())
-
-    @property
-    def uncertainty(self) -> Uncertainty:
-        """Standard errors and what is identified: computed when asked for, or read from a file."""
-        assert self.held is not None
-        return self.held
-
-    def _uncertainty(self) -> Uncertainty:
-        position = {self.schema.names(subset): s for s, subset in enumerate(self.index.subsets)}
-        shared = frozenset(position[r.features] for r in self.certificate.redundant if r.features in position)
-        unique = self.certificate.unique
-        return Uncertainty(self.index, self.values, self.sample, self.stored, self.summary, unique, shared)
-
-    def with_shapley(self, threads: int = 1) -> Fitted:
-        """The same with mean absolute Shapley values, computed from the rows if they are not known yet."""
-        if self.shapley is not None or self.support is None:
-            return self
-        codes, probability = self.support
-        total = np.zeros((codes.shape[0], self.values.shape[1]))
-        step = CHUNK * max(1, threads)
-        for a in range(0, codes.shape[1], step):
-            rows = slice(a, min(codes.shape[1], a + step))
-            values = shapley_values(self.index, self.values, codes[:, rows], threads)
-            total += np.einsum("n,ndm->dm", probability[rows], np.abs(values))
-        return replace(self, shapley=total)
-
-
-def to_file(fitted: Fitted, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The document and the arrays of a file."""
-    layout, certificate = fitted.index.layout, fitted.certificate
-    errors = fitted.uncertainty.stored
+def to_file(found: Decomposition, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The document and the arrays of a file, of what is known; ``parameters`` are those of the estimator."""
+    layout, certificate = found.index.layout, found.certificate
+    errors = found.uncertainty.stored
     plain = {f.name: getattr(certificate, f.name) for f in fields(Certificate)}
     measured = {k: v for k, v in plain.items() if isinstance(v, np.ndarray)}
     plain = {k: v for k, v in plain.items() if k not in measured and k != "redundant"}
     document = {
-        "parameters": {**parameters, "interactions": _subsets_given(parameters.get("interactions"), fitted)},
-        "encoding": fitted.encoding.to_json(),
-        "schema": asdict(fitted.schema),
-        "plan": asdict(fitted.plan),
+        "parameters": {**parameters, "interactions": _subsets_given(parameters.get("interactions"), found)},
+        "encoding": found.encoding.to_json(),
+        "schema": asdict(found.schema),
+        "plan": asdict(found.plan),
         "certificate": plain,
         "redundant": [[r.features, r.shared_with] for r in certificate.redundant],
-        "selected": fitted.selected,
-        "chosen": None if fitted.chosen is None else asdict(fitted.chosen),
-        "errors": None if fitted.uncertainty.summary is None else asdict(fitted.uncertainty.summary),
+        "selected": found.selected,
+        "ties": found.ties,
+        "chosen": None if found.selection is None else asdict(found.selection),
+        "errors": None if found.uncertainty.summary is None else asdict(found.uncertainty.summary),
     }
     arrays: dict[str, NDArray[Any]] = {
         "order": layout.order,
@@ -131,81 +72,88 @@ def to_file(fitted: Fitted, parameters: Mapping[str, Any]) -> tuple[dict[str, An
         "chain": layout.chain,
         "key_start": layout.key_start,
         "lookup": layout.lookup,
-        "cell_start": fitted.index.cell_start,
-        "cell_key": fitted.index.cell_key,
-        "weight": fitted.index.weight,
-        "values": fitted.values,
-        "covariance": fitted.covariance,
-        "variance": fitted.variance,
+        "cell_start": found.index.cell_start,
+        "cell_key": found.index.cell_key,
+        "weight": found.index.weight,
+        "values": found.values,
+        "covariance": found.covariance,
+        "variance": found.variance,
         **{f"certificate.{k}": v for k, v in measured.items()},
     }
-    if fitted.shapley is not None:
-        arrays["shapley"] = fitted.shapley
+    if found.mean_shapley.known is not None:
+        arrays["shapley"] = found.mean_shapley.known
     arrays.update((f"errors.{name}", array) for name, array in errors.items())
     return document, arrays
 
 
-def _subsets_given(interactions: Any, fitted: Fitted) -> Any:
+def _subsets_given(interactions: Any, found: Decomposition) -> Any:
     """The parameter ``interactions`` as subsets: as given if it is a list of tuples, else by the names of its pairs."""
     if interactions is None or (isinstance(interactions, list) and all(isinstance(s, tuple) for s in interactions)):
         return interactions
-    family = named_family(interactions, fitted.schema.features, fitted.index.sizes.tolist())
-    return [fitted.schema.names(subset) for subset in family if len(subset) > 1]
+    family = named_family(interactions, found.schema.features, found.index.sizes.tolist())
+    return [found.schema.names(subset) for subset in family if len(subset) > 1]
 
 
-def from_file(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> tuple[Fitted, dict[str, Any]]:
-    """The fitted state and the parameters that :func:`to_file` wrote.
+def from_file(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> tuple[Decomposition, dict[str, Any]]:
+    """The decomposition and the parameters that :func:`to_file` wrote.
 
     Raises:
         FileFormatError: if something is missing or does not fit together.
     """
     try:
-        fitted = _fitted(document, arrays)
         parameters = _parameters(document["parameters"])
+        found = _decomposition(document, arrays, parameters)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:
         raise FileFormatError(f"the file does not hold a whole decomposition ({error}); save it again.") from error
-    return fitted, parameters
+    return found, parameters
 
 
-def _fitted(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Fitted:
+def _decomposition(
+    document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], parameters: Mapping[str, Any]
+) -> Decomposition:
     wrong = [k for k, array in arrays.items() if array.dtype != DTYPES.get(k, "<f8")]
     if wrong:
         raise ValueError(f"array {wrong[0]!r} is of dtype {arrays[wrong[0]].dtype}")
-    index = _index(arrays)
-    schema = document["schema"]
-    measured: dict[str, Any] = {k.partition(".")[2]: v for k, v in arrays.items() if k.startswith("certificate.")}
-    certificate = Certificate(
-        **_record(Certificate, document["certificate"]),
-        **measured,
-        redundant=tuple(
-            Redundancy(tuple(features), tuple(tuple(s) for s in shared)) for features, shared in document["redundant"]
-        ),
-    )
+    index, values, schema = _index(arrays), arrays["values"], _schema(document["schema"])
+    certificate = _certificate(document, arrays)
+    stored, summary = _named_arrays(arrays, "errors."), _summary(document.get("errors"))
     selected = document["selected"]
-    fitted = Fitted(
+    found = Decomposition(
+        schema=schema,
         encoding=Encoding.from_json(document["encoding"]),
-        schema=Schema(
-            tuple(schema["features"]),
-            tuple(tuple(labels) for labels in schema["labels"]),
-            tuple(schema["outputs"]),
-            str(schema["kind"]),
-            bool(schema["single"]),
-        ),
         index=index,
-        values=arrays["values"],
-        certificate=certificate,
-        plan=Plan(**_record(Plan, document["plan"])),
+        values=values,
+        uncertainty=uncertainty_of(index, values, schema, certificate, stored=stored, summary=summary),
+        settings=QuerySettings(**{f.name: parameters[f.name] for f in fields(QuerySettings) if f.name in parameters}),
         covariance=arrays["covariance"],
         variance=arrays["variance"],
-        shapley=arrays.get("shapley"),
-        support=None,
+        mean_shapley=MeanShapley(index, values, None, arrays.get("shapley")),
+        certificate=certificate,
+        plan=Plan(**_record(Plan, document["plan"])),
+        ties=document.get("ties", parameters.get("ties", "share")),
+        selection=_selection(document.get("chosen")),
         selected=None if selected is None else tuple((tuple(f), tuple(z)) for f, z in selected),
-        chosen=_chosen(document.get("chosen")),
-        stored={k.partition(".")[2]: v for k, v in arrays.items() if k.startswith("errors.")},
-        summary=_summary(document.get("errors")),
     )
-    _check(fitted)
-    return fitted
+    _check(found, stored)
+    return found
+
+
+def _schema(entry: Mapping[str, Any]) -> Schema:
+    labels = tuple(tuple(levels) for levels in entry["labels"])
+    return Schema(tuple(entry["features"]), labels, tuple(entry["outputs"]), str(entry["kind"]), bool(entry["single"]))
+
+
+def _certificate(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Certificate:
+    measured: dict[str, Any] = _named_arrays(arrays, "certificate.")
+    redundant = tuple(
+        Redundancy(tuple(features), tuple(tuple(s) for s in shared)) for features, shared in document["redundant"]
+    )
+    return Certificate(**_record(Certificate, document["certificate"]), **measured, redundant=redundant)
+
+
+def _named_arrays(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """The arrays whose names begin with a prefix, by the rest of their names."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _record(kind: type[Certificate] | type[Plan] | type[Errors], entries: Mapping[str, Any]) -> dict[str, Any]:
@@ -234,7 +182,7 @@ def _parameters(entries: Mapping[str, Any]) -> dict[str, Any]:
     return {**entries, "interactions": None if subsets is None else [tuple(subset) for subset in subsets]}
 
 
-def _chosen(entry: Mapping[str, Any] | None) -> report.Selection | None:
+def _selection(entry: Mapping[str, Any] | None) -> report.Selection | None:
     if entry is None:
         return None
     rounds = tuple(report.Round(**r) for r in entry["rounds"])
@@ -261,45 +209,51 @@ def _index(arrays: Mapping[str, NDArray[Any]]) -> Family:
     )
 
 
-def _check(fitted: Fitted) -> None:
+def _check(found: Decomposition, stored: Mapping[str, NDArray[Any]]) -> None:
     """Everything that is used as a position lies inside what it points to; each condition may rely on those before."""
-    conditions = (*_conditions_of_parts(fitted), *map(_feature_fits, fitted.encoding.features))
+    parts, errors = _conditions_of_parts(found), _conditions_of_errors(found, stored)
+    conditions = (*parts, *errors, *map(_feature_fits, found.encoding.features))
     if not all(conditions):
         raise ValueError(f"its parts do not fit together (check {conditions.index(False)})")
-    for k, condition in enumerate(_conditions_of_cells(fitted.index), start=len(conditions)):
+    for k, condition in enumerate(_conditions_of_cells(found.index), start=len(conditions)):
         if not condition:
             raise ValueError(f"its parts do not fit together (check {k})")
 
 
-def _conditions_of_parts(fitted: Fitted) -> Iterator[bool]:
-    index, layout, schema, encoding = fitted.index, fitted.index.layout, fitted.schema, fitted.encoding
+def _conditions_of_parts(found: Decomposition) -> Iterator[bool]:
+    index, layout, schema, encoding = found.index, found.index.layout, found.schema, found.encoding
     s, d, m, cells = len(index.subsets), len(schema.features), len(schema.outputs), len(index.cell_key)
-    certificate = fitted.certificate
+    certificate = found.certificate
     yield layout.key_start.shape == index.cell_start.shape == (s + 1,) and layout.order.shape == (s,)
     yield layout.members.shape == layout.chain.shape and layout.members.shape[0] == s
     yield layout.sizes.shape == (d,) and encoding.sizes == tuple(layout.sizes.tolist())
     yield layout.lookup.ndim == index.cell_key.ndim == 1 and index.weight.shape == (cells,)
-    yield fitted.values.shape == (cells, m) and fitted.covariance.shape == (s, m) and fitted.variance.shape == (m,)
-    yield fitted.shapley is None or fitted.shapley.shape == (d, m)
+    yield found.values.shape == (cells, m) and found.covariance.shape == (s, m) and found.variance.shape == (m,)
+    yield found.mean_shapley.known is None or found.mean_shapley.known.shape == (d, m)
     yield {certificate.r2.shape, certificate.mse.shape, certificate.relative_mse.shape} == {(m,)}
     yield certificate.within_variance.shape == (m,)
     yield all(v is None or v.shape == (m,) for v in (certificate.r2_eval, certificate.mse_eval))
     yield encoding.names == schema.features and encoding.labels == schema.labels and len(set(encoding.names)) == d
-    yield all(_is_a(names, "tuple[str, ...]") for names in (schema.features, schema.outputs, *_named(fitted)))
+    yield all(_is_a(names, "tuple[str, ...]") for names in (schema.features, schema.outputs, *_named(found)))
     yield schema.kind in TABLES and m >= 1 and (m == 1 or not schema.single)
-    yield bool(np.isfinite(fitted.values).all() and np.isfinite(fitted.covariance).all())
+    yield bool(np.isfinite(found.values).all() and np.isfinite(found.covariance).all())
+    yield bool(np.isfinite(index.weight).all() and (index.weight > 0).all() and (found.variance >= 0).all())
+    yield found.ties in ("share", "first")
+
+
+def _conditions_of_errors(found: Decomposition, stored: Mapping[str, NDArray[Any]]) -> Iterator[bool]:
+    (cells, m), s = found.values.shape, len(found.index.subsets)
     shapes = {"stderr": (cells, m), "rows": (cells,), "certain": (s, m)}
-    yield all(shapes.get(name) == array.shape for name, array in (fitted.stored or {}).items())
-    yield (fitted.summary is None) == ("stderr" not in (fitted.stored or {}))
-    yield all(bool((~(array < 0)).all()) for array in (fitted.stored or {}).values())
-    yield bool(np.isfinite(index.weight).all() and (index.weight > 0).all() and (fitted.variance >= 0).all())
+    yield all(shapes.get(name) == array.shape for name, array in stored.items())
+    yield (found.uncertainty.summary is None) == ("stderr" not in stored)
+    yield all(bool((~(array < 0)).all()) for array in stored.values())
 
 
-def _named(fitted: Fitted) -> Iterator[tuple[str, ...]]:
+def _named(found: Decomposition) -> Iterator[tuple[str, ...]]:
     """Every tuple of names in the evidence."""
-    for redundancy in fitted.certificate.redundant:
+    for redundancy in found.certificate.redundant:
         yield from (redundancy.features, *redundancy.shared_with)
-    for function in fitted.selected or ():
+    for function in found.selected or ():
         yield from function
 
 

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from exanova.show.labels import legible
-from exanova.show.records import Record
-from exanova.show.summary import Summary
+from exanova.report.summary import Summary
+from exanova.show.records import Record, legible
 
 FEATURES, LEVELS, PAIRS, CELLS, OUTPUTS = 20, 12, 10, 3, 6
 """Features, levels of each, pairs, cells of each and outputs that a text shows; JSON and HTML have more."""

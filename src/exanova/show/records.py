@@ -1,13 +1,15 @@
 """Plain records of a decomposition: lists of dictionaries with fixed field names, for charts, tables and files.
 
-Names of features, levels and outputs are only ever values of a field, whatever characters they hold. Numbers are Python
-floats, so that every record can be written as JSON.
+Names of features, levels and outputs are only ever values of a field, whatever characters they hold; ``legible`` makes
+text of them that a picture can show. Numbers are Python floats, so that every record can be written as JSON.
 """
 
 from __future__ import annotations
 
 import datetime
 import decimal
+import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,11 +18,11 @@ import numpy as np
 
 from exanova import tolerances
 from exanova.data.encoding import FeatureLevels
-from exanova.data.levels import sort_levels
-from exanova.effects.certificate import RANK_GAP
+from exanova.data.levels import label_levels, sort_levels
+from exanova.decomposition import Decomposition
+from exanova.effects.certificate import RANK_GAP, Certificate
+from exanova.effects.norms import absolute_norms, rolled_up
 from exanova.effects.tables import Effect
-from exanova.explain.importance import absolute_norms, rolled_up
-from exanova.show.source import Source
 from exanova.typing import FloatArray, Level
 
 Record = dict[str, Any]
@@ -38,30 +40,37 @@ NODES, EDGES = 24, 60
 """Features and pairs that a network shows legibly."""
 
 
-def importance_records(source: Source, kind: str = "l1") -> list[Record]:
+EMPTY = "(empty)"
+
+TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that turn the direction of the text after them; letters of right-to-left scripts need none of them."""
+
+TITLE_LENGTH = 60
+"""Characters of one name in a title; axes cut names by their width instead."""
+
+
+def importance_records(decomposition: Decomposition, kind: str = "l1") -> list[Record]:
     """``feature``, ``output``, ``value``: the table of ``importance``, the largest first, constant features as 0."""
-    state = source._state
-    frame = source.importance(kind)
+    frame = decomposition.importance(kind)
     columns = frame if isinstance(frame, dict) else nw.from_native(frame, eager_only=True).to_dict(as_series=False)
-    outputs = columns.get("output", state.schema.outputs * len(columns["feature"]))
+    outputs = columns.get("output", decomposition.schema.outputs * len(columns["feature"]))
     triples = zip(columns["feature"], outputs, columns["value"], strict=True)
     return [{"feature": str(f), "output": str(o), "value": float(v)} for f, o, v in triples]
 
 
-def effect_records(source: Source, name: str, ordered: bool | None = None) -> list[Record]:
+def effect_records(decomposition: Decomposition, name: str, ordered: bool | None = None) -> list[Record]:
     """``level``, ``position``, ``probability``, ``output``, ``value``, ``ordered`` of one main effect.
 
     Args:
-        source: the decomposition.
+        decomposition: the decomposition.
         name: the feature.
         ordered: whether its levels have an order; by default numbers, dates, bins and declared orders do.
 
     The field ``ordered`` says whether a level has a place in that order: missing and merged levels have none.
     """
-    state = source._state
-    effect = source.effects_[(name,)]
-    schema = state.schema
-    places = _places(state.encoding.features[schema.features.index(name)], schema.kind, ordered)
+    effect = decomposition.effects[(name,)]
+    schema = decomposition.schema
+    places = _places(decomposition.encoding.features[schema.features.index(name)], schema.kind, ordered)
     return [
         {
             "level": level,
@@ -76,14 +85,14 @@ def effect_records(source: Source, name: str, ordered: bool | None = None) -> li
     ]
 
 
-def pair_records(source: Source, first: str, second: str, top: int | None = None) -> list[Record]:
+def pair_records(decomposition: Decomposition, first: str, second: str, top: int | None = None) -> list[Record]:
     """Every cell of the grid of two features, with ``observed`` and, where it is false, no ``value``.
 
     Fields: ``first``, ``second`` (levels), ``first_position``, ``second_position``, ``probability``, ``output``,
     ``value``, ``observed``. ``top`` keeps the levels of each feature that carry most of E|f|.
     """
-    schema = source._state.schema
-    effect = source.effects_[(first, second)]
+    schema = decomposition.schema
+    effect = decomposition.effects[(first, second)]
     labels = [schema.labels[schema.features.index(name)] for name in (first, second)]
     cells = _cells_by_position(effect, (first, second), labels)
     rows, columns = _strongest_levels(effect, cells, [len(names) for names in labels], top)
@@ -96,12 +105,12 @@ def pair_records(source: Source, first: str, second: str, top: int | None = None
 
 
 def network_records(
-    source: Source, output: str | None = None, nodes: int = NODES, edges: int = EDGES
+    decomposition: Decomposition, output: str | None = None, nodes: int = NODES, edges: int = EDGES
 ) -> tuple[list[Record], list[Record]]:
     """The most important features on a circle and the strongest pairs among them, by E|f|.
 
     Args:
-        source: the decomposition.
+        decomposition: the decomposition.
         output: one output by name; ``None`` adds all of them up.
         nodes: most features.
         edges: most pairs.
@@ -110,28 +119,28 @@ def network_records(
         nodes: ``feature``, ``value``, ``x``, ``y``, in the order of the columns.
         edges: ``first``, ``second``, ``value``, ``x``, ``y``, ``x2``, ``y2``, the strongest first.
     """
-    state = source._state
-    norms = absolute_norms(state.index, state.values)
-    outputs = slice(None) if output is None else [state.schema.outputs.index(output)]
-    features = rolled_up(state.index, norms, len(state.schema.features))[:, outputs].sum(axis=1)
+    norms = absolute_norms(decomposition.index, decomposition.values)
+    outputs = slice(None) if output is None else [decomposition.schema.outputs.index(output)]
+    features = rolled_up(decomposition.index, norms)[:, outputs].sum(axis=1)
     kept = sorted(np.argsort(-features, kind="stable")[:nodes].tolist())
     angle = np.pi / 2 - 2 * np.pi * np.arange(len(kept)) / max(1, len(kept))
     place = {i: (float(np.cos(a)), float(np.sin(a))) for i, a in zip(kept, angle, strict=True)}
     strength = norms[:, outputs].sum(axis=1)
-    pairs = [s for s, subset in enumerate(state.index.subsets) if len(subset) == 2 and set(subset) <= set(kept)]
+    pairs = [s for s, subset in enumerate(decomposition.index.subsets) if len(subset) == 2 and set(subset) <= set(kept)]
     pairs.sort(key=lambda s: -strength[s])
-    names = state.schema.features
+    names = decomposition.schema.features
     found = [{"feature": names[i], "value": float(features[i]), "x": place[i][0], "y": place[i][1]} for i in kept]
-    links = [(state.index.subsets[s], float(strength[s])) for s in pairs[:edges]]
+    links = [(decomposition.index.subsets[s], float(strength[s])) for s in pairs[:edges]]
     return found, [_edge(names[i], names[j], value, place[i], place[j]) for (i, j), value in links]
 
 
-def certificate_records(source: Source) -> list[Record]:
+def certificate_records(certificate: Certificate) -> list[Record]:
     """``name``, ``meaning``, ``measured``, ``tolerance``, ``met``: what was measured against what is asked of it.
 
-    ``tolerance`` and ``met`` are ``None`` for what is reported and not judged.
+    ``tolerance`` and ``met`` are ``None`` for what is reported and not judged. Charts, words and pages know tolerances
+    from here only.
     """
-    c = source._state.certificate
+    c = certificate
     step = 1.0 if c.route.startswith("grid") else float(np.sqrt(c.n_functions))
     judged = not c.route.startswith("dense")  # an orthogonal factorisation needs no check of its normal equations
     left = "largest error of the sum of the effects" if c.saturated else "what the orders kept leave of the model"
@@ -161,9 +170,46 @@ def certificate_records(source: Source) -> list[Record]:
     ]
 
 
-def rounding(source: Source) -> float:
+def rounding(decomposition: Decomposition) -> float:
     """The size below which a value is zero up to rounding: a picture is not scaled up to show less."""
-    return tolerances.ORTHOGONALITY * float(np.abs(source._state.values).max(initial=0.0))
+    checks = {check["name"]: check for check in certificate_records(decomposition.certificate)}
+    return float(checks["orthogonality"]["tolerance"] * np.abs(decomposition.values).max(initial=0.0))
+
+
+def legible(text: str) -> str:
+    r"""The text with everything invisible written out: no text, blanks at an end, control characters.
+
+    >>> legible(""), legible("red"), legible(" red"), legible("a\nb")
+    ('(empty)', 'red', '" red"', 'a\\nb')
+    """
+    if not text:
+        return EMPTY
+    written = "".join(_written(character) for character in text)
+    return f'"{written}"' if written != written.strip() else written
+
+
+def legible_names(names: Sequence[str]) -> dict[str, str]:
+    """What to show for each of several different names; what is shown is different too.
+
+    >>> legible_names(["a", "", "(empty)"])
+    {'a': 'a', '': '(empty)', '(empty)': "'(empty)'"}
+    """
+    shown = [legible(name) for name in names]
+    taken = Counter(shown)
+    told_apart = [
+        repr(name) if taken[label] > 1 and label == name else label for name, label in zip(names, shown, strict=True)
+    ]
+    return dict(zip(names, label_levels(told_apart), strict=True))
+
+
+def short(text: str, length: int = TITLE_LENGTH) -> str:
+    """The beginning of a long text, legible.
+
+    >>> short("a" * 9, 5)
+    'aaaa…'
+    """
+    shown = legible(text)
+    return shown if len(shown) <= length else shown[: length - 1] + "…"
 
 
 def _places(feature: FeatureLevels, kind: str, ordered: bool | None) -> list[bool]:
@@ -224,3 +270,15 @@ def _cell_record(
 def _edge(first: str, second: str, value: float, start: tuple[float, float], end: tuple[float, float]) -> Record:
     places = {"x": start[0], "y": start[1], "x2": end[0], "y2": end[1]}
     return {"first": first, "second": second, "value": value, **places}
+
+
+def _written(character: str) -> str:
+    if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in TURNING or _is_none(character):
+        return character.encode("unicode_escape").decode("ascii")
+    return character
+
+
+def _is_none(character: str) -> bool:
+    """Whether this is one of the code points that are no character, which XML does not allow."""
+    code = ord(character)
+    return code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF

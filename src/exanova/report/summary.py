@@ -14,8 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from exanova.decomposition import Decomposition
+from exanova.effects.norms import absolute_norms
 from exanova.effects.tables import GAME
-from exanova.explain.importance import absolute_norms
+from exanova.report.rows import rows_left_out, rows_to_show, sample_records
+from exanova.report.words import headline, redundancy_in_words, rows_in_words, verdicts
 from exanova.show.records import (
     Record,
     certificate_records,
@@ -24,11 +27,7 @@ from exanova.show.records import (
     network_records,
     pair_records,
     rounding,
-    waterfall_records,
 )
-from exanova.show.sample import Sample, draw
-from exanova.show.source import Source
-from exanova.show.words import headline, redundancy_in_words, sample_in_words, verdicts
 
 TITLE = "Functional ANOVA report"
 
@@ -38,11 +37,9 @@ PAIRS, SUBSETS, REDUNDANT = 30, 100, 100
 EFFECT_LEVELS, PAIR_LEVELS = 200, 30
 """Levels of one feature, by how much of its effect they carry."""
 
-EFFECT_NUMBERS, PAIR_NUMBERS, ROW_NUMBERS = 20_000, 20_000, 20_000
-"""Numbers in all effects, pairs and rows: what keeps a page below 5 MB whatever the features, levels and outputs."""
-
-ROWS, ROW_FEATURES = 200, 50
-"""Rows of the explorer, and features that a page lists for each of them."""
+EFFECT_NUMBERS, PAIR_NUMBERS = 20_000, 20_000
+"""Numbers in all effects and in all pairs: with those of the rows, what keeps a page below 5 MB whatever the features,
+levels and outputs."""
 
 NETWORKS = 12
 """Outputs up to which each has a network of its own."""
@@ -103,7 +100,7 @@ class Summary:
 
 
 def summarise(
-    source: Source,
+    decomposition: Decomposition,
     *,
     X: Any = None,
     model: Any = None,
@@ -113,86 +110,84 @@ def summarise(
     """Everything a report says about a fitted decomposition.
 
     Args:
-        source: the decomposition.
+        decomposition: the decomposition.
         X: rows the explorer may choose from; by default those of the fit, where they are known.
         model: the model, or its outputs at the rows of ``X``, to show the residual of each row.
         title: of the report.
         about: further facts to tell, such as where the data come from.
     """
-    state = source._state
-    outputs, size = state.schema.outputs, len(state.index.subsets[-1])
-    importance = importance_records(source)
-    effects, without_effect = _effects(source, list(dict.fromkeys(r["feature"] for r in importance)))
-    pairs, without_pair = _pairs(source)
-    strongest, weaker = _strongest(source)
-    sample = draw(source, X, model, _rows_shown(len(state.schema.features), len(outputs)))
-    certificate = state.certificate
-    answers = verdicts(certificate, outputs, size, source.plan_.distinct_rows, source.ties)
+    importance = importance_records(decomposition)
+    effects, without_effect = _effects(decomposition, list(dict.fromkeys(r["feature"] for r in importance)))
+    pairs, without_pair = _pairs(decomposition)
+    strongest, weaker = _strongest(decomposition)
+    shown = rows_to_show(decomposition, X, model)
+    certificate = decomposition.certificate
     left_out = [
         *_left(without_effect, "main effects", "those of the least important features"),
         *_left(without_pair, "pairs", "the weakest"),
         *_left(weaker, "subsets in the list of the strongest", "the weakest"),
         *_left(len(certificate.redundant) - REDUNDANT, "redundant subsets", "the last in canonical order"),
         *_levels_left(effects, pairs),
-        *_rows_left(sample),
+        *rows_left_out(shown),
     ]
     return Summary(
         title=title or TITLE,
         headline=headline(importance, strongest),
         game=GAME,
-        outputs=list(outputs),
-        facts=[*({"name": str(k), "value": str(v)} for k, v in (about or {}).items()), *_facts(source)],
-        verdicts=[asdict(answer) for answer in answers],
-        fit=[_finite(record) for record in _fit(source)],
-        certificate=[_finite(record) for record in certificate_records(source)],
+        outputs=list(decomposition.schema.outputs),
+        facts=[*({"name": str(k), "value": str(v)} for k, v in (about or {}).items()), *_facts(decomposition)],
+        verdicts=[asdict(answer) for answer in verdicts(decomposition)],
+        fit=[_finite(record) for record in _fit(decomposition)],
+        certificate=[_finite(record) for record in certificate_records(certificate)],
         importance=importance,
         strongest=strongest,
         effects=effects,
         pairs=pairs,
-        networks=_networks(source) if pairs else [],
+        networks=_networks(decomposition) if pairs else [],
         redundancy=[
             {"subset": list(r.features), "shared_with": [list(s) for s in r.shared_with]}
             for r in certificate.redundant[:REDUNDANT]
         ],
         redundancy_note=redundancy_in_words(certificate),
-        sample=None if sample is None else _rows(sample),
-        sample_note=sample_in_words(sample, certificate.saturated),
-        rounding=rounding(source),
+        sample=None if shown is None else sample_records(shown),
+        sample_note=rows_in_words(shown, certificate.saturated),
+        rounding=rounding(decomposition),
         left_out=left_out,
     )
 
 
-def _facts(source: Source) -> list[Record]:
-    plan, state, certificate = source.plan_, source._state, source.certificate_
-    still = [name for name, n in zip(state.schema.features, state.index.sizes, strict=True) if n < 2]
+def _facts(decomposition: Decomposition) -> list[Record]:
+    plan, certificate = decomposition.plan, decomposition.certificate
+    schema, index = decomposition.schema, decomposition.index
+    still = [name for name, n in zip(schema.features, index.sizes, strict=True) if n < 2]
     constant = f"; constant, and so without effect: {_listed(still)}" if still else ""
-    subsets, cells = len(state.index.subsets) - 1, len(state.index.cell_key) - 1
+    subsets, cells = len(index.subsets) - 1, len(index.cell_key) - 1
     facts = [
         ("Rows", f"{plan.rows:,} given, {plan.distinct_rows:,} distinct ones in the fit"),
-        ("Features", f"{len(state.schema.features):,}{constant}"),
+        ("Features", f"{len(schema.features):,}{constant}"),
         (
             "Outputs",
-            "one" if state.schema.single else f"{len(state.schema.outputs):,} ({_listed(state.schema.outputs)})",
+            "one" if schema.single else f"{len(schema.outputs):,} ({_listed(schema.outputs)})",
         ),
         (
             "Effects",
-            f"{subsets:,} subsets of up to {len(state.index.subsets[-1])} features, on {cells:,} observed combinations "
+            f"{subsets:,} subsets of up to {decomposition.order} features, on {cells:,} observed combinations "
             "of their levels",
         ),
         ("Computed", f"{certificate.route} route: {certificate.method}, {certificate.seconds:.2f} s"),
         ("Game", GAME),
     ]
-    if source.selection_ is not None:
-        facts.insert(4, ("Selection", str(source.selection_).splitlines()[0]))
+    if decomposition.selection is not None:
+        facts.insert(4, ("Selection", str(decomposition.selection).splitlines()[0]))
     return [{"name": name, "value": value} for name, value in facts]
 
 
-def _fit(source: Source) -> list[Record]:
-    c = source._state.certificate
+def _fit(decomposition: Decomposition) -> list[Record]:
+    c = decomposition.certificate
     return [
         {
             "output": output,
-            "mean": float(source.intercept_[k]),
+            "mean": float(decomposition.intercept[k]),
             "r2": float(c.r2[k]),
             "mse": float(c.mse[k]),
             "relative_mse": float(c.relative_mse[k]),
@@ -200,18 +195,18 @@ def _fit(source: Source) -> list[Record]:
             "r2_held_out": None if c.r2_eval is None else float(c.r2_eval[k]),
             "mse_held_out": None if c.mse_eval is None else float(c.mse_eval[k]),
         }
-        for k, output in enumerate(source.output_names_)
+        for k, output in enumerate(decomposition.schema.outputs)
     ]
 
 
-def _effects(source: Source, features: list[str]) -> tuple[list[Record], int]:
+def _effects(decomposition: Decomposition, features: list[str]) -> tuple[list[Record], int]:
     """Main effects of the features, in this order, as far as the budget goes, and how many are left out."""
-    with_effect = [name for name in features if (name,) in source.effects_]
+    with_effect = [name for name in features if (name,) in decomposition.effects]
     shown: list[Record] = []
     spent = 0
     for name in with_effect:
-        records = effect_records(source, name)
-        levels = len(records) // len(source.output_names_)
+        records = effect_records(decomposition, name)
+        levels = len(records) // len(decomposition.schema.outputs)
         kept = _strongest_levels(records, EFFECT_LEVELS)
         spent += len(kept)
         if shown and spent > EFFECT_NUMBERS:
@@ -229,78 +224,49 @@ def _strongest_levels(records: list[Record], top: int) -> list[Record]:
     return [r for r in records if r["position"] in kept]
 
 
-def _pairs(source: Source) -> tuple[list[Record], int]:
+def _pairs(decomposition: Decomposition) -> tuple[list[Record], int]:
     """The strongest pairs, as far as the budget goes, and how many are left out."""
-    state = source._state
-    strength = absolute_norms(state.index, state.values).sum(axis=1)
-    numbers = [s for s, subset in enumerate(state.index.subsets) if len(subset) == 2]
+    index, schema = decomposition.index, decomposition.schema
+    strength = absolute_norms(index, decomposition.values).sum(axis=1)
+    numbers = [s for s, subset in enumerate(index.subsets) if len(subset) == 2]
     numbers.sort(key=lambda s: -strength[s])
     shown: list[Record] = []
     spent = 0
     for s in numbers[:PAIRS]:
-        first, second = state.schema.names(state.index.subsets[s])
-        records = pair_records(source, first, second, PAIR_LEVELS)
+        first, second = schema.names(index.subsets[s])
+        records = pair_records(decomposition, first, second, PAIR_LEVELS)
         spent += len(records)
         if shown and spent > PAIR_NUMBERS:
             break
-        levels = [int(state.index.sizes[i]) for i in state.index.subsets[s]]
+        levels = [int(index.sizes[i]) for i in index.subsets[s]]
         shown.append(
             {"first": first, "second": second, "levels": levels, "value": float(strength[s]), "records": records}
         )
     return shown, len(numbers) - len(shown)
 
 
-def _strongest(source: Source) -> tuple[list[Record], int]:
+def _strongest(decomposition: Decomposition) -> tuple[list[Record], int]:
     """The strongest subsets of any order, and how many are left out."""
-    state = source._state
-    norms = absolute_norms(state.index, state.values)
+    index, schema = decomposition.index, decomposition.schema
+    norms = absolute_norms(index, decomposition.values)
     order = 1 + np.argsort(-norms[1:].sum(axis=1), kind="stable")
     records = [
         {
-            "subset": list(state.schema.names(state.index.subsets[s])),
-            "order": len(state.index.subsets[s]),
+            "subset": list(schema.names(index.subsets[s])),
+            "order": len(index.subsets[s]),
             "output": output,
             "value": float(norms[s, k]),
         }
         for s in order[:SUBSETS].tolist()
-        for k, output in enumerate(state.schema.outputs)
+        for k, output in enumerate(schema.outputs)
     ]
     return records, len(order) - SUBSETS
 
 
-def _networks(source: Source) -> list[Record]:
-    outputs = source.output_names_ if len(source.output_names_) <= NETWORKS else (None,)
-    found = [(output, *network_records(source, output)) for output in outputs]
+def _networks(decomposition: Decomposition) -> list[Record]:
+    outputs = decomposition.schema.outputs if len(decomposition.schema.outputs) <= NETWORKS else (None,)
+    found = [(output, *network_records(decomposition, output)) for output in outputs]
     return [{"output": output, "nodes": nodes, "edges": edges} for output, nodes, edges in found]
-
-
-def _rows_shown(features: int, outputs: int) -> int:
-    return int(np.clip(ROW_NUMBERS // (min(features, ROW_FEATURES) * outputs), 1, ROWS))
-
-
-def _rows(sample: Sample) -> Record:
-    """The rows of a sample: levels and waterfall of each, and its values, one list an output."""
-    e = sample.explanation
-    n, m = len(e), len(e.output_names)
-    values = e.values.reshape(n, -1, m)
-    base, residual = e.base_values.reshape(n, m), None if e.residual is None else e.residual.reshape(n, m)
-    return {
-        "given": sample.given,
-        "total": sample.total,
-        "features": list(e.feature_names),
-        "rows": [
-            {
-                "row": int(sample.rows[k]),
-                "outside": bool(e.outside[k]),
-                "levels": [str(level) for level in e.display_data[k]],
-                "base": base[k].tolist(),
-                "values": values[k].T.tolist(),
-                "residual": None if residual is None else residual[k].tolist(),
-                "waterfall": waterfall_records(e[k]),
-            }
-            for k in range(n)
-        ],
-    }
 
 
 def _left(count: int, what: str, which: str) -> Iterator[str]:
@@ -315,15 +281,6 @@ def _levels_left(effects: list[Record], pairs: list[Record]) -> Iterator[str]:
     wide = [f"{p['first']} x {p['second']}" for p in pairs if max(p["levels"]) > PAIR_LEVELS]
     if wide:
         yield f"Levels in {_listed(wide)}: the {PAIR_LEVELS} a side that carry most of the effect are shown."
-
-
-def _rows_left(sample: Sample | None) -> Iterator[str]:
-    if sample is not None and sample.total > len(sample.rows):
-        kind = "rows given" if sample.given else "distinct rows"
-        yield (
-            f"{sample.total - len(sample.rows):,} of {sample.total:,} {kind} in the row explorer: "
-            f"{len(sample.rows):,} are shown, spread over the predictions."
-        )
 
 
 def _listed(names: Any, limit: int = 8) -> str:
