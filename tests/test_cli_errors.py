@@ -84,11 +84,20 @@ def test_columns_that_are_no_categories(folder, capsys):
     table = pd.DataFrame({"id": [f"u{k}" for k in range(60)], "size": np.linspace(0, 1, 60), "job": list("abc") * 20})
     table.assign(p=0.5).to_csv("t.csv", index=False)
     words = ("explain", "t.csv", "--prediction", "p")
-    refused(inside(capsys, *words), "'id' has 60 levels", "--ignore 'id'", "--min-frequency", "--n-bins 'id=5'")
+    ended = inside(capsys, *words)
+    assert ended.code == 0
+    assert "left out" in ended.err
+    assert "'id' (60 different values)" in ended.err
+    assert "--ignore if it can do without" in ended.err
     refused(
-        inside(capsys, *words, "--ignore", "id"), "'size' holds 60", "--n-bins 'size=5', --ignore 'size', or --text"
+        inside(capsys, *words, "--ignore", "id", "--n-bins", "none"),
+        "'size' (60 different values)",
+        "--n-bins auto",
+        "--n-bins 'size=8'",
+        "--text if each of its values",
     )
-    assert inside(capsys, *words, "--ignore", "id", "--n-bins", "size=5").code == 0
+    for bins in ("auto", "4", "size=5", "size=auto,job=none"):
+        assert inside(capsys, *words, "--ignore", "id", "--n-bins", bins).code == 0
 
 
 def test_columns_that_new_rows_do_not_have(folder, capsys):

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.data.encoding import Encoding, FeatureLevels
+from exanova.data.encoding import Encoding
+from exanova.data.feature import FeatureLevels
 from exanova.decomposition import Decomposition, uncertainty_of
 from exanova.design.families import named_family
 from exanova.design.family import Family

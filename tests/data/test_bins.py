@@ -449,6 +449,6 @@ def test_bins_survive_a_file(tmp_path):
     anova = FunctionalANOVA(max_order=1).fit(frame, rng.normal(size=400))
     anova.save(tmp_path / "m.exanova")
     loaded = exanova.load(tmp_path / "m.exanova")
-    assert loaded._fitted.encoding == anova._fitted.encoding
+    assert loaded.decomposition_.encoding == anova.decomposition_.encoding
     assert loaded.predict(frame).tolist() == anova.predict(frame).tolist()
     assert loaded.get_params()["n_bins"] == "auto"

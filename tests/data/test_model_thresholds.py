@@ -28,7 +28,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from exanova import FunctionalANOVA
 from exanova.data import Table, learn_encoding, observe
-from exanova.data.thresholds import ColumnSplits, cut_at_thresholds, edges_of, read_splits
+from exanova.data.splits import ColumnSplits, edges_of
+from exanova.data.thresholds import cut_at_thresholds
+from exanova.data.trees import read_splits
 from exanova.errors import InputError
 
 RNG = np.random.default_rng(7)

@@ -74,7 +74,7 @@ def test_the_order_survives_a_file(form, tmp_path):
     anova = FunctionalANOVA().fit(ORDERED[form], np.arange(6.0))
     anova.save(tmp_path / "m.exanova")
     loaded = exanova.load(tmp_path / "m.exanova")
-    assert loaded._fitted.encoding.ordered == (4,)
+    assert loaded.decomposition_.encoding.ordered == (4,)
     assert loaded.effects_["a"].levels == (("small",), ("medium",), ("large",), ("huge",), ("(missing)",))
 
 

@@ -247,5 +247,5 @@ def test_dates_survive_a_file(tmp_path):
     assert "2021-04" in anova.effects_["day"].levels[1]
     anova.save(tmp_path / "m.exanova")
     loaded = exanova.load(tmp_path / "m.exanova")
-    assert loaded._fitted.encoding == anova._fitted.encoding
+    assert loaded.decomposition_.encoding == anova.decomposition_.encoding
     assert loaded.predict(frame).tolist() == anova.predict(frame).tolist()

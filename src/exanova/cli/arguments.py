@@ -71,10 +71,14 @@ Selection = Annotated[
 ]
 NBins = Annotated[
     Names,
-    typer.Option(metavar="N|A=N,B=N", help="Cut columns of real numbers into so many bins.", rich_help_panel=FIT),
+    typer.Option(
+        metavar="auto|none|N|A=N,B=N",
+        help="Bin numbers and dates with many values; auto if absent.",
+        rich_help_panel=FIT,
+    ),
 ]
 Strategy = Annotated[
-    str, typer.Option(metavar="quantile|uniform|kmeans", help="How bins are cut.", rich_help_panel=FIT)
+    str, typer.Option(metavar="quantile|uniform|kmeans|model", help="How bins are cut.", rich_help_panel=FIT)
 ]
 MinFrequency = Annotated[
     str | None,

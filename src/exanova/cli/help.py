@@ -36,7 +36,8 @@ EXPLAIN = _text(
     """[bold]What is a feature.[/bold] Every column that is not a prediction, the weight or ignored; a model that knows
     the names of its features chooses them itself. In CSV a column of numbers is read as numbers, unless one is written
     like a code (007); an empty cell is missing, which is a level of its own; NA is text, except between numbers.
-    --text and --missing say otherwise. Real numbers with many values need --n-bins.""",
+    --text and --missing say otherwise. Numbers with more than 20 different values are binned; see
+    --n-bins.""",
     """[bold]What a model receives.[/bold] Each distinct row once. ONNX: an input for each column, or one tensor with
     all of them in the order of the features; a missing text is empty. A function or an estimator: a pandas dataframe if
     pandas is installed, else a pyarrow table; an estimator fitted on arrays gets an array. Of a classifier the

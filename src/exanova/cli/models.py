@@ -36,8 +36,9 @@ class Model(Protocol):
 class PythonModel:
     """A function, or an estimator by its probabilities or else its predictions."""
 
-    def __init__(self, respond: Callable[[Any], Any], names: Any, classes: Any, plain: bool) -> None:
+    def __init__(self, respond: Callable[[Any], Any], names: Any, classes: Any, plain: bool, explained: Any) -> None:
         self._respond, self._names, self._plain = respond, names, plain
+        self.explained_model = explained  # read for the thresholds of its trees
         self.classes_ = classes
 
     def wanted(self, columns: Sequence[str]) -> list[str] | None:
@@ -116,7 +117,7 @@ def _of_python(found: Any, given: str) -> Model:
         )
     names = getattr(found, "feature_names_in_", None)
     plain = names is None and hasattr(found, "n_features_in_")
-    return PythonModel(respond, names, getattr(found, "classes_", None), plain)
+    return PythonModel(respond, names, getattr(found, "classes_", None), plain, found)
 
 
 def _array(table: Any) -> Any:

@@ -53,6 +53,12 @@ class OnnxModel:
                 f"--model {path!r} has the inputs {_described(self._inputs)}; expected tensors of features."
             )
         self.classes_: tuple[str, ...] | None = None
+        self._path = path
+
+    @property
+    def explained_model(self) -> Any:
+        """The graph of the file, for the thresholds of its trees."""
+        return library("onnx").load(self._path)
 
     def wanted(self, columns: Sequence[str]) -> list[str] | None:
         """The columns that its inputs name, in their order; ``None`` if it has one input for all features."""

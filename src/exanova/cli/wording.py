@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Callable
 
 OPTIONS = (
     *("max_order", "max_terms", "selection", "interactions", "n_bins", "min_frequency", "strategy", "ties", "basis"),
@@ -10,11 +12,13 @@ OPTIONS = (
 )
 """Parameters of the library that are options of the same name."""
 
-PHRASES = (
-    (r"Pass n_bins= \(for example n_bins=\{'(.*)': (\d+)\}\) to bin it,", r"Give --n-bins '\1=\2', --ignore '\1',"),
-    (r"n_bins=\{'(.*)': (\d+)\}", r"--n-bins '\1=\2'"),
-    (r"or convert it to a categorical dtype if each number is a category", "or --text if each number is a category"),
-    (r"^(Column ('.*?') .*)Drop the column", r"\1Leave it out with --ignore \2"),
+PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    (r"n_bins=\{'(.*?)': (\d+|None)(.*?)\}", lambda m: f"--n-bins '{_by_column(m[0])}'"),
+    (
+        r"convert a column to a categorical dtype if each of its values is",
+        "give it with --text if each of its values is",
+    ),
+    (r"Drop them from the table if it can do without", "Leave them out with --ignore if it can do without"),
     (r"\bmax_order=None\b", "--max-order all"),
     (r"(?<=at least 0, or )None", "all"),
     (r"\bstrict=True raises instead", "--strict refuses such rows"),
@@ -37,6 +41,12 @@ def reworded(message: str) -> str:
     message = re.sub(rf"\b({names})=(?=[\s,;.)]|$)", lambda m: _option(m[1]), message)
     message = re.sub(rf"\b({names})='?([^\s,;']+)'?", lambda m: f"{_option(m[1])} {m[2]}", message)
     return re.sub(rf"\b({'|'.join(n for n in OPTIONS if '_' in n)})\b", lambda m: _option(m[1]), message)
+
+
+def _by_column(given: str) -> str:
+    """A mapping of the library, as in ``n_bins={'a': 5, 'b': None}``, as the option writes it: ``a=5,b=none``."""
+    found = ast.literal_eval(given.partition("=")[2])
+    return ",".join(f"{name}={'none' if bins is None else bins}" for name, bins in found.items())
 
 
 def _option(parameter: str) -> str:

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from exanova.data.binning import cut_positions
 from exanova.data.column import Column
-from exanova.data.encoding import FeatureLevels, is_number
+from exanova.data.feature import FeatureLevels, is_number
 from exanova.data.intervals import edges_between, interval_labels
 from exanova.data.levels import ANY_VALUE, label_levels
 from exanova.data.periods import Cut, cut_times
 from exanova.data.rules import Bins
 from exanova.data.segments import room_around
-from exanova.data.thresholds import ColumnSplits, cut_at_thresholds
+from exanova.data.splits import ColumnSplits
+from exanova.data.thresholds import cut_at_thresholds
 from exanova.data.times import time_places
 from exanova.typing import FloatArray, Level
 

@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from exanova.data.column import Column
 from exanova.data.cutting import cut_dates, cut_numbers, left_out, measures, missing_level
-from exanova.data.encoding import Encoding, FeatureLevels, finite_numbers
+from exanova.data.encoding import Encoding
 from exanova.data.factor import factorize
+from exanova.data.feature import FeatureLevels, finite_numbers
 from exanova.data.levels import label_levels, other_level, sort_levels
 from exanova.data.rules import MANY, LevelRules, NBins, check_rules
+from exanova.data.splits import ModelSplits
 from exanova.data.table import Table
-from exanova.data.thresholds import ModelSplits, read_splits
+from exanova.data.trees import read_splits
 from exanova.data.weights import check_weights, group_totals
 from exanova.errors import InputError
 from exanova.typing import Codes, IntArray, Level

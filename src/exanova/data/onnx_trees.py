@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from exanova.data.thresholds import ModelSplits, collect
+from exanova.data.splits import ModelSplits, collect
 from exanova.errors import InputError
+from exanova.typing import FloatArray
 
 CLOSED = {b"BRANCH_LEQ": True, b"BRANCH_GT": True, b"BRANCH_LT": False, b"BRANCH_GTE": False}
 """Modes of nodes that compare with a threshold, and whether the threshold itself is on the lower side."""
@@ -78,7 +79,6 @@ def _columns(
     )
 
 
-def _tensor(proto: Any) -> Any:
-    from onnx import numpy_helper
-
-    return numpy_helper.to_array(proto)
+def _tensor(proto: Any) -> FloatArray:
+    """The numbers of a ``TensorProto`` of doubles."""
+    return np.frombuffer(proto.raw_data, "<f8") if proto.raw_data else np.array(proto.double_data)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from exanova.data.thresholds import ModelSplits
+from exanova.data.splits import ModelSplits
 
 
 def follow_pipeline(

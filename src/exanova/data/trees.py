@@ -15,7 +15,7 @@ import numpy as np
 
 from exanova.data.onnx_trees import read_onnx
 from exanova.data.pipelines import follow_pipeline, preprocessed
-from exanova.data.thresholds import ModelSplits, collect
+from exanova.data.splits import ModelSplits, collect
 from exanova.errors import InputError
 from exanova.typing import FloatArray
 
@@ -25,8 +25,14 @@ Names = Sequence[str | None]
 READABLE = "trees, forests and boosters of scikit-learn, XGBoost, LightGBM and CatBoost, and ONNX tree ensembles"
 
 
-def read_trees(model: Any, names: Sequence[str]) -> ModelSplits:
-    """The splits of a model on the columns ``names`` of a table."""
+def read_splits(model: Any, names: Sequence[str]) -> ModelSplits:
+    """The splits of a model on the columns ``names`` of a table.
+
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit(np.array([[0.0], [1.0], [9.0]]), [0, 0, 1])
+    >>> read_splits(tree, ["age"]).of("age").edge.round(5).tolist()
+    [5.0]
+    """
     if model is None:
         raise InputError("strategy='model' reads the thresholds of a model, and none was given; use another strategy.")
     splits = ModelSplits()

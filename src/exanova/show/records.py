@@ -17,7 +17,7 @@ import narwhals as nw
 import numpy as np
 
 from exanova import tolerances
-from exanova.data.encoding import FeatureLevels
+from exanova.data.feature import FeatureLevels
 from exanova.data.levels import label_levels, sort_levels
 from exanova.decomposition import Decomposition
 from exanova.effects.certificate import RANK_GAP, Certificate
