@@ -246,6 +246,14 @@ def test_a_value_that_holds_many_rows_is_a_level_of_its_own():
     assert (both[codes == codes[both == 0.0][0]] == 0.0).all()
 
 
+def test_a_value_is_alone_from_the_share_of_a_bin_on():
+    weight = np.ones(95, dtype=int)
+    for heavy, is_alone in ((6, True), (4, False)):  # of 100 and 98 rows in 20 bins
+        weight[50] = heavy
+        starts, alone = cut_positions(np.arange(95.0), weight, 20, "quantile")
+        assert (50 in starts[alone].tolist()) == is_alone
+
+
 def test_a_column_with_as_many_values_as_bins_keeps_them_apart():
     days = np.repeat(np.arange(1, 32), 40)
     feature = learned(days)
@@ -349,8 +357,11 @@ def test_neighbours_are_joined_at_the_least_loss(steps, data):
 # --- edges and labels ---------------------------------------------------------------------------------------------
 
 
-@given(finite, finite)
-@settings(max_examples=300)
+round_numbers = st.integers(-500, 500).map(lambda k: k / 10)
+
+
+@given(finite | round_numbers, finite | round_numbers)
+@settings(max_examples=500)
 def test_an_edge_separates_its_neighbours_and_nothing_shorter_does(a, b):
     low, high = min(a, b), max(a, b)
     if low == high:

@@ -143,9 +143,9 @@ def test_times_with_an_offset_are_counted_by_their_own_clock():
 
 def test_hours_that_a_clock_repeats_stay_in_order():
     night = pl.datetime_range(
-        datetime.datetime(2024, 10, 26, 12),
-        datetime.datetime(2024, 10, 27, 12),
-        "5m",
+        datetime.datetime(2024, 10, 27, 0),
+        datetime.datetime(2024, 10, 27, 5),
+        "1m",
         eager=True,
         time_zone="Europe/Paris",
     )
@@ -155,6 +155,18 @@ def test_hours_that_a_clock_repeats_stay_in_order():
     assert (np.diff(codes) >= 0).all()
     assert len(set(codes.tolist())) == encoding.sizes[0]
     assert len(set(encoding.labels[0])) == encoding.sizes[0]
+
+
+def test_clocks_of_several_zones_stay_in_order():
+    zones = [datetime.timezone(datetime.timedelta(hours=hours)) for hours in (0, 10)]
+    start = datetime.datetime(2024, 5, 1, tzinfo=datetime.UTC)
+    cells = [(start + datetime.timedelta(hours=k)).astimezone(zones[k % 2]) for k in range(600)]
+    table = Table.read(np.array(cells, dtype=object)[:, None])
+    encoding = learn_encoding(table)
+    codes = encoding.encode(table)[0]
+    assert (np.diff(codes) >= 0).all()
+    assert encoding.sizes[0] == len(set(codes.tolist())) == 26  # days, by whichever clock shows them first
+    assert encoding.labels[0][1] == "2024-05-02"
 
 
 def test_nanoseconds_are_cut_where_they_differ():
