@@ -15,7 +15,7 @@ import exanova
 from exanova import FunctionalANOVA
 from exanova.data import Encoding, Table, learn_encoding
 from exanova.data.periods import UNITS
-from exanova.data.times import time_places
+from exanova.data.times import time_place, time_places
 from exanova.errors import InputTypeError
 
 START = datetime.datetime(2021, 3, 5)
@@ -241,6 +241,11 @@ def test_a_time_lies_in_its_period(moment, unit):
         assert moment < unit.start(number + 1)
     except (OverflowError, ValueError):  # beyond the last year
         assert moment.year > 9000
+
+
+@given(st.lists(st.datetimes(), min_size=1) | st.lists(st.dates(), min_size=1))
+def test_places_of_many_are_those_of_each(levels):
+    assert time_places(levels) == (time_place(levels[0])[0], [time_place(level)[1] for level in levels])
 
 
 def test_times_of_one_family_are_placed_and_others_are_not():

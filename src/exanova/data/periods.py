@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from exanova.data.binning import cut_positions
 from exanova.data.segments import room_around
 from exanova.data.times import time_places
-from exanova.typing import Level
+from exanova.typing import IntArray, Level
 
 MINUTE, HOUR, DAY, WEEK = 60, 3600, 86400, 7 * 86400
 
@@ -39,15 +39,20 @@ class Unit:
     months: int = 0
     seconds: int = 0
 
-    def number(self, wall: datetime.datetime) -> int:
-        """Which period a wall time lies in.
+    def numbers(self, walls: NDArray[Any]) -> IntArray:
+        """Which period each wall time (n,) of dtype datetime64 lies in.
 
-        >>> Unit(months=3).number(datetime.datetime(1, 5, 1))
-        5
+        >>> Unit(months=3).numbers(np.array(["0001-05-01"], dtype="M8[us]")).tolist()
+        [5]
         """
         if self.months:
-            return (wall.year * 12 + wall.month - 1) // self.months
-        return (wall - FIRST) // datetime.timedelta(seconds=self.seconds)
+            return (walls.astype("M8[M]").astype(np.int64) + 1970 * 12) // self.months
+        since = walls.astype("M8[s]") - np.datetime64(FIRST, "s")
+        return since.astype(np.int64) // self.seconds
+
+    def number(self, wall: datetime.datetime) -> int:
+        """Which period a wall time lies in."""
+        return int(self.numbers(np.array([wall], dtype="M8[us]"))[0])
 
     def start(self, number: int) -> datetime.datetime:
         """When a period begins."""
@@ -142,9 +147,10 @@ def _by_calendar(
 ) -> tuple[tuple[Level, ...], tuple[str, ...]] | None:
     """As many periods with rows as ``most`` allows, of the longest unit that gives so many; ``None`` if only one."""
     unit, starts, numbers = UNITS[-1], np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    clock = np.array(walls, dtype="M8[us]")
     for longer in reversed(UNITS):
-        # Where clocks are set back a later instant may have an earlier wall time; periods go on counting.
-        counted = np.maximum.accumulate([longer.number(wall) for wall in walls])
+        # Of two zones a later instant may have an earlier wall time; periods go on counting.
+        counted = np.maximum.accumulate(longer.numbers(clock))
         begins = np.flatnonzero(np.diff(counted, prepend=counted[0] - 1))
         if len(starts) < len(begins) <= most:
             unit, starts, numbers = longer, begins, counted

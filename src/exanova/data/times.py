@@ -158,6 +158,9 @@ def time_places(levels: Sequence[Level], family: str | None = None) -> tuple[str
     >>> time_places([datetime.date(1, 1, 2), datetime.date(1, 1, 1)])
     ('date', [2, 1])
     """
+    many = _places_at_once(levels)
+    if many is not None and family in (None, many[0]):
+        return many
     found = []
     for level in levels:
         place = time_place(level)
@@ -166,6 +169,17 @@ def time_places(levels: Sequence[Level], family: str | None = None) -> tuple[str
         family = place[0]
         found.append(place[1])
     return None if family is None else (family, found)
+
+
+def _places_at_once(levels: Sequence[Level]) -> tuple[str, list[int]] | None:
+    """The places of levels that are all dates, or all datetimes without offset; ``None`` for others."""
+    types = set(map(type, levels))
+    if types == {datetime.date}:
+        days = np.array(levels, dtype="M8[D]").astype(np.int64) + NAIVE_EPOCH.toordinal()
+        return "date", days.tolist()
+    if types == {datetime.datetime} and all(level.tzinfo is None for level in levels):
+        return "datetime", [micro * MICRO for micro in np.array(levels, dtype="M8[us]").astype(np.int64).tolist()]
+    return None
 
 
 def _moved(place: tuple[str, int], family: str) -> tuple[str, int] | None:
