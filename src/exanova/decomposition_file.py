@@ -22,6 +22,7 @@ from exanova.effects.tables import Schema
 from exanova.errors import FileFormatError
 from exanova.explain.mean_shapley import MeanShapley
 from exanova.infer.uncertainty import Errors
+from exanova.messages import Words, from_json, to_json
 from exanova.query import QuerySettings
 from exanova.select import report
 from exanova.solve.plan import Plan
@@ -54,8 +55,9 @@ def to_file(found: Decomposition, parameters: Mapping[str, Any]) -> tuple[dict[s
     plain = {f.name: getattr(certificate, f.name) for f in fields(Certificate)}
     measured = {k: v for k, v in plain.items() if isinstance(v, np.ndarray)}
     plain = {k: v for k, v in plain.items() if k not in measured and k != "redundant"}
+    plain["notes"] = [to_json(note) for note in certificate.notes]
     document = {
-        "parameters": {**parameters, "interactions": _subsets_given(parameters.get("interactions"), found)},
+        "parameters": {**parameters, "subsets": _subsets_given(parameters.get("subsets"), found)},
         "encoding": found.encoding.to_json(),
         "schema": asdict(found.schema),
         "plan": asdict(found.plan),
@@ -87,11 +89,11 @@ def to_file(found: Decomposition, parameters: Mapping[str, Any]) -> tuple[dict[s
     return document, arrays
 
 
-def _subsets_given(interactions: Any, found: Decomposition) -> Any:
-    """The parameter ``interactions`` as subsets: as given if it is a list of tuples, else by the names of its pairs."""
-    if interactions is None or (isinstance(interactions, list) and all(isinstance(s, tuple) for s in interactions)):
-        return interactions
-    family = named_family(interactions, found.schema.features, found.index.sizes.tolist())
+def _subsets_given(given: Any, found: Decomposition) -> Any:
+    """The parameter ``subsets`` as a list: as given if it is a list of tuples, else by the names of its pairs."""
+    if given is None or (isinstance(given, list) and all(isinstance(s, tuple) for s in given)):
+        return given
+    family = named_family(given, found.schema.features, found.index.sizes.tolist())
     return [found.schema.names(subset) for subset in family if len(subset) > 1]
 
 
@@ -149,7 +151,8 @@ def _certificate(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     redundant = tuple(
         Redundancy(tuple(features), tuple(tuple(s) for s in shared)) for features, shared in document["redundant"]
     )
-    return Certificate(**_record(Certificate, document["certificate"]), **measured, redundant=redundant)
+    entries = _record(Certificate, _with_sentences(document["certificate"]))
+    return Certificate(**entries, **measured, redundant=redundant)
 
 
 def _named_arrays(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
@@ -157,30 +160,42 @@ def _named_arrays(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, 
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
+def _with_sentences(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """A certificate whose notes are sentences again; what is no list is left for ``_record`` to refuse."""
+    notes = entries["notes"]
+    return {**entries, "notes": [from_json(note) for note in notes] if isinstance(notes, list) else notes}
+
+
 def _record(kind: type[Certificate] | type[Plan] | type[Errors], entries: Mapping[str, Any]) -> dict[str, Any]:
     """Entries of a record with its lists as tuples, each of the type the record says."""
-    out = {k: tuple(v) if isinstance(v, list) else v for k, v in entries.items()}
+    out = {k: _as_tuples(v) for k, v in entries.items()}
     wrong = [f.name for f in fields(kind) if f.name in out and not _is_a(out[f.name], str(f.type))]
     if wrong:
         raise ValueError(f"{wrong[0]!r} of the {kind.__name__.lower()} is {out[wrong[0]]!r}")
     return out
 
 
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
+
+
 def _is_a(value: Any, annotation: str) -> bool:
     """Whether a value read from JSON is of the type that a field is annotated with."""
     if annotation.startswith("tuple["):
-        member = annotation[6:].partition(",")[0]
+        member = annotation[6:-1].removesuffix(", ...")
         return isinstance(value, tuple) and all(_is_a(v, member) for v in value)
     options = annotation.replace("float", "float | int").split(" | ")
-    return type(value).__name__ in options or (value is None and "None" in options)
+    name = "str" if isinstance(value, Words) else type(value).__name__
+    return name in options or (value is None and "None" in options)
 
 
 def _parameters(entries: Mapping[str, Any]) -> dict[str, Any]:
     wrong = [k for k, kinds in PARAMETERS.items() if k in entries and type(entries[k]) not in kinds]
     if wrong:
         raise ValueError(f"the parameter {wrong[0]!r} is {entries[wrong[0]]!r}")
-    subsets = entries.get("interactions")
-    return {**entries, "interactions": None if subsets is None else [tuple(subset) for subset in subsets]}
+    subsets = entries.get("subsets", entries.get("interactions"))  # the name it had in 0.1
+    kept = {name: value for name, value in entries.items() if name != "interactions"}
+    return {**kept, "subsets": None if subsets is None else [tuple(subset) for subset in subsets]}
 
 
 def _selection(entry: Mapping[str, Any] | None) -> report.Selection | None:
@@ -231,9 +246,8 @@ def _conditions_of_parts(found: Decomposition) -> Iterator[bool]:
     yield layout.lookup.ndim == index.cell_key.ndim == 1 and index.weight.shape == (cells,)
     yield found.values.shape == (cells, m) and found.covariance.shape == (s, m) and found.variance.shape == (m,)
     yield found.mean_shapley.known is None or found.mean_shapley.known.shape == (d, m)
-    yield {certificate.r2.shape, certificate.mse.shape, certificate.relative_mse.shape} == {(m,)}
-    yield certificate.within_variance.shape == (m,)
-    yield all(v is None or v.shape == (m,) for v in (certificate.r2_eval, certificate.mse_eval))
+    measured = [getattr(certificate, f.name) for f in fields(Certificate) if "FloatArray" in str(f.type)]
+    yield all(values is None or values.shape == (m,) for values in measured)
     yield encoding.names == schema.features and encoding.labels == schema.labels and len(set(encoding.names)) == d
     yield all(_is_a(names, "tuple[str, ...]") for names in (schema.features, schema.outputs, *_named(found)))
     yield schema.kind in TABLES and m >= 1 and (m == 1 or not schema.single)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from exanova.data.segments import join_lightest, run_of_each
 from exanova.errors import InputError
+from exanova.messages import choices
 from exanova.typing import FloatArray, IntArray
 
 STRATEGIES = ("quantile", "uniform", "kmeans", "model")
@@ -100,7 +101,7 @@ def _edges(values: FloatArray, weight: NDArray[Any], n_bins: int, strategy: str)
         return np.linspace(values[0], values[-1], n_bins + 1)
     if strategy == "kmeans":
         return _between_centres(values, weight, min(n_bins, len(values)))
-    raise InputError(f"strategy={strategy!r} was given; expected one of {', '.join(map(repr, STRATEGIES))}.")
+    raise InputError.given("strategy", strategy, *choices("strategy", STRATEGIES))
 
 
 def _between_centres(values: FloatArray, weight: NDArray[Any], n_bins: int) -> FloatArray:

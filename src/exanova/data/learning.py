@@ -23,6 +23,7 @@ from exanova.data.table import Table
 from exanova.data.trees import read_splits
 from exanova.data.weights import check_weights, group_totals
 from exanova.errors import InputError
+from exanova.messages import Action, Parameter, Words
 from exanova.typing import Codes, IntArray, Level
 
 MANY_LEVELS = 50
@@ -114,20 +115,33 @@ class _Notes:
         """Raise or warn, each in one message that names every column."""
         if self.refused:
             listed = ", ".join(f"{name!r} ({size:,} different values)" for name, size in self.refused.items())
-            pasted = ", ".join(f"{name!r}: 8" for name in self.refused)
+            names = ",".join(self.refused)
             raise InputError(
                 f"{len(self.refused)} column(s) hold numbers or times that look continuous: {listed}; every feature "
-                f"has to be categorical. Pass n_bins='auto' to cut them, or n_bins={{{pasted}}} for so many intervals "
-                "each, or convert a column to a categorical dtype if each of its values is a category."
+                "has to be categorical",
+                remedy=[
+                    "Pass ",
+                    Parameter("n_bins", "auto"),
+                    " to cut them, or ",
+                    Parameter("n_bins", dict.fromkeys(self.refused, 8)),
+                    " for so many intervals each, or ",
+                    Action("categorical", names, "convert a column to a categorical dtype"),
+                    " if each of its values is a category",
+                ],
             )
         if self.identifiers:
             listed = ", ".join(f"{name!r} ({size:,} different values)" for name, size in self.identifiers.items())
-            warnings.warn(
+            said = Words(
                 f"{len(self.identifiers)} column(s) are left out, since they tell rows apart as an identifier does: "
-                f"{listed}. The model still receives them. Drop them from the table if it can do without, merge rare "
-                "levels with min_frequency=, or name numbers in n_bins= to cut them.",
-                stacklevel=2,
+                f"{listed}. The model still receives them. You may also ",
+                Action("drop", ",".join(self.identifiers), "drop them from the table"),
+                ", merge rare levels with ",
+                Parameter("min_frequency"),
+                ", or name numbers in ",
+                Parameter("n_bins"),
+                " to cut them.",
             )
+            warnings.warn(said, stacklevel=2)
 
 
 def _learn_column(
@@ -147,7 +161,11 @@ def _learn_column(
     asked = rules.is_named(name) and rules.bins_of(name) is not None
     kind = measures(column, values) if len(values) > MANY or asked else None
     if asked and kind is None and values:
-        raise InputError(f"n_bins names the column {name!r}, which does not hold numbers or times; leave it out.")
+        raise InputError(
+            Parameter("n_bins"),
+            f" names the column {name!r}, which does not hold numbers or times",
+            remedy="leave it out",
+        )
     if kind is None or rules.keeps(name, len(values)):
         feature = _merge_rare(column, values, totals, weight, rules.min_frequency)
         return _checked(feature, column, values, kind, rows, notes) if kind is None or not asked else feature

@@ -26,6 +26,7 @@ from exanova.data.table import Table
 from exanova.data.values import ModelValues, align, average, evaluate, is_model
 from exanova.data.weights import check_weights, group_totals
 from exanova.errors import InputError
+from exanova.messages import Parameter
 from exanova.progress import Progress
 from exanova.typing import FloatArray, IntArray
 
@@ -204,8 +205,13 @@ def read_rows(
     if isinstance(X, Support):
         if sample_weight is not None or min_frequency is not None or n_bins not in (None, "auto"):
             raise InputError(
-                "sample_weight, min_frequency and n_bins describe rows of a table; a Support has its weights "
-                "and levels already. Leave them out."
+                Parameter("sample_weight"),
+                ", ",
+                Parameter("min_frequency"),
+                " and ",
+                Parameter("n_bins"),
+                " describe rows of a table; a Support has its weights and levels already",
+                remedy="Leave them out",
             )
         return _rows_of_support(X)
     table = Table.read(X)

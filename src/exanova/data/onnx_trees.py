@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from exanova.data.splits import ModelSplits, collect
+from exanova.data.splits import INSTEAD, ModelSplits, collect
 from exanova.errors import InputError
+from exanova.messages import Parameter
 from exanova.typing import FloatArray
 
 CLOSED = {b"BRANCH_LEQ": True, b"BRANCH_GT": True, b"BRANCH_LT": False, b"BRANCH_GTE": False}
@@ -24,23 +25,20 @@ def read_onnx(model: Any, names: Sequence[str | None], splits: ModelSplits) -> N
     maker = {output: node for node in graph.node for output in node.output}
     ensembles = [node for node in graph.node if node.op_type.startswith("TreeEnsemble")]
     if not ensembles:
-        raise InputError("strategy='model' finds no tree ensemble in the ONNX file; use strategy='quantile'.")
+        raise _cannot("finds no tree ensemble in the ONNX file")
     inputs = [entry.name for entry in graph.input]
     passed = set(inputs)
     for node in ensembles:
         _read_ensemble(node, _columns(node.input[0], maker, inputs, names, passed), splits)
     others = [n for n in graph.node if n not in ensembles and not passed & set(n.output) and passed & set(n.input)]
     if others:
-        raise InputError(
-            f"strategy='model' cannot read the ONNX file: its operation {others[0].op_type} reads columns besides the "
-            "trees; use strategy='quantile'."
-        )
+        raise _cannot(f"cannot read the ONNX file: its operation {others[0].op_type} reads columns besides the trees")
 
 
 def _read_ensemble(node: Any, names: Sequence[str | None], splits: ModelSplits) -> None:
     given = {attribute.name: attribute for attribute in node.attribute}
     if "nodes_modes" not in given:
-        raise InputError("strategy='model' does not read this kind of ONNX tree ensemble; use strategy='quantile'.")
+        raise _cannot("does not read this kind of ONNX tree ensemble")
     modes = np.array(list(given["nodes_modes"].strings), dtype=object)
     feature = np.array(given["nodes_featureids"].ints, dtype=np.int64)
     exact = "nodes_values_as_tensor" in given
@@ -73,10 +71,11 @@ def _columns(
     if node is not None and node.op_type == "Concat":
         return [name for part in node.input for name in _columns(part, maker, inputs, names, passed)]
     kind = "nothing" if node is None else node.op_type
-    raise InputError(
-        f"strategy='model' cannot follow the columns to the trees of the ONNX file, through the operation {kind}; "
-        "use strategy='quantile'."
-    )
+    raise _cannot(f"cannot follow the columns to the trees of the ONNX file, through the operation {kind}")
+
+
+def _cannot(what: str) -> InputError:
+    return InputError(Parameter("strategy", "model"), f" {what}", remedy=INSTEAD)
 
 
 def _tensor(proto: Any) -> FloatArray:

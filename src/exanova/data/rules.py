@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal, TypeAlias
@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from exanova.data.binning import STRATEGIES
 from exanova.data.table import Table
 from exanova.errors import InputError
+from exanova.messages import Parameter, Value, choices
 
 Bins: TypeAlias = int | Literal["auto"] | None
 """A number of bins, "auto", or ``None`` to keep every value as a level."""
@@ -58,21 +59,31 @@ def check_rules(table: Table, min_frequency: Any, n_bins: Any, strategy: Any) ->
     >>> check_rules(table, None, {"x0": 4}, "quantile").bins_of("x0")
     4
     """
-    if strategy not in STRATEGIES:
-        raise InputError(f"strategy={strategy!r} was given; expected one of {', '.join(map(repr, STRATEGIES))}.")
-    if min_frequency is not None and not _is_frequency(min_frequency):
+    for error in wrong_rules(min_frequency, n_bins, strategy):
+        raise error
+    unknown = [name for name in n_bins if name not in table.names] if isinstance(n_bins, Mapping) else []
+    if unknown:
         raise InputError(
-            f"min_frequency={min_frequency!r} was given; expected an integer of at least 1 (a number of rows) "
-            "or a float between 0 and 1 (a share of the rows)."
+            Parameter("n_bins"), f" names columns that the table does not have: {', '.join(map(repr, unknown))}."
+        )
+    return LevelRules(min_frequency, n_bins, strategy)
+
+
+def wrong_rules(min_frequency: Any, n_bins: Any, strategy: Any) -> Iterator[InputError]:
+    """An error for each of these parameters that cannot be, whatever the table."""
+    if strategy not in STRATEGIES:
+        yield InputError.given("strategy", strategy, *choices("strategy", STRATEGIES))
+    if min_frequency is not None and not _is_frequency(min_frequency):
+        yield InputError.given(
+            "min_frequency",
+            min_frequency,
+            "an integer of at least 1 (a number of rows) or a float between 0 and 1 (a fraction of the rows)",
         )
     asked = list(n_bins.values()) if isinstance(n_bins, Mapping) else [n_bins]
     wrong = [bins for bins in asked if not _are_bins(bins)]
     if wrong:
-        raise InputError(f"n_bins={wrong[0]!r} was given; expected an integer of at least 2, 'auto' or None.")
-    unknown = [name for name in n_bins if name not in table.names] if isinstance(n_bins, Mapping) else []
-    if unknown:
-        raise InputError(f"n_bins names columns that the table does not have: {', '.join(map(repr, unknown))}.")
-    return LevelRules(min_frequency, n_bins, strategy)
+        expected = ("an integer of at least 2, ", Value("n_bins", "auto"), " or ", Value("n_bins", None))
+        yield InputError.given("n_bins", wrong[0], *expected)
 
 
 def _are_bins(value: Any) -> bool:

@@ -11,7 +11,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from exanova.errors import InputError
+from exanova.messages import Parameter, Part
 from exanova.typing import FloatArray, IntArray
+
+INSTEAD: tuple[Part, ...] = ("use ", Parameter("strategy", "quantile"))
+"""What to do where thresholds cannot be read."""
 
 LARGEST = 1e38
 """Thresholds beyond this stand for infinity."""
@@ -51,8 +55,12 @@ class ModelSplits:
         """The splits of a column, none if the model does not read it; raises if they cannot be told."""
         if column in self.unreadable:
             raise InputError(
-                f"strategy='model' cannot tell where the model splits column {column!r}: {self.unreadable[column]}. "
-                f"Use strategy='quantile', or keep its values as levels with n_bins={{{column!r}: None}}."
+                Parameter("strategy", "model"),
+                f" cannot tell where the model splits column {column!r}: {self.unreadable[column]}",
+                remedy=[
+                    *("Use ", Parameter("strategy", "quantile"), ", or keep its values as levels with "),
+                    Parameter("n_bins", {column: None}),
+                ],
             )
         parts = self.found.get(column, [])
         empty = np.empty(0)

@@ -15,8 +15,9 @@ import numpy as np
 
 from exanova.data.onnx_trees import read_onnx
 from exanova.data.pipelines import follow_pipeline, preprocessed
-from exanova.data.splits import ModelSplits, collect
+from exanova.data.splits import INSTEAD, ModelSplits, collect
 from exanova.errors import InputError
+from exanova.messages import Parameter
 from exanova.typing import FloatArray
 
 Names = Sequence[str | None]
@@ -34,7 +35,9 @@ def read_splits(model: Any, names: Sequence[str]) -> ModelSplits:
     [5.0]
     """
     if model is None:
-        raise InputError("strategy='model' reads the thresholds of a model, and none was given; use another strategy.")
+        raise InputError(
+            Parameter("strategy", "model"), " reads the thresholds of a model, and none was given", remedy=INSTEAD
+        )
     splits = ModelSplits()
     _read(_bare(model), _known_names(_bare(model), names), splits)
     return splits
@@ -47,8 +50,9 @@ def _read(model: Any, names: Names, splits: ModelSplits) -> None:
         if has(model):
             return reader(model, names, splits)
     raise InputError(
-        f"strategy='model' cannot read the thresholds of a {type(model).__name__}; it reads {READABLE}. "
-        "Give such a model itself and not a function around it, or use strategy='quantile'."
+        Parameter("strategy", "model"),
+        f" cannot read the thresholds of a {type(model).__name__}; it reads {READABLE}",
+        remedy=["Give such a model itself and not a function around it, or ", *INSTEAD],
     )
 
 
@@ -101,7 +105,8 @@ def _read_members(model: Any, names: Names, splits: ModelSplits) -> None:
     ):
         _read(model.init_, names, splits)
     if getattr(model, "passthrough", False):
-        raise InputError("strategy='model' cannot read a stack that passes its features on (passthrough=True).")
+        problem = " cannot read a stack that passes its features on (passthrough=True)"
+        raise InputError(Parameter("strategy", "model"), problem, remedy=INSTEAD)
     members = np.ravel(np.array(model.estimators_, dtype=object))
     of_members = getattr(model, "estimators_features_", [range(len(names))] * len(members))
     for member, features in zip(members, of_members, strict=True):

@@ -9,6 +9,7 @@ import numpy as np
 
 from exanova.decomposition import Decomposition
 from exanova.effects.certificate import Certificate
+from exanova.messages import Parameter, Words, joined
 from exanova.report.rows import ShownRows
 from exanova.show.records import Record, legible
 from exanova.typing import FloatArray
@@ -113,7 +114,7 @@ def rows_in_words(shown: ShownRows | None, saturated: bool) -> str:
 
 def _exact(certificate: Certificate) -> Verdict:
     if not certificate.exact:
-        return Verdict("Is it exact?", "No", False, f"{_sentence('; '.join(certificate.notes))}")
+        return Verdict("Is it exact?", "No", False, _sentence(joined(certificate.notes, "; ")))
     return Verdict(
         "Is it exact?",
         "Yes",
@@ -149,9 +150,13 @@ def _unique(certificate: Certificate, ties: str) -> Verdict:
         question,
         "No",
         None,
-        f"Some subsets carry the same information on these rows (rank {certificate.rank:,} of "
-        f"{certificate.n_functions:,} functions). Their combined effect is determined; how it is split among them is a "
-        f"convention: {settled} (ties='{ties}').",
+        Words(
+            f"Some subsets carry the same information on these rows (rank {certificate.rank:,} of "
+            f"{certificate.n_functions:,} functions). Their combined effect is determined; how it is split among them "
+            f"is a convention: {settled} (",
+            Parameter("ties", ties),
+            ").",
+        ),
     )
 
 
@@ -194,8 +199,12 @@ def _crowded(certificate: Certificate, rows: int) -> Verdict:
         "Does it hold on other rows?",
         "Not known",
         None,
-        f"{certificate.rank:,} independent functions were fitted on {rows:,} distinct rows, so that a good fit on "
-        "those rows says little about others. Fit with eval_set= to know.",
+        Words(
+            f"{certificate.rank:,} independent functions were fitted on {rows:,} distinct rows, so that a good fit on "
+            "those rows says little about others. Fit with ",
+            Parameter("eval_set"),
+            " to know.",
+        ),
     )
 
 
@@ -236,5 +245,8 @@ def _features(order: int) -> str:
     return "one feature" if order == 1 else f"{order} features"
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:].rstrip(".") + "."
+def _sentence(words: Words) -> Words:
+    """The words with a capital letter and a full stop."""
+    first = words.parts[0]
+    capital = first[:1].upper() + first[1:] if isinstance(first, str) else first
+    return Words(capital, *words.parts[1:], ".")
