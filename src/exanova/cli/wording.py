@@ -22,6 +22,9 @@ OPTIONS: dict[str, str] = {
 OTHER_NAMES = {"eval_set": "eval", "sample_weight": "weight"}
 """Parameters of the library whose option has another name."""
 
+NONE = {"max_order": "all", "n_bins": "none"}
+"""Options in which ``None`` has a word of its own."""
+
 ACTIONS = {"drop": "leave it out with --ignore", "categorical": "read it as text with --text"}
 """Options for what Python users do with the column themselves."""
 
@@ -42,16 +45,16 @@ def _spell(mention: Mention) -> str:
     option = OPTIONS.get(OTHER_NAMES.get(mention.name, mention.name), mention.name)  # some only Python has
     if mention.value is UNSAID or mention.value is True:
         return option
-    if mention.value is False or (mention.value is None and mention.name != "max_order"):
+    if mention.value is False or (mention.value is None and mention.name not in NONE):
         return f"no {option}"
-    typed = "all" if mention.value is None else _typed(mention.value)
+    typed = NONE[mention.name] if mention.value is None else _typed(mention.value)
     return typed if isinstance(mention, Value) else f"{option} {typed}"
 
 
 def _typed(value: Any) -> str:
     """A value as it is typed in a shell."""
     if isinstance(value, Mapping):
-        value = ",".join(f"{name}={number}" for name, number in value.items())
+        value = ",".join(f"{name}={'none' if bins is None else bins}" for name, bins in value.items())
     elif isinstance(value, list | tuple):
         value = ",".join(map(str, value))
     return shlex.quote(str(value))
