@@ -293,7 +293,7 @@ class FunctionalANOVA(Answers):
         solution = found.solution
         shared = solution.null.shape[1] > 0 or solution.independent is not None
         solved = (found.basis, solution) if found.basis is not None and shared else None
-        posterior = None if found.shrinkage is None else found.shrinkage.variance
+        posterior = None if found.shrinkage is None else found.shrinkage.posterior
         whole = why_whole(self.sampled, seen.is_distribution, data)
         draws = draws_among(data, seen.support.codes, seen.draws)
         return Sample(data, found.values, seen.scaling, request, draws, solved, posterior, whole)

@@ -26,6 +26,7 @@ from exanova.effects.summary import squared_norms
 from exanova.explain.importance import Described, absolute_norms, covariances, rolled_up
 from exanova.explain.shapley import shapley_values
 from exanova.infer.linear import LinearErrors, RowTerms
+from exanova.infer.posterior import PosteriorErrors
 from exanova.infer.refits import RefitErrors
 from exanova.infer.uncertainty import Uncertainty
 from exanova.typing import FloatArray
@@ -35,12 +36,10 @@ def importance_stderr(state: Described, uncertainty: Uncertainty, kind: str, by:
     """(S, m) standard errors of the amounts of every subset, or (d, m) of every feature; NaN if not identified."""
     engine, unit = uncertainty.engine, uncertainty.sample.scaling.unit
     power = {"l1": 1, "shapley": 1, "l2": 2}.get(kind, 0)
-    if isinstance(engine, LinearErrors):
+    if isinstance(engine, LinearErrors | PosteriorErrors):
         out = _linear(state, uncertainty, engine, kind, by)
-    elif isinstance(engine, RefitErrors):
-        out = _of_refits(state, uncertainty, engine, kind, by)
     else:
-        out = engine.all_cells
+        out = _of_refits(state, uncertainty, engine, kind, by)
     out = out * unit**power
     out[_unknown(state, uncertainty, by)] = np.nan
     return np.asarray(out)
@@ -114,7 +113,9 @@ class _Rows:
         return self.uncertainty.sample.request.threads
 
 
-def _linear(state: Described, uncertainty: Uncertainty, engine: LinearErrors, kind: str, by: str) -> FloatArray:
+def _linear(
+    state: Described, uncertainty: Uncertainty, engine: LinearErrors | PosteriorErrors, kind: str, by: str
+) -> FloatArray:
     parts = combinations_of(state, by)
     out = np.empty((parts.shape[1], uncertainty.outputs))
     for o in range(uncertainty.outputs):

@@ -24,6 +24,7 @@ from exanova.infer.influence import Influence
 from exanova.infer.responses import find_responses
 from exanova.moments.gram import SPARSE, Moments, collect, projected_gram, weighted_gram
 from exanova.moments.monomials import monomials, reference_levels
+from exanova.shrink.posterior import Posterior
 from exanova.solve.elimination import factorise, solve
 from exanova.solve.evidence import Solution
 from exanova.solve.plan import Request
@@ -45,7 +46,7 @@ class Sample:
         request: what was asked of the engine.
         draws: the raw rows behind the distinct ones, where their weights do not say everything.
         solved: functions and evidence of the solve, where some effects are not identified; else ``None``.
-        posterior: (cells, m) variances of shrunken effects, in squared normalised units, or ``None``.
+        posterior: what the rows say of shrunken effects, or ``None``.
         whole: why these rows are all there is, in words; empty for a sample.
     """
 
@@ -55,7 +56,7 @@ class Sample:
     request: Request
     draws: Draws | None = None
     solved: tuple[Basis, Solution] | None = None
-    posterior: FloatArray | None = None
+    posterior: Posterior | None = None
     whole: str = ""
 
     @property

@@ -143,7 +143,7 @@ class Uncertainty:
         if method == "bootstrap":
             self._engine = refit(sample, self._index, n_refits, seed, progress)
         elif sample.posterior is not None:
-            self._engine = PosteriorErrors(np.sqrt(sample.posterior))
+            self._engine = PosteriorErrors.of(sample, self._index, sample.posterior)
         else:
             self._engine = LinearErrors.of(sample, self._index)
         self._asked = asked

@@ -2,26 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from exanova.basis.tables import Basis, build_basis
+from exanova import parallel
+from exanova.basis.tables import Basis, build_basis, too_large_for_tables
+from exanova.design import passes
 from exanova.design.cells import CellIndex
+from exanova.design.memory import readable
+from exanova.moments.gram import collect, projected_gram
 from exanova.progress import Progress
-from exanova.shrink.components import Components, choose_components
-from exanova.shrink.posterior import Posterior, Prior, effects_on_cells, make_prior, posterior
+from exanova.shrink import price
+from exanova.shrink.components import Components, Maximum, described, maximise
+from exanova.shrink.coordinates import Prior, gram_of_columns, make_prior
+from exanova.shrink.left_out import LeftOut, left_out_by_rows, left_out_of_shrunk, rows_to_leave_out
+from exanova.shrink.likelihood import ByFunctions, ByRows
+from exanova.shrink.posterior import (
+    Columns,
+    Part,
+    Posterior,
+    ReadColumns,
+    Solved,
+    Spread,
+    solve_by_functions,
+    solve_by_rows,
+)
 from exanova.shrink.prior import level_kernel, row_kernels
 from exanova.solve.evidence import Shrinkage, Solution
-from exanova.solve.plan import Plan, Request
-from exanova.solve.routes import Data, Decomposition
-from exanova.typing import FloatArray
+from exanova.solve.plan import Plan, Request, make_plan, repriced
+from exanova.solve.price import Load
+from exanova.solve.routes import Data, Decomposition, run_plan
+from exanova.typing import FloatArray, IntArray, Subset
 
-LIKELIHOOD_ROWS = 1000
-"""Distinct rows the likelihood is maximised on; more are drawn at random from."""
+START_ROWS = 1000
+"""Distinct rows, drawn at random, on which a search over many functions starts."""
 
-LARGEST = 60_000_000
-"""Rows times functions up to which the functions are written down at the rows: half a gigabyte."""
+START_FROM = 1500
+"""Functions from which a start on few rows saves more than it costs."""
+
+NEGLIGIBLE = 1e-6
+"""Share of the variance below which what shrinking changes is not worth a fit of its own."""
+
+DETERMINED = "off: the rows determine every function"
 
 
 def why_not(data: Data, request: Request, plan: Plan, index: CellIndex | None) -> str | None:
@@ -30,89 +54,305 @@ def why_not(data: Data, request: Request, plan: Plan, index: CellIndex | None) -
         return "off: shrinkage goes with basis='pure', ties='share' and no ridge or budget"
     if index is None or not request.sampled:
         return "off: the rows are all there is"
-    if data.codes.shape[1] * plan.functions > LARGEST or plan.route == "matrix-free":
-        return f"off: {data.codes.shape[1]:,} rows of {plan.functions:,} functions are more than a shrunken fit holds"
+    if too_large_for_tables(index).any():
+        return "off: a pair has too many cells for a table of functions"
+    needed = price.shrinking(plan.functions, index, load_of(data, plan))
+    if needed > request.memory_limit:
+        return (
+            f"off: shrinking {plan.functions:,} functions needs about {readable(needed)}, the memory limit is "
+            f"{readable(request.memory_limit)}"
+        )
+    if min(plan.functions, data.codes.shape[1]) > LARGEST:
+        return f"off: {plan.functions:,} functions on {data.codes.shape[1]:,} rows are more than a shrunken fit takes"
     return None
 
 
+LARGEST = 15_000
+"""Functions or rows, whichever are fewer, beyond which a factorisation takes minutes."""
+
+
+def load_of(data: Data, plan: Plan) -> Load:
+    """What is held beside the work of a fit."""
+    counts = data.weight.dtype.kind == "i"
+    return Load(plan.rows, data.codes.shape[1], data.codes.shape[0], data.values.shape[1], data.codes.nbytes, counts)
+
+
+def fit_family(data: Data, request: Request, family: tuple[Subset, ...], progress: Progress) -> Decomposition:
+    """Shrink the effects of a family that has been chosen, closed downward and in canonical order."""
+    order = max(map(len, family))
+    chosen = replace(request, family=family, max_order=order, selection=None, max_terms=None, candidates=None)
+    weight = data.weight.astype(np.float64)
+    plan, index = make_plan(chosen, data.codes, weight, data.sizes, data.values.shape[1], data.rows)
+    reason = why_not(data, chosen, plan, index)
+    if reason is None and index is not None:
+        return fit_shrunk(data, chosen, plan, index, progress)
+    return replace(run_plan(data, chosen, plan, index, progress), shrinkage=Shrinkage(reason or ""))
+
+
 def fit_shrunk(data: Data, request: Request, plan: Plan, index: CellIndex, progress: Progress) -> Decomposition:
-    """Decompose with effects shrunk to what the rows can carry."""
-    p = data.probability
-    kernels = {
-        subset[0]: level_kernel(index.probability_of(s), request.ordered[subset[0]] if request.ordered else 0)
-        for s, subset in enumerate(index.subsets)
-        if len(subset) == 1
-    }
+    """Decompose with effects shrunk to what the rows can carry; exactly, where they carry everything."""
+    work = _Work.of(data, request, index, progress)
     progress.phase("variance components")
-    components = _components(data, request, index, kernels)
-    progress.phase("functions")
-    basis = build_basis(index)
-    prior = make_prior(index, basis, kernels)
-    rows = prior.on_rows(index, data.codes)
+    found = _maximised(work, request)
+    if _may_be_determined(work, found):
+        exact = _exact(data, request, plan, index, progress)
+        shrunk = [_solved(work, outputs, maximum) for outputs, maximum in found]
+        if _lost(work, exact, found, shrunk).max(initial=0.0) < NEGLIGIBLE:
+            return replace(exact, shrinkage=Shrinkage(DETERMINED))
     progress.phase("posterior")
-    found = [posterior(index, prior, rows, y, p, c) for y, c in zip(data.values.T, components, strict=True)]
+    return _decomposition(work, request, plan, found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """A sample and a family, prepared: columns, centred values, and the sums over rows that a likelihood needs."""
+
+    data: Data
+    index: CellIndex
+    basis: Basis
+    kernels: dict[int, FloatArray]
+    prior: Prior
+    values: FloatArray
+    precision: FloatArray
+    columns: Columns
+    gram: FloatArray | None
+
+    @classmethod
+    def of(cls, data: Data, request: Request, index: CellIndex, progress: Progress) -> _Work:
+        kernels = {
+            subset[0]: level_kernel(index.probability_of(s), request.ordered[subset[0]] if request.ordered else 0)
+            for s, subset in enumerate(index.subsets)
+            if len(subset) == 1
+        }
+        progress.phase("functions")
+        with parallel.suitable_blas(0):
+            basis = build_basis(index)
+            prior = make_prior(index, basis, kernels)
+        p, r, q = data.probability, data.codes.shape[1], len(prior.order)
+        gram = None if price.by_rows(r, q) else _gram(data, request, index, basis, prior, progress)
+        columns = columns_of(data, index, prior, request.threads)
+        return cls(data, index, basis, kernels, prior, data.values - p @ data.values, r * p, columns, gram)
+
+    @property
+    def varying(self) -> IntArray:
+        """Outputs that are not constant."""
+        return np.flatnonzero(self.values.any(axis=0)) if len(self.prior.order) else np.zeros(0, dtype=np.int64)
+
+    def likelihood(self, outputs: IntArray) -> ByFunctions | ByRows:
+        """The likelihood of some outputs with the same ratios."""
+        y, prior = self.values[:, outputs], self.prior
+        total = np.array([prior.total[k] for k in prior.orders])
+        if self.gram is None:
+            return ByRows(self._row_kernels, y, 1.0 / self.precision)
+        group = np.searchsorted(prior.orders, prior.order)
+        squares = self.precision @ y**2
+        return ByFunctions(self.gram, self._projections[:, outputs], squares, group, total, len(y))
+
+    @cached_property
+    def _row_kernels(self) -> list[FloatArray]:
+        return kernels_of_rows(self.data, self.index, self.prior)
+
+    @cached_property
+    def _projections(self) -> FloatArray:
+        return self.columns.analyse(self.precision[:, None] * self.values)
+
+
+def columns_of(data: Data, index: CellIndex, prior: Prior, threads: int) -> Columns:
+    """The columns of a prior as an operator on the rows of a sample."""
+
+    def synthesise(coordinates: FloatArray) -> FloatArray:
+        tables = index.to_keys(prior.on_cells(index, coordinates))
+        return passes.gather(index.layout, data.codes, tables, threads)
+
+    def analyse(values: FloatArray) -> FloatArray:
+        sums = passes.scatter(index.layout, data.codes, values, threads=threads)[index.cell_key]
+        return prior.on_columns(index, sums)
+
+    return Columns(synthesise, analyse)
+
+
+def kernels_of_rows(data: Data, index: CellIndex, prior: Prior) -> list[FloatArray]:
+    """For each order, (r, r) Z_k Z_k^T over its total: subset by subset, so that Z is never written down."""
+    r = data.codes.shape[1]
+    out = {k: np.zeros((r, r)) for k in prior.orders}
+    for s, _, table in prior.groups():
+        order = len(index.subsets[s])
+        at_rows = passes.cells_of_rows(index.layout, data.codes, s)
+        out[order] += (table @ table.T / prior.total[order])[at_rows[:, None], at_rows]
+    return [out[k] for k in prior.orders]
+
+
+def _gram(data: Data, request: Request, index: CellIndex, basis: Basis, prior: Prior, progress: Progress) -> FloatArray:
+    """(q, q) Z^T D Z from the moments."""
+    nothing = np.zeros((data.codes.shape[1], 0))
+    moments = collect(index, data.codes, data.weight, nothing, threads=request.threads, progress=progress)
+    gamma = projected_gram(moments, basis)[1:, 1:]
+    gamma *= data.codes.shape[1]
+    return gram_of_columns(np.asfortranarray(gamma), prior)
+
+
+Found = list[tuple[IntArray, Maximum]]
+"""Outputs that share their ratios, and where their likelihood is largest."""
+
+
+def _maximised(work: _Work, request: Request) -> Found:
+    """Ratios of every output, or of all together where they are many."""
+    r, q = work.values.shape[0], len(work.prior.order)
+    outputs = work.varying
+    together = price.shares_ratios(r, q, len(outputs))
+    groups = [outputs] if together else [np.array([o]) for o in outputs.tolist()]
+    with parallel.suitable_blas(float(min(r, q)) ** 3):
+        return [(group, maximise(work.likelihood(group), _start(work, request, group))) for group in groups]
+
+
+def _start(work: _Work, request: Request, outputs: IntArray) -> FloatArray | None:
+    """Where to start a search whose every step is expensive: the maximum on some rows, by kernels of the features."""
+    r = work.values.shape[0]
+    if work.gram is None or len(work.gram) < START_FROM or r <= START_ROWS:
+        return None
+    rows = np.sort(np.random.default_rng(request.random_state).choice(r, START_ROWS, replace=False))
+    between = row_kernels(work.data.codes[:, rows], work.kernels, work.index.subsets)
+    p = work.data.probability[rows] / work.data.probability[rows].sum()
+    kernels = [between[k] / float(p @ np.diagonal(between[k])) for k in work.prior.orders]
+    y = work.values[np.ix_(rows, outputs)]
+    y = y - p @ y
+    if not y.any(axis=0).all():
+        return None
+    return maximise(ByRows(kernels, y, 1.0 / (START_ROWS * p))).found.logs
+
+
+def _may_be_determined(work: _Work, found: Found) -> bool:
+    """Whether an exact fit may come out the same, so that it is worth making: judged from the likelihood alone."""
+    if work.gram is None or not found:
+        return False
+    functions = np.bincount(np.searchsorted(work.prior.orders, work.prior.order))
+    variance = work.data.probability @ work.values**2
+    for outputs, maximum in found:
+        noise = float((maximum.found.residual / variance[outputs]).max())
+        least = float((maximum.found.effective / functions).min())
+        # Noise that an exact fit takes for effects, in the directions that the ratios hold back.
+        held_back = float((functions - maximum.found.effective).sum())
+        if noise > NEGLIGIBLE and (least < 0.5 or noise * held_back > NEGLIGIBLE * len(work.values)):
+            return False
+    return True
+
+
+def _exact(data: Data, request: Request, plan: Plan, index: CellIndex, progress: Progress) -> Decomposition:
+    """The fit without shrinkage, as it is made when none is asked for."""
+    priced = repriced(plan, index, data.codes, data.weight.astype(np.float64), data.values.shape[1], request)
+    return run_plan(data, request, priced, index, progress)
+
+
+def _lost(work: _Work, exact: Decomposition, found: Found, shrunk: list[Solved]) -> FloatArray:
+    """(m,) mean squared difference of the fitted parts, as a share of the variance."""
+    layout = exact.index.layout
+    fitted = passes.gather(layout, work.data.codes, exact.index.to_keys(exact.values))
+    out = np.zeros(work.values.shape[1])
+    p = work.data.probability
+    for (outputs, _), solved in zip(found, shrunk, strict=True):
+        left = work.data.values[:, outputs] - fitted[:, outputs]
+        out[outputs] = p @ (left - solved.residual) ** 2 / (p @ work.values[:, outputs] ** 2)
+    return out
+
+
+def _solved(work: _Work, outputs: IntArray, maximum: Maximum) -> Solved:
+    logs = maximum.found.logs
+    likelihood, scale = work.likelihood(outputs), work.prior.scale(np.exp(logs))
+    solve = solve_by_functions if isinstance(likelihood, ByFunctions) else solve_by_rows
+    return solve(likelihood.factor(logs), scale, work.columns, work.values[:, outputs], work.precision)
+
+
+def _decomposition(work: _Work, request: Request, plan: Plan, found: Found) -> Decomposition:
+    """Posterior mean, what its factor tells of rows left out, and the evidence."""
+    r, m = work.values.shape
+    q, p = len(work.prior.order), work.data.probability
+    chosen = rows_to_leave_out(r, q, request.random_state)
+    coordinates, left = np.zeros((q, m)), np.zeros((len(chosen), m))
+    mse, stderr = np.zeros(m), np.zeros(m)
+    parts, equations, steps = [], 0.0, 0
+    for outputs, maximum in found:
+        with parallel.suitable_blas(float(min(r, q)) ** 3):
+            solved, part, out = _one_part(work, outputs, maximum, chosen)
+        coordinates[:, outputs], left[:, outputs] = solved.coordinates, out.residual
+        mse[outputs], stderr[outputs] = out.mse, out.stderr
+        parts.append(part)
+        equations, steps = max(equations, solved.equations), max(steps, solved.steps)
+    components = _components(work, found)
+    posterior = Posterior(work.prior, tuple(parts), components)
+    values = work.prior.on_cells(work.index, coordinates)
+    values[0] = p @ work.data.values
     shrinkage = Shrinkage(
         described(components),
-        tuple(float(np.mean([f.effective[k] for f in found])) for k in sorted(prior.total)),
-        np.stack([f.left_out for f in found], axis=1),
-        np.stack([f.variance for f in found], axis=1),
+        posterior.effective,
+        left,
+        left_out_rows=chosen,
+        left_out_mse=mse,
+        left_out_stderr=stderr,
+        posterior=posterior,
     )
-    return replace(_decomposition(data, plan, index, basis, prior, found, components), shrinkage=shrinkage)
+    solution = _solution(work, components, equations, steps)
+    return Decomposition(work.index, values, plan, solution, work.basis, False, shrinkage)
 
 
-def described(components: tuple[Components, ...]) -> str:
-    """Variance components in words, as shares of the variance that the prior expects of the first output.
+def _one_part(work: _Work, outputs: IntArray, maximum: Maximum, chosen: IntArray) -> tuple[Solved, Part, LeftOut]:
+    logs, p = maximum.found.logs, work.data.probability
+    likelihood, scale = work.likelihood(outputs), work.prior.scale(np.exp(logs))
+    lower, values = likelihood.factor(logs), work.values[:, outputs]
+    if isinstance(likelihood, ByFunctions):
+        solved = solve_by_functions(lower, scale, work.columns, values, work.precision)
+        spread = Spread(lower)
+        codes = work.data.codes
 
-    >>> described((Components((1, 2), (3.0, 0.5), 0.5, True, 100),))
-    'order 1 75 %, order 2 12 %, residual 12 % of the prior variance; likelihood maximised on 100 rows'
-    """
-    first = components[0]
-    total = sum(first.variance) + first.residual or 1.0
-    shares = [f"order {k} {100 * v / total:.0f} %" for k, v in zip(first.orders, first.variance, strict=True)]
-    shares.append(f"residual {100 * first.residual / total:.0f} %")
-    found = "maximised" if all(c.converged for c in components) else "NOT maximised"
-    more = f" (output 1 of {len(components)})" if len(components) > 1 else ""
-    return f"{', '.join(shares)} of the prior variance{more}; likelihood {found} on {first.rows:,} rows"
+        def at_rows(rows: IntArray) -> FloatArray:
+            return work.prior.on_rows(work.index, codes[:, rows]) * scale
 
-
-def _components(
-    data: Data, request: Request, index: CellIndex, kernels: dict[int, FloatArray]
-) -> tuple[Components, ...]:
-    """Variance components of every output, on rows drawn where there are many."""
-    r = data.codes.shape[1]
-    chosen = np.arange(r)
-    if r > LIKELIHOOD_ROWS:
-        chosen = np.sort(np.random.default_rng(request.random_state).choice(r, LIKELIHOOD_ROWS, replace=False))
-    between = row_kernels(data.codes[:, chosen], kernels, index.subsets)
-    p = data.probability[chosen]
-    found = [choose_components(y, p, between) for y in data.values[chosen].T]
-    return tuple(found)
+        left = left_out_of_shrunk(lower, at_rows, solved.residual, p, chosen)
+    else:
+        solved = solve_by_rows(lower, scale, work.columns, values, work.precision)
+        spread = Spread(lower, _reader(work, scale))
+        left = left_out_by_rows(lower, solved.residual, p)
+    part = Part(outputs, maximum.found.residual, scale, spread, maximum.found.effective)
+    return solved, part, left
 
 
-def _decomposition(
-    data: Data,
-    plan: Plan,
-    index: CellIndex,
-    basis: Basis,
-    prior: Prior,
-    found: list[Posterior],
-    components: tuple[Components, ...],
-) -> Decomposition:
-    means = data.probability @ data.values
-    pairs = zip(found, means, strict=True)
-    values = np.stack([effects_on_cells(index, prior, f.coordinates, float(mean)) for f, mean in pairs], axis=1)
-    orders = index.layout.order
-    solution = Solution(
-        coefficients=np.zeros((0, data.values.shape[1])),
-        kept=np.ones(basis.n_functions, dtype=bool),
-        rank_by_order=tuple(int(basis.dimensions[orders == k].sum()) for k in range(int(orders.max()) + 1)),
+def _reader(work: _Work, scale: FloatArray) -> ReadColumns:
+    """Z S v at the rows, of all columns or of those of one subset."""
+    columns, index, codes = work.columns, work.index, work.data.codes
+    own = {s: (place, table) for s, place, table in work.prior.groups()}
+
+    def read(v: FloatArray, subset: int | None) -> FloatArray:
+        if subset is None:
+            return columns.synthesise(scale[:, None] * v)
+        place, table = own[subset]
+        on_cells = table @ (scale[place, None] * v[place])
+        return np.asarray(on_cells[passes.cells_of_rows(index.layout, codes, subset)])
+
+    return read
+
+
+def _components(work: _Work, found: Found) -> tuple[Components, ...]:
+    """Components of every output; none of one that is constant."""
+    orders, r = work.prior.orders, work.values.shape[0]
+    out = [Components(orders, (0.0,) * len(orders), 0.0, True, r)] * work.values.shape[1]
+    for outputs, maximum in found:
+        for o, residual in zip(outputs.tolist(), maximum.found.residual.tolist(), strict=True):
+            variance = tuple(float(residual * ratio) for ratio in np.exp(maximum.found.logs))
+            out[o] = Components(orders, variance, residual, maximum.converged, r, maximum.steps)
+    return tuple(out)
+
+
+def _solution(work: _Work, components: tuple[Components, ...], equations: float, steps: int) -> Solution:
+    orders, dimensions, q = work.index.layout.order, work.basis.dimensions, work.basis.n_functions
+    return Solution(
+        coefficients=np.zeros((0, work.values.shape[1])),
+        kept=np.ones(q, dtype=bool),
+        rank_by_order=tuple(int(dimensions[orders == k].sum()) for k in range(int(orders.max()) + 1)),
         smallest_kept=1.0,
         largest_dropped=0.0,
-        null=np.zeros((basis.n_functions, 0)),
-        iterations=1,
-        residual=0.0,
+        null=np.zeros((q, 0)),
+        iterations=max(1, steps),
+        residual=equations,
         method="posterior mean under variance components",
         converged=all(c.converged for c in components),
         rank_known=False,
     )
-    return Decomposition(index, values, plan, solution, basis, False)

@@ -1,0 +1,204 @@
+"""The marginal likelihood of the variance components, its gradient and its curvature, in two spaces that agree.
+
+Z holds the columns of all orders at the rows, y the centred values, D = diag(d) the precision of the rows:
+
+    y ~ N(0, tau^2 C),     C = D^-1 + sum over k of lambda_k Z_k Z_k^T / total_k,     lambda_k = sigma_k^2 / tau^2.
+
+tau^2 is known in closed form given the lambda. With S the standard deviations of the coordinates and z their posterior
+mean, everything the search needs comes from one Cholesky factor:
+
+    by functions  (I + A) z = S Z^T D y,  A = S Z^T D Z S:  log|C| = log|I + A| + const,  columns determined by the rows
+                  = diagonal of A (I + A)^-1; no more of the rows is needed than Z^T D Z, Z^T D y and y^T D y
+    by rows       u = C^-1 y,  z = S Z^T u:  the same from matrices over the rows, where these are fewer
+
+    gradient by log lambda_k:   (effective_k - |z_k|^2 / tau^2) / 2, summed over the outputs.
+
+Outputs that share their lambda share the factor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
+
+from exanova.errors import ExanovaError
+from exanova.typing import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The likelihood at one set of ratios.
+
+    Attributes:
+        logs: (K,) logarithms of the lambda.
+        loss: minus the logarithm of the likelihood, tau^2 put in, summed over the outputs.
+        gradient: (K,) of the loss by the logarithms.
+        information: (K, K) average information: a positive estimate of the curvature.
+        residual: (m,) tau^2.
+        effective: (K,) functions of every order that the rows determine.
+    """
+
+    logs: FloatArray
+    loss: float
+    gradient: FloatArray
+    information: FloatArray
+    residual: FloatArray
+    effective: FloatArray
+
+
+class Likelihood(Protocol):
+    """A likelihood of K ratios, given values of m outputs on some rows."""
+
+    @property
+    def rows(self) -> int:
+        """Rows it is a likelihood of."""
+
+    @property
+    def components(self) -> int:
+        """K."""
+
+    def at(self, logs: FloatArray) -> Evaluation:
+        """Evaluate at the logarithms (K,) of the ratios."""
+
+
+@dataclass(frozen=True, eq=False)
+class ByFunctions:
+    """The likelihood from sums over the rows.
+
+    Attributes:
+        gram: (q, q) Z^T D Z.
+        projections: (q, m) Z^T D y.
+        squares: (m,) y^T D y.
+        group: (q,) component of each column.
+        total: (K,) sum of the prior energy of each component.
+        rows: number of rows.
+    """
+
+    gram: FloatArray
+    projections: FloatArray
+    squares: FloatArray
+    group: IntArray
+    total: FloatArray
+    rows: int
+
+    @property
+    def components(self) -> int:
+        """K."""
+        return len(self.total)
+
+    def scale(self, logs: FloatArray) -> FloatArray:
+        """(q,) S."""
+        return np.asarray(np.sqrt(np.exp(logs) / self.total)[self.group])
+
+    def factor(self, logs: FloatArray) -> FloatArray:
+        """(q, q) lower Cholesky factor of I + A."""
+        scale = self.scale(logs)
+        precision = np.asfortranarray(self.gram * scale)
+        precision *= scale[:, None]
+        precision[np.diag_indices_from(precision)] += 1.0
+        return _cholesky(precision)
+
+    def at(self, logs: FloatArray) -> Evaluation:
+        """Evaluate at the logarithms (K,) of the ratios."""
+        scale, lower = self.scale(logs), self.factor(logs)
+        logdet = 2.0 * float(np.log(np.diagonal(lower)).sum())
+        target = scale[:, None] * self.projections
+        z = cho_solve((lower, True), target, check_finite=False)
+        quadratic = self.squares - np.einsum("qm,qm->m", z, target)
+        kept = [z * (self.group == k)[:, None] for k in range(self.components)]
+        solved = [cho_solve((lower, True), part, check_finite=False) for part in kept]
+        # u^T V_k C^-1 V_l u = z_k^T (I - (I + A)^-1)_kl z_l
+        crossed = np.array([[((a - s) * b).sum(axis=0) for b in kept] for a, s in zip(kept, solved, strict=True)])
+        inverse, _ = dtrtri(lower, lower=1, overwrite_c=1)
+        undetermined = np.einsum("ij,ij->j", inverse, inverse)
+        effective = np.bincount(self.group, 1.0 - undetermined, self.components).astype(np.float64)
+        lengths = np.array([np.square(part).sum(axis=0) for part in kept])
+        return _evaluation(logs, logdet, quadratic, effective, lengths, crossed, self.rows, self.squares)
+
+
+@dataclass(frozen=True, eq=False)
+class ByRows:
+    """The likelihood from matrices over the rows.
+
+    Attributes:
+        kernels: for each component, (r, r) Z_k Z_k^T / total_k.
+        values: (r, m) centred values.
+        noise: (r,) diagonal of D^-1.
+    """
+
+    kernels: list[FloatArray]
+    values: FloatArray
+    noise: FloatArray
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.noise)
+
+    @property
+    def components(self) -> int:
+        """K."""
+        return len(self.kernels)
+
+    def factor(self, logs: FloatArray) -> FloatArray:
+        """(r, r) lower Cholesky factor of C."""
+        covariance = np.zeros((self.rows, self.rows), order="F")
+        for ratio, kernel in zip(np.exp(logs), self.kernels, strict=True):
+            covariance += ratio * kernel.T
+        covariance[np.diag_indices_from(covariance)] += self.noise
+        return _cholesky(covariance)
+
+    def at(self, logs: FloatArray) -> Evaluation:
+        """Evaluate at the logarithms (K,) of the ratios."""
+        lower = self.factor(logs)
+        logdet = 2.0 * float(np.log(np.diagonal(lower)).sum()) - float(np.log(self.noise).sum())
+        u = cho_solve((lower, True), self.values, check_finite=False)
+        moved = [ratio * (kernel @ u) for ratio, kernel in zip(np.exp(logs), self.kernels, strict=True)]
+        halves = [solve_triangular(lower, v, lower=True, check_finite=False) for v in moved]
+        crossed = np.array([[(a * b).sum(axis=0) for b in halves] for a in halves])
+        inverse, _ = dpotri(lower, lower=1, overwrite_c=1)
+        inverse = np.tril(inverse) + np.tril(inverse, -1).T
+        effective = np.exp(logs) * np.array([float(np.vdot(inverse, kernel)) for kernel in self.kernels])
+        lengths = np.array([(u * v).sum(axis=0) for v in moved])
+        quadratic = (self.values * u).sum(axis=0)
+        squares = (self.values**2 / self.noise[:, None]).sum(axis=0)
+        return _evaluation(logs, logdet, quadratic, effective, lengths, crossed, self.rows, squares)
+
+
+def _cholesky(matrix: FloatArray) -> FloatArray:
+    lower, failed = dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
+    if failed:  # bounds of the ratios keep the matrix positive by a wide margin
+        raise ExanovaError("the covariance of the effects could not be factorised; fit with shrinkage=None.")
+    return np.asarray(lower)
+
+
+def _evaluation(
+    logs: FloatArray,
+    logdet: float,
+    quadratic: FloatArray,
+    effective: FloatArray,
+    lengths: FloatArray,
+    crossed: FloatArray,
+    rows: int,
+    squares: FloatArray,
+) -> Evaluation:
+    """Put together: ``quadratic`` (m,) y^T C^-1 y, ``lengths`` (K, m) |z_k|^2, ``crossed`` (K, K, m)."""
+    count = max(1, rows - 1)
+    # What rounding leaves of y^T C^-1 y where the columns express y.
+    quadratic = np.maximum(quadratic, np.finfo(np.float64).eps * squares)
+    residual = quadratic / count
+    ratio = lengths / residual
+    information = 0.5 * ((crossed / residual).sum(axis=2) - ratio @ ratio.T / count)
+    m = len(quadratic)
+    return Evaluation(
+        logs=logs,
+        loss=0.5 * float(count * np.log(residual).sum() + m * logdet),
+        gradient=0.5 * (m * effective - ratio.sum(axis=1)),
+        information=information,
+        residual=residual,
+        effective=effective,
+    )
