@@ -30,8 +30,8 @@ def test_leaving_a_row_out_of_a_shrunken_fit_is_fitting_without_it(case, order):
     hat = z @ np.linalg.solve(z.T @ (d[:, None] * z) + np.eye(z.shape[1]), z.T * d)
     residual = y - p @ y - hat @ (y - p @ y)
     everything = np.arange(len(p))
-    found = left_out_of_shrunk(by_functions.factor(logs), lambda i: z[i], residual, p, everything)
-    again = left_out_by_rows(by_rows.factor(logs), residual, p)
+    found = left_out_of_shrunk(by_functions.factor(logs), lambda i: z[i], residual, d, everything)
+    again = left_out_by_rows(by_rows.factor(logs), residual, d)
     columns, penalty = np.hstack([np.ones((len(p), 1)), z]), np.diag([0.0] + [1.0] * z.shape[1])
     for i in everything:
         kept = everything != i

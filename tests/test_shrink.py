@@ -53,7 +53,7 @@ def likelihoods(case, prior, rows):
     group = np.searchsorted(prior.orders, prior.order)
     total = np.array([prior.total[k] for k in prior.orders])
     own = [rows[:, group == k] for k in range(len(total))]
-    functions = ByFunctions(rows.T @ (d[:, None] * rows), rows.T @ (d[:, None] * y), d @ y**2, group, total, len(y))
+    functions = ByFunctions(rows.T @ (d[:, None] * rows), rows.T @ (d[:, None] * y), d @ y**2, group, total, d.sum())
     return functions, ByRows([z @ z.T / t for z, t in zip(own, total, strict=True)], y, 1.0 / d)
 
 
@@ -134,7 +134,7 @@ def test_the_search_ends_where_a_general_search_ends(case, order):
         return
     likelihood = likelihoods(case, prior, rows)[0]
     found = maximise(likelihood)
-    limits = [bounds(likelihood.rows)] * likelihood.components
+    limits = [bounds(likelihood.count)] * likelihood.components
 
     def loss(logs):
         at = likelihood.at(logs)

@@ -63,7 +63,7 @@ class PosteriorErrors:
             influence, find_variation(data, draws, residual), draws, raw_residuals(data, draws, residual)
         )
         tau = np.array([c.residual for c in posterior.components])
-        return cls(posterior, index, drawn, tau / data.codes.shape[1])
+        return cls(posterior, index, drawn, tau / posterior.count)
 
     @cached_property
     def _blocks(self) -> list[FloatArray]:

@@ -43,7 +43,7 @@ class Components:
         variance: sigma_k^2 of each order: the variance the prior expects of all its effects together.
         residual: tau^2.
         converged: whether the likelihood was maximised.
-        rows: distinct rows it was maximised on.
+        rows: distinct rows it was maximised on, with their counts.
         steps: factorisations it took.
     """
 
@@ -53,17 +53,6 @@ class Components:
     converged: bool
     rows: int
     steps: int = 0
-
-    @property
-    def ratios(self) -> FloatArray:
-        """(K,) lambda_k = sigma_k^2 / tau^2; 0 where nothing varies."""
-        return np.array(self.variance) / self.residual if self.residual > 0 else np.zeros(len(self.variance))
-
-    @property
-    def logs(self) -> FloatArray:
-        """(K,) logarithms of the ratios, inside their bounds."""
-        low, high = bounds(self.rows)
-        return np.clip(np.log(np.maximum(self.ratios, np.finfo(np.float64).tiny)), low, high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +64,8 @@ class Maximum:
     steps: int
 
 
-def bounds(rows: int) -> tuple[float, float]:
-    """Smallest and largest logarithm of a ratio.
+def bounds(rows: float) -> tuple[float, float]:
+    """Smallest and largest logarithm of a ratio, on so many rows.
 
     >>> bounds(1000)
     (-16.0, 16.0)
@@ -86,7 +75,7 @@ def bounds(rows: int) -> tuple[float, float]:
 
 def maximise(likelihood: Likelihood, start: FloatArray | None = None) -> Maximum:
     """Maximise a likelihood from the logarithms ``start`` (K,), all ratios 1 unless given."""
-    low, high = bounds(likelihood.rows)
+    low, high = bounds(likelihood.count)
     here = likelihood.at(np.zeros(likelihood.components) if start is None else np.clip(start, low, high))
     damping, steps = 0.0, 1
     while steps < STEPS:

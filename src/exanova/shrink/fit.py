@@ -129,9 +129,12 @@ class _Work:
             basis = build_basis(index)
             prior = make_prior(index, basis, kernels)
         p, r, q = data.probability, data.codes.shape[1], len(prior.order)
-        gram = None if price.by_rows(r, q) else _gram(data, request, index, basis, prior, progress)
+        # Whole numbers are counts of equal rows; of other weights only the proportions mean something.
+        precision = data.weight.astype(np.float64) if data.weight.dtype.kind == "i" else r * p
+        by_rows = price.by_rows(r, q)
+        gram = None if by_rows else _gram(data, request, index, basis, prior, progress) * float(precision.sum())
         columns = columns_of(data, index, prior, request.threads)
-        return cls(data, index, basis, kernels, prior, data.values - p @ data.values, r * p, columns, gram)
+        return cls(data, index, basis, kernels, prior, data.values - p @ data.values, precision, columns, gram)
 
     @property
     def varying(self) -> IntArray:
@@ -142,11 +145,14 @@ class _Work:
         """The likelihood of some outputs with the same ratios."""
         y, prior = self.values[:, outputs], self.prior
         total = np.array([prior.total[k] for k in prior.orders])
+        within = 0.0 if self.data.within is None else self.precision @ self.data.within[:, outputs]
         if self.gram is None:
-            return ByRows(self._row_kernels, y, 1.0 / self.precision)
+            return ByRows(self._row_kernels, y, 1.0 / self.precision, within)
         group = np.searchsorted(prior.orders, prior.order)
         squares = self.precision @ y**2
-        return ByFunctions(self.gram, self._projections[:, outputs], squares, group, total, len(y))
+        return ByFunctions(
+            self.gram, self._projections[:, outputs], squares, group, total, float(self.precision.sum()), within
+        )
 
     @cached_property
     def _row_kernels(self) -> list[FloatArray]:
@@ -183,11 +189,10 @@ def kernels_of_rows(data: Data, index: CellIndex, prior: Prior) -> list[FloatArr
 
 
 def _gram(data: Data, request: Request, index: CellIndex, basis: Basis, prior: Prior, progress: Progress) -> FloatArray:
-    """(q, q) Z^T D Z from the moments."""
+    """(q, q) Z^T P Z from the moments, P the probabilities of the rows."""
     nothing = np.zeros((data.codes.shape[1], 0))
     moments = collect(index, data.codes, data.weight, nothing, threads=request.threads, progress=progress)
     gamma = projected_gram(moments, basis)[1:, 1:]
-    gamma *= data.codes.shape[1]
     return gram_of_columns(np.asfortranarray(gamma), prior)
 
 
@@ -218,7 +223,7 @@ def _start(work: _Work, request: Request, outputs: IntArray) -> FloatArray | Non
     y = y - p @ y
     if not y.any(axis=0).all():
         return None
-    return maximise(ByRows(kernels, y, 1.0 / (START_ROWS * p))).found.logs
+    return maximise(ByRows(kernels, y, 1.0 / work.precision[rows])).found.logs
 
 
 def _may_be_determined(work: _Work, found: Found) -> bool:
@@ -232,7 +237,7 @@ def _may_be_determined(work: _Work, found: Found) -> bool:
         least = float((maximum.found.effective / functions).min())
         # Noise that an exact fit takes for effects, in the directions that the ratios hold back.
         held_back = float((functions - maximum.found.effective).sum())
-        if noise > NEGLIGIBLE and (least < 0.5 or noise * held_back > NEGLIGIBLE * len(work.values)):
+        if noise > NEGLIGIBLE and (least < 0.5 or noise * held_back > NEGLIGIBLE * work.precision.sum()):
             return False
     return True
 
@@ -278,7 +283,7 @@ def _decomposition(work: _Work, request: Request, plan: Plan, found: Found) -> D
         parts.append(part)
         equations, steps = max(equations, solved.equations), max(steps, solved.steps)
     components = _components(work, found)
-    posterior = Posterior(work.prior, tuple(parts), components)
+    posterior = Posterior(work.prior, tuple(parts), components, float(work.precision.sum()))
     values = work.prior.on_cells(work.index, coordinates)
     values[0] = p @ work.data.values
     shrinkage = Shrinkage(
@@ -295,7 +300,7 @@ def _decomposition(work: _Work, request: Request, plan: Plan, found: Found) -> D
 
 
 def _one_part(work: _Work, outputs: IntArray, maximum: Maximum, chosen: IntArray) -> tuple[Solved, Part, LeftOut]:
-    logs, p = maximum.found.logs, work.data.probability
+    logs = maximum.found.logs
     likelihood, scale = work.likelihood(outputs), work.prior.scale(np.exp(logs))
     lower, values = likelihood.factor(logs), work.values[:, outputs]
     if isinstance(likelihood, ByFunctions):
@@ -306,11 +311,11 @@ def _one_part(work: _Work, outputs: IntArray, maximum: Maximum, chosen: IntArray
         def at_rows(rows: IntArray) -> FloatArray:
             return work.prior.on_rows(work.index, codes[:, rows]) * scale
 
-        left = left_out_of_shrunk(lower, at_rows, solved.residual, p, chosen)
+        left = left_out_of_shrunk(lower, at_rows, solved.residual, work.precision, chosen)
     else:
         solved = solve_by_rows(lower, scale, work.columns, values, work.precision)
         spread = Spread(lower, _reader(work, scale))
-        left = left_out_by_rows(lower, solved.residual, p)
+        left = left_out_by_rows(lower, solved.residual, work.precision)
     part = Part(outputs, maximum.found.residual, scale, spread, maximum.found.effective)
     return solved, part, left
 

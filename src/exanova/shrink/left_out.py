@@ -77,21 +77,22 @@ def rows_to_leave_out(rows: int, functions: int, seed: int = 0) -> IntArray:
 
 
 def left_out_of_shrunk(
-    lower: FloatArray, at_rows: AtRows, residual: FloatArray, probability: FloatArray, rows: IntArray
+    lower: FloatArray, at_rows: AtRows, residual: FloatArray, precision: FloatArray, rows: IntArray
 ) -> LeftOut:
-    """Leave rows out of a shrunken fit with the factor ``lower`` (q, q) of I + S Z^T D Z S, D = r diag(p).
+    """Leave rows out of a shrunken fit with the factor ``lower`` (q, q) of I + S Z^T D Z S, D of diagonal ``precision``.
 
     ``at_rows`` gives Z S. The mean of the model is fitted too, without a penalty.
     """
-    precision = len(probability) * probability[rows]
-    kept = 1.0 - probability[rows] - precision * _lengths(lower, at_rows, rows)
+    probability = precision / precision.sum()
+    kept = 1.0 - probability[rows] - precision[rows] * _lengths(lower, at_rows, rows)
     return _summarised(residual, residual[rows], kept, probability, rows)
 
 
-def left_out_by_rows(lower: FloatArray, residual: FloatArray, probability: FloatArray) -> LeftOut:
+def left_out_by_rows(lower: FloatArray, residual: FloatArray, precision: FloatArray) -> LeftOut:
     """The same from the factor ``lower`` (r, r) of D^-1 + Z S^2 Z^T: 1 - h is the diagonal of its inverse over D."""
     inverse = solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False)
-    kept = np.square(inverse).sum(axis=0) / (len(probability) * probability) - probability
+    probability = precision / precision.sum()
+    kept = np.square(inverse).sum(axis=0) / precision - probability
     return _summarised(residual, residual, kept, probability, np.arange(len(probability)))
 
 

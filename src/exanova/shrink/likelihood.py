@@ -13,7 +13,10 @@ mean, everything the search needs comes from one Cholesky factor:
 
     gradient by log lambda_k:   (effective_k - |z_k|^2 / tau^2) / 2, summed over the outputs.
 
-Outputs that share their lambda share the factor.
+Outputs that share their lambda share the factor. Rows count as often as they were drawn: d is the number of equal rows
+behind a distinct one, n their total, and the squares within them are part of the residual. A residual that is a function
+of the inputs is the same in equal rows, but which rows are drawn is random all the same, and with it the sums of the
+residual that effects pick up; so more draws of the same rows determine the effects of the population.
 """
 
 from __future__ import annotations
@@ -54,8 +57,8 @@ class Likelihood(Protocol):
     """A likelihood of K ratios, given values of m outputs on some rows."""
 
     @property
-    def rows(self) -> int:
-        """Rows it is a likelihood of."""
+    def count(self) -> float:
+        """Rows it is a likelihood of, equal ones counted."""
 
     @property
     def components(self) -> int:
@@ -75,7 +78,8 @@ class ByFunctions:
         squares: (m,) y^T D y.
         group: (q,) component of each column.
         total: (K,) sum of the prior energy of each component.
-        rows: number of rows.
+        count: n, the trace of D.
+        within: (m,) sums of squares within equal rows, in units of the rows' precision.
     """
 
     gram: FloatArray
@@ -83,7 +87,8 @@ class ByFunctions:
     squares: FloatArray
     group: IntArray
     total: FloatArray
-    rows: int
+    count: float
+    within: FloatArray | float = 0.0
 
     @property
     def components(self) -> int:
@@ -108,7 +113,7 @@ class ByFunctions:
         logdet = 2.0 * float(np.log(np.diagonal(lower)).sum())
         target = scale[:, None] * self.projections
         z = cho_solve((lower, True), target, check_finite=False)
-        quadratic = self.squares - np.einsum("qm,qm->m", z, target)
+        quadratic = self.squares - np.einsum("qm,qm->m", z, target) + self.within
         kept = [z * (self.group == k)[:, None] for k in range(self.components)]
         solved = [cho_solve((lower, True), part, check_finite=False) for part in kept]
         # u^T V_k C^-1 V_l u = z_k^T (I - (I + A)^-1)_kl z_l
@@ -117,7 +122,7 @@ class ByFunctions:
         undetermined = np.einsum("ij,ij->j", inverse, inverse)
         effective = np.bincount(self.group, 1.0 - undetermined, self.components).astype(np.float64)
         lengths = np.array([np.square(part).sum(axis=0) for part in kept])
-        return _evaluation(logs, logdet, quadratic, effective, lengths, crossed, self.rows, self.squares)
+        return _evaluation(logs, logdet, quadratic, effective, lengths, crossed, self.count, self.squares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,16 +133,18 @@ class ByRows:
         kernels: for each component, (r, r) Z_k Z_k^T / total_k.
         values: (r, m) centred values.
         noise: (r,) diagonal of D^-1.
+        within: (m,) sums of squares within equal rows.
     """
 
     kernels: list[FloatArray]
     values: FloatArray
     noise: FloatArray
+    within: FloatArray | float = 0.0
 
     @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return len(self.noise)
+    def count(self) -> float:
+        """n, the trace of D."""
+        return float((1.0 / self.noise).sum())
 
     @property
     def components(self) -> int:
@@ -146,7 +153,7 @@ class ByRows:
 
     def factor(self, logs: FloatArray) -> FloatArray:
         """(r, r) lower Cholesky factor of C."""
-        covariance = np.zeros((self.rows, self.rows), order="F")
+        covariance = np.zeros((len(self.noise), len(self.noise)), order="F")
         for ratio, kernel in zip(np.exp(logs), self.kernels, strict=True):
             covariance += ratio * kernel.T
         covariance[np.diag_indices_from(covariance)] += self.noise
@@ -164,9 +171,9 @@ class ByRows:
         inverse = np.tril(inverse) + np.tril(inverse, -1).T
         effective = np.exp(logs) * np.array([float(np.vdot(inverse, kernel)) for kernel in self.kernels])
         lengths = np.array([(u * v).sum(axis=0) for v in moved])
-        quadratic = (self.values * u).sum(axis=0)
+        quadratic = (self.values * u).sum(axis=0) + self.within
         squares = (self.values**2 / self.noise[:, None]).sum(axis=0)
-        return _evaluation(logs, logdet, quadratic, effective, lengths, crossed, self.rows, squares)
+        return _evaluation(logs, logdet, quadratic, effective, lengths, crossed, self.count, squares)
 
 
 def _cholesky(matrix: FloatArray) -> FloatArray:
@@ -183,20 +190,20 @@ def _evaluation(
     effective: FloatArray,
     lengths: FloatArray,
     crossed: FloatArray,
-    rows: int,
+    count: float,
     squares: FloatArray,
 ) -> Evaluation:
-    """Put together: ``quadratic`` (m,) y^T C^-1 y, ``lengths`` (K, m) |z_k|^2, ``crossed`` (K, K, m)."""
-    count = max(1, rows - 1)
+    """Put together: ``quadratic`` (m,) y^T C^-1 y and what varies within, ``lengths`` (K, m) |z_k|^2, ``crossed`` (K, K, m)."""
+    free = max(1.0, count - 1.0)
     # What rounding leaves of y^T C^-1 y where the columns express y.
     quadratic = np.maximum(quadratic, np.finfo(np.float64).eps * squares)
-    residual = quadratic / count
+    residual = quadratic / free
     ratio = lengths / residual
-    information = 0.5 * ((crossed / residual).sum(axis=2) - ratio @ ratio.T / count)
+    information = 0.5 * ((crossed / residual).sum(axis=2) - ratio @ ratio.T / free)
     m = len(quadratic)
     return Evaluation(
         logs=logs,
-        loss=0.5 * float(count * np.log(residual).sum() + m * logdet),
+        loss=0.5 * float(free * np.log(residual).sum() + m * logdet),
         gradient=0.5 * (m * effective - ratio.sum(axis=1)),
         information=information,
         residual=residual,

@@ -106,11 +106,13 @@ class Posterior:
         prior: the columns.
         parts: outputs that vary, by their ratios; an output that is constant is in none.
         components: of every output.
+        count: rows, equal ones counted: tau^2 over it is the variance of the mean of the residual.
     """
 
     prior: Prior
     parts: tuple[Part, ...]
     components: tuple[Components, ...]
+    count: float
 
     @property
     def effective(self) -> tuple[float, ...]:
