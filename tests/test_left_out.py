@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +13,10 @@ from exanova.basis.tables import build_basis, on_rows
 from exanova.design.subsets import up_to_order
 from exanova.moments.gram import cell_index
 from exanova.shrink import left_out
+from exanova.shrink.evaluate import leave_rows_out, why_none
 from exanova.shrink.left_out import left_out_by_rows, left_out_of_exact, left_out_of_shrunk, rows_to_leave_out
+from exanova.solve.plan import Request
+from exanova.solve.routes import Data, decompose
 from strategies import MODERATE, examples, supports
 from test_shrink import LOGS, arranged, has_columns, likelihoods
 
@@ -127,3 +132,33 @@ def test_rows_drawn_at_random_estimate_what_all_rows_say(monkeypatch):
     assert abs(apart.mean()) < 0.1 * apart.std() + 0.2 * stderr.mean()
     # In-sample residuals alone would be this far off:
     assert everything.mse[0] - (p @ residual**2)[0] > 5 * stderr.mean()
+
+
+@examples(20)
+@given(case=supports(("equal", "counts"), complete=False), order=st.integers(1, 2))
+def test_rows_are_left_out_of_a_decomposition_on_any_route(case, order):
+    """The same errors as from the functions written down; a dense fit has the same as one from moments."""
+    data = Data(
+        np.ascontiguousarray(case.rows.T).astype(np.uint8), case.weight, case.sizes, case.values, len(case.rows)
+    )
+    phi, gamma, coefficients = exact_case(case, order)
+    residual = case.values - phi @ coefficients
+    expected = left_out_of_exact(gamma, coefficients, lambda i: phi[i], residual, case.probability, np.arange(len(phi)))
+    for route in ("dense", "moments"):
+        request = Request(max_order=order, route=route)
+        found = decompose(data, request)
+        assert why_none(data, found, request) is None
+        left = leave_rows_out(data, found, request)
+        size = 1 + np.abs(expected.residual).max()
+        np.testing.assert_allclose(left.residual, expected.residual, atol=1e-3 * size)
+        assert left.alone == expected.alone
+
+
+def test_a_fit_that_is_not_least_squares_says_why_no_row_is_left_out():
+    rows = np.array(list(np.ndindex(3, 3)))[:7]
+    data = Data(np.ascontiguousarray(rows.T).astype(np.uint8), np.ones(7, dtype=np.int64), (3, 3), rows[:, :1] * 1.0, 7)
+    request = Request(max_order=1, ridge=0.1)
+    assert "least-squares" in why_none(data, decompose(data, request), request)
+    tight = Request(max_order=1)
+    found = decompose(data, tight)
+    assert "memory" in why_none(data, found, replace(tight, memory_limit=10))

@@ -79,9 +79,9 @@ def rows_to_leave_out(rows: int, functions: int, seed: int = 0) -> IntArray:
 def left_out_of_shrunk(
     lower: FloatArray, at_rows: AtRows, residual: FloatArray, precision: FloatArray, rows: IntArray
 ) -> LeftOut:
-    """Leave rows out of a shrunken fit with the factor ``lower`` (q, q) of I + S Z^T D Z S, D of diagonal ``precision``.
+    """Leave rows out of a shrunken fit with the factor ``lower`` (q, q) of I + S Z^T D Z S.
 
-    ``at_rows`` gives Z S. The mean of the model is fitted too, without a penalty.
+    ``at_rows`` gives Z S, ``precision`` (r,) is the diagonal of D. The mean is fitted too, without a penalty.
     """
     probability = precision / precision.sum()
     kept = 1.0 - probability[rows] - precision[rows] * _lengths(lower, at_rows, rows)

@@ -14,9 +14,9 @@ mean, everything the search needs comes from one Cholesky factor:
     gradient by log lambda_k:   (effective_k - |z_k|^2 / tau^2) / 2, summed over the outputs.
 
 Outputs that share their lambda share the factor. Rows count as often as they were drawn: d is the number of equal rows
-behind a distinct one, n their total, and the squares within them are part of the residual. A residual that is a function
-of the inputs is the same in equal rows, but which rows are drawn is random all the same, and with it the sums of the
-residual that effects pick up; so more draws of the same rows determine the effects of the population.
+behind a distinct one, n their total, and the squares within them are part of the residual. A residual that is a
+function of the inputs is the same in equal rows, but which rows are drawn is random all the same, and with it the part
+of the residual that effects pick up: drawing the same rows again brings the effects nearer to those of the population.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _evaluation(
     count: float,
     squares: FloatArray,
 ) -> Evaluation:
-    """Put together: ``quadratic`` (m,) y^T C^-1 y and what varies within, ``lengths`` (K, m) |z_k|^2, ``crossed`` (K, K, m)."""
+    """Put together ``quadratic`` (m,) y^T C^-1 y with what varies within, |z_k|^2 (K, m) and ``crossed`` (K, K, m)."""
     free = max(1.0, count - 1.0)
     # What rounding leaves of y^T C^-1 y where the columns express y.
     quadratic = np.maximum(quadratic, np.finfo(np.float64).eps * squares)
