@@ -18,7 +18,7 @@ from exanova.shrink.left_out import left_out_by_rows, left_out_of_exact, left_ou
 from exanova.solve.plan import Request
 from exanova.solve.routes import Data, decompose
 from strategies import MODERATE, examples, supports
-from test_shrink import LOGS, arranged, has_columns, likelihoods
+from test_shrink import LOGS, arranged, data_of, has_columns, likelihoods
 
 
 @examples(30)
@@ -119,11 +119,11 @@ def test_rows_drawn_at_random_estimate_what_all_rows_say(monkeypatch):
         return phi[i]
 
     everything = left_out_of_exact(gamma, coefficients, at, residual, p, np.arange(n))
-    monkeypatch.setattr(left_out, "FEWEST_SAMPLED", 100)
+    monkeypatch.setattr(left_out, "FEWEST_SAMPLED", 200)
     found = []
     for seed in range(200):
         rows = rows_to_leave_out(n, q, seed)
-        assert len(rows) == 180
+        assert len(rows) == 200
         some = left_out_of_exact(gamma, coefficients, at, residual, p, rows)
         np.testing.assert_allclose(some.residual, everything.residual[rows])
         found.append((some.mse[0] - everything.mse[0], some.stderr[0]))
@@ -138,9 +138,7 @@ def test_rows_drawn_at_random_estimate_what_all_rows_say(monkeypatch):
 @given(case=supports(("equal", "counts"), complete=False), order=st.integers(1, 2))
 def test_rows_are_left_out_of_a_decomposition_on_any_route(case, order):
     """The same errors as from the functions written down; a dense fit has the same as one from moments."""
-    data = Data(
-        np.ascontiguousarray(case.rows.T).astype(np.uint8), case.weight, case.sizes, case.values, len(case.rows)
-    )
+    data = data_of(case)
     phi, gamma, coefficients = exact_case(case, order)
     residual = case.values - phi @ coefficients
     expected = left_out_of_exact(gamma, coefficients, lambda i: phi[i], residual, case.probability, np.arange(len(phi)))
