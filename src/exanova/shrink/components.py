@@ -14,7 +14,7 @@ import numpy as np
 
 from exanova import tolerances
 from exanova.shrink.likelihood import Evaluation, Likelihood
-from exanova.typing import FloatArray
+from exanova.typing import FloatArray, IntArray
 
 ENOUGH = 0.005
 """Gain in log-likelihood that is not worth another factorisation: ratios that differ by 2 are all plausible."""
@@ -29,6 +29,9 @@ STEPS = 40
 
 FLAT = float(np.sqrt(tolerances.EPS))
 """Curvature, relative to the largest, that is added to one that may be zero but for rounding."""
+
+SIMILAR = 1.0
+"""Logarithms of ratios that differ by less may be shared: the fit hardly depends on them."""
 
 LONGEST_STEP = 3.0
 """Longest step in a logarithm: a factor of 20."""
@@ -104,6 +107,20 @@ def _step(here: Evaluation, damping: float, low: float, high: float) -> tuple[Fl
         move[free] = step * (LONGEST_STEP / max(LONGEST_STEP, float(np.abs(step).max())))
         move = np.clip(here.logs + move, low, high) - here.logs
     return move, float(-here.gradient @ move)
+
+
+def alike(logs: FloatArray) -> list[IntArray]:
+    """Outputs in groups whose (m, K) logarithms differ by at most ``SIMILAR`` from those of the first of the group.
+
+    >>> [group.tolist() for group in alike(np.array([[0.0, 1.0], [5.0, 1.0], [0.5, 0.5]]))]
+    [[0, 2], [1]]
+    """
+    left, groups = np.arange(len(logs)), []
+    while len(left):
+        near = np.abs(logs[left] - logs[left[0]]).max(axis=1, initial=0.0) <= SIMILAR
+        groups.append(left[near])
+        left = left[~near]
+    return groups
 
 
 def described(components: tuple[Components, ...]) -> str:

@@ -15,7 +15,7 @@ from exanova.design.memory import readable
 from exanova.moments.gram import collect, projected_gram
 from exanova.progress import Progress
 from exanova.shrink import price
-from exanova.shrink.components import Components, Maximum, described, maximise
+from exanova.shrink.components import Components, Maximum, alike, described, maximise
 from exanova.shrink.coordinates import Prior, gram_of_columns, make_prior
 from exanova.shrink.left_out import LeftOut, left_out_by_rows, left_out_of_shrunk, rows_to_leave_out
 from exanova.shrink.likelihood import ByFunctions, ByRows
@@ -201,19 +201,24 @@ Found = list[tuple[IntArray, Maximum]]
 
 
 def _maximised(work: _Work, request: Request) -> Found:
-    """Ratios of every output, or of all together where they are many."""
+    """Ratios of every output, or of groups of similar ones where outputs are many."""
     r, q = work.values.shape[0], len(work.prior.order)
     outputs = work.varying
-    together = price.shares_ratios(r, q, len(outputs))
-    groups = [outputs] if together else [np.array([o]) for o in outputs.tolist()]
     with parallel.suitable_blas(float(min(r, q)) ** 3):
-        return [(group, maximise(work.likelihood(group), _start(work, request, group))) for group in groups]
+        starts = _starts(work, request, outputs)
+        groups = [np.array([k]) for k in range(len(outputs))]
+        if price.shares_ratios(r, q, len(outputs)):
+            groups = alike(starts) if starts is not None else [np.arange(len(outputs))]
+        return [
+            (outputs[group], maximise(work.likelihood(outputs[group]), None if starts is None else starts[group[0]]))
+            for group in groups
+        ]
 
 
-def _start(work: _Work, request: Request, outputs: IntArray) -> FloatArray | None:
-    """Where to start a search whose every step is expensive: the maximum on some rows, by kernels of the features."""
-    r = work.values.shape[0]
-    if work.gram is None or len(work.gram) < START_FROM or r <= START_ROWS:
+def _starts(work: _Work, request: Request, outputs: IntArray) -> FloatArray | None:
+    """(m, K) where to start searches whose every step is expensive: maxima on some rows, by kernels of the features."""
+    r, q = work.values.shape[0], len(work.prior.order)
+    if min(r, q) < START_FROM or r <= START_ROWS or not len(outputs):
         return None
     rows = np.sort(np.random.default_rng(request.random_state).choice(r, START_ROWS, replace=False))
     between = row_kernels(work.data.codes[:, rows], work.kernels, work.index.subsets)
@@ -221,9 +226,10 @@ def _start(work: _Work, request: Request, outputs: IntArray) -> FloatArray | Non
     kernels = [between[k] / float(p @ np.diagonal(between[k])) for k in work.prior.orders]
     y = work.values[np.ix_(rows, outputs)]
     y = y - p @ y
-    if not y.any(axis=0).all():
-        return None
-    return maximise(ByRows(kernels, y, 1.0 / work.precision[rows])).found.logs
+    noise, out = 1.0 / work.precision[rows], np.zeros((len(outputs), len(kernels)))
+    for k in np.flatnonzero(y.any(axis=0)):
+        out[k] = maximise(ByRows(kernels, y[:, [k]], noise)).found.logs
+    return out
 
 
 def _may_be_determined(work: _Work, found: Found) -> bool:

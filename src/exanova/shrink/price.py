@@ -13,7 +13,7 @@ SQUARES_BY_FUNCTIONS, SQUARES_BY_ROWS = 5, 4
 """Arrays of (functions, functions), or of (rows, rows) beside one kernel an order: kernel, factor, inverse, copy."""
 
 SHARED_WORK = 2e11
-"""Multiplications of the likelihoods of all outputs beyond which they share their ratios: some ten seconds."""
+"""Multiplications of the likelihoods of all outputs beyond which similar ones share their ratios: ten seconds."""
 
 EVALUATIONS = 8
 """Factorisations a search takes on the average."""
@@ -25,7 +25,7 @@ def by_rows(rows: int, functions: int) -> bool:
 
 
 def shares_ratios(rows: int, functions: int, outputs: int) -> bool:
-    """Whether outputs are too many for a likelihood of their own.
+    """Whether outputs are too many for a likelihood of their own: similar ones then share it.
 
     >>> shares_ratios(10**5, 500, 10), shares_ratios(10**5, 2500, 10), shares_ratios(10**5, 2500, 1)
     (False, True, False)
@@ -38,7 +38,7 @@ def shrinking(functions: int, index: CellIndex, load: Load) -> int:
     r, q, m = load.distinct, functions, load.outputs
     size, orders = min(r, q), int(index.layout.order.max())
     squares = SQUARES_BY_ROWS + orders if by_rows(r, q) else SQUARES_BY_FUNCTIONS
-    factors = 0 if shares_ratios(r, q, m) else m - 1
+    factors = m - 1  # one for every set of ratios, and outputs may differ
     passes = 8 * m * (2 * index.n_keys + 6 * r + 6 * q)
     collecting = 0 if by_rows(r, q) else 8 * int(1.1 * q) ** 2 + int(1.1 * q) * (r // 8 + 8)
     matrices = max(8 * size * size * (squares + factors), collecting + 8 * 3 * size * size)
