@@ -122,7 +122,7 @@ def test_rows_drawn_at_random_estimate_what_all_rows_say(monkeypatch):
     monkeypatch.setattr(left_out, "FEWEST_SAMPLED", 200)
     found = []
     for seed in range(200):
-        rows = rows_to_leave_out(n, q, seed)
+        rows = rows_to_leave_out(n, q, seed=seed)
         assert len(rows) == 200
         some = left_out_of_exact(gamma, coefficients, at, residual, p, rows)
         np.testing.assert_allclose(some.residual, everything.residual[rows])

@@ -323,7 +323,7 @@ def test_outputs_that_share_their_ratios_agree_with_those_that_do_not(monkeypatc
     )
     y = (y + 0.5 * rng.normal(size=y.shape)).T
     own = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, y)
-    monkeypatch.setattr(price, "SHARED_WORK", 0.0)
+    monkeypatch.setattr(price, "OUTPUTS_WORK", 0.0)
     shared = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, y)
     assert 0 < np.abs(own.predict(rows) - shared.predict(rows)).max() < 0.1
     np.testing.assert_allclose(own.certificate_.r2_eval, shared.certificate_.r2_eval, atol=0.01)

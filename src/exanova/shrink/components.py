@@ -16,7 +16,7 @@ from exanova import tolerances
 from exanova.shrink.likelihood import Evaluation, Likelihood
 from exanova.typing import FloatArray, IntArray
 
-ENOUGH = 0.005
+ENOUGH = 0.02
 """Gain in log-likelihood that is not worth another factorisation: ratios that differ by 2 are all plausible."""
 
 LARGEST_RATIO = 16.0
@@ -30,7 +30,7 @@ STEPS = 40
 FLAT = float(np.sqrt(tolerances.EPS))
 """Curvature, relative to the largest, that is added to one that may be zero but for rounding."""
 
-SIMILAR = 1.0
+SIMILAR = 0.5
 """Logarithms of ratios that differ by less may be shared: the fit hardly depends on them."""
 
 LONGEST_STEP = 3.0
@@ -109,18 +109,22 @@ def _step(here: Evaluation, damping: float, low: float, high: float) -> tuple[Fl
     return move, float(-here.gradient @ move)
 
 
-def alike(logs: FloatArray) -> list[IntArray]:
-    """Outputs in groups whose (m, K) logarithms differ by at most ``SIMILAR`` from those of the first of the group.
+def alike(logs: FloatArray, most: int) -> list[IntArray]:
+    """At most so many groups of outputs with similar (m, K) logarithms, measured from the first of each group.
 
-    >>> [group.tolist() for group in alike(np.array([[0.0, 1.0], [5.0, 1.0], [0.5, 0.5]]))]
+    >>> [group.tolist() for group in alike(np.array([[0.0, 1.0], [5.0, 1.0], [0.5, 0.5]]), 2)]
     [[0, 2], [1]]
     """
-    left, groups = np.arange(len(logs)), []
-    while len(left):
-        near = np.abs(logs[left] - logs[left[0]]).max(axis=1, initial=0.0) <= SIMILAR
-        groups.append(left[near])
-        left = left[~near]
-    return groups
+    apart = SIMILAR
+    while True:
+        left, groups = np.arange(len(logs)), []
+        while len(left):
+            near = np.abs(logs[left] - logs[left[0]]).max(axis=1, initial=0.0) <= apart
+            groups.append(left[near])
+            left = left[~near]
+        if len(groups) <= most:
+            return groups
+        apart *= 1.5
 
 
 def described(components: tuple[Components, ...]) -> str:

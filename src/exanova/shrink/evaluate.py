@@ -49,7 +49,7 @@ def leave_rows_out(data: Data, found: Decomposition, request: Request) -> LeftOu
         gamma = projected_gram(moments, basis)
         tables = index.to_keys(found.values)
         residual = data.values - passes.gather(index.layout, data.codes, tables, request.threads)
-        chosen = rows_to_leave_out(data.codes.shape[1], len(gamma), request.random_state)
+        chosen = rows_to_leave_out(data.codes.shape[1], len(gamma), seed=request.random_state)
         with parallel.suitable_blas(float(len(gamma)) ** 3):
             at_rows = _Functions(data, index, basis)
             return left_out_of_exact(gamma, found.solution.coefficients, at_rows, residual, data.probability, chosen)

@@ -206,9 +206,9 @@ def _maximised(work: _Work, request: Request) -> Found:
     outputs = work.varying
     with parallel.suitable_blas(float(min(r, q)) ** 3):
         starts = _starts(work, request, outputs)
-        groups = [np.array([k]) for k in range(len(outputs))]
-        if price.shares_ratios(r, q, len(outputs)):
-            groups = alike(starts) if starts is not None else [np.arange(len(outputs))]
+        most, groups = price.sets_of_ratios(r, q, len(outputs)), [np.array([k]) for k in range(len(outputs))]
+        if most < len(outputs):
+            groups = [np.arange(len(outputs))] if starts is None else alike(starts, most)
         return [
             (outputs[group], maximise(work.likelihood(outputs[group]), None if starts is None else starts[group[0]]))
             for group in groups
@@ -277,7 +277,7 @@ def _decomposition(work: _Work, request: Request, plan: Plan, found: Found) -> D
     """Posterior mean, what its factor tells of rows left out, and the evidence."""
     r, m = work.values.shape
     q, p = len(work.prior.order), work.data.probability
-    chosen = rows_to_leave_out(r, q, request.random_state)
+    chosen = np.arange(r) if work.gram is None else rows_to_leave_out(r, q, len(found), request.random_state)
     coordinates, left = np.zeros((q, m)), np.zeros((len(chosen), m))
     mse, stderr = np.zeros(m), np.zeros(m)
     parts, equations, steps = [], 0.0, 0

@@ -64,13 +64,15 @@ class LeftOut:
     alone: int = 0
 
 
-def rows_to_leave_out(rows: int, functions: int, seed: int = 0) -> IntArray:
+def rows_to_leave_out(rows: int, functions: int, fits: int = 1, seed: int = 0) -> IntArray:
     """Numbers of the rows to leave out: all, or some drawn at random where all would cost more than the fit.
 
-    >>> len(rows_to_leave_out(1000, 10)), len(rows_to_leave_out(10**6, 10)), len(rows_to_leave_out(10**6, 1000))
-    (1000, 2000, 2000)
+    Several ``fits`` with a factor of their own share the work.
+
+    >>> [len(rows_to_leave_out(rows, 5000)) for rows in (1000, 10**6)], len(rows_to_leave_out(10**6, 5000, fits=3))
+    ([1000, 5000], 2000)
     """
-    wanted = max(FEWEST_SAMPLED, ROWS_PER_FUNCTION * functions)
+    wanted = max(FEWEST_SAMPLED, ROWS_PER_FUNCTION * functions // max(1, fits))
     if rows <= wanted:
         return np.arange(rows)
     return np.sort(np.random.default_rng(seed).choice(rows, wanted, replace=False))

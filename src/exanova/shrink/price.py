@@ -12,8 +12,8 @@ from exanova.solve.price import Load, local_tables
 SQUARES_BY_FUNCTIONS, SQUARES_BY_ROWS = 5, 4
 """Arrays of (functions, functions), or of (rows, rows) beside one kernel an order: kernel, factor, inverse, copy."""
 
-SHARED_WORK = 2e11
-"""Multiplications of the likelihoods of all outputs beyond which similar ones share their ratios: ten seconds."""
+OUTPUTS_WORK = 4e11
+"""Multiplications that the likelihoods of all outputs may take; beyond, similar outputs share their ratios."""
 
 EVALUATIONS = 8
 """Factorisations a search takes on the average."""
@@ -24,13 +24,13 @@ def by_rows(rows: int, functions: int) -> bool:
     return rows <= functions
 
 
-def shares_ratios(rows: int, functions: int, outputs: int) -> bool:
-    """Whether outputs are too many for a likelihood of their own: similar ones then share it.
+def sets_of_ratios(rows: int, functions: int, outputs: int) -> int:
+    """How many sets of ratios there may be: one for each output unless that takes too long.
 
-    >>> shares_ratios(10**5, 500, 10), shares_ratios(10**5, 2500, 10), shares_ratios(10**5, 2500, 1)
-    (False, True, False)
+    >>> sets_of_ratios(10**5, 500, 10), sets_of_ratios(10**5, 2500, 10), sets_of_ratios(10**5, 9000, 2)
+    (10, 3, 1)
     """
-    return outputs > 1 and outputs * EVALUATIONS * float(min(rows, functions)) ** 3 > SHARED_WORK
+    return min(outputs, max(1, int(OUTPUTS_WORK / (EVALUATIONS * float(max(1, min(rows, functions))) ** 3))))
 
 
 def shrinking(functions: int, index: CellIndex, load: Load) -> int:
@@ -38,7 +38,7 @@ def shrinking(functions: int, index: CellIndex, load: Load) -> int:
     r, q, m = load.distinct, functions, load.outputs
     size, orders = min(r, q), int(index.layout.order.max())
     squares = SQUARES_BY_ROWS + orders if by_rows(r, q) else SQUARES_BY_FUNCTIONS
-    factors = m - 1  # one for every set of ratios, and outputs may differ
+    factors = sets_of_ratios(r, q, m) - 1
     passes = 8 * m * (2 * index.n_keys + 6 * r + 6 * q)
     collecting = 0 if by_rows(r, q) else 8 * int(1.1 * q) ** 2 + int(1.1 * q) * (r // 8 + 8)
     matrices = max(8 * size * size * (squares + factors), collecting + 8 * 3 * size * size)
