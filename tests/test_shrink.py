@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 from dataclasses import replace
 
@@ -18,9 +19,10 @@ from exanova.design.subsets import up_to_order
 from exanova.moments.gram import cell_index
 from exanova.progress import Progress
 from exanova.shrink import price
+from exanova.shrink.budget import held_out_errors, part_of, split_rows, where_to_stop
 from exanova.shrink.components import bounds, maximise
 from exanova.shrink.coordinates import gram_of_columns, make_prior
-from exanova.shrink.fit import DETERMINED, columns_of, fit_family, fit_shrunk
+from exanova.shrink.fit import DETERMINED, columns_of, fit_family, fit_shrunk, load_of, why_not
 from exanova.shrink.likelihood import ByFunctions, ByRows
 from exanova.shrink.posterior import Columns, solve_by_functions, solve_by_rows
 from exanova.shrink.prior import level_kernel, row_kernels
@@ -424,3 +426,46 @@ def test_other_rows_say_what_leaving_out_said():
     assert set(importance["feature"].iloc[-2:]) == {"luck", "chance"}
     assert (importance["value"].iloc[-2:] < 0.05 * importance["value"].iloc[0]).all()
     assert sum(shrunk.certificate_.effective_functions) < 200
+
+
+# Budgets and prices
+
+
+def test_rows_that_chose_nothing_say_where_a_growing_family_should_stop():
+    """Two pairs matter; more of them do not help, and fewer cost much."""
+    rng = np.random.default_rng(4)
+    rows = rng.integers(0, 4, (1200, 8))
+    first, second = rng.normal(size=(2, 4, 4))
+    y = first[rows[:, 0], rows[:, 1]] + second[rows[:, 2], rows[:, 3]] + 0.3 * rng.normal(size=1200)
+    data = Data(
+        np.ascontiguousarray(rows.T).astype(np.uint8), np.ones(1200, dtype=np.int64), (4,) * 8, y[:, None], 1200
+    )
+    mains = ((), *((i,) for i in range(8)))
+    pairs = [(0, 1), (2, 3), (0, 4), (1, 5), (4, 5), (6, 7)]
+    families = [(*mains, *sorted(pairs[:k])) for k in range(len(pairs) + 1)]
+    choose, judge = split_rows(1200, seed=1)
+    request = Request(shrinkage=True)
+    errors = held_out_errors(part_of(data, choose), part_of(data, judge), request, families, Progress(enabled=False))
+    variance = part_of(data, judge).values.var(axis=0)
+    assert where_to_stop(errors, variance) == 2
+    assert errors[1] > errors[2] + 0.1 * variance
+    assert errors[-1] < errors[2] + 0.01 * variance
+
+
+@pytest.mark.parametrize(("n", "levels"), [(2500, 5), (300, 6)])
+def test_a_shrunken_fit_holds_no_more_than_was_priced(n, levels):
+    rng = np.random.default_rng(0)
+    codes = np.unique(rng.integers(0, levels, (9, n)).astype(np.uint8), axis=1)
+    count = np.ones(codes.shape[1], dtype=np.int64)
+    data = Data(codes, count, (levels,) * 9, rng.normal(size=(codes.shape[1], 2)) + codes[:1].T, n)
+    request = Request(shrinkage=True)
+    plan, index = make_plan(request, codes, count.astype(float), data.sizes, 2, n)
+    fit_shrunk(data, request, plan, index, Progress(enabled=False))  # what is loaded once is not counted
+    tracemalloc.start()
+    fit_shrunk(data, request, plan, index, Progress(enabled=False))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    priced = price.shrinking(plan.functions, index, load_of(data, plan))
+    assert 0.3 * priced < peak < 1.2 * priced
+    tight = replace(request, memory_limit=priced // 2)
+    assert "memory limit" in why_not(data, tight, plan, index)

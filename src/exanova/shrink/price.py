@@ -7,6 +7,7 @@ The constants count arrays that stand side by side in :mod:`exanova.shrink.likel
 from __future__ import annotations
 
 from exanova.design.cells import CellIndex
+from exanova.shrink.left_out import BLOCK_BYTES, FEWEST_SAMPLED
 from exanova.solve.price import Load, local_tables
 
 SQUARES_BY_FUNCTIONS, SQUARES_BY_ROWS = 5, 4
@@ -42,4 +43,5 @@ def shrinking(functions: int, index: CellIndex, load: Load) -> int:
     passes = 8 * m * (2 * index.n_keys + 6 * r + 6 * q)
     collecting = 0 if by_rows(r, q) else 8 * int(1.1 * q) ** 2 + int(1.1 * q) * (r // 8 + 8)
     matrices = max(8 * size * size * (squares + factors), collecting + 8 * 3 * size * size)
-    return matrices + passes + 3 * local_tables(index)
+    leaving_out = 0 if by_rows(r, q) else 3 * min(BLOCK_BYTES, 8 * q * min(r, max(q, FEWEST_SAMPLED)))
+    return matrices + passes + leaving_out + 3 * local_tables(index)
