@@ -23,7 +23,7 @@ from exanova.shrink.budget import held_out_errors, part_of, split_rows, where_to
 from exanova.shrink.components import bounds, maximise
 from exanova.shrink.coordinates import gram_of_columns, make_prior
 from exanova.shrink.fit import DETERMINED, columns_of, fit_family, fit_shrunk, load_of, why_not
-from exanova.shrink.likelihood import ByFunctions, ByRows
+from exanova.shrink.likelihood import ByColumns, ByFunctions, ByRows, Pulled
 from exanova.shrink.posterior import Columns, solve_by_functions, solve_by_rows
 from exanova.shrink.prior import level_kernel, row_kernels
 from exanova.solve.plan import Request, make_plan
@@ -115,11 +115,17 @@ def test_both_likelihoods_agree_and_the_gradient_is_their_derivative(case, order
     if not has_columns(case, prior):
         return
     by_functions, by_rows = likelihoods(case, prior, rows)
+    by_columns = ByColumns(rows, by_rows.values, by_rows.noise, by_functions.group, by_functions.total)
     logs = LOGS[: len(prior.orders)]
-    first, second = by_functions.at(logs), by_rows.at(logs)
-    assert first.loss == pytest.approx(second.loss, abs=1e-7)
-    for name in ("gradient", "information", "residual", "effective"):
-        np.testing.assert_allclose(getattr(first, name), getattr(second, name), atol=1e-7, rtol=1e-7)
+    first = by_functions.at(logs)
+    for second in (by_rows.at(logs), by_columns.at(logs)):
+        assert first.loss == pytest.approx(second.loss, abs=1e-7)
+        for name in ("gradient", "information", "residual", "effective"):
+            np.testing.assert_allclose(getattr(first, name), getattr(second, name), atol=1e-7, rtol=1e-7)
+    np.testing.assert_allclose(by_columns.factor(logs), by_rows.factor(logs), atol=1e-9)
+    pulled = Pulled(by_columns, logs + 1.0, 0.5).at(logs)
+    assert pulled.loss == pytest.approx(first.loss + len(logs), abs=1e-7)
+    np.testing.assert_allclose(pulled.gradient, first.gradient - 2.0, atol=1e-6)
     for k, step in enumerate(1e-4 * np.eye(len(logs))):
         slope = (by_rows.at(logs + step).loss - by_rows.at(logs - step).loss) / 2e-4
         assert first.gradient[k] == pytest.approx(slope, abs=1e-4 * max(1.0, abs(slope)))
@@ -325,7 +331,7 @@ def test_outputs_that_share_their_ratios_agree_with_those_that_do_not(monkeypatc
     )
     y = (y + 0.5 * rng.normal(size=y.shape)).T
     own = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, y)
-    monkeypatch.setattr(price, "OUTPUTS_WORK", 0.0)
+    monkeypatch.setattr(price, "sets_of_ratios", lambda rows, functions, outputs: 1)
     shared = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, y)
     assert 0 < np.abs(own.predict(rows) - shared.predict(rows)).max() < 0.1
     np.testing.assert_allclose(own.certificate_.r2_eval, shared.certificate_.r2_eval, atol=0.01)

@@ -15,10 +15,18 @@ from exanova.design.memory import readable
 from exanova.moments.gram import collect, projected_gram
 from exanova.progress import Progress
 from exanova.shrink import price
-from exanova.shrink.components import Components, Maximum, alike, described, maximise
+from exanova.shrink.components import (
+    ENOUGH_BY_SUBSET,
+    SPREAD_OF_SUBSETS,
+    Components,
+    Maximum,
+    alike,
+    described,
+    maximise,
+)
 from exanova.shrink.coordinates import Prior, gram_of_columns, make_prior
 from exanova.shrink.left_out import LeftOut, left_out_by_rows, left_out_of_shrunk, rows_to_leave_out
-from exanova.shrink.likelihood import ByFunctions, ByRows
+from exanova.shrink.likelihood import ByColumns, ByFunctions, ByRows, Pulled
 from exanova.shrink.posterior import (
     Columns,
     Part,
@@ -96,8 +104,7 @@ def fit_shrunk(data: Data, request: Request, plan: Plan, index: CellIndex, progr
     found = _maximised(work, request)
     if _may_be_determined(work, found):
         exact = _exact(data, request, plan, index, progress)
-        shrunk = [_solved(work, outputs, maximum) for outputs, maximum in found]
-        if _lost(work, exact, found, shrunk).max(initial=0.0) < NEGLIGIBLE:
+        if _lost(work, exact, found).max(initial=0.0) < NEGLIGIBLE:
             return replace(exact, shrinkage=Shrinkage(DETERMINED))
     progress.phase("posterior")
     return _decomposition(work, request, plan, found)
@@ -141,18 +148,35 @@ class _Work:
         """Outputs that are not constant."""
         return np.flatnonzero(self.values.any(axis=0)) if len(self.prior.order) else np.zeros(0, dtype=np.int64)
 
-    def likelihood(self, outputs: IntArray) -> ByFunctions | ByRows:
-        """The likelihood of some outputs with the same ratios."""
-        y, prior = self.values[:, outputs], self.prior
-        total = np.array([prior.total[k] for k in prior.orders])
+    def grouping(self, by_subset: bool) -> tuple[IntArray, FloatArray]:
+        """(q,) component of each column, an order or a subset, and (K,) the prior energy of each."""
+        prior = self.prior
+        if not by_subset:
+            return np.searchsorted(prior.orders, prior.order), np.array([prior.total[k] for k in prior.orders])
+        group = np.repeat(np.arange(len(prior.subsets)), np.diff(prior.start))
+        energy = np.array([float(np.square(factor).sum()) for factor in prior.factors])
+        return group, energy
+
+    def scale(self, ratios: Ratios) -> FloatArray:
+        """(q,) standard deviation of each coordinate in units of tau."""
+        group, total = self.grouping(ratios.by_subset)
+        return np.asarray(np.sqrt(np.exp(ratios.maximum.found.logs) / total)[group])
+
+    def likelihood(self, outputs: IntArray, by_subset: bool = False) -> ByFunctions | ByRows | ByColumns:
+        """The likelihood of some outputs with the same ratios, of orders or of subsets."""
+        y, (group, total) = self.values[:, outputs], self.grouping(by_subset)
         within = 0.0 if self.data.within is None else self.precision @ self.data.within[:, outputs]
-        if self.gram is None:
-            return ByRows(self._row_kernels, y, 1.0 / self.precision, within)
-        group = np.searchsorted(prior.orders, prior.order)
-        squares = self.precision @ y**2
-        return ByFunctions(
-            self.gram, self._projections[:, outputs], squares, group, total, float(self.precision.sum()), within
-        )
+        if self.gram is not None:
+            squares, count = self.precision @ y**2, float(self.precision.sum())
+            return ByFunctions(self.gram, self._projections[:, outputs], squares, group, total, count, within)
+        noise = 1.0 / self.precision
+        if by_subset:
+            return ByColumns(self._at_rows, y, noise, group, total, within)
+        return ByRows(self._row_kernels, y, noise, within)
+
+    @cached_property
+    def _at_rows(self) -> FloatArray:
+        return self.prior.on_rows(self.index, self.data.codes)
 
     @cached_property
     def _row_kernels(self) -> list[FloatArray]:
@@ -196,11 +220,22 @@ def _gram(data: Data, request: Request, index: CellIndex, basis: Basis, prior: P
     return gram_of_columns(np.asfortranarray(gamma), prior)
 
 
-Found = list[tuple[IntArray, Maximum]]
-"""Outputs that share their ratios, and where their likelihood is largest."""
+@dataclass(frozen=True, eq=False)
+class Ratios:
+    """The ratios of some outputs.
+
+    Attributes:
+        outputs: (g,) their numbers.
+        maximum: where their likelihood is largest.
+        by_subset: whether there is one ratio for each subset, or for each order.
+    """
+
+    outputs: IntArray
+    maximum: Maximum
+    by_subset: bool
 
 
-def _maximised(work: _Work, request: Request) -> Found:
+def _maximised(work: _Work, request: Request) -> list[Ratios]:
     """Ratios of every output, or of groups of similar ones where outputs are many."""
     r, q = work.values.shape[0], len(work.prior.order)
     outputs = work.varying
@@ -209,10 +244,24 @@ def _maximised(work: _Work, request: Request) -> Found:
         most, groups = price.sets_of_ratios(r, q, len(outputs)), [np.array([k]) for k in range(len(outputs))]
         if most < len(outputs):
             groups = [np.arange(len(outputs))] if starts is None else alike(starts, most)
-        return [
-            (outputs[group], maximise(work.likelihood(outputs[group]), None if starts is None else starts[group[0]]))
-            for group in groups
-        ]
+        found = []
+        for group in groups:
+            start = None if starts is None else starts[group[0]]
+            ratios = Ratios(outputs[group], maximise(work.likelihood(outputs[group]), start), False)
+            found.append(_by_subset(work, ratios) if price.has_subset_ratios(r, q, len(groups)) else ratios)
+        return found
+
+
+def _by_subset(work: _Work, of_orders: Ratios) -> Ratios:
+    """Ratios of subsets, around those of their orders."""
+    order, total = work.grouping(False)
+    energy = work.grouping(True)[1]
+    first = order[work.prior.start[:-1]]
+    centre = of_orders.maximum.found.logs[first] + np.log(energy / total[first])
+    likelihood = Pulled(work.likelihood(of_orders.outputs, by_subset=True), centre, SPREAD_OF_SUBSETS)
+    found = maximise(likelihood, centre, ENOUGH_BY_SUBSET)
+    both = of_orders.maximum.converged and found.converged
+    return Ratios(of_orders.outputs, Maximum(found.found, both, of_orders.maximum.steps + found.steps), True)
 
 
 def _starts(work: _Work, request: Request, outputs: IntArray) -> FloatArray | None:
@@ -232,18 +281,27 @@ def _starts(work: _Work, request: Request, outputs: IntArray) -> FloatArray | No
     return out
 
 
-def _may_be_determined(work: _Work, found: Found) -> bool:
+def _by_order(work: _Work, ratios: Ratios, numbers: FloatArray) -> FloatArray:
+    """(orders,) sums of numbers of the components."""
+    if not ratios.by_subset:
+        return numbers
+    return np.bincount(work.grouping(False)[0][work.prior.start[:-1]], numbers).astype(np.float64)
+
+
+def _may_be_determined(work: _Work, found: list[Ratios]) -> bool:
     """Whether an exact fit may come out the same, so that it is worth making: judged from the likelihood alone."""
     if work.gram is None or not found:
         return False
-    functions = np.bincount(np.searchsorted(work.prior.orders, work.prior.order))
+    functions = np.bincount(work.grouping(False)[0])
     variance = work.data.probability @ work.values**2
-    for outputs, maximum in found:
-        noise = float((maximum.found.residual / variance[outputs]).max())
-        least = float((maximum.found.effective / functions).min())
+    for ratios in found:
+        at = ratios.maximum.found
+        effective = _by_order(work, ratios, at.effective)
+        noise = float((at.residual / variance[ratios.outputs]).max())
         # Noise that an exact fit takes for effects, in the directions that the ratios hold back.
-        held_back = float((functions - maximum.found.effective).sum())
-        if noise > NEGLIGIBLE and (least < 0.5 or noise * held_back > NEGLIGIBLE * work.precision.sum()):
+        held_back = float((functions - effective).sum())
+        few = float((effective / functions).min()) < 0.5
+        if noise > NEGLIGIBLE and (few or noise * held_back > NEGLIGIBLE * work.precision.sum()):
             return False
     return True
 
@@ -254,26 +312,20 @@ def _exact(data: Data, request: Request, plan: Plan, index: CellIndex, progress:
     return run_plan(data, request, priced, index, progress)
 
 
-def _lost(work: _Work, exact: Decomposition, found: Found, shrunk: list[Solved]) -> FloatArray:
-    """(m,) mean squared difference of the fitted parts, as a share of the variance."""
-    layout = exact.index.layout
-    fitted = passes.gather(layout, work.data.codes, exact.index.to_keys(exact.values))
-    out = np.zeros(work.values.shape[1])
-    p = work.data.probability
-    for (outputs, _), solved in zip(found, shrunk, strict=True):
-        left = work.data.values[:, outputs] - fitted[:, outputs]
-        out[outputs] = p @ (left - solved.residual) ** 2 / (p @ work.values[:, outputs] ** 2)
+def _lost(work: _Work, exact: Decomposition, found: list[Ratios]) -> FloatArray:
+    """(m,) mean squared difference of the exact and the shrunken fit, as a share of the variance."""
+    fitted = passes.gather(exact.index.layout, work.data.codes, exact.index.to_keys(exact.values))
+    out, p = np.zeros(work.values.shape[1]), work.data.probability
+    for ratios in found:
+        own = ratios.outputs
+        lower = work.likelihood(own, ratios.by_subset).factor(ratios.maximum.found.logs)
+        solved = solve_by_functions(lower, work.scale(ratios), work.columns, work.values[:, own], work.precision)
+        left = work.data.values[:, own] - fitted[:, own]
+        out[own] = p @ (left - solved.residual) ** 2 / (p @ work.values[:, own] ** 2)
     return out
 
 
-def _solved(work: _Work, outputs: IntArray, maximum: Maximum) -> Solved:
-    logs = maximum.found.logs
-    likelihood, scale = work.likelihood(outputs), work.prior.scale(np.exp(logs))
-    solve = solve_by_functions if isinstance(likelihood, ByFunctions) else solve_by_rows
-    return solve(likelihood.factor(logs), scale, work.columns, work.values[:, outputs], work.precision)
-
-
-def _decomposition(work: _Work, request: Request, plan: Plan, found: Found) -> Decomposition:
+def _decomposition(work: _Work, request: Request, plan: Plan, found: list[Ratios]) -> Decomposition:
     """Posterior mean, what its factor tells of rows left out, and the evidence."""
     r, m = work.values.shape
     q, p = len(work.prior.order), work.data.probability
@@ -281,9 +333,10 @@ def _decomposition(work: _Work, request: Request, plan: Plan, found: Found) -> D
     coordinates, left = np.zeros((q, m)), np.zeros((len(chosen), m))
     mse, stderr = np.zeros(m), np.zeros(m)
     parts, equations, steps = [], 0.0, 0
-    for outputs, maximum in found:
+    for ratios in found:
+        outputs = ratios.outputs
         with parallel.suitable_blas(float(min(r, q)) ** 3):
-            solved, part, out = _one_part(work, outputs, maximum, chosen)
+            solved, part, out = _one_part(work, ratios, chosen)
         coordinates[:, outputs], left[:, outputs] = solved.coordinates, out.residual
         mse[outputs], stderr[outputs] = out.mse, out.stderr
         parts.append(part)
@@ -305,10 +358,10 @@ def _decomposition(work: _Work, request: Request, plan: Plan, found: Found) -> D
     return Decomposition(work.index, values, plan, solution, work.basis, False, shrinkage)
 
 
-def _one_part(work: _Work, outputs: IntArray, maximum: Maximum, chosen: IntArray) -> tuple[Solved, Part, LeftOut]:
-    logs = maximum.found.logs
-    likelihood, scale = work.likelihood(outputs), work.prior.scale(np.exp(logs))
-    lower, values = likelihood.factor(logs), work.values[:, outputs]
+def _one_part(work: _Work, ratios: Ratios, chosen: IntArray) -> tuple[Solved, Part, LeftOut]:
+    found, scale = ratios.maximum.found, work.scale(ratios)
+    likelihood = work.likelihood(ratios.outputs, ratios.by_subset)
+    lower, values = likelihood.factor(found.logs), work.values[:, ratios.outputs]
     if isinstance(likelihood, ByFunctions):
         solved = solve_by_functions(lower, scale, work.columns, values, work.precision)
         spread = Spread(lower)
@@ -322,7 +375,7 @@ def _one_part(work: _Work, outputs: IntArray, maximum: Maximum, chosen: IntArray
         solved = solve_by_rows(lower, scale, work.columns, values, work.precision)
         spread = Spread(lower, _reader(work, scale))
         left = left_out_by_rows(lower, solved.residual, work.precision)
-    part = Part(outputs, maximum.found.residual, scale, spread, maximum.found.effective)
+    part = Part(ratios.outputs, found.residual, scale, spread, _by_order(work, ratios, found.effective))
     return solved, part, left
 
 
@@ -341,14 +394,16 @@ def _reader(work: _Work, scale: FloatArray) -> ReadColumns:
     return read
 
 
-def _components(work: _Work, found: Found) -> tuple[Components, ...]:
+def _components(work: _Work, found: list[Ratios]) -> tuple[Components, ...]:
     """Components of every output; none of one that is constant."""
     orders, r = work.prior.orders, work.values.shape[0]
     out = [Components(orders, (0.0,) * len(orders), 0.0, True, r)] * work.values.shape[1]
-    for outputs, maximum in found:
-        for o, residual in zip(outputs.tolist(), maximum.found.residual.tolist(), strict=True):
-            variance = tuple(float(residual * ratio) for ratio in np.exp(maximum.found.logs))
-            out[o] = Components(orders, variance, residual, maximum.converged, r, maximum.steps)
+    for ratios in found:
+        maximum = ratios.maximum
+        sums = _by_order(work, ratios, np.exp(maximum.found.logs))
+        for o, residual in zip(ratios.outputs.tolist(), maximum.found.residual.tolist(), strict=True):
+            variance = tuple(float(residual * ratio) for ratio in sums)
+            out[o] = Components(orders, variance, residual, maximum.converged, r, maximum.steps, ratios.by_subset)
     return tuple(out)
 
 

@@ -38,6 +38,9 @@ VANISHING = float(np.sqrt(tolerances.EPS))
 ALONE = 1e4 * VANISHING
 """1 - h below which a row counts as determining a direction alone."""
 
+ROUNDING = 1e-10
+"""Smallest 1 - h: below, it is rounding."""
+
 BLOCK_BYTES = 64_000_000
 """Memory of the functions at one block of rows."""
 
@@ -148,7 +151,7 @@ def _summarised(
 ) -> LeftOut:
     """Errors from residuals ``own`` (N, m) and 1 - h (N,); a single row has nothing to be predicted from."""
     alone = int((kept < ALONE).sum())
-    kept = np.maximum(kept, np.finfo(np.float64).tiny)
+    kept = np.maximum(kept, ROUNDING)
     errors = own / kept[:, None] if len(probability) > 1 else np.zeros_like(own)
     square = probability[rows, None] * errors**2
     if len(rows) == len(probability):

@@ -21,7 +21,7 @@ of the residual that effects pick up: drawing the same rows again brings the eff
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -66,6 +66,41 @@ class Likelihood(Protocol):
 
     def at(self, logs: FloatArray) -> Evaluation:
         """Evaluate at the logarithms (K,) of the ratios."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pulled:
+    """A likelihood times a normal prior of its logarithms: few rows leave them near the centre, many move them.
+
+    Attributes:
+        likelihood: what the rows say.
+        centre: (K,) where the logarithms are expected.
+        variance: how far from there.
+    """
+
+    likelihood: Likelihood
+    centre: FloatArray
+    variance: float
+
+    @property
+    def count(self) -> float:
+        """Rows, equal ones counted."""
+        return self.likelihood.count
+
+    @property
+    def components(self) -> int:
+        """K."""
+        return self.likelihood.components
+
+    def at(self, logs: FloatArray) -> Evaluation:
+        """Evaluate at the logarithms (K,) of the ratios."""
+        found, away = self.likelihood.at(logs), logs - self.centre
+        return replace(
+            found,
+            loss=found.loss + 0.5 * float(away @ away) / self.variance,
+            gradient=found.gradient + away / self.variance,
+            information=found.information + np.eye(len(logs)) / self.variance,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,15 +149,73 @@ class ByFunctions:
         target = scale[:, None] * self.projections
         z = cho_solve((lower, True), target, check_finite=False)
         quadratic = self.squares - np.einsum("qm,qm->m", z, target) + self.within
-        kept = [z * (self.group == k)[:, None] for k in range(self.components)]
-        solved = [cho_solve((lower, True), part, check_finite=False) for part in kept]
         # u^T V_k C^-1 V_l u = z_k^T (I - (I + A)^-1)_kl z_l
-        crossed = np.array([[((a - s) * b).sum(axis=0) for b in kept] for a, s in zip(kept, solved, strict=True)])
+        halves = [_apart(column, self.group, self.components) for column in z.T]
+        solved = [solve_triangular(lower, half, lower=True, check_finite=False) for half in halves]
+        crossed = [half.T @ half - other.T @ other for half, other in zip(halves, solved, strict=True)]
         inverse, _ = dtrtri(lower, lower=1, overwrite_c=1)
         undetermined = np.einsum("ij,ij->j", inverse, inverse)
-        effective = np.bincount(self.group, 1.0 - undetermined, self.components).astype(np.float64)
-        lengths = np.array([np.square(part).sum(axis=0) for part in kept])
+        effective = _by_group(1.0 - undetermined, self.group, self.components)
+        lengths = np.stack([_by_group(column**2, self.group, self.components) for column in z.T], axis=1)
         return _evaluation(logs, logdet, quadratic, effective, lengths, crossed, self.count, self.squares)
+
+
+@dataclass(frozen=True, eq=False)
+class ByColumns:
+    """The likelihood from the columns at the rows, where these are fewer and components are many.
+
+    Attributes:
+        columns: (r, q) Z.
+        values: (r, m) centred values.
+        noise: (r,) diagonal of D^-1.
+        group: (q,) component of each column.
+        total: (K,) sum of the prior energy of each component.
+        within: (m,) sums of squares within equal rows.
+    """
+
+    columns: FloatArray
+    values: FloatArray
+    noise: FloatArray
+    group: IntArray
+    total: FloatArray
+    within: FloatArray | float = 0.0
+
+    @property
+    def count(self) -> float:
+        """n, the trace of D."""
+        return float((1.0 / self.noise).sum())
+
+    @property
+    def components(self) -> int:
+        """K."""
+        return len(self.total)
+
+    def factor(self, logs: FloatArray) -> FloatArray:
+        """(r, r) lower Cholesky factor of C."""
+        return self._factor(self._scaled(logs))
+
+    def _scaled(self, logs: FloatArray) -> FloatArray:
+        return np.asarray(self.columns * np.sqrt(np.exp(logs) / self.total)[self.group])
+
+    def _factor(self, scaled: FloatArray) -> FloatArray:
+        covariance = np.asfortranarray(scaled @ scaled.T)
+        covariance[np.diag_indices_from(covariance)] += self.noise
+        return _cholesky(covariance)
+
+    def at(self, logs: FloatArray) -> Evaluation:
+        """Evaluate at the logarithms (K,) of the ratios."""
+        scaled = self._scaled(logs)
+        lower = self._factor(scaled)
+        logdet = 2.0 * float(np.log(np.diagonal(lower)).sum()) - float(np.log(self.noise).sum())
+        half = solve_triangular(lower, self.values, lower=True, check_finite=False)
+        scaled = solve_triangular(lower, scaled, lower=True, check_finite=False, overwrite_b=True)
+        z = scaled.T @ half
+        parts = [scaled @ _apart(column, self.group, self.components) for column in z.T]
+        effective = _by_group(np.einsum("rq,rq->q", scaled, scaled), self.group, self.components)
+        lengths = np.stack([_by_group(column**2, self.group, self.components) for column in z.T], axis=1)
+        quadratic = np.square(half).sum(axis=0) + self.within
+        squares = (self.values**2 / self.noise[:, None]).sum(axis=0)
+        return _evaluation(logs, logdet, quadratic, effective, lengths, [p.T @ p for p in parts], self.count, squares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +259,8 @@ class ByRows:
         u = cho_solve((lower, True), self.values, check_finite=False)
         moved = [ratio * (kernel @ u) for ratio, kernel in zip(np.exp(logs), self.kernels, strict=True)]
         halves = [solve_triangular(lower, v, lower=True, check_finite=False) for v in moved]
-        crossed = np.array([[(a * b).sum(axis=0) for b in halves] for a in halves])
+        stacked = np.stack(halves, axis=1)
+        crossed = [stacked[:, :, o].T @ stacked[:, :, o] for o in range(self.values.shape[1])]
         inverse, _ = dpotri(lower, lower=1, overwrite_c=1)
         inverse = np.tril(inverse) + np.tril(inverse, -1).T
         effective = np.exp(logs) * np.array([float(np.vdot(inverse, kernel)) for kernel in self.kernels])
@@ -174,6 +268,18 @@ class ByRows:
         quadratic = (self.values * u).sum(axis=0) + self.within
         squares = (self.values**2 / self.noise[:, None]).sum(axis=0)
         return _evaluation(logs, logdet, quadratic, effective, lengths, crossed, self.count, squares)
+
+
+def _by_group(numbers: FloatArray, group: IntArray, count: int) -> FloatArray:
+    """(K,) sums over the columns of each component."""
+    return np.bincount(group, numbers, count).astype(np.float64)
+
+
+def _apart(column: FloatArray, group: IntArray, count: int) -> FloatArray:
+    """(q, K) the entries of a (q,) vector, those of each component in a column of their own."""
+    out = np.zeros((len(column), count), order="F")
+    out[np.arange(len(column)), group] = column
+    return out
 
 
 def _cholesky(matrix: FloatArray) -> FloatArray:
@@ -189,17 +295,18 @@ def _evaluation(
     quadratic: FloatArray,
     effective: FloatArray,
     lengths: FloatArray,
-    crossed: FloatArray,
+    crossed: list[FloatArray],
     count: float,
     squares: FloatArray,
 ) -> Evaluation:
-    """Put together ``quadratic`` (m,) y^T C^-1 y with what varies within, |z_k|^2 (K, m) and ``crossed`` (K, K, m)."""
+    """Put together y^T C^-1 y with what varies within (m,), |z_k|^2 (K, m) and ``crossed``, (K, K) for each output."""
     free = max(1.0, count - 1.0)
     # What rounding leaves of y^T C^-1 y where the columns express y.
     quadratic = np.maximum(quadratic, np.finfo(np.float64).eps * squares)
     residual = quadratic / free
     ratio = lengths / residual
-    information = 0.5 * ((crossed / residual).sum(axis=2) - ratio @ ratio.T / free)
+    information = np.sum([one / tau for one, tau in zip(crossed, residual, strict=True)], axis=0)
+    information = 0.5 * (information - ratio @ ratio.T / free)
     m = len(quadratic)
     return Evaluation(
         logs=logs,
