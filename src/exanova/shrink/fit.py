@@ -101,11 +101,12 @@ def fit_shrunk(data: Data, request: Request, plan: Plan, index: CellIndex, progr
     """Decompose with effects shrunk to what the rows can carry; exactly, where they carry everything."""
     work = _Work.of(data, request, index, progress)
     progress.phase("variance components")
-    found = _maximised(work, request)
+    found = _of_orders(work, request)
     if _may_be_determined(work, found):
         exact = _exact(data, request, plan, index, progress)
         if _lost(work, exact, found).max(initial=0.0) < NEGLIGIBLE:
             return replace(exact, shrinkage=Shrinkage(DETERMINED))
+    found = _of_subsets(work, found)
     progress.phase("posterior")
     return _decomposition(work, request, plan, found)
 
@@ -235,8 +236,8 @@ class Ratios:
     by_subset: bool
 
 
-def _maximised(work: _Work, request: Request) -> list[Ratios]:
-    """Ratios of every output, or of groups of similar ones where outputs are many."""
+def _of_orders(work: _Work, request: Request) -> list[Ratios]:
+    """Ratios of the orders, for every output or for groups of similar ones where outputs are many."""
     r, q = work.values.shape[0], len(work.prior.order)
     outputs = work.varying
     with parallel.suitable_blas(float(min(r, q)) ** 3):
@@ -247,12 +248,20 @@ def _maximised(work: _Work, request: Request) -> list[Ratios]:
         found = []
         for group in groups:
             start = None if starts is None else starts[group[0]]
-            ratios = Ratios(outputs[group], maximise(work.likelihood(outputs[group]), start), False)
-            found.append(_by_subset(work, ratios) if price.has_subset_ratios(r, q, len(groups)) else ratios)
+            found.append(Ratios(outputs[group], maximise(work.likelihood(outputs[group]), start), False))
         return found
 
 
-def _by_subset(work: _Work, of_orders: Ratios) -> Ratios:
+def _of_subsets(work: _Work, of_orders: list[Ratios]) -> list[Ratios]:
+    """Ratios of the subsets, where they are affordable."""
+    r, q = work.values.shape[0], len(work.prior.order)
+    if not price.has_subset_ratios(r, q, len(of_orders)):
+        return of_orders
+    with parallel.suitable_blas(float(min(r, q)) ** 3):
+        return [_around(work, ratios) for ratios in of_orders]
+
+
+def _around(work: _Work, of_orders: Ratios) -> Ratios:
     """Ratios of subsets, around those of their orders."""
     order, total = work.grouping(False)
     energy = work.grouping(True)[1]
