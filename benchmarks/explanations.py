@@ -154,7 +154,7 @@ def stored(settings: Settings) -> Path:
 
 def mnist_fit(settings: Settings) -> Facts:
     X, y = mnist(settings)
-    anova = FunctionalANOVA(interactions=family(X, SUBSETS // 5 if settings.quick else SUBSETS))
+    anova = FunctionalANOVA(subsets=family(X, SUBSETS // 5 if settings.quick else SUBSETS))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", exanova.errors.InexactWarning)
         seconds, _ = clocked(lambda: anova.fit(X, y))
@@ -169,7 +169,7 @@ def mnist_rows(settings: Settings) -> Facts:
     anova = exanova.load(stored(settings))
     before = peak()
     facts, e = timed(lambda: anova.explain(X))
-    state, codes = anova._fitted, np.ascontiguousarray(X.T.astype(np.int32))
+    state, codes = anova.decomposition_, np.ascontiguousarray(X.T.astype(np.int32))
     result = e.values.nbytes + e.data.nbytes + e.display_data.nbytes
     del e
     threads = parallel.thread_count(None)

@@ -94,7 +94,7 @@ def test_onnx_and_rows_that_do_not_fit(folder, capsys):
     model = DecisionTreeRegressor().fit(NUMBERS.to_numpy(), RISK)
     written(folder, convert_sklearn(model, initial_types=[("X", Int64TensorType([None, 3]))]))
     loans = ("explain", "loans.csv", "--model", "model.onnx")
-    refused(inside(capsys, *loans), "takes 3 features and was given 7", "--features")
+    refused(inside(capsys, *loans), "takes 3 features and the table has 7", "--features")
     refused(inside(capsys, *loans, "--features", "job,home,term"), "'job' does not hold numbers", "tensor(int64)")
     NUMBERS.assign(job=None).to_csv("holes.csv", index=False)
     refused(inside(capsys, "explain", "holes.csv", "--model", "model.onnx"), "'job' has missing values")
@@ -104,7 +104,7 @@ def test_onnx_and_rows_that_do_not_fit(folder, capsys):
 
 def test_what_is_no_onnx_model(folder, capsys):
     (folder / "bad.onnx").write_bytes(pickle.dumps({"a": 1}))
-    refused(inside(capsys, "explain", "loans.csv", "--model", "bad.onnx"), "'bad.onnx' is not an ONNX file")
+    refused(inside(capsys, "explain", "loans.csv", "--model", "bad.onnx"), "'bad.onnx' cannot be read as ONNX")
     refused(inside(capsys, "explain", "loans.csv", "--model", "none.onnx"), "no such file")
 
 
@@ -199,8 +199,8 @@ def fails(table):
         ("scores:predict", "'scores' cannot be imported: ModuleNotFoundError"),
         ("exits:predict", "'exits' cannot be imported: SystemExit: 3"),
         ("breaks:predict", "'breaks' cannot be imported: SyntaxError"),
-        ("score", "neither a file .onnx"),
-        ("loans.csv", "neither a file .onnx"),
+        ("score", "expected a file ending in .onnx"),
+        ("loans.csv", "expected a file ending in .onnx"),
     ],
 )
 def test_functions_that_are_no_models(folder, capsys, name, words):

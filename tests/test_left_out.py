@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exanova.basis.tables import build_basis, on_rows
+from exanova.basis.tables import build_basis
+from exanova.data.sample import KnownRows, Sample
+from exanova.design.family import build_family
 from exanova.design.subsets import up_to_order
-from exanova.moments.gram import cell_index
+from exanova.phi.operator import Phi
 from exanova.shrink import left_out
 from exanova.shrink.evaluate import leave_rows_out, why_none
 from exanova.shrink.left_out import left_out_by_rows, left_out_of_exact, left_out_of_shrunk, rows_to_leave_out
-from exanova.solve.plan import Request
-from exanova.solve.routes import Data, decompose
+from exanova.solve.request import Request
+from exanova.solve.run import decompose
 from strategies import MODERATE, examples, supports
 from test_shrink import LOGS, arranged, data_of, has_columns, likelihoods
 
@@ -52,8 +54,8 @@ def exact_case(case, order):
     """Functions at the rows, their Gram matrix, and a least-squares fit of least energy."""
     codes = case.rows.T.astype(np.uint8)
     varying = [i for i, n in enumerate(case.sizes) if n > 1]
-    index = cell_index(codes, case.weight.astype(float), case.sizes, up_to_order(varying, order))
-    phi = on_rows(index, build_basis(index), range(len(index.subsets)), codes)
+    index = build_family(codes, case.weight.astype(float), case.sizes, up_to_order(varying, order))
+    phi = Phi(index, KnownRows(codes)).functions(build_basis(index))
     coefficients = shortest(phi, case.probability, case.values)
     return phi, phi.T @ (case.probability[:, None] * phi), coefficients
 
@@ -154,7 +156,9 @@ def test_rows_are_left_out_of_a_decomposition_on_any_route(case, order):
 
 def test_a_fit_that_is_not_least_squares_says_why_no_row_is_left_out():
     rows = np.array(list(np.ndindex(3, 3)))[:7]
-    data = Data(np.ascontiguousarray(rows.T).astype(np.uint8), np.ones(7, dtype=np.int64), (3, 3), rows[:, :1] * 1.0, 7)
+    data = Sample(
+        np.ascontiguousarray(rows.T).astype(np.uint8), np.ones(7, dtype=np.int64), (3, 3), rows[:, :1] * 1.0, 7
+    )
     request = Request(max_order=1, ridge=0.1)
     assert "least-squares" in why_none(data, decompose(data, request), request)
     tight = Request(max_order=1)

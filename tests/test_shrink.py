@@ -15,20 +15,24 @@ from scipy.optimize import minimize
 
 from exanova import FunctionalANOVA, Support
 from exanova.basis.tables import build_basis
+from exanova.data.sample import Sample
+from exanova.design.family import build_family
 from exanova.design.subsets import up_to_order
 from exanova.infer.linear import RowTerms
-from exanova.moments.gram import cell_index
+from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.shrink import price
-from exanova.shrink.budget import held_out_errors, part_of, split_rows, where_to_stop
+from exanova.shrink.budget import held_out_errors, where_to_stop
 from exanova.shrink.components import bounds, maximise
 from exanova.shrink.coordinates import gram_of_columns, make_prior
-from exanova.shrink.fit import DETERMINED, columns_of, fit_family, fit_shrunk, load_of, why_not
+from exanova.shrink.fit import DETERMINED, columns_of, fit_family, fit_shrunk, why_not
 from exanova.shrink.likelihood import ByColumns, ByFunctions, ByRows, Pulled
 from exanova.shrink.posterior import Columns, solve_by_functions, solve_by_rows
 from exanova.shrink.prior import level_kernel, row_kernels
-from exanova.solve.plan import Request, make_plan
-from exanova.solve.routes import Data
+from exanova.solve.planning import make_plan
+from exanova.solve.request import Request
+from exanova.solve.run import run_plan
+from exanova.solve.survey import load_of
 from strategies import MODERATE, difference, examples, fit, given_means, on_rows, spread, supports
 
 LOGS = np.log([6.0, 2.0, 0.7])
@@ -39,7 +43,7 @@ def arranged(case, order):
     """Cells, kernels, prior and columns at the rows of a case, with every second feature ordered."""
     codes = case.rows.T.astype(np.uint8)
     varying = [i for i, n in enumerate(case.sizes) if n > 1]
-    index = cell_index(codes, case.weight.astype(float), case.sizes, up_to_order(varying, order))
+    index = build_family(codes, case.weight.astype(float), case.sizes, up_to_order(varying, order))
     kernels = {
         s[0]: level_kernel(index.probability_of(k), 0 if s[0] % 2 else case.sizes[s[0]])
         for k, s in enumerate(index.subsets)
@@ -73,16 +77,20 @@ def dense(rows):
 def data_of(case):
     """The arrays the engine works on."""
     codes = np.ascontiguousarray(case.rows.T).astype(np.uint8)
-    return Data(codes, case.weight, case.sizes, case.values, len(case.rows))
+    return Sample(codes, case.weight, case.sizes, case.values, len(case.rows))
 
 
 def shrunk_arrays(case, request):
     """The shrunken decomposition of a case, without the estimator."""
-    data = data_of(case)
-    plan, index = make_plan(
-        request, data.codes, case.weight.astype(float), case.sizes, case.values.shape[1], len(case.rows)
+    return shrunk_sample(data_of(case), request)
+
+
+def shrunk_sample(sample, request):
+    plan, survey = make_plan(request, sample, sample.n_outputs)
+    progress = Progress(enabled=False)
+    return fit_shrunk(
+        sample, request, plan, survey.family, progress, lambda: run_plan(sample, request, plan, survey, progress)
     )
-    return fit_shrunk(data, request, plan, index, Progress(enabled=False))
 
 
 # The posterior
@@ -162,7 +170,7 @@ def test_columns_from_moments_are_those_written_down_at_the_rows(case, order):
     index, _, prior, rows = arranged(case, order)
     if not len(prior.order):
         return
-    columns = columns_of(data_of(case), index, prior, 1)
+    columns = columns_of(Phi(index, data_of(case)), prior)
     rng = np.random.default_rng(0)
     coordinates, values = rng.normal(size=(rows.shape[1], 2)), rng.normal(size=(len(rows), 2))
     np.testing.assert_allclose(columns.synthesise(coordinates), rows @ coordinates, atol=1e-10)
@@ -363,14 +371,12 @@ def test_a_family_that_was_chosen_is_shrunk_like_any_other():
     rows = np.unique(rng.integers(0, 4, (90, 4)), axis=0)
     y = rng.normal(size=(len(rows), 1)) + rows[:, :1]
     family = ((), (0,), (1,), (2,), (3,), (0, 1))
-    data = Data(np.ascontiguousarray(rows.T).astype(np.uint8), np.ones(len(rows), dtype=np.int64), (4,) * 4, y, 90)
+    data = Sample(np.ascontiguousarray(rows.T).astype(np.uint8), np.ones(len(rows), dtype=np.int64), (4,) * 4, y, 90)
     found = fit_family(data, Request(shrinkage=True), family, Progress(enabled=False))
     assert found.index.subsets == family
-    named = FunctionalANOVA(interactions=[("x0", "x1")], max_order=2, shrinkage="auto", sampled=True).fit(
+    named = FunctionalANOVA(subsets=[("x0", "x1")], shrinkage="auto", sampled=True).fit(
         pd.DataFrame(rows, columns=["x0", "x1", "x2", "x3"]), y[:, 0]
     )
-    fitted = columns_of(data, found.index, found.shrinkage.posterior.prior, 1)
-    assert fitted is not None
     assert len(named.effects_) == len(family)
     assert sum(found.shrinkage.effective) == pytest.approx(sum(named.certificate_.effective_functions), abs=1e-6)
 
@@ -445,16 +451,15 @@ def test_rows_that_chose_nothing_say_where_a_growing_family_should_stop():
     rows = rng.integers(0, 4, (1200, 8))
     first, second = rng.normal(size=(2, 4, 4))
     y = first[rows[:, 0], rows[:, 1]] + second[rows[:, 2], rows[:, 3]] + 0.3 * rng.normal(size=1200)
-    data = Data(
+    data = Sample(
         np.ascontiguousarray(rows.T).astype(np.uint8), np.ones(1200, dtype=np.int64), (4,) * 8, y[:, None], 1200
     )
     mains = ((), *((i,) for i in range(8)))
     pairs = [(0, 1), (2, 3), (0, 4), (1, 5), (4, 5), (6, 7)]
     families = [(*mains, *sorted(pairs[:k])) for k in range(len(pairs) + 1)]
-    choose, judge = split_rows(1200, seed=1)
-    request = Request(shrinkage=True)
-    errors = held_out_errors(part_of(data, choose), part_of(data, judge), request, families, Progress(enabled=False))
-    variance = part_of(data, judge).values.var(axis=0)
+    choose, judge = data.split(0.25, seed=1)
+    errors = held_out_errors(choose, judge, Request(shrinkage=True), families, Progress(enabled=False))
+    variance = judge.values.var(axis=0)
     assert where_to_stop(errors, variance) == 2
     assert errors[1] > errors[2] + 0.1 * variance
     assert errors[-1] < errors[2] + 0.01 * variance
@@ -465,18 +470,18 @@ def test_a_shrunken_fit_holds_no_more_than_was_priced(n, levels):
     rng = np.random.default_rng(0)
     codes = np.unique(rng.integers(0, levels, (9, n)).astype(np.uint8), axis=1)
     count = np.ones(codes.shape[1], dtype=np.int64)
-    data = Data(codes, count, (levels,) * 9, rng.normal(size=(codes.shape[1], 2)) + codes[:1].T, n)
+    data = Sample(codes, count, (levels,) * 9, rng.normal(size=(codes.shape[1], 2)) + codes[:1].T, n)
     request = Request(shrinkage=True)
-    plan, index = make_plan(request, codes, count.astype(float), data.sizes, 2, n)
-    fit_shrunk(data, request, plan, index, Progress(enabled=False))  # what is loaded once is not counted
+    shrunk_sample(data, request)  # what is loaded once is not counted
     tracemalloc.start()
-    fit_shrunk(data, request, plan, index, Progress(enabled=False))
+    shrunk_sample(data, request)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    priced = price.shrinking(plan.functions, index, load_of(data, plan))
+    plan, survey = make_plan(request, data, 2)
+    priced = price.shrinking(plan.functions, survey.family, load_of(data, 2))
     assert 0.3 * priced < peak < 1.2 * priced
     tight = replace(request, memory_limit=priced // 2)
-    assert "memory limit" in why_not(data, tight, plan, index)
+    assert "memory limit" in why_not(data, tight, plan, survey.family)
 
 
 # Errors of shrunken effects
@@ -499,8 +504,8 @@ def test_errors_of_shrunken_effects_agree_with_each_other():
         rows, y = drawn_rows(rng, n, mixed)
         anova = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, np.stack([y, rng.normal(size=n)], axis=1))
         anova.errors()
-        state = anova._state
-        engine, index = state.uncertainty.engine, state.index
+        uncertainty = anova.decomposition_.uncertainty
+        engine, index = uncertainty.engine, uncertainty._index
         everything = engine.all_cells
         for o in range(2):
             np.testing.assert_allclose(np.diagonal(everything[o]), engine.stderr[:, o] ** 2, rtol=1e-6, atol=1e-12)
@@ -526,8 +531,9 @@ def test_intervals_of_shrunken_effects_cover_those_of_the_population():
     for _ in range(60):
         rows, y = drawn_rows(rng, 400, mixed)
         anova = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, y)
-        state = anova._state
-        posterior = np.sqrt(state.sample.posterior.cell_variances(state.index))[:, 0] * state.sample.scaling.unit
+        uncertainty = anova.decomposition_.uncertainty
+        index, fitted = uncertainty._index, uncertainty.fitted
+        posterior = np.sqrt(fitted.posterior.cell_variances(index))[:, 0] * fitted.unit
         for names in anova.effects_:
             effect, true = anova.effects_[names], population.effects_[names]
             place = {tuple(levels): k for k, levels in enumerate(true.levels)}
@@ -535,7 +541,7 @@ def test_intervals_of_shrunken_effects_cover_those_of_the_population():
             often = effect.rows >= 30
             away = np.abs(effect.values[:, 0] - target)[often]
             covered.extend(away <= 1.96 * effect.stderr[often, 0])
-            own = state.index.cells_of(state.index.position[tuple(int(name[1:]) for name in names)])
+            own = index.cells_of(index.position[tuple(int(name[1:]) for name in names)])
             by_posterior.extend(away <= 1.96 * posterior[own][often])
     assert 0.93 <= np.mean(covered) <= 0.97
     assert np.mean(by_posterior) < 0.9

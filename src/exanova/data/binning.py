@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.errors import InputError
+from exanova.messages import choices
 from exanova.typing import FloatArray, IntArray
 
 STRATEGIES = ("quantile", "uniform", "kmeans")
@@ -32,7 +33,7 @@ def bin_edges(values: FloatArray, weight: NDArray[Any], n_bins: int, strategy: s
     elif strategy == "kmeans":
         edges = _between_centres(values, weight, n_bins)
     else:
-        raise InputError(f"strategy={strategy!r} was given; expected one of {', '.join(map(repr, STRATEGIES))}.")
+        raise InputError.given("strategy", strategy, *choices("strategy", STRATEGIES))
     return np.unique(edges)
 
 

@@ -19,6 +19,7 @@ from exanova.data.factor import factorize, lookup_codes
 from exanova.data.levels import MISSING_LABEL, label_levels, level_from_json, level_to_json
 from exanova.data.table import Table
 from exanova.errors import FileFormatError, InputError, InputTypeError, UnknownLevelError
+from exanova.messages import Parameter, choices
 from exanova.typing import Codes, FloatArray, IntArray, Level
 
 UNKNOWN = -1
@@ -157,14 +158,14 @@ class Encoding:
         something was learned.
         """
         if handle_unknown not in ("error", "ignore"):
-            raise InputError(f"handle_unknown={handle_unknown!r} was given; expected 'error' or 'ignore'.")
+            raise InputError.given("handle_unknown", handle_unknown, *choices("handle_unknown", ("error", "ignore")))
         table = table.select(self.names)
         codes = np.empty((len(self.features), table.n_rows), dtype=np.int64)
         for row, feature in zip(codes, self.features, strict=True):
             column = table.column(feature.name)
             row[:] = feature.encode(column)
             if handle_unknown == "error" and row.min() < 0:
-                raise UnknownLevelError(_unknown_message(column, row))
+                raise _unknown(column, row)
         return codes
 
     def raw_codes(self, table: Table) -> Codes:
@@ -223,14 +224,18 @@ def _decode(feature: FeatureLevels, codes: Codes) -> Codes:
     return levels[codes]
 
 
-def _unknown_message(column: Column, codes: IntArray) -> str:
+def _unknown(column: Column, codes: IntArray) -> UnknownLevelError:
     rows = np.flatnonzero(codes < 0)
     cells = dict.fromkeys(column.values[rows[~column.missing[rows]]].tolist())
     distinct = [*map(repr, cells), *[MISSING_LABEL] * bool(column.missing[rows].any())]
     shown = ", ".join(distinct[:5]) + (f" and {len(distinct) - 5} more" if len(distinct) > 5 else "")
-    return (
+    return UnknownLevelError(
         f"Column {column.name!r} holds levels that were not learned: {shown} ({len(rows)} row(s), the first is "
-        f"row {rows[0]}). Give rows with known levels, fit again with these rows, or pass handle_unknown='ignore'."
+        f"row {rows[0]})",
+        remedy=[
+            "Give rows with known levels, fit again with these rows, or pass ",
+            Parameter("handle_unknown", "ignore"),
+        ],
     )
 
 

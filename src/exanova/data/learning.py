@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -19,6 +19,7 @@ from exanova.data.levels import label_levels, other_level, sort_levels
 from exanova.data.table import Table
 from exanova.data.weights import check_weights, group_totals
 from exanova.errors import InputError
+from exanova.messages import Action, Parameter, Words, choices
 from exanova.typing import Codes, IntArray, Level
 
 MANY_FLOATS = 20
@@ -113,7 +114,11 @@ def _learn_column(
     n_bins = rules.bins_of(column)
     totals = group_totals(weight, codes + 1, len(values) + 1)[1:]
     if n_bins is not None and not column.is_numeric:
-        raise InputError(f"n_bins names the column {column.name!r}, which does not hold numbers; leave it out.")
+        raise InputError(
+            Parameter("n_bins"),
+            f" names the column {column.name!r}, which does not hold numbers",
+            remedy="leave it out",
+        )
     if n_bins is not None and len(values) > n_bins:
         return _bin(column, values, totals, n_bins, rules.strategy)
     _check_categorical(column, values)
@@ -127,8 +132,12 @@ def _bin(column: Column, values: list[Level], totals: NDArray[Any], n_bins: int,
     edges = bin_edges(numbers, totals, n_bins, strategy)
     if len(edges) <= n_bins:
         warnings.warn(
-            f"Column {column.name!r} has {len(edges) - 1} bins instead of {n_bins}: some quantiles or centres "
-            "coincide. Ask for fewer bins, or another strategy.",
+            Words(
+                f"Column {column.name!r} has {len(edges) - 1} bins instead of {n_bins}: some quantiles or centres "
+                "coincide. Ask for fewer bins, or another ",
+                Parameter("strategy"),
+                ".",
+            ),
             stacklevel=2,
         )
     occupied = np.unique(bin_codes(numbers, edges))
@@ -180,8 +189,16 @@ def _check_categorical(column: Column, values: list[Level]) -> None:
     if column.is_float and len(values) > MANY_FLOATS and not all(value.is_integer() for value in values):
         raise InputError(
             f"Column {column.name!r} holds {len(values)} different real numbers and looks continuous; "
-            f"every feature has to be categorical. Pass n_bins= (for example n_bins={{{column.name!r}: 5}}) to "
-            "bin it, or convert it to a categorical dtype if each number is a category."
+            "every feature has to be categorical",
+            remedy=[
+                "Bin it with ",
+                Parameter("n_bins", {column.name: 5}),
+                ", ",
+                Action("drop", column.name, "drop it"),
+                ", or ",
+                Action("categorical", column.name, "convert it to a categorical dtype"),
+                " if each number is a category",
+            ],
         )
 
 
@@ -192,26 +209,42 @@ def _check_identifier(feature: FeatureLevels, weight: NDArray[Any]) -> None:
     if size > MANY_LEVELS and 2 * size > rows:
         raise InputError(
             f"Column {feature.name!r} has {size} levels in {rows} rows: more levels than rows make sense of, "
-            "as an identifier would have. Drop the column, merge its rare levels with min_frequency=, "
-            f"or, if it holds numbers, bin it with n_bins={{{feature.name!r}: 5}}."
+            "as an identifier would have",
+            remedy=[
+                "Merge its rare levels with ",
+                Parameter("min_frequency"),
+                ", bin it with ",
+                Parameter("n_bins", {feature.name: 5}),
+                " if it holds numbers, or ",
+                Action("drop", feature.name, "drop the column"),
+            ],
         )
 
 
-def _check_rules(table: Table, min_frequency: Any, n_bins: Any, strategy: str) -> LevelRules:
+def wrong_rules(min_frequency: Any, n_bins: Any, strategy: Any) -> Iterator[InputError]:
+    """An error for each of these parameters that cannot be, whatever the table."""
     if strategy not in STRATEGIES:
-        raise InputError(f"strategy={strategy!r} was given; expected one of {', '.join(map(repr, STRATEGIES))}.")
+        yield InputError.given("strategy", strategy, *choices("strategy", STRATEGIES))
     if min_frequency is not None and not _is_frequency(min_frequency):
-        raise InputError(
-            f"min_frequency={min_frequency!r} was given; expected an integer of at least 1 (a number of rows) "
-            "or a float between 0 and 1 (a share of the rows)."
+        yield InputError.given(
+            "min_frequency",
+            min_frequency,
+            "an integer of at least 1 (a number of rows) or a float between 0 and 1 (a fraction of the rows)",
         )
     asked = list(n_bins.values()) if isinstance(n_bins, Mapping) else [] if n_bins is None else [n_bins]
     wrong = [count for count in asked if not (_is_integer(count) and count >= 2)]
     if wrong:
-        raise InputError(f"n_bins={wrong[0]!r} was given; expected an integer of at least 2.")
+        yield InputError.given("n_bins", wrong[0], "an integer of at least 2")
+
+
+def _check_rules(table: Table, min_frequency: Any, n_bins: Any, strategy: str) -> LevelRules:
+    for error in wrong_rules(min_frequency, n_bins, strategy):
+        raise error
     unknown = [name for name in n_bins if name not in table.names] if isinstance(n_bins, Mapping) else []
     if unknown:
-        raise InputError(f"n_bins names columns that the table does not have: {', '.join(map(repr, unknown))}.")
+        raise InputError(
+            Parameter("n_bins"), f" names columns that the table does not have: {', '.join(map(repr, unknown))}."
+        )
     return LevelRules(min_frequency, n_bins, strategy)
 
 

@@ -19,13 +19,13 @@ import numpy as np
 
 from exanova import parallel
 from exanova.basis.tables import build_basis
-from exanova.design import passes
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.infer.draws import find_variation, raw_residuals, raw_rows
+from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.influence import Influence
 from exanova.infer.linear import LinearErrors, RowTerms
 from exanova.infer.responses import find_responses
-from exanova.infer.sample import Sample
+from exanova.phi.operator import Phi
 from exanova.shrink.posterior import Posterior
 from exanova.typing import FloatArray
 
@@ -45,25 +45,23 @@ class PosteriorErrors:
     """
 
     posterior: Posterior
-    index: CellIndex
+    index: Family
     drawn: LinearErrors
     mean: FloatArray = field(repr=False)
 
     @classmethod
-    def of(cls, sample: Sample, index: CellIndex, posterior: Posterior) -> PosteriorErrors:
+    def of(cls, fitted: FittedSample, index: Family, posterior: Posterior) -> PosteriorErrors:
         """The errors of the shrunken effects of a sample."""
-        data, threads = sample.data, sample.request.threads
-        fitted = passes.gather(index.layout, data.codes, index.to_keys(sample.effects), threads)
+        sample, threads = fitted.sample, fitted.request.threads
+        phi = Phi(index, sample, threads)
         with parallel.suitable_blas(0):
             basis = build_basis(index)
             responses = find_responses(index, basis)
-        influence = Influence(index, basis, responses, None, sample.effects, data.codes, threads)
-        draws, residual = raw_rows(data, sample.draws), data.values - fitted
-        drawn = LinearErrors(
-            influence, find_variation(data, draws, residual), draws, raw_residuals(data, draws, residual)
-        )
+        influence = Influence(index, basis, responses, None, fitted.effects, phi, threads)
+        draws, residual = raw_rows(sample), sample.values - phi.synthesise(fitted.effects)
+        variation, residuals = find_variation(sample, draws, residual), raw_residuals(sample, draws, residual)
         tau = np.array([c.residual for c in posterior.components])
-        return cls(posterior, index, drawn, tau / posterior.count)
+        return cls(posterior, index, LinearErrors(influence, variation, draws, residuals), tau / posterior.count)
 
     @cached_property
     def _blocks(self) -> list[FloatArray]:

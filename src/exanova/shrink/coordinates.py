@@ -15,8 +15,9 @@ from scipy.linalg.lapack import dpotrf
 
 from exanova import tolerances
 from exanova.basis.tables import Basis
-from exanova.design import passes
-from exanova.design.cells import CellIndex
+from exanova.data.sample import KnownRows
+from exanova.design.family import Family
+from exanova.phi.operator import Phi
 from exanova.shrink.prior import cell_kernel
 from exanova.typing import Codes, FloatArray, IntArray
 
@@ -56,21 +57,21 @@ class Prior:
         by_order = {k: ratio / self.total[k] for k, ratio in zip(self.orders, ratios, strict=True) if self.total[k] > 0}
         return np.sqrt(np.array([by_order.get(int(k), 0.0) for k in self.order], dtype=np.float64))
 
-    def on_rows(self, index: CellIndex, codes: Codes) -> FloatArray:
+    def on_rows(self, index: Family, codes: Codes) -> FloatArray:
         """(r, columns) every column at every row."""
-        out = np.empty((codes.shape[1], len(self.order)))
+        out, phi = np.empty((codes.shape[1], len(self.order))), Phi(index, KnownRows(codes))
         for s, own, table in self.groups():
-            out[:, own] = table[passes.cells_of_rows(index.layout, codes, s)]
+            out[:, own] = table[phi.cells(s)]
         return out
 
-    def on_cells(self, index: CellIndex, coordinates: FloatArray) -> FloatArray:
+    def on_cells(self, index: Family, coordinates: FloatArray) -> FloatArray:
         """(cells, m) the effects with these (columns, m) coordinates, on their cells; the intercept is 0."""
         out = np.zeros((index.n_cells, coordinates.shape[1]))
         for s, own, table in self.groups():
             out[index.cells_of(s)] = table @ coordinates[own]
         return out
 
-    def on_columns(self, index: CellIndex, sums: FloatArray) -> FloatArray:
+    def on_columns(self, index: Family, sums: FloatArray) -> FloatArray:
         """(columns, m) inner products of the columns with a measure given by its (cells, m) sums: the adjoint."""
         out = np.empty((len(self.order), sums.shape[1]))
         for s, own, table in self.groups():
@@ -78,7 +79,7 @@ class Prior:
         return out
 
 
-def make_prior(index: CellIndex, basis: Basis, kernels: dict[int, FloatArray]) -> Prior:
+def make_prior(index: Family, basis: Basis, kernels: dict[int, FloatArray]) -> Prior:
     """The prior of every subset of a family but the intercept, given the kernel of every feature's levels."""
     subsets, tables, factors, orders = [], [], [], []
     for s, subset in enumerate(index.subsets):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -9,10 +10,10 @@ import numpy as np
 
 from exanova import parallel
 from exanova.basis.tables import Basis, build_basis, too_large_for_tables
-from exanova.design import passes
-from exanova.design.cells import CellIndex
+from exanova.data.sample import Sample
+from exanova.design.family import Family
 from exanova.design.memory import readable
-from exanova.moments.gram import collect, projected_gram
+from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.shrink import price
 from exanova.shrink.components import (
@@ -21,6 +22,7 @@ from exanova.shrink.components import (
     Components,
     Maximum,
     alike,
+    bounds,
     described,
     maximise,
 )
@@ -31,17 +33,19 @@ from exanova.shrink.posterior import (
     Columns,
     Part,
     Posterior,
+    PosteriorMean,
     ReadColumns,
-    Solved,
     Spread,
     solve_by_functions,
     solve_by_rows,
 )
 from exanova.shrink.prior import level_kernel, row_kernels
-from exanova.solve.evidence import Shrinkage, Solution
-from exanova.solve.plan import Plan, Request, make_plan, repriced
-from exanova.solve.price import Load
-from exanova.solve.routes import Data, Decomposition, run_plan
+from exanova.solve.evidence import Shrinkage, Solution, Solved
+from exanova.solve.plan import Plan
+from exanova.solve.planning import make_plan
+from exanova.solve.request import Request
+from exanova.solve.run import run_plan
+from exanova.solve.survey import load_of
 from exanova.typing import FloatArray, IntArray, Subset
 
 START_ROWS = 1000
@@ -56,7 +60,7 @@ NEGLIGIBLE = 1e-6
 DETERMINED = "off: the rows determine every function"
 
 
-def why_not(data: Data, request: Request, plan: Plan, index: CellIndex | None) -> str | None:
+def why_not(sample: Sample, request: Request, plan: Plan, index: Family | None) -> str | None:
     """Why a fit is not shrunk although that was asked for; ``None`` where it is."""
     if request.basis != "pure" or request.ties != "share" or request.ridge or request.selection:
         return "off: shrinkage goes with basis='pure', ties='share' and no ridge or budget"
@@ -64,14 +68,14 @@ def why_not(data: Data, request: Request, plan: Plan, index: CellIndex | None) -
         return "off: the rows are all there is"
     if too_large_for_tables(index).any():
         return "off: a pair has too many cells for a table of functions"
-    needed = price.shrinking(plan.functions, index, load_of(data, plan))
+    needed = price.shrinking(plan.functions, index, load_of(sample, sample.n_outputs))
     if needed > request.memory_limit:
         return (
             f"off: shrinking {plan.functions:,} functions needs about {readable(needed)}, the memory limit is "
             f"{readable(request.memory_limit)}"
         )
-    if min(plan.functions, data.codes.shape[1]) > LARGEST:
-        return f"off: {plan.functions:,} functions on {data.codes.shape[1]:,} rows are more than a shrunken fit takes"
+    if min(plan.functions, sample.n_rows) > LARGEST:
+        return f"off: {plan.functions:,} functions on {sample.n_rows:,} rows are more than a shrunken fit takes"
     return None
 
 
@@ -79,31 +83,30 @@ LARGEST = 15_000
 """Functions or rows, whichever are fewer, beyond which a factorisation takes minutes."""
 
 
-def load_of(data: Data, plan: Plan) -> Load:
-    """What is held beside the work of a fit."""
-    counts = data.weight.dtype.kind == "i"
-    return Load(plan.rows, data.codes.shape[1], data.codes.shape[0], data.values.shape[1], data.codes.nbytes, counts)
-
-
-def fit_family(data: Data, request: Request, family: tuple[Subset, ...], progress: Progress) -> Decomposition:
+def fit_family(sample: Sample, request: Request, family: tuple[Subset, ...], progress: Progress) -> Solved:
     """Shrink the effects of a family that has been chosen, closed downward and in canonical order."""
     order = max(map(len, family))
-    chosen = replace(request, family=family, max_order=order, selection=None, max_terms=None, candidates=None)
-    weight = data.weight.astype(np.float64)
-    plan, index = make_plan(chosen, data.codes, weight, data.sizes, data.values.shape[1], data.rows)
-    reason = why_not(data, chosen, plan, index)
-    if reason is None and index is not None:
-        return fit_shrunk(data, chosen, plan, index, progress)
-    return replace(run_plan(data, chosen, plan, index, progress), shrinkage=Shrinkage(reason or ""))
+    chosen = replace(request, subsets=family, max_order=order, selection=None, max_terms=None, candidates=None)
+    plan, survey = make_plan(chosen, sample, sample.n_outputs)
+
+    def exactly() -> Solved:
+        return run_plan(sample, chosen, plan, survey, progress)
+
+    reason = why_not(sample, chosen, plan, survey.family)
+    if reason is None and survey.family is not None:
+        return fit_shrunk(sample, chosen, plan, survey.family, progress, exactly)
+    return replace(exactly(), shrinkage=Shrinkage(reason or ""))
 
 
-def fit_shrunk(data: Data, request: Request, plan: Plan, index: CellIndex, progress: Progress) -> Decomposition:
-    """Decompose with effects shrunk to what the rows can carry; exactly, where they carry everything."""
-    work = _Work.of(data, request, index, progress)
+def fit_shrunk(
+    sample: Sample, request: Request, plan: Plan, index: Family, progress: Progress, exactly: Callable[[], Solved]
+) -> Solved:
+    """Decompose with effects shrunk to what the rows can carry; by ``exactly`` where they carry everything."""
+    work = _Work.of(sample, request, index, progress)
     progress.phase("variance components")
     found = _of_orders(work, request)
     if _may_be_determined(work, found):
-        exact = _exact(data, request, plan, index, progress)
+        exact = exactly()
         if _lost(work, exact, found).max(initial=0.0) < NEGLIGIBLE:
             return replace(exact, shrinkage=Shrinkage(DETERMINED))
     found = _of_subsets(work, found)
@@ -115,8 +118,9 @@ def fit_shrunk(data: Data, request: Request, plan: Plan, index: CellIndex, progr
 class _Work:
     """A sample and a family, prepared: columns, centred values, and the sums over rows that a likelihood needs."""
 
-    data: Data
-    index: CellIndex
+    sample: Sample
+    index: Family
+    phi: Phi
     basis: Basis
     kernels: dict[int, FloatArray]
     prior: Prior
@@ -126,7 +130,7 @@ class _Work:
     gram: FloatArray | None
 
     @classmethod
-    def of(cls, data: Data, request: Request, index: CellIndex, progress: Progress) -> _Work:
+    def of(cls, sample: Sample, request: Request, index: Family, progress: Progress) -> _Work:
         kernels = {
             subset[0]: level_kernel(index.probability_of(s), request.ordered[subset[0]] if request.ordered else 0)
             for s, subset in enumerate(index.subsets)
@@ -136,13 +140,16 @@ class _Work:
         with parallel.suitable_blas(0):
             basis = build_basis(index)
             prior = make_prior(index, basis, kernels)
-        p, r, q = data.probability, data.codes.shape[1], len(prior.order)
+        p, r, q = sample.probability, sample.n_rows, len(prior.order)
         # Whole numbers are counts of equal rows; of other weights only the proportions mean something.
-        precision = data.weight.astype(np.float64) if data.weight.dtype.kind == "i" else r * p
-        by_rows = price.by_rows(r, q)
-        gram = None if by_rows else _gram(data, request, index, basis, prior, progress) * float(precision.sum())
-        columns = columns_of(data, index, prior, request.threads)
-        return cls(data, index, basis, kernels, prior, data.values - p @ data.values, precision, columns, gram)
+        precision = r * p if sample.counts is None else sample.mass
+        phi = Phi(index, sample, request.threads, repeated=True)
+        gram = None
+        if not price.by_rows(r, q):
+            gamma = phi.gram(basis, progress=progress)[1:, 1:] * float(precision.sum())
+            gram = gram_of_columns(np.asfortranarray(gamma), prior)
+        values = sample.values - p @ sample.values
+        return cls(sample, index, phi, basis, kernels, prior, values, precision, columns_of(phi, prior), gram)
 
     @property
     def varying(self) -> IntArray:
@@ -166,7 +173,7 @@ class _Work:
     def likelihood(self, outputs: IntArray, by_subset: bool = False) -> ByFunctions | ByRows | ByColumns:
         """The likelihood of some outputs with the same ratios, of orders or of subsets."""
         y, (group, total) = self.values[:, outputs], self.grouping(by_subset)
-        within = 0.0 if self.data.within is None else self.precision @ self.data.within[:, outputs]
+        within = 0.0 if self.sample.within is None else self.precision @ self.sample.within[:, outputs]
         if self.gram is not None:
             squares, count = self.precision @ y**2, float(self.precision.sum())
             return ByFunctions(self.gram, self._projections[:, outputs], squares, group, total, count, within)
@@ -177,48 +184,38 @@ class _Work:
 
     @cached_property
     def _at_rows(self) -> FloatArray:
-        return self.prior.on_rows(self.index, self.data.codes)
+        return self.prior.on_rows(self.index, self.sample.codes)
 
     @cached_property
     def _row_kernels(self) -> list[FloatArray]:
-        return kernels_of_rows(self.data, self.index, self.prior)
+        return kernels_of_rows(self.phi, self.prior)
 
     @cached_property
     def _projections(self) -> FloatArray:
         return self.columns.analyse(self.precision[:, None] * self.values)
 
 
-def columns_of(data: Data, index: CellIndex, prior: Prior, threads: int) -> Columns:
-    """The columns of a prior as an operator on the rows of a sample."""
+def columns_of(phi: Phi, prior: Prior) -> Columns:
+    """The columns of a prior as an operator on rows."""
+    index = phi.family
 
     def synthesise(coordinates: FloatArray) -> FloatArray:
-        tables = index.to_keys(prior.on_cells(index, coordinates))
-        return passes.gather(index.layout, data.codes, tables, threads)
+        return phi.synthesise(prior.on_cells(index, coordinates))
 
     def analyse(values: FloatArray) -> FloatArray:
-        sums = passes.scatter(index.layout, data.codes, values, threads=threads)[index.cell_key]
-        return prior.on_columns(index, sums)
+        return prior.on_columns(index, phi.analyse(values))
 
     return Columns(synthesise, analyse)
 
 
-def kernels_of_rows(data: Data, index: CellIndex, prior: Prior) -> list[FloatArray]:
+def kernels_of_rows(phi: Phi, prior: Prior) -> list[FloatArray]:
     """For each order, (r, r) Z_k Z_k^T over its total: subset by subset, so that Z is never written down."""
-    r = data.codes.shape[1]
+    r = phi.codes.shape[1]
     out = {k: np.zeros((r, r)) for k in prior.orders}
     for s, _, table in prior.groups():
-        order = len(index.subsets[s])
-        at_rows = passes.cells_of_rows(index.layout, data.codes, s)
+        order, at_rows = len(phi.family.subsets[s]), phi.cells(s)
         out[order] += (table @ table.T / prior.total[order])[at_rows[:, None], at_rows]
     return [out[k] for k in prior.orders]
-
-
-def _gram(data: Data, request: Request, index: CellIndex, basis: Basis, prior: Prior, progress: Progress) -> FloatArray:
-    """(q, q) Z^T P Z from the moments, P the probabilities of the rows."""
-    nothing = np.zeros((data.codes.shape[1], 0))
-    moments = collect(index, data.codes, data.weight, nothing, threads=request.threads, progress=progress)
-    gamma = projected_gram(moments, basis)[1:, 1:]
-    return gram_of_columns(np.asfortranarray(gamma), prior)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,8 +276,8 @@ def _starts(work: _Work, request: Request, outputs: IntArray) -> FloatArray | No
     if min(r, q) < START_FROM or r <= START_ROWS or not len(outputs):
         return None
     rows = np.sort(np.random.default_rng(request.random_state).choice(r, START_ROWS, replace=False))
-    between = row_kernels(work.data.codes[:, rows], work.kernels, work.index.subsets)
-    p = work.data.probability[rows] / work.data.probability[rows].sum()
+    between = row_kernels(work.sample.codes[:, rows], work.kernels, work.index.subsets)
+    p = work.sample.probability[rows] / work.sample.probability[rows].sum()
     kernels = [between[k] / float(p @ np.diagonal(between[k])) for k in work.prior.orders]
     y = work.values[np.ix_(rows, outputs)]
     y = y - p @ y
@@ -302,7 +299,7 @@ def _may_be_determined(work: _Work, found: list[Ratios]) -> bool:
     if work.gram is None or not found:
         return False
     functions = np.bincount(work.grouping(False)[0])
-    variance = work.data.probability @ work.values**2
+    variance = work.sample.probability @ work.values**2
     for ratios in found:
         at = ratios.maximum.found
         effective = _by_order(work, ratios, at.effective)
@@ -315,29 +312,23 @@ def _may_be_determined(work: _Work, found: list[Ratios]) -> bool:
     return True
 
 
-def _exact(data: Data, request: Request, plan: Plan, index: CellIndex, progress: Progress) -> Decomposition:
-    """The fit without shrinkage, as it is made when none is asked for."""
-    priced = repriced(plan, index, data.codes, data.weight.astype(np.float64), data.values.shape[1], request)
-    return run_plan(data, request, priced, index, progress)
-
-
-def _lost(work: _Work, exact: Decomposition, found: list[Ratios]) -> FloatArray:
+def _lost(work: _Work, exact: Solved, found: list[Ratios]) -> FloatArray:
     """(m,) mean squared difference of the exact and the shrunken fit, as a share of the variance."""
-    fitted = passes.gather(exact.index.layout, work.data.codes, exact.index.to_keys(exact.values))
-    out, p = np.zeros(work.values.shape[1]), work.data.probability
+    fitted = Phi(exact.index, work.sample).synthesise(exact.values)
+    out, p = np.zeros(work.values.shape[1]), work.sample.probability
     for ratios in found:
         own = ratios.outputs
         lower = work.likelihood(own, ratios.by_subset).factor(ratios.maximum.found.logs)
         solved = solve_by_functions(lower, work.scale(ratios), work.columns, work.values[:, own], work.precision)
-        left = work.data.values[:, own] - fitted[:, own]
+        left = work.sample.values[:, own] - fitted[:, own]
         out[own] = p @ (left - solved.residual) ** 2 / (p @ work.values[:, own] ** 2)
     return out
 
 
-def _decomposition(work: _Work, request: Request, plan: Plan, found: list[Ratios]) -> Decomposition:
+def _decomposition(work: _Work, request: Request, plan: Plan, found: list[Ratios]) -> Solved:
     """Posterior mean, what its factor tells of rows left out, and the evidence."""
     r, m = work.values.shape
-    q, p = len(work.prior.order), work.data.probability
+    q, p = len(work.prior.order), work.sample.probability
     chosen = np.arange(r) if work.gram is None else rows_to_leave_out(r, q, len(found), request.random_state)
     coordinates, left = np.zeros((q, m)), np.zeros((len(chosen), m))
     mse, stderr = np.zeros(m), np.zeros(m)
@@ -353,7 +344,7 @@ def _decomposition(work: _Work, request: Request, plan: Plan, found: list[Ratios
     components = _components(work, found)
     posterior = Posterior(work.prior, tuple(parts), components, float(work.precision.sum()))
     values = work.prior.on_cells(work.index, coordinates)
-    values[0] = p @ work.data.values
+    values[0] = p @ work.sample.values
     shrinkage = Shrinkage(
         described(components),
         posterior.effective,
@@ -362,19 +353,32 @@ def _decomposition(work: _Work, request: Request, plan: Plan, found: list[Ratios
         left_out_mse=mse,
         left_out_stderr=stderr,
         posterior=posterior,
+        least_squares=_least_squares(work),
     )
     solution = _solution(work, components, equations, steps)
-    return Decomposition(work.index, values, plan, solution, work.basis, False, shrinkage)
+    return Solved(work.index, values, plan, solution, work.basis, False, shrinkage)
 
 
-def _one_part(work: _Work, ratios: Ratios, chosen: IntArray) -> tuple[Solved, Part, LeftOut]:
+def _least_squares(work: _Work) -> FloatArray:
+    """(m,) mean squared residual of the same functions without shrinkage: the fit under the largest ratios."""
+    out, outputs = np.zeros(work.values.shape[1]), work.varying
+    if len(outputs):
+        logs = np.full(len(work.prior.orders), bounds(float(work.precision.sum()))[1])
+        likelihood, values = work.likelihood(outputs), work.values[:, outputs]
+        solve = solve_by_functions if isinstance(likelihood, ByFunctions) else solve_by_rows
+        found = solve(likelihood.factor(logs), work.prior.scale(np.exp(logs)), work.columns, values, work.precision)
+        out[outputs] = work.sample.probability @ found.residual**2
+    return out
+
+
+def _one_part(work: _Work, ratios: Ratios, chosen: IntArray) -> tuple[PosteriorMean, Part, LeftOut]:
     found, scale = ratios.maximum.found, work.scale(ratios)
     likelihood = work.likelihood(ratios.outputs, ratios.by_subset)
     lower, values = likelihood.factor(found.logs), work.values[:, ratios.outputs]
     if isinstance(likelihood, ByFunctions):
         solved = solve_by_functions(lower, scale, work.columns, values, work.precision)
         spread = Spread(lower)
-        codes = work.data.codes
+        codes = work.sample.codes
 
         def at_rows(rows: IntArray) -> FloatArray:
             return work.prior.on_rows(work.index, codes[:, rows]) * scale
@@ -390,7 +394,7 @@ def _one_part(work: _Work, ratios: Ratios, chosen: IntArray) -> tuple[Solved, Pa
 
 def _reader(work: _Work, scale: FloatArray) -> ReadColumns:
     """Z S v at the rows, of all columns or of those of one subset."""
-    columns, index, codes = work.columns, work.index, work.data.codes
+    columns, phi = work.columns, work.phi
     own = {s: (place, table) for s, place, table in work.prior.groups()}
 
     def read(v: FloatArray, subset: int | None) -> FloatArray:
@@ -398,7 +402,7 @@ def _reader(work: _Work, scale: FloatArray) -> ReadColumns:
             return columns.synthesise(scale[:, None] * v)
         place, table = own[subset]
         on_cells = table @ (scale[place, None] * v[place])
-        return np.asarray(on_cells[passes.cells_of_rows(index.layout, codes, subset)])
+        return np.asarray(on_cells[phi.cells(subset)])
 
     return read
 

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
 from exanova import tolerances
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.shrink.components import Components
 from exanova.shrink.coordinates import Prior
 from exanova.typing import FloatArray, IntArray
@@ -130,7 +130,7 @@ class Posterior:
                 return part, float(part.residual[place[0]])
         return None
 
-    def variances(self, index: CellIndex, output: int, weights: FloatArray) -> FloatArray:
+    def variances(self, index: Family, output: int, weights: FloatArray) -> FloatArray:
         """(f,) posterior variances of the sums of effects times ``weights`` (cells, f)."""
         found = self.part_of(output)
         if found is None:
@@ -139,7 +139,7 @@ class Posterior:
         v = part.scale[:, None] * self.prior.on_columns(index, weights)
         return residual * part.spread.variances(v)
 
-    def covariance(self, index: CellIndex, output: int, weights: FloatArray) -> FloatArray:
+    def covariance(self, index: Family, output: int, weights: FloatArray) -> FloatArray:
         """(f, f) their posterior covariance."""
         found = self.part_of(output)
         if found is None:
@@ -147,7 +147,7 @@ class Posterior:
         part, residual = found
         return residual * part.spread.covariance(part.scale[:, None] * self.prior.on_columns(index, weights))
 
-    def blocks(self, index: CellIndex) -> list[FloatArray]:
+    def blocks(self, index: Family) -> list[FloatArray]:
         """For each subset, (m, c, c) posterior covariances of its cells."""
         m = len(self.components)
         out = [np.zeros((m, c, c)) for c in np.diff(index.cell_start).tolist()]
@@ -158,7 +158,7 @@ class Posterior:
                 out[s][part.outputs] = part.residual[:, None, None] * part.spread.covariance(v, s, own.start)
         return out
 
-    def cell_variances(self, index: CellIndex) -> FloatArray:
+    def cell_variances(self, index: Family) -> FloatArray:
         """(cells, m) posterior variance of every effect in every cell."""
         out = np.zeros((index.n_cells, len(self.components)))
         for part in self.parts:
@@ -171,7 +171,7 @@ class Posterior:
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class PosteriorMean:
     """A posterior mean.
 
     Attributes:
@@ -189,7 +189,7 @@ class Solved:
 
 def solve_by_functions(
     lower: FloatArray, scale: FloatArray, columns: Columns, values: FloatArray, precision: FloatArray
-) -> Solved:
+) -> PosteriorMean:
     """Posterior mean from the factor (q, q) over functions; ``values`` (r, m), ``precision`` (r,) the diagonal of D."""
     target = scale[:, None] * columns.analyse(precision[:, None] * values)
     size = max(float(np.abs(target).max(initial=0.0)), np.finfo(np.float64).tiny)
@@ -201,17 +201,17 @@ def solve_by_functions(
         left = scale[:, None] * columns.analyse(precision[:, None] * rest) - tried
         error = float(np.abs(left).max(initial=0.0)) / size
         if error >= best:
-            return Solved(scale[:, None] * z, residual, best, step)
+            return PosteriorMean(scale[:, None] * z, residual, best, step)
         gained = best / error if error else np.inf
         z, residual, best = tried, rest, error
         if best <= tolerances.ITERATIVE or (step and gained < 2):
-            return Solved(scale[:, None] * z, residual, best, step + 1)
-    return Solved(scale[:, None] * z, residual, best, REFINEMENTS)
+            return PosteriorMean(scale[:, None] * z, residual, best, step + 1)
+    return PosteriorMean(scale[:, None] * z, residual, best, REFINEMENTS)
 
 
 def solve_by_rows(
     lower: FloatArray, scale: FloatArray, columns: Columns, values: FloatArray, precision: FloatArray
-) -> Solved:
+) -> PosteriorMean:
     """The same from the factor (r, r) over rows."""
     alpha, left, best, found = np.zeros_like(values), values, np.inf, None
     size = max(float(np.abs(values).max(initial=0.0)), np.finfo(np.float64).tiny)
@@ -223,16 +223,18 @@ def solve_by_rows(
         error = float(np.abs(left).max(initial=0.0)) / size
         if error >= best:
             break
-        alpha, best, found = tried, error, Solved(coordinates, rest, error, step + 1)
+        alpha, best, found = tried, error, PosteriorMean(coordinates, rest, error, step + 1)
         if best <= tolerances.ITERATIVE:
             break
     assert found is not None
     return _measured(found, scale, columns, values, precision)
 
 
-def _measured(found: Solved, scale: FloatArray, columns: Columns, values: FloatArray, precision: FloatArray) -> Solved:
-    """The same with the error of the normal equations over functions, multiplied by S once more to spare a division."""
+def _measured(
+    found: PosteriorMean, scale: FloatArray, columns: Columns, values: FloatArray, precision: FloatArray
+) -> PosteriorMean:
+    """The same with the error of the normal equations over functions, times S once more to spare a division."""
     target = scale[:, None] ** 2 * columns.analyse(precision[:, None] * values)
     met = scale[:, None] ** 2 * columns.analyse(precision[:, None] * found.residual) - found.coordinates
     size = max(float(np.abs(target).max(initial=0.0)), np.finfo(np.float64).tiny)
-    return Solved(found.coordinates, found.residual, float(np.abs(met).max(initial=0.0)) / size, found.steps)
+    return PosteriorMean(found.coordinates, found.residual, float(np.abs(met).max(initial=0.0)) / size, found.steps)

@@ -6,7 +6,7 @@ The constants count arrays that stand side by side in :mod:`exanova.shrink.likel
 
 from __future__ import annotations
 
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.shrink.left_out import BLOCK_BYTES, FEWEST_SAMPLED
 from exanova.solve.price import Load, local_tables
 
@@ -47,7 +47,7 @@ def has_subset_ratios(rows: int, functions: int, sets: int) -> bool:
     return sets * EVALUATIONS * work <= OUTPUTS_WORK and (not by_rows(rows, functions) or rows * functions <= WRITTEN)
 
 
-def shrinking(functions: int, index: CellIndex, load: Load) -> int:
+def shrinking(functions: int, index: Family, load: Load) -> int:
     """Bytes of a shrunken fit: its matrices, a factor for every set of ratios, and passes over the rows."""
     r, q, m = load.distinct, functions, load.outputs
     size, orders = min(r, q), int(index.layout.order.max())

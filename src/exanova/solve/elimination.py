@@ -19,10 +19,9 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpstrf
 
 from exanova import tolerances
+from exanova.parallel import suitable_blas
 from exanova.typing import FloatArray, IntArray
 
 Ties = Literal["share", "first"]
@@ -75,6 +74,8 @@ def factorise(gamma: FloatArray, orders: Sequence[slice], ties: Ties, tolerance:
     >>> [f.rank for f in factor.orders]
     [1, 1]
     """
+    from scipy.linalg import solve_triangular
+
     tolerance = tolerances.rank_of_gram(len(gamma)) if tolerance is None else tolerance
     factors, right = [], []
     for columns in orders:
@@ -92,6 +93,8 @@ def factorise(gamma: FloatArray, orders: Sequence[slice], ties: Ties, tolerance:
 
 def solve(factor: Factor, projections: FloatArray) -> FloatArray:
     """Coefficients (q, m) with Gamma c = projections, shortest or supported on the kept functions."""
+    from scipy.linalg import solve_triangular
+
     halves, remaining = [], projections.copy()
     for part, right in zip(factor.orders, factor.right, strict=True):
         top = part.pivots[: part.rank] + part.columns.start
@@ -110,7 +113,7 @@ def dependences(factor: Factor) -> tuple[FloatArray, FloatArray | None]:
     size, rank = factor.orders[-1].columns.stop, sum(part.rank for part in factor.orders)
     if size - rank <= rank:
         return null_space(factor), None
-    return np.zeros((size, 0)), np.linalg.qr(_rows_of_factor(factor, size, rank).T)[0]
+    return np.zeros((size, 0)), _orthonormal(_rows_of_factor(factor, size, rank).T)
 
 
 def _rows_of_factor(factor: Factor, size: int, rank: int) -> FloatArray:
@@ -140,6 +143,8 @@ def null_space(factor: Factor) -> FloatArray:
 
 def _null_of_order(factor: Factor, k: int, size: int) -> FloatArray:
     """Dependences of the functions of one order that raised no rank: on kept ones, and on lower orders."""
+    from scipy.linalg import solve_triangular
+
     part = factor.orders[k]
     dropped = part.pivots[part.rank :] + part.columns.start
     direction = np.zeros((size, len(dropped)))
@@ -158,6 +163,8 @@ def _null_of_order(factor: Factor, k: int, size: int) -> FloatArray:
 
 def _shortest(part: OrderFactor, target: FloatArray) -> FloatArray:
     """Solve L^T c = target: c supported on the kept functions, then, to share, its projection on the range of L."""
+    from scipy.linalg import solve_triangular
+
     out = np.zeros((len(part.pivots), target.shape[1]))
     if part.rank:
         out[: part.rank] = solve_triangular(part.lower[: part.rank], target, lower=True, trans="T", check_finite=False)
@@ -169,16 +176,26 @@ def _shortest(part: OrderFactor, target: FloatArray) -> FloatArray:
 
 def row_space(lower: FloatArray) -> FloatArray | None:
     """Orthonormal basis of the range of a (k, rank) factor, or of its complement if that is strictly smaller."""
+    from scipy.linalg import solve_triangular
+
     size, rank = lower.shape
     if rank in (0, size):
         return None
     if size - rank >= rank:
-        return np.linalg.qr(lower)[0]
+        return _orthonormal(lower)
     null = solve_triangular(lower[:rank], lower[rank:].T, lower=True, trans="T", check_finite=False)
-    return np.linalg.qr(np.vstack([-null, np.eye(size - rank)]))[0]
+    return _orthonormal(np.vstack([-null, np.eye(size - rank)]))
+
+
+def _orthonormal(columns: FloatArray) -> FloatArray:
+    """An orthonormal basis of independent columns."""
+    with suitable_blas(0):
+        return np.linalg.qr(columns)[0]
 
 
 def _pivoted(block: FloatArray, columns: slice, tolerance: float) -> OrderFactor:
+    from scipy.linalg.lapack import dpstrf
+
     if len(block) == 0:
         return OrderFactor(columns, np.zeros(0, dtype=np.int64), np.zeros((0, 0)), 0.0)
     diagonal = np.diagonal(block).copy()
@@ -194,6 +211,8 @@ def _pivoted(block: FloatArray, columns: slice, tolerance: float) -> OrderFactor
 
 def _in_order(block: FloatArray, columns: slice, tolerance: float) -> OrderFactor:
     """Cholesky in the given order, by panels, leaving out every column whose pivot is below the tolerance."""
+    from scipy.linalg import solve_triangular
+
     size = len(block)
     rows_of_l: list[FloatArray] = []
     kept: list[int] = []

@@ -1,4 +1,4 @@
-"""What a solve returns beside its coefficients: rank, conditioning, redundancy, iterations."""
+"""What a solve returns: effects on cells, and beside them rank, conditioning, redundancy, iterations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.typing import FloatArray, IntArray
+from exanova.basis.tables import Basis
+from exanova.design.family import Family
+from exanova.solve.plan import Plan
+from exanova.typing import FloatArray, IntArray, Subset
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,8 @@ class Solution:
         coefficients: (q, m), zero for functions that were not kept.
         kept: (q,) bool, under ``ties="first"`` the functions selected; all True under ``ties="share"``.
         rank_by_order: rank added by each order, the intercept being order 0.
-        smallest_kept: smallest squared direction that counted as new (1 when all are orthogonal).
+        smallest_kept: smallest squared direction that counted as new (1 when all are orthogonal); where conjugate
+            gradients solve for the higher orders, among those that were eliminated.
         largest_dropped: largest squared direction taken for rounding (0 when nothing was dropped).
         null: (q, k) a basis of the linear dependences among the functions on the rows; no columns where there are none,
             or where they were not determined.
@@ -63,6 +67,7 @@ class Shrinkage:
         left_out_mse: (m,) mean square of such residuals over all rows, estimated where not all were left out.
         left_out_stderr: (m,) standard error of that estimate; 0 where all were.
         posterior: the posterior, from which the variance of any linear statistic can be had.
+        least_squares: (m,) mean squared residual of a least-squares fit of the same functions.
     """
 
     described: str
@@ -72,3 +77,39 @@ class Shrinkage:
     left_out_mse: FloatArray | None = None
     left_out_stderr: FloatArray | None = None
     posterior: Any = None
+    least_squares: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """Every effect at every cell, with the evidence of the solve: what each route and each selection returns.
+
+    Attributes:
+        index: the family and its cells.
+        values: (cells, m) effects.
+        plan: what was planned.
+        solution: evidence; its coefficients belong to ``basis``.
+        basis: the functions used, ``None`` on the grid route, where they are implicit.
+        saturated: whether the family spans every function on the support.
+        shrinkage: what shrinking found out, where it was asked for.
+    """
+
+    index: Family
+    values: FloatArray
+    plan: Plan
+    solution: Solution
+    basis: Basis | None
+    saturated: bool
+    shrinkage: Shrinkage | None = None
+
+    def selected(self) -> list[tuple[Subset, tuple[int, ...]]] | None:
+        """(A, z) of the paper's functions that were kept, in order; ``None`` for functions without a z."""
+        if self.basis is None or self.basis.labels is None:
+            return None
+        kept = self.solution.kept
+        return [
+            (subset, tuple(z))
+            for s, subset in enumerate(self.index.subsets)
+            for z, taken in zip(self.basis.labels[s].tolist(), kept[self.basis.functions_of(s)], strict=True)
+            if taken
+        ]

@@ -1,0 +1,39 @@
+"""Optional packages, imported when they are needed; if one is missing, the error says what to install."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from exanova.errors import MissingPackageError
+
+EXTRAS = {"pyarrow": "app", "onnxruntime": "onnx"}
+"""Extra of exanova that installs each package."""
+
+
+@cache
+def package(name: str) -> Any:
+    """An optional package or one of its modules, such as ``pyarrow.csv``.
+
+    >>> package("pyarrow.csv").__name__
+    'pyarrow.csv'
+    """
+    if name.startswith("pyarrow") and find_spec("pandas"):
+        import_module("pandas")  # pyarrow would import it in a place where Ctrl-C is lost
+    try:
+        return import_module(name)
+    except ImportError as error:
+        extra = EXTRAS[name.partition(".")[0]]
+        raise MissingPackageError(
+            f"{name} is needed and cannot be imported ({error})", remedy=f'install it: pip install "exanova[{extra}]"'
+        ) from error
+
+
+def check_installed(names: Sequence[str], what: str) -> None:
+    """Refuse to begin what would need a missing package at its end."""
+    absent = [name for name in names if find_spec(name) is None]
+    if absent:
+        raise MissingPackageError(f"{what} needs {', '.join(absent)}", remedy='install it: pip install "exanova[app]"')
