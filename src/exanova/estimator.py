@@ -362,7 +362,7 @@ class FunctionalANOVA:
         solution = found.solution
         shared = solution.null.shape[1] > 0 or solution.independent is not None
         solved = (found.basis, solution) if found.basis is not None and shared else None
-        posterior = None if found.shrinkage is None else found.shrinkage.variance
+        posterior = None if found.shrinkage is None else found.shrinkage.posterior
         return FittedSample(sample, found.values, request, solved, posterior, why_whole(self.sampled, sample))
 
     def _judge_split(self, held: Sample, found: Solved, scaling: Scaling) -> None:

@@ -239,12 +239,16 @@ def _with_shrinkage(certificate: Certificate, sample: Sample, found: Solved, sca
     shrunk = found.shrinkage
     if shrunk is None or shrunk.left_out is None:
         return certificate if shrunk is None else replace(certificate, shrinkage=shrunk.described)
-    fit = measure_fit(sample.values, sample.values - shrunk.left_out, sample.probability, sample.within)
+    mse = sample.probability @ shrunk.left_out**2 if shrunk.left_out_mse is None else shrunk.left_out_mse
+    within = 0.0 if sample.within is None else sample.probability @ sample.within
+    variance = sample.probability @ (sample.values - sample.probability @ sample.values) ** 2 + within
+    every = shrunk.left_out.shape[0] == sample.codes.shape[1]
+    rows = "each distinct row" if every else f"{shrunk.left_out.shape[0]:,} distinct rows drawn at random"
     return replace(
         certificate,
-        r2_eval=fit.r2,
-        mse_eval=fit.mse * scaling.unit**2,
-        eval_method="leaving out each distinct row",
+        r2_eval=np.where(variance > 0, 1.0 - (mse + within) / np.where(variance > 0, variance, 1.0), 1.0),
+        mse_eval=(mse + within) * scaling.unit**2,
+        eval_method=f"leaving out {rows}",
         shrinkage=shrunk.described,
         effective_functions=shrunk.effective,
     )
@@ -266,7 +270,7 @@ def _residual_mean(
     phi: Phi, sample: Sample, found: Solved, residual: FloatArray, scale: FloatArray, request: Request
 ) -> float:
     """Largest mean of the residual in any cell of the family; NaN where the fit is no projection on all of it."""
-    shrunk = found.shrinkage is not None and found.shrinkage.variance is not None
+    shrunk = found.shrinkage is not None and found.shrinkage.posterior is not None
     if shrunk or request.ridge or (request.selection and request.ties == "first"):
         return float("nan")
     index = found.index

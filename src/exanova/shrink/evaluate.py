@@ -1,0 +1,63 @@
+"""How well the rows predict each other under an exact fit that has been made: rows left out, from its functions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from exanova import parallel
+from exanova.basis.tables import Basis
+from exanova.data.sample import KnownRows, Sample
+from exanova.design.family import Family
+from exanova.phi.operator import Phi
+from exanova.shrink.left_out import LeftOut, left_out_of_exact, rows_to_leave_out
+from exanova.solve.evidence import Solved
+from exanova.solve.price import eliminating
+from exanova.solve.request import Request
+from exanova.solve.survey import load_of
+from exanova.typing import FloatArray, IntArray
+
+LARGEST = 15_000
+"""Functions beyond which a factorisation takes minutes."""
+
+
+def why_none(sample: Sample, found: Solved, request: Request) -> str | None:
+    """Why rows cannot be left out of an exact fit in closed form; ``None`` where they can."""
+    if found.basis is None:
+        return "the grid route has no functions; every combination of levels occurs"
+    if found.basis.implicit or found.basis.n_functions > LARGEST:
+        return f"{found.basis.n_functions:,} functions are too many"
+    if request.ridge or (found.basis.labels is not None and not found.solution.kept.all()):
+        return "the fit is not the least-squares fit of all its functions"
+    if exact_bytes(sample, found.basis.n_functions) > request.memory_limit:
+        return "the Gram matrix does not fit in the memory limit"
+    return None
+
+
+def exact_bytes(sample: Sample, functions: int) -> int:
+    """Bytes of the Gram matrix, its factor and blocks of rows."""
+    load = load_of(sample, sample.n_outputs)
+    return int(eliminating(functions, load) + 32 * sample.n_rows * sample.n_outputs)
+
+
+def leave_rows_out(sample: Sample, found: Solved, request: Request) -> LeftOut:
+    """Leave every distinct row out of an exact fit, or some drawn at random; see :func:`why_none` first."""
+    basis, index = found.basis, found.index
+    assert basis is not None
+    with parallel.blas_threads(request.threads):
+        phi = Phi(index, sample, request.threads)
+        gamma, residual = phi.gram(basis), sample.values - phi.synthesise(found.values)
+        chosen = rows_to_leave_out(sample.n_rows, len(gamma), seed=request.random_state)
+        with parallel.suitable_blas(float(len(gamma)) ** 3):
+            at_rows = _Functions(sample, index, basis)
+            return left_out_of_exact(gamma, found.solution.coefficients, at_rows, residual, sample.probability, chosen)
+
+
+class _Functions:
+    """The functions of a family at rows given by their numbers."""
+
+    def __init__(self, sample: Sample, index: Family, basis: Basis) -> None:
+        self._sample, self._index, self._basis = sample, index, basis
+
+    def __call__(self, rows: IntArray) -> FloatArray:
+        codes = np.ascontiguousarray(self._sample.codes[:, rows])
+        return Phi(self._index, KnownRows(codes)).functions(self._basis)
