@@ -21,7 +21,7 @@ def folder(tmp_path, monkeypatch):
     """A working folder with the table and a decomposition of it."""
     monkeypatch.chdir(tmp_path)
     TABLE.to_csv("loans.csv", index=False)
-    FunctionalANOVA().fit(LOANS, RISK, output_names=["risk"]).save("model.exanova")
+    FunctionalANOVA(shrinkage=None).fit(LOANS, RISK, output_names=["risk"]).save("model.exanova")
     return tmp_path
 
 
@@ -117,8 +117,8 @@ def test_levels_and_combinations_never_seen(folder, capsys):
 
 
 def test_decompositions_that_cannot_be_compared(folder, capsys):
-    FunctionalANOVA().fit(LOANS, RISK, output_names=["other"]).save("other.exanova")
-    FunctionalANOVA().fit(LOANS[["job"]], RISK, output_names=["risk"]).save("fewer.exanova")
+    FunctionalANOVA(shrinkage=None).fit(LOANS, RISK, output_names=["other"]).save("other.exanova")
+    FunctionalANOVA(shrinkage=None).fit(LOANS[["job"]], RISK, output_names=["risk"]).save("fewer.exanova")
     refused(inside(capsys, "compare", "model.exanova", "other.exanova"), "--output-names")
     refused(inside(capsys, "compare", "model.exanova", "fewer.exanova"), "different columns")
 
@@ -249,7 +249,7 @@ HOSTILE = ["[red]x[/red]", "\x1b[31mred", "a\nb", ":smile:", "", "<script>", "â€
 def test_hostile_names_are_text(folder, capsys):
     """Names are shown as they are: no markup, no escapes of a terminal, no line of their own."""
     frame = pd.DataFrame({"[bold]f[/bold]": HOSTILE, "\x1b[2Jg": list("uvuvuvuv")})
-    FunctionalANOVA().fit(frame, np.arange(8.0) ** 2, output_names=["[link]o"]).save("h.exanova")
+    FunctionalANOVA(shrinkage=None).fit(frame, np.arange(8.0) ** 2, output_names=["[link]o"]).save("h.exanova")
     shown = inside(capsys, "show", "h.exanova")
     effect = inside(capsys, "show", "h.exanova", "--effect", "[bold]f[/bold]")
     for ended in (shown, effect):
@@ -268,8 +268,8 @@ def test_hostile_names_are_text(folder, capsys):
 def test_columns_of_values_never_share_a_name(folder, capsys):
     frame = pd.DataFrame({"row": list("abab"), "prediction": list("uuvv"), "base_value": list("xyyx")})
     outputs = np.stack([np.arange(4.0), -np.arange(4.0)], axis=1)
-    FunctionalANOVA().fit(frame, outputs, output_names=["p", "q"]).save("two.exanova")
-    FunctionalANOVA().fit(frame, outputs[:, 0]).save("one.exanova")
+    FunctionalANOVA(shrinkage=None).fit(frame, outputs, output_names=["p", "q"]).save("two.exanova")
+    FunctionalANOVA(shrinkage=None).fit(frame, outputs[:, 0]).save("one.exanova")
     frame.to_csv("f.csv", index=False)
     for saved, width in {"one": 7, "two": 12}.items():
         assert inside(capsys, "rows", f"{saved}.exanova", "f.csv", "-o", f"{saved}.parquet").code == 0

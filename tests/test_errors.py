@@ -55,7 +55,7 @@ def fitted(rows, values, **given):
     parameters = {k: given.pop(k) for k in ("max_order", "route", "sampled") if k in given}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InexactWarning)
-        return FunctionalANOVA(**parameters).fit(rows, values, **given)
+        return FunctionalANOVA(**{"shrinkage": None, **parameters}).fit(rows, values, **given)
 
 
 def stderr(anova):
@@ -247,7 +247,7 @@ def test_errors_of_outputs_do_not_depend_on_their_units_or_company():
 def test_rows_held_out_for_judging_are_no_part_of_it():
     rows, y, rng = drawn()
     cluster = rng.integers(0, 40, len(y))
-    anova = FunctionalANOVA(max_order=1).fit(rows, y, clusters=cluster, eval_set=0.25)
+    anova = FunctionalANOVA(shrinkage=None, max_order=1).fit(rows, y, clusters=cluster, eval_set=0.25)
     data = anova.decomposition_.uncertainty.fitted.sample
     kept = {tuple(row) for row in data.codes.T.tolist()}
     mine = np.array([tuple(row) in kept for row in rows.tolist()])
@@ -281,7 +281,7 @@ def test_refits_of_strata_and_of_a_selection():
     mean = anova.effects_[()].stderr[0, 0]
     anova.errors("bootstrap", n_refits=150)
     assert 0.8 < anova.effects_[()].stderr[0, 0] / mean < 1.25
-    chosen = FunctionalANOVA(max_terms=9).fit(rows, y)
+    chosen = FunctionalANOVA(shrinkage=None, max_terms=9).fit(rows, y)
     chosen.errors("bootstrap", n_refits=5)
     assert np.isfinite(stderr(chosen)).all()
 
@@ -329,7 +329,7 @@ def test_rows_that_are_all_there_is_have_no_errors():
     anova = fitted(complete, np.arange(9.0))
     with pytest.raises(InputError, match="every combination of levels occurs"):
         anova.errors()
-    pmf = FunctionalANOVA().fit(Support.from_pmf(np.array([[0.5, 0.2], [0.2, 0.1]])), np.arange(4.0))
+    pmf = FunctionalANOVA(shrinkage=None).fit(Support.from_pmf(np.array([[0.5, 0.2], [0.2, 0.1]])), np.arange(4.0))
     with pytest.raises(InputError, match="a distribution was given"):
         stderr(pmf)
     assert "stderr" not in anova.effects_["x0"].to_frame()
@@ -340,7 +340,7 @@ def test_what_the_closed_form_does_not_cover_says_so():
     for parameters in ({"ridge": 0.1}, {"basis": "paper"}, {"max_terms": 8, "ties": "first"}):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InexactWarning)
-            anova = FunctionalANOVA(**parameters).fit(rows, y)
+            anova = FunctionalANOVA(**{"shrinkage": None, **parameters}).fit(rows, y)
         with pytest.raises(InputError, match="method='bootstrap'"):
             anova.errors()
         assert "stderr" not in anova.effects_["x0"].to_frame()

@@ -231,7 +231,7 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("messages")
     table = TABLE.assign(size=np.linspace(0, 1, len(TABLE)))
     table.to_csv(path / "loans.csv", index=False)
-    FunctionalANOVA().fit(LOANS, RISK, output_names=["risk"]).save(path / "model.exanova")
+    FunctionalANOVA(shrinkage=None).fit(LOANS, RISK, output_names=["risk"]).save(path / "model.exanova")
     return path
 
 
@@ -274,7 +274,7 @@ def test_whatever_is_typed_is_answered_in_options(folder, capsys, command, chose
 def test_a_note_in_a_file_is_told_in_options(folder, capsys):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (9, 3))
-    anova = FunctionalANOVA(basis="paper", ties="first").fit(X, rng.normal(size=9))
+    anova = FunctionalANOVA(shrinkage=None, basis="paper", ties="first").fit(X, rng.normal(size=9))
     assert any("basis='pure'" in note for note in anova.certificate_.notes)
     anova.save(folder / "paper.exanova")
     assert exanova.load(folder / "paper.exanova").certificate_.notes == anova.certificate_.notes

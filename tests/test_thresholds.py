@@ -176,7 +176,7 @@ def model(x: np.ndarray) -> np.ndarray:
 def fitted(x: np.ndarray, weight: np.ndarray | None = None, **parameters: object) -> FunctionalANOVA:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InexactWarning)
-        return FunctionalANOVA(n_jobs=2, **parameters).fit(x, model(x), sample_weight=weight)  # type: ignore[arg-type]
+        return FunctionalANOVA(n_jobs=2, **{"shrinkage": None, **parameters}).fit(x, model(x), sample_weight=weight)  # type: ignore[arg-type]
 
 
 def effects(name: str, anova: FunctionalANOVA) -> Answers:

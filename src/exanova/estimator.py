@@ -17,15 +17,13 @@ from exanova.data.draws import plan_draws
 from exanova.data.observe import Observation, Reading, read_rows
 from exanova.data.rules import NBins
 from exanova.data.sample import Sample
-from exanova.data.scaling import Scaling
-from exanova.data.table import Table
 from exanova.decomposition import Decomposition, uncertainty_of
 from exanova.decomposition_file import from_file, to_file
-from exanova.effects.certificate import certify, measure_fit
-from exanova.effects.rows import fitted_part
+from exanova.effects.certificate import certify
 from exanova.effects.storage import read, write
 from exanova.effects.tables import Schema
 from exanova.errors import InexactWarning, InputError, NotFittedError
+from exanova.evaluation import by_leaving_out, on_further_rows, on_held_out_rows, warn_if_it_does_not_hold
 from exanova.explain.importance import moments_with_model
 from exanova.explain.mean_shapley import MeanShapley
 from exanova.fitting import fit_sample, plan_fit
@@ -40,7 +38,6 @@ from exanova.solve.evidence import Solved
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request
 from exanova.solve.survey import Survey
-from exanova.typing import FloatArray
 
 if TYPE_CHECKING:
     from exanova.show.plots import Plots
@@ -85,11 +82,12 @@ class FunctionalANOVA:
         ridge: a penalty on squared coefficients for those who want less variance; the result is then not exact.
         random_state: seed of random splits of the rows, and of rows drawn for a likelihood; ``None`` for a fresh seed
             at every call.
-        shrinkage: ``None`` fits exactly; ``"auto"`` shrinks effects to what the rows can carry: variance components
-            of every order and of the residual are chosen by marginal likelihood, neighbouring bins and dates are
-            smoothed, and the fit on other rows is measured by leaving out each row in turn (``r2_eval``).
-        sampled: whether the rows are a sample of more (``True``) or all there is (``False``: nothing is shrunk);
-            ``"auto"``: a sample unless every combination of levels occurs.
+        shrinkage: ``"auto"`` (default) shrinks effects to what the rows can carry: variance components of every order
+            and of the residual are chosen by marginal likelihood, and neighbouring bins and dates are smoothed. It
+            is off where the rows determine every function. ``None`` always fits exactly.
+        sampled: whether the rows are a sample of more (``True``) or all there is (``False``: no shrinkage, no standard
+            errors); ``"auto"``: a sample, unless a distribution was given or every combination of levels occurs
+            equally often.
         basis: ``"pure"``, orthogonal on any support; ``"paper"``, the functions of the paper this library follows,
             which are not where cells are missing (the certificate shows by how much).
         ties: how redundancy among subsets of one order is settled: ``"share"`` spreads an effect evenly,
@@ -146,7 +144,7 @@ class FunctionalANOVA:
         min_gain: float = 1e-6,
         ridge: float = 0.0,
         random_state: int | None = 0,
-        shrinkage: Literal["auto"] | None = None,
+        shrinkage: Literal["auto"] | None = "auto",
         sampled: bool | Literal["auto"] = "auto",
         basis: Literal["pure", "paper"] = "pure",
         ties: Literal["share", "first"] = "share",
@@ -243,13 +241,12 @@ class FunctionalANOVA:
             sample, held = seen.sample, None
             if isinstance(eval_set, float):
                 sample, held = sample.split(eval_set, request.random_state)
+            request = replace(request, sampled=not why_whole(self.sampled, sample))
             found, selection = fit_sample(sample, request, plan, survey, progress)
             with blas_threads(request.threads):
                 self._certify(seen, sample, found, selection, request, progress, started)
-            if held is not None:
-                self._judge_split(held, found, seen.scaling)
-            elif isinstance(eval_set, tuple):
-                self._judge(eval_set, progress)
+                self._evaluate(eval_set, held, sample, found, request, progress)
+            warn_if_it_does_not_hold(self.certificate_, self.shrinkage == "auto", stacklevel=3)
         finally:
             progress.close()
         return self
@@ -365,25 +362,24 @@ class FunctionalANOVA:
         posterior = None if found.shrinkage is None else found.shrinkage.posterior
         return FittedSample(sample, found.values, request, solved, posterior, why_whole(self.sampled, sample))
 
-    def _judge_split(self, held: Sample, found: Solved, scaling: Scaling) -> None:
-        """Measure the fit on rows that were held out of the fit."""
-        fitted = fitted_part(found.index, found.values, held.codes, self._settings().threads)
-        fit = measure_fit(held.values, fitted, held.probability, held.within)
-        self._store_judged(fit.r2, fit.mse * scaling.unit**2, "on held-out rows")
-
-    def _judge(self, eval_set: tuple[Any, Any], progress: Progress) -> None:
-        """Measure the fit on further rows."""
-        state = self.decomposition_
-        codes = state.encoding.encode(Table.read(eval_set[0]), self.handle_unknown).astype(np.int32)
-        target = state.model_values(eval_set[0], eval_set[1], progress)
-        p = np.full(codes.shape[1], 1.0 / codes.shape[1])
-        fit = measure_fit(target, fitted_part(state.index, state.values, codes, state.settings.threads), p)
-        self._store_judged(fit.r2, fit.mse, "on held-out rows")
-
-    def _store_judged(self, r2: FloatArray, mse: FloatArray, method: str) -> None:
-        """Write the fit on other rows in the certificate."""
-        certificate = replace(self._decomposition.certificate, r2_eval=r2, mse_eval=mse, eval_method=method)
-        self._store(replace(self._decomposition, certificate=certificate))
+    def _evaluate(
+        self,
+        eval_set: tuple[Any, Any] | float | None,
+        held: Sample | None,
+        sample: Sample,
+        found: Solved,
+        request: Request,
+        progress: Progress,
+    ) -> None:
+        """Measure the fit on other rows: those held out, those given, or each row by all the others."""
+        known = self._decomposition
+        if held is not None:
+            certificate = on_held_out_rows(known.certificate, held, found, request.threads)
+        elif isinstance(eval_set, tuple):
+            certificate = on_further_rows(known, *eval_set, progress)
+        else:
+            certificate = by_leaving_out(known.certificate, sample, found, request, why_whole(self.sampled, sample))
+        self._store(replace(known, certificate=certificate))
 
     def _store(self, found: Decomposition) -> None:
         """Keep a decomposition, and beside it what scikit-learn's conventions call its parts."""

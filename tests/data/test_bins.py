@@ -191,7 +191,7 @@ def test_the_model_receives_a_column_that_is_left_out(tmp_path):
         return rows["a"].to_numpy() == "v"
 
     with pytest.warns(UserWarning, match="'id'"):
-        anova = FunctionalANOVA().fit(frame, model)
+        anova = FunctionalANOVA(shrinkage=None).fit(frame, model)
     assert asked == [["id", "a"]]
     assert anova.predict(pl.DataFrame({"id": ["new", "other"], "a": ["v", "u"]})) == pytest.approx([1.0, 0.0])
     anova.save(tmp_path / "m.exanova")
@@ -457,7 +457,7 @@ def test_large_integers_are_cut_without_losing_their_order():
 def test_bins_survive_a_file(tmp_path):
     rng = np.random.default_rng(0)
     frame = pl.DataFrame({"a": rng.normal(size=400), "b": rng.integers(0, 300, 400), "c": rng.choice(list("uv"), 400)})
-    anova = FunctionalANOVA(max_order=1).fit(frame, rng.normal(size=400))
+    anova = FunctionalANOVA(shrinkage=None, max_order=1).fit(frame, rng.normal(size=400))
     anova.save(tmp_path / "m.exanova")
     loaded = exanova.load(tmp_path / "m.exanova")
     assert loaded.decomposition_.encoding == anova.decomposition_.encoding

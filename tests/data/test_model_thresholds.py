@@ -101,7 +101,7 @@ def test_a_column_that_the_model_never_reads_is_one_level():
 
 def test_the_certificate_says_that_nothing_is_lost():
     model = GradientBoostingRegressor(n_estimators=20, max_depth=2, random_state=0).fit(NUMBERS, TARGET)
-    anova = FunctionalANOVA(strategy="model").fit(NUMBERS, model)
+    anova = FunctionalANOVA(shrinkage=None, strategy="model").fit(NUMBERS, model)
     assert anova.certificate_.within_variance.tolist() == [0.0]
     assert anova.certificate_.r2[0] == pytest.approx(1.0)  # trees of depth two have pairs and no more
 

@@ -124,13 +124,15 @@ class Certificate:
 
     @property
     def holds(self) -> bool | None:
-        """Whether other rows would say the same: the fit on them falls behind by no more than a tenth of the variance.
+        """Whether other rows would say the same: four fifths of R2 or more remain on them.
 
         ``True`` where there are no others, ``None`` where the fit on them was not measured.
         """
         if not self.sampled:
             return True
-        return None if self.r2_eval is None else bool((self.r2 - self.r2_eval <= tolerances.HOLDS).all())
+        if self.r2_eval is None:
+            return None
+        return bool((self.r2_eval >= tolerances.HOLDS * np.maximum(self.r2, 0.0) - tolerances.RECONSTRUCTION).all())
 
     @property
     def cancels(self) -> bool:
@@ -226,32 +228,14 @@ def certify(
         cancellation=cancellation(found.index, found.values, variance),
         near_redundant=tuple(tuple(names[i] for i in group) for group in near),
     )
-    certificate = _with_shrinkage(certificate, sample, found, scaling)
+    if found.shrinkage is not None:
+        shrunk = found.shrinkage
+        certificate = replace(certificate, shrinkage=shrunk.described, effective_functions=shrunk.effective)
     notes = _notes(certificate)
     # A penalty makes every function count, redundant or not.
     if not request.ridge and not certificate.effective_functions:
         notes += doubts(sample, found, request)
     return replace(certificate, notes=notes)
-
-
-def _with_shrinkage(certificate: Certificate, sample: Sample, found: Solved, scaling: Scaling) -> Certificate:
-    """What a shrunken fit found out, with the fit of every row by the others."""
-    shrunk = found.shrinkage
-    if shrunk is None or shrunk.left_out is None:
-        return certificate if shrunk is None else replace(certificate, shrinkage=shrunk.described)
-    mse = sample.probability @ shrunk.left_out**2 if shrunk.left_out_mse is None else shrunk.left_out_mse
-    within = 0.0 if sample.within is None else sample.probability @ sample.within
-    variance = sample.probability @ (sample.values - sample.probability @ sample.values) ** 2 + within
-    every = shrunk.left_out.shape[0] == sample.codes.shape[1]
-    rows = "each distinct row" if every else f"{shrunk.left_out.shape[0]:,} distinct rows drawn at random"
-    return replace(
-        certificate,
-        r2_eval=np.where(variance > 0, 1.0 - (mse + within) / np.where(variance > 0, variance, 1.0), 1.0),
-        mse_eval=(mse + within) * scaling.unit**2,
-        eval_method=f"leaving out {rows}",
-        shrinkage=shrunk.described,
-        effective_functions=shrunk.effective,
-    )
 
 
 def _worst(values: FloatArray) -> float:
