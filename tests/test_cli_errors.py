@@ -84,10 +84,16 @@ def test_columns_that_are_no_categories(folder, capsys):
     table = pd.DataFrame({"id": [f"u{k}" for k in range(60)], "size": np.linspace(0, 1, 60), "job": list("abc") * 20})
     table.assign(p=0.5).to_csv("t.csv", index=False)
     words = ("explain", "t.csv", "--prediction", "p")
-    refused(inside(capsys, *words), "'id' has 60 levels", "--ignore id", "--min-frequency", "--n-bins id=5")
-    remedy = "Bin it with --n-bins size=5, leave it out with --ignore size, or read it as text with --text size"
-    refused(inside(capsys, *words, "--ignore", "id"), "'size' holds 60", remedy)
-    assert inside(capsys, *words, "--ignore", "id", "--n-bins", "size=5").code == 0
+    ended = inside(capsys, *words)
+    assert ended.code == 0
+    assert ended.err.startswith("warning: 1 column(s) are left out")
+    assert "'id' (60 different values)" in ended.err
+    assert "--ignore id" in ended.err
+    words = (*words, "--ignore", "id")
+    remedy = "Pass --n-bins auto to cut them, or --n-bins size=8 for so many intervals each, or read it as text"
+    refused(inside(capsys, *words, "--n-bins", "none"), "'size' (60 different values)", remedy, "--text size")
+    for bins in ("auto", "4", "size=5", "size=auto,job=none"):
+        assert inside(capsys, *words, "--n-bins", bins).code == 0
 
 
 def test_columns_that_new_rows_do_not_have(folder, capsys):

@@ -15,10 +15,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from typer.main import get_group
 
 import exanova
 from cli_helpers import LOANS, PREDICTED, RISK, TABLE, inside
 from exanova import FunctionalANOVA, errors
+from exanova.cli.app import app
 from exanova.cli.wording import ACTIONS, OPTIONS, OTHER_NAMES, spoken
 from exanova.messages import UNSAID, Action, Parameter, Value, Words, choices, from_json, joined, to_json
 
@@ -201,6 +203,12 @@ def test_every_parameter_mentioned_exists():
                 mentioned[node.args[0].value] = f"{path.relative_to(SOURCE)}:{node.lineno}"
     assert len(mentioned) > 20
     assert not {name: place for name, place in mentioned.items() if name not in known}
+
+
+def test_the_options_are_those_of_the_command():
+    parameters = [p for command in get_group(app).commands.values() for p in command.params]
+    assert set(OPTIONS.values()) == {flag for p in parameters for flag in p.opts if flag.startswith("--")} - {"--help"}
+    assert all(flag == "--" + name.replace("_", "-") for name, flag in OPTIONS.items())
 
 
 def test_every_action_has_an_option():

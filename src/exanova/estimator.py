@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import wraps
 from operator import attrgetter
@@ -15,6 +15,7 @@ import numpy as np
 
 from exanova.data.draws import plan_draws
 from exanova.data.observe import Observation, Reading, read_rows
+from exanova.data.rules import NBins
 from exanova.data.sample import Sample
 from exanova.data.scaling import Scaling
 from exanova.data.table import Table
@@ -94,8 +95,11 @@ class FunctionalANOVA:
         ties: how redundancy among subsets of one order is settled: ``"share"`` spreads an effect evenly,
             ``"first"`` gives it to the first in canonical order.
         min_frequency: merge rarer levels into ``(other)``: a count, or a share of the rows.
-        n_bins: cut float columns in so many intervals: one number, or a mapping from column to number.
-        strategy: how bins are cut: ``"quantile"``, ``"uniform"`` or ``"kmeans"``.
+        n_bins: how many intervals numbers and times with more than 20 distinct values are cut into: ``"auto"`` (up to
+            32, fewer where rows are few; times by the calendar), a number, ``None`` to refuse such columns, or a
+            mapping from column to one of these.
+        strategy: how they are cut: ``"quantile"``, ``"uniform"``, ``"kmeans"``, or ``"model"`` to cut where the trees
+            of the model split.
         handle_unknown: on new rows, ``"error"`` for a level never seen, or ``"ignore"`` to let its effects be 0.
         strict: on new rows, raise for a combination never seen instead of counting its effect as 0 with a warning.
         response_method: which method of an estimator is explained; ``"auto"``: ``predict_proba`` if it has it, and of
@@ -147,8 +151,8 @@ class FunctionalANOVA:
         basis: Literal["pure", "paper"] = "pure",
         ties: Literal["share", "first"] = "share",
         min_frequency: float | None = None,
-        n_bins: int | Mapping[str, int] | None = None,
-        strategy: Literal["uniform", "quantile", "kmeans"] = "quantile",
+        n_bins: NBins = "auto",
+        strategy: Literal["uniform", "quantile", "kmeans", "model"] = "quantile",
         handle_unknown: Literal["error", "ignore"] = "error",
         strict: bool = False,
         response_method: Literal["auto", "predict_proba", "predict", "decision_function"] = "auto",
@@ -227,7 +231,7 @@ class FunctionalANOVA:
         started = time.perf_counter()
         progress = Progress(self.verbose)
         try:
-            rows = read_rows(X, sample_weight=sample_weight, **self._level_rules())
+            rows = read_rows(X, sample_weight=sample_weight, model=model, **self._level_rules())
             request = make_request(self.get_params(), rows.support, rows.encoding.ordered)
             progress.phase("listing cells")
             plan, survey = self._plan(rows, request)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from exanova import parallel
-from exanova.data.learning import wrong_rules
+from exanova.data.rules import wrong_rules
 from exanova.data.support import Support
 from exanova.design.families import named_family
 from exanova.design.memory import resolve_limit

@@ -11,6 +11,7 @@ from exanova.data.sample import Sample
 from exanova.data.scaling import Scaling
 from exanova.effects.account import Loss, account
 from exanova.effects.cancellation import cancellation, near_redundant
+from exanova.effects.certificate_text import described
 from exanova.effects.checks import Check, checks_of
 from exanova.effects.doubts import doubts
 from exanova.effects.orthogonality import conditional_means
@@ -52,7 +53,8 @@ class Certificate:
         rank_known: whether the rank was determined (``rank`` is an upper bound otherwise).
         converged: whether the solve met its own tolerance.
         r2_eval, mse_eval: the same as ``r2`` and ``mse`` on other rows, one per output, if they were measured there.
-        eval_method: how: on held-out rows, or by leaving out each distinct row in turn.
+        eval_method: how they were measured; why there are no other rows, where these are all there is.
+        sampled: whether the rows are a sample of more.
         shrinkage: the variance components of a shrunken fit, or why nothing was shrunk; empty if not asked for.
         effective_functions: of a shrunken fit, for each order from 1 on, how many functions the rows determine.
         notes: what misses its tolerance, and the remedy.
@@ -90,6 +92,7 @@ class Certificate:
     r2_eval: FloatArray | None = None
     mse_eval: FloatArray | None = None
     eval_method: str = ""
+    sampled: bool = True
     loss_levels: FloatArray | None = None
     loss_noise: FloatArray | None = None
     loss_left_out: FloatArray | None = None
@@ -123,11 +126,11 @@ class Certificate:
     def holds(self) -> bool | None:
         """Whether other rows would say the same: the fit on them falls behind by no more than a tenth of the variance.
 
-        ``None`` where the fit on other rows was not measured.
+        ``True`` where there are no others, ``None`` where the fit on them was not measured.
         """
-        if self.r2_eval is None:
-            return None
-        return bool((self.r2 - self.r2_eval <= tolerances.HOLDS).all())
+        if not self.sampled:
+            return True
+        return None if self.r2_eval is None else bool((self.r2 - self.r2_eval <= tolerances.HOLDS).all())
 
     @property
     def cancels(self) -> bool:
@@ -140,24 +143,7 @@ class Certificate:
         return self.rank == self.n_functions if self.rank_known else None
 
     def __str__(self) -> str:
-        orders = " + ".join(str(k) for k in self.rank_by_order)
-        lines = [
-            f"exact           {'yes' if self.exact else 'NO: ' + '; '.join(self.notes)}",
-            f"orthogonality   {self.orthogonality:.1e} of the model's spread",
-            f"reconstruction  {self.reconstruction:.1e} of the model's spread"
-            + (" (every function on the support is spanned)" if self.saturated else " (a residual remains)"),
-            f"rank            {self.rank:,} = {orders}, of {self.n_functions:,} functions",
-            f"unique          {_said(self.unique, f'no, {len(self.redundant)} subsets share')}",
-            f"R2              {_joined(self.r2)}"
-            + ("" if self.r2_eval is None else f"; {self.eval_method or 'on held-out rows'} {_joined(self.r2_eval)}"),
-            f"MSE             {_joined(self.mse)} ({_joined(100 * self.relative_mse)} % of E[f^2])",
-            f"route           {self.route}: {self.method}, {self.iterations} iterations, {self.seconds:.2f} s",
-        ]
-        if self.shrinkage:
-            lines.append(f"shrinkage       {self.shrinkage}")
-        if self.within_variance.max(initial=0.0) > 0:
-            lines.insert(7, f"within rows     {_joined(self.within_variance)} (variance between equal rows)")
-        return "\n".join(lines)
+        return "\n".join(f"{name:<14}  {text}" for name, text in described(self))
 
 
 @dataclass(frozen=True)
@@ -312,11 +298,3 @@ def _notes(certificate: Certificate) -> tuple[str, ...]:
         return tuple(failed)
     ridge = Words(Parameter("ridge", certificate.ridge), " shrinks the effects; ", Parameter("ridge", 0), " is exact")
     return (*failed, ridge)
-
-
-def _said(unique: bool | None, no: str) -> str:
-    return "not determined on this route" if unique is None else "yes" if unique else no
-
-
-def _joined(values: FloatArray) -> str:
-    return ", ".join(f"{v:.4g}" for v in values[:8]) + (", ..." if len(values) > 8 else "")
