@@ -86,12 +86,13 @@ def fit_shrunk(
     """Decompose with effects shrunk to what the rows can carry; by ``exactly`` where they carry everything."""
     work = Prepared.of(sample, request, index, progress)
     progress.phase("variance components")
-    found = ratios_of_orders(work, request)
-    if _may_be_determined(work, found):
-        exact = exactly()
-        if _lost(work, exact, found).max(initial=0.0) < NEGLIGIBLE:
-            return replace(exact, shrinkage=Shrinkage(DETERMINED))
-    found = ratios_of_subsets(work, found)
+    exact, found = None, ratios_of_orders(work, request)
+    for by_subset in (False, True):  # where the ratios of orders tell, those of subsets are not needed
+        found = ratios_of_subsets(work, found) if by_subset else found
+        if _may_be_determined(work, found):
+            exact = exact or exactly()
+            if _lost(work, exact, found).max(initial=0.0) < NEGLIGIBLE:
+                return replace(exact, shrinkage=Shrinkage(DETERMINED))
     progress.phase("posterior")
     return _decomposition(work, request, plan, found)
 
