@@ -23,11 +23,12 @@ from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.shrink import price
 from exanova.shrink.budget import held_out_errors, where_to_stop
-from exanova.shrink.components import bounds, maximise
+from exanova.shrink.components import Pulled, bounds, maximise
 from exanova.shrink.coordinates import gram_of_columns, make_prior
-from exanova.shrink.fit import DETERMINED, columns_of, fit_family, fit_shrunk, why_not
-from exanova.shrink.likelihood import ByColumns, ByFunctions, ByRows, Pulled
+from exanova.shrink.fit import DETERMINED, fit_family, fit_shrunk, why_not
+from exanova.shrink.likelihood import ByColumns, ByFunctions, ByRows
 from exanova.shrink.posterior import Columns, solve_by_functions, solve_by_rows
+from exanova.shrink.prepared import columns_of
 from exanova.shrink.prior import level_kernel, row_kernels
 from exanova.solve.planning import make_plan
 from exanova.solve.request import Request

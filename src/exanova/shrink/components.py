@@ -11,7 +11,7 @@ the rows can tell. A ratio that only wants to grow or to vanish stops at its bou
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -77,6 +77,41 @@ class Maximum:
     found: Evaluation
     converged: bool
     steps: int
+
+
+@dataclass(frozen=True, eq=False)
+class Pulled:
+    """A likelihood times a normal prior of its logarithms: few rows leave them near the centre, many move them.
+
+    Attributes:
+        likelihood: what the rows say.
+        centre: (K,) where the logarithms are expected.
+        variance: how far from there.
+    """
+
+    likelihood: Likelihood
+    centre: FloatArray
+    variance: float
+
+    @property
+    def count(self) -> float:
+        """Rows, equal ones counted."""
+        return self.likelihood.count
+
+    @property
+    def components(self) -> int:
+        """K."""
+        return self.likelihood.components
+
+    def at(self, logs: FloatArray) -> Evaluation:
+        """Evaluate at the logarithms (K,) of the ratios."""
+        found, away = self.likelihood.at(logs), logs - self.centre
+        return replace(
+            found,
+            loss=found.loss + 0.5 * float(away @ away) / self.variance,
+            gradient=found.gradient + away / self.variance,
+            information=found.information + np.eye(len(logs)) / self.variance,
+        )
 
 
 def bounds(rows: float) -> tuple[float, float]:

@@ -21,7 +21,7 @@ of the residual that effects pick up: drawing the same rows again brings the eff
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -66,41 +66,6 @@ class Likelihood(Protocol):
 
     def at(self, logs: FloatArray) -> Evaluation:
         """Evaluate at the logarithms (K,) of the ratios."""
-
-
-@dataclass(frozen=True, eq=False)
-class Pulled:
-    """A likelihood times a normal prior of its logarithms: few rows leave them near the centre, many move them.
-
-    Attributes:
-        likelihood: what the rows say.
-        centre: (K,) where the logarithms are expected.
-        variance: how far from there.
-    """
-
-    likelihood: Likelihood
-    centre: FloatArray
-    variance: float
-
-    @property
-    def count(self) -> float:
-        """Rows, equal ones counted."""
-        return self.likelihood.count
-
-    @property
-    def components(self) -> int:
-        """K."""
-        return self.likelihood.components
-
-    def at(self, logs: FloatArray) -> Evaluation:
-        """Evaluate at the logarithms (K,) of the ratios."""
-        found, away = self.likelihood.at(logs), logs - self.centre
-        return replace(
-            found,
-            loss=found.loss + 0.5 * float(away @ away) / self.variance,
-            gradient=found.gradient + away / self.variance,
-            information=found.information + np.eye(len(logs)) / self.variance,
-        )
 
 
 @dataclass(frozen=True, eq=False)
