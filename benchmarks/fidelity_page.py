@@ -38,6 +38,9 @@ CONTENDERS = """\
 SPELT_OUT = '`FunctionalANOVA(shrinkage="auto", n_bins=...)` with {bins} bins for columns of more than 20 numbers'
 PLAIN = "`FunctionalANOVA()`, without any parameter"
 
+SECONDS = """\
+Median seconds of processor time of a fit, the model's own predictions included; *by hand* is all budgets together."""
+
 EVALUATED = """\
 `certificate_.r2_eval` is the fit on other rows as the fit itself foresees it; beside it what the rows held out say of
 the default, and R2 on the rows of the fit."""
@@ -84,11 +87,12 @@ def parts(found: Facts) -> Iterator[str]:
     budgets = ", ".join(map(str, settings["budgets"]))
     yield CONTENDERS.format(default=about, bins=settings["bins"], budgets=budgets)
     listed = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
-    yield f"{listed}; one thread. `make fidelity` measures all of it again."
+    yield f"{listed}. `make fidelity` measures all of it again."
     yield "## Held-out R2"
     yield table(*fidelity(cases, found["boosted"]))
     yield verdict(cases, found["boosted"])
     yield "## Seconds"
+    yield SECONDS
     yield table(*seconds(cases, found["boosted"]))
     yield "## Does the fit know how well it does?"
     yield EVALUATED
