@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-kernels mutate differential lint bench bench-explanations bench-dimension bench-peers coverage fidelity paper docs chromium data-given clean
+.PHONY: help demo test test-kernels mutate differential lint bench bench-explanations bench-dimension bench-peers coverage fidelity paper docs dist chromium data-given clean
 .DELETE_ON_ERROR:
 
 help:
@@ -17,7 +17,7 @@ help:
 	@echo "make test-kernels     tests of numbers under five BLAS kernels (KERNEL_ARGS=--all for every test)"
 	@echo "make mutate           deliberate bugs, one by one: do the tests notice? (MUTATE_ARGS='--only share')"
 	@echo "make differential     random fits against exact fractions (DIFFERENTIAL_ARGS='--cases 1000')"
-	@echo "make lint             style, types, direction of imports, public names"
+	@echo "make lint             style, types, imports, public names"
 	@echo "make bench DATA=dir   the core against the paper's algorithms, on the tables in dir (or in \$$EXANOVA_DATA)"
 	@echo "make bench-explanations DATA=dir   Shapley values against KernelSHAP, and of sixty thousand rows"
 	@echo "make bench-dimension DATA=dir      thousands of functions out of millions"
@@ -26,6 +26,7 @@ help:
 	@echo "make fidelity                      fit on held-out rows of mixed tables, beside a boosting machine"
 	@echo "make paper DATA=dir   the paper's experiments, into docs/paper"
 	@echo "make docs             the documentation, into site/"
+	@echo "make dist             wheel and sdist, into dist/, each tried in a clean environment (DIST_ARGS='--only wheel')"
 	@echo "make clean            remove the environment and everything generated"
 
 demo: $(VENV)/.with-app
@@ -73,6 +74,9 @@ paper: data-given $(VENV)/.with-paper
 
 docs: $(VENV)/.with-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+dist: $(VENV)/.made
+	$(BIN)/python scripts/dist.py $(DIST_ARGS)
 
 # The report is tested in a real browser: installed where this may be done, and otherwise those tests skip saying so.
 chromium:

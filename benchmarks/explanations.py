@@ -169,7 +169,7 @@ def mnist_rows(settings: Settings) -> Facts:
     anova = exanova.load(stored(settings))
     before = peak()
     facts, e = timed(lambda: anova.explain(X))
-    state, codes = anova._fitted, np.ascontiguousarray(X.T.astype(np.int32))
+    state, codes = anova.decomposition_, np.ascontiguousarray(X.T.astype(np.int32))
     result = e.values.nbytes + e.data.nbytes + e.display_data.nbytes
     del e
     threads = parallel.thread_count(None)

@@ -21,11 +21,12 @@ from benchmarks.harness import Facts, clocked, once, size, timed
 from benchmarks.phases import cached_words
 from exanova import FunctionalANOVA, Support, parallel, reference
 from exanova.basis.tables import dimensions
+from exanova.data.sample import Sample
+from exanova.design.family import build_family
 from exanova.design.memory import available
 from exanova.design.subsets import up_to_order
-from exanova.moments.gram import cell_index
-from exanova.solve.plan import Request
-from exanova.solve.routes import Data, decompose
+from exanova.solve.request import Request
+from exanova.solve.run import decompose
 from exanova.typing import FloatArray, Subset
 
 Family = tuple[Subset, ...]
@@ -111,8 +112,8 @@ def engine(settings: Settings, case: Callable[[Settings], tables.Case], family: 
     """The engine alone on a family of subsets, from codes to effects."""
     support, values = case(settings).observed()
     chosen = family(support)
-    data = Data(support.codes, support.weight, support.sizes, values, support.n_rows)
-    request = Request(family=chosen, threads=parallel.thread_count(None), memory_limit=int(0.8 * available()))
+    data = Sample(support.codes, support.weight, support.sizes, values, support.n_rows)
+    request = Request(subsets=chosen, threads=parallel.thread_count(None), memory_limit=int(0.8 * available()))
     facts, found = timed(lambda: decompose(data, request))
     functions = found.basis.n_functions if found.basis else found.plan.functions
     return facts | {"rank": found.solution.rank, "functions": functions, "subsets": len(chosen)}
@@ -132,20 +133,20 @@ def up_to(last: list[int], support: Support) -> Family:
 def half_of(support: Support) -> Family:
     """The first subsets that have half of all functions of up to two features."""
     family = pairs_of(support)
-    index = cell_index(support.codes, support.weight.astype(float), support.sizes, family, threads=2)
+    index = build_family(support.codes, support.weight.astype(float), support.sizes, family, threads=2)
     functions = np.cumsum(dimensions(index))
     return family[: int(np.searchsorted(functions, functions[-1] / 2)) + 1]
 
 
 def gram(settings: Settings, how: str) -> Facts:
     """The Gram matrix of all indicators of Connect-4 up to order two: by counts, or by dsyrk of the same columns."""
-    from exanova.moments import gram as module
-    from exanova.moments.monomials import monomials, reference_levels
+    from exanova.phi import gram as module
+    from exanova.phi.monomials import monomials, reference_levels
 
     support, _ = connect4_case(settings).observed()
     codes = support.codes
     weight = np.ones(codes.shape[1], dtype=np.int64)
-    index = cell_index(codes, weight.astype(float), support.sizes, pairs_of(support), threads=2)
+    index = build_family(codes, weight.astype(float), support.sizes, pairs_of(support), threads=2)
     basis = monomials(index, reference_levels(index))
     facts = {"columns": len(basis), "rows": codes.shape[1], "words": -(-codes.shape[1] // 64)}
     if how == "counts":

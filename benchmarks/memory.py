@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from exanova import FunctionalANOVA
-from exanova.answers import Answers
+from exanova import query as queries
 from exanova.design import passes
 from exanova.design.memory import readable
 
@@ -188,13 +188,13 @@ def _call(case: Case) -> Callable[[], tuple[int, str]]:
 
 def _query(anova: FunctionalANOVA, query: str, table: np.ndarray[Any, Any]) -> tuple[int, str]:
     priced: list[int] = []
-    check = Answers._fits_in_memory
+    check = queries.check_memory
 
-    def noted(self: Answers, what: str, size: int) -> None:
+    def noted(what: str, size: int, memory_limit: int | float | str | None) -> None:
         priced.append(size)
-        check(self, what, size)
+        check(what, size, memory_limit)
 
-    Answers._fits_in_memory = noted  # type: ignore[method-assign]
+    queries.check_memory = noted
     asked: dict[str, Callable[[], Any]] = {
         "explain": lambda: anova.explain(table),
         "interactions": lambda: anova.interactions(table),

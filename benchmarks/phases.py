@@ -19,10 +19,11 @@ import numpy as np
 from benchmarks.harness import Facts, clocked
 from exanova import parallel
 from exanova.design import passes
+from exanova.design.family import build_family
 from exanova.design.passes import Layout
 from exanova.design.products import PairProducts
-from exanova.moments import gram, growing
-from exanova.moments.kernels import WORDS, count_cached
+from exanova.phi import gram, growing
+from exanova.phi.kernels import WORDS, count_cached
 from exanova.select.gains import PairScreen
 from exanova.solve.growing import GrowingFactor
 from exanova.solve.modular import GrowingProfile
@@ -142,7 +143,7 @@ def _cached_reads(threads: int, rows: int = 500_000) -> float:
     """Reads of eight pairs of binary features, over and over: few cells, few columns of codes."""
     codes = np.random.default_rng(0).integers(0, 2, (8, rows), dtype=np.uint8)
     subsets = [(), *((i,) for i in range(8)), *((i, i + 1) for i in range(7))]
-    index = gram.cell_index(codes, np.ones(rows), (2,) * 8, subsets)
+    index = build_family(codes, np.ones(rows), (2,) * 8, subsets)
     tables = np.ones((index.n_keys, 1))
     return rows * len(subsets) / _fastest(lambda: passes.gather(index.layout, codes, tables, threads))
 

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 import exanova
 from exanova import FunctionalANOVA, Support
-from exanova.data.scaling import Scaling
+from exanova.data.sample import Sample
 from exanova.effects.redundancy import sharing_subsets
 from exanova.errors import InexactWarning, InputError
 from exanova.infer import bands, blocks, influence, uncertainty
+from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.identified import Dependences, certain_part, determined
 from exanova.infer.linear import LinearErrors
-from exanova.infer.sample import Sample
-from exanova.solve.plan import Request
-from exanova.solve.routes import Data, decompose
+from exanova.solve.request import Request
+from exanova.solve.run import decompose
 from strategies import examples, supports
 
 seeds = st.integers(0, 2**32 - 1)
@@ -28,12 +28,11 @@ seeds = st.integers(0, 2**32 - 1)
 
 def data_of(case):
     codes = np.ascontiguousarray(case.rows.T.astype(np.uint8))
-    return Data(codes, case.weight, case.sizes, case.values, len(case.rows))
+    return Sample(codes, case.weight, case.sizes, case.values, len(case.rows))
 
 
 def linear_errors(data, found, request):
-    m = data.values.shape[1]
-    return LinearErrors.of(Sample(data, found.values, Scaling(np.zeros(m), np.ones(m)), request), found.index)
+    return LinearErrors.of(FittedSample(data, found.values, request), found.index)
 
 
 def identified_cells(found):
@@ -46,7 +45,7 @@ def identified_cells(found):
 
 def psi(errors, output):
     """(r, cells) influence of every distinct row."""
-    place = influence.places(errors.influence, errors.influence.codes)
+    place = influence.places(errors.influence, slice(None))
     leverage = influence.leverages_of_rows(errors.influence, place)
     return influence.responses_of_rows(errors.influence, output, place) + errors.residuals[:, [output]] * leverage
 
@@ -231,7 +230,7 @@ def test_rows_held_out_for_judging_are_no_part_of_it():
     rows, y, rng = drawn()
     cluster = rng.integers(0, 40, len(y))
     anova = FunctionalANOVA(max_order=1).fit(rows, y, clusters=cluster, eval_set=0.25)
-    data = anova._state.sample.data
+    data = anova.decomposition_.uncertainty.fitted.sample
     kept = {tuple(row) for row in data.codes.T.tolist()}
     mine = np.array([tuple(row) in kept for row in rows.tolist()])
     again = fitted(rows[mine], y[mine], clusters=cluster[mine], max_order=1)
@@ -354,7 +353,9 @@ def test_dependences_by_either_basis_say_the_same():
     rng = np.random.default_rng(4)
     rows = rng.integers(0, 2, (12, 3))
     rows = np.hstack([rows, rows[:, [0]]])
-    data = Data(np.ascontiguousarray(rows.T.astype(np.uint8)), np.ones(12), (2, 2, 2, 2), rng.normal(size=(12, 1)), 12)
+    data = Sample(
+        np.ascontiguousarray(rows.T.astype(np.uint8)), np.ones(12), (2, 2, 2, 2), rng.normal(size=(12, 1)), 12
+    )
     found = decompose(data, Request(max_order=2, route="moments"))
     null = np.linalg.qr(found.solution.null)[0]
     assert null.shape[1]
@@ -374,10 +375,11 @@ def test_dependences_by_either_basis_say_the_same():
 def test_shrunken_effects_have_the_errors_of_their_posterior():
     rows, y, _ = drawn(n=60)
     anova = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, y)
-    if anova._state.sample.posterior is None:
+    sample = anova.decomposition_.uncertainty.fitted
+    if sample.posterior is None:
         pytest.skip("these rows carry every function: nothing is shrunk")
     assert anova.errors().method == "posterior"
-    expected = np.sqrt(anova._state.sample.posterior) * anova._state.sample.scaling.unit
+    expected = np.sqrt(sample.posterior) * sample.unit
     assert np.allclose(stderr(anova), expected, equal_nan=True)
     with pytest.raises(InputError, match="shrinkage=None"):
         anova.significance()
@@ -483,4 +485,4 @@ def test_a_fit_computes_no_errors(monkeypatch):
     rows, y, _ = drawn()
     monkeypatch.setattr(LinearErrors, "of", lambda *_: pytest.fail("computed without being asked"))
     anova = fitted(rows, y)
-    assert not anova._state.uncertainty.known
+    assert not anova.decomposition_.uncertainty.known

@@ -59,7 +59,7 @@ def test_the_covariance_of_all_cells_and_single_statistics_agree(index):
     cluster = rng.integers(0, 60, len(rows))
     for given in ({}, {"clusters": cluster}):
         anova = FunctionalANOVA().fit(rows, y, **given)
-        state = anova._state
+        state = anova.decomposition_
         dense = np.asarray(weight_matrix(state.index.subsets, index, 2)[1].todense())
         place = row_errors.cells_at(state.index, rows[:12].T.astype(np.int32))
         single = row_errors._by_statistics(state.index, state.uncertainty, place, dense)

@@ -17,14 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exanova import FunctionalANOVA, tolerances
-from exanova.design.cells import extend, intercept_index
+from exanova.data.sample import Sample
+from exanova.design.family import extend, intercept_family
 from exanova.errors import OutsideSupportWarning, UnknownLevelError
 from exanova.select.gains import Gains
 from exanova.select.screening import _Screen
 from exanova.solve import dense, matrix_free, moments
 from exanova.solve.cgls import conjugate_gradients
 from exanova.solve.elimination import factorise
-from exanova.solve.routes import Data
 from oracles import cells_of, indicators, pure_tables, reduce_rows, up_to
 from strategies import ALL_WEIGHTS, MODERATE, Case, examples, fit, on_rows, subset_of, supports
 
@@ -371,7 +371,7 @@ def test_a_row_behind_an_unseen_prefix_is_outside_every_longer_subset():
 
     seen = np.array([row for row in product(range(2), repeat=4) if row[:2] != (1, 1)])
     codes = np.ascontiguousarray(seen.T, dtype=np.uint8)
-    index = intercept_index([2] * 4, float(len(seen)))
+    index = intercept_family([2] * 4, float(len(seen)))
     for order in range(1, 5):
         index = extend(index, list(combinations(range(4), order)), codes, np.ones(len(seen)))
     new = np.array([*product(range(2), repeat=4), (0, -1, 0, 0)], dtype=np.int32)
@@ -379,7 +379,7 @@ def test_a_row_behind_an_unseen_prefix_is_outside_every_longer_subset():
     observed = [[tuple(row[list(a)]) in cells for row in new] for a, cells in zip(index.subsets, known, strict=True)]
     keys = few.keys_of_subsets(index.layout, np.ascontiguousarray(new.T))
     for s, inside in enumerate(observed):
-        assert (passes.cells_of_rows(index.layout, np.ascontiguousarray(new.T), s) >= 0).tolist() == inside
+        assert (passes.cells_of_rows(index.layout, np.ascontiguousarray(new.T), s, new=True) >= 0).tolist() == inside
         prefix = observed[index.position[index.subsets[s][:-1]]] if index.subsets[s] else inside
         assert all(key < 0 for key, before in zip(keys[s], prefix, strict=True) if not before)
         assert all(key >= 0 for key, own in zip(keys[s], inside, strict=True) if own)
@@ -439,7 +439,7 @@ def test_candidates_are_ranked_by_what_a_function_gains():
 def test_a_triple_is_a_candidate_when_all_its_pairs_or_two_of_them_were_taken():
     state = object.__new__(_Screen)
     state._taken, state._allowed = {(0, 1), (0, 2), (1, 2), (2, 3), (4, 5)}, None
-    state._data = Data(np.zeros((6, 1), dtype=np.uint8), np.ones(1), (2,) * 6, np.zeros((1, 1)), 1)
+    state._sample = Sample(np.zeros((6, 1), dtype=np.uint8), np.ones(1), (2,) * 6, np.zeros((1, 1)), 1)
     assert state._heirs(3, parts=3) == [(0, 1, 2)]
     assert state._heirs(3, parts=2) == [(0, 1, 2), (0, 2, 3), (1, 2, 3)]
     state._allowed = {(0, 2, 3)}
@@ -468,9 +468,9 @@ def test_conjugate_gradients_need_no_more_steps_than_there_are_sizes():
 
 def test_the_reference_level_is_the_most_frequent_one():
     """Its indicators are left out, so that those that are kept hold as few rows as can be."""
-    from exanova.moments.monomials import reference_levels
+    from exanova.phi.monomials import reference_levels
 
     codes = np.array([[0, 1, 1, 2], [1, 1, 0, 1]], dtype=np.uint8)
     weight = np.array([1.0, 1.0, 1.0, 5.0])
-    index = extend(intercept_index([3, 2], 8.0), [(0,), (1,)], codes, weight)
+    index = extend(intercept_family([3, 2], 8.0), [(0,), (1,)], codes, weight)
     assert reference_levels(index).tolist() == [2, 1]

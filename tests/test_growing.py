@@ -7,15 +7,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from exanova.basis.tables import on_rows
+from exanova.data.sample import KnownRows, Sample
 from exanova.design.subsets import by_order, up_to_order
-from exanova.moments import growing
-from exanova.moments.growing import GrowingGram
+from exanova.phi import growing
+from exanova.phi.growing import GrowingGram
+from exanova.phi.operator import Phi
 from exanova.select.growth import GrowingFit
 from exanova.solve.elimination import factorise, solve
 from exanova.solve.growing import GrowingFactor
-from exanova.solve.plan import Request
-from exanova.solve.routes import Data, decompose
+from exanova.solve.request import Request
+from exanova.solve.run import decompose
 from strategies import MODERATE, Case, examples, supports
 
 seeds = st.integers(0, 2**32 - 1)
@@ -155,7 +156,7 @@ def check_rows_of_gamma(case, kind, seed, threads):
         for part in np.array_split(np.arange(len(subsets)), 2) if order > 1 else [np.arange(len(subsets))]:
             if len(part):
                 blocks.append(gram.add([subsets[k] for k in part]))
-    phi = on_rows(gram.cells.index, gram.basis, range(len(gram.cells.index.subsets)), codes_of(case))
+    phi = Phi(gram.cells.index, KnownRows(codes_of(case))).functions(gram.basis)
     direct = phi.T @ (case.probability[:, None] * phi)
     first = 0
     for rows in blocks:
@@ -172,7 +173,7 @@ def test_a_triple_without_its_pairs_brings_their_cells_and_no_functions():
     gram = GrowingGram(codes, np.ones(50, dtype=np.int64), (3,) * 4)
     gram.add([(i,) for i in range(4)])
     rows = gram.add([(0, 2, 3)])
-    phi = on_rows(gram.cells.index, gram.basis, range(len(gram.cells.index.subsets)), codes)
+    phi = Phi(gram.cells.index, KnownRows(codes)).functions(gram.basis)
     np.testing.assert_allclose(rows, (phi.T @ phi / 50)[-len(rows) :], atol=1e-12)
     dimension = dict(zip(gram.cells.index.subsets, np.diff(gram.basis.start), strict=True))
     assert [dimension[pair] for pair in ((0, 2), (0, 3), (2, 3))] == [0, 0, 0]
@@ -211,8 +212,8 @@ def test_a_fit_that_grew_is_the_fit_of_the_family_it_reached(case, ties, ridge):
     varying = [i for i, n in enumerate(case.sizes) if n > 1]
     assume(varying)
     family = tuple(up_to_order(varying, 3))
-    data = Data(codes_of(case), case.weight, case.sizes, case.values, len(case.rows))
-    request = Request(family=family, ties=ties, route="moments", ridge=ridge)
+    data = Sample(codes_of(case), case.weight, case.sizes, case.values, len(case.rows))
+    request = Request(subsets=family, ties=ties, route="moments", ridge=ridge)
     fit = GrowingFit(data, request, capacity=4)
     for order, subsets in by_order(family):
         for part in (subsets[:2], subsets[2:]) if order > 1 else (subsets,):

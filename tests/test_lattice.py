@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from exanova import FunctionalANOVA
 from exanova.design import lattice, passes
+from exanova.design.family import build_family
 from exanova.design.subsets import up_to_order
-from exanova.moments.gram import cell_index
 from strategies import MODERATE, examples, supports
 
 
@@ -19,7 +19,7 @@ from strategies import MODERATE, examples, supports
 def test_both_passes_agree_with_reading_every_subset(case, seed):
     varying = [i for i, n in enumerate(case.sizes) if n > 1]
     codes = case.rows.T.astype(np.uint8)
-    index = cell_index(codes, case.weight.astype(float), case.sizes, up_to_order(varying, len(varying)))
+    index = build_family(codes, case.weight.astype(float), case.sizes, up_to_order(varying, len(varying)))
     assert lattice.is_lattice(index.layout) == bool(varying)
     if not varying:
         return
@@ -46,7 +46,7 @@ def test_both_passes_agree_with_reading_every_subset(case, seed):
 )
 def test_anything_else_is_no_lattice(rows, family):
     codes = np.array(list(rows)).T.astype(np.uint8)
-    index = cell_index(codes, np.ones(codes.shape[1]), codes.max(axis=1) + 1, family)
+    index = build_family(codes, np.ones(codes.shape[1]), codes.max(axis=1) + 1, family)
     assert not lattice.is_lattice(index.layout)
 
 
@@ -61,6 +61,6 @@ def test_a_fit_by_axes_is_the_fit_subset_by_subset(monkeypatch):
         monkeypatch.setattr(lattice, name, lambda *given, real=real: (called.append(real), real(*given))[1])
     by_axes = FunctionalANOVA(max_order=None, route="grid").fit(X, y)
     assert {f.__name__ for f in called} == {"scatter_rows", "gather_rows"}
-    np.testing.assert_allclose(by_axes._state.covariance, plain._state.covariance, atol=1e-14)
+    np.testing.assert_allclose(by_axes.decomposition_.covariance, plain.decomposition_.covariance, atol=1e-14)
     assert by_axes.certificate_.reconstruction < 1e-13
     assert by_axes.certificate_.exact

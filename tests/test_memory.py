@@ -11,7 +11,7 @@ import pytest
 from benchmarks.memory import Case, measured
 
 from exanova import FunctionalANOVA
-from exanova.answers import Answers
+from exanova import query as queries
 from exanova.errors import MemoryLimitError
 from exanova.solve import price
 
@@ -129,13 +129,13 @@ def test_the_limit_holds_for_queries_before_their_rows_are_encoded(query, monkey
     X = rng.integers(0, 3, (2000, 6))
     anova = FunctionalANOVA().fit(X, X[:, 0] * X[:, 1])
     priced = []
-    monkeypatch.setattr(Answers, "_fits_in_memory", lambda self, what, size: priced.append(size))
+    monkeypatch.setattr(queries, "check_memory", lambda what, size, limit: priced.append(size))
     QUERIES[query](anova, X)
     monkeypatch.undo()
     anova.memory_limit = max(priced)
     QUERIES[query](anova, X)
     anova.memory_limit = max(priced) - 1
-    monkeypatch.setattr(type(anova._state.encoding), "encode", lambda *given: pytest.fail("rows were encoded"))
+    monkeypatch.setattr(type(anova.decomposition_.encoding), "encode", lambda *given: pytest.fail("rows were encoded"))
     with pytest.raises(MemoryLimitError, match=r"of 2,000 rows take about.*fewer rows at a time"):
         QUERIES[query](anova, X)
 

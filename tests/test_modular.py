@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from exanova import reference
 from exanova.design.subsets import up_to_order
 from exanova.errors import InputError
-from exanova.moments import growing, modular
-from exanova.moments.growing import Algebra, gram_rows
-from exanova.moments.kernels import reduce_in_place
-from exanova.moments.modular import primes, product_modulo, residues, weights_modulo
+from exanova.phi import growing, modular
+from exanova.phi.growing import Algebra, gram_rows
+from exanova.phi.kernels import reduce_in_place
+from exanova.phi.modular import primes, product_modulo, residues, weights_modulo
 from exanova.solve import choice as choices
 from exanova.solve.choice import PaperChoice, SpanChoice, labels_of
 from exanova.solve.modular import AgreedProfile, GrowingProfile, error_bound

@@ -9,14 +9,17 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from exanova.basis.tables import build_basis, on_rows
+from exanova.basis.tables import build_basis
+from exanova.data.sample import KnownRows
 from exanova.design import passes
+from exanova.design.family import build_family
 from exanova.design.subsets import up_to_order
 from exanova.errors import InputError
-from exanova.moments import gram
-from exanova.moments.bitsets import digits
-from exanova.moments.gram import cell_index, collect, projected_gram
-from exanova.moments.monomials import monomials, reference_levels
+from exanova.phi import gram
+from exanova.phi.bitsets import digits
+from exanova.phi.gram import collect, projected_gram
+from exanova.phi.monomials import monomials, reference_levels
+from exanova.phi.operator import Phi
 from strategies import MODERATE, Case, examples, supports
 
 seeds = st.integers(0, 2**32 - 1)
@@ -30,7 +33,7 @@ def arrays(case):
 def moments_of(case, order, chosen=slice(None), reference=None, threads=1):
     codes, weight, values, sizes = arrays(case)
     codes, weight, values = np.ascontiguousarray(codes[:, chosen]), weight[chosen], values[chosen]
-    index = cell_index(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order), threads)
+    index = build_family(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order), threads)
     return collect(index, codes, weight, values, reference=reference, threads=threads)
 
 
@@ -99,7 +102,7 @@ def test_moments_of_different_families_or_reference_levels_are_not_added():
     rows = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
 
     def moments(order, reference):
-        index = cell_index(rows.T.copy(), np.ones(4), (2, 2), up_to_order(range(2), order))
+        index = build_family(rows.T.copy(), np.ones(4), (2, 2), up_to_order(range(2), order))
         return collect(index, rows.T.copy(), np.ones(4, dtype=int), np.zeros((4, 1)), reference=np.array(reference))
 
     with pytest.raises(InputError, match=r"different families.*collect both with the same"):
@@ -139,7 +142,7 @@ def test_the_gram_matrix_is_a_product_of_indicators(case, order):
 def test_whole_weights_count_as_repeated_rows(case, order):
     codes, weight, values, sizes = arrays(case)
     again = np.repeat(np.arange(len(weight)), weight)
-    index = cell_index(codes[:, again], np.ones(len(again)), sizes, up_to_order(range(len(sizes)), order))
+    index = build_family(codes[:, again], np.ones(len(again)), sizes, up_to_order(range(len(sizes)), order))
     ones = np.ones(len(again), dtype=np.int64)
     repeated = collect(index, np.ascontiguousarray(codes[:, again]), ones, values[again])
     weighted = moments_of(case, order)
@@ -161,7 +164,7 @@ def test_counts_of_more_indicators_than_a_tile_and_any_number_of_rows(rows, thre
     rng = np.random.default_rng(rows)
     codes = rng.integers(0, 5, (6, rows)).astype(np.uint8)
     weight = rng.integers(1, 100, rows)
-    index = cell_index(codes, weight.astype(float), (5,) * 6, up_to_order(range(6), 3))
+    index = build_family(codes, weight.astype(float), (5,) * 6, up_to_order(range(6), 3))
     moments = collect(index, codes, weight, np.zeros((rows, 1)), threads=threads)
     np.testing.assert_array_equal(moments.gram, dense_gram(moments, codes, weight))
 
@@ -172,7 +175,7 @@ def test_gamma_from_the_moments_is_gamma_from_the_rows(case, order, kind):
     codes, _, _, _ = arrays(case)
     moments = moments_of(case, order)
     basis = build_basis(moments.index, kind, orthonormal=kind == "pure")
-    phi = on_rows(moments.index, basis, range(len(moments.index.subsets)), codes)
+    phi = Phi(moments.index, KnownRows(codes)).functions(basis)
     gamma = projected_gram(moments, basis)
     np.testing.assert_allclose(gamma, phi.T @ (case.probability[:, None] * phi), atol=1e-10)
     np.testing.assert_allclose(np.diagonal(gamma), 1.0, atol=1e-10)
@@ -207,14 +210,14 @@ def passes_of(layout, codes, values, tables, threads):
 @example(case=SPARSE, order=3, threads=2, seed=0)
 def test_compiled_passes_are_the_numpy_passes(case, order, threads, seed):
     codes, weight, values, sizes = arrays(case)
-    index = cell_index(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order))
+    index = build_family(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order))
     rng = np.random.default_rng(seed)
     tables = index.to_keys(rng.normal(size=(index.n_cells, 2)))
     plain = passes_of(index.layout, codes, values, tables, threads)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(passes, "COMPILED_FROM", 0)
         compiled = passes_of(index.layout, codes, values, tables, threads)
-        rebuilt = cell_index(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order), threads)
+        rebuilt = build_family(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order), threads)
     for ours, theirs in zip(plain, compiled, strict=True):  # a complete table is summed one axis at a time
         np.testing.assert_allclose(ours, theirs, rtol=1e-13, atol=1e-13)
     np.testing.assert_array_equal(rebuilt.cell_key, index.cell_key)
@@ -227,13 +230,13 @@ def test_compiled_passes_are_the_numpy_passes(case, order, threads, seed):
 @example(case=SPARSE, order=3, threads=2, seed=0)
 def test_compiled_passes_on_new_rows_with_unseen_cells_and_unknown_levels(case, order, threads, seed):
     codes, weight, _, sizes = arrays(case)
-    index = cell_index(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order))
+    index = build_family(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order))
     rng = np.random.default_rng(seed)
     tables = index.to_keys(rng.normal(size=(index.n_cells, 2)))
     new = np.stack([rng.integers(-1, n, 50) for n in sizes]).astype(np.int32)
 
     def both():
-        return passes.gather(index.layout, new, tables, threads), passes.outside(index.layout, new, threads)
+        return passes.gather(index.layout, new, tables, threads, new=True), passes.outside(index.layout, new, threads)
 
     plain = both()
     with pytest.MonkeyPatch.context() as patch:
@@ -260,7 +263,7 @@ def test_the_number_of_threads_changes_no_bit_of_the_moments(monkeypatch, compil
     values = rng.normal(size=(5000, 2))
     found = []
     for threads in (1, 2, 5):
-        index = cell_index(codes, weight.astype(float), (4,) * 8, up_to_order(range(8), 2), threads)
+        index = build_family(codes, weight.astype(float), (4,) * 8, up_to_order(range(8), 2), threads)
         found.append(collect(index, codes, weight, values, threads=threads))
     for other in found[1:]:
         np.testing.assert_array_equal(other.index.weight, found[0].index.weight)
@@ -275,7 +278,7 @@ def test_weighted_counts_do_not_depend_on_how_they_are_added_up(features, levels
     codes = rng.integers(0, levels, (features, 700)).astype(np.uint8)
     weight = rng.integers(1, 9, 700)
     family = [(), *((i,) for i in range(features)), *combinations(range(features), 2)]
-    index = gram.cell_index(codes, weight.astype(float), (levels,) * features, family)
+    index = build_family(codes, weight.astype(float), (levels,) * features, family)
     indicators = monomials(index, reference_levels(index))
     counted = gram.counted_gram(index, indicators, codes, weight)
     for way in (gram._added_gram, gram._multiplied_gram):

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exanova.design.family import build_family
 from exanova.design.subsets import close_downward
 from exanova.effects import orthogonality
 from exanova.effects.orthogonality import conditional_means
-from exanova.moments.gram import cell_index
 from strategies import examples, proper_subsets, supports
 
 PATHS = {
@@ -32,7 +32,7 @@ def effect_tables(draw):
     varying = [i for i, n in enumerate(case.sizes) if n > 1]
     every = [s for k in range(min(4, len(varying)) + 1) for s in combinations(varying, k)]
     chosen = draw(st.lists(st.sampled_from(every), max_size=4), label="family")
-    index = cell_index(
+    index = build_family(
         case.rows.T.astype(np.uint8), case.weight.astype(float), case.sizes, close_downward([*chosen, every[-1]])
     )
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1), label="values"))
@@ -77,7 +77,7 @@ def test_every_margin_counts_and_not_the_total_alone(path, monkeypatch):
     for name, value in PATHS[path].items():
         monkeypatch.setattr(orthogonality, name, value)
     grid = np.array(list(np.ndindex(2, 2, 2)))
-    index = cell_index(grid.T.astype(np.uint8), np.ones(8), (2, 2, 2), close_downward([(0, 1, 2)]))
+    index = build_family(grid.T.astype(np.uint8), np.ones(8), (2, 2, 2), close_downward([(0, 1, 2)]))
     values = np.zeros((index.n_cells, 1))
     values[index.cells_of(index.position[0, 1, 2]), 0] = (-1.0) ** (grid[:, 0] + grid[:, 1])
     assert conditional_means(index, values).tolist() == [1.0]
@@ -85,7 +85,7 @@ def test_every_margin_counts_and_not_the_total_alone(path, monkeypatch):
 
 def test_a_level_that_no_row_holds_has_no_conditional_mean():
     codes = np.array([[0, 0, 2, 2], [0, 1, 0, 1]], dtype=np.uint8)
-    index = cell_index(codes, np.ones(4), (3, 2), close_downward([(0, 1)]))
+    index = build_family(codes, np.ones(4), (3, 2), close_downward([(0, 1)]))
     values = np.zeros((index.n_cells, 1))
     values[index.cells_of(index.position[0, 1]), 0] = [1.0, 1.0, -1.0, -1.0]
     assert conditional_means(index, values).tolist() == [1.0]
@@ -93,7 +93,7 @@ def test_a_level_that_no_row_holds_has_no_conditional_mean():
 
 def test_what_is_no_number_is_not_passed_over():
     codes = np.array([[0, 1]], dtype=np.uint8)
-    index = cell_index(codes, np.ones(2), (2,), close_downward([(0,)]))
+    index = build_family(codes, np.ones(2), (2,), close_downward([(0,)]))
     assert np.isnan(conditional_means(index, np.array([[0.0, 0.0], [1.0, np.nan], [-1.0, 0.0]]))).tolist() == [
         False,
         True,

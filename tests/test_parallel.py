@@ -13,8 +13,9 @@ import pytest
 from exanova import parallel
 from exanova.basis import pure
 from exanova.basis.tables import build_basis
+from exanova.design.family import build_family
 from exanova.design.subsets import up_to_order
-from exanova.moments.gram import cell_index, collect, projected_gram
+from exanova.phi.gram import collect, projected_gram
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_products_with_the_gram_matrix_are_shared_by_their_size(
 ) -> None:
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 3, (4, 200)).astype(np.uint8)
-    index = cell_index(codes, np.ones(200), (3, 3, 3, 3), up_to_order(range(4), 2))
+    index = build_family(codes, np.ones(200), (3, 3, 3, 3), up_to_order(range(4), 2))
     moments = collect(index, codes, np.ones(200, dtype=np.int64), np.zeros((200, 1)))
     basis = build_basis(index)
     blas.limits.clear()

@@ -30,8 +30,8 @@ from exanova.errors import (
     UnknownFeatureError,
     UnknownLevelError,
 )
-from exanova.show import records
-from exanova.show.labels import legible, legible_names
+from exanova.show import records, row_records
+from exanova.show.records import legible, legible_names
 from strategies import examples, fit, supports
 
 HOSTILE = (
@@ -192,7 +192,7 @@ def test_a_heat_map_has_the_observed_cells_and_says_which_were_not(case):
     anova = fit(case, max_order=2)
     for names in (key for key in anova.effects_ if len(key) == 2):
         effect = anova.effects_[names]
-        listed = records.pair_records(anova, *names)
+        listed = records.pair_records(anova.decomposition_, *names)
         seen = {(r["first"], r["second"], r["output"]): r["value"] for r in listed if r["observed"]}
         assert seen == {
             (*cell, output): effect.values[c, k]
@@ -202,7 +202,7 @@ def test_a_heat_map_has_the_observed_cells_and_says_which_were_not(case):
         assert all(r["value"] is None and r["probability"] == 0 for r in listed if not r["observed"])
         sizes = [case.sizes[int(name[1:])] for name in names]
         assert len(listed) == np.prod(sizes) * len(anova.output_names_)
-        turned = records.pair_records(anova, *names[::-1])
+        turned = records.pair_records(anova.decomposition_, *names[::-1])
         assert {(r["second"], r["first"], r["output"], r["value"]) for r in turned} == {
             (r["first"], r["second"], r["output"], r["value"]) for r in listed
         }
@@ -226,7 +226,7 @@ def test_a_waterfall_leads_from_the_mean_to_the_prediction(case, top):
     row = case.rows[:1]
     for model in (None, case.values[:1]):
         target = anova.predict(row)[0] if model is None else case.values[0]
-        steps = records.waterfall_records(anova.explain(row, model), top)
+        steps = row_records.waterfall_records(anova.explain(row, model), top)
         for k, output in enumerate(anova.output_names_):
             own = [s for s in steps if s["output"] == output]
             assert own[0]["kind"] == "base"
@@ -273,7 +273,7 @@ def test_dots_of_a_swarm_stand_for_every_row(two, loans):
 
 def test_nodes_are_importances_and_edges_norms_of_pairs(two):
     for output, columns in ((None, [0, 1]), ("lost", [1])):
-        nodes, edges = records.network_records(two, output)
+        nodes, edges = records.network_records(two.decomposition_, output)
         table = two.importance("l1")
         table = table if output is None else table[table["output"] == output]
         amounts = table.groupby("feature")["value"].sum()
@@ -298,7 +298,7 @@ def test_a_network_without_pairs_says_so(loans):
 def test_the_certificate_judges_as_the_certificate_does(one, loans):
     literal = FunctionalANOVA(max_order=2, basis="paper", ties="first").fit(loans, lambda X: risk(X)[:, 1])
     for anova in (one, literal):
-        listed = {r["name"]: r for r in records.certificate_records(anova)}
+        listed = {r["name"]: r for r in records.certificate_records(anova.certificate_)}
         assert listed["orthogonality"]["measured"] == anova.certificate_.orthogonality
         assert all(r["met"] is None or r["met"] == (r["measured"] <= r["tolerance"]) for r in listed.values())
         assert anova.certificate_.exact == all(r["met"] is not False for r in listed.values())
@@ -354,7 +354,7 @@ def test_ordered_levels_are_lines_and_others_bars():
     for name in ("word", "flag"):
         assert "bar" in marks_of(anova.plot.effect(name)), name
     assert "line" in marks_of(anova.plot.effect("word", ordered=True))
-    places = {r["level"]: r["ordered"] for r in records.effect_records(anova, "gaps")}
+    places = {r["level"]: r["ordered"] for r in records.effect_records(anova.decomposition_, "gaps")}
     assert places == {"0.0": True, "1.0": True, "2.0": True, "3.0": True, "(missing)": False}
 
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from exanova import FunctionalANOVA
 from exanova.design import passes, products
-from exanova.design.products import PairProducts, products_are_sooner
+from exanova.design.family import build_family
+from exanova.design.products import PairProducts, products_are_faster
 from exanova.design.subsets import up_to_order
-from exanova.moments.gram import cell_index
-from exanova.solve import matrix_free
+from exanova.phi import operator
 from strategies import MODERATE, examples, supports
 
 TOLERANCE = 1e-13
@@ -30,7 +30,7 @@ def test_products_sum_and_read_what_tables_do(case, threads, data):
     chosen = sorted(data.draw(st.sets(st.sampled_from(pairs), min_size=1)))
     codes = np.ascontiguousarray(case.rows.T.astype(np.uint8))
     mains = up_to_order(varying, 1)
-    index = cell_index(codes, case.weight.astype(float), case.sizes, [*mains, *chosen])
+    index = build_family(codes, case.weight.astype(float), case.sizes, [*mains, *chosen])
     run = slice(len(mains), len(index.subsets))
     by_products = PairProducts(index.layout.part(run.start, run.stop), codes, threads)
     rng = np.random.default_rng(0)
@@ -56,7 +56,7 @@ def test_the_decomposition_does_not_depend_on_how_rows_are_passed(sooner):
     with (
         mock.patch.object(passes, "COMPILED_FROM", 0),
         mock.patch.object(products, "PRODUCTS_PER_READ", 10**6 if sooner else 0),
-        mock.patch.object(matrix_free, "PairProducts", wraps=PairProducts) as made,
+        mock.patch.object(operator, "PairProducts", wraps=PairProducts) as made,
     ):
         anova = FunctionalANOVA(max_order=2, route="matrix-free").fit(X, y)
     assert made.called == sooner
@@ -69,7 +69,7 @@ def test_the_decomposition_does_not_depend_on_how_rows_are_passed(sooner):
 def test_products_are_for_dense_families_of_pairs():
     codes = np.zeros((60, 4), dtype=np.uint8)
     codes[:, 1:] = np.arange(3)
-    everything = cell_index(codes, np.ones(4), (3,) * 60, up_to_order(range(60), 2))
-    assert products_are_sooner(everything.layout.part(61, len(everything.subsets)))
-    assert not products_are_sooner(everything.layout.part(0, 61))
-    assert not products_are_sooner(everything.layout.part(61, 64))
+    everything = build_family(codes, np.ones(4), (3,) * 60, up_to_order(range(60), 2))
+    assert products_are_faster(everything.layout.part(61, len(everything.subsets)))
+    assert not products_are_faster(everything.layout.part(0, 61))
+    assert not products_are_faster(everything.layout.part(61, 64))

@@ -28,9 +28,9 @@ from exanova.errors import (
     NotFittedError,
     OutsideSupportWarning,
 )
-from exanova.show.page import Page
-from exanova.show.sample import spread
-from exanova.show.summary import EFFECT_LEVELS, PAIR_LEVELS, PAIRS, ROWS, summarise
+from exanova.report.page import Page
+from exanova.report.rows import ROWS, spread_rows
+from exanova.report.summary import EFFECT_LEVELS, PAIR_LEVELS, PAIRS, summarise
 
 SCRIPT = "<script>alert(1)</script>"
 HOSTILE = [SCRIPT, "</script><img src=x onerror=alert(2)>", "=1+1", "", "a|b`*_", "\u2028\u2029&amp;", "שלום"]
@@ -135,15 +135,15 @@ def test_rows_of_the_fit_are_known_in_memory_and_not_in_a_file(three, tmp_path):
 
 def test_the_sample_is_bounded_and_spread_from_the_lowest_to_the_highest_prediction(three):
     values = np.random.default_rng(0).normal(size=(5000, 3))
-    rows = spread(values, 200)
+    rows = spread_rows(values, 200)
     assert len(rows) <= 200
     assert set(values.argmin(axis=0)) | set(values.argmax(axis=0)) <= set(rows.tolist())
-    assert (rows == spread(values, 200)).all()
+    assert (rows == spread_rows(values, 200)).all()
     for column in values.T:  # every twentieth of the rows, by prediction, has one
         assert set(np.argsort(np.argsort(column))[rows] // 250) == set(range(20))
     anova, table = three
     many = pd.concat([table] * 10, ignore_index=True)
-    assert len(summarise(anova, X=many).sample["rows"]) <= ROWS
+    assert len(summarise(anova.decomposition_, X=many).sample["rows"]) <= ROWS
 
 
 @pytest.mark.parametrize("read", [pd.DataFrame, pl.DataFrame, lambda columns: pd.DataFrame(columns).to_numpy()])
@@ -173,7 +173,7 @@ def test_the_same_decomposition_gives_the_same_report(three, tmp_path):
 
 
 def answers(anova: FunctionalANOVA) -> dict[str, str]:
-    return {v["question"]: f"{v['answer']}: {v['because']}" for v in summarise(anova).verdicts}
+    return {v["question"]: f"{v['answer']}: {v['because']}" for v in summarise(anova.decomposition_).verdicts}
 
 
 def test_words_say_whether_it_is_exact_and_unique_and_what_is_left(three):
@@ -312,7 +312,7 @@ def test_nothing_from_the_data_is_markup(hostile_page):
 def test_tables_of_a_page_are_the_records_of_the_summary(three, tmp_path):
     anova, table = three
     payload = payload_of(written(anova, tmp_path / "r.html", X=table, model=outputs))
-    summary = summarise(anova, X=table, model=outputs)
+    summary = summarise(anova.decomposition_, X=table, model=outputs)
     for k, effect in enumerate(summary.effects):
         parts = payload["tables"][f"effect-{k}"]
         shown = [record for part in parts for record in unpacked(payload, part)]
@@ -338,7 +338,7 @@ def test_a_file_holds_fifty_features_in_less_than_five_megabytes(tmp_path):
     path = tmp_path / "r.html"
     anova.report(path, X=table)
     assert path.stat().st_size < 5e6
-    summary = summarise(anova)
+    summary = summarise(anova.decomposition_)
     assert len(summary.effects) == 50
     assert len(summary.pairs) == PAIRS
     assert any("2 pairs" in sentence for sentence in summary.left_out)
@@ -347,12 +347,12 @@ def test_a_file_holds_fifty_features_in_less_than_five_megabytes(tmp_path):
 def test_many_features_levels_and_outputs_are_bounded_and_it_is_said():
     rng = np.random.default_rng(2)
     many = pd.DataFrame({f"f{i}": rng.integers(0, 5, 400).astype(str) for i in range(60)})
-    wide = summarise(FunctionalANOVA(max_order=1).fit(many, rng.normal(size=(400, 200))))
+    wide = summarise(FunctionalANOVA(max_order=1).fit(many, rng.normal(size=(400, 200))).decomposition_)
     assert 0 < len(wide.effects) < 60
     assert any("main effects" in sentence for sentence in wide.left_out)
     assert 0 < len(wide.sample["rows"]) < 10
     long = pd.DataFrame({"city": rng.integers(0, 900, 3000).astype(str), "day": rng.integers(0, 60, 3000).astype(str)})
-    deep = summarise(FunctionalANOVA(interactions=[(0, 1)]).fit(long, rng.normal(size=3000)))
+    deep = summarise(FunctionalANOVA(interactions=[(0, 1)]).fit(long, rng.normal(size=3000)).decomposition_)
     city = next(e for e in deep.effects if e["feature"] == "city")
     assert len(city["records"]) == EFFECT_LEVELS < city["levels"]
     assert len(deep.pairs[0]["records"]) <= PAIR_LEVELS**2
@@ -412,7 +412,7 @@ def test_a_model_without_rows_is_refused(three, tmp_path):
 
 @pytest.mark.parametrize("package", ["jinja2", "altair", "vl_convert"])
 def test_a_missing_package_is_named_with_the_extra_that_brings_it(three, tmp_path, monkeypatch, package):
-    from exanova.show import html
+    from exanova.report import html
 
     monkeypatch.setitem(sys.modules, package, None)
     html._bundle.cache_clear()

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
 from exanova import FunctionalANOVA, Support, parallel, reference
+from exanova.data.sample import Sample
 from exanova.errors import InexactWarning, InputError
-from exanova.solve.plan import Request, make_plan
-from exanova.solve.routes import Data, decompose
+from exanova.solve.planning import make_plan
+from exanova.solve.request import Request
+from exanova.solve.run import decompose
 from strategies import (
     MODERATE,
     difference,
@@ -213,14 +215,14 @@ def test_an_explicit_family_is_projected_on_its_own_span(case, seed):
     pair = tuple(sorted(np.random.default_rng(seed).choice(d, 2, replace=False).tolist()))
     assume(all(case.sizes[i] > 1 for i in pair))
     family = ((), (pair[0],), (pair[1],), pair)
-    data = Data(case.rows.T.astype(np.uint8), case.weight, case.sizes, case.values, len(case.rows))
-    dense, moments = (decompose(data, Request(family=family, route=route)) for route in ("dense", "moments"))
+    data = Sample(case.rows.T.astype(np.uint8), case.weight, case.sizes, case.values, len(case.rows))
+    dense, moments = (decompose(data, Request(subsets=family, route=route)) for route in ("dense", "moments"))
     assert dense.index.subsets == moments.index.subsets == family
     np.testing.assert_allclose(dense.values, moments.values, atol=1e-9 * max(1, np.abs(dense.values).max()))
     alone = fit(case.with_values(case.values), max_order=0)  # the mean is the same in every family
     np.testing.assert_allclose(dense.values[0], alone.intercept_, atol=1e-12)
-    plan, index = make_plan(Request(family=family), data.codes, case.weight.astype(float), case.sizes, 1, 1)
-    assert plan.subsets == len(index.subsets) == 4
+    plan, survey = make_plan(Request(subsets=family), data)
+    assert plan.subsets == len(survey.family.subsets) == 4
 
 
 def test_more_rows_and_more_functions_take_longer_by_the_plan():

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
+import io
+import itertools
 import queue
+import re
 import subprocess
 import sys
+import tarfile
+import tomllib
+import zipfile
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+import exanova
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 
@@ -23,7 +31,7 @@ def load(name):
 
 
 check_imports, check_public = load("check_imports"), load("check_public")
-mutate, kernels = load("mutate"), load("test_kernels")
+mutate, kernels, dist = load("mutate"), load("test_kernels"), load("dist")
 
 
 @pytest.fixture
@@ -44,6 +52,12 @@ def package(tmp_path):
 def test_the_real_tree_passes(script):
     run = subprocess.run([sys.executable, SCRIPTS / script], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_a_decomposition_may_hand_itself_to_its_readers_and_nobody_else(package):
+    late = "def plot():\n    from exanova.show import plots"
+    assert package({"decomposition.py": late, "show/plots.py": "import exanova.decomposition"}) == []
+    assert len(package({"query.py": late})) == 1
 
 
 @pytest.mark.parametrize(
@@ -88,6 +102,89 @@ def test_the_reference_imports_only_errors_and_vocabulary(package):
 def test_a_module_in_no_layer_is_found(package):
     (found,) = package({"helpers/__init__.py": "", "errors.py": ""})
     assert "helpers: is in no layer" in found
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "says"),
+    [
+        ("solve/dense.py", "def late():\n    import numba", "numba is imported, which only compiled, phi"),
+        ("effects/tables.py", "from narwhals.typing import Frame", "narwhals is imported, which only data, show"),
+        ("show/charts/pair.py", "import typer", "typer is imported, which only cli may"),
+        ("show/html.py", "from rich import box", "rich is imported, which only cli may"),
+        ("estimator.py", "import sklearn.base", "sklearn is imported, which only"),
+        ("phi/gram.py", "from numba import njit", "numba is imported, which only"),
+        ("data/table.py", "if TYPE_CHECKING:\n    import vaex", "vaex is imported, which is in no list"),
+        ("reference.py", "import scipy.linalg", "scipy is imported, which only basis"),
+    ],
+)
+def test_a_third_party_package_out_of_its_place_is_found(package, path, text, says):
+    (found,) = package({path: text})
+    assert f"{Path(path).name}:" in found
+    assert says in found
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("solve/dense.py", "import os.path, numpy.linalg\nfrom scipy.linalg import solve_triangular"),
+        ("phi/kernels.py", "from numba.extending import intrinsic"),
+        ("compiled.py", "import numba"),
+        ("show/charts/canvas.py", "import altair"),
+        ("show/records/decomposition.py", "import narwhals as nw"),
+        ("cli/screen.py", "from rich import box"),
+    ],
+)
+def test_a_third_party_package_in_its_place_is_no_violation(package, path, text):
+    assert package({path: text}) == []
+
+
+def test_every_place_of_a_third_party_package_is_there_and_imports_it():
+    package = SCRIPTS.parent / "src" / "exanova"
+    for name, places in check_imports.PLACES.items():
+        for place in places:
+            module = (package / place).with_suffix(".py")
+            files = [module] if module.exists() else list((package / place).rglob("*.py"))
+            texts = [file.read_text(encoding="utf-8") for file in files]
+            assert any(re.search(rf"(import|from) {name}\b", text) for text in texts), (name, place)
+
+
+@pytest.mark.parametrize(
+    ("files", "circle"),
+    [
+        (
+            {"data/a.py": "from exanova.data.b import x", "data/b.py": "def late():\n    from exanova.data import a"},
+            {"data/a", "data/b"},
+        ),
+        (
+            {
+                "show/charts/a.py": "from exanova.show.records import x",
+                "show/records/__init__.py": "from .b import x",
+                "show/records/b.py": "from ..html import x",
+                "show/html.py": "import exanova.show.charts.a",
+            },
+            {"show/charts/a", "show/records/__init__", "show/records/b", "show/html"},
+        ),
+        ({"cli/__init__.py": "from .a import x", "cli/a.py": "from exanova.cli import x"}, {"cli/__init__", "cli/a"}),
+    ],
+)
+def test_modules_of_a_folder_that_import_each_other_in_a_circle_are_found(package, files, circle):
+    (found,) = package(files)
+    path = found.partition("circle, ")[2].partition(";")[0].split(" -> ")
+    assert set(path) == circle
+    assert path[0] == path[-1]
+    if len(circle) > 2:  # told in the direction of the imports
+        assert ("show/html", "show/charts/a") in itertools.pairwise(path)
+
+
+def test_modules_of_a_folder_in_an_order_are_no_violation(package):
+    files = {
+        "data/__init__.py": "from exanova.data.c import x",
+        "data/a.py": "if TYPE_CHECKING:\n    from exanova.data.c import X",
+        "data/b.py": "from . import a\nfrom exanova.data.a import x",
+        "data/c.py": "from exanova.data import a, b\nfrom exanova.errors import InputError",
+        "errors.py": "",
+    }
+    assert package(files) == []
 
 
 def documented(x: int) -> int:
@@ -222,7 +319,7 @@ def test_every_configuration_is_run_and_a_failure_is_told(tmp_path, monkeypatch,
     assert kernels.main([*options, str(test)]) == 1
     shown = capfd.readouterr().out
     assert "this processor cannot run it" in shown
-    assert "Old, 2 BLAS threads: test_small::test_bad" in shown
+    assert re.search(r"Old, 2 BLAS threads: \S*test_small::test_bad", shown)
     assert "Old, 1 BLAS threads" not in shown
 
 
@@ -234,3 +331,106 @@ def test_nothing_run_is_no_success(monkeypatch):
 def test_the_kernel_that_is_active_is_named():
     runs, active = kernels.active_kernel("Nehalem")
     assert runs == (not active.startswith("skipped"))
+
+
+# Distributions
+
+
+@pytest.fixture
+def archives(tmp_path):
+    """A small package, and a function that packs the files it is given into a wheel and a source distribution."""
+    package = tmp_path / "src" / "exanova"
+    for name in ("__init__.py", "py.typed", "show/templates/page.html", "show/README.md", "__pycache__/__init__.pyc"):
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).touch()
+
+    def pack(*names):
+        wheel, sources = tmp_path / "exanova-1.2.0-py3-none-any.whl", tmp_path / "exanova-1.2.0.tar.gz"
+        with zipfile.ZipFile(wheel, "w") as archive:
+            for name in (*names, "exanova-1.2.0.dist-info/METADATA"):
+                archive.writestr(name, "")
+        with tarfile.open(sources, "w:gz") as archive:
+            for name in (*(f"src/{name}" for name in names), "README.md"):
+                archive.addfile(tarfile.TarInfo(f"exanova-1.2.0/{name}"), io.BytesIO())
+        return [dist.wrong_contents(archive, package, ["README.md"]) for archive in (wheel, sources)]
+
+    return pack
+
+
+def test_archives_with_every_file_of_the_package_are_right(archives):
+    assert archives("exanova/__init__.py", "exanova/py.typed", "exanova/show/templates/page.html") == [[], []]
+
+
+def test_what_an_archive_lacks_or_should_not_have_is_named(archives):
+    (template, stranger), (same,) = archives("exanova/__init__.py", "exanova/py.typed", "tests/test_small.py")[:2]
+    assert "lacks exanova/show/templates/page.html" in template
+    assert "has tests/test_small.py, which is no part of the package" in stranger
+    assert "lacks src/exanova/show/templates/page.html" in same
+
+
+def test_the_package_has_its_types_and_its_templates():
+    files = dist.package_files(dist.PACKAGE)
+    assert {"exanova/__init__.py", "exanova/py.typed"} <= files
+    assert any(name.endswith(".html.j2") for name in files)
+    assert all((SCRIPTS.parent / name).is_file() for name in dist.WITH_SOURCES)
+
+
+@pytest.mark.parametrize(
+    ("name", "version"), [("exanova-0.2.0.dev0-py3-none-any.whl", "0.2.0.dev0"), ("exanova-1.0.0.tar.gz", "1.0.0")]
+)
+def test_the_version_is_in_the_name_of_an_archive(name, version):
+    assert dist.version_of(Path(name)) == version
+
+
+def test_a_name_of_something_else_is_refused():
+    with pytest.raises(ValueError, match=r"other-1\.0\.tar\.gz is not the name"):
+        dist.version_of(Path("other-1.0.tar.gz"))
+
+
+def test_a_command_that_ends_otherwise_stops_the_trial(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(SCRIPTS))
+    program = [sys.executable, "-c", "import os, sys; print(os.environ.get('PYTHONPATH')); sys.exit(3)"]
+    assert dist.run(program, tmp_path, expect=3).stdout == "None\n"
+    with pytest.raises(SystemExit, match=r"ended with 3 and not 0:\nNone"):
+        dist.run(program, tmp_path)
+
+
+def test_what_is_tried_in_a_clean_environment_works_here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = dist.FIT.replace("assert sys.prefix in exanova.__file__", "assert exanova.__file__")
+    assert code != dist.FIT
+    exec(compile(code + dist.REPORT, "trial", "exec"), {})
+
+
+# What is said in more than one file
+
+
+def text_of(name):
+    return (SCRIPTS.parent / name).read_text(encoding="utf-8")
+
+
+def test_the_supported_pythons_are_the_same_everywhere():
+    project = tomllib.loads(text_of("pyproject.toml"))["project"]
+    named = re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))
+    assert project["requires-python"] == f">={named[0]}"
+    assert re.findall(r'"(3\.\d+)"', re.search(r"python: (\[.*\])", text_of(".github/workflows/ci.yml"))[1]) == named
+    assert f"Python {', '.join(named[:-1])} and {named[-1]}" in text_of("docs/versions.md")
+
+
+def test_the_hooks_of_pre_commit_are_those_of_make_lint_and_come_from_nowhere_else():
+    recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", text_of("Makefile"), re.MULTILINE)[1]
+    checks = [line.replace("$(BIN)/", "").removesuffix(" .").strip() for line in recipe.splitlines()]
+    hooks = re.findall(r"entry: \.venv/bin/(.*)", text_of(".pre-commit-config.yaml"))
+    assert [hook.replace("--force-exclude", "").strip() for hook in hooks] == [
+        check.replace("--check", "").strip() for check in checks
+    ]
+    assert re.findall(r"repo: (\S+)", text_of(".pre-commit-config.yaml")) == ["local"]
+
+
+def test_the_version_is_written_once():
+    project = tomllib.loads(text_of("pyproject.toml"))
+    assert project["project"]["dynamic"] == ["version"]
+    assert "version" not in project["project"]
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "exanova.__version__"}
+    assert not re.search(r"^version:", text_of("CITATION.cff"), re.MULTILINE)
+    assert f"## {exanova.__version__.partition('.dev')[0]}" in text_of("CHANGELOG.md")

@@ -14,9 +14,10 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from exanova import FunctionalANOVA, reference
+from exanova.data.sample import Sample
+from exanova.design.family import build_family
 from exanova.design.subsets import close_downward, up_to_order
 from exanova.errors import InexactWarning, InputError, MemoryLimitError, UnknownLevelError
-from exanova.moments.gram import cell_index
 from exanova.select import gains as pricing
 from exanova.select import lasso
 from exanova.select.gains import PairScreen, SubsetScreen
@@ -89,20 +90,24 @@ def test_gains_of_all_pairs_are_those_of_listed_pairs(case, threads):
     codes, weight = codes_of(case), case.weight.astype(float)
     residual = case.values - case.probability @ case.values
     found = PairScreen(codes, case.probability, case.sizes, threads).gains(residual)
-    index = cell_index(codes, weight, case.sizes, up_to_order(varying, 1))
-    listed = SubsetScreen(codes, weight, threads).gains(index, pairs, residual)
+    index = build_family(codes, weight, case.sizes, up_to_order(varying, 1))
+    listed = SubsetScreen(sample_of(case), threads).gains(index, pairs, residual)
     assert found.subsets == listed.subsets
     np.testing.assert_array_equal(found.functions, listed.functions)
     energy = float((case.probability @ residual**2).sum())
     np.testing.assert_allclose(found.energy, listed.energy, atol=1e-5 * energy)  # sums in single precision
 
 
+def sample_of(case):
+    return Sample(codes_of(case), case.weight, case.sizes, case.values, len(case.rows))
+
+
 def listed_gains(case, order):
     """What every subset of an order would explain of the values of a case."""
     varying = [i for i, n in enumerate(case.sizes) if n > 1]
     codes, weight = codes_of(case), case.weight.astype(float)
-    index = cell_index(codes, weight, case.sizes, up_to_order(varying, order - 1))
-    return SubsetScreen(codes, weight).gains(index, list(combinations(varying, order)), case.values)
+    index = build_family(codes, weight, case.sizes, up_to_order(varying, order - 1))
+    return SubsetScreen(sample_of(case)).gains(index, list(combinations(varying, order)), case.values)
 
 
 @examples(30)

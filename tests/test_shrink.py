@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from exanova import FunctionalANOVA, Support
 from exanova.basis.tables import build_basis
+from exanova.design.family import build_family
 from exanova.design.subsets import up_to_order
-from exanova.moments.gram import cell_index
 from exanova.shrink.components import Components, choose_components
 from exanova.shrink.posterior import make_prior, posterior
 from exanova.shrink.prior import level_kernel, row_kernels
@@ -24,7 +24,7 @@ def arranged(case, order):
     """Cells, prior and columns at the rows of a case, with every second feature ordered."""
     codes = case.rows.T.astype(np.uint8)
     varying = [i for i, n in enumerate(case.sizes) if n > 1]
-    index = cell_index(codes, case.weight.astype(float), case.sizes, up_to_order(varying, order))
+    index = build_family(codes, case.weight.astype(float), case.sizes, up_to_order(varying, order))
     kernels = {
         s[0]: level_kernel(index.probability_of(k), 0 if s[0] % 2 else case.sizes[s[0]])
         for k, s in enumerate(index.subsets)

@@ -57,18 +57,18 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("basis.tables.STACK_BYTES", 0)),
     patches(("basis.pure.FEW_CELLS", 0)),
     # moments
-    patches(("moments.monomials.STACK_BYTES", 0)),
-    patches(("moments.bitsets.TILE", 5)),
-    patches(("moments.growing.TILE", 5)),
-    patches(("moments.growing.COUNT_BLOCK", 3)),
-    patches(("moments.gram.SPARSE", 0)),
-    patches(("moments.gram.SPARSE", NEVER)),
-    patches(("moments.gram.BLAS_BLOCK_BYTES", 0), ("moments.gram.SPARSE", NEVER)),
-    patches(("moments.gram.BLAS_BLOCK_BYTES", 0), ("moments.gram.SPARSE", 0)),
-    patches(("moments.gram.BANDS", 1), ("moments.gram.SPARSE", 0)),
-    patches(("moments.gram.MIRROR", 1)),
-    patches(("moments.modular.COMPILED_FROM", 0)),
-    patches(("moments.modular.TERMS", 2)),
+    patches(("phi.monomials.STACK_BYTES", 0)),
+    patches(("phi.bitsets.TILE", 5)),
+    patches(("phi.growing.TILE", 5)),
+    patches(("phi.growing.COUNT_BLOCK", 3)),
+    patches(("phi.gram.SPARSE", 0)),
+    patches(("phi.gram.SPARSE", NEVER)),
+    patches(("phi.gram.BLAS_BLOCK_BYTES", 0), ("phi.gram.SPARSE", NEVER)),
+    patches(("phi.gram.BLAS_BLOCK_BYTES", 0), ("phi.gram.SPARSE", 0)),
+    patches(("phi.gram.BANDS", 1), ("phi.gram.SPARSE", 0)),
+    patches(("phi.gram.MIRROR", 1)),
+    patches(("phi.modular.COMPILED_FROM", 0)),
+    patches(("phi.modular.TERMS", 2)),
     # solve
     patches(("solve.elimination.PANEL", 1)),
     patches(("solve.growing.PANEL", 1)),
@@ -81,11 +81,11 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("solve.routes.EVEN", 0)),
     patches(("solve.routes.FEW_ITERATIONS", 0)),
     patches(("solve.matrix_free.MOST_ELIMINATED", 0)),
-    patches(("solve.plan.GRID_FUNCTIONS", 0)),
-    patches(("solve.plan.EVEN_DENSE_WORK", 0)),
-    patches(("solve.plan.DENSE_WORK", 0), ("solve.plan.EVEN_DENSE_WORK", 0)),
-    patches(("solve.plan.EVEN_DENSE_WORK", 0), ("solve.plan.EVEN", NEVER)),
-    patches(("solve.plan.EVEN_DENSE_WORK", 0), ("solve.plan.MOMENTS_FUNCTIONS", 0)),
+    patches(("solve.planning.GRID_FUNCTIONS", 0)),
+    patches(("solve.survey.EVEN_DENSE_WORK", 0)),
+    patches(("solve.survey.DENSE_WORK", 0), ("solve.survey.EVEN_DENSE_WORK", 0)),
+    patches(("solve.survey.EVEN_DENSE_WORK", 0), ("solve.survey.EVEN", NEVER)),
+    patches(("solve.survey.EVEN_DENSE_WORK", 0), ("solve.planning.MOMENTS_FUNCTIONS", 0)),
     # select
     patches(("select.gains.BLOCK_BYTES", 0)),
     patches(("select.gains.WIDE", 0)),
@@ -95,8 +95,10 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("effects.orthogonality.DENSE", 0), ("effects.orthogonality.FILLED", 0)),
     patches(("effects.orthogonality.STACKED", 1)),
     patches(("effects.redundancy.TILE", 1)),
-    patches(("explain.shapley.CHUNK", 7)),
-    patches(("fitted.CHUNK", 7)),
+    patches(("phi.sharing.CHUNK", 7)),
+    patches(("explain.mean_shapley.CHUNK", 7)),
+    patches(("explain.mean_shapley.CHEAP", 0)),
+    patches(("explain.mean_shapley.CHEAP", NEVER)),
     patches(("explain.interactions.CHUNK_BYTES", 0)),
     # threads
     patches(("parallel.BLAS_WORK", 0)),
@@ -122,10 +124,10 @@ APART = {
     "effects.storage.DIGEST": "a format",
     "effects.summary.STRONGEST": "lines of a text",
     "explain.comparison.LARGEST_CELLS": "lines of a table",
-    "explain.kernels.BLOCK": "built into a kernel: a test of its own",
-    "moments.kernels.WORDS": "built into a kernel: a test of its own",
-    "moments.modular.COUNT_DIGITS": "decides what is chosen",
-    "moments.modular.LARGEST": "no prime is larger",
+    "phi.share_kernels.BLOCK": "built into a kernel: a test of its own",
+    "phi.kernels.WORDS": "built into a kernel: a test of its own",
+    "phi.modular.COUNT_DIGITS": "decides what is chosen",
+    "phi.modular.LARGEST": "no prime is larger",
     "select.lasso.HELD_OUT": "decides what is chosen",
     "select.lasso.PENALTIES": "decides what is chosen",
     "select.lasso.SMALLEST": "decides what is chosen",
@@ -140,11 +142,12 @@ APART = {
     "solve.modular.AGREEING": "accuracy",
     "solve.modular.MOST_PRIMES": "refuses",
     "solve.moments.REFINEMENTS": "accuracy",
-    "solve.plan.LASSO_FUNCTIONS": "a price",
-    "solve.plan.FLOPS": "a price",
-    "solve.plan.LOOKUPS": "a price",
-    "solve.plan.COMMON_WORDS": "a price",
-    "solve.plan.GRID_CELLS": "a price",
+    "select.planning.LASSO_FUNCTIONS": "a price",
+    "select.planning.PASSES": "a price",
+    "solve.routes.FLOPS": "a price",
+    "solve.routes.LOOKUPS": "a price",
+    "solve.routes.COMMON_WORDS": "a price",
+    "solve.routes.GRID_CELLS": "a price",
     "solve.plan.STARTING": "a price",
     "solve.routes.GRID_ITERATIONS": "accuracy",
 }
@@ -270,7 +273,7 @@ READ = {
     "moments": (fits_with_holes, fits_of_selections),
     "solve": (fits_with_holes, fits_of_selections, fits_of_complete_tables),
     "select": (fits_of_selections, fits_by_lasso),
-    **dict.fromkeys(("effects", "explain", "fitted"), (readings, measured)),
+    **dict.fromkeys(("effects", "explain"), (readings, measured)),
 }
 """What runs through the thresholds of a folder; those of the other folders serve everything."""
 
@@ -321,7 +324,7 @@ def test_a_projector_stands_in_for_a_table_of_functions(monkeypatch: pytest.Monk
         ("design.kernels.scatter_kernel", patches(("design.kernels.SMALL_TABLE", 0))),
         ("design.kernels.gather_kernel", patches(("design.kernels.BLOCK", 5))),
         ("design.kernels.outside_kernel", patches(("design.kernels.BLOCK", 5))),
-        ("explain.kernels.share_kernel", patches(("explain.kernels.BLOCK", 5))),
+        ("phi.share_kernels.share_kernel", patches(("phi.share_kernels.BLOCK", 5))),
     ],
     ids=lambda given: given if isinstance(given, str) else ", ".join(f"{n}={v:g}" for n, v in given),
 )
@@ -346,7 +349,7 @@ def test_no_block_of_a_kernel_decides_the_answer(
 
 
 def test_counts_do_not_depend_on_the_words_handled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from exanova.moments import kernels
+    from exanova.phi import kernels
 
     rng = np.random.default_rng(8)
     left, right = (rng.integers(0, 2**63, (n, 11)).astype(np.uint64) for n in (6, 5))
@@ -381,8 +384,8 @@ def test_a_growing_factor_does_not_depend_on_its_panels(
 def constants() -> set[str]:
     """Names in capitals that a module of the folders that compute gives a number; prices are all in one module."""
     package = Path(exanova.__file__).parent
-    folders = ("design", "basis", "moments", "solve", "select", "effects", "explain")
-    files = [package / "fitted.py", package / "parallel.py", package / "data" / "factor.py"]
+    folders = ("design", "basis", "phi", "solve", "select", "effects", "explain")
+    files = [package / "parallel.py", package / "data" / "factor.py"]
     found = set()
     for path in [*files, *(path for folder in folders for path in (package / folder).glob("*.py"))]:
         if path == package / "solve" / "price.py":
@@ -405,7 +408,7 @@ def test_every_number_in_capitals_is_moved_or_said_to_be_no_size() -> None:
 def test_the_thresholds_are_reached() -> None:
     """The examples have what the thresholds are about: holes, redundancy, several subsets alike, an order above two."""
     anova = fitted(table(4, (2, 3, 4, 3), 60), max_order=3)
-    layout: Layout = anova._state.index.layout
+    layout: Layout = anova.decomposition_.index.layout
     assert (layout.lookup < 0).any()
     assert layout.order.max() == 3
     x = table(0, (2, 3, 4, 3), 45)

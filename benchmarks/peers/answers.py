@@ -73,7 +73,7 @@ class Tables(Mapping[Subset, FloatArray]):
 
 def tables_of(anova: FunctionalANOVA, rows: Rows) -> dict[Subset, FloatArray]:
     """Our effects of the first output over products of levels, 0 in the cells that never occur."""
-    state, found = anova._fitted, {}
+    state, found = anova.decomposition_, {}
     for s, subset in enumerate(state.index.subsets):
         values = state.values[state.index.cells_of(s), 0]
         found[subset] = np.zeros(rows.shape(subset))

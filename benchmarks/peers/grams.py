@@ -16,8 +16,9 @@ import numpy as np
 from benchmarks.harness import Facts, clocked
 from benchmarks.jobs import dense_columns
 from benchmarks.peers.measuring import Job, Settings, measured
-from exanova.moments import gram as moments
-from exanova.moments.monomials import monomials, reference_levels
+from exanova.design.family import build_family
+from exanova.phi import gram as moments
+from exanova.phi.monomials import monomials, reference_levels
 from exanova.typing import FloatArray
 
 LEVELS = 4
@@ -44,7 +45,7 @@ class Given:
         self.weight: Any = rng.integers(1, 4, n) if kind == "counts" else rng.exponential(size=n)
         self.threads = settings.threads
         family = [(), *((i,) for i in range(d)), *combinations(range(d), 2)]
-        self.index = moments.cell_index(self.codes, self.weight.astype(float), [LEVELS] * d, family, self.threads)
+        self.index = build_family(self.codes, self.weight.astype(float), [LEVELS] * d, family, self.threads)
         self.reference = reference_levels(self.index)
         self.basis = monomials(self.index, self.reference)
 

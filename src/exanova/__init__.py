@@ -5,10 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
+"""The only place with the version: pyproject.toml reads it here, so that it is right without installation too."""
 
 _HOME = {
     "FunctionalANOVA": "exanova.estimator",
+    "Decomposition": "exanova.decomposition",
     "Support": "exanova.data.support",
     "Effect": "exanova.effects.tables",
     "Effects": "exanova.effects.tables",
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from exanova import datasets as datasets
     from exanova import errors as errors
     from exanova.data.support import Support as Support
+    from exanova.decomposition import Decomposition as Decomposition
     from exanova.design.families import neighbours as neighbours
     from exanova.effects.certificate import Certificate as Certificate
     from exanova.effects.rows import Components as Components

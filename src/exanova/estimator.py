@@ -5,41 +5,64 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal, Self
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import wraps
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 import numpy as np
 
-from exanova.answers import Answers
 from exanova.data.draws import plan_draws
-from exanova.data.observe import Observation, Rows, read_rows
+from exanova.data.observe import Observation, Reading, read_rows
+from exanova.data.sample import Sample
 from exanova.data.scaling import Scaling
 from exanova.data.table import Table
-from exanova.design.cells import CellIndex
+from exanova.decomposition import Decomposition, uncertainty_of
+from exanova.decomposition_file import from_file, to_file
 from exanova.effects.certificate import certify, measure_fit
 from exanova.effects.rows import fitted_part
 from exanova.effects.storage import read, write
-from exanova.effects.summary import summarise
-from exanova.effects.tables import Effects, Schema
-from exanova.errors import InexactWarning, InputError
+from exanova.effects.tables import Schema
+from exanova.errors import InexactWarning, InputError, NotFittedError
 from exanova.explain.importance import moments_with_model
-from exanova.fitted import Fitted, from_file, to_file
-from exanova.infer.sample import Sample, draws_among, why_whole
+from exanova.explain.mean_shapley import MeanShapley
+from exanova.fitting import fit_sample, plan_fit
+from exanova.infer.fitted_sample import FittedSample, why_whole
 from exanova.parameters import check_eval_set, check_parameters, make_request
 from exanova.progress import Progress
-from exanova.select.driver import fit_data
-from exanova.select.lasso import split_rows
+from exanova.query import QuerySettings
 from exanova.select.report import Selection
-from exanova.solve.plan import Plan, Request, make_plan
-from exanova.solve.routes import Data, Decomposition
+from exanova.solve.evidence import Solved
+from exanova.solve.plan import Plan
+from exanova.solve.request import Request
+from exanova.solve.survey import Survey
 from exanova.typing import FloatArray
+
+if TYPE_CHECKING:
+    from exanova.show.plots import Plots
+
+in_settings = attrgetter(*(field.name for field in fields(QuerySettings)))
+"""Parameters that are settings of queries, as a tuple."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 ATTRIBUTE = {"interactions": "interactions_given"}
 """Where a parameter is kept whose name is taken by a method."""
 
 
-class FunctionalANOVA(Answers):
+def forwarded(query: Callable[Concatenate[Decomposition, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """A query of the decomposition as a method of the estimator, with the same signature and docstring."""
+
+    @wraps(query)
+    def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return query(self.decomposition_, *args, **kwargs)
+
+    return method
+
+
+class FunctionalANOVA:
     """Exact functional ANOVA decomposition of a model with categorical inputs.
 
     The model is written as a sum of effects f_A(x_A), one for each subset A of features, each orthogonal to every
@@ -79,7 +102,11 @@ class FunctionalANOVA(Answers):
         n_jobs: threads; ``None`` for every core.
         verbose: ``True`` prints the plan and progress, ``False`` neither; ``None`` shows progress on a terminal.
 
+    After ``fit`` the queries of the :class:`Decomposition` are methods: ``predict``, ``components``, ``explain``,
+    ``interactions``, ``importance``, ``errors``, ``significance``, ``score``, ``compare``, ``plot`` and ``report``.
+
     Attributes (after ``fit``):
+        decomposition_: :class:`Decomposition`, effects with names and evidence; queries use the present parameters.
         effects_: mapping from feature names to :class:`Effect`.
         certificate_: :class:`Certificate`, what was measured about this result.
         plan_: :class:`Plan`.
@@ -97,6 +124,8 @@ class FunctionalANOVA(Answers):
     >>> anova.certificate_.exact
     True
     """
+
+    _decomposition: Decomposition
 
     def __init__(
         self,
@@ -194,18 +223,17 @@ class FunctionalANOVA(Answers):
             rows = read_rows(X, sample_weight=sample_weight, **self._level_rules())
             request = make_request(self.get_params(), rows.support, rows.encoding.ordered)
             progress.phase("listing cells")
-            plan, index = self._plan(rows, request)
+            plan, survey = self._plan(rows, request)
             if self.verbose:
                 print(plan)
             design = {"clusters": clusters, "strata": strata, "replicate_weights": replicate_weights}
             drawn = plan_draws(rows.weight, rows.kept, rows.n_rows, rows.index, weights=weights, **design)
             seen = rows.observe(model, self.response_method, self.batch_size, output_names, progress, drawn)
-            data, held = _data(seen), None
+            sample, held = seen.sample, None
             if isinstance(eval_set, float):
-                data, held = split_rows(data, eval_set, self.random_state)
-                index = None
-            found, selection = fit_data(data, request, plan, index, progress)
-            self._certify(seen, data, found, selection, request, progress, started)
+                sample, held = sample.split(eval_set, self.random_state)
+            found, selection = fit_sample(sample, request, plan, survey, progress)
+            self._certify(seen, sample, found, selection, request, progress, started)
             if held is not None:
                 self._judge_split(held, found, seen.scaling)
             elif isinstance(eval_set, tuple):
@@ -214,10 +242,38 @@ class FunctionalANOVA(Answers):
             progress.close()
         return self
 
+    predict = forwarded(Decomposition.predict)
+    components = forwarded(Decomposition.components)
+    explain = forwarded(Decomposition.explain)
+    interactions = forwarded(Decomposition.interactions)
+    importance = forwarded(Decomposition.importance)
+    errors = forwarded(Decomposition.errors)
+    significance = forwarded(Decomposition.significance)
+    score = forwarded(Decomposition.score)
+    compare = forwarded(Decomposition.compare)
+    report = forwarded(Decomposition.report)
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures of this decomposition: importances, effects, pairs, rows, the certificate."""
+        return self.decomposition_.plot
+
+    @property
+    def decomposition_(self) -> Decomposition:
+        """What was fitted; its queries use the parameters as they are now."""
+        if not hasattr(self, "_decomposition"):
+            raise NotFittedError("this FunctionalANOVA is not fitted; call fit(X, model) first.")
+        if in_settings(self) != in_settings(self._decomposition.settings):
+            self._decomposition = self._decomposition.with_settings(self._settings())
+        return self._decomposition
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write this decomposition to one file: no pickle, no rows, no model; see :func:`exanova.load`."""
-        self._fitted = self._state.with_shapley(self._threads)
-        write(path, *to_file(self._fitted, self.get_params()))
+        """Write this decomposition to one file: no pickle, no rows, no model; see :func:`exanova.load`.
+
+        The file holds what was computed. ``importance("shapley")`` of many rows, and standard errors that take a while,
+        are in it only if they were asked for before.
+        """
+        write(path, *to_file(self.decomposition_, self.get_params()))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Constructor arguments, as scikit-learn expects them."""
@@ -240,23 +296,17 @@ class FunctionalANOVA(Answers):
         return f"FunctionalANOVA({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
 
     def __str__(self) -> str:
-        if not hasattr(self, "certificate_"):
-            return f"{self!r}, not fitted"
-        rows = f"{self.plan_.distinct_rows:,} distinct rows and {self.n_features_in_} features"
-        state = self._state
-        return summarise(state.index, state.values, state.schema, state.certificate, rows)
+        return str(self.decomposition_) if hasattr(self, "_decomposition") else f"{self!r}, not fitted"
 
-    def _plan(self, rows: Rows, request: Request, n_outputs: int = 1) -> tuple[Plan, CellIndex | None]:
-        support = rows.support
-        weight = support.weight.astype(np.float64)
-        plan, index = make_plan(request, support.codes, weight, support.sizes, n_outputs, rows.n_rows)
-        return replace(plan, model_calls=rows.model_calls), index
+    def _plan(self, rows: Reading, request: Request, n_outputs: int = 1) -> tuple[Plan, Survey | None]:
+        plan, survey = plan_fit(request, rows.sample, n_outputs)
+        return replace(plan, model_calls=rows.model_calls), survey
 
     def _certify(
         self,
         seen: Observation,
-        data: Data,
-        found: Decomposition,
+        sample: Sample,
+        found: Solved,
         selection: Selection | None,
         request: Request,
         progress: Progress,
@@ -264,73 +314,78 @@ class FunctionalANOVA(Answers):
     ) -> None:
         progress.phase("measuring")
         names, values, scaling = seen.support.feature_names, seen.given, seen.scaling
-        covariance, variance = moments_with_model(data, found, request.threads)
+        covariance, variance = moments_with_model(sample, found, request.threads)
         seconds = time.perf_counter() - started
-        certificate = certify(data, found, names, scaling, seconds, request)
+        certificate = certify(sample, found, names, scaling, seconds, request)
         schema = Schema(names, seen.support.labels, values.output_names, seen.table_kind, values.single)
+        effects = scaling.effects(found.values)
+        fitted = self._fitted_sample(sample, found, request)
         self._store(
-            Fitted(
-                encoding=seen.encoding,
+            Decomposition(
                 schema=schema,
+                encoding=seen.encoding,
                 index=found.index,
-                values=scaling.effects(found.values),
-                certificate=certificate,
-                plan=found.plan,
+                values=effects,
+                uncertainty=uncertainty_of(found.index, effects, schema, certificate, fitted),
+                settings=self._settings(),
                 covariance=covariance * scaling.unit**2,
                 variance=variance * scaling.unit**2,
-                shapley=None,
-                support=(data.codes, data.probability),
+                mean_shapley=MeanShapley(found.index, effects, sample),
+                certificate=certificate,
+                plan=found.plan,
+                ties=self.ties,
+                selection=selection,
                 selected=_named_selection(found, schema),
-                chosen=selection,
-                sample=self._sample(seen, data, found, request),
+                sample=sample,
             )
         )
         if certificate.notes and self.basis == "pure":
             warnings.warn("; ".join(certificate.notes), InexactWarning, stacklevel=3)
 
-    def _sample(self, seen: Observation, data: Data, found: Decomposition, request: Request) -> Sample:
+    def _fitted_sample(self, sample: Sample, found: Solved, request: Request) -> FittedSample:
         """The rows as standard errors need them: references, nothing is computed."""
         solution = found.solution
         shared = solution.null.shape[1] > 0 or solution.independent is not None
         solved = (found.basis, solution) if found.basis is not None and shared else None
         posterior = None if found.shrinkage is None else found.shrinkage.variance
-        whole = why_whole(self.sampled, seen.is_distribution, data)
-        draws = draws_among(data, seen.support.codes, seen.draws)
-        return Sample(data, found.values, seen.scaling, request, draws, solved, posterior, whole)
+        return FittedSample(sample, found.values, request, solved, posterior, why_whole(self.sampled, sample))
 
-    def _judge_split(self, held: Data, found: Decomposition, scaling: Scaling) -> None:
+    def _judge_split(self, held: Sample, found: Solved, scaling: Scaling) -> None:
         """Measure the fit on rows that were held out of the fit."""
-        fitted = fitted_part(found.index, found.values, held.codes.astype(np.int32), self._threads)
+        fitted = fitted_part(found.index, found.values, held.codes, self._settings().threads)
         fit = measure_fit(held.values, fitted, held.probability, held.within)
         self._store_judged(fit.r2, fit.mse * scaling.unit**2, "on held-out rows")
 
     def _judge(self, eval_set: tuple[Any, Any], progress: Progress) -> None:
         """Measure the fit on further rows."""
-        state = self._state
+        state = self.decomposition_
         codes = state.encoding.encode(Table.read(eval_set[0]), self.handle_unknown).astype(np.int32)
-        target = self._values_at(eval_set[0], eval_set[1], progress)
+        target = state.model_values(eval_set[0], eval_set[1], progress)
         p = np.full(codes.shape[1], 1.0 / codes.shape[1])
-        fit = measure_fit(target, fitted_part(state.index, state.values, codes, self._threads), p)
+        fit = measure_fit(target, fitted_part(state.index, state.values, codes, state.settings.threads), p)
         self._store_judged(fit.r2, fit.mse, "on held-out rows")
 
     def _store_judged(self, r2: FloatArray, mse: FloatArray, method: str) -> None:
         """Write the fit on other rows in the certificate."""
-        state = self._state
-        certificate = replace(state.certificate, r2_eval=r2, mse_eval=mse, eval_method=method)
-        self._store(replace(state, certificate=certificate))
+        certificate = replace(self._decomposition.certificate, r2_eval=r2, mse_eval=mse, eval_method=method)
+        self._store(replace(self._decomposition, certificate=certificate))
 
-    def _store(self, fitted: Fitted) -> None:
-        self._fitted = fitted
-        self.effects_ = Effects(fitted.index, fitted.values, fitted.schema, fitted.uncertainty)
-        self.certificate_ = fitted.certificate
-        self.plan_ = fitted.plan
-        self.selected_ = fitted.selected
-        self.selection_ = fitted.chosen
-        self.intercept_ = fitted.values[0].copy()
-        self.feature_names_in_ = np.array(fitted.schema.features, dtype=object)
-        self.n_features_in_ = len(fitted.schema.features)
-        self.categories_ = list(fitted.encoding.levels)
-        self.output_names_ = fitted.schema.outputs
+    def _store(self, found: Decomposition) -> None:
+        """Keep a decomposition, and beside it what scikit-learn's conventions call its parts."""
+        self._decomposition = found
+        self.effects_ = found.effects
+        self.certificate_ = found.certificate
+        self.plan_ = found.plan
+        self.selected_ = found.selected
+        self.selection_ = found.selection
+        self.intercept_ = found.intercept
+        self.feature_names_in_ = np.array(found.schema.features, dtype=object)
+        self.n_features_in_ = len(found.schema.features)
+        self.categories_ = list(found.encoding.levels)
+        self.output_names_ = found.schema.outputs
+
+    def _settings(self) -> QuerySettings:
+        return QuerySettings(*in_settings(self))
 
     def _level_rules(self) -> dict[str, Any]:
         return {"min_frequency": self.min_frequency, "n_bins": self.n_bins, "strategy": self.strategy}
@@ -352,22 +407,14 @@ def load(path: str | os.PathLike[str]) -> FunctionalANOVA:
     >>> bool((again.predict(X) == anova.predict(X)).all())
     True
     """
-    fitted, parameters = from_file(*read(path))
+    found, parameters = from_file(*read(path))
     known = set(FunctionalANOVA._parameters())
     anova = FunctionalANOVA(**{name: value for name, value in parameters.items() if name in known})
-    anova._store(fitted)
+    anova._store(found)
     return anova
 
 
-def _data(seen: Observation) -> Data:
-    """What is decomposed: the distinct rows with the normalised values of the model."""
-    support, within = seen.support, seen.within if seen.within.any() else None
-    return Data(support.codes, support.weight, support.sizes, seen.normalised, seen.n_rows, within)
-
-
-def _named_selection(
-    found: Decomposition, schema: Schema
-) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] | None:
+def _named_selection(found: Solved, schema: Schema) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] | None:
     """The functions Algorithm 1 keeps, by feature names and the labels of z."""
     selected = found.selected()
     if selected is None:

@@ -12,8 +12,8 @@ from exanova.data.support import Support
 from exanova.design.families import named_family
 from exanova.design.memory import resolve_limit
 from exanova.errors import InputError
-from exanova.select.driver import check_budget
-from exanova.solve.plan import Request
+from exanova.select.budget import check_budget
+from exanova.solve.request import Request
 
 CHOICES: Mapping[str, tuple[str | None, ...]] = {
     "basis": ("pure", "paper"),
@@ -74,7 +74,7 @@ def make_request(given: Mapping[str, Any], support: Support, ordered: tuple[int,
     if budget is not None:
         check_budget(support.sizes, int(budget))
     return Request(
-        family=family,
+        subsets=family,
         candidates=candidates,
         max_terms=None if budget is None else int(budget),
         selection=selection,

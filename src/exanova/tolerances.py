@@ -47,6 +47,17 @@ parts are of order one or as small as the weights of rare cells; rounding, also 
 functions, stays below."""
 
 
+NEAR_REDUNDANT = 0.1
+"""Variance of a unit combination of main effects below which its features count as nearly redundant: two features of a
+correlation above 0.9."""
+
+HOLDS = 0.1
+"""Share of the variance by which the fit on other rows may fall behind the fit on these before it does not hold."""
+
+CANCELS = 2.0
+"""Summed variance of the effects over that of the model from which they have to be read together."""
+
+
 def purity(cells: int) -> float:
     """Largest margin an orthonormal function may keep: rounding grows with the square root of the sum.
 

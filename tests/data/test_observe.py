@@ -47,7 +47,7 @@ def test_the_model_sees_each_distinct_row_once(X):
     assert asked == list(dict.fromkeys(map(tuple, X.tolist())))
     assert observation.values.calls == len(asked) == observation.support.n_rows
     assert not observation.values.within.any()
-    assert observation.n_rows == len(X)
+    assert observation.sample.rows == len(X)
     assert cells(observation) == cells(observe(X, model(X)))
 
 

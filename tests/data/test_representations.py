@@ -461,5 +461,5 @@ def test_a_repeated_dictionary_has_finite_effects():
     cells = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 0]), pa.array(["a", "b", "a"]))
     anova = FunctionalANOVA().fit(pa.table({"a": cells, "b": ["u", "u", "v", "v"]}), np.array([0.0, 1.0, 4.0, 9.0]))
     assert anova.categories_[0] == ("a", "b")
-    assert np.isfinite(anova._fitted.values).all()
+    assert np.isfinite(anova.decomposition_.values).all()
     assert anova.predict(pa.table({"a": ["a", "b"], "b": ["u", "u"]})) == pytest.approx([0.0, 1.0])

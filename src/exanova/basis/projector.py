@@ -14,9 +14,6 @@ cells, ``Q.T @ s`` the inner products with a measure. Coordinates are as many as
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_array, csc_array
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import splu
 
 from exanova.typing import FloatArray, IntArray
 
@@ -34,6 +31,10 @@ class PureProjector:
     """
 
     def __init__(self, cell_codes: IntArray, sizes: tuple[int, int], probability: FloatArray) -> None:
+        from scipy.sparse import coo_array, csc_array
+        from scipy.sparse.csgraph import connected_components
+        from scipy.sparse.linalg import splu
+
         nodes, cells = sum(sizes), cell_codes.shape[1]
         ends = np.stack([cell_codes[0], sizes[0] + cell_codes[1]])
         count, component = connected_components(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -12,10 +13,9 @@ from numpy.typing import NDArray
 from exanova.basis.paper import orthonormalised, paper_tables
 from exanova.basis.projector import LARGEST_TABLE, PureProjector
 from exanova.basis.pure import pure_dimension, pure_tables
-from exanova.design import passes
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.errors import MemoryLimitError
-from exanova.typing import Codes, FloatArray, IntArray
+from exanova.typing import FloatArray, IntArray
 
 STACK_BYTES = 64_000_000
 """Memory one stack of local problems may take."""
@@ -76,7 +76,7 @@ class Basis:
 
 
 def build_basis(
-    index: CellIndex, kind: Literal["pure", "paper"] = "pure", *, orthonormal: bool = True, first: int = 0
+    index: Family, kind: Literal["pure", "paper"] = "pure", *, orthonormal: bool = True, first: int = 0
 ) -> Basis:
     """Functions of the subsets of ``index`` from number ``first`` on.
 
@@ -97,7 +97,7 @@ def build_basis(
     return Basis(tuple(tables), start, labels)
 
 
-def dimensions(index: CellIndex, first: int = 0) -> IntArray:
+def dimensions(index: Family, first: int = 0) -> IntArray:
     """(S - first,) dimension of the pure space of each subset, from the patterns of cells alone."""
     out = np.zeros(len(index.subsets) - first, dtype=np.int64)
     for alike in index.alike(range(first, len(index.subsets))):
@@ -115,12 +115,12 @@ def join(first: Basis, second: Basis) -> Basis:
     )
 
 
-def too_large_for_tables(index: CellIndex) -> NDArray[np.bool_]:
+def too_large_for_tables(index: Family) -> NDArray[np.bool_]:
     """(S,) subsets with too many cells for a table of functions."""
     return np.asarray((index.layout.order > 1) & (np.diff(index.cell_start) > LARGEST_TABLE))
 
 
-def _projector(index: CellIndex, s: int) -> PureProjector:
+def _projector(index: Family, s: int) -> PureProjector:
     sizes = index.sizes_of(s)
     if len(sizes) != 2:
         raise MemoryLimitError(
@@ -130,7 +130,7 @@ def _projector(index: CellIndex, s: int) -> PureProjector:
     return PureProjector(index.codes_of(s), (sizes[0], sizes[1]), index.probability_of(s))
 
 
-def pure_basis(index: CellIndex, numbers: Sequence[int]) -> list[FloatArray | PureProjector]:
+def pure_basis(index: Family, numbers: Sequence[int]) -> list[FloatArray | PureProjector]:
     """The functions of the subsets with these numbers."""
     tables: dict[int, FloatArray | PureProjector] = {}
     for members in index.alike(numbers):
@@ -147,7 +147,7 @@ def pure_basis(index: CellIndex, numbers: Sequence[int]) -> list[FloatArray | Pu
     return [tables[s] for s in numbers]
 
 
-def on_cells(index: CellIndex, basis: Basis, coefficients: FloatArray) -> FloatArray:
+def on_cells(index: Family, basis: Basis, coefficients: FloatArray) -> FloatArray:
     """(cells, m) values of every f_A = sum of coefficients times functions, for (q, m) coefficients."""
     out = np.zeros((index.n_cells, coefficients.shape[1]))
     for s, table in enumerate(basis.tables):
@@ -156,7 +156,7 @@ def on_cells(index: CellIndex, basis: Basis, coefficients: FloatArray) -> FloatA
     return out
 
 
-def on_functions(index: CellIndex, basis: Basis, sums: FloatArray) -> FloatArray:
+def on_functions(index: Family, basis: Basis, sums: FloatArray) -> FloatArray:
     """(q, m) inner products of the functions with a measure given by its (cells, m) sums: the adjoint."""
     out = np.zeros((basis.n_functions, sums.shape[1]))
     for s, table in enumerate(basis.tables):
@@ -165,14 +165,8 @@ def on_functions(index: CellIndex, basis: Basis, sums: FloatArray) -> FloatArray
     return out
 
 
-def on_rows(index: CellIndex, basis: Basis, numbers: range, codes: Codes) -> FloatArray:
-    """(r, k) the functions of the subsets ``numbers`` of ``index`` at every row, side by side.
-
-    ``basis`` begins with the first of ``numbers``.
-    """
-    columns = [
-        basis.table(k)[passes.cells_of_rows(index.layout, codes, s)]
-        for k, s in enumerate(numbers)
-        if basis.tables[k].shape[1]
-    ]
-    return np.hstack(columns) if columns else np.zeros((codes.shape[1], 0))
+def order_slices(index: Family, basis: Basis) -> list[slice]:
+    """Functions of each order, the intercept first; orders of the family follow each other."""
+    ends = np.flatnonzero(np.diff(index.layout.order, append=index.layout.order[-1] + 1)) + 1
+    bounds = [0, *(int(basis.start[end]) for end in ends)]
+    return [slice(a, b) for a, b in pairwise(bounds)]

@@ -21,8 +21,8 @@ from exanova.cli.tables import STDIN, Reading, read_table
 from exanova.cli.values import interaction_table, shapley_table
 from exanova.errors import InputError
 from exanova.estimator import FunctionalANOVA, load
+from exanova.report import FORMATS
 from exanova.show.records import rounding
-from exanova.show.report import FORMATS
 from exanova.solve.plan import Plan
 
 
@@ -163,7 +163,7 @@ def show(saved: str, effects: int, names: Sequence[str], report: str | None, for
     if not chosen:
         screen.decomposition(anova, effects)
     for effect in chosen:
-        screen.effect(effect, rounding(anova))
+        screen.effect(effect, rounding(anova.decomposition_))
     screen.files([("report", report)] if report else [])
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from exanova import __version__
 from exanova.effects.certificate import Certificate
-from exanova.effects.summary import squared_norms
+from exanova.effects.norms import squared_norms
 from exanova.effects.tables import GAME, Effect
 from exanova.explain.comparison import Comparison
 from exanova.show.records import importance_records
@@ -54,7 +54,7 @@ def decomposition(anova: Any, effects: int) -> dict[str, Any]:
         "certificate": certificate(anova.certificate_),
         "plan": plan(anova.plan_),
         "selection": anova.selection_,
-        "importance": importance_records(anova),
+        "importance": importance_records(anova.decomposition_),
         "strongest_effects": strongest(anova, effects),
     }
 
@@ -71,7 +71,7 @@ def certificate(measured: Certificate) -> dict[str, Any]:
 
 def strongest(anova: Any, count: int) -> list[dict[str, Any]]:
     """The subsets of largest squared norm, all outputs together."""
-    state = anova._state
+    state = anova.decomposition_
     norms = squared_norms(state.index, state.values)
     order = np.argsort(-norms[1:].sum(axis=1), kind="stable")[:count] + 1
     return [{"features": state.schema.names(state.index.subsets[s]), "squared_norm": norms[s]} for s in order.tolist()]

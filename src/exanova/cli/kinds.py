@@ -56,7 +56,7 @@ def kinds_of(table: Any) -> dict[str, Kind]:
 
 def learned_kinds(anova: Any) -> dict[str, Kind]:
     """The kinds of the levels a decomposition has learned."""
-    return {feature.name: _kind_of_levels(feature) for feature in anova._state.encoding.features}
+    return {feature.name: _kind_of_levels(feature) for feature in anova.decomposition_.encoding.features}
 
 
 def as_numbers(table: Any, name: str, option: str) -> Any:

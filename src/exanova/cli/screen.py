@@ -19,9 +19,8 @@ from exanova.cli.wording import reworded
 from exanova.design.memory import readable
 from exanova.effects.tables import GAME, Effect
 from exanova.explain.comparison import Comparison
-from exanova.show.labels import legible
-from exanova.show.records import importance_records
-from exanova.show.words import verdicts
+from exanova.report.words import verdicts
+from exanova.show.records import importance_records, legible
 from exanova.solve.plan import Plan
 
 OUTPUTS = 4
@@ -112,10 +111,8 @@ class Screen:
             self._line(f"      {why}")
 
     def _certificate(self, anova: Any) -> None:
-        state = anova._state
-        largest = len(state.index.subsets[-1])
         self._line("")
-        for v in verdicts(anova.certificate_, state.schema.outputs, largest, anova.plan_.distinct_rows, anova.ties):
+        for v in verdicts(anova.decomposition_):
             style = {True: "bold green", False: "bold red", None: "bold"}[v.good]
             self._console.print(Text.assemble(f"{v.question} ", (v.answer, style)))
             self._console.print(Padding(Text(reworded(v.because)), (0, 0, 0, 4)))
@@ -123,7 +120,7 @@ class Screen:
 
     def _importance(self, anova: Any) -> None:
         amounts: dict[str, list[float]] = defaultdict(list)
-        for record in importance_records(anova):
+        for record in importance_records(anova.decomposition_):
             amounts[record["feature"]].append(record["value"])
         self._heading("Importance (E|effect|, shared equally within an interaction)")
         table = Table(box=box.SIMPLE_HEAD)

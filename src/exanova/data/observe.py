@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.data.distinct import distinct_rows, pick_rows
-from exanova.data.draws import DrawPlan, Draws
+from exanova.data.draws import DrawPlan
 from exanova.data.encoding import Encoding
 from exanova.data.learning import learn_codes
+from exanova.data.sample import Sample
 from exanova.data.scaling import Scaling, find_scaling
 from exanova.data.support import Support
 from exanova.data.table import Table
@@ -30,37 +31,35 @@ from exanova.typing import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """A model seen on a support.
+    """A model observed on the distinct rows of a table.
 
     Attributes:
         encoding: the levels of every feature.
-        support: the r distinct encoded rows with their weights.
+        support: the distinct encoded rows with their weights and names.
+        sample: the same rows with the model's values, as everything after this takes them.
         given: names of the outputs, and how the model gave them; its arrays are empty.
-        scaling: the mean and the unit of every output.
-        normalised: (r, m) means of the outputs at the distinct rows, centred and in their units.
-        within: (r, m) variance of what was averaged at each row, in squared units.
         table_kind: the library of the table that was given (``"numpy"`` for a support).
-        n_rows: number of rows that were given.
-        draws: how the rows were drawn, where the weights of the distinct rows do not tell it.
-        is_distribution: whether a ``Support`` was given in place of rows.
     """
 
     encoding: Encoding
     support: Support
+    sample: Sample
     given: ModelValues
-    scaling: Scaling
-    normalised: FloatArray
-    within: FloatArray
     table_kind: str
-    n_rows: int
-    draws: Draws | None = None
-    is_distribution: bool = False
+
+    @property
+    def scaling(self) -> Scaling:
+        """The mean and the unit of every output."""
+        assert self.sample.scaling is not None
+        return self.sample.scaling
 
     @cached_property
     def values(self) -> ModelValues:
         """The outputs at the distinct rows in the units of the model."""
-        means = self.scaling.centre + self.normalised * self.scaling.unit
-        return replace(self.given, values=means, within=self.within * self.scaling.unit**2)
+        sample, scaling = self.sample, self.scaling
+        means = scaling.centre + sample.values * scaling.unit
+        within = np.zeros_like(means) if sample.within is None else sample.within
+        return replace(self.given, values=means, within=within * scaling.unit**2)
 
 
 def observe(
@@ -90,8 +89,8 @@ def observe(
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """What was given, before any model is called.
+class Reading:
+    """A table that was read: its levels, its distinct rows and which rows equal which, before any model is called.
 
     Attributes:
         encoding: the levels of every feature.
@@ -118,6 +117,12 @@ class Rows:
     n_rows: int
     index: Any = None
     is_distribution: bool = False
+
+    @property
+    def sample(self) -> Sample:
+        """The distinct rows, without values."""
+        support = self.support
+        return Sample(support.codes, support.weight, support.sizes, np.zeros((support.n_rows, 0)), self.n_rows)
 
     @property
     def model_calls(self) -> int:
@@ -153,23 +158,28 @@ class Rows:
         scaling = find_scaling(values.values, weight)
         normalised = scaling.normalised(values.values)
         means, within = average(normalised, group, weight, self.support.n_rows)
+        noise = None if is_model(model) or not within.any() else self._noise(normalised)
         values = replace(values, values=values.values[:0], within=within[:0])
         draws = None
         if drawn is not None:
             noisy = bool(within.any())
             draws = drawn.draws(group[raw], self.weight, normalised[raw] if noisy else normalised, noisy)
-        return Observation(
-            self.encoding,
-            self.support,
-            values,
-            scaling,
-            means,
-            within,
-            self.table.kind,
-            self.n_rows,
-            draws,
-            self.is_distribution,
+        sample = replace(
+            self.sample,
+            values=means,
+            within=within if within.any() else None,
+            noise=noise,
+            scaling=scaling,
+            draws=draws,
+            is_distribution=self.is_distribution,
         )
+        return Observation(self.encoding, self.support, sample, values, self.table.kind)
+
+    def _noise(self, values: FloatArray) -> FloatArray:
+        """(m,) mean variance of (k, m) outputs between rows that are equal as they were given."""
+        _, within = average(values, self.raw_group, self.weight, len(self.first))
+        totals = group_totals(self.weight, self.raw_group, len(self.first))
+        return np.asarray((totals / totals.sum()) @ within)
 
 
 def read_rows(
@@ -179,7 +189,7 @@ def read_rows(
     min_frequency: float | None = None,
     n_bins: int | Mapping[str, int] | None = None,
     strategy: str = "quantile",
-) -> Rows:
+) -> Reading:
     """Encode ``X`` and find its distinct rows, raw and encoded; no model is called.
 
     >>> rows = read_rows(np.array([[0, 1], [1, 1], [0, 1]]))
@@ -208,12 +218,12 @@ def read_rows(
         at, group = distinct_rows(codes)
     totals = group_totals(weight, group[raw_group], len(at))
     support = Support.from_distinct(encoding, pick_rows(codes, at), totals)
-    return Rows(encoding, support, table, kept, weight, first, raw_group, group, n, index)
+    return Reading(encoding, support, table, kept, weight, first, raw_group, group, n, index)
 
 
-def _rows_of_support(support: Support) -> Rows:
+def _rows_of_support(support: Support) -> Reading:
     every = np.arange(support.n_rows)
-    return Rows(
+    return Reading(
         Encoding.from_levels(support.feature_names, support.levels),
         support,
         Table(support.feature_names, "numpy", support.table()),

@@ -19,9 +19,9 @@ ROWS = 64
 def keys_of_subsets(layout: Layout, codes: Codes) -> IntArray:
     """(S, n) key of every row inside every subset, as ``passes.keys_of_rows`` has them one after the other.
 
-    >>> from exanova.design.cells import extend, intercept_index
+    >>> from exanova.design.family import extend, intercept_family
     >>> codes = np.array([[0, 1], [0, 1]], dtype=np.uint8)
-    >>> index = extend(intercept_index([2, 2], 2.0), [(0,), (1,)], codes, np.ones(2))
+    >>> index = extend(intercept_family([2, 2], 2.0), [(0,), (1,)], codes, np.ones(2))
     >>> index = extend(index, [(0, 1)], codes, np.ones(2))
     >>> keys_of_subsets(index.layout, np.array([[0, 1, -1], [1, 1, 0]])).tolist()
     [[0, 0, 0], [0, 1, -1], [1, 1, 0], [1, 3, -1]]

@@ -97,10 +97,14 @@ class Layout:
         )
 
 
-def keys_of_rows(layout: Layout, codes: Codes, s: int) -> IntArray:
-    """(n,) key of every row inside subset number ``s``; -1 for a row with an unknown level or an unseen prefix."""
+def keys_of_rows(layout: Layout, codes: Codes, s: int, *, new: bool = False) -> IntArray:
+    """(n,) key of every row inside subset number ``s``.
+
+    ``new`` rows may hold unknown levels (-1) and combinations that never occurred: their key is -1. The rows of a
+    sample hold neither, and nothing is checked.
+    """
     order = int(layout.order[s])
-    if codes.dtype.kind == "u":
+    if not new:
         return _keys_inside(layout, codes, s, order)
     key = np.zeros(codes.shape[1], dtype=np.int64)
     known = np.ones(codes.shape[1], dtype=bool)
@@ -116,7 +120,7 @@ def keys_of_rows(layout: Layout, codes: Codes, s: int) -> IntArray:
 
 
 def _keys_inside(layout: Layout, codes: Codes, s: int, order: int) -> IntArray:
-    """The same for the rows of a support, whose codes are unsigned: nothing has to be checked."""
+    """The same for the rows of a sample: nothing has to be checked."""
     key = np.zeros(codes.shape[1], dtype=np.int64)
     for j in range(order):
         feature = layout.members[s, j]
@@ -126,9 +130,9 @@ def _keys_inside(layout: Layout, codes: Codes, s: int, order: int) -> IntArray:
     return key
 
 
-def cells_of_rows(layout: Layout, codes: Codes, s: int) -> IntArray:
+def cells_of_rows(layout: Layout, codes: Codes, s: int, *, new: bool = False) -> IntArray:
     """(n,) cell of every row inside subset number ``s``; -1 outside the support."""
-    key = keys_of_rows(layout, codes, s)
+    key = keys_of_rows(layout, codes, s, new=new)
     cell = layout.lookup[layout.key_start[s] + np.maximum(key, 0)].astype(np.int64)
     return np.where(key >= 0, cell, -1)
 
@@ -138,7 +142,7 @@ def scatter(
 ) -> FloatArray:
     """Sum (r, m) ``values`` of the rows into the keys of the chosen subsets: (keys, m).
 
-    Every row must lie in the support, except in subsets whose lookup is being built.
+    The rows are those of a sample; only the subsets whose lookup is being built have no cells for them yet.
     """
     if subsets is None and _goes_by_axes(layout, codes):
         return lattice.scatter_rows(layout, codes, values)
@@ -162,25 +166,23 @@ def scatter(
     return out
 
 
-def gather(layout: Layout, codes: Codes, tables: FloatArray, threads: int = 1) -> FloatArray:
+def gather(layout: Layout, codes: Codes, tables: FloatArray, threads: int = 1, *, new: bool = False) -> FloatArray:
     """Sum over the subsets of their (keys, m) ``tables`` read at each row: (n, m). Unknown keys add nothing."""
-    if _goes_by_axes(layout, codes):
+    if not new and _goes_by_axes(layout, codes):
         return lattice.gather_rows(layout, codes, tables)
     n = codes.shape[1]
     out = np.zeros((n, tables.shape[1]))
     if n * len(layout.order) >= COMPILED_FROM:
         from exanova.design.kernels import gather_kernel
 
-        inside = codes.dtype.kind == "u"  # the codes of a support are unsigned, those of new rows are not
-
         def task(rows: slice) -> None:
-            gather_kernel(codes, tables, *_arrays(layout), rows.start, rows.stop, inside, out)
+            gather_kernel(codes, tables, *_arrays(layout), rows.start, rows.stop, not new, out)
 
         parallel.run(task, parallel.split(n, threads), threads)
         return out
     for s in range(len(layout.order)):
-        keys = keys_of_rows(layout, codes, s)
-        if codes.dtype.kind == "u":
+        keys = keys_of_rows(layout, codes, s, new=new)
+        if not new:
             out += tables[layout.key_start[s] + keys]
             continue
         known = keys >= 0
@@ -189,7 +191,7 @@ def gather(layout: Layout, codes: Codes, tables: FloatArray, threads: int = 1) -
 
 
 def outside(layout: Layout, codes: Codes, threads: int = 1) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """(n,) whether a row falls in a cell of some subset that was never observed."""
+    """(n,) whether a new row falls in a cell of some subset that was never observed."""
     n = codes.shape[1]
     out = np.zeros(n, dtype=np.bool_)
     if n * len(layout.order) >= COMPILED_FROM:
@@ -201,14 +203,13 @@ def outside(layout: Layout, codes: Codes, threads: int = 1) -> np.ndarray[tuple[
         parallel.run(task, parallel.split(n, threads), threads)
         return out
     for s in range(len(layout.order)):
-        out |= cells_of_rows(layout, codes, s) < 0
+        out |= cells_of_rows(layout, codes, s, new=True) < 0
     return out
 
 
 def _goes_by_axes(layout: Layout, codes: Codes) -> bool:
     """Whether much is to be done for the rows of a complete table with all of its subsets."""
-    inside = codes.dtype.kind == "u"  # the codes of a support are unsigned, those of new rows are not
-    return inside and codes.shape[1] * len(layout.order) >= COMPILED_FROM and lattice.is_lattice(layout)
+    return codes.shape[1] * len(layout.order) >= COMPILED_FROM and lattice.is_lattice(layout)
 
 
 def _arrays(layout: Layout) -> tuple[np.ndarray, ...]:

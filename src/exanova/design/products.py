@@ -158,7 +158,7 @@ class PairProducts:
         return out
 
 
-def products_are_sooner(layout: Layout) -> bool:
+def products_are_faster(layout: Layout) -> bool:
     """Whether the subsets of a layout are pairs, so many that products of all their columns cost less than reads."""
     if not len(layout.order) or not (layout.order == 2).all():
         return False

@@ -7,13 +7,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from exanova import tolerances
+from exanova.data.sample import Sample
 from exanova.data.scaling import Scaling
-from exanova.design import passes
+from exanova.effects.account import Loss, account
+from exanova.effects.cancellation import cancellation, near_redundant
 from exanova.effects.doubts import doubts
 from exanova.effects.orthogonality import conditional_means
 from exanova.effects.redundancy import Redundancy, sharing_subsets
-from exanova.solve.plan import Request
-from exanova.solve.routes import Data, Decomposition
+from exanova.phi.operator import Phi
+from exanova.solve.evidence import Solved
+from exanova.solve.request import Request
 from exanova.typing import FloatArray
 
 
@@ -33,6 +36,10 @@ class Certificate:
         r2, mse, relative_mse: one per output, against the model as given, so that what bins, merged levels or noise
             between equal rows hide counts as lost; ``relative_mse`` is the mean squared error over E[f^2].
         within_variance: the part of ``mse`` inside rows that are equal once encoded.
+        loss_levels, loss_noise, loss_left_out, loss_shrinkage: the account of loss, see :attr:`loss`.
+        cancellation: summed variance of the effects over that of the fitted part, one per output; 1 for independent
+            features. Where it is large, effects cancel and have to be read together.
+        near_redundant: groups of features whose main effects can nearly express each other.
         redundant: subsets that others can express; empty when the decomposition is unique.
         conditioning: 1 over the smallest squared direction that counted as new.
         largest_dropped: largest squared direction that was taken for rounding.
@@ -79,6 +86,12 @@ class Certificate:
     r2_eval: FloatArray | None = None
     mse_eval: FloatArray | None = None
     eval_method: str = ""
+    loss_levels: FloatArray | None = None
+    loss_noise: FloatArray | None = None
+    loss_left_out: FloatArray | None = None
+    loss_shrinkage: FloatArray | None = None
+    cancellation: FloatArray | None = None
+    near_redundant: tuple[tuple[str, ...], ...] = ()
     shrinkage: str = ""
     effective_functions: tuple[float, ...] = ()
     notes: tuple[str, ...] = field(default=())
@@ -87,6 +100,30 @@ class Certificate:
     def exact(self) -> bool:
         """Whether everything that was measured met its tolerance."""
         return not self.notes
+
+    @property
+    def loss(self) -> Loss | None:
+        """What is not explained, in parts that add up to 1 - R2; ``None`` in files that do not hold it."""
+        parts = (self.loss_levels, self.loss_noise, self.loss_left_out, self.loss_shrinkage)
+        levels, noise, left_out, shrinkage = parts
+        if levels is None or noise is None or left_out is None or shrinkage is None:
+            return None
+        return Loss(levels, noise, left_out, shrinkage)
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether other rows would say the same: the fit on them falls behind by no more than a tenth of the variance.
+
+        ``None`` where the fit on other rows was not measured.
+        """
+        if self.r2_eval is None:
+            return None
+        return bool((self.r2 - self.r2_eval <= tolerances.HOLDS).all())
+
+    @property
+    def cancels(self) -> bool:
+        """Whether effects cancel, so that they have to be read together."""
+        return self.cancellation is not None and bool((self.cancellation > tolerances.CANCELS).any())
 
     @property
     def unique(self) -> bool | None:
@@ -150,28 +187,30 @@ def measure_fit(
 
 
 def certify(
-    data: Data, found: Decomposition, names: tuple[str, ...], scaling: Scaling, seconds: float, request: Request
+    sample: Sample, found: Solved, names: tuple[str, ...], scaling: Scaling, seconds: float, request: Request
 ) -> Certificate:
-    """Measure a decomposition on its own support; ``data`` and ``found`` are in normalised units."""
-    tables = found.index.to_keys(found.values)
-    fitted = passes.gather(found.index.layout, data.codes, tables, request.threads)
-    fit = measure_fit(data.values, fitted, data.probability, data.within)
-    within = np.zeros(data.values.shape[1]) if data.within is None else data.probability @ data.within
+    """Measure a decomposition on its own support; ``sample`` and ``found`` are in normalised units."""
+    phi = Phi(found.index, sample, request.threads)
+    fitted = phi.synthesise(found.values)
+    fit = measure_fit(sample.values, fitted, sample.probability, sample.within)
+    within = np.zeros(sample.values.shape[1]) if sample.within is None else sample.probability @ sample.within
     # Everything is measured against what varies, output by output.
-    spread = np.abs(data.values - data.probability @ data.values).max(axis=0, initial=0.0)
-    scale = np.where(spread > 0, spread, 1.0)
+    scale = np.where(sample.spread > 0, sample.spread, 1.0)
     solution, basis = found.solution, found.basis
+    lost = account(sample, sample.values - fitted, None if found.shrinkage is None else found.shrinkage.least_squares)
+    variance = sample.probability @ (fitted - found.values[0]) ** 2
+    near = near_redundant(sample, found.index, request.threads)
     certificate = Certificate(
         orthogonality=_worst(conditional_means(found.index, found.values) / scale),
         reconstruction=_worst(fit.largest / scale),
         reconstruction_l2=_worst(np.sqrt(fit.mse - within) / scale),
-        residual_mean=_residual_mean(data, found, data.values - fitted, scale, request),
-        rank=min(solution.rank, data.codes.shape[1]),
+        residual_mean=_residual_mean(phi, sample, found, sample.values - fitted, scale, request),
+        rank=min(solution.rank, sample.n_rows),
         rank_by_order=solution.rank_by_order,
         n_functions=found.plan.functions if basis is None else int(basis.dimensions.sum()),
         r2=fit.r2,
         mse=fit.mse * scaling.unit**2,
-        relative_mse=_relative_to_square(data, fit.mse, within, scaling),
+        relative_mse=_relative_to_square(sample, fit.mse, within, scaling),
         within_variance=within * scaling.unit**2,
         redundant=_redundancies(found, names),
         conditioning=1.0 / solution.smallest_kept,
@@ -184,22 +223,28 @@ def certify(
         residual=solution.residual,
         ridge=request.ridge,
         rank_known=solution.rank_known,
+        loss_levels=lost.levels,
+        loss_noise=lost.noise,
+        loss_left_out=lost.left_out,
+        loss_shrinkage=lost.shrinkage,
+        cancellation=cancellation(found.index, found.values, variance),
+        near_redundant=tuple(tuple(names[i] for i in group) for group in near),
     )
-    certificate = _with_shrinkage(certificate, data, found, scaling)
+    certificate = _with_shrinkage(certificate, sample, found, scaling)
     notes = _notes(certificate, solution.converged, solution.smallest_kept)
     if (
         not request.ridge and not certificate.effective_functions
     ):  # a penalty makes every function count, redundant or not
-        notes += doubts(data, found, request)
+        notes += doubts(sample, found, request)
     return replace(certificate, notes=notes)
 
 
-def _with_shrinkage(certificate: Certificate, data: Data, found: Decomposition, scaling: Scaling) -> Certificate:
+def _with_shrinkage(certificate: Certificate, sample: Sample, found: Solved, scaling: Scaling) -> Certificate:
     """What a shrunken fit found out, with the fit of every row by the others."""
     shrunk = found.shrinkage
     if shrunk is None or shrunk.left_out is None:
         return certificate if shrunk is None else replace(certificate, shrinkage=shrunk.described)
-    fit = measure_fit(data.values, data.values - shrunk.left_out, data.probability, data.within)
+    fit = measure_fit(sample.values, sample.values - shrunk.left_out, sample.probability, sample.within)
     return replace(
         certificate,
         r2_eval=fit.r2,
@@ -214,29 +259,28 @@ def _worst(values: FloatArray) -> float:
     return float(values.max(initial=0.0))
 
 
-def _relative_to_square(data: Data, mse: FloatArray, within: FloatArray, scaling: Scaling) -> FloatArray:
+def _relative_to_square(sample: Sample, mse: FloatArray, within: FloatArray, scaling: Scaling) -> FloatArray:
     """(m,) mean squared error over E[f^2], in the units of the model."""
-    mean = data.probability @ data.values
-    variance = (data.probability @ (data.values - mean) ** 2 + within) * scaling.unit**2
+    mean = sample.probability @ sample.values
+    variance = (sample.probability @ (sample.values - mean) ** 2 + within) * scaling.unit**2
     square = variance + (scaling.centre + mean * scaling.unit) ** 2
     return np.divide(mse * scaling.unit**2, square, out=np.zeros_like(mse), where=square > 0)
 
 
 def _residual_mean(
-    data: Data, found: Decomposition, residual: FloatArray, scale: FloatArray, request: Request
+    phi: Phi, sample: Sample, found: Solved, residual: FloatArray, scale: FloatArray, request: Request
 ) -> float:
     """Largest mean of the residual in any cell of the family; NaN where the fit is no projection on all of it."""
     shrunk = found.shrinkage is not None and found.shrinkage.variance is not None
     if shrunk or request.ridge or (request.selection and request.ties == "first"):
         return float("nan")
     index = found.index
-    weighted = data.probability[:, None] * residual
-    sums = passes.scatter(index.layout, data.codes, weighted, threads=request.threads)[index.cell_key]
+    sums = phi.analyse(sample.probability[:, None] * residual)
     means = np.abs(sums) / (index.weight / index.weight[0])[:, None]
     return _worst(means.max(axis=0) / scale)
 
 
-def _redundancies(found: Decomposition, names: tuple[str, ...]) -> tuple[Redundancy, ...]:
+def _redundancies(found: Solved, names: tuple[str, ...]) -> tuple[Redundancy, ...]:
     """The subsets whose effects are not determined, with those they share with, by name."""
     if found.basis is None:
         return ()

@@ -12,58 +12,59 @@ from collections.abc import Callable
 import numpy as np
 
 from exanova import tolerances
+from exanova.data.sample import Sample
 from exanova.solve.choice import FLOATING, ROUNDED, span_ranks
-from exanova.solve.plan import Request
-from exanova.solve.routes import Data, Decomposition
+from exanova.solve.evidence import Solved
+from exanova.solve.request import Request
 
 EXACT_RANK = 3000
 """Functions up to which a doubtful rank is decided exactly, in seconds."""
 
 
-def doubts(data: Data, found: Decomposition, request: Request) -> tuple[str, ...]:
+def doubts(sample: Sample, found: Solved, request: Request) -> tuple[str, ...]:
     """The first reason for doubt, with its remedy; nothing where there is none."""
-    checks: list[Callable[[Data, Decomposition, Request], str | None]] = [
+    checks: list[Callable[[Sample, Solved, Request], str | None]] = [
         _impossible_rank,
         _too_uneven,
         _rounded_choice,
     ]
-    if found.basis is not None and not _is_clear(data, found):
+    if found.basis is not None and not _is_clear(sample, found):
         checks += [_light_direction, _floating_choice, _too_large_to_decide, _wrong_rank]
-    reasons = (check(data, found, request) for check in checks)
+    reasons = (check(sample, found, request) for check in checks)
     return tuple(reason for reason in reasons if reason is not None)[:1]
 
 
-def _is_clear(data: Data, found: Decomposition) -> bool:
+def _is_clear(sample: Sample, found: Solved) -> bool:
     """Whether neither weights nor directions come near what rounding could hide."""
-    heavy = _lightest_weight(data) >= tolerances.GRAM_DIRECTION
+    heavy = _lightest_weight(sample) >= tolerances.GRAM_DIRECTION
     return heavy and not found.solution.smallest_kept < tolerances.GRAM_DIRECTION
 
 
-def _lightest_weight(data: Data) -> float:
-    return float(data.weight.min() / data.weight.max())
+def _lightest_weight(sample: Sample) -> float:
+    return float(sample.weight.min() / sample.weight.max())
 
 
-def _span(data: Data) -> str:
-    return f"the weights span {-np.log10(_lightest_weight(data)):.0f} orders of magnitude"
+def _span(sample: Sample) -> str:
+    return f"the weights span {-np.log10(_lightest_weight(sample)):.0f} orders of magnitude"
 
 
-def _impossible_rank(data: Data, found: Decomposition, request: Request) -> str | None:
-    rank, rows = found.solution.rank, data.codes.shape[1]
-    every_order = found.plan.max_order is None and not found.plan.route.endswith("selection")
+def _impossible_rank(sample: Sample, found: Solved, request: Request) -> str | None:
+    rank, rows = found.solution.rank, sample.codes.shape[1]
+    every_order = found.plan.max_order is None and not found.plan.selection
     if found.solution.rank_known and (rank > rows or (every_order and rank < rows)):
         return f"rank {rank:,} was found on {rows:,} rows, where all orders have rank {rows:,}; try route='dense'"
     return None
 
 
-def _too_uneven(data: Data, found: Decomposition, request: Request) -> str | None:
+def _too_uneven(sample: Sample, found: Solved, request: Request) -> str | None:
     iterates = found.plan.route in ("matrix-free", "grid")
     limit = tolerances.UNEVEN_ITERATIONS if iterates else tolerances.UNEVEN
-    if _lightest_weight(data) < limit:
-        return f"{_span(data)}, more than floating point holds; leave out or merge the lightest rows"
+    if _lightest_weight(sample) < limit:
+        return f"{_span(sample)}, more than floating point holds; leave out or merge the lightest rows"
     return None
 
 
-def _light_direction(data: Data, found: Decomposition, request: Request) -> str | None:
+def _light_direction(sample: Sample, found: Solved, request: Request) -> str | None:
     smallest = found.solution.smallest_kept
     if found.plan.route != "dense" and smallest < tolerances.GRAM_DIRECTION:
         return (
@@ -73,7 +74,7 @@ def _light_direction(data: Data, found: Decomposition, request: Request) -> str 
     return None
 
 
-def _rounded_choice(data: Data, found: Decomposition, request: Request) -> str | None:
+def _rounded_choice(sample: Sample, found: Solved, request: Request) -> str | None:
     if ROUNDED in found.solution.method:
         return (
             "functions were chosen in floating point, and exact arithmetic chooses others; ties='share' needs no choice"
@@ -81,11 +82,11 @@ def _rounded_choice(data: Data, found: Decomposition, request: Request) -> str |
     return None
 
 
-def _floating_choice(data: Data, found: Decomposition, request: Request) -> str | None:
+def _floating_choice(sample: Sample, found: Solved, request: Request) -> str | None:
     # Of pure functions the rank by order is compared below, which tells as much.
     if FLOATING in found.solution.method and (request.basis == "paper" or request.selection):
         return (
-            f"{_span(data)} and functions were chosen in floating point, which cannot tell light ones from redundant "
+            f"{_span(sample)} and functions were chosen in floating point, which cannot tell light ones from redundant "
             "ones; ties='share' makes no such choice"
         )
     return None
@@ -96,25 +97,25 @@ def _is_cut(request: Request) -> bool:
     return request.selection is not None and request.ties == "first"
 
 
-def _too_large_to_decide(data: Data, found: Decomposition, request: Request) -> str | None:
+def _too_large_to_decide(sample: Sample, found: Solved, request: Request) -> str | None:
     count = len(found.solution.kept)
     if count > EXACT_RANK and not _is_cut(request):
         return (
-            f"{_span(data)} and the lightest direction is {found.solution.smallest_kept:.1e}: the rank of {count:,} "
+            f"{_span(sample)} and the lightest direction is {found.solution.smallest_kept:.1e}: the rank of {count:,} "
             "functions cannot be told from rounding; merge rare levels, or use fewer functions"
         )
     return None
 
 
-def _wrong_rank(data: Data, found: Decomposition, request: Request) -> str | None:
+def _wrong_rank(sample: Sample, found: Solved, request: Request) -> str | None:
     """Compare with the rank of every order, decided exactly."""
     solution = found.solution
     if len(solution.kept) > EXACT_RANK or _is_cut(request):
         return None
-    exact = span_ranks(data.codes, data.sizes, found.index.subsets, request.threads)
+    exact = span_ranks(sample.codes, sample.sizes, found.index.subsets, request.threads)
     if solution.rank_known and exact != solution.rank_by_order:
         here, there = (" + ".join(map(str, ranks)) for ranks in (solution.rank_by_order, exact))
         return f"rank {here} was found in floating point, and it is {there}; try route='dense'"
     if not solution.rank_known and sum(exact) < solution.rank:
-        return f"{_span(data)} and functions depend on each other, which iterations cannot settle; try route='dense'"
+        return f"{_span(sample)} and functions depend on each other, which iterations cannot settle; try route='dense'"
     return None

@@ -18,7 +18,7 @@ from math import prod
 
 import numpy as np
 
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.typing import FloatArray, IntArray, Subset
 
 STACKED = 2**18
@@ -28,12 +28,12 @@ DENSE, FILLED = 4096, 8
 """Cells of a table that is always dense, and of a larger one for each that was observed."""
 
 
-def conditional_means(index: CellIndex, values: FloatArray) -> FloatArray:
+def conditional_means(index: Family, values: FloatArray) -> FloatArray:
     """(m,) largest ``|E[f_A | x_B = b]|`` of (cells, m) effects, over all A, all B strictly inside A and observed b.
 
-    >>> from exanova.design.cells import extend, intercept_index
+    >>> from exanova.design.family import extend, intercept_family
     >>> codes, weight = np.array([[0, 1, 1]], dtype=np.uint8), np.ones(3)
-    >>> index = extend(intercept_index([2], 3.0), [(0,)], codes, weight)
+    >>> index = extend(intercept_family([2], 3.0), [(0,)], codes, weight)
     >>> conditional_means(index, np.array([[5.0], [2.0], [-1.0]])).tolist()
     [0.0]
     >>> conditional_means(index, np.array([[5.0], [2.0], [0.5]])).tolist()
@@ -61,17 +61,17 @@ def _largest_mean(margin: FloatArray) -> FloatArray:
     return np.asarray(sums.reshape(-1, sums.shape[-1]).max(axis=0, initial=0.0))
 
 
-def _is_dense(index: CellIndex, s: int) -> bool:
+def _is_dense(index: Family, s: int) -> bool:
     return prod(index.sizes_of(s)) <= max(DENSE, FILLED * (int(index.cell_start[s + 1]) - int(index.cell_start[s])))
 
 
-def _measure(index: CellIndex, values: FloatArray, s: int) -> FloatArray:
+def _measure(index: Family, values: FloatArray, s: int) -> FloatArray:
     """(c, m + 1) values of a subset times probabilities of its cells, and the probabilities."""
     p = index.probability_of(s)[:, None]
     return np.hstack([p * values[index.cells_of(s)], p])
 
 
-def _stacked(index: CellIndex, values: FloatArray, sizes: tuple[int, ...], numbers: list[int]) -> FloatArray:
+def _stacked(index: Family, values: FloatArray, sizes: tuple[int, ...], numbers: list[int]) -> FloatArray:
     """(N_1, .., N_k, b, m + 1) measures of subsets of these sizes, side by side."""
     stack = np.zeros((prod(sizes), len(numbers), values.shape[1] + 1))
     for k, s in enumerate(numbers):
@@ -83,7 +83,7 @@ def _stacked(index: CellIndex, values: FloatArray, sizes: tuple[int, ...], numbe
     return stack.reshape(*sizes, len(numbers), -1)
 
 
-def _sparse_means(index: CellIndex, subset: Subset, measure: FloatArray) -> FloatArray:
+def _sparse_means(index: Family, subset: Subset, measure: FloatArray) -> FloatArray:
     """(m,) largest conditional mean of a measure (c, m + 1) on the observed cells of a subset."""
     codes = dict(zip(subset, index.codes_of(index.position[subset]), strict=True))
     worst = np.zeros(measure.shape[1] - 1)
@@ -95,7 +95,7 @@ def _sparse_means(index: CellIndex, subset: Subset, measure: FloatArray) -> Floa
     return worst
 
 
-def _cells_inside(index: CellIndex, subset: Subset, codes: dict[int, IntArray], count: int) -> IntArray:
+def _cells_inside(index: Family, subset: Subset, codes: dict[int, IntArray], count: int) -> IntArray:
     """(count,) cell of a member of the family that each of ``count`` combinations of levels falls in."""
     s, layout = index.position[subset], index.layout
     cell = np.zeros(count, dtype=np.int64)

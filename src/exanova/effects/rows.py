@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.data.sample import NewRows
 from exanova.data.table import frame_of_kind
-from exanova.design import passes
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.effects.tables import GAME, Schema
+from exanova.phi.operator import Phi
 from exanova.typing import Codes, FloatArray
 
 
@@ -55,16 +56,17 @@ class Components:
         return f"<Components of {len(self.values):,} rows, {len(self.subsets):,} subsets; {GAME}>"
 
 
-def fitted_part(index: CellIndex, values: FloatArray, codes: Codes, threads: int = 1) -> FloatArray:
+def fitted_part(index: Family, values: FloatArray, codes: Codes, threads: int = 1) -> FloatArray:
     """(n, m) sum of all effects at each row; cells never observed add nothing."""
-    return passes.gather(index.layout, codes, index.to_keys(values), threads)
+    return Phi(index, NewRows(codes), threads).synthesise(values)
 
 
-def contributions(index: CellIndex, values: FloatArray, codes: Codes) -> FloatArray:
+def contributions(index: Family, values: FloatArray, codes: Codes) -> FloatArray:
     """(n, S, m) value of every effect at each row; 0 in cells never observed."""
     out = np.zeros((codes.shape[1], len(index.subsets), values.shape[1]))
+    phi = Phi(index, NewRows(codes))
     for s in range(len(index.subsets)):
-        cell = passes.cells_of_rows(index.layout, codes, s)
+        cell = phi.cells(s)
         known = cell >= 0
         out[known, s] = values[index.cell_start[s] + cell[known]]
     return out

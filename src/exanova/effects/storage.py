@@ -30,7 +30,10 @@ from exanova.errors import FileFormatError
 from exanova.files import write_whole
 
 MAGIC = b"EXANOVA\n"
-VERSION = 1
+VERSION = 2
+"""Version of the format: 1 for files of exanova 0.1, 2 for files of 0.2. It rises in the first release that writes
+anything its predecessors cannot read; all earlier versions are read too."""
+
 HEAD = struct.Struct("<8sIQ")
 DIGEST = 32
 DTYPES = ("<f8", "<i8", "<i4", "|u1")

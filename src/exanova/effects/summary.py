@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.effects.certificate import Certificate
+from exanova.effects.norms import squared_norms
 from exanova.effects.tables import GAME, Schema
 from exanova.typing import FloatArray
 
 STRONGEST = 10
 
 
-def squared_norms(index: CellIndex, values: FloatArray) -> FloatArray:
-    """(S, m) E[f_A^2] of every subset."""
-    weighted = (index.weight / index.weight[0])[:, None] * values**2
-    return np.asarray(np.add.reduceat(weighted, index.cell_start[:-1], axis=0))
-
-
-def summarise(index: CellIndex, values: FloatArray, schema: Schema, certificate: Certificate, rows: str) -> str:
+def text_of(index: Family, values: FloatArray, schema: Schema, certificate: Certificate, rows: str) -> str:
     """The text that ``print`` shows of a fitted decomposition."""
     norms = squared_norms(index, values)
     centred = norms[1:].sum(axis=1) if len(norms) > 1 else np.zeros(0)
@@ -45,7 +40,7 @@ def summarise(index: CellIndex, values: FloatArray, schema: Schema, certificate:
     return "\n".join(lines)
 
 
-def _name(index: CellIndex, schema: Schema, s: int) -> str:
+def _name(index: Family, schema: Schema, s: int) -> str:
     return " x ".join(schema.names(index.subsets[s]))
 
 

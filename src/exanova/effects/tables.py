@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.data.table import frame_of_kind
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.errors import InputError, UnknownFeatureError
 from exanova.typing import FloatArray, Subset
 
@@ -216,9 +216,7 @@ class Effects(Mapping[tuple[str, ...], Effect]):
     2
     """
 
-    def __init__(
-        self, index: CellIndex, values: FloatArray, schema: Schema, knowledge: Knowledge | None = None
-    ) -> None:
+    def __init__(self, index: Family, values: FloatArray, schema: Schema, knowledge: Knowledge | None = None) -> None:
         self._index, self._values, self._schema, self._knowledge = index, values, schema, knowledge
         self._position = {name: i for i, name in enumerate(schema.features)}
 

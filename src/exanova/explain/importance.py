@@ -7,76 +7,30 @@ None of them depends on how levels are named or cut: splitting a level in two id
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exanova import tolerances
+from exanova.data.sample import Sample
 from exanova.data.table import frame_of_kind
-from exanova.design import passes
-from exanova.design.cells import CellIndex
-from exanova.effects.summary import squared_norms
+from exanova.design.family import Family
+from exanova.effects.norms import absolute_norms, covariances, squared_norms
 from exanova.effects.tables import Schema
 from exanova.errors import InputError
-from exanova.solve.routes import Data, Decomposition
+from exanova.phi.operator import Phi
+from exanova.solve.evidence import Solved
 from exanova.typing import FloatArray
 
 KINDS = ("l1", "l2", "shapley", "variance", "shapley-effects")
 
 
-@dataclass(frozen=True, eq=False)
-class Described:
-    """A decomposition with what importances need of the rows, so that nothing here needs the rows again.
-
-    Attributes:
-        schema: names of everything.
-        index: cells of every subset.
-        values: (cells, m) effects.
-        covariance: (S, m) Cov(f_A, f).
-        variance: (m,) Var f.
-        shapley: (d, m) mean absolute Shapley values, once they were asked for.
-    """
-
-    schema: Schema
-    index: CellIndex
-    values: FloatArray
-    covariance: FloatArray
-    variance: FloatArray
-    shapley: FloatArray | None
-
-
-def absolute_norms(index: CellIndex, values: FloatArray) -> FloatArray:
-    """(S, m) E|f_A| of every subset."""
-    weighted = (index.weight / index.weight[0])[:, None] * np.abs(values)
-    return np.asarray(np.add.reduceat(weighted, index.cell_start[:-1], axis=0))
-
-
-def covariances(index: CellIndex, values: FloatArray, sums: FloatArray) -> FloatArray:
-    """(S, m) Cov(f_A, f) from the (cells, m) expectations E[f 1{x_A = cell}]; 0 for the intercept."""
-    out = np.add.reduceat(values * sums, index.cell_start[:-1], axis=0)
-    mean = np.add.reduceat((index.weight / index.weight[0])[:, None] * values, index.cell_start[:-1], axis=0)
-    out -= mean * sums[0]
-    out[0] = 0.0
-    return np.asarray(out)
-
-
-def rolled_up(index: CellIndex, by_subset: FloatArray, d: int) -> FloatArray:
-    """(d, m) every subset's amount divided equally among its features."""
-    out = np.zeros((d, by_subset.shape[1]))
-    for s, subset in enumerate(index.subsets):
-        for i in subset:
-            out[i] += by_subset[s] / len(subset)
-    return out
-
-
-def moments_with_model(data: Data, found: Decomposition, threads: int = 1) -> tuple[FloatArray, FloatArray]:
+def moments_with_model(sample: Sample, found: Solved, threads: int = 1) -> tuple[FloatArray, FloatArray]:
     """(S, m) covariance of every effect with the model, and (m,) variance of the model as given."""
-    weighted = data.probability[:, None] * data.values
-    sums = passes.scatter(found.index.layout, data.codes, weighted, threads=threads)[found.index.cell_key]
-    squares = (data.values - sums[0]) ** 2 + (0.0 if data.within is None else data.within)
-    return covariances(found.index, found.values, sums), data.probability @ squares
+    sums = Phi(found.index, sample, threads).analyse(sample.weighted_values)
+    squares = (sample.values - sums[0]) ** 2 + (0.0 if sample.within is None else sample.within)
+    return covariances(found.index, found.values, sums), sample.probability @ squares
 
 
 def check_importance(kind: str, by: str) -> None:
@@ -89,62 +43,51 @@ def check_importance(kind: str, by: str) -> None:
         raise InputError(f"kind={kind!r} belongs to features; leave by= out, or ask for 'l1', 'l2' or 'variance'.")
 
 
-def importance_table(
-    state: Described,
-    kind: str,
-    by: str,
-    stderr: FloatArray | None = None,
-    bias: FloatArray | None = None,
-) -> Any:
-    """The table of ``FunctionalANOVA.importance``.
+def importance_amounts(
+    index: Family, values: FloatArray, covariance: FloatArray, variance: FloatArray, kind: str
+) -> dict[str, FloatArray]:
+    """Named (S, m) amounts of every subset; ``value`` is the importance itself.
 
-    ``stderr`` holds standard errors of the values, (d, m) or (S, m) as ``by`` says; ``bias`` (S, m) what squared norms
-    are too large by.
+    Args:
+        index: cells of every subset.
+        values: (cells, m) effects.
+        covariance: (S, m) Cov(f_A, f).
+        variance: (m,) Var f.
+        kind: any but "shapley", whose amounts are those of features.
     """
-    check_importance(kind, by)
-    index, schema = state.index, state.schema
-    columns = _amounts(state, kind)
-    if bias is not None:
-        columns["debiased"] = columns["value"] - (bias if kind == "l2" else bias / _positive(state))
-    if by == "feature":
-        if kind != "shapley":
-            columns = {k: rolled_up(index, v, len(schema.features)) for k, v in columns.items()}
-        if stderr is not None:
-            columns["stderr"] = stderr
-        return _long(schema, by, list(schema.features), None, columns)
-    if stderr is not None:
-        columns["stderr"] = stderr
-    columns = {k: v[1:] for k, v in columns.items()}
-    names = [" x ".join(schema.names(s)) for s in index.subsets[1:]]
-    return _long(schema, by, names, [len(s) for s in index.subsets[1:]], columns)
-
-
-def _amounts(state: Described, kind: str) -> dict[str, FloatArray]:
-    """Named (S, m) amounts of every subset, or (d, m) of every feature for Shapley values."""
-    index, values = state.index, state.values
     if kind == "l1":
         return {"value": _without_intercept(absolute_norms(index, values))}
+    squared = _without_intercept(squared_norms(index, values))
     if kind == "l2":
-        return {"value": _without_intercept(squared_norms(index, values))}
-    if kind == "shapley":
-        assert state.shapley is not None
-        return {"value": state.shapley}
-    varies, scale = _varies(state), _positive(state)
-    share = np.where(varies, state.covariance / scale, 0.0)
+        return {"value": squared}
+    varies, scale = _varies(values, variance), divisor(values, variance)
+    share = np.where(varies, covariance / scale, 0.0)
     if kind == "shapley-effects":
         return {"value": share}
-    structural = np.where(varies, _without_intercept(squared_norms(index, values)) / scale, 0.0)
+    structural = np.where(varies, squared / scale, 0.0)
     return {"value": share, "structural": structural, "covariance": share - structural}
 
 
-def _varies(state: Described) -> NDArray[np.bool_]:
+def divisor(values: FloatArray, variance: FloatArray) -> FloatArray:
+    """(m,) variances to divide by: 1 for an output that is constant."""
+    return np.where(_varies(values, variance), variance, 1.0)
+
+
+def importance_table(schema: Schema, index: Family, amounts: dict[str, FloatArray], by: str) -> Any:
+    """The table of ``Decomposition.importance``.
+
+    ``amounts`` are (d, m) of features or (S, m) of subsets, as ``by`` says; the intercept has no line.
+    """
+    if by == "feature":
+        return _long(schema, by, list(schema.features), None, amounts)
+    names = [" x ".join(schema.names(s)) for s in index.subsets[1:]]
+    orders = [len(s) for s in index.subsets[1:]]
+    return _long(schema, by, names, orders, {name: amount[1:] for name, amount in amounts.items()})
+
+
+def _varies(values: FloatArray, variance: FloatArray) -> NDArray[np.bool_]:
     """(m,) outputs that are not constant up to the rounding of their own mean; others have no variance to share."""
-    return np.asarray(state.variance > (tolerances.EPS * np.abs(state.values[0])) ** 2)
-
-
-def _positive(state: Described) -> FloatArray:
-    """(m,) variances to divide by."""
-    return np.where(_varies(state), state.variance, 1.0)
+    return np.asarray(variance > (tolerances.EPS * np.abs(values[0])) ** 2)
 
 
 def _without_intercept(amounts: FloatArray) -> FloatArray:

@@ -21,70 +21,71 @@ from functools import cached_property
 
 import numpy as np
 
-from exanova.design import passes
-from exanova.effects.summary import squared_norms
-from exanova.explain.importance import Described, absolute_norms, covariances, rolled_up
+from exanova.data.sample import KnownRows
+from exanova.design.family import Family
+from exanova.effects.norms import absolute_norms, covariances, rolled_up, squared_norms
 from exanova.explain.shapley import shapley_values
 from exanova.infer.linear import LinearErrors, RowTerms
 from exanova.infer.refits import RefitErrors
 from exanova.infer.uncertainty import Uncertainty
+from exanova.phi.operator import Phi
 from exanova.typing import FloatArray
 
 
-def importance_stderr(state: Described, uncertainty: Uncertainty, kind: str, by: str) -> FloatArray:
+def importance_stderr(index: Family, uncertainty: Uncertainty, kind: str, by: str) -> FloatArray:
     """(S, m) standard errors of the amounts of every subset, or (d, m) of every feature; NaN if not identified."""
-    engine, unit = uncertainty.engine, uncertainty.sample.scaling.unit
+    engine, unit = uncertainty.engine, uncertainty.fitted.unit
     power = {"l1": 1, "shapley": 1, "l2": 2}.get(kind, 0)
     if isinstance(engine, LinearErrors):
-        out = _linear(state, uncertainty, engine, kind, by)
+        out = _linear(index, uncertainty, engine, kind, by)
     elif isinstance(engine, RefitErrors):
-        out = _of_refits(state, uncertainty, engine, kind, by)
+        out = _of_refits(index, uncertainty, engine, kind, by)
     else:
         out = engine.all_cells
     out = out * unit**power
-    out[_unknown(state, uncertainty, by)] = np.nan
+    out[_unknown(index, uncertainty, by)] = np.nan
     return np.asarray(out)
 
 
-def upward_bias(state: Described, uncertainty: Uncertainty) -> FloatArray:
+def upward_bias(index: Family, uncertainty: Uncertainty) -> FloatArray:
     """(S, m) sum over the cells of w_a se_a^2: how far the squared norm of every effect is too large on the average."""
-    bias = squared_norms(state.index, uncertainty.stderr)
+    bias = squared_norms(index, uncertainty.stderr)
     bias[0] = 0.0
     return bias
 
 
-def _unknown(state: Described, uncertainty: Uncertainty, by: str) -> list[int]:
+def _unknown(index: Family, uncertainty: Uncertainty, by: str) -> list[int]:
     """Subsets that are not identified, or features of such subsets."""
-    subsets = state.index.subsets
+    subsets = index.subsets
     shared = [s for s in range(len(subsets)) if uncertainty.identified(s) is False]
     return shared if by == "subset" else sorted({i for s in shared for i in subsets[s]})
 
 
-def combinations_of(state: Described, by: str) -> FloatArray:
+def combinations_of(index: Family, by: str) -> FloatArray:
     """(S, f) how much of every subset belongs to each of the f amounts."""
-    count = len(state.index.subsets)
+    count = len(index.subsets)
     whole = np.eye(count)
     whole[0] = 0.0
-    return whole if by == "subset" else rolled_up(state.index, whole, len(state.schema.features)).T
+    return whole if by == "subset" else rolled_up(index, whole).T
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
     """What importances of one output need of the rows, in normalised units."""
 
-    state: Described
+    index: Family
     uncertainty: Uncertainty
     output: int
 
     @cached_property
     def effects(self) -> FloatArray:
         """(cells,) T."""
-        return np.asarray(self.uncertainty.sample.effects[:, self.output])
+        return np.asarray(self.uncertainty.fitted.effects[:, self.output])
 
     @cached_property
     def probability(self) -> FloatArray:
         """(cells,) w."""
-        return np.asarray(self.state.index.weight / self.state.index.weight[0])
+        return np.asarray(self.index.weight / self.index.weight[0])
 
     @cached_property
     def centred(self) -> FloatArray:
@@ -94,31 +95,31 @@ class _Rows:
     @cached_property
     def model_sums(self) -> FloatArray:
         """(cells,) E[(f - mean) 1{x_A = a}]."""
-        data, index = self.uncertainty.sample.data, self.state.index
-        values = data.values[:, self.output]
-        weighted = data.probability * (values - data.probability @ values)
-        sums = passes.scatter(index.layout, data.codes, weighted[:, None], threads=self._threads)
-        return np.asarray(sums[index.cell_key, 0])
+        sample = self.uncertainty.fitted.sample
+        values = sample.values[:, self.output]
+        weighted = sample.probability * (values - sample.probability @ values)
+        return np.asarray(self.phi.analyse(weighted[:, None])[:, 0])
 
     def read(self, table: FloatArray) -> FloatArray:
         """(r, f) sums of a (cells, f) table at the rows."""
-        index, codes = self.state.index, self.uncertainty.sample.data.codes
-        return passes.gather(index.layout, codes, index.to_keys(table), self._threads)
+        return self.phi.synthesise(table)
 
     def spread(self, numbers: FloatArray, parts: FloatArray) -> FloatArray:
         """(cells, f) numbers of cells times the (S, f) part of their subset in each amount."""
-        return numbers[:, None] * np.repeat(parts, np.diff(self.state.index.cell_start), axis=0)
+        return numbers[:, None] * np.repeat(parts, np.diff(self.index.cell_start), axis=0)
 
-    @property
-    def _threads(self) -> int:
-        return self.uncertainty.sample.request.threads
+    @cached_property
+    def phi(self) -> Phi:
+        """The cells of the family at the rows."""
+        fitted = self.uncertainty.fitted
+        return Phi(self.index, fitted.sample, fitted.request.threads)
 
 
-def _linear(state: Described, uncertainty: Uncertainty, engine: LinearErrors, kind: str, by: str) -> FloatArray:
-    parts = combinations_of(state, by)
+def _linear(index: Family, uncertainty: Uncertainty, engine: LinearErrors, kind: str, by: str) -> FloatArray:
+    parts = combinations_of(index, by)
     out = np.empty((parts.shape[1], uncertainty.outputs))
     for o in range(uncertainty.outputs):
-        rows = _Rows(state, uncertainty, o)
+        rows = _Rows(index, uncertainty, o)
         gradient, terms = _STATISTICS[kind](rows, parts)
         out[:, o] = np.sqrt(engine.smooth_variances(o, gradient, terms))
     return out
@@ -140,7 +141,7 @@ def _share(rows: _Rows, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
     if not variance:
         return np.zeros((len(rows.effects), parts.shape[1])), RowTerms()
     effects, v = rows.read(rows.spread(rows.effects, parts)), rows.centred[:, None]
-    share = np.add.reduceat(rows.effects * rows.model_sums, rows.state.index.cell_start[:-1]) @ parts / variance
+    share = np.add.reduceat(rows.effects * rows.model_sums, rows.index.cell_start[:-1]) @ parts / variance
     gradient = rows.spread(rows.model_sums, parts) / variance
     direct, by_residual = effects * v - share * v**2, effects - 2.0 * share * v
     return gradient, RowTerms(
@@ -149,9 +150,9 @@ def _share(rows: _Rows, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
 
 
 def _absolute_shapley(rows: _Rows, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
-    data, index = rows.uncertainty.sample.data, rows.state.index
-    values = shapley_values(index, rows.effects[:, None], data.codes.astype(np.int32))[:, :, 0]
-    signs = passes.scatter(index.layout, data.codes, data.probability[:, None] * np.sign(values))[index.cell_key]
+    sample, index = rows.uncertainty.fitted.sample, rows.index
+    values = shapley_values(index, rows.effects[:, None], sample.codes)[:, :, 0]
+    signs = rows.phi.analyse(sample.probability[:, None] * np.sign(values))
     return signs * rows.spread(np.ones(len(rows.effects)), parts), RowTerms(np.abs(values))
 
 
@@ -164,24 +165,24 @@ _STATISTICS: dict[str, Callable[[_Rows, FloatArray], tuple[FloatArray, RowTerms]
 }
 
 
-def _of_refits(state: Described, uncertainty: Uncertainty, engine: RefitErrors, kind: str, by: str) -> FloatArray:
+def _of_refits(index: Family, uncertainty: Uncertainty, engine: RefitErrors, kind: str, by: str) -> FloatArray:
     """The spread of the same amounts over refits."""
-    parts, codes = combinations_of(state, by), uncertainty.sample.data.codes
+    parts, codes = combinations_of(index, by), uncertainty.fitted.sample.codes
     found = []
     for effects, p, sums, variance in zip(
         engine.effects, engine.probability, engine.sums, engine.variance, strict=True
     ):
         if kind == "shapley":
-            values = shapley_values(state.index, effects, codes.astype(np.int32))
+            values = shapley_values(index, effects, codes)
             found.append(np.einsum("n,ndm->dm", p, np.abs(values)))
             continue
-        weight = passes.scatter(state.index.layout, codes, p[:, None])[state.index.cell_key, 0]
-        index = replace(state.index, weight=weight)
+        weight = Phi(index, KnownRows(codes)).analyse(p[:, None])[:, 0]
+        weighed = replace(index, weight=weight)
         if kind == "l1":
-            amounts = absolute_norms(index, effects)
+            amounts = absolute_norms(weighed, effects)
         elif kind == "l2":
-            amounts = squared_norms(index, effects)
+            amounts = squared_norms(weighed, effects)
         else:
-            amounts = covariances(index, effects, sums) / np.where(variance > 0, variance, 1.0)
+            amounts = covariances(weighed, effects, sums) / np.where(variance > 0, variance, 1.0)
         found.append(parts.T @ amounts)
     return np.asarray(np.std(np.stack(found), axis=0, ddof=1))

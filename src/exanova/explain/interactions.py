@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.data.table import frame_of_kind
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.effects.rows import contributions
 from exanova.effects.tables import GAME, Schema, free_name
 from exanova.errors import InputError
@@ -110,7 +110,7 @@ class Interactions:
 
 
 def interaction_values(
-    index: CellIndex,
+    index: Family,
     values: FloatArray,
     codes: Codes,
     name: str,

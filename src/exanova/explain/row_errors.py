@@ -12,16 +12,18 @@ from typing import Any
 import numpy as np
 
 from exanova.data.distinct import distinct_rows
-from exanova.design import passes
-from exanova.design.cells import CellIndex
+from exanova.data.sample import NewRows
+from exanova.design.family import Family
+from exanova.explain.dividends import weight_matrix
 from exanova.infer.uncertainty import Uncertainty
+from exanova.phi.operator import Phi
 from exanova.typing import Codes, FloatArray, IntArray
 
 WEIGHTS_BYTES = 64_000_000
 """Memory of the weights of the statistics of some rows."""
 
 
-def row_stderr(index: CellIndex, uncertainty: Uncertainty, codes: Codes, matrix: Any) -> FloatArray:
+def row_stderr(index: Family, uncertainty: Uncertainty, codes: Codes, matrix: Any) -> FloatArray:
     """(n, k, m) standard errors of the index with the sparse ``matrix`` (k, S) at the rows ``codes`` (d, n).
 
     Cells that never occurred count as 0, without an error. NaN where a value is not identified.
@@ -33,16 +35,17 @@ def row_stderr(index: CellIndex, uncertainty: Uncertainty, codes: Codes, matrix:
     return (_by_statistics(index, uncertainty, place, dense) if found is None else found)[inverse]
 
 
-def cells_at(index: CellIndex, codes: Codes) -> IntArray:
+def cells_at(index: Family, codes: Codes) -> IntArray:
     """(n, S) flat number of the cell of every subset at every row, -1 for one that never occurred."""
     out = np.empty((codes.shape[1], len(index.subsets)), dtype=np.int64)
+    phi = Phi(index, NewRows(codes))
     for s in range(len(index.subsets)):
-        cell = passes.cells_of_rows(index.layout, codes, s)
+        cell = phi.cells(s)
         out[:, s] = np.where(cell >= 0, index.cell_start[s] + cell, -1)
     return out
 
 
-def weights_at(index: CellIndex, place: IntArray, matrix: FloatArray) -> FloatArray:
+def weights_at(index: Family, place: IntArray, matrix: FloatArray) -> FloatArray:
     """(cells, n k) weights of the index at rows that fall in the cells ``place`` (n, S)."""
     n, k = len(place), len(matrix)
     out = np.zeros((index.n_cells + 1, n, k))  # the last cell takes what never occurred
@@ -52,9 +55,9 @@ def weights_at(index: CellIndex, place: IntArray, matrix: FloatArray) -> FloatAr
     return out[:-1].reshape(index.n_cells, n * k)
 
 
-def _many(index: CellIndex, uncertainty: Uncertainty, place: IntArray, matrix: FloatArray) -> bool:
+def _many(index: Family, uncertainty: Uncertainty, place: IntArray, matrix: FloatArray) -> bool:
     """Whether the covariance of all cells costs less than the influence of every statistic."""
-    rows = uncertainty.sample.data.codes.shape[1]
+    rows = uncertainty.fitted.sample.n_rows
     single = len(place) * len(matrix) * rows * len(index.subsets)
     return uncertainty.has_all_cells or (
         index.n_cells <= MOST_CELLS and rows * index.n_cells**2 / PRODUCTS_PER_READ < single
@@ -68,7 +71,7 @@ PRODUCTS_PER_READ = 8
 """Multiplications of a product of matrices in the time of one read of a table at a row."""
 
 
-def _by_statistics(index: CellIndex, uncertainty: Uncertainty, place: IntArray, matrix: FloatArray) -> FloatArray:
+def _by_statistics(index: Family, uncertainty: Uncertainty, place: IntArray, matrix: FloatArray) -> FloatArray:
     n, k = len(place), len(matrix)
     step = max(1, WEIGHTS_BYTES // (8 * k * index.n_cells))
     parts = []
@@ -78,7 +81,7 @@ def _by_statistics(index: CellIndex, uncertainty: Uncertainty, place: IntArray, 
     return np.concatenate(parts)
 
 
-def _by_cells(index: CellIndex, uncertainty: Uncertainty, place: IntArray, matrix: FloatArray) -> FloatArray:
+def _by_cells(index: Family, uncertainty: Uncertainty, place: IntArray, matrix: FloatArray) -> FloatArray:
     n, k = len(place), len(matrix)
     covariance = uncertainty.all_cells
     out = np.empty((n, k, len(covariance)))
@@ -92,3 +95,13 @@ def _by_cells(index: CellIndex, uncertainty: Uncertainty, place: IntArray, matri
         known = uncertainty.determined(weights_at(index, place[a : a + step], matrix))
         out[a : a + step][~known.reshape(-1, k)] = np.nan
     return np.sqrt(np.maximum(out, 0.0))
+
+
+def shapley_stderr(index: Family, uncertainty: Uncertainty, codes: Codes) -> FloatArray:
+    """(n, d, m) standard errors of the Shapley values of rows (d, n); 0 for a feature without effects."""
+    chosen, matrix = weight_matrix(index.subsets, "SV", 1)
+    out = np.zeros((codes.shape[1], codes.shape[0], uncertainty.outputs))
+    features = [index.subsets[k][0] for k in chosen]
+    if features:
+        out[:, features] = row_stderr(index, uncertainty, codes, matrix)
+    return out

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from exanova.data.table import frame_of_kind
+from exanova.design.family import Family
 from exanova.effects.tables import Schema
-from exanova.explain.importance import Described
 from exanova.infer.uncertainty import Uncertainty
 
 
-def significance_table(state: Described, uncertainty: Uncertainty, level: float) -> Any:
+def significance_table(schema: Schema, index: Family, uncertainty: Uncertainty, level: float) -> Any:
     """One line for each subset and output: statistic, directions, probability, adjusted probability, verdict."""
-    schema, subsets, m = state.schema, state.index.subsets, state.values.shape[1]
+    subsets, m = index.subsets, uncertainty.outputs
     tests = {name: numbers[1:].ravel() for name, numbers in uncertainty.tests().items()}
     identified = [uncertainty.identified(s) is not False for s in range(1, len(subsets)) for _ in range(m)]
     names = [" x ".join(schema.names(subset)) for subset in subsets[1:] for _ in range(m)]

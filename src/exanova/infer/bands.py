@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import fdtrc, ndtri
 
 from exanova import tolerances
 from exanova.typing import FloatArray
@@ -21,6 +20,8 @@ def quantile(level: float) -> float:
     >>> round(quantile(0.95), 3)
     1.96
     """
+    from scipy.special import ndtri
+
     return float(ndtri(0.5 + level / 2.0))
 
 
@@ -61,6 +62,8 @@ def wald(
     Returns:
         the statistic T^2, its k and the probability of a larger one under an effect of zero (NaN where n <= k).
     """
+    from scipy.special import fdtrc
+
     weighted = weight[:, None] * table
     x = weighted.T @ values
     if not x.any():

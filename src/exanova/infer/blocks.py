@@ -17,11 +17,12 @@ import numpy as np
 
 from exanova import parallel
 from exanova.basis.tables import on_functions
-from exanova.design import passes
+from exanova.data.sample import KnownRows
 from exanova.infer.draws import Totals, Variation
 from exanova.infer.influence import CHUNK_BYTES, Influence, leverages_of_rows, places, responses_of_rows
-from exanova.moments.gram import Moments, projected_gram, weighted_gram
-from exanova.moments.monomials import Monomials, in_monomials, monomials, reference_levels
+from exanova.phi.gram import Moments, projected_gram, weighted_gram
+from exanova.phi.monomials import Monomials, in_monomials, monomials, reference_levels
+from exanova.phi.operator import Phi
 from exanova.typing import FloatArray, IntArray
 
 Blocks = list[FloatArray]
@@ -35,7 +36,7 @@ def covariance_blocks(influence: Influence, variation: Variation) -> Blocks:
     """Covariances of the cells of every effect, by the cheaper way."""
     out = empty_blocks(influence)
     if variation.rows is not None:
-        q, r, m = influence.basis.n_functions, influence.codes.shape[1], influence.values.shape[1]
+        q, r, m = influence.basis.n_functions, influence.phi.codes.shape[1], influence.values.shape[1]
         noisy = influence.inverse is not None
         by_grams = not noisy or m * (q**3 + r * len(influence.index.subsets) ** 2) < r * q**2
         (add_by_grams if by_grams else add_by_rows)(influence, variation, out)
@@ -53,11 +54,11 @@ def empty_blocks(influence: Influence) -> Blocks:
 def add_by_rows(influence: Influence, variation: Variation, out: Blocks) -> None:
     """Add what single rows contribute, some rows at a time."""
     assert variation.rows is not None
-    index, r = influence.index, influence.codes.shape[1]
+    index, r = influence.index, influence.phi.codes.shape[1]
     step = max(16, CHUNK_BYTES // (8 * (index.n_cells + influence.basis.n_functions)))
     for first in range(0, r, step):
         rows = slice(first, min(r, first + step))
-        place = places(influence, influence.codes[:, rows])
+        place = places(influence, rows)
         b = leverages_of_rows(influence, place)
         for o in range(influence.values.shape[1]):
             a = responses_of_rows(influence, o, place)
@@ -88,7 +89,7 @@ def add_by_grams(influence: Influence, variation: Variation, out: Blocks) -> Non
 def _add_responses(influence: Influence, k0: FloatArray, out: Blocks) -> None:
     """(sum of k0 a a^T)_A: from cells alone where no other subset moves A, else from the rows."""
     index = influence.index
-    mass = passes.scatter(index.layout, influence.codes, k0[:, None], threads=influence.threads)[index.cell_key, 0]
+    mass = influence.phi.analyse(k0[:, None])[:, 0]
     for o in range(influence.values.shape[1]):
         effects = influence.effects(o)
         for s in range(len(index.subsets)):
@@ -107,7 +108,7 @@ def _second_moments(influence: Influence, tables: dict[int, FloatArray], k0: Flo
         rows = slice(first, min(len(k0), first + step))
         a = np.zeros((rows.stop - rows.start, size))
         for c, table in tables.items():
-            a += table[passes.cells_of_rows(influence.index.layout, influence.codes[:, rows], c)]
+            a += table[influence.phi.cells(c, rows)]
         out += (k0[rows, None] * a).T @ a
     return out
 
@@ -117,7 +118,7 @@ def _add_noise(influence: Influence, mono: Monomials, k2: FloatArray, out: Block
     inverse, basis = influence.inverse, influence.basis
     assert inverse is not None
     half = inverse @ _function_gram(
-        influence, mono, weighted_gram(influence.index, mono, influence.codes, k2, influence.threads)
+        influence, mono, weighted_gram(influence.index, mono, influence.phi.codes, k2, influence.threads)
     )
     for s, block in enumerate(out):
         own = basis.functions_of(s)
@@ -163,7 +164,7 @@ def signed_gram(influence: Influence, mono: Monomials, weight: FloatArray) -> Fl
     for sign in (1.0, -1.0):
         rows = np.flatnonzero(sign * weight > 0)
         if len(rows):
-            codes = np.ascontiguousarray(influence.codes[:, rows])
+            codes = np.ascontiguousarray(influence.phi.codes[:, rows])
             out += sign * weighted_gram(influence.index, mono, codes, sign * weight[rows], influence.threads)
     return out
 
@@ -178,12 +179,12 @@ def add_totals(influence: Influence, totals: Totals, out: Blocks) -> None:
 
 def covariance_of_all(influence: Influence, variation: Variation) -> FloatArray:
     """(m, cells, cells) covariance of all cells of all effects: r N^2 operations for each output."""
-    m, size, r = influence.values.shape[1], influence.index.n_cells, influence.codes.shape[1]
+    m, size, r = influence.values.shape[1], influence.index.n_cells, influence.phi.codes.shape[1]
     out = np.zeros((m, size, size))
     step = max(16, CHUNK_BYTES // (16 * size))
     for first in range(0, r if variation.rows is not None else 0, step):
         rows = slice(first, min(r, first + step))
-        place = places(influence, influence.codes[:, rows])
+        place = places(influence, rows)
         b = leverages_of_rows(influence, place)
         for o in range(m):
             a, (k0, k1, k2) = responses_of_rows(influence, o, place), _of_rows(variation, rows, o)
@@ -221,7 +222,7 @@ def moved_effects(
     """
     index, basis, effects = influence.index, influence.basis, influence.effects(output)
     unit, row = totals.unit[entries] - first, totals.row[entries]
-    codes = np.ascontiguousarray(influence.codes[:, row])
+    codes = np.ascontiguousarray(influence.phi.codes[:, row])
     mass = _in_cells(influence, codes, unit, count, totals.mass[entries])
     out = np.zeros((count, index.n_cells))
     for s in range(len(index.subsets)):
@@ -238,10 +239,11 @@ def moved_effects(
 def _in_cells(influence: Influence, codes: FloatArray, unit: IntArray, count: int, weight: FloatArray) -> FloatArray:
     """(count, cells) sums of the weights of entries in each cell, for each unit."""
     index = influence.index
+    phi = Phi(index, KnownRows(codes))
     out = np.empty((count, index.n_cells))
     for s in range(len(index.subsets)):
         own = index.cells_of(s)
         size = own.stop - own.start
-        key = unit * size + passes.cells_of_rows(index.layout, codes, s)
+        key = unit * size + phi.cells(s)
         out[:, own] = np.bincount(key, weights=weight, minlength=count * size).reshape(count, size)
     return out

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.data.draws import Draws, Kind
+from exanova.data.sample import Sample
 from exanova.errors import InputError
-from exanova.solve.routes import Data
 from exanova.typing import FloatArray, IntArray
 
 
@@ -57,12 +57,12 @@ class Variation:
     totals: tuple[Totals, ...]
 
 
-def raw_rows(data: Data, draws: Draws | None) -> Draws:
+def raw_rows(sample: Sample) -> Draws:
     """The draws behind the rows: each distinct row as often as its weight says where nothing else is known."""
-    if draws is not None:
-        return draws
-    kind: Kind = "frequency" if data.weight.dtype.kind == "i" else "probability"
-    return Draws(np.arange(data.codes.shape[1]), data.weight, kind)
+    if sample.draws is not None:
+        return sample.draws
+    kind: Kind = "probability" if sample.counts is None else "frequency"
+    return Draws(np.arange(sample.n_rows), sample.weight, kind)
 
 
 def independent_units(draws: Draws) -> tuple[str, int]:
@@ -86,16 +86,16 @@ def smallest_stratum(draws: Draws) -> float:
     return float(np.bincount(stratum, weights=counts).min())
 
 
-def raw_residuals(data: Data, draws: Draws, residual: FloatArray) -> FloatArray:
+def raw_residuals(sample: Sample, draws: Draws, residual: FloatArray) -> FloatArray:
     """(k, m) residual of every raw row in normalised units, from the (r, m) ones of the distinct rows."""
     out = residual[draws.group]
-    return out if draws.values is None else out + (draws.values - data.values[draws.group])
+    return out if draws.values is None else out + (draws.values - sample.values[draws.group])
 
 
-def find_variation(data: Data, draws: Draws, residual: FloatArray) -> Variation:
+def find_variation(sample: Sample, draws: Draws, residual: FloatArray) -> Variation:
     """What varies, given the (r, m) residuals of the distinct rows; everything in normalised units."""
     share = draws.weight / float(draws.weight.sum())
-    e = raw_residuals(data, draws, residual)
+    e = raw_residuals(sample, draws, residual)
     if draws.replicates is not None:
         return _replicated(draws, share, e, len(residual))
     if draws.cluster is not None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from exanova import tolerances
 from exanova.basis.tables import Basis, on_functions
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.typing import FloatArray
 
 
@@ -53,7 +53,7 @@ class Dependences:
         return np.asarray(np.square(vectors - self.independent @ (self.independent.T @ vectors)).sum(axis=0))
 
 
-def certain_part(index: CellIndex, dependences: Dependences, s: int, values: FloatArray) -> FloatArray:
+def certain_part(index: Family, dependences: Dependences, s: int, values: FloatArray) -> FloatArray:
     """(m,) least norm of the effect of subset number ``s`` with ``values`` (c, m), over all dependences."""
     basis = dependences.basis
     coordinates = basis.table(s).T @ (index.probability_of(s)[:, None] * values)
@@ -63,7 +63,7 @@ def certain_part(index: CellIndex, dependences: Dependences, s: int, values: Flo
 
 
 def determined(
-    index: CellIndex, dependences: Dependences, weights: FloatArray
+    index: Family, dependences: Dependences, weights: FloatArray
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """(f,) whether the sums of T times ``weights`` (cells, f) are the same for every decomposition of this kind."""
     projected = on_functions(index, dependences.basis, weights)

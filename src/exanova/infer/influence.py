@@ -19,11 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from exanova.basis.tables import Basis, on_cells, on_functions
-from exanova.design import passes
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.infer.draws import Totals, Variation
 from exanova.infer.responses import Responses
-from exanova.typing import Codes, FloatArray, IntArray
+from exanova.phi.operator import Phi
+from exanova.typing import FloatArray, IntArray
 
 CHUNK_BYTES = 64_000_000
 """Memory of one block of rows or of statistics."""
@@ -38,16 +38,16 @@ class Influence:
         responses: blocks of W.
         inverse: (q, q) inverse of Gamma, or ``None`` where no residual is left, so that it is not needed.
         values: (cells, m) effects T.
-        codes: (d, r) distinct rows.
+        phi: the cells of the family at the distinct rows.
         threads: threads to use.
     """
 
-    index: CellIndex
+    index: Family
     basis: Basis
     responses: Responses
     inverse: FloatArray | None
     values: FloatArray
-    codes: Codes
+    phi: Phi
     threads: int = 1
 
     def effects(self, output: int) -> list[FloatArray]:
@@ -87,7 +87,7 @@ def covariance(influence: Influence, variation: Variation, output: int, weights:
 def variances(influence: Influence, variation: Variation, output: int, weights: FloatArray) -> FloatArray:
     """(f,) variances of the linear statistics with ``weights`` (cells, f), some statistics at a time."""
     out = np.empty(weights.shape[1])
-    step = max(1, CHUNK_BYTES // (24 * influence.codes.shape[1]))
+    step = max(1, CHUNK_BYTES // (24 * influence.phi.codes.shape[1]))
     for first in range(0, weights.shape[1], step):
         chosen = slice(first, min(weights.shape[1], first + step))
         a, b = (read(influence, table) for table in linear(influence, output, weights[:, chosen]))
@@ -108,8 +108,7 @@ def variances_of_rows(variation: Variation, a: FloatArray, b: FloatArray, output
 
 def read(influence: Influence, table: FloatArray) -> FloatArray:
     """(r, f) sums of the entries of a (cells, f) table at each row."""
-    index = influence.index
-    return passes.gather(index.layout, influence.codes, index.to_keys(table), influence.threads)
+    return influence.phi.synthesise(table)
 
 
 def _moved(totals: Totals, a: FloatArray, b: FloatArray, output: int) -> FloatArray:
@@ -122,9 +121,9 @@ def _moved(totals: Totals, a: FloatArray, b: FloatArray, output: int) -> FloatAr
     return np.asarray(mass @ a + moment @ b)
 
 
-def places(influence: Influence, codes: Codes) -> list[IntArray]:
-    """For each subset, (n,) the cell of every row."""
-    return [passes.cells_of_rows(influence.index.layout, codes, s) for s in range(len(influence.index.subsets))]
+def places(influence: Influence, rows: slice) -> list[IntArray]:
+    """For each subset, (n,) the cell of some of the rows."""
+    return [influence.phi.cells(s, rows) for s in range(len(influence.index.subsets))]
 
 
 def responses_of_rows(influence: Influence, output: int, place: list[IntArray]) -> FloatArray:

@@ -9,11 +9,11 @@ import numpy as np
 
 from exanova import parallel
 from exanova.data.draws import Draws
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.infer.blocks import Blocks, covariance_blocks, covariance_of_all
 from exanova.infer.draws import Variation, find_variation, raw_residuals, raw_rows, raw_variances
+from exanova.infer.fitted_sample import FittedSample, prepare
 from exanova.infer.influence import Influence, linear, read, variances
-from exanova.infer.sample import Sample, prepare
 from exanova.typing import FloatArray
 
 COLUMNS_BYTES = 64_000_000
@@ -50,13 +50,13 @@ class LinearErrors:
     residuals: FloatArray
 
     @classmethod
-    def of(cls, sample: Sample, index: CellIndex) -> LinearErrors:
-        """The closed form for the effects of a sample."""
-        with parallel.blas_threads(sample.request.threads):
-            influence, residual = prepare(sample, index)
-        draws = raw_rows(sample.data, sample.draws)
-        variation = find_variation(sample.data, draws, residual)
-        return cls(influence, variation, draws, raw_residuals(sample.data, draws, residual))
+    def of(cls, fitted: FittedSample, index: Family) -> LinearErrors:
+        """The closed form for the effects of a fitted."""
+        with parallel.blas_threads(fitted.request.threads):
+            influence, residual = prepare(fitted, index)
+        draws = raw_rows(fitted.sample)
+        variation = find_variation(fitted.sample, draws, residual)
+        return cls(influence, variation, draws, raw_residuals(fitted.sample, draws, residual))
 
     @cached_property
     def _blocks(self) -> Blocks:

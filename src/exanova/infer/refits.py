@@ -13,17 +13,17 @@ from functools import cached_property
 import numpy as np
 
 from exanova.data.draws import Draws
+from exanova.data.sample import Sample
 from exanova.data.values import average
 from exanova.data.weights import group_totals
-from exanova.design import passes
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.errors import InputError
+from exanova.fitting import fit_sample, plan_fit
 from exanova.infer.draws import raw_rows
-from exanova.infer.sample import Sample
+from exanova.infer.fitted_sample import FittedSample
+from exanova.phi.operator import Phi
 from exanova.progress import Progress
-from exanova.select.driver import fit_data
-from exanova.solve.plan import make_plan
-from exanova.solve.routes import Data, Decomposition
+from exanova.solve.evidence import Solved
 from exanova.typing import FloatArray
 
 
@@ -68,9 +68,9 @@ class RefitErrors:
         return np.asarray((self.effects[:, :, output] @ weights).var(axis=0, ddof=1))
 
 
-def refit(sample: Sample, index: CellIndex, count: int, seed: int, progress: Progress) -> RefitErrors:
+def refit(fitted: FittedSample, index: Family, count: int, seed: int, progress: Progress) -> RefitErrors:
     """Fit ``count`` times with random weights."""
-    draws = raw_rows(sample.data, sample.draws)
+    draws = raw_rows(fitted.sample)
     if draws.replicates is not None:
         raise InputError(
             "method='bootstrap' draws weights of its own, but replicate_weights= were given; use method='linear', "
@@ -80,28 +80,26 @@ def refit(sample: Sample, index: CellIndex, count: int, seed: int, progress: Pro
     parts: list[tuple[FloatArray, ...]] = []
     progress.phase("refits", count)
     for _ in range(count):
-        parts.append(_refitted(sample, index, reweighted(sample.data, draws, rng)))
+        parts.append(_refitted(fitted, index, reweighted(fitted.sample, draws, rng)))
         progress.step(1)
     return RefitErrors(*(np.stack(column) for column in zip(*parts, strict=True)))
 
 
-def _refitted(sample: Sample, index: CellIndex, data: Data) -> tuple[FloatArray, ...]:
+def _refitted(fitted: FittedSample, index: Family, sample: Sample) -> tuple[FloatArray, ...]:
     """Effects, probabilities, sums and variance of one refit."""
-    found = _fit(data, sample)
-    weighted = data.probability[:, None] * data.values
-    sums = passes.scatter(index.layout, data.codes, weighted, threads=sample.request.threads)[index.cell_key]
-    within = 0.0 if data.within is None else data.within
-    variance = data.probability @ ((data.values - sums[0]) ** 2 + within)
-    return on_index(found, index), data.probability, sums, variance
+    found = _fit(sample, fitted)
+    sums = Phi(index, sample, fitted.request.threads).analyse(sample.weighted_values)
+    within = 0.0 if sample.within is None else sample.within
+    variance = sample.probability @ ((sample.values - sums[0]) ** 2 + within)
+    return on_index(found, index), sample.probability, sums, variance
 
 
-def _fit(data: Data, sample: Sample) -> Decomposition:
-    request, weight = sample.request, data.weight.astype(np.float64)
-    plan, index = make_plan(request, data.codes, weight, data.sizes, data.values.shape[1], data.rows)
-    return fit_data(data, request, plan, index, Progress(enabled=False))[0]
+def _fit(sample: Sample, fitted: FittedSample) -> Solved:
+    plan, survey = plan_fit(fitted.request, sample, sample.n_outputs)
+    return fit_sample(sample, fitted.request, plan, survey, Progress(enabled=False))[0]
 
 
-def on_index(found: Decomposition, index: CellIndex) -> FloatArray:
+def on_index(found: Solved, index: Family) -> FloatArray:
     """(cells, m) effects of another fit on the same support in the order of ``index``; 0 for subsets it has not."""
     out = np.zeros((index.n_cells, found.values.shape[1]))
     for s, subset in enumerate(found.index.subsets):
@@ -110,15 +108,15 @@ def on_index(found: Decomposition, index: CellIndex) -> FloatArray:
     return out
 
 
-def reweighted(data: Data, draws: Draws, rng: np.random.Generator) -> Data:
+def reweighted(sample: Sample, draws: Draws, rng: np.random.Generator) -> Sample:
     """The same distinct rows under weights that random numbers multiply."""
     weight = draws.weight * multipliers(draws, rng)
-    r = data.codes.shape[1]
+    r = sample.codes.shape[1]
     totals = group_totals(weight, draws.group, r)
     if draws.values is None:
-        return replace(data, weight=totals)
+        return replace(sample, weight=totals)
     values, within = average(draws.values, draws.group, weight, r)
-    return replace(data, weight=totals, values=values, within=within)
+    return replace(sample, weight=totals, values=values, within=within)
 
 
 def multipliers(draws: Draws, rng: np.random.Generator) -> FloatArray:

@@ -22,8 +22,9 @@ import numpy as np
 
 from exanova import tolerances
 from exanova.basis.tables import Basis
-from exanova.design import passes
-from exanova.design.cells import CellIndex
+from exanova.data.sample import KnownRows
+from exanova.design.family import Family
+from exanova.phi.operator import Phi
 from exanova.typing import FloatArray, IntArray
 
 
@@ -44,7 +45,7 @@ class Responses:
             yield c, block.T * values[c][:, None]
 
 
-def find_responses(index: CellIndex, basis: Basis) -> Responses:
+def find_responses(index: Family, basis: Basis) -> Responses:
     """The responses of every subset of the family, one small problem per subset."""
     found: list[list[tuple[int, FloatArray]]] = [[] for _ in index.subsets]
     for c in range(1, len(index.subsets)):
@@ -61,18 +62,19 @@ def find_responses(index: CellIndex, basis: Basis) -> Responses:
     return Responses(tuple(map(tuple, found)))
 
 
-def _proper_parts(index: CellIndex, c: int) -> list[int]:
+def _proper_parts(index: Family, c: int) -> list[int]:
     """Numbers of the subsets strictly inside subset number ``c``; the family is closed downward."""
     subset = index.subsets[c]
     return [index.position[part] for size in range(len(subset)) for part in combinations(subset, size)]
 
 
-def cells_inside(index: CellIndex, c: int, inside: list[int]) -> list[IntArray]:
+def cells_inside(index: Family, c: int, inside: list[int]) -> list[IntArray]:
     """For each subset of ``inside``, (c_C,) its cell that each cell of subset number ``c`` lies in."""
     own = index.codes_of(c)
     codes = np.zeros((len(index.sizes), own.shape[1]), dtype=np.int32)
     codes[list(index.subsets[c])] = own
-    return [passes.cells_of_rows(index.layout, codes, b) for b in inside]
+    phi = Phi(index, KnownRows(codes))
+    return [phi.cells(b) for b in inside]
 
 
 def _pseudo_inverse(gram: FloatArray) -> FloatArray:

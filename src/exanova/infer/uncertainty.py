@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.basis.tables import pure_basis
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.effects.tables import FEW_ROWS
 from exanova.errors import InputError
 from exanova.infer.bands import adjusted, simultaneous, wald
 from exanova.infer.draws import raw_rows, smallest_stratum
+from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.identified import Dependences, certain_part, determined
 from exanova.infer.linear import LinearErrors
 from exanova.infer.posterior import PosteriorErrors
 from exanova.infer.refits import RefitErrors, refit
-from exanova.infer.sample import Sample
 from exanova.progress import Progress
 from exanova.typing import FloatArray
 
@@ -84,15 +84,15 @@ class Uncertainty:
 
     def __init__(
         self,
-        index: CellIndex,
+        index: Family,
         values: FloatArray,
-        sample: Sample | None,
+        fitted: FittedSample | None,
         stored: Mapping[str, NDArray[np.float64]] | None = None,
         summary: Errors | None = None,
         unique: bool | None = None,
         shared: frozenset[int] = frozenset(),
     ) -> None:
-        self._index, self._values, self._sample = index, values, sample
+        self._index, self._values, self._fitted = index, values, fitted
         self._stored = dict(stored or {})
         self._unique, self._shared = unique, shared
         self._engine: LinearErrors | RefitErrors | PosteriorErrors | None = None
@@ -100,19 +100,19 @@ class Uncertainty:
         self.summary = summary
 
     @property
-    def sample(self) -> Sample:
+    def fitted(self) -> FittedSample:
         """The rows, or an error that says why there are none to compute from."""
-        if self._sample is None:
+        if self._fitted is None:
             raise InputError(
                 "this decomposition was read from a file that holds no standard errors, and files hold no rows; call "
                 "errors() on the fitted object before save()."
             )
-        if self._sample.whole:
+        if self._fitted.whole:
             raise InputError(
-                f"there are no standard errors: {self._sample.whole}, so that these rows are all there is and no other "
+                f"there are no standard errors: {self._fitted.whole}, so that these rows are all there is and no other "
                 "rows could have been drawn. Say sampled=True if they are a sample of more."
             )
-        return self._sample
+        return self._fitted
 
     @property
     def known(self) -> bool:
@@ -124,37 +124,34 @@ class Uncertainty:
         """Whether standard errors are known, or can be had at once."""
         if self.known:
             return True
-        sample = self._sample
-        if sample is None or sample.whole or (sample.why_not_linear and sample.posterior is None):
+        fitted = self._fitted
+        if fitted is None or fitted.whole or (fitted.why_not_linear and fitted.posterior is None):
             return False
-        cells, rows = float(self._index.n_cells), float(sample.data.codes.shape[1])
-        return (
-            min(cells, rows) ** 2 * max(cells, rows) <= CHEAP_WORK
-            and smallest_stratum(raw_rows(sample.data, sample.draws)) > 1
-        )
+        cells, rows = float(self._index.n_cells), float(fitted.sample.codes.shape[1])
+        return min(cells, rows) ** 2 * max(cells, rows) <= CHEAP_WORK and smallest_stratum(raw_rows(fitted.sample)) > 1
 
     def compute(self, method: Literal["linear", "bootstrap"], n_refits: int, seed: int, progress: Progress) -> Errors:
         """Compute standard errors, or return what is known if they were computed in the same way."""
         n_refits = 0 if method == "linear" else n_refits
         asked = (method, n_refits, seed if n_refits else 0)
-        if self.summary is not None and (self._asked == asked or (self._sample is None and method == "linear")):
+        if self.summary is not None and (self._asked == asked or (self._fitted is None and method == "linear")):
             return self.summary  # what a file holds is what was computed before it was saved
-        sample, started = self.sample, time.perf_counter()
+        fitted, started = self.fitted, time.perf_counter()
         if method == "bootstrap":
-            self._engine = refit(sample, self._index, n_refits, seed, progress)
-        elif sample.posterior is not None:
-            self._engine = PosteriorErrors(np.sqrt(sample.posterior))
+            self._engine = refit(fitted, self._index, n_refits, seed, progress)
+        elif fitted.posterior is not None:
+            self._engine = PosteriorErrors(np.sqrt(fitted.posterior))
         else:
-            self._engine = LinearErrors.of(sample, self._index)
+            self._engine = LinearErrors.of(fitted, self._index)
         self._asked = asked
         self._stored = {}
         few = int((self.rows < FEW_ROWS).sum())
-        unit, units = sample.units
+        unit, units = fitted.units
         stderr = self._engine.stderr  # computed here, so that the time is that of all of it
         assert stderr.shape == self._values.shape
         self.summary = Errors(
             "posterior" if isinstance(self._engine, PosteriorErrors) else method,
-            sample.kind,
+            fitted.kind,
             unit,
             units,
             n_refits,
@@ -182,7 +179,7 @@ class Uncertainty:
         """(cells, m) standard errors, NaN where an effect is not identified."""
         if "stderr" in self._stored:
             return self._stored["stderr"]
-        out = self.engine.stderr * self.sample.scaling.unit
+        out = self.engine.stderr * self.fitted.unit
         for s in self._shared:
             out[self._index.cells_of(s)] = np.nan
         self._stored["stderr"] = out
@@ -192,13 +189,13 @@ class Uncertainty:
     def rows(self) -> FloatArray:
         """(cells,) rows in every cell, the effective number where weights are probabilities; NaN if unknown."""
         if "rows" not in self._stored:
-            weight, sample = self._index.weight, self._sample
-            if (weight == np.floor(weight)).all() and (sample is None or sample.kind == "frequency"):
+            weight, fitted = self._index.weight, self._fitted
+            if (weight == np.floor(weight)).all() and (fitted is None or fitted.kind == "frequency"):
                 self._stored["rows"] = weight.copy()
-            elif sample is None or sample.whole:  # probabilities are no numbers of rows
+            elif fitted is None or fitted.whole:  # probabilities are no numbers of rows
                 self._stored["rows"] = np.full(len(weight), np.nan)
             else:
-                self._stored["rows"] = sample.rows_of_cells(self._index)
+                self._stored["rows"] = fitted.rows_of_cells(self._index)
         return self._stored["rows"]
 
     @property
@@ -207,7 +204,7 @@ class Uncertainty:
         if not self.cheap:
             return {"rows": self.rows}
         arrays = {"stderr": self.stderr, "rows": self.rows}
-        if self._shared and (self._sample is not None or "certain" in self._stored):
+        if self._shared and (self._fitted is not None or "certain" in self._stored):
             arrays["certain"] = np.stack([self.certain_of(s) for s in range(len(self._index.subsets))])
         return arrays
 
@@ -236,7 +233,7 @@ class Uncertainty:
 
     @cached_property
     def _dependences(self) -> Dependences:
-        found = None if self._sample is None else self._sample.dependences
+        found = None if self._fitted is None else self._fitted.dependences
         if found is None:
             raise InputError(
                 "the dependences among subsets are not kept in files, unless errors() were computed before save(); ask "
@@ -257,9 +254,10 @@ class Uncertainty:
     @property
     def model_variance(self) -> FloatArray:
         """(m,) variance of the model as given, in normalised units."""
-        data = self.sample.data
-        within = 0.0 if data.within is None else data.within
-        return np.asarray(data.probability @ ((data.values - data.probability @ data.values) ** 2 + within))
+        sample = self.fitted.sample
+        within = 0.0 if sample.within is None else sample.within
+        mean = sample.probability @ sample.values
+        return np.asarray(sample.probability @ ((sample.values - mean) ** 2 + within))
 
     @property
     def shares(self) -> bool:
@@ -274,12 +272,12 @@ class Uncertainty:
     @property
     def all_cells(self) -> FloatArray:
         """(m, cells, cells) covariance of all values."""
-        unit = self.sample.scaling.unit
+        unit = self.fitted.unit
         return np.asarray(self.engine.all_cells * unit[:, None, None] ** 2)
 
     def linear_stderr(self, weights: FloatArray) -> FloatArray:
         """(f, m) standard errors of sums of effects times ``weights`` (cells, f); NaN where they are not identified."""
-        m, unit = self._values.shape[1], self.sample.scaling.unit
+        m, unit = self._values.shape[1], self.fitted.unit
         out = np.stack([np.sqrt(self.engine.variances(o, weights)) for o in range(m)], axis=1) * unit
         out[~self.determined(weights)] = np.nan
         return np.asarray(out)
@@ -294,8 +292,8 @@ class Uncertainty:
         """(S, m) Wald statistics, directions, probabilities and adjusted probabilities of effects of zero."""
         shape = (len(self._index.subsets), self._values.shape[1])
         out = {name: np.full(shape, np.nan) for name in ("statistic", "df", "p")}
-        effects = self.sample.without_rounding(self.sample.effects)
-        units = self.sample.units[1]
+        effects = self.fitted.without_rounding(self.fitted.effects)
+        units = self.fitted.units[1]
         for s in range(1, shape[0]):
             if s in self._shared:
                 continue

@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from exanova.data.sample import Sample
 from exanova.progress import Progress
 from exanova.select.gains import PairScreen, cost
 from exanova.select.growth import GrowingFit
 from exanova.select.report import Round, Selection
 from exanova.solve.choice import SpanChoice
-from exanova.solve.plan import Request, orders_of
-from exanova.solve.routes import Data
+from exanova.solve.request import Request, orders_of
 from exanova.typing import Subset
 
 Growing = GrowingFit | SpanChoice
@@ -27,34 +27,35 @@ SMALLEST_BATCH, LARGEST_BATCH = 256, 4096
 """Functions that are looked at together."""
 
 
-def take_in_order(data: Data, request: Request, fit: Growing, budget: int, progress: Progress) -> Selection:
+def take_in_order(sample: Sample, request: Request, fit: Growing, budget: int, progress: Progress) -> Selection:
     """Append subsets of order two and higher in canonical order until the rank is ``budget``."""
-    varying = [i for i, n in enumerate(data.sizes) if n > 1]
     rounds: list[Round] = []
     stopped = "every subset was offered"
-    for subsets in orders_of(request, varying):
+    for subsets in orders_of(request, sample.varying):
         if len(subsets[0]) == 1:
             continue
         before = fit.rank
-        useful = _pairs_with_functions(data, request, subsets) if len(subsets[0]) == 2 else subsets
-        offered, taken = _take_order(data, fit, useful, budget, progress)
+        useful = _pairs_with_functions(sample, request, subsets) if len(subsets[0]) == 2 else subsets
+        offered, taken = _take_order(sample, fit, useful, budget, progress)
         looked_at = len(subsets) if offered == len(useful) else subsets.index(useful[offered])
         added = min(fit.rank, budget) - before
         rounds.append(Round(len(subsets[0]), looked_at, taken, added, before + added))
-        if fit.rank >= min(budget, data.codes.shape[1]):
+        if fit.rank >= min(budget, sample.codes.shape[1]):
             stopped = "the budget is used up" if fit.rank >= budget else "every function on the support is spanned"
             break
     return Selection("canonical", budget, tuple(rounds), stopped)
 
 
-def _pairs_with_functions(data: Data, request: Request, pairs: list[Subset]) -> list[Subset]:
+def _pairs_with_functions(sample: Sample, request: Request, pairs: list[Subset]) -> list[Subset]:
     """Pairs with a function of their own: the others add nothing to their main effects, whatever the basis."""
-    screen = PairScreen(data.codes, data.probability, data.sizes, request.threads)
+    screen = PairScreen(sample.codes, sample.probability, sample.sizes, request.threads)
     some = {pair for pair, dimension in zip(screen.pairs, screen.dimensions(), strict=True) if dimension}
     return [pair for pair in pairs if pair in some]
 
 
-def _take_order(data: Data, fit: Growing, subsets: list[Subset], budget: int, progress: Progress) -> tuple[int, int]:
+def _take_order(
+    sample: Sample, fit: Growing, subsets: list[Subset], budget: int, progress: Progress
+) -> tuple[int, int]:
     """Append subsets of one order in batches until the rank is reached: how many were looked at, and kept.
 
     A batch holds about as many functions as the rank still lacks, more when few of the last ones were new.
@@ -62,10 +63,10 @@ def _take_order(data: Data, fit: Growing, subsets: list[Subset], budget: int, pr
     """
     done = taken = 0
     rate = 1.0
-    limit = min(budget, data.codes.shape[1])
+    limit = min(budget, sample.codes.shape[1])
     while done < len(subsets) and fit.rank < limit:
         progress.phase(f"taking subsets of order {len(subsets[0])}: rank {fit.rank:,} of {budget:,}")
-        batch, functions = _batch(data.sizes, subsets[done:], (limit - fit.rank) / rate)
+        batch, functions = _batch(sample.sizes, subsets[done:], (limit - fit.rank) / rate)
         before = fit.rank
         taken += fit.add_useful(batch)
         done += len(batch)

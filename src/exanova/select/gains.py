@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from exanova.basis.pure import pure_dimension, pure_energy, pure_tables
 from exanova.basis.tables import pure_basis
-from exanova.design import passes
-from exanova.design.cells import CellIndex, extend
+from exanova.data.sample import Sample
+from exanova.design.family import Family, extend
 from exanova.design.products import OneHot, restored
-from exanova.moments.bitsets import count_common, pack_singles
+from exanova.phi.bitsets import count_common, pack_singles
+from exanova.phi.operator import Phi
 from exanova.typing import Codes, FloatArray, IntArray, Subset
 
 BLOCK_BYTES = 64_000_000
@@ -150,17 +151,16 @@ class PairScreen:
 class SubsetScreen:
     """Listed subsets of any order; their dimensions, which do not depend on the residual, are computed once."""
 
-    def __init__(self, codes: Codes, weight: FloatArray, threads: int = 1) -> None:
-        self._codes, self._weight, self._threads = codes, weight, threads
+    def __init__(self, sample: Sample, threads: int = 1) -> None:
+        self._sample, self._threads = sample, threads
         self._dimension: dict[Subset, int] = {}
 
-    def gains(self, index: CellIndex, subsets: list[Subset], residual: FloatArray) -> Gains:
+    def gains(self, index: Family, subsets: list[Subset], residual: FloatArray) -> Gains:
         """Gains of subsets of one order, whose prefixes are in ``index``, by one pass over the rows."""
-        wider = extend(index, subsets, self._codes, self._weight, self._threads)
-        old = len(index.subsets)
-        weighted = (self._weight / self._weight.sum())[:, None] * residual
-        sums = passes.scatter(wider.layout, self._codes, weighted, slice(old, len(wider.subsets)), self._threads)
-        values = sums[wider.cell_key[index.n_cells :] - int(wider.layout.key_start[old])]
+        sample, old = self._sample, len(index.subsets)
+        wider = extend(index, subsets, sample.codes, sample.mass, self._threads)
+        phi = Phi(wider, sample, self._threads, subsets=slice(old, len(wider.subsets)))
+        values = phi.analyse(sample.probability[:, None] * residual)[index.n_cells :]
         cells = wider.cell_start[old:] - index.n_cells
         energy, functions = np.zeros(len(subsets)), np.zeros(len(subsets), dtype=np.int64)
         wide = np.diff(cells) > WIDE
@@ -172,7 +172,7 @@ class SubsetScreen:
             functions[k] = table.shape[1]
         return Gains(subsets, energy, functions)
 
-    def _wide(self, index: CellIndex, s: int, sums: FloatArray) -> tuple[float, int]:
+    def _wide(self, index: Family, s: int, sums: FloatArray) -> tuple[float, int]:
         """Energy and functions of a subset of many cells, without a basis of its functions."""
         codes, sizes, subset = index.codes_of(s), index.sizes_of(s), index.subsets[s]
         if subset not in self._dimension:

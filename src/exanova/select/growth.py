@@ -13,43 +13,45 @@ from itertools import pairwise
 import numpy as np
 
 from exanova.basis.tables import Basis, on_cells
-from exanova.design import passes
-from exanova.design.cells import CellIndex
-from exanova.moments.growing import GrowingGram
-from exanova.moments.modular import are_counts
+from exanova.data.sample import Sample
+from exanova.design.family import Family
+from exanova.phi.growing import GrowingGram
+from exanova.phi.modular import are_counts
+from exanova.phi.operator import Phi
 from exanova.solve.choice import FLOATING, PaperChoice
 from exanova.solve.elimination import null_space
 from exanova.solve.evidence import Solution
 from exanova.solve.growing import GrowingFactor
-from exanova.solve.moments import refine, within_tolerance
-from exanova.solve.plan import Request
-from exanova.solve.routes import Data, Projector
+from exanova.solve.moments import Projections, refine, within_tolerance
+from exanova.solve.request import Request
 from exanova.typing import FloatArray, IntArray, Subset
 
 
 class GrowingFit:
     """The decomposition of a model over a family that grows."""
 
-    def __init__(self, data: Data, request: Request, capacity: int, max_rank: int | None = None) -> None:
-        self._data, self._request = data, request
+    def __init__(self, sample: Sample, request: Request, capacity: int, max_rank: int | None = None) -> None:
+        self._sample, self._request = sample, request
         # Under rounded weights, directions that only exact arithmetic sees would spoil a factor without pivoting.
-        exact = request.basis == "paper" and request.ties == "first" and are_counts(data.weight)
-        self._choice = PaperChoice(data.codes, data.weight, data.sizes, request.threads, max_rank) if exact else None
+        exact = request.basis == "paper" and request.ties == "first" and are_counts(sample.weight)
+        self._choice = (
+            PaperChoice(sample.codes, sample.weight, sample.sizes, request.threads, max_rank) if exact else None
+        )
         self._gram = GrowingGram(
-            data.codes,
-            data.weight,
-            data.sizes,
+            sample.codes,
+            sample.weight,
+            sample.sizes,
             kind=request.basis,
             orthonormal=request.ties == "share",
             threads=request.threads,
         )
         self._factor = GrowingFactor(capacity, max_rank)
         self._orders: list[int] = [0]
-        self._residual, self._left_by = data.values, 0
-        self._sums, self._summed = np.zeros((0, data.values.shape[1])), 0
+        self._residual, self._left_by = sample.values, 0
+        self._sums, self._summed = np.zeros((0, sample.values.shape[1])), 0
 
     @property
-    def index(self) -> CellIndex:
+    def index(self) -> Family:
         """Cells of the family so far."""
         return self._gram.cells.index
 
@@ -136,9 +138,8 @@ class GrowingFit:
         """(r, m) what the functions so far leave of the model, by one solve without refinement."""
         if self._left_by != self._factor.size:
             coefficients = self._factor.solve(self._projections(None))
-            tables = self.index.to_keys(on_cells(self.index, self.basis, coefficients))
-            fitted = passes.gather(self.index.layout, self._data.codes, tables, self._request.threads)
-            self._residual, self._left_by = self._data.values - fitted, self._factor.size
+            fitted = self._phi().synthesise(on_cells(self.index, self.basis, coefficients))
+            self._residual, self._left_by = self._sample.values - fitted, self._factor.size
         return self._residual
 
     def _order_slices(self) -> list[slice]:
@@ -146,8 +147,8 @@ class GrowingFit:
 
     def _projections(self, coefficients: FloatArray | None) -> FloatArray:
         """Projections on the functions that take part: under a rank limit others may be left unexplained."""
-        projector = Projector(self._data, self._request, self.index, self.basis, self._sums_of_values())
-        left = projector(coefficients)
+        sums, ridge = self._sums_of_values(), self._request.ridge
+        left = Projections(self._phi(), self.basis, self._sample, sums, ridge)(coefficients)
         if self._request.ties == "first":
             left[~self._factor.kept] = 0.0
         return left
@@ -156,13 +157,14 @@ class GrowingFit:
         """(cells, m) sums of the model values; only subsets that came since the last call take a pass."""
         known, count = self._summed, len(self.index.subsets)
         if known < count:
-            weighted = self._data.probability[:, None] * self._data.values
-            new = slice(known, count)
-            sums = passes.scatter(self.index.layout, self._data.codes, weighted, new, self._request.threads)
-            first_key = int(self.index.layout.key_start[known])
-            cells = self.index.cell_key[self.index.cell_start[known] :] - first_key
-            self._sums, self._summed = np.concatenate([self._sums, sums[cells]]), count
+            sums = self._phi(slice(known, count)).analyse(self._sample.weighted_values)
+            new = slice(int(self.index.cell_start[known]), None)
+            self._sums, self._summed = np.concatenate([self._sums, sums[new]]), count
         return self._sums
+
+    def _phi(self, subsets: slice | None = None) -> Phi:
+        """The cells of the family so far, or of a run of its subsets, at the rows."""
+        return Phi(self.index, self._sample, self._request.threads, subsets=subsets)
 
     def _null(self, null: FloatArray) -> FloatArray:
         """Dependences; functions offered after the rank was reached are not dependent, only not needed."""

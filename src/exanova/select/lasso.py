@@ -15,24 +15,21 @@ its refit too: judged by shrunk coefficients, every further subset would pay by 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, combinations
 
 import numpy as np
-from scipy.sparse.linalg import eigsh
 
 from exanova.basis.tables import Basis, build_basis, dimensions, on_cells, on_functions
-from exanova.design import passes
-from exanova.design.cells import CellIndex
+from exanova.data.sample import NewRows, Sample
+from exanova.design.family import Family, build_family
 from exanova.design.subsets import close_downward
-from exanova.errors import InputError
-from exanova.moments.gram import cell_index, collect, projected_gram
+from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.select.gains import PairScreen, cost
 from exanova.select.report import Round, Selection
 from exanova.solve.elimination import factorise, solve
-from exanova.solve.plan import Request
-from exanova.solve.routes import Data
+from exanova.solve.request import Request
 from exanova.typing import FloatArray, IntArray, Subset
 
 HELD_OUT = 0.2
@@ -64,16 +61,17 @@ class GroupProblem:
         return np.sqrt(np.diff(self.start))
 
 
-def choose_by_lasso(data: Data, request: Request, progress: Progress) -> tuple[tuple[Subset, ...], Selection]:
+def choose_by_lasso(sample: Sample, request: Request, progress: Progress) -> tuple[tuple[Subset, ...], Selection]:
     """The family, closed downward, whose path predicts held-out rows best, within the budget."""
-    train, held = split_rows(data, HELD_OUT, request.random_state)
+    train, held = sample.split(HELD_OUT, request.random_state)
     family = _candidates(train, request, progress)
-    index = cell_index(train.codes, train.weight.astype(np.float64), data.sizes, family, request.threads)
+    index = build_family(train.codes, train.mass, sample.sizes, family, request.threads)
     basis = build_basis(index)
     progress.phase("Gram matrix of the candidates")
     problem, backward, mains = _problem(train, index, basis, request)
-    weight = data.weight.astype(np.float64)
-    price = dimensions(cell_index(data.codes, weight, data.sizes, family, request.threads))  # on all rows, not train
+    price = dimensions(
+        build_family(sample.codes, sample.mass, sample.sizes, family, request.threads)
+    )  # on all rows, not train
     best, best_family, rounds = -np.inf, [s for s in index.subsets if len(s) < 2], []
     largest = _norms(problem, problem.target) / np.where(problem.weight > 0, problem.weight, 1.0)
     top = float(largest.max(initial=0.0))
@@ -100,34 +98,6 @@ def choose_by_lasso(data: Data, request: Request, progress: Progress) -> tuple[t
     if unfinished:
         stopped += f"; {unfinished} of {len(rounds)} penalties did not converge in {ITERATIONS} iterations"
     return tuple(best_family), Selection("lasso", request.max_terms, tuple(rounds), stopped)
-
-
-def split_rows(data: Data, share: float, seed: int) -> tuple[Data, Data]:
-    """Distinct rows split at random in those to fit and those to judge by.
-
-    Every level keeps a row to be fitted on: levels that occur only in held-out rows would be unknown.
-    Refuses a split that leaves nothing to judge by.
-    """
-    r = data.codes.shape[1]
-    held = np.zeros(r, dtype=bool)
-    held[np.random.default_rng(seed).permutation(r)[: int(share * r)]] = True
-    for row, size in zip(data.codes, data.sizes, strict=True):
-        seen = np.zeros(size, dtype=bool)
-        seen[row[~held]] = True
-        for level in np.flatnonzero(~seen):
-            held[np.flatnonzero(row == level)[0]] = False
-    if not held.any():
-        raise InputError(
-            f"a share of {share:g} of {r:,} distinct rows holds out no row, for every level keeps one to be fitted on; "
-            "give more rows, a larger share, or rows of your own as eval_set=(rows, model)."
-        )
-
-    def part(mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Data:
-        codes = np.ascontiguousarray(data.codes[:, mask])
-        within = None if data.within is None else data.within[mask]
-        return replace(data, codes=codes, weight=data.weight[mask], values=data.values[mask], within=within)
-
-    return part(~held), part(held)
 
 
 def descend(problem: GroupProblem, penalty: float, start: FloatArray) -> tuple[FloatArray, bool]:
@@ -178,6 +148,8 @@ def _norms(problem: GroupProblem, values: FloatArray) -> FloatArray:
 
 def _largest_eigenvalue(gram: FloatArray) -> float:
     """An upper estimate by Lanczos steps from a random start: enough for a step length."""
+    from scipy.sparse.linalg import eigsh
+
     if len(gram) < 16:
         return float(np.linalg.eigvalsh(gram).max(initial=0.0))
     start = np.random.default_rng(0).standard_normal(len(gram))  # a plain start may miss the largest direction
@@ -185,11 +157,11 @@ def _largest_eigenvalue(gram: FloatArray) -> float:
     return 1.05 * float(found[0])
 
 
-def _candidates(train: Data, request: Request, progress: Progress) -> list[Subset]:
+def _candidates(train: Sample, request: Request, progress: Progress) -> list[Subset]:
     """Candidate subsets with their parts: those permitted, the best by gain when they are too many."""
     if request.candidates is not None:
         return close_downward([*request.candidates, *((i,) for i, n in enumerate(train.sizes) if n > 1)])
-    varying = [i for i, n in enumerate(train.sizes) if n > 1]
+    varying = train.varying
     if request.max_order is not None and request.max_order < 2:
         return close_downward((i,) for i in varying)
     limit = MOST_CANDIDATES if request.max_terms is None else min(MOST_CANDIDATES, 4 * request.max_terms)
@@ -219,13 +191,13 @@ def _all_within(varying: list[int], max_order: int | None, sizes: tuple[int, ...
 
 
 def _problem(
-    train: Data, index: CellIndex, basis: Basis, request: Request
+    train: Sample, index: Family, basis: Basis, request: Request
 ) -> tuple[GroupProblem, Callable[[FloatArray], FloatArray], int]:
     """Eliminate intercept and main effects; also the way back to all coefficients, and how many subsets
     are not penalised."""
-    moments = collect(index, train.codes, train.weight, train.values, threads=request.threads)
-    gamma = projected_gram(moments, basis)
-    mu = on_functions(index, basis, moments.sums / float(index.weight[0]))
+    phi = Phi(index, train, request.threads)
+    gamma = phi.gram(basis)
+    mu = on_functions(index, basis, phi.analyse(train.weighted_values))
     mains = sum(1 for s in index.subsets if len(s) < 2)
     first = int(basis.start[mains])
     low = factorise(np.asfortranarray(gamma[:first, :first]), [slice(0, 1), slice(1, first)], "share")
@@ -239,10 +211,9 @@ def _problem(
     return problem, backward, mains
 
 
-def _score(held: Data, index: CellIndex, values: FloatArray, threads: int) -> float:
+def _score(held: Sample, index: Family, values: FloatArray, threads: int) -> float:
     """Mean R2 over the outputs on held-out rows."""
-    codes = held.codes.astype(np.int32)
-    fitted = passes.gather(index.layout, codes, index.to_keys(values), threads)
+    fitted = Phi(index, NewRows(held.codes), threads).synthesise(values)
     p = held.probability
     mean = p @ held.values
     variance = (p @ (held.values - mean) ** 2).sum()

@@ -15,14 +15,14 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.design.cells import extend
+from exanova.data.sample import Sample
+from exanova.design.family import extend
 from exanova.design.subsets import canonical_key
 from exanova.progress import Progress
 from exanova.select.gains import Gains, PairScreen, SubsetScreen, cost
 from exanova.select.growth import GrowingFit
 from exanova.select.report import Round, Selection
-from exanova.solve.plan import Request
-from exanova.solve.routes import Data
+from exanova.solve.request import Request
 from exanova.typing import FloatArray, IntArray, Subset
 
 ROUNDS = 6
@@ -32,10 +32,10 @@ CANDIDATE_WORK = 2_000_000_000
 """Rows times candidate subsets of order three and higher that one round may look at."""
 
 
-def screen(data: Data, request: Request, fit: GrowingFit, budget: int, progress: Progress) -> Selection:
+def screen(sample: Sample, request: Request, fit: GrowingFit, budget: int, progress: Progress) -> Selection:
     """Grow ``fit``, which holds the main effects, up to ``budget`` functions."""
-    highest = len(data.sizes) if request.max_order is None else request.max_order
-    state = _Screen(data, request, fit, budget, progress)
+    highest = len(sample.sizes) if request.max_order is None else request.max_order
+    state = _Screen(sample, request, fit, budget, progress)
     stopped = "main effects only: max_order=1"
     for order in range(2, highest + 1):
         # A higher order may deserve room: half of what is left is taken first, then the two orders compete.
@@ -55,14 +55,14 @@ def screen(data: Data, request: Request, fit: GrowingFit, budget: int, progress:
 class _Screen:
     """The state of a screening: what was taken, what each round saw."""
 
-    def __init__(self, data: Data, request: Request, fit: GrowingFit, budget: int, progress: Progress) -> None:
-        self._data, self._request, self._fit, self._progress = data, request, fit, progress
+    def __init__(self, sample: Sample, request: Request, fit: GrowingFit, budget: int, progress: Progress) -> None:
+        self._sample, self._request, self._fit, self._progress = sample, request, fit, progress
         self._allowed = None if request.candidates is None else set(request.candidates)
         self._taken: set[Subset] = {s for s in fit.index.subsets if s}
         self._pairs: PairScreen | None = None
         self._open: NDArray[np.bool_] | None = None
-        self._listed = SubsetScreen(data.codes, data.weight.astype(np.float64), request.threads)
-        self._variance = float(self._energy(data.values - data.probability @ data.values).sum())
+        self._listed = SubsetScreen(sample, request.threads)
+        self._variance = float(self._energy(sample.values - sample.probability @ sample.values).sum())
         self.rounds: list[Round] = []
 
     def taken_at(self, order: int) -> bool:
@@ -104,7 +104,7 @@ class _Screen:
         residual = self._fit.residual()
         if order == 2:
             self._pairs = self._pairs or PairScreen(
-                self._data.codes, self._data.probability, self._data.sizes, self._request.threads
+                self._sample.codes, self._sample.probability, self._sample.sizes, self._request.threads
             )
             return self._pairs.gains(residual).only(self._open_pairs())
         return self._listed_gains(self._heirs(order, parts=order), residual)
@@ -121,10 +121,9 @@ class _Screen:
     def _listed_gains(self, candidates: list[Subset], residual: FloatArray) -> Gains:
         if not candidates:
             return Gains([], np.zeros(0), np.zeros(0, dtype=np.int64))
-        data = self._data
-        weight = data.weight.astype(np.float64)
+        sample = self._sample
         prefixes = sorted({s[:-1] for s in candidates} - set(self._fit.index.position), key=canonical_key)
-        index = extend(self._fit.index, prefixes, data.codes, weight, self._request.threads)
+        index = extend(self._fit.index, prefixes, sample.codes, sample.mass, self._request.threads)
         return self._listed.gains(index, candidates, residual)
 
     def _heirs(self, order: int, parts: int) -> list[Subset]:
@@ -140,7 +139,7 @@ class _Screen:
         # t parts taken show as t (t - 1) / 2 pairs of parts with a common core.
         enough = [s for s, count in together.items() if count >= comb(parts, 2)]
         ranked = sorted(enough, key=lambda s: (-together[s], canonical_key(s)))
-        most = max(1, CANDIDATE_WORK // self._data.codes.shape[1])
+        most = max(1, CANDIDATE_WORK // self._sample.codes.shape[1])
         return [s for s in ranked if s not in self._taken and self._permitted(s)][:most]
 
     def _take_lacking_pairs(self, limit: int) -> None:
@@ -168,7 +167,7 @@ class _Screen:
                 break
             subset = gains.subsets[k]
             parts = [p for p in combinations(subset, len(subset) - 1) if p not in self._taken and p not in added]
-            price = int(gains.functions[k]) + sum(cost(self._data.sizes, p) for p in parts if len(subset) > 2)
+            price = int(gains.functions[k]) + sum(cost(self._sample.sizes, p) for p in parts if len(subset) > 2)
             if price > room:
                 continue
             chosen.append(int(k))
@@ -207,4 +206,4 @@ class _Screen:
         return "nothing worth taking fits in the rest of the budget"
 
     def _energy(self, values: FloatArray) -> FloatArray:
-        return np.asarray(self._data.probability @ values**2)
+        return np.asarray(self._sample.probability @ values**2)

@@ -1,1 +1,1 @@
-"""What a decomposition shows: records of plain values, the charts and the report made from them."""
+"""Pictures of a decomposition: records of plain values, and the charts made from them."""

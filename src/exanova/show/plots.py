@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from exanova.effects.tables import GAME
+from exanova.data.table import Table, frame_of_kind
+from exanova.decomposition import Decomposition
+from exanova.effects.tables import GAME, Schema
 from exanova.errors import InputError, UnknownFeatureError
 from exanova.explain.explanation import Explanation
-from exanova.show import records
-from exanova.show.labels import short
-from exanova.show.one_row import one_row
-from exanova.show.source import Source
+from exanova.show import records, row_records
+from exanova.show.records import short
 
 Output = str | int | Sequence[str | int] | None
 """Which outputs to draw: one by name or number, several in a list, ``None`` for all."""
@@ -43,8 +43,8 @@ class Plots:
     'Effect of x0'
     """
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
+    def __init__(self, decomposition: Decomposition) -> None:
+        self._decomposition = decomposition
 
     def importance(self, kind: str = "l1", *, output: Output = None, top: int = 20) -> Any:
         """Bars of the most important features.
@@ -55,8 +55,8 @@ class Plots:
             top: most features; the note under the title says how many are left out.
         """
         charts, names = _charts(), self._outputs(output)
-        listed = _of(records.importance_records(self._source, kind), names)
-        return charts.importance_chart(listed, kind=kind, top=_checked(top), floor=records.rounding(self._source))
+        listed = _of(records.importance_records(self._decomposition, kind), names)
+        return charts.importance_chart(listed, kind=kind, top=_checked(top), floor=self._floor)
 
     def effect(self, feature: str, *, output: Output = None, top: int = 30, ordered: bool | None = None) -> Any:
         """The main effect of a feature: bars with the probability of each level, or a line if levels are ordered.
@@ -69,9 +69,8 @@ class Plots:
                 a categorical column whose order is not the natural one.
         """
         charts, names = _charts(), self._outputs(output)
-        listed = _of(records.effect_records(self._source, feature, ordered), names)
-        floor = records.rounding(self._source)
-        return charts.effect_chart(listed, feature=feature, top=_checked(top), floor=floor)
+        listed = _of(records.effect_records(self._decomposition, feature, ordered), names)
+        return charts.effect_chart(listed, feature=feature, top=_checked(top), floor=self._floor)
 
     def pair(self, first: str, second: str, *, output: Output = None, top: int = 30) -> Any:
         """The interaction of two features as a heat map; crossed cells never occurred and have no value.
@@ -83,11 +82,10 @@ class Plots:
             top: most levels of each feature; beyond, those that carry most of E|f| are shown.
         """
         charts, names = _charts(), self._outputs(output)
-        listed = _of(records.pair_records(self._source, first, second, _checked(top)), names)
-        state = self._source._state
-        rows, columns = (len(state.schema.labels[state.schema.features.index(name)]) for name in (first, second))
-        floor = records.rounding(self._source)
-        return charts.pair_chart(listed, first=first, second=second, sizes=(rows, columns), floor=floor)
+        listed = _of(records.pair_records(self._decomposition, first, second, _checked(top)), names)
+        schema = self._decomposition.schema
+        rows, columns = (len(schema.labels[schema.features.index(name)]) for name in (first, second))
+        return charts.pair_chart(listed, first=first, second=second, sizes=(rows, columns), floor=self._floor)
 
     def network(self, *, output: str | int | None = None, top: int = 24) -> Any:
         """Features on a circle, sized by importance, with lines as wide as their interactions are strong.
@@ -98,9 +96,9 @@ class Plots:
         """
         charts = _charts()
         name = None if output is None else self._outputs(output)[0]
-        nodes, edges = records.network_records(self._source, name, _checked(top))
+        nodes, edges = records.network_records(self._decomposition, name, _checked(top))
         notes = self._network_notes(name, len(nodes), len(edges))
-        return charts.network_chart(nodes, edges, notes=notes, floor=records.rounding(self._source))
+        return charts.network_chart(nodes, edges, notes=notes, floor=self._floor)
 
     def waterfall(self, row: Any, model: Any = None, *, output: Output = None, top: int = 10) -> Any:
         """The way from the mean to the prediction at one row, by Shapley values.
@@ -112,9 +110,9 @@ class Plots:
             top: most features on their own; the others are added up.
         """
         charts = _charts()
-        explained = self._explained(one_row(row, self._source._state.schema), model, output)
-        steps = records.waterfall_records(explained, _checked(top))
-        return charts.waterfall_chart(steps, notes=_outside(explained), floor=records.rounding(self._source))
+        explained = self._explained(_one_row(row, self._decomposition.schema), model, output)
+        steps = row_records.waterfall_records(explained, _checked(top))
+        return charts.waterfall_chart(steps, notes=_outside(explained), floor=self._floor)
 
     def beeswarm(self, X: Any, *, output: Output = None, top: int = 12) -> Any:
         """Shapley values of rows, one lane a feature; rows with the same level and about the same value are one dot.
@@ -126,15 +124,13 @@ class Plots:
         """
         charts = _charts()
         explained = self._explained(X, None, output)
-        dots = records.beeswarm_records(explained, _checked(top))
+        dots = row_records.beeswarm_records(explained, _checked(top))
         notes = [f"{len(explained):,} rows", *_outside(explained)]
-        return charts.beeswarm_chart(
-            dots, features=len(explained.feature_names), notes=notes, floor=records.rounding(self._source)
-        )
+        return charts.beeswarm_chart(dots, features=len(explained.feature_names), notes=notes, floor=self._floor)
 
     def certificate(self) -> Any:
         """What was measured about the decomposition, against its tolerances."""
-        charts, measured = _charts(), self._source._state.certificate
+        charts, measured = _charts(), self._decomposition.certificate
         unique = {
             True: "unique",
             False: f"not unique; subsets that others express: {len(measured.redundant):,}",
@@ -142,7 +138,7 @@ class Plots:
         }
         said = [*filter(None, [unique[measured.unique]]), *measured.notes]
         notes = [line for sentence in said for line in textwrap.wrap(sentence, LINE)]
-        return charts.certificate_chart(records.certificate_records(self._source), exact=measured.exact, notes=notes)
+        return charts.certificate_chart(records.certificate_records(measured), exact=measured.exact, notes=notes)
 
     def image(self, row: Any, shape: tuple[int, int], *, output: Output = None) -> Any:
         """The Shapley value of each feature at one row, laid out as an image, row by row.
@@ -153,22 +149,27 @@ class Plots:
             output: which outputs; one alone is drawn large, with signs.
         """
         charts = _charts()
-        explained = self._explained(one_row(row, self._source._state.schema), None, output)
+        explained = self._explained(_one_row(row, self._decomposition.schema), None, output)
         several = ["output= draws one output alone, with signs"] if len(explained.output_names) > 1 else []
-        return charts.image_chart(records.image_records(explained, shape), notes=[*_outside(explained), *several])
+        return charts.image_chart(row_records.image_records(explained, shape), notes=[*_outside(explained), *several])
 
     def __repr__(self) -> str:
         names = [name for name in vars(Plots) if not name.startswith("_")]
         return f"<Plots: {', '.join(names)}; {GAME}>"
 
+    @property
+    def _floor(self) -> float:
+        """The size below which a value is rounding."""
+        return records.rounding(self._decomposition)
+
     def _explained(self, X: Any, model: Any, output: Output) -> Explanation:
-        schema, names = self._source._state.schema, self._outputs(output)
-        explained = self._source.explain(X, model)
+        schema, names = self._decomposition.schema, self._outputs(output)
+        explained = self._decomposition.explain(X, model)
         return explained if schema.single else explained[..., [schema.outputs.index(name) for name in names]]
 
     def _outputs(self, output: Output) -> tuple[str, ...]:
         """Names of the outputs to draw; raises if there is none of that name, or too many for one picture."""
-        known = self._source._state.schema.outputs
+        known = self._decomposition.schema.outputs
         asked = known if output is None else output if isinstance(output, list | tuple) else [output]
         names = tuple(dict.fromkeys(_output(name, known) for name in asked))
         if not 0 < len(names) <= MOST_PANELS:
@@ -179,10 +180,9 @@ class Plots:
         return names
 
     def _network_notes(self, output: str | None, nodes: int, edges: int) -> list[str]:
-        state = self._source._state
-        pairs = sum(len(subset) == 2 for subset in state.index.subsets)
-        several = f"all {len(state.schema.outputs)} outputs added up" if len(state.schema.outputs) > 1 else None
-        features = len(state.schema.features)
+        schema, subsets = self._decomposition.schema, self._decomposition.index.subsets
+        pairs, features = sum(len(subset) == 2 for subset in subsets), len(schema.features)
+        several = f"all {len(schema.outputs)} outputs added up" if len(schema.outputs) > 1 else None
         return [
             *filter(None, [several if output is None else f"output {short(output)}"]),
             *([f"the {nodes:,} of {features:,} features of largest importance"] if nodes < features else []),
@@ -227,3 +227,34 @@ def _outside(explained: Explanation) -> list[str]:
     return [
         f"{count:,} of {explained.outside.size:,} rows hold a combination that never occurred; its effect counts as 0"
     ]
+
+
+def _one_row(row: Any, schema: Schema) -> Any:
+    """A table of one row from a table of one row, a mapping of features to levels, a series, or a flat array.
+
+    A mapping becomes a table of the library that was fitted; keys that are no features are left aside.
+    """
+    if isinstance(row, np.ndarray) and row.ndim == 1:
+        row = row[None, :]
+    elif isinstance(row, Mapping):
+        row = _from_mapping(row, schema)
+    elif not hasattr(row, "columns") and callable(getattr(row, "to_dict", None)):
+        row = _from_mapping(row.to_dict(), schema)  # a row cut out of a pandas table
+    table = Table.read(row)
+    if table.n_rows != 1:
+        raise InputError(f"{table.n_rows:,} rows were given; this picture shows one: give X[k:k+1], or a mapping.")
+    return row
+
+
+def _from_mapping(row: Mapping[Any, Any], schema: Schema) -> Any:
+    given = {str(name): level for name, level in row.items()}
+    absent = [name for name in schema.features if name not in given]
+    if absent:
+        raise InputError(
+            f"the row has no level for {', '.join(map(repr, absent[:5]))}"
+            + (f" and {len(absent) - 5:,} more" if len(absent) > 5 else "")
+            + "; give every feature that was fitted, with None where it is missing."
+        )
+    if schema.kind == "numpy":
+        return np.array([[given[name] for name in schema.features]], dtype=object)
+    return frame_of_kind(schema.kind, {name: [given[name]] for name in schema.features})

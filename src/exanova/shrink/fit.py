@@ -7,14 +7,15 @@ from dataclasses import replace
 import numpy as np
 
 from exanova.basis.tables import Basis, build_basis
-from exanova.design.cells import CellIndex
+from exanova.data.sample import Sample
+from exanova.design.family import Family
 from exanova.progress import Progress
 from exanova.shrink.components import Components, choose_components
 from exanova.shrink.posterior import Posterior, Prior, effects_on_cells, make_prior, posterior
 from exanova.shrink.prior import level_kernel, row_kernels
-from exanova.solve.evidence import Shrinkage, Solution
-from exanova.solve.plan import Plan, Request
-from exanova.solve.routes import Data, Decomposition
+from exanova.solve.evidence import Shrinkage, Solution, Solved
+from exanova.solve.plan import Plan
+from exanova.solve.request import Request
 from exanova.typing import FloatArray
 
 LIKELIHOOD_ROWS = 1000
@@ -24,40 +25,40 @@ LARGEST = 60_000_000
 """Rows times functions up to which the functions are written down at the rows: half a gigabyte."""
 
 
-def why_not(data: Data, request: Request, plan: Plan, index: CellIndex | None) -> str | None:
+def why_not(sample: Sample, request: Request, plan: Plan, index: Family | None) -> str | None:
     """Why a fit is not shrunk although that was asked for; ``None`` where it is."""
     if request.basis != "pure" or request.ties != "share" or request.ridge or request.selection:
         return "off: shrinkage goes with basis='pure', ties='share' and no ridge or budget"
     if index is None or not request.sampled:
         return "off: the rows are all there is"
-    if data.codes.shape[1] * plan.functions > LARGEST or plan.route == "matrix-free":
-        return f"off: {data.codes.shape[1]:,} rows of {plan.functions:,} functions are more than a shrunken fit holds"
+    if sample.codes.shape[1] * plan.functions > LARGEST or plan.route == "matrix-free":
+        return f"off: {sample.codes.shape[1]:,} rows of {plan.functions:,} functions are more than a shrunken fit holds"
     return None
 
 
-def fit_shrunk(data: Data, request: Request, plan: Plan, index: CellIndex, progress: Progress) -> Decomposition:
+def fit_shrunk(sample: Sample, request: Request, plan: Plan, index: Family, progress: Progress) -> Solved:
     """Decompose with effects shrunk to what the rows can carry."""
-    p = data.probability
+    p = sample.probability
     kernels = {
         subset[0]: level_kernel(index.probability_of(s), request.ordered[subset[0]] if request.ordered else 0)
         for s, subset in enumerate(index.subsets)
         if len(subset) == 1
     }
     progress.phase("variance components")
-    components = _components(data, request, index, kernels)
+    components = _components(sample, request, index, kernels)
     progress.phase("functions")
     basis = build_basis(index)
     prior = make_prior(index, basis, kernels)
-    rows = prior.on_rows(index, data.codes)
+    rows = prior.on_rows(index, sample.codes)
     progress.phase("posterior")
-    found = [posterior(index, prior, rows, y, p, c) for y, c in zip(data.values.T, components, strict=True)]
+    found = [posterior(index, prior, rows, y, p, c) for y, c in zip(sample.values.T, components, strict=True)]
     shrinkage = Shrinkage(
         described(components),
         tuple(float(np.mean([f.effective[k] for f in found])) for k in sorted(prior.total)),
         np.stack([f.left_out for f in found], axis=1),
         np.stack([f.variance for f in found], axis=1),
     )
-    return replace(_decomposition(data, plan, index, basis, prior, found, components), shrinkage=shrinkage)
+    return replace(_decomposition(sample, plan, index, basis, prior, found, components), shrinkage=shrinkage)
 
 
 def described(components: tuple[Components, ...]) -> str:
@@ -76,34 +77,34 @@ def described(components: tuple[Components, ...]) -> str:
 
 
 def _components(
-    data: Data, request: Request, index: CellIndex, kernels: dict[int, FloatArray]
+    sample: Sample, request: Request, index: Family, kernels: dict[int, FloatArray]
 ) -> tuple[Components, ...]:
     """Variance components of every output, on rows drawn where there are many."""
-    r = data.codes.shape[1]
+    r = sample.codes.shape[1]
     chosen = np.arange(r)
     if r > LIKELIHOOD_ROWS:
         chosen = np.sort(np.random.default_rng(request.random_state).choice(r, LIKELIHOOD_ROWS, replace=False))
-    between = row_kernels(data.codes[:, chosen], kernels, index.subsets)
-    p = data.probability[chosen]
-    found = [choose_components(y, p, between) for y in data.values[chosen].T]
+    between = row_kernels(sample.codes[:, chosen], kernels, index.subsets)
+    p = sample.probability[chosen]
+    found = [choose_components(y, p, between) for y in sample.values[chosen].T]
     return tuple(found)
 
 
 def _decomposition(
-    data: Data,
+    sample: Sample,
     plan: Plan,
-    index: CellIndex,
+    index: Family,
     basis: Basis,
     prior: Prior,
     found: list[Posterior],
     components: tuple[Components, ...],
-) -> Decomposition:
-    means = data.probability @ data.values
+) -> Solved:
+    means = sample.probability @ sample.values
     pairs = zip(found, means, strict=True)
     values = np.stack([effects_on_cells(index, prior, f.coordinates, float(mean)) for f, mean in pairs], axis=1)
     orders = index.layout.order
     solution = Solution(
-        coefficients=np.zeros((0, data.values.shape[1])),
+        coefficients=np.zeros((0, sample.values.shape[1])),
         kept=np.ones(basis.n_functions, dtype=bool),
         rank_by_order=tuple(int(basis.dimensions[orders == k].sum()) for k in range(int(orders.max()) + 1)),
         smallest_kept=1.0,
@@ -115,4 +116,4 @@ def _decomposition(
         converged=all(c.converged for c in components),
         rank_known=False,
     )
-    return Decomposition(index, values, plan, solution, basis, False)
+    return Solved(index, values, plan, solution, basis, False)

@@ -22,8 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from exanova.basis.tables import Basis
-from exanova.design import passes
-from exanova.design.cells import CellIndex
+from exanova.data.sample import KnownRows
+from exanova.design.family import Family
+from exanova.phi.operator import Phi
 from exanova.shrink.components import Components
 from exanova.shrink.prior import cell_kernel
 from exanova.typing import Codes, FloatArray, IntArray
@@ -54,15 +55,16 @@ class Prior:
         by_order = {k: components.of_order(k) / t if t > 0 else 0.0 for k, t in self.total.items()}
         return np.sqrt(np.array([by_order[int(k)] for k in self.order], dtype=np.float64))
 
-    def on_rows(self, index: CellIndex, codes: Codes) -> FloatArray:
+    def on_rows(self, index: Family, codes: Codes) -> FloatArray:
         """(r, columns) every column at every row."""
         out = np.empty((codes.shape[1], len(self.order)))
+        phi = Phi(index, KnownRows(codes))
         for k, s in enumerate(self.subsets):
-            out[:, self.start[k] : self.start[k + 1]] = self.tables[k][passes.cells_of_rows(index.layout, codes, s)]
+            out[:, self.start[k] : self.start[k + 1]] = self.tables[k][phi.cells(s)]
         return out
 
 
-def make_prior(index: CellIndex, basis: Basis, kernels: dict[int, FloatArray]) -> Prior:
+def make_prior(index: Family, basis: Basis, kernels: dict[int, FloatArray]) -> Prior:
     """The prior of every subset of a family but the intercept."""
     subsets, tables, factors, orders = [], [], [], []
     for s, subset in enumerate(index.subsets):
@@ -102,7 +104,7 @@ class Posterior:
 
 
 def posterior(
-    index: CellIndex, prior: Prior, rows: FloatArray, values: FloatArray, probability: FloatArray, given: Components
+    index: Family, prior: Prior, rows: FloatArray, values: FloatArray, probability: FloatArray, given: Components
 ) -> Posterior:
     """Fit (r,) values by the columns (r, columns) of a prior on rows of probability (r,)."""
     scale = prior.scale(given)
@@ -131,7 +133,7 @@ class _Spread:
     variance: Sequence[FloatArray]
 
 
-def _nothing(index: CellIndex, prior: Prior, y: FloatArray, probability: FloatArray) -> Posterior:
+def _nothing(index: Family, prior: Prior, y: FloatArray, probability: FloatArray) -> Posterior:
     """The posterior where nothing varies, or no effect is expected."""
     none = dict.fromkeys(prior.total, 0.0)
     # A single row has nothing to be predicted from.
@@ -176,7 +178,7 @@ def _by_rows(
     return z.T @ solved, kept, _Spread(np.square(half).sum(axis=0), [np.maximum(v, 0.0) for v in variance])
 
 
-def effects_on_cells(index: CellIndex, prior: Prior, coordinates: FloatArray, mean: float) -> FloatArray:
+def effects_on_cells(index: Family, prior: Prior, coordinates: FloatArray, mean: float) -> FloatArray:
     """(cells,) every effect on its cells, the mean first."""
     out = np.zeros(index.n_cells)
     out[0] = mean

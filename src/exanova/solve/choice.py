@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from exanova import tolerances
 from exanova.basis.paper import paper_numerators
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.design.subsets import by_order
-from exanova.moments.growing import Algebra, Coordinates, GrowingIndicators, gram_rows
-from exanova.moments.modular import are_counts, cell_weights_modulo, paper_coordinates, residues
+from exanova.phi.growing import Algebra, Coordinates, GrowingIndicators, gram_rows
+from exanova.phi.modular import are_counts, cell_weights_modulo, paper_coordinates, residues
 from exanova.solve.evidence import Solution
 from exanova.solve.modular import AgreedProfile
 from exanova.typing import Codes, FloatArray, IntArray, Subset
@@ -47,7 +47,7 @@ class SpanChoice:
         self.chosen: list[IntArray] = []
 
     @property
-    def index(self) -> CellIndex:
+    def index(self) -> Family:
         """Cells of the family so far; every distinct row has the weight one."""
         return self._cells.index
 
@@ -178,7 +178,7 @@ class PaperChoice(SpanChoice):
         return known
 
 
-def labels_of(index: CellIndex, s: int) -> IntArray:
+def labels_of(index: Family, s: int) -> IntArray:
     """(k, |A|) the z of the paper's functions of a subset that do not vanish on the support."""
     sizes = index.sizes_of(s)
     labels = list(product(*(range(n - 1) for n in sizes)))

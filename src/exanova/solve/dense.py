@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from exanova import tolerances
 from exanova.solve.elimination import Ties
@@ -115,6 +114,8 @@ def _outside(basis: FloatArray, u: FloatArray) -> FloatArray:
 def _in_order(
     phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: float, basis: FloatArray, chosen: Chosen
 ) -> _Order:
+    from scipy.linalg import solve_triangular
+
     # The paper's functions are not of unit length, and rounding grows with their length.
     length = np.linalg.norm(phi, axis=0)
     length = np.where(length > 0, length, 1.0)

@@ -19,8 +19,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpstrf
 
 from exanova import tolerances
 from exanova.typing import FloatArray, IntArray
@@ -75,6 +73,8 @@ def factorise(gamma: FloatArray, orders: Sequence[slice], ties: Ties, tolerance:
     >>> [f.rank for f in factor.orders]
     [1, 1]
     """
+    from scipy.linalg import solve_triangular
+
     tolerance = tolerances.rank_of_gram(len(gamma)) if tolerance is None else tolerance
     factors, right = [], []
     for columns in orders:
@@ -92,6 +92,8 @@ def factorise(gamma: FloatArray, orders: Sequence[slice], ties: Ties, tolerance:
 
 def solve(factor: Factor, projections: FloatArray) -> FloatArray:
     """Coefficients (q, m) with Gamma c = projections, shortest or supported on the kept functions."""
+    from scipy.linalg import solve_triangular
+
     halves, remaining = [], projections.copy()
     for part, right in zip(factor.orders, factor.right, strict=True):
         top = part.pivots[: part.rank] + part.columns.start
@@ -140,6 +142,8 @@ def null_space(factor: Factor) -> FloatArray:
 
 def _null_of_order(factor: Factor, k: int, size: int) -> FloatArray:
     """Dependences of the functions of one order that raised no rank: on kept ones, and on lower orders."""
+    from scipy.linalg import solve_triangular
+
     part = factor.orders[k]
     dropped = part.pivots[part.rank :] + part.columns.start
     direction = np.zeros((size, len(dropped)))
@@ -158,6 +162,8 @@ def _null_of_order(factor: Factor, k: int, size: int) -> FloatArray:
 
 def _shortest(part: OrderFactor, target: FloatArray) -> FloatArray:
     """Solve L^T c = target: c supported on the kept functions, then, to share, its projection on the range of L."""
+    from scipy.linalg import solve_triangular
+
     out = np.zeros((len(part.pivots), target.shape[1]))
     if part.rank:
         out[: part.rank] = solve_triangular(part.lower[: part.rank], target, lower=True, trans="T", check_finite=False)
@@ -169,6 +175,8 @@ def _shortest(part: OrderFactor, target: FloatArray) -> FloatArray:
 
 def row_space(lower: FloatArray) -> FloatArray | None:
     """Orthonormal basis of the range of a (k, rank) factor, or of its complement if that is strictly smaller."""
+    from scipy.linalg import solve_triangular
+
     size, rank = lower.shape
     if rank in (0, size):
         return None
@@ -179,6 +187,8 @@ def row_space(lower: FloatArray) -> FloatArray | None:
 
 
 def _pivoted(block: FloatArray, columns: slice, tolerance: float) -> OrderFactor:
+    from scipy.linalg.lapack import dpstrf
+
     if len(block) == 0:
         return OrderFactor(columns, np.zeros(0, dtype=np.int64), np.zeros((0, 0)), 0.0)
     diagonal = np.diagonal(block).copy()
@@ -194,6 +204,8 @@ def _pivoted(block: FloatArray, columns: slice, tolerance: float) -> OrderFactor
 
 def _in_order(block: FloatArray, columns: slice, tolerance: float) -> OrderFactor:
     """Cholesky in the given order, by panels, leaving out every column whose pivot is below the tolerance."""
+    from scipy.linalg import solve_triangular
+
     size = len(block)
     rows_of_l: list[FloatArray] = []
     kept: list[int] = []

@@ -1,4 +1,4 @@
-"""What a solve returns beside its coefficients: rank, conditioning, redundancy, iterations."""
+"""What a solve returns: effects on cells, and beside them rank, conditioning, redundancy, iterations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.typing import FloatArray
+from exanova.basis.tables import Basis
+from exanova.design.family import Family
+from exanova.solve.plan import Plan
+from exanova.typing import FloatArray, Subset
 
 
 @dataclass(frozen=True)
@@ -59,9 +62,46 @@ class Shrinkage:
         effective: for each order from 1 on, the functions that the rows determine, averaged over the outputs.
         left_out: (r, m) residual of every distinct row in the fit without it.
         variance: (cells, m) posterior variance of every effect in every cell.
+        least_squares: (m,) mean squared residual of a least-squares fit of the same functions.
     """
 
     described: str
     effective: tuple[float, ...] = ()
     left_out: FloatArray | None = None
     variance: FloatArray | None = None
+    least_squares: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """Every effect at every cell, with the evidence of the solve: what each route and each selection returns.
+
+    Attributes:
+        index: the family and its cells.
+        values: (cells, m) effects.
+        plan: what was planned.
+        solution: evidence; its coefficients belong to ``basis``.
+        basis: the functions used, ``None`` on the grid route, where they are implicit.
+        saturated: whether the family spans every function on the support.
+        shrinkage: what shrinking found out, where it was asked for.
+    """
+
+    index: Family
+    values: FloatArray
+    plan: Plan
+    solution: Solution
+    basis: Basis | None
+    saturated: bool
+    shrinkage: Shrinkage | None = None
+
+    def selected(self) -> list[tuple[Subset, tuple[int, ...]]] | None:
+        """(A, z) of the paper's functions that were kept, in order; ``None`` for functions without a z."""
+        if self.basis is None or self.basis.labels is None:
+            return None
+        kept = self.solution.kept
+        return [
+            (subset, tuple(z))
+            for s, subset in enumerate(self.index.subsets)
+            for z, taken in zip(self.basis.labels[s].tolist(), kept[self.basis.functions_of(s)], strict=True)
+            if taken
+        ]

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from exanova import tolerances
 from exanova.solve.elimination import Factor, OrderFactor, Ties, row_space, skip_panel
@@ -72,6 +71,8 @@ class GrowingFactor:
 
         ``chosen`` (new,) names those that raise the rank, where that is known better than pivots tell.
         """
+        from scipy.linalg import solve_triangular
+
         new, total = gamma_rows.shape
         self._reserve(total)
         self._panels = self._merged()
@@ -121,6 +122,8 @@ class GrowingFactor:
 
     def solve(self, projections: FloatArray) -> FloatArray:
         """Coefficients (size, m) of the kept functions whose projections are given; zero for the others."""
+        from scipy.linalg import solve_triangular
+
         half = np.zeros((self.rank, projections.shape[1]))
         for panel in self._panels:
             known = self._l[panel.functions, : panel.columns.start] @ half[: panel.columns.start]
@@ -161,6 +164,8 @@ class GrowingFactor:
         chosen: NDArray[np.bool_] | None,
     ) -> None:
         """Directions of a few new functions; ``own`` (new, new) is what directions up to ``before`` leave of Gamma."""
+        from scipy.linalg import solve_triangular
+
         done, width = self.rank, panel.stop - panel.start
         added = slice(before, done)
         rest = own[panel.start :, panel] - rows[panel.start :, added] @ rows[panel, added].T

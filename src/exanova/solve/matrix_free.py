@@ -14,22 +14,19 @@ of pairs; memory is a few vectors over rows and cells.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from exanova import tolerances
-from exanova.basis.tables import Basis, on_cells, on_functions, too_large_for_tables
-from exanova.design import passes
-from exanova.design.cells import CellIndex
-from exanova.design.products import PairProducts, products_are_sooner
-from exanova.moments.gram import collect, projected_gram
+from exanova.basis.tables import Basis, on_cells, on_functions, order_slices, too_large_for_tables
+from exanova.data.sample import Sample
+from exanova.design.family import Family
+from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.solve.cgls import conjugate_gradients
 from exanova.solve.elimination import Factor, factorise, solve
 from exanova.solve.evidence import Solution
-from exanova.typing import Codes, FloatArray
+from exanova.typing import FloatArray
 
 MOST_ITERATIONS = 2000
 
@@ -37,63 +34,28 @@ MOST_ELIMINATED = 6000
 """Functions of lower orders that are eliminated exactly: a Gram matrix of 300 MB."""
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Codes (d, r), weights (r,) and values (r, m) of a support, and threads to use on them."""
-
-    codes: Codes
-    weight: NDArray[np.int64] | NDArray[np.float64]
-    values: FloatArray
-    threads: int
-
-    @property
-    def p(self) -> FloatArray:
-        """(r, 1) probabilities."""
-        return np.asarray(self.weight / self.weight.sum(), dtype=np.float64)[:, None]
-
-
 class Block:
     """The functions of a run of subsets as an operator between coefficients and rows."""
 
-    def __init__(self, rows: Rows, index: CellIndex, basis: Basis, first: int, last: int) -> None:
-        self._rows, self._index, self._basis = rows, index, basis
-        self._subsets = slice(first, last)
-        self._functions = slice(int(basis.start[first]), int(basis.start[last]))
-        self._layout = index.layout.part(first, last)
-        self._products = PairProducts(self._layout, rows.codes, rows.threads) if self._is_dense() else None
+    def __init__(self, sample: Sample, family: Family, basis: Basis, subsets: slice, threads: int) -> None:
+        self._p, self._family, self._basis = sample.probability[:, None], family, basis
+        self._functions = slice(int(basis.start[subsets.start]), int(basis.start[subsets.stop]))
+        self._phi = Phi(family, sample, threads, subsets=subsets, repeated=True)
 
     @property
     def size(self) -> int:
         """Number of coordinates."""
         return self._functions.stop - self._functions.start
 
-    def _is_dense(self) -> bool:
-        """Whether products of matrices go over the rows sooner than tables are read."""
-        is_large = len(self._layout.order) * self._rows.codes.shape[1] >= passes.COMPILED_FROM
-        return is_large and products_are_sooner(self._layout)
-
     def synthesise(self, c: FloatArray) -> FloatArray:
         """(r, m) values at the rows, for (size, m) coordinates."""
         everything = np.zeros((self._basis.n_functions, c.shape[1]))
         everything[self._functions] = c
-        tables = self._index.to_keys(on_cells(self._index, self._basis, everything))
-        if self._products:
-            return self._products.gather(tables)
-        return passes.gather(self._layout, self._rows.codes, tables, self._rows.threads)
+        return self._phi.synthesise(on_cells(self._family, self._basis, everything))
 
     def analyse(self, y: FloatArray) -> FloatArray:
         """(size, m) inner products with (r, m) values."""
-        index = self._index
-        weighted = self._rows.p * y
-        if self._products:
-            sums = self._products.scatter(weighted)
-        else:
-            sums = passes.scatter(index.layout, self._rows.codes, weighted, self._subsets, self._rows.threads)
-        cells = slice(int(index.cell_start[self._subsets.start]), int(index.cell_start[self._subsets.stop]))
-        first_key = int(index.layout.key_start[self._subsets.start])
-        full = np.zeros((index.n_cells, y.shape[1]))
-        full[cells] = sums[index.cell_key[cells] - first_key]
-        return on_functions(index, self._basis, full)[self._functions]
+        return on_functions(self._family, self._basis, self._phi.analyse(self._p * y))[self._functions]
 
 
 @dataclass(frozen=True)
@@ -118,18 +80,18 @@ class Reduced:
         return self.high.analyse(y)
 
 
-def solve_matrix_free(rows: Rows, index: CellIndex, basis: Basis, progress: Progress) -> Solution:
+def solve_matrix_free(sample: Sample, index: Family, basis: Basis, threads: int, progress: Progress) -> Solution:
     """Coefficients over all functions of ``basis``."""
-    split = _eliminated(index, basis)
-    low, high = Block(rows, index, basis, 0, split), Block(rows, index, basis, split, len(index.subsets))
-    factor = _low_factor(rows, index.restricted(split), basis.restricted(split))
-    reduced = Reduced(low, high, factor, rows.p)
+    split, count, p = _eliminated(index, basis), len(index.subsets), sample.probability[:, None]
+    low, high = (Block(sample, index, basis, run, threads) for run in (slice(0, split), slice(split, count)))
+    factor = _low_factor(sample, index.restricted(split), basis.restricted(split), threads)
+    reduced = Reduced(low, high, factor, p)
     progress.phase("conjugate gradients")
-    target = reduced.without_low(rows.values)
+    target = reduced.without_low(sample.values)
     # What lower orders leave may be nothing but rounding: residuals are measured against the model itself.
-    scale = np.sqrt(np.asarray((rows.p * rows.values**2).sum(axis=0)))
+    scale = np.sqrt(np.asarray((p * sample.values**2).sum(axis=0)))
     c, residual, iterations = conjugate_gradients(reduced, target, MOST_ITERATIONS, progress.step, scale)
-    left = rows.values - high.synthesise(c)
+    left = sample.values - high.synthesise(c)
     below = solve(factor, low.analyse(left))
     below = below + solve(factor, low.analyse(left - low.synthesise(below)))  # one step of refinement
     sizes = index.layout.order
@@ -151,7 +113,7 @@ def solve_matrix_free(rows: Rows, index: CellIndex, basis: Basis, progress: Prog
     )
 
 
-def _eliminated(index: CellIndex, basis: Basis) -> int:
+def _eliminated(index: Family, basis: Basis) -> int:
     """How many subsets belong to the lower orders that are eliminated: at least order one, never the last order."""
     sizes, large = index.layout.order, too_large_for_tables(index)
     split = int(np.searchsorted(sizes, 1, side="right"))
@@ -163,11 +125,6 @@ def _eliminated(index: CellIndex, basis: Basis) -> int:
     return split
 
 
-def _low_factor(rows: Rows, index: CellIndex, basis: Basis) -> Factor:
+def _low_factor(sample: Sample, index: Family, basis: Basis, threads: int) -> Factor:
     """Factor of the lower orders, in order."""
-    nothing = np.zeros((rows.codes.shape[1], 1))
-    moments = collect(index, rows.codes, rows.weight, nothing, threads=rows.threads)
-    gamma = projected_gram(moments, basis)
-    ends = np.flatnonzero(np.diff(index.layout.order, append=index.layout.order[-1] + 1)) + 1
-    bounds = [0, *(int(basis.start[end]) for end in ends)]
-    return factorise(gamma, [slice(a, b) for a, b in pairwise(bounds)], "share")
+    return factorise(Phi(index, sample, threads).gram(basis), order_slices(index, basis), "share")

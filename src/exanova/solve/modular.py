@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.errors import InputError
-from exanova.moments.modular import primes, product_modulo
+from exanova.phi.modular import primes, product_modulo
 from exanova.typing import FloatArray
 
 PANEL = 64

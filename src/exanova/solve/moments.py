@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exanova import tolerances
+from exanova.basis.tables import Basis, on_cells, on_functions
+from exanova.data.sample import Sample
+from exanova.phi.operator import Phi
 from exanova.solve.elimination import Factor, Ties, dependences, factorise, solve
 from exanova.solve.evidence import Solution
 from exanova.typing import FloatArray
@@ -16,6 +20,36 @@ REFINEMENTS = 8
 
 ProjectResidual = Callable[[FloatArray | None], FloatArray]
 """(q, m) coefficients (``None``: all zero) to the (q, m) projections of what they leave of the model values."""
+
+
+@dataclass(frozen=True, eq=False)
+class Projections:
+    """Projections of the residual that coefficients leave, straight from the rows.
+
+    Attributes:
+        phi: the cells at the rows.
+        basis: the functions.
+        sample: the rows with their values.
+        sums: (cells, m) sums of the weighted values.
+        ridge: a penalty on squared coefficients, the intercept's apart.
+    """
+
+    phi: Phi
+    basis: Basis
+    sample: Sample
+    sums: FloatArray
+    ridge: float = 0.0
+
+    def __call__(self, coefficients: FloatArray | None) -> FloatArray:
+        """(q, m) projections of the residual of ``coefficients`` (of the model values themselves for ``None``)."""
+        family, basis = self.phi.family, self.basis
+        if coefficients is None:
+            return on_functions(family, basis, self.sums)
+        residual = self.sample.values - self.phi.synthesise(on_cells(family, basis, coefficients))
+        weighted = self.sample.probability[:, None] * residual
+        out = on_functions(family, basis, self.phi.analyse(weighted))
+        out[1:] -= self.ridge * coefficients[1:]
+        return out
 
 
 def solve_moments(gamma: FloatArray, orders: Sequence[slice], project: ProjectResidual, ties: Ties) -> Solution:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from exanova.basis.tables import too_large_for_tables
-from exanova.design.cells import CellIndex
+from exanova.design.family import Family
 from exanova.design.memory import readable
-from exanova.design.products import BLOCK_BYTES, products_are_sooner
+from exanova.design.products import BLOCK_BYTES, products_are_faster
 from exanova.errors import MemoryLimitError
-from exanova.moments.gram import BLAS_BLOCK_BYTES
-from exanova.moments.growing import COUNT_BLOCK
+from exanova.phi.gram import BLAS_BLOCK_BYTES
+from exanova.phi.growing import COUNT_BLOCK
 from exanova.solve.matrix_free import MOST_ELIMINATED
 
 READING_CELL, READING_ROW = 4, 104
@@ -119,7 +119,7 @@ def measuring(keys: int, cells: int, subsets: int, load: Load) -> int:
     return index + 8 * load.outputs * (keys + 4 * cells + 7 * load.distinct)
 
 
-def local_tables(index: CellIndex) -> int:
+def local_tables(index: Family) -> int:
     """Bytes of the functions of all subsets on their cells."""
     cells, large = np.diff(index.cell_start), too_large_for_tables(index)
     return 8 * int(np.square(cells[~large]).sum()) + PROJECTOR * int(cells[large].sum())
@@ -131,13 +131,13 @@ def grid(cells: int, features: int, load: Load) -> int:
     return tensors + 8 * load.distinct * (features + 10 * load.outputs)
 
 
-def dense(functions: int, index: CellIndex, load: Load) -> int:
+def dense(functions: int, index: Family, load: Load) -> int:
     """Bytes of orthogonal factorisations of the functions on the rows."""
     r, q = load.distinct, functions
     return 8 * (DENSE_COPIES * r * q + DENSE_SQUARES * q * q) + local_tables(index) + _index(index, load)
 
 
-def moments(functions: int, index: CellIndex, load: Load) -> int:
+def moments(functions: int, index: Family, load: Load) -> int:
     """Bytes of a Gram matrix of indicators, its bitsets or blocks, and its elimination."""
     refining = 8 * load.outputs * (2 * index.n_keys + 4 * load.distinct + 3 * functions)
     return eliminating(functions, load) + refining + 2 * local_tables(index) + _index(index, load)
@@ -152,7 +152,7 @@ def eliminating(functions: int, load: Load) -> int:
     return 8 * indicators**2 + max(collecting, 8 * q * q * (REDUNDANT_COPIES if q > r else GRAM_COPIES))
 
 
-def matrix_free(by_order: Sequence[int], index: CellIndex, load: Load, threads: int) -> int:
+def matrix_free(by_order: Sequence[int], index: Family, load: Load, threads: int) -> int:
     """Bytes of conjugate gradients over passes of the rows, and of the lower orders' elimination."""
     r, q = load.distinct, sum(by_order)
     low = max(sum(by_order[:2]), min(MOST_ELIMINATED, sum(by_order[:-1])))
@@ -192,15 +192,15 @@ def _collecting(indicators: int, load: Load) -> int:
     return bits if load.counts else max(bits, min(BLAS_BLOCK_BYTES, 8 * indicators * load.distinct))
 
 
-def _index(index: CellIndex, load: Load) -> int:
+def _index(index: Family, load: Load) -> int:
     """Bytes of an index, and of the effects on its cells."""
     return 4 * index.n_keys + (16 + 16 * load.outputs) * index.n_cells + SUBSET * len(index.subsets)
 
 
-def _pair_products(index: CellIndex, load: Load, threads: int) -> int:
+def _pair_products(index: Family, load: Load, threads: int) -> int:
     """Bytes of one-hot columns and blocks of them, should the pairs go by products of matrices."""
     first = int(np.searchsorted(index.layout.order, 2))
-    if not products_are_sooner(index.layout.part(first, len(index.subsets))):
+    if not products_are_faster(index.layout.part(first, len(index.subsets))):
         return 0
     columns = 1 + int((index.sizes - 1).sum())
     blocks = 4 * threads * min(BLOCK_BYTES, 8 * 8192 * columns)

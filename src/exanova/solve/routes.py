@@ -1,33 +1,42 @@
-"""The driver: from codes, weights and model values to the value of every effect at every cell.
+"""The four routes from a sample and a family to effects, in one registry.
 
-Whatever the route, the result is the same kind of thing: an index of cells and one array of values over them.
+| route | needs | how |
+|---|---|---|
+| grid | a complete table, all orders | conjugate gradients on tensors, no matrix |
+| dense | few rows or few functions | orthogonal factorisation of the functions on the rows |
+| moments | a Gram matrix that fits | Gram matrix of counts, elimination order by order, refinement from the rows |
+| matrix-free | pure functions, shared ties | lower orders eliminated, conjugate gradients over passes of the rows |
+
+Each is one :class:`Route`: its name, why it cannot do what is asked, its price, and its solve. A new route is one more
+entry of :data:`ROUTES`; ``planning.choose`` says when it is taken. Whatever the route, the result is a ``Solved``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.basis.tables import Basis, build_basis, join, on_cells, on_functions, on_rows
-from exanova.design import passes
-from exanova.design.cells import CellIndex, complete_index, extend
-from exanova.moments.gram import collect, projected_gram
-from exanova.moments.modular import are_counts
-from exanova.parallel import blas_threads
+from exanova.basis.tables import Basis, build_basis, join, on_cells, order_slices, too_large_for_tables
+from exanova.data.sample import Sample
+from exanova.design.family import Family, complete_family, extend
+from exanova.phi.modular import are_counts
+from exanova.phi.operator import Phi
 from exanova.progress import Progress
+from exanova.solve import price
 from exanova.solve.choice import FLOATING, ROUNDED, PaperChoice, can_be_solved
 from exanova.solve.dense import solve_dense
-from exanova.solve.evidence import Shrinkage, Solution
+from exanova.solve.evidence import Solution, Solved
 from exanova.solve.grid import margins, solve_grid
-from exanova.solve.matrix_free import Rows, solve_matrix_free
-from exanova.solve.moments import solve_kept, solve_moments
-from exanova.solve.plan import EVEN, Plan, Request, dense_applies, is_product, make_plan, orders_of
+from exanova.solve.matrix_free import solve_matrix_free
+from exanova.solve.moments import Projections, solve_kept, solve_moments
+from exanova.solve.plan import STARTING, Plan
+from exanova.solve.request import Request, orders_of
+from exanova.solve.survey import EVEN, Survey, dense_applies, is_complete, is_product
 from exanova.solve.top_down import groups_of_shapes, solve_top_down
-from exanova.typing import Codes, FloatArray, Subset
+from exanova.typing import FloatArray, Subset
 
 FEW_ITERATIONS, GRID_ITERATIONS = 1000, 5000
 """Iterations on a grid where something else would be quick too, and where it would not."""
@@ -35,104 +44,169 @@ FEW_ITERATIONS, GRID_ITERATIONS = 1000, 5000
 LARGE_STACK = 20_000
 """Cells of tables of the same shape, on the average, from which they are worth a fit of their own."""
 
+FLOPS, LOOKUPS, COMMON_WORDS, GRID_CELLS = 3e10, 5e8, 4e9, 2e7
+"""What two cores do in a second: products of matrices, reads of tables by rows, words of 64 rows compared, cells of a
+grid iterated to the end. Measured on the benchmarks' tables; other machines differ by a factor of a few."""
+
 
 @dataclass(frozen=True)
-class Decomposition:
-    """Every effect at every cell, with the evidence of the solve.
+class Job:
+    """What a route is given to solve."""
 
-    Attributes:
-        index: cells of the family.
-        values: (cells, m) effects.
-        plan: what was planned.
-        solution: evidence; its coefficients belong to ``basis``.
-        basis: the functions used, ``None`` on the grid route, where they are implicit.
-        saturated: whether the family spans every function on the support.
-        shrinkage: what shrinking found out, where it was asked for.
-    """
-
-    index: CellIndex
-    values: FloatArray
+    sample: Sample
+    request: Request
     plan: Plan
-    solution: Solution
-    basis: Basis | None
-    saturated: bool
-    shrinkage: Shrinkage | None = None
-
-    def selected(self) -> list[tuple[Subset, tuple[int, ...]]] | None:
-        """(A, z) of the paper's functions that were kept, in order; ``None`` for functions without a z."""
-        if self.basis is None or self.basis.labels is None:
-            return None
-        kept = self.solution.kept
-        return [
-            (subset, tuple(z))
-            for s, subset in enumerate(self.index.subsets)
-            for z, taken in zip(self.basis.labels[s].tolist(), kept[self.basis.functions_of(s)], strict=True)
-            if taken
-        ]
-
-
-@dataclass(frozen=True)
-class Data:
-    """The arrays of a support with model values: codes (d, r), weight (r,), values (r, m).
-
-    ``within`` (r, m) is the variance of the values that were averaged at each row, ``None`` where there is none.
-    """
-
-    codes: Codes
-    weight: NDArray[np.int64] | NDArray[np.float64]
-    sizes: tuple[int, ...]
-    values: FloatArray
-    rows: int
-    within: FloatArray | None = None
+    survey: Survey
+    progress: Progress
 
     @property
-    def probability(self) -> FloatArray:
-        """(r,) weights over their total."""
-        return np.asarray(self.weight / self.weight.sum(), dtype=np.float64)
+    def family(self) -> Family:
+        """The family that was surveyed."""
+        assert self.survey.family is not None
+        return self.survey.family
 
 
-def decompose(data: Data, request: Request, progress: Progress | None = None) -> Decomposition:
-    """Plan, then run the route the plan chose."""
-    weight = data.weight.astype(np.float64)
-    plan, index = make_plan(request, data.codes, weight, data.sizes, data.values.shape[1], data.rows)
-    return run_plan(data, request, plan, index, progress or Progress(enabled=False))
+@dataclass(frozen=True)
+class Route:
+    """One way to solve.
+
+    Attributes:
+        name: what ``route=`` and the certificate call it.
+        refusal: why it cannot do what is asked on a surveyed table, in words; ``None`` where it can.
+        memory: bytes of its own work.
+        passes: passes over the rows.
+        seconds: seconds on two cores beside the passes.
+        solve: the solve itself.
+    """
+
+    name: str
+    refusal: Callable[[Request, Survey], str | None]
+    memory: Callable[[Request, Survey], int]
+    passes: Callable[[Survey], int]
+    seconds: Callable[[Survey], float]
+    solve: Callable[[Job], Solved]
 
 
-def run_plan(data: Data, request: Request, plan: Plan, index: CellIndex | None, progress: Progress) -> Decomposition:
-    """Run a plan that was made for these data."""
-    with blas_threads(request.threads):
-        if index is None:
-            return _by_grid(data, request, plan, progress)
-        if plan.route == "dense":
-            return _by_dense(data, request, plan, index)
-        if plan.route == "matrix-free":
-            return _by_matrix_free(data, request, plan, index, progress)
-        return _by_moments(data, request, plan, index, progress)
+def local_work(family: Family, columns: int) -> float:
+    """Multiplications of a factorisation for each pair or larger subset, and of products with so many columns."""
+    cells = np.diff(family.cell_start).astype(np.float64)
+    cells[too_large_for_tables(family)] = 0.0
+    return float(4 * (cells[family.layout.order > 1] ** 3).sum() + columns * (cells**2).sum())
 
 
-def _by_dense(data: Data, request: Request, plan: Plan, index: CellIndex) -> Decomposition:
-    grown = _Growing(data, request, index)
-    root = np.sqrt(data.probability)
-    # Orders that were asked for are listed even where lower ones leave nothing to them.
-    until_full = request.max_order is None and request.family is None
-    solution = solve_dense(
-        grown.blocks(), root, data.values, request.ties, stop_at_rank=len(root) if until_full else len(root) + 1
+def passes_and_local_work(survey: Survey, passes: int, columns: int = 0) -> float:
+    """Seconds of so many passes over the rows and of the functions of every subset."""
+    reads = passes * float(survey.sample.n_rows) * survey.subsets / LOOKUPS
+    return STARTING + reads + (0.0 if survey.family is None else local_work(survey.family, columns) / FLOPS)
+
+
+def _grid_refusal(request: Request, survey: Survey) -> str | None:
+    sample, d = survey.sample, len(survey.sample.varying)
+    all_orders = request.subsets is None and (request.max_order is None or request.max_order >= d)
+    if request.ridge:
+        return _needs_gram(request)
+    if all_orders and is_complete(sample):
+        return None
+    return (
+        "route='grid' needs a table in which every combination of levels occurs, and all orders "
+        f"(max_order=None); this table has {sample.n_rows:,} of {np.prod(sample.sizes, dtype=object):,} combinations "
+        f"and max_order={request.max_order}. Use route='auto'."
     )
+
+
+def _dense_refusal(request: Request, survey: Survey) -> str | None:
+    return _needs_gram(request) if request.ridge else _tables_refusal(request, survey)
+
+
+def _needs_gram(request: Request) -> str:
+    return f"ridge={request.ridge:g} needs route='moments' or 'auto'; route={request.route!r} has none."
+
+
+def _tables_refusal(request: Request, survey: Survey) -> str | None:
+    """Routes that write functions down as tables cannot take pairs with too many cells."""
+    return _matrix_free_refusal(request, survey) if survey.has_large_pairs else None
+
+
+def _matrix_free_refusal(request: Request, survey: Survey) -> str | None:
+    if request.is_plain:
+        return None
+    return (
+        f"basis={request.basis!r}, ties={request.ties!r}, ridge={request.ridge:g} cannot go by the matrix-free "
+        "route, which this table or route= asks for; use basis='pure', ties='share', ridge=0."
+    )
+
+
+def _all_orders_at_once(sample: Sample, p: FloatArray, shape: tuple[int, ...]) -> bool:
+    """Whether one fit of all orders is faster than one fit after the other from the highest order down.
+
+    It is under independence, in one iteration, and for even weights unless large tables of the same shape abound.
+    """
+    per_stack = np.prod([n + 1 for n in shape]) / max(1, groups_of_shapes(shape))
+    return bool(p.max() <= EVEN * p.min() and per_stack <= LARGE_STACK) or is_product(sample)
+
+
+def _by_grid(job: Job) -> Solved:
+    sample, request = job.sample, job.request
+    varying = sample.varying
+    shape = tuple(sample.sizes[i] for i in varying)
+    levels = [sample.codes[i].astype(np.int64) for i in varying]
+    place = np.ravel_multi_index(levels, shape) if shape else np.zeros(1, dtype=np.int64)
+    p, f = np.empty(int(np.prod(shape))), np.empty((int(np.prod(shape)), sample.n_outputs))
+    p[place], f[place] = sample.probability, sample.values
+    job.progress.phase("conjugate gradients")
+    solve = solve_grid if _all_orders_at_once(sample, p, shape) else solve_top_down
+    # Where a factorisation would be cheap, the most uneven weights are left to it after some iterations.
+    cheap = request.route == "auto" and dense_applies(len(p), len(p), even=False)
+    limit = FEW_ITERATIONS if cheap else GRID_ITERATIONS
+    found = solve(p.reshape(shape), f.reshape(*shape, -1), limit, job.progress.step)
+    weights = margins(p.reshape(*shape, 1))[..., 0] * float(sample.weight.sum())
+    family = complete_family(sample.sizes, varying, weights)
+    count = job.plan.functions
+    solution = Solution(
+        coefficients=np.zeros((0, sample.n_outputs)),
+        kept=np.ones(count, dtype=bool),
+        rank_by_order=job.plan.functions_by_order,
+        smallest_kept=float("nan"),
+        largest_dropped=0.0,
+        null=np.zeros((count, 0)),
+        iterations=found.iterations,
+        residual=found.residual,
+        method="conjugate gradients on the grid" + (", from the top down" if solve is solve_top_down else ""),
+        converged=found.converged,
+    )
+    return Solved(family, _flat(family, varying, found.effects), job.plan, solution, None, True)
+
+
+def _flat(family: Family, varying: list[int], effects: FloatArray) -> FloatArray:
+    """Values of an extended tensor in the order of the cells of ``family``."""
+    parts = []
+    for subset in family.subsets:
+        place = tuple(slice(1, None) if i in subset else 0 for i in varying)
+        parts.append(effects[place].reshape(-1, effects.shape[-1]))
+    return np.concatenate(parts)
+
+
+def _by_dense(job: Job) -> Solved:
+    sample, request = job.sample, job.request
+    grown = _OrderByOrder(sample, request, job.family)
+    root = np.sqrt(sample.probability)
+    # Orders that were asked for are listed even where lower ones leave nothing to them.
+    stop = len(root) if request.every_order else len(root) + 1
+    solution = solve_dense(grown.blocks(), root, sample.values, request.ties, stop_at_rank=stop)
     solution = replace(solution, method=solution.method + grown.how)
-    values = on_cells(grown.index, grown.basis, solution.coefficients)
-    return _finished(data, plan, grown.index, grown.basis, solution, values)
+    return finished(sample, job.plan, grown.family, grown.basis, solution)
 
 
-class _Growing:
+class _OrderByOrder:
     """Hands out the functions order by order and remembers which were asked for."""
 
-    def __init__(self, data: Data, request: Request, surveyed: CellIndex) -> None:
-        self._data, self._request, self._surveyed = data, request, surveyed
-        self.index = surveyed.restricted(1)
-        self.basis = build_basis(self.index, request.basis, orthonormal=request.ties == "share")
+    def __init__(self, sample: Sample, request: Request, surveyed: Family) -> None:
+        self._sample, self._request, self._surveyed = sample, request, surveyed
+        self.family = surveyed.restricted(1)
+        self.basis = build_basis(self.family, request.basis, orthonormal=request.ties == "share")
         is_paper = request.basis == "paper" and request.ties == "first"
-        exact = is_paper and are_counts(data.weight)
-        self._choice = PaperChoice(data.codes, data.weight, data.sizes, request.threads) if exact else None
+        exact = is_paper and are_counts(sample.weight)
+        self._choice = PaperChoice(sample.codes, sample.weight, sample.sizes, request.threads) if exact else None
         self._floating = request.ties == "first" and not exact
 
     @property
@@ -142,178 +216,126 @@ class _Growing:
 
     def blocks(self) -> Iterator[tuple[FloatArray, NDArray[np.bool_] | None]]:
         """(r, k) functions of each order, the intercept first, and which of them raise the rank, if that is known."""
-        yield np.ones((self._data.codes.shape[1], 1)), None
-        varying = [i for i, n in enumerate(self._data.sizes) if n > 1]
-        for subsets in orders_of(self._request, varying):
+        yield np.ones((self._sample.n_rows, 1)), None
+        for subsets in orders_of(self._request, self._sample.varying):
             chosen = self._choice.add(subsets) if self._choice else None
             if chosen is not None and len(subsets[0]) == 1:
                 chosen = chosen[1:]  # the first call tells of the intercept too
             yield self._next(subsets), chosen
 
     def _next(self, subsets: list[Subset]) -> FloatArray:
-        first = len(self.index.subsets)
+        first, sample, request = len(self.family.subsets), self._sample, self._request
         if len(self._surveyed.subsets) > first:
-            self.index = self._surveyed.restricted(first + len(subsets))
+            self.family = self._surveyed.restricted(first + len(subsets))
         else:
-            weight = self._data.weight.astype(np.float64)
-            self.index = extend(self.index, subsets, self._data.codes, weight, self._request.threads)
-        orthonormal = self._request.ties == "share"
-        new = build_basis(self.index, self._request.basis, orthonormal=orthonormal, first=first)
+            self.family = extend(self.family, subsets, sample.codes, sample.mass, request.threads)
+        new = build_basis(self.family, request.basis, orthonormal=request.ties == "share", first=first)
         self.basis = join(self.basis, new)
-        return on_rows(self.index, new, range(first, len(self.index.subsets)), self._data.codes)
+        return Phi(self.family, sample).functions(new, range(first, len(self.family.subsets)))
 
 
-def _by_moments(data: Data, request: Request, plan: Plan, index: CellIndex, progress: Progress) -> Decomposition:
-    rank_wanted = data.codes.shape[1]
-    while True:
-        basis = build_basis(index, request.basis, orthonormal=request.ties == "share")
-        moments = collect(index, data.codes, data.weight, data.values, threads=request.threads, progress=progress)
-        progress.phase("eliminating")
-        gamma = projected_gram(moments, basis)
-        gamma[range(1, len(gamma)), range(1, len(gamma))] += request.ridge
-        orders = _order_slices(index, basis)
-        projector = Projector(data, request, index, basis, moments.sums / float(index.weight[0]))
-        known = _exact_choice(data, request, index, basis)
-        if known is None:
-            solution = solve_moments(gamma, orders, projector, request.ties)
-        else:
-            solution = replace(solve_kept(gamma, orders, projector, known[0]), method=known[1])
-            if not can_be_solved(solution, data.weight):
-                rounded = solve_moments(gamma, orders, projector, request.ties)
-                solution = replace(rounded, method=f"{rounded.method}, {ROUNDED}")
-        wider = _next_order(data, request, index) if solution.rank < rank_wanted else None
-        if wider is None:
-            break
-        index = wider
-    values = on_cells(index, basis, solution.coefficients)
-    return _finished(data, plan, index, basis, solution, values)
+def _by_moments(job: Job) -> Solved:
+    sample, request, family = job.sample, job.request, job.family
+    basis = build_basis(family, request.basis, orthonormal=request.ties == "share")
+    phi = Phi(family, sample, request.threads)
+    gamma = phi.gram(basis, progress=job.progress)
+    job.progress.phase("eliminating")
+    gamma[range(1, len(gamma)), range(1, len(gamma))] += request.ridge
+    orders = order_slices(family, basis)
+    project = Projections(phi, basis, sample, phi.analyse(sample.weighted_values), request.ridge)
+    known = _exact_choice(sample, request, family, basis)
+    if known is None:
+        return finished(sample, job.plan, family, basis, solve_moments(gamma, orders, project, request.ties))
+    solution = replace(solve_kept(gamma, orders, project, known[0]), method=known[1])
+    if not can_be_solved(solution, sample.weight):
+        rounded = solve_moments(gamma, orders, project, request.ties)
+        solution = replace(rounded, method=f"{rounded.method}, {ROUNDED}")
+    return finished(sample, job.plan, family, basis, solution)
 
 
-def _by_matrix_free(data: Data, request: Request, plan: Plan, index: CellIndex, progress: Progress) -> Decomposition:
-    basis = build_basis(index)
-    rows = Rows(data.codes, data.weight, data.values, request.threads)
-    solution = solve_matrix_free(rows, index, basis, progress)
-    values = on_cells(index, basis, solution.coefficients)
-    return Decomposition(index, values, plan, solution, basis, False)
-
-
-def _exact_choice(data: Data, request: Request, index: CellIndex, basis: Basis) -> tuple[NDArray[np.bool_], str] | None:
+def _exact_choice(
+    sample: Sample, request: Request, family: Family, basis: Basis
+) -> tuple[NDArray[np.bool_], str] | None:
     """The paper's greedy choice, exactly, and how it was made; ``None`` where functions are not those of the paper."""
     if request.ties != "first" or basis.labels is None or request.ridge:
         return None
-    choice = PaperChoice(data.codes, data.weight, data.sizes, request.threads)
-    return choice.add_family(index.subsets), f"elimination of the Gram matrix, {choice.how}"
+    choice = PaperChoice(sample.codes, sample.weight, sample.sizes, request.threads)
+    return choice.add_family(family.subsets), f"elimination of the Gram matrix, {choice.how}"
 
 
-@dataclass(frozen=True)
-class Projector:
-    """Projections of what coefficients leave of the model values, straight from the rows.
-
-    Attributes:
-        sums: (cells, m) sums of the weighted model values.
-    """
-
-    data: Data
-    request: Request
-    index: CellIndex
-    basis: Basis
-    sums: FloatArray
-
-    def __call__(self, coefficients: FloatArray | None) -> FloatArray:
-        """(q, m) projections of what ``coefficients`` leave (of the model values themselves for ``None``)."""
-        if coefficients is None:
-            return on_functions(self.index, self.basis, self.sums)
-        tables = self.index.to_keys(on_cells(self.index, self.basis, coefficients))
-        left = self.data.values - passes.gather(self.index.layout, self.data.codes, tables, self.request.threads)
-        weighted = self.data.probability[:, None] * left
-        sums = passes.scatter(self.index.layout, self.data.codes, weighted, threads=self.request.threads)
-        left_over = on_functions(self.index, self.basis, sums[self.index.cell_key])
-        left_over[1:] -= self.request.ridge * coefficients[1:]
-        return left_over
+def _by_matrix_free(job: Job) -> Solved:
+    basis = build_basis(job.family)
+    solution = solve_matrix_free(job.sample, job.family, basis, job.request.threads, job.progress)
+    values = on_cells(job.family, basis, solution.coefficients)
+    return Solved(job.family, values, job.plan, solution, basis, False)
 
 
-def _next_order(data: Data, request: Request, index: CellIndex) -> CellIndex | None:
-    """The index with one more order when every order is wanted and one is left; else ``None``."""
-    if request.max_order is not None or request.family is not None:
-        return None
-    varying = [i for i, n in enumerate(data.sizes) if n > 1]
-    listed = len(index.subsets[-1])
-    if listed >= len(varying):
-        return None
-    further = Request(max_order=listed + 1, memory_limit=request.memory_limit, route="moments")
-    weight = data.weight.astype(np.float64)
-    make_plan(further, data.codes, weight, data.sizes, data.values.shape[1], data.rows)
-    subsets = list(orders_of(further, varying))[-1]
-    return extend(index, subsets, data.codes, weight, request.threads)
+def finished(sample: Sample, plan: Plan, family: Family, basis: Basis, solution: Solution) -> Solved:
+    """Effects on cells from the coefficients of functions."""
+    values = on_cells(family, basis, solution.coefficients)
+    return Solved(family, values, plan, solution, basis, solution.rank == sample.n_rows)
 
 
-def _order_slices(index: CellIndex, basis: Basis) -> list[slice]:
-    bounds = [0]
-    for s, subset in enumerate(index.subsets):
-        if s + 1 == len(index.subsets) or len(index.subsets[s + 1]) > len(subset):
-            bounds.append(int(basis.start[s + 1]))
-    return [slice(a, b) for a, b in pairwise(bounds)]
+def _grid_memory(request: Request, survey: Survey) -> int:
+    return price.grid(survey.cells, len(survey.sample.varying), survey.load)
 
 
-def _all_orders_at_once(data: Data, p: FloatArray, shape: tuple[int, ...]) -> bool:
-    """Whether one fit of all orders is sooner done than one fit after the other from the highest order down.
-
-    It is under independence, in one iteration, and for even weights unless large tables of the same shape abound.
-    """
-    per_stack = np.prod([n + 1 for n in shape]) / max(1, groups_of_shapes(shape))
-    if p.max() <= EVEN * p.min() and per_stack <= LARGE_STACK:
-        return True
-    return is_product(data.codes, data.weight.astype(np.float64), data.sizes)
+def _dense_memory(request: Request, survey: Survey) -> int:
+    assert survey.family is not None
+    return price.dense(survey.functions, survey.family, survey.load)
 
 
-def _by_grid(data: Data, request: Request, plan: Plan, progress: Progress) -> Decomposition:
-    varying = [i for i, n in enumerate(data.sizes) if n > 1]
-    shape = tuple(data.sizes[i] for i in varying)
-    levels = [data.codes[i].astype(np.int64) for i in varying]
-    place = np.ravel_multi_index(levels, shape) if shape else np.zeros(1, dtype=np.int64)
-    p, f = np.empty(int(np.prod(shape))), np.empty((int(np.prod(shape)), data.values.shape[1]))
-    p[place], f[place] = data.probability, data.values
-    progress.phase("conjugate gradients")
-    solve = solve_grid if _all_orders_at_once(data, p, shape) else solve_top_down
-    # Where a factorisation would be cheap, the most uneven weights are left to it after some iterations.
-    cheap = request.route == "auto" and dense_applies(len(p), len(p))
-    limit = FEW_ITERATIONS if cheap else GRID_ITERATIONS
-    found = solve(p.reshape(shape), f.reshape(*shape, -1), limit, progress.step)
-    if not found.converged and request.route == "auto":
-        dense = Request(**{**request.__dict__, "route": "dense"})
-        weight = data.weight.astype(np.float64)
-        again, index = make_plan(dense, data.codes, weight, data.sizes, data.values.shape[1], data.rows)
-        assert index is not None
-        return _by_dense(data, dense, again, index)
-    weights = margins(p.reshape(*shape, 1))[..., 0] * float(data.weight.sum())
-    index = complete_index(data.sizes, varying, weights)
-    values = _flat(index, varying, found.effects)
-    count = plan.functions
-    solution = Solution(
-        coefficients=np.zeros((0, data.values.shape[1])),
-        kept=np.ones(count, dtype=bool),
-        rank_by_order=plan.functions_by_order,
-        smallest_kept=float("nan"),
-        largest_dropped=0.0,
-        null=np.zeros((count, 0)),
-        iterations=found.iterations,
-        residual=found.residual,
-        method="conjugate gradients on the grid" + (", from the top down" if solve is solve_top_down else ""),
-        converged=found.converged,
+def _moments_memory(request: Request, survey: Survey) -> int:
+    assert survey.family is not None
+    return price.moments(survey.functions, survey.family, survey.load)
+
+
+def _matrix_free_memory(request: Request, survey: Survey) -> int:
+    assert survey.family is not None
+    return price.matrix_free(survey.by_order, survey.family, survey.load, request.threads)
+
+
+def _dense_seconds(survey: Survey) -> float:
+    r, q = float(survey.sample.n_rows), float(survey.functions)
+    return passes_and_local_work(survey, len(survey.by_order) + 2) + 4 * r * q * min(r, q) / FLOPS
+
+
+def _moments_seconds(survey: Survey) -> float:
+    r, q = float(survey.sample.n_rows), float(survey.functions)
+    common = passes_and_local_work(survey, len(survey.by_order) + 6, 2 * survey.functions)
+    return common + q**3 / FLOPS + q**2 / 2 * r / 64 / COMMON_WORDS
+
+
+ROUTES: dict[str, Route] = {
+    route.name: route
+    for route in (
+        Route(
+            "grid",
+            _grid_refusal,
+            _grid_memory,
+            lambda survey: 2,
+            lambda survey: STARTING + survey.cells / GRID_CELLS * 60,
+            _by_grid,
+        ),
+        Route(
+            "dense", _dense_refusal, _dense_memory, lambda survey: len(survey.by_order) + 2, _dense_seconds, _by_dense
+        ),
+        Route(
+            "moments",
+            _tables_refusal,
+            _moments_memory,
+            lambda survey: len(survey.by_order) + 6,
+            _moments_seconds,
+            _by_moments,
+        ),
+        Route(
+            "matrix-free",
+            _matrix_free_refusal,
+            _matrix_free_memory,
+            lambda survey: 100,
+            lambda survey: passes_and_local_work(survey, 100),
+            _by_matrix_free,
+        ),
     )
-    return Decomposition(index, values, plan, solution, None, True)
-
-
-def _flat(index: CellIndex, varying: list[int], effects: FloatArray) -> FloatArray:
-    """Values of an extended tensor in the order of the cells of ``index``."""
-    parts = []
-    for subset in index.subsets:
-        place = tuple(slice(1, None) if i in subset else 0 for i in varying)
-        parts.append(effects[place].reshape(-1, effects.shape[-1]))
-    return np.concatenate(parts)
-
-
-def _finished(
-    data: Data, plan: Plan, index: CellIndex, basis: Basis, solution: Solution, values: FloatArray
-) -> Decomposition:
-    return Decomposition(index, values, plan, solution, basis, solution.rank == data.codes.shape[1])
+}
+"""Every route by its name."""

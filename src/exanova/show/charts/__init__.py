@@ -1,8 +1,7 @@
 """Functions from records to Altair charts; importing this package needs altair."""
 
 from exanova.show.charts.canvas import theme
-from exanova.show.charts.certificate import certificate_chart
-from exanova.show.charts.effects import effect_chart, importance_chart
+from exanova.show.charts.effects import certificate_chart, effect_chart, importance_chart
 from exanova.show.charts.pairs import network_chart, pair_chart
 from exanova.show.charts.rows import beeswarm_chart, image_chart, waterfall_chart
 

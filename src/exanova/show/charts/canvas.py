@@ -8,8 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from exanova.effects.tables import GAME
 from exanova.errors import MissingPackageError
-from exanova.show.labels import legible, short
-from exanova.show.records import Record
+from exanova.show.records import Record, legible, short
 
 try:
     import altair as alt

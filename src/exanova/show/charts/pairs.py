@@ -28,8 +28,7 @@ from exanova.show.charts.canvas import (
     with_number,
     with_sign,
 )
-from exanova.show.labels import legible_names, short
-from exanova.show.records import Record
+from exanova.show.records import Record, legible_names, short
 
 TOP_LEVELS = 30
 """Rows and columns of a heat map whose names can still be read."""

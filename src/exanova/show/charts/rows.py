@@ -28,8 +28,7 @@ from exanova.show.charts.canvas import (
     with_sign,
     zero_line,
 )
-from exanova.show.labels import legible_names, short
-from exanova.show.records import Record
+from exanova.show.records import Record, legible_names, short
 
 STEP = 22
 """Pixels of one step of a waterfall."""

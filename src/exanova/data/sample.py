@@ -1,0 +1,139 @@
+"""``Sample``: the distinct rows of a table with their weights and the values of a model: what is decomposed.
+
+Equal rows are one row with their total weight. Values are centred and in units of their spread (``scaling``), so that a
+large mean or a tiny unit costs no digits. What was lost on the way from the table is kept beside them: the variance of
+values that were averaged because their rows became equal, and how the raw rows were drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.data.draws import Draws
+from exanova.data.scaling import Scaling
+from exanova.errors import InputError
+from exanova.typing import Codes, FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """r distinct rows, weighted, with the values of a model at each.
+
+    Attributes:
+        codes: (d, r) level of every feature, unsigned.
+        weight: (r,) total weight of the rows given that equal each: whole numbers if all weights are.
+        sizes: levels of each feature.
+        values: (r, m) normalised model values, averaged over equal rows.
+        rows: number of rows that were given.
+        within: (r, m) variance of the values that were averaged at each row; ``None`` where there is none.
+        noise: (m,) the part of the mean of ``within`` between equal raw rows: outputs given for rows, which differ; the
+            rest is between rows that bins or merged levels made equal. ``None`` where there is none.
+        scaling: centre and unit of every output; ``None`` where values are in units of the model.
+        draws: the raw rows behind the distinct ones, where their weights do not say everything.
+        is_distribution: whether a known distribution was given in place of rows.
+    """
+
+    codes: Codes
+    weight: NDArray[np.int64] | NDArray[np.float64]
+    sizes: tuple[int, ...]
+    values: FloatArray
+    rows: int
+    within: FloatArray | None = None
+    noise: FloatArray | None = None
+    scaling: Scaling | None = None
+    draws: Draws | None = None
+    is_distribution: bool = False
+
+    @property
+    def n_rows(self) -> int:
+        """r, the number of distinct rows."""
+        return int(self.codes.shape[1])
+
+    @property
+    def n_outputs(self) -> int:
+        """m, the number of outputs."""
+        return int(self.values.shape[1])
+
+    @cached_property
+    def mass(self) -> FloatArray:
+        """(r,) weights as real numbers."""
+        return self.weight.astype(np.float64)
+
+    @cached_property
+    def probability(self) -> FloatArray:
+        """(r,) weights over their total."""
+        return np.asarray(self.weight / self.weight.sum(), dtype=np.float64)
+
+    @property
+    def counts(self) -> NDArray[np.int64] | None:
+        """(r,) weights, if they are whole numbers; ``None`` if they are not."""
+        return self.weight.astype(np.int64, copy=False) if self.weight.dtype.kind in "iu" else None
+
+    @cached_property
+    def varying(self) -> list[int]:
+        """Features with more than one level; the others never enter."""
+        return [i for i, n in enumerate(self.sizes) if n > 1]
+
+    @property
+    def weighted_values(self) -> FloatArray:
+        """(r, m) probability times value."""
+        return self.probability[:, None] * self.values
+
+    @cached_property
+    def spread(self) -> FloatArray:
+        """(m,) largest deviation of every output from its mean: the scale that errors are measured against."""
+        return np.asarray(np.abs(self.values - self.probability @ self.values).max(axis=0, initial=0.0))
+
+    def only(self, kept: NDArray[np.bool_]) -> Sample:
+        """The distinct rows ``kept`` (r,) alone."""
+        return replace(
+            self,
+            codes=np.ascontiguousarray(self.codes[:, kept]),
+            weight=self.weight[kept],
+            values=self.values[kept],
+            within=None if self.within is None else self.within[kept],
+            draws=None if self.draws is None else self.draws.among(kept),
+        )
+
+    def split(self, share: float, seed: int | None) -> tuple[Sample, Sample]:
+        """Distinct rows split at random: those to fit, and a share to evaluate the fit on.
+
+        Every level keeps a row to be fitted on: levels that occur only in held-out rows would be unknown.
+        Refuses a split that leaves nothing to evaluate on.
+        """
+        r = self.n_rows
+        held = np.zeros(r, dtype=bool)
+        held[np.random.default_rng(seed).permutation(r)[: int(share * r)]] = True
+        for row, size in zip(self.codes, self.sizes, strict=True):
+            fitted = np.zeros(size, dtype=bool)
+            fitted[row[~held]] = True
+            for level in np.flatnonzero(~fitted):
+                held[np.flatnonzero(row == level)[0]] = False
+        if not held.any():
+            raise InputError(
+                f"a share of {share:g} of {r:,} distinct rows holds out no row, for every level keeps one to be fitted "
+                "on; give more rows, a larger share, or rows of your own as eval_set=(rows, model)."
+            )
+        return self.only(~held), self.only(held)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownRows:
+    """(d, n) codes of rows whose combinations of levels all occur in the sample, without weights or values."""
+
+    codes: Codes
+
+
+@dataclass(frozen=True, eq=False)
+class NewRows:
+    """Rows that were not fitted: (d, n) codes, -1 for a level never observed.
+
+    Their combinations of levels may never have occurred, so that their cells have to be looked up with care; those of a
+    :class:`Sample` need not.
+    """
+
+    codes: Codes

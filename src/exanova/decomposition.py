@@ -1,0 +1,253 @@
+"""``Decomposition``: the effects of a model with their names and their evidence, and everything they can answer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from exanova.data.sample import Sample
+from exanova.design.family import Family
+from exanova.effects.certificate import Certificate
+from exanova.effects.norms import rolled_up
+from exanova.effects.summary import text_of
+from exanova.effects.tables import GAME, Effects, Schema
+from exanova.errors import InputError, InputTypeError
+from exanova.explain.comparison import Comparison, compare
+from exanova.explain.importance import check_importance, divisor, importance_amounts, importance_table
+from exanova.explain.importance_errors import importance_stderr, upward_bias
+from exanova.explain.mean_shapley import MeanShapley
+from exanova.explain.significance import significance_table
+from exanova.infer.fitted_sample import FittedSample
+from exanova.infer.uncertainty import Errors, Uncertainty
+from exanova.progress import Progress
+from exanova.query import QuerySettings
+from exanova.row_queries import RowQueries
+from exanova.select.report import Selection
+from exanova.solve.plan import Plan
+from exanova.typing import FloatArray
+
+if TYPE_CHECKING:
+    from exanova.show.plots import Plots
+
+Functions = tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
+"""Functions of the paper's basis, each as the names of its features and its levels."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Decomposition(RowQueries):
+    """Effects of a model, with names and evidence; what a fitted :class:`FunctionalANOVA` holds as ``decomposition_``.
+
+    The record is immutable: other settings make another record with the same effects. What is computed only when it is
+    asked for (standard errors, mean absolute Shapley values) is kept and shared by such records.
+
+    Attributes:
+        schema: names of features, levels and outputs.
+        encoding: levels of every feature, to encode new rows.
+        index: cells of every subset.
+        values: (cells, m) effects.
+        uncertainty: their standard errors and what is identified.
+        settings: parameters that queries depend on.
+        covariance: (S, m) Cov(f_A, f) with the model.
+        variance: (m,) Var f of the model.
+        mean_shapley: E|Shapley value| of every feature.
+        certificate: what was measured about the effects.
+        plan: how they were computed.
+        ties: how redundancy among subsets of one order was settled, ``"share"`` or ``"first"``.
+        selection: how a budget was spent, if there was one.
+        selected: functions kept by the paper's algorithm, if that was asked for.
+        sample: the weighted distinct rows of the fit; ``None`` if it was read from a file, for files hold no rows.
+
+    >>> from exanova import FunctionalANOVA
+    >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
+    >>> decomposition = FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 4.0])).decomposition_
+    >>> decomposition.intercept.tolist(), decomposition.order, decomposition.certificate.exact
+    ([1.5], 2, True)
+    """
+
+    covariance: FloatArray
+    variance: FloatArray
+    mean_shapley: MeanShapley
+    certificate: Certificate
+    plan: Plan
+    ties: str = "share"
+    selection: Selection | None = None
+    selected: Functions | None = None
+    sample: Sample | None = None
+
+    @cached_property
+    def effects(self) -> Effects:
+        """Mapping from feature names to :class:`Effect`."""
+        return Effects(self.index, self.values, self.schema, self.uncertainty)
+
+    @property
+    def intercept(self) -> FloatArray:
+        """(m,) weighted mean of the model."""
+        return np.array(self.values[0])
+
+    def with_settings(self, settings: QuerySettings) -> Decomposition:
+        """The same effects, queried under other settings."""
+        return replace(self, settings=settings)
+
+    def importance(
+        self, kind: str = "l1", *, by: Literal["feature", "subset"] = "feature", stderr: bool = False
+    ) -> Any:
+        """Importances as a table, the largest first.
+
+        Args:
+            kind: ``"l1"`` E|f_A|; ``"l2"`` E[f_A^2]; ``"shapley"`` mean absolute Shapley value; ``"variance"``
+                Cov(f_A, f) / Var f with its structural and covariance parts; ``"shapley-effects"`` the same
+                shares divided among the features of each subset.
+            by: ``"feature"`` divides each subset's amount equally among its features; ``"subset"`` does not.
+            stderr: whether to add ``stderr``, the standard error of ``value``, and for squared amounts ``debiased``:
+                the value without what squares of uncertain numbers are too large by on the average.
+
+        >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
+        >>> from exanova import FunctionalANOVA
+        >>> table = FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 4.0])).importance("variance", by="subset")
+        >>> list(table["subset"]), [round(v, 6) for v in table["value"]]
+        (['x0', 'x1', 'x0 x x1'], [0.444444, 0.444444, 0.111111])
+        """
+        check_importance(kind, by)
+        if kind == "shapley":
+            amounts = {"value": self.mean_shapley.compute(self.settings.threads)}
+        else:
+            amounts = importance_amounts(self.index, self.values, self.covariance, self.variance, kind)
+            if stderr and kind != "l1":
+                bias = upward_bias(self.index, self.uncertainty)
+                bias = bias if kind == "l2" else bias / divisor(self.values, self.variance)
+                amounts["debiased"] = amounts["value"] - bias
+            if by == "feature":
+                amounts = {name: rolled_up(self.index, amount) for name, amount in amounts.items()}
+        if stderr:
+            amounts["stderr"] = importance_stderr(self.index, self.uncertainty, kind, by)
+        return importance_table(self.schema, self.index, amounts, by)
+
+    def errors(
+        self,
+        method: Literal["linear", "bootstrap"] = "linear",
+        *,
+        n_refits: int = 200,
+        random_state: int | None = None,
+    ) -> Errors:
+        """Compute the standard errors of all effects and keep them; how that was done is returned.
+
+        What varies is which rows were drawn and, where equal rows have different outputs, those outputs. The model
+        itself is taken as given.
+
+        Args:
+            method: ``"linear"``, in closed form from the influence of every row; or ``"bootstrap"``, refits with random
+                weights that choose the subsets anew where a budget did, for cells of few rows and as a check.
+            n_refits: number of refits.
+            random_state: seed of the refits; by default that of the estimator.
+
+        >>> from exanova import FunctionalANOVA
+        >>> X = np.array([["a"], ["a"], ["b"], ["b"]])
+        >>> anova = FunctionalANOVA().fit(X, np.array([0.0, 2.0, 4.0, 6.0]))
+        >>> print(anova.errors().unit)
+        a row
+        >>> anova.effects_["x0"].stderr.round(4).ravel().tolist()
+        [1.291, 1.291]
+        """
+        if method not in ("linear", "bootstrap"):
+            raise InputError(f"method={method!r} was given; expected 'linear' or 'bootstrap'.")
+        if isinstance(n_refits, bool) or not isinstance(n_refits, int | np.integer) or n_refits < 2:
+            raise InputError(f"n_refits={n_refits!r} was given; expected a whole number of at least 2.")
+        seed = self.settings.random_state if random_state is None else random_state
+        with closing(Progress(self.settings.verbose)) as progress:
+            return self.uncertainty.compute(method, int(n_refits), int(seed), progress)
+
+    def significance(self, level: float = 0.05) -> Any:
+        """A table of which effects can be told from zero, the clearest first.
+
+        One test per effect and output of whether it is zero in all its cells (Wald, in Hotelling's form). The column
+        ``significant`` counts an effect when the share of false discoveries among those that count stays below
+        ``level`` (Benjamini and Hochberg). Effects that are not identified have no test.
+
+        Args:
+            level: share of false discoveries.
+        """
+        if isinstance(level, bool) or not isinstance(level, int | float) or not 0.0 < level < 1.0:
+            raise InputError(f"level={level!r} was given; expected a number between 0 and 1, such as 0.05.")
+        return significance_table(self.schema, self.index, self.uncertainty, float(level))
+
+    def compare(self, other: Any) -> Comparison:
+        """This decomposition and another of the same columns side by side: what changed, the most first."""
+        if hasattr(type(other), "decomposition_"):  # an estimator, which raises if it is not fitted
+            other = other.decomposition_
+        if not isinstance(other, Decomposition):
+            raise InputTypeError(f"a {type(other).__name__} was given; expected another fitted FunctionalANOVA.")
+        return compare(self.effects, other.effects, self.schema, other.schema)
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures of this decomposition: importances, effects, pairs, rows, the certificate."""
+        from exanova.show.plots import Plots
+
+        return Plots(self)
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        X: Any = None,
+        model: Any = None,
+        title: str | None = None,
+        about: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write a report: one HTML page that works offline, or JSON or Markdown, by the suffix of ``path``.
+
+        Args:
+            path: ends in ``.html``, ``.json`` or ``.md``; what was there is replaced, whole or not at all.
+            X: rows the row explorer may choose from; by default those of the fit. A loaded decomposition has none.
+            model: the model (or its outputs at the rows of ``X``): the explorer then shows what is left of it at a row.
+            title: heading of the report.
+            about: further facts for its beginning, such as ``{"Data": "loans.csv"}``.
+
+        >>> import json, os, tempfile
+        >>> from exanova import FunctionalANOVA
+        >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
+        >>> anova = FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 4.0]))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     anova.report(os.path.join(folder, "small.json"))
+        ...     with open(os.path.join(folder, "small.json"), encoding="utf-8") as file:
+        ...         json.load(file)["verdicts"][0]["answer"]
+        'Yes'
+        """
+        from exanova.report import write_report
+
+        write_report(self, path, X=X, model=model, title=title, about=about)
+
+    def __str__(self) -> str:
+        rows = f"{self.plan.distinct_rows:,} distinct rows and {len(self.schema.features)} features"
+        return text_of(self.index, self.values, self.schema, self.certificate, rows)
+
+    def __repr__(self) -> str:
+        effects, outputs = len(self.index.subsets), len(self.schema.outputs)
+        return f"<Decomposition: {effects:,} effects of up to {self.order} features, {outputs:,} outputs; {GAME}>"
+
+
+def uncertainty_of(
+    index: Family,
+    values: FloatArray,
+    schema: Schema,
+    certificate: Certificate,
+    fitted: FittedSample | None = None,
+    stored: Mapping[str, FloatArray] | None = None,
+    summary: Errors | None = None,
+) -> Uncertainty:
+    """What answers questions about the uncertainty of effects: from the rows, or from what a file holds.
+
+    Args:
+        index, values, schema, certificate: the decomposition.
+        fitted: the rows as standard errors need them.
+        stored, summary: standard errors that were computed before, and how.
+    """
+    position = {schema.names(subset): s for s, subset in enumerate(index.subsets)}
+    shared = frozenset(position[r.features] for r in certificate.redundant if r.features in position)
+    return Uncertainty(index, values, fitted, stored, summary, certificate.unique, shared)

@@ -1,0 +1,315 @@
+"""A decomposition as the document and the arrays of a file, and back; what comes back is checked part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.data.encoding import Encoding, FeatureLevels
+from exanova.decomposition import Decomposition, uncertainty_of
+from exanova.design.families import named_family
+from exanova.design.family import Family
+from exanova.design.passes import Layout
+from exanova.effects.certificate import Certificate
+from exanova.effects.redundancy import Redundancy
+from exanova.effects.tables import Schema
+from exanova.errors import FileFormatError
+from exanova.explain.mean_shapley import MeanShapley
+from exanova.infer.uncertainty import Errors
+from exanova.query import QuerySettings
+from exanova.select import report
+from exanova.solve.plan import Plan
+from exanova.typing import Subset
+
+WHOLE = ("order", "members", "sizes", "chain", "key_start", "cell_start", "cell_key")
+REAL = ("weight", "values", "covariance", "variance")
+DTYPES = {**dict.fromkeys(WHOLE, "<i8"), "lookup": "<i4", **dict.fromkeys(REAL, "<f8")}
+"""Arrays of a file and what they hold; those of the certificate and the Shapley values are real too."""
+
+TABLES = ("numpy", "pandas", "polars", "pyarrow", "modin", "cudf")
+"""Libraries a file may name as the one to make tables with."""
+
+PARAMETERS: Mapping[str, tuple[type, ...]] = {
+    "n_jobs": (int, type(None)),
+    "batch_size": (int, type(None)),
+    "memory_limit": (int, float, str, type(None)),
+    "handle_unknown": (str,),
+    "response_method": (str,),
+    "strict": (bool,),
+    "verbose": (bool, type(None)),
+}
+"""Parameters that answers depend on, and their types."""
+
+
+def to_file(found: Decomposition, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The document and the arrays of a file, of what is known; ``parameters`` are those of the estimator."""
+    layout, certificate = found.index.layout, found.certificate
+    errors = found.uncertainty.stored
+    plain = {f.name: getattr(certificate, f.name) for f in fields(Certificate)}
+    measured = {k: v for k, v in plain.items() if isinstance(v, np.ndarray)}
+    plain = {k: v for k, v in plain.items() if k not in measured and k != "redundant"}
+    document = {
+        "parameters": {**parameters, "interactions": _subsets_given(parameters.get("interactions"), found)},
+        "encoding": found.encoding.to_json(),
+        "schema": asdict(found.schema),
+        "plan": asdict(found.plan),
+        "certificate": plain,
+        "redundant": [[r.features, r.shared_with] for r in certificate.redundant],
+        "selected": found.selected,
+        "ties": found.ties,
+        "chosen": None if found.selection is None else asdict(found.selection),
+        "errors": None if found.uncertainty.summary is None else asdict(found.uncertainty.summary),
+    }
+    arrays: dict[str, NDArray[Any]] = {
+        "order": layout.order,
+        "members": layout.members,
+        "sizes": layout.sizes,
+        "chain": layout.chain,
+        "key_start": layout.key_start,
+        "lookup": layout.lookup,
+        "cell_start": found.index.cell_start,
+        "cell_key": found.index.cell_key,
+        "weight": found.index.weight,
+        "values": found.values,
+        "covariance": found.covariance,
+        "variance": found.variance,
+        **{f"certificate.{k}": v for k, v in measured.items()},
+    }
+    if found.mean_shapley.known is not None:
+        arrays["shapley"] = found.mean_shapley.known
+    arrays.update((f"errors.{name}", array) for name, array in errors.items())
+    return document, arrays
+
+
+def _subsets_given(interactions: Any, found: Decomposition) -> Any:
+    """The parameter ``interactions`` as subsets: as given if it is a list of tuples, else by the names of its pairs."""
+    if interactions is None or (isinstance(interactions, list) and all(isinstance(s, tuple) for s in interactions)):
+        return interactions
+    family = named_family(interactions, found.schema.features, found.index.sizes.tolist())
+    return [found.schema.names(subset) for subset in family if len(subset) > 1]
+
+
+def from_file(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> tuple[Decomposition, dict[str, Any]]:
+    """The decomposition and the parameters that :func:`to_file` wrote.
+
+    Raises:
+        FileFormatError: if something is missing or does not fit together.
+    """
+    try:
+        parameters = _parameters(document["parameters"])
+        found = _decomposition(document, arrays, parameters)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise FileFormatError(f"the file does not hold a whole decomposition ({error}); save it again.") from error
+    return found, parameters
+
+
+def _decomposition(
+    document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], parameters: Mapping[str, Any]
+) -> Decomposition:
+    wrong = [k for k, array in arrays.items() if array.dtype != DTYPES.get(k, "<f8")]
+    if wrong:
+        raise ValueError(f"array {wrong[0]!r} is of dtype {arrays[wrong[0]].dtype}")
+    index, values, schema = _index(arrays), arrays["values"], _schema(document["schema"])
+    certificate = _certificate(document, arrays)
+    stored, summary = _named_arrays(arrays, "errors."), _summary(document.get("errors"))
+    selected = document["selected"]
+    found = Decomposition(
+        schema=schema,
+        encoding=Encoding.from_json(document["encoding"]),
+        index=index,
+        values=values,
+        uncertainty=uncertainty_of(index, values, schema, certificate, stored=stored, summary=summary),
+        settings=QuerySettings(**{f.name: parameters[f.name] for f in fields(QuerySettings) if f.name in parameters}),
+        covariance=arrays["covariance"],
+        variance=arrays["variance"],
+        mean_shapley=MeanShapley(index, values, None, arrays.get("shapley")),
+        certificate=certificate,
+        plan=Plan(**_record(Plan, document["plan"])),
+        ties=document.get("ties", parameters.get("ties", "share")),
+        selection=_selection(document.get("chosen")),
+        selected=None if selected is None else tuple((tuple(f), tuple(z)) for f, z in selected),
+    )
+    _check(found, stored)
+    return found
+
+
+def _schema(entry: Mapping[str, Any]) -> Schema:
+    labels = tuple(tuple(levels) for levels in entry["labels"])
+    return Schema(tuple(entry["features"]), labels, tuple(entry["outputs"]), str(entry["kind"]), bool(entry["single"]))
+
+
+def _certificate(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Certificate:
+    measured: dict[str, Any] = _named_arrays(arrays, "certificate.")
+    redundant = tuple(
+        Redundancy(tuple(features), tuple(tuple(s) for s in shared)) for features, shared in document["redundant"]
+    )
+    return Certificate(**_record(Certificate, document["certificate"]), **measured, redundant=redundant)
+
+
+def _named_arrays(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """The arrays whose names begin with a prefix, by the rest of their names."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _record(kind: type[Certificate] | type[Plan] | type[Errors], entries: Mapping[str, Any]) -> dict[str, Any]:
+    """Entries of a record with its lists as tuples, each of the type the record says."""
+    out = {k: _as_tuples(v) for k, v in entries.items()}
+    wrong = [f.name for f in fields(kind) if f.name in out and not _is_a(out[f.name], str(f.type))]
+    if wrong:
+        raise ValueError(f"{wrong[0]!r} of the {kind.__name__.lower()} is {out[wrong[0]]!r}")
+    return out
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
+
+
+def _is_a(value: Any, annotation: str) -> bool:
+    """Whether a value read from JSON is of the type that a field is annotated with."""
+    if annotation.startswith("tuple["):
+        member = annotation[6:-1].removesuffix(", ...")
+        return isinstance(value, tuple) and all(_is_a(v, member) for v in value)
+    options = annotation.replace("float", "float | int").split(" | ")
+    return type(value).__name__ in options or (value is None and "None" in options)
+
+
+def _parameters(entries: Mapping[str, Any]) -> dict[str, Any]:
+    wrong = [k for k, kinds in PARAMETERS.items() if k in entries and type(entries[k]) not in kinds]
+    if wrong:
+        raise ValueError(f"the parameter {wrong[0]!r} is {entries[wrong[0]]!r}")
+    subsets = entries.get("interactions")
+    return {**entries, "interactions": None if subsets is None else [tuple(subset) for subset in subsets]}
+
+
+def _selection(entry: Mapping[str, Any] | None) -> report.Selection | None:
+    if entry is None:
+        return None
+    rounds = tuple(report.Round(**r) for r in entry["rounds"])
+    return report.Selection(str(entry["method"]), entry["budget"], rounds, str(entry["stopped"]))
+
+
+def _summary(entry: Mapping[str, Any] | None) -> Errors | None:
+    return None if entry is None else Errors(**_record(Errors, entry))
+
+
+def _index(arrays: Mapping[str, NDArray[Any]]) -> Family:
+    layout = Layout(*(arrays[name] for name in ("order", "members", "sizes", "chain", "key_start", "lookup")))
+    subsets = tuple(
+        tuple(members[:order]) for order, members in zip(layout.order.tolist(), layout.members.tolist(), strict=True)
+    )
+    return Family(
+        layout.sizes,
+        subsets,
+        layout,
+        arrays["cell_start"],
+        arrays["cell_key"],
+        arrays["weight"],
+        {subset: k for k, subset in enumerate(subsets)},
+    )
+
+
+def _check(found: Decomposition, stored: Mapping[str, NDArray[Any]]) -> None:
+    """Everything that is used as a position lies inside what it points to; each condition may rely on those before."""
+    parts, errors = _conditions_of_parts(found), _conditions_of_errors(found, stored)
+    conditions = (*parts, *errors, *map(_feature_fits, found.encoding.features))
+    if not all(conditions):
+        raise ValueError(f"its parts do not fit together (check {conditions.index(False)})")
+    for k, condition in enumerate(_conditions_of_cells(found.index), start=len(conditions)):
+        if not condition:
+            raise ValueError(f"its parts do not fit together (check {k})")
+
+
+def _conditions_of_parts(found: Decomposition) -> Iterator[bool]:
+    index, layout, schema, encoding = found.index, found.index.layout, found.schema, found.encoding
+    s, d, m, cells = len(index.subsets), len(schema.features), len(schema.outputs), len(index.cell_key)
+    certificate = found.certificate
+    yield layout.key_start.shape == index.cell_start.shape == (s + 1,) and layout.order.shape == (s,)
+    yield layout.members.shape == layout.chain.shape and layout.members.shape[0] == s
+    yield layout.sizes.shape == (d,) and encoding.sizes == tuple(layout.sizes.tolist())
+    yield layout.lookup.ndim == index.cell_key.ndim == 1 and index.weight.shape == (cells,)
+    yield found.values.shape == (cells, m) and found.covariance.shape == (s, m) and found.variance.shape == (m,)
+    yield found.mean_shapley.known is None or found.mean_shapley.known.shape == (d, m)
+    measured = [getattr(certificate, f.name) for f in fields(Certificate) if "FloatArray" in str(f.type)]
+    yield all(values is None or values.shape == (m,) for values in measured)
+    yield encoding.names == schema.features and encoding.labels == schema.labels and len(set(encoding.names)) == d
+    yield all(_is_a(names, "tuple[str, ...]") for names in (schema.features, schema.outputs, *_named(found)))
+    yield schema.kind in TABLES and m >= 1 and (m == 1 or not schema.single)
+    yield bool(np.isfinite(found.values).all() and np.isfinite(found.covariance).all())
+    yield bool(np.isfinite(index.weight).all() and (index.weight > 0).all() and (found.variance >= 0).all())
+    yield found.ties in ("share", "first")
+
+
+def _conditions_of_errors(found: Decomposition, stored: Mapping[str, NDArray[Any]]) -> Iterator[bool]:
+    (cells, m), s = found.values.shape, len(found.index.subsets)
+    shapes = {"stderr": (cells, m), "rows": (cells,), "certain": (s, m)}
+    yield all(shapes.get(name) == array.shape for name, array in stored.items())
+    yield (found.uncertainty.summary is None) == ("stderr" not in stored)
+    yield all(bool((~(array < 0)).all()) for array in stored.values())
+
+
+def _named(found: Decomposition) -> Iterator[tuple[str, ...]]:
+    """Every tuple of names in the evidence."""
+    for redundancy in found.certificate.redundant:
+        yield from (redundancy.features, *redundancy.shared_with)
+    for function in found.selected or ():
+        yield from function
+
+
+def _feature_fits(feature: FeatureLevels) -> bool:
+    """Every raw value, or every bin, leads to a level that exists."""
+    known = len(set(feature.values)) == len(feature.codes) if not feature.edges else True
+    bins = len(feature.codes) >= max(1, len(feature.edges) - 1) if feature.edges else True
+    increasing = bool((np.diff(feature.edges) > 0).all())
+    return (
+        known
+        and bins
+        and increasing
+        and len(feature.labels) == len(feature.levels) == len(set(feature.levels)) > 0
+        and all(-1 <= code < len(feature.levels) for code in feature.codes)
+    )
+
+
+def _conditions_of_cells(index: Family) -> Iterator[bool]:
+    """The family is closed downward; keys, lookups and cells tell the same of every subset of it."""
+    layout, cell_key, cell_start = index.layout, index.cell_key, index.cell_start
+    yield _inside(layout.order, layout.members.shape[1] + 1) and _inside(layout.members, len(index.sizes))
+    yield index.subsets[:1] == ((),) and len(index.position) == len(index.subsets)
+    yield bool((np.diff(layout.order) >= 0).all()) and all(_is_closed(index, s) for s in index.subsets)
+    yield _rises(layout.key_start, len(layout.lookup)) and _rises(cell_start, len(cell_key))
+    yield cell_start[1] == layout.key_start[1] == 1
+    yield bool(layout.lookup.min() >= -1) and np.array_equal(cell_key, np.flatnonzero(layout.lookup >= 0))
+    yield np.array_equal(cell_start, np.searchsorted(cell_key, layout.key_start))
+    own = np.arange(len(cell_key)) - np.repeat(cell_start[:-1], np.diff(cell_start))
+    yield np.array_equal(layout.lookup[cell_key], own)
+    yield all(_keys_fit(index, s) for s in range(1, len(index.subsets)))
+
+
+def _is_closed(index: Family, subset: Subset) -> bool:
+    """Whether the members rise and every subset with one member fewer is there."""
+    return all(a < b for a, b in pairwise(subset)) and all(
+        subset[:k] + subset[k + 1 :] in index.position for k in range(len(subset))
+    )
+
+
+def _keys_fit(index: Family, s: int) -> bool:
+    """Whether the keys of a subset are (cells of its prefix) x (levels), and its chain that of its prefixes."""
+    layout, subset = index.layout, index.subsets[s]
+    prefix = index.cells_of(index.position[subset[:-1]])
+    keys = (prefix.stop - prefix.start) * int(index.sizes[subset[-1]])
+    chain = [int(layout.key_start[index.position[subset[: j + 1]]]) for j in range(1, len(subset) - 1)]
+    return bool(
+        layout.key_start[s + 1] - layout.key_start[s] == keys and layout.chain[s, 1 : len(subset) - 1].tolist() == chain
+    )
+
+
+def _rises(starts: NDArray[Any], last: int) -> bool:
+    return bool(starts[0] == 0 and starts[-1] == last and (np.diff(starts) > 0).all())
+
+
+def _inside(positions: NDArray[Any], size: int) -> bool:
+    return bool(positions.size == 0 or (positions.min() >= 0 and positions.max() < size))

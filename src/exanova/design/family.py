@@ -1,0 +1,247 @@
+"""``Family``: subsets of features and their cells, the distinct values of x_A that occur, addressed by keys.
+
+A cell of A = (i, .., j, k) is the cell of its prefix (i, .., j) followed by a level of k, so that
+
+    key = (cell of the prefix) * N_k + (level of k),     cell = lookup[key],  -1 where nothing was observed.
+
+Keys of one subset lie side by side in one flat space shared by all subsets. A function of x_A is a piece of an
+array over that space; summing rows into cells and reading cells at rows are the two passes of ``passes``.
+The chain of prefixes keeps keys small at any order: never more than (observed cells) x (levels) of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from math import prod
+
+import numpy as np
+
+from exanova.design import passes
+from exanova.design.subsets import by_order
+from exanova.typing import Codes, FloatArray, IntArray, Subset
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family of subsets that is closed downward, in canonical order, the empty set first, with its observed cells.
+
+    Attributes:
+        sizes: (d,) levels of each feature.
+        subsets: the S members of the family.
+        layout: what the passes need to find keys.
+        cell_start: (S + 1,) where the cells of each subset begin in the flat list of cells.
+        cell_key: (cells,) key of each cell in the flat key space.
+        weight: (cells,) total weight of the rows in each cell.
+    """
+
+    sizes: IntArray
+    subsets: tuple[Subset, ...]
+    layout: passes.Layout
+    cell_start: IntArray
+    cell_key: IntArray
+    weight: FloatArray
+    position: dict[Subset, int] = field(repr=False)
+
+    @property
+    def n_cells(self) -> int:
+        """Cells of all subsets together."""
+        return int(self.cell_start[-1])
+
+    @property
+    def n_keys(self) -> int:
+        """Length of the flat key space."""
+        return int(self.layout.key_start[-1])
+
+    def cells_of(self, s: int) -> slice:
+        """Where the cells of subset number ``s`` lie in flat arrays over cells."""
+        return slice(int(self.cell_start[s]), int(self.cell_start[s + 1]))
+
+    def probability_of(self, s: int) -> FloatArray:
+        """(c,) probabilities of the cells of subset number ``s``."""
+        return np.asarray(self.weight[self.cells_of(s)] / self.weight[0])
+
+    def sizes_of(self, s: int) -> tuple[int, ...]:
+        """Levels of each feature of subset number ``s``."""
+        return tuple(int(self.sizes[i]) for i in self.subsets[s])
+
+    def codes_of(self, s: int) -> IntArray:
+        """(|A|, c) level of each feature in each cell of subset number ``s``, cells in lexicographic order."""
+        subset = self.subsets[s]
+        if not subset:
+            return np.zeros((0, 1), dtype=np.int64)
+        local = self.cell_key[self.cells_of(s)] - self.layout.key_start[s]
+        if len(subset) == 1:
+            return np.asarray(local)[None, :]
+        prefix, last = np.divmod(local, self.sizes[subset[-1]])
+        if len(subset) == 2:  # the cells of one feature are its levels
+            return np.stack([prefix, last])
+        before = self.codes_of(self.position[subset[:-1]])
+        return np.vstack([before[:, prefix], last[None, :]])
+
+    def alike(self, numbers: Sequence[int]) -> list[list[int]]:
+        """These subsets, grouped: members of a group have the same sizes and the same observed cells."""
+        groups: dict[tuple[tuple[int, ...], bytes], list[int]] = defaultdict(list)
+        for s in numbers:
+            sizes = self.sizes_of(s)
+            groups[sizes, self._pattern(s, prod(sizes))].append(s)
+        return list(groups.values())
+
+    def _pattern(self, s: int, complete: int) -> bytes:
+        """The observed cells as a string that two subsets of the same sizes share only if their cells coincide."""
+        cells = self.cells_of(s)
+        if cells.stop - cells.start == complete:
+            return b"complete"
+        if len(self.subsets[s]) <= 2:
+            return bytes(self.cell_key[cells] - self.layout.key_start[s])
+        return bytes(np.ascontiguousarray(self.codes_of(s)))
+
+    def restricted(self, n_subsets: int) -> Family:
+        """The index of the first ``n_subsets`` members alone."""
+        cells = int(self.cell_start[n_subsets])
+        return Family(
+            self.sizes,
+            self.subsets[:n_subsets],
+            self.layout.restricted(n_subsets),
+            self.cell_start[: n_subsets + 1],
+            self.cell_key[:cells],
+            self.weight[:cells],
+            {s: k for s, k in self.position.items() if k < n_subsets},
+        )
+
+    def to_keys(self, values: FloatArray) -> FloatArray:
+        """Spread (cells, m) values over the key space; 0 where nothing was observed."""
+        out = np.zeros((self.n_keys, values.shape[1]))
+        out[self.cell_key] = values
+        return out
+
+
+def intercept_family(sizes: Sequence[int], total: float) -> Family:
+    """The index of the family {()}: one cell that holds every row."""
+    return Family(
+        np.asarray(sizes, dtype=np.int64),
+        ((),),
+        passes.Layout.intercept(sizes),
+        np.array([0, 1]),
+        np.array([0]),
+        np.array([float(total)]),
+        {(): 0},
+    )
+
+
+def extend(index: Family, subsets: Sequence[Subset], codes: Codes, weight: FloatArray, threads: int = 1) -> Family:
+    """Add ``subsets``, all of one order, whose prefixes are in ``index`` already; one pass over the rows.
+
+    >>> codes = np.array([[0, 0, 1], [0, 1, 1]], dtype=np.uint8)
+    >>> index = intercept_family([2, 2], 3.0)
+    >>> index = extend(index, [(0,), (1,)], codes, np.ones(3))
+    >>> index = extend(index, [(0, 1)], codes, np.ones(3))
+    >>> index.codes_of(3)
+    array([[0, 0, 1],
+           [0, 1, 1]])
+    """
+    if not subsets:
+        return index
+    old = len(index.subsets)
+    prefix = np.array([index.position[s[:-1]] for s in subsets], dtype=np.int64)
+    prefix_cells = index.cell_start[prefix + 1] - index.cell_start[prefix]
+    key_sizes = prefix_cells * index.sizes[[s[-1] for s in subsets]]
+    layout = index.layout.appended(subsets, prefix, key_sizes)
+    counts = passes.scatter(layout, codes, weight[:, None], slice(old, old + len(subsets)), threads)[:, 0]
+    return _with_counts(index, subsets, layout, key_sizes, counts)
+
+
+def build_family(
+    codes: Codes, weight: FloatArray, sizes: Sequence[int], subsets: Sequence[Subset], threads: int = 1
+) -> Family:
+    """The family of ``subsets``, closed downward and in canonical order, order by order."""
+    family = intercept_family(sizes, float(weight.sum()))
+    for order, group in by_order(subsets):
+        if order:
+            family = extend(family, group, codes, weight, threads)
+    return family
+
+
+def union(first: Family, second: Family) -> tuple[Family, IntArray, IntArray]:
+    """The index of the cells of either, with the weights added, and where the cells of each went."""
+    index = intercept_family(first.sizes.tolist(), float(first.weight[0] + second.weight[0]))
+    into = [np.zeros(part.n_cells, dtype=np.int64) for part in (first, second)]
+    for s, subset in enumerate(first.subsets):
+        if not subset:
+            continue
+        prefix = index.position[subset[:-1]]
+        size = int(index.sizes[subset[-1]])
+        prefix_cells = int(index.cell_start[prefix + 1] - index.cell_start[prefix])
+        counts = np.zeros(prefix_cells * size)
+        keys = []
+        for part, moved in zip((first, second), into, strict=True):
+            local = part.cell_key[part.cells_of(s)] - part.layout.key_start[s]
+            before, level = np.divmod(local, size)
+            before = moved[before + part.cell_start[prefix]] - index.cell_start[prefix]
+            keys.append(before * size + level)
+            counts[keys[-1]] += part.weight[part.cells_of(s)]
+        index = _appended_cells(index, subset, prefix, counts)
+        lookup = index.layout.lookup[index.layout.key_start[s] :]
+        for part, moved, key in zip((first, second), into, keys, strict=True):
+            moved[part.cells_of(s)] = lookup[key] + index.cell_start[s]
+    return index, into[0], into[1]
+
+
+def _appended_cells(index: Family, subset: Subset, prefix: int, counts: FloatArray) -> Family:
+    """Add one subset whose weight at every key is known."""
+    layout = index.layout.appended([subset], np.array([prefix]), np.array([len(counts)]))
+    return _with_counts(index, [subset], layout, np.array([len(counts)]), counts)
+
+
+def _with_counts(
+    index: Family,
+    subsets: Sequence[Subset],
+    layout: passes.Layout,
+    key_sizes: IntArray,
+    counts: FloatArray,
+) -> Family:
+    """Finish an extension: keys of positive weight are the new cells.
+
+    Every level is a cell of its feature, also one that these rows (a chunk of more) do not hold: the code of a level
+    is then the number of its cell, which spares a lookup at every row.
+    """
+    old = len(index.subsets)
+    observed = (counts > 0) | (len(subsets[0]) == 1)
+    first_key = layout.key_start[old:-1] - layout.key_start[old]
+    before = np.concatenate([[0], np.cumsum(observed)])
+    cells_before = before[first_key]
+    lookup = np.where(observed, before[:-1] - np.repeat(cells_before, key_sizes), -1).astype(np.int32)
+    new_keys = np.flatnonzero(observed) + layout.key_start[old]
+    starts = np.concatenate([cells_before[1:], [before[-1]]]) + index.n_cells
+    position = dict(index.position)
+    position.update((s, old + k) for k, s in enumerate(subsets))
+    return Family(
+        index.sizes,
+        index.subsets + tuple(subsets),
+        layout.with_lookup(lookup),
+        np.concatenate([index.cell_start, starts]),
+        np.concatenate([index.cell_key, new_keys]),
+        np.concatenate([index.weight, counts[observed]]),
+        position,
+    )
+
+
+def complete_family(sizes: Sequence[int], features: Sequence[int], weights: FloatArray) -> Family:
+    """Every subset of ``features`` on a complete table, from the extended tensor of all its margins.
+
+    ``weights`` has shape (N_1 + 1, ..) over ``features``; index 0 on an axis means that feature is not in A.
+    """
+    index = intercept_family(sizes, float(weights[(0,) * len(features)]))
+    for order in range(1, len(features) + 1):
+        subsets = list(combinations(features, order))
+        counts = []
+        for subset in subsets:
+            place = tuple(slice(1, None) if i in subset else 0 for i in features)
+            counts.append(weights[place].ravel())
+        prefix = np.array([index.position[s[:-1]] for s in subsets], dtype=np.int64)
+        key_sizes = np.array([len(c) for c in counts], dtype=np.int64)
+        layout = index.layout.appended(subsets, prefix, key_sizes)
+        index = _with_counts(index, subsets, layout, key_sizes, np.concatenate(counts))
+    return index

@@ -1,0 +1,60 @@
+"""The account of loss: what the fitted part does not explain of the model, in parts that add up to 1 - R2.
+
+levels       between rows that bins or merged levels made equal
+noise        between equal rows, where outputs were given for rows and differ
+left_out     orders and terms that were not fitted: the residual of a least-squares fit
+shrinkage    what shrinking gave away on these rows beside a least-squares fit of the same functions
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exanova.data.sample import Sample
+from exanova.typing import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Loss:
+    """Shares of the model's variance that are not explained, one per output; they add up to 1 - R2.
+
+    Attributes:
+        levels: (m,) lost to bins and merged levels.
+        noise: (m,) noise between equal rows.
+        left_out: (m,) orders and terms left out.
+        shrinkage: (m,) lost to shrinkage.
+
+    >>> import exanova
+    >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
+    >>> anova = exanova.FunctionalANOVA(max_order=1).fit(X, np.array([0.0, 1.0, 1.0, 4.0]))
+    >>> anova.certificate_.loss.left_out.round(3).tolist()
+    [0.111]
+    """
+
+    levels: FloatArray
+    noise: FloatArray
+    left_out: FloatArray
+    shrinkage: FloatArray
+
+    @property
+    def total(self) -> FloatArray:
+        """(m,) everything that is not explained: 1 - R2."""
+        return self.levels + self.noise + self.left_out + self.shrinkage
+
+
+def account(sample: Sample, residual: FloatArray, least_squares: FloatArray | None = None) -> Loss:
+    """The loss of a fit with the (r, m) ``residual`` at the distinct rows.
+
+    ``least_squares`` (m,) is the mean squared residual of a least-squares fit of the same functions, for a fit that was
+    shrunk. An output that does not vary has no loss.
+    """
+    p, zero = sample.probability, np.zeros(sample.n_outputs)
+    inside = zero if sample.within is None else p @ sample.within
+    noise = zero if sample.noise is None else np.minimum(sample.noise, inside)
+    variance = p @ (sample.values - p @ sample.values) ** 2 + inside
+    squared = p @ residual**2
+    left_out = squared if least_squares is None else np.minimum(least_squares, squared)
+    parts = (inside - noise, noise, left_out, squared - left_out)
+    return Loss(*(np.divide(part, variance, out=zero.copy(), where=variance > 0) for part in parts))

@@ -1,0 +1,70 @@
+"""Effects that cancel, and the near-redundant features behind them.
+
+Under dependence the effects of different subsets are correlated. Where they work against each other, each may be far
+larger than the model itself, and only their sum means something:
+
+    cancellation = sum over A of Var f_A  /  Var(sum over A of f_A)
+
+is 1 for independent inputs. Effects can cancel because some combination of main effects hardly varies: an eigenvector
+of the Gram matrix of their orthonormal functions with a small eigenvalue. The features in it carry nearly the same
+information, whether or not the redundancy is exact.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova import tolerances
+from exanova.basis.tables import build_basis
+from exanova.data.sample import Sample
+from exanova.design.family import Family
+from exanova.phi.operator import Phi
+from exanova.typing import FloatArray
+
+MOST_FUNCTIONS = 2000
+"""Functions of main effects up to which near-redundant features are looked for: an eigenvalue problem of a second."""
+
+MEMBER = 0.1
+"""Share of a light direction from which a feature belongs to it."""
+
+
+def cancellation(index: Family, values: FloatArray, fitted_variance: FloatArray) -> FloatArray:
+    """(m,) summed variance of all effects over the (m,) variance of the fitted part; 1 where nothing is fitted."""
+    squares = (index.weight[1:] / index.weight[0]) @ values[1:] ** 2
+    return np.asarray(np.divide(squares, fitted_variance, out=np.ones_like(squares), where=fitted_variance > 0))
+
+
+def near_redundant(sample: Sample, index: Family, threads: int = 1) -> tuple[tuple[int, ...], ...]:
+    """Groups of features, each of two or more, whose main effects nearly express each other; empty if too many.
+
+    >>> x = np.array([[0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 1], [0, 1, 0, 1, 0, 1]], dtype=np.uint8)
+    >>> from exanova.design.family import build_family
+    >>> sample = Sample(x, np.ones(6), (2, 2, 2), np.zeros((6, 1)), 6)
+    >>> near_redundant(sample, build_family(x, np.ones(6), (2, 2, 2), [(), (0,), (1,), (2,)]))
+    ((0, 1),)
+    """
+    mains = index.restricted(int(np.searchsorted(index.layout.order, 2)))
+    functions = int(np.maximum(index.sizes - 1, 0).sum())
+    if len(mains.subsets) < 3 or functions > MOST_FUNCTIONS:
+        return ()
+    basis = build_basis(mains)
+    gamma = Phi(mains, sample, threads).gram(basis)[1:, 1:]
+    light, directions = np.linalg.eigh(gamma)
+    chosen = directions[:, light < tolerances.NEAR_REDUNDANT]
+    if not chosen.shape[1]:
+        return ()
+    of_subset = basis.subset_of_function()[1:] - 1
+    parts = np.stack([np.square(chosen[of_subset == k]).sum(axis=0) for k in range(len(mains.subsets) - 1)])
+    features = [subset[0] for subset in mains.subsets[1:]]
+    return _connected(parts > MEMBER * parts.max(axis=0), features)
+
+
+def _connected(members: NDArray[np.bool_], features: list[int]) -> tuple[tuple[int, ...], ...]:
+    """Features (rows) that take part in a common direction (column), directly or through others."""
+    groups: list[set[int]] = []
+    for column in members.T:
+        own = {features[k] for k in np.flatnonzero(column)}
+        apart = [group for group in groups if not group & own]
+        groups = [*apart, own.union(*(group for group in groups if group & own))]
+    return tuple(sorted(tuple(sorted(group)) for group in groups if len(group) > 1))

@@ -1,0 +1,76 @@
+"""Mean absolute Shapley values: computed by the fit where that is cheap, else when first asked for, then kept."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from exanova.data.sample import Sample
+from exanova.design.family import Family
+from exanova.errors import InputError
+from exanova.explain.shapley import shapley_values
+from exanova.phi.sharing import CHUNK
+from exanova.typing import FloatArray
+
+CHEAP = 2**17
+"""Values read at rows (rows times features in subsets times outputs) up to which a fit computes them unasked: a
+millisecond, some percent of the fit itself."""
+
+
+class MeanShapley:
+    """(d, m) E|Shapley value| of every feature over the rows of the fit.
+
+    A decomposition read from a file has no rows: it knows them if they were known when it was saved.
+    """
+
+    def __init__(
+        self,
+        index: Family,
+        values: FloatArray,
+        sample: Sample | None,
+        known: FloatArray | None = None,
+    ) -> None:
+        self._index, self._values, self._sample, self._known = index, values, sample, known
+        if sample is not None and known is None and self._work <= CHEAP:
+            self.compute()
+
+    @property
+    def known(self) -> FloatArray | None:
+        """The values, if they were computed."""
+        return self._known
+
+    def compute(self, threads: int = 1) -> FloatArray:
+        """The values, computed from the rows if they are not known yet.
+
+        Raises:
+            InputError: if they are not known and there are no rows.
+        """
+        if self._known is None:
+            if self._sample is None:
+                raise InputError(
+                    "this decomposition was read from a file without mean absolute Shapley values, and files hold no "
+                    "rows. Call importance('shapley') on the fitted object before save(), or average the absolute "
+                    "values of explain(X) over rows of your own."
+                )
+            self._known = mean_absolute(self._index, self._values, self._sample, threads)
+        return self._known
+
+    @property
+    def _work(self) -> int:
+        rows = 0 if self._sample is None else self._sample.n_rows
+        return int(rows * self._index.layout.order.sum() * self._values.shape[1])
+
+
+def mean_absolute(index: Family, values: FloatArray, sample: Sample, threads: int = 1) -> FloatArray:
+    """(d, m) mean of the absolute Shapley values of the rows.
+
+    Sums are made in pieces of one size, so that they do not depend on the number of threads.
+    """
+    codes, probability = sample.codes, sample.probability
+    total = np.zeros((codes.shape[0], values.shape[1]))
+    step = CHUNK * max(1, threads)
+    for a in range(0, codes.shape[1], step):
+        sizes = np.abs(shapley_values(index, values, codes[:, a : a + step], threads))
+        for b in range(0, len(sizes), CHUNK):
+            piece = slice(b, b + CHUNK)
+            total += np.einsum("n,ndm->dm", probability[a : a + step][piece], sizes[piece])
+    return total

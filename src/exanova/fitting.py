@@ -1,0 +1,58 @@
+"""The driver of a fit: plan it, then solve for the whole family, shrink its effects, or choose a family under a budget.
+
+request, sample  ->  plan_fit  ->  plan, survey  ->  fit_sample  ->  effects with the evidence of the solve
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from exanova.data.sample import Sample
+from exanova.parallel import blas_threads
+from exanova.progress import Progress
+from exanova.select.budget import select_and_fit
+from exanova.select.planning import plan_selection
+from exanova.select.report import Selection
+from exanova.shrink.fit import fit_shrunk, why_not
+from exanova.solve.evidence import Shrinkage, Solved
+from exanova.solve.plan import Plan, within_limit
+from exanova.solve.planning import make_plan, priced
+from exanova.solve.request import Request
+from exanova.solve.routes import ROUTES
+from exanova.solve.run import run_plan
+from exanova.solve.survey import Survey
+
+
+def plan_fit(request: Request, sample: Sample, outputs: int = 1) -> tuple[Plan, Survey | None]:
+    """What a fit will do, and the cells that were surveyed for it; none where a selection will choose the subsets."""
+    if request.selection:
+        return plan_selection(request, sample, outputs), None
+    return make_plan(request, sample, outputs)
+
+
+def fit_sample(
+    sample: Sample, request: Request, plan: Plan, survey: Survey | None, progress: Progress
+) -> tuple[Solved, Selection | None]:
+    """Run a plan; one that was made for other rows (before some were held out) is made again."""
+    if plan.distinct_rows != sample.n_rows:
+        plan, survey = plan_fit(request, sample, sample.n_outputs)
+    reason = "" if request.shrinkage else None
+    if request.shrinkage:
+        index = None if survey is None else survey.family
+        reason = why_not(sample, request, plan, index)
+        if reason is None and index is not None:
+            with blas_threads(request.threads):
+                return fit_shrunk(sample, request, plan, index, progress), None
+    found, selection = _fit_exactly(sample, request, plan, survey, progress)
+    return (found if reason is None else replace(found, shrinkage=Shrinkage(reason))), selection
+
+
+def _fit_exactly(
+    sample: Sample, request: Request, plan: Plan, survey: Survey | None, progress: Progress
+) -> tuple[Solved, Selection | None]:
+    if survey is None:
+        return select_and_fit(sample, request, plan, progress)
+    # The model has told how many outputs it has.
+    survey = replace(survey, sample=sample, outputs=sample.n_outputs)
+    known = replace(priced(request, survey, ROUTES[plan.route]), model_calls=plan.model_calls)
+    return run_plan(sample, request, within_limit(known), survey, progress), None

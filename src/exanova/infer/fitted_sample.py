@@ -1,0 +1,188 @@
+"""The rows a fit was made of, as standard errors need them: kept by reference, used only when errors are asked for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from exanova import parallel, tolerances
+from exanova.basis.tables import Basis, build_basis, dimensions, order_slices, too_large_for_tables
+from exanova.data.sample import Sample
+from exanova.design.family import Family
+from exanova.design.memory import readable
+from exanova.errors import InputError, MemoryLimitError
+from exanova.infer.draws import independent_units, raw_rows
+from exanova.infer.identified import Dependences
+from exanova.infer.influence import Influence
+from exanova.infer.responses import find_responses
+from exanova.phi.operator import Phi
+from exanova.solve.elimination import factorise, solve
+from exanova.solve.evidence import Solution
+from exanova.solve.request import Request
+from exanova.typing import FloatArray
+
+TILE = 256
+"""Rows of a triangle that are mirrored at once, so that both sides stay in the caches."""
+
+
+@dataclass(frozen=True, eq=False)
+class FittedSample:
+    """Distinct rows with their normalised values, how they were drawn, and what was asked of the fit.
+
+    Attributes:
+        sample: the rows that were fitted.
+        effects: (cells, m) their effects, in normalised units.
+        request: what was asked of the engine.
+        solved: functions and evidence of the solve, where some effects are not identified; else ``None``.
+        posterior: (cells, m) variances of shrunken effects, in squared normalised units, or ``None``.
+        whole: why these rows are all there is, in words; empty for a sample.
+    """
+
+    sample: Sample
+    effects: FloatArray
+    request: Request
+    solved: tuple[Basis, Solution] | None = None
+    posterior: FloatArray | None = None
+    whole: str = ""
+
+    @property
+    def unit(self) -> FloatArray:
+        """(m,) the unit of every output."""
+        scaling = self.sample.scaling
+        return np.ones(self.sample.n_outputs) if scaling is None else scaling.unit
+
+    @property
+    def kind(self) -> str:
+        """What the weights are: ``"frequency"`` or ``"probability"``."""
+        return raw_rows(self.sample).kind
+
+    def rows_of_cells(self, index: Family) -> FloatArray:
+        """(cells,) raw rows in every cell; where weights are probabilities the effective number (sum w)^2 / sum w^2."""
+        draws, r = raw_rows(self.sample), self.sample.n_rows
+        if draws.kind == "frequency":
+            return index.weight.copy()
+        weight = draws.weight.astype(np.float64)
+        by_row = np.stack([np.bincount(draws.group, w, r) for w in (weight, weight**2)], axis=1).astype(np.float64)
+        sums = Phi(index, self.sample, self.request.threads).analyse(by_row)
+        return np.asarray(sums[:, 0] ** 2 / sums[:, 1])
+
+    @property
+    def dependences(self) -> Dependences | None:
+        """The dependences among the functions, where some effects are not identified."""
+        if self.solved is None:
+            return None
+        basis, solution = self.solved
+        return Dependences.of(basis, solution.null, solution.independent)
+
+    @property
+    def units(self) -> tuple[str, int]:
+        """What varies independently, in words, and how many of it there are."""
+        return independent_units(raw_rows(self.sample))
+
+    @property
+    def why_not_linear(self) -> str:
+        """Why effects are not those of a least-squares fit on pure functions, in words; empty where they are."""
+        request = self.request
+        if self.posterior is not None:
+            return "shrinkage='auto'"
+        if request.basis != "pure":
+            return f"basis={request.basis!r}"
+        if request.ridge:
+            return f"ridge={request.ridge:g}"
+        return (
+            "ties='first' under a budget, which may cut a subset"
+            if request.selection and request.ties == "first"
+            else ""
+        )
+
+    @property
+    def spread(self) -> FloatArray:
+        """(m,) largest deviation of every output from its mean."""
+        return self.sample.spread
+
+    def without_rounding(self, effects: FloatArray) -> FloatArray:
+        """(.., m) numbers, zero where they are rounding beside what varies in the model."""
+        return np.where(np.abs(effects) <= tolerances.RECONSTRUCTION * self.spread, 0.0, effects)
+
+
+def why_whole(sampled: bool | str, sample: Sample) -> str:
+    """Why the rows are all there is, in words; empty for a sample.
+
+    By default a distribution is, and so is a table of every combination of levels, each equally often and with one
+    value: rows drawn at random do not come out so.
+    """
+    if sampled is True:
+        return ""
+    if sampled is False:
+        return "sampled=False was given"
+    if sample.is_distribution:
+        return "a distribution was given in place of rows"
+    complete = sample.n_rows == math.prod(sample.sizes)
+    if complete and sample.within is None and sample.weight.min() == sample.weight.max():
+        return "every combination of levels occurs, each equally often"
+    return ""
+
+
+def prepare(fitted: FittedSample, index: Family) -> tuple[Influence, FloatArray]:
+    """The influence of every row, and the (r, m) residuals of the distinct rows, zero where they are rounding."""
+    if fitted.why_not_linear:
+        raise InputError(
+            f"linear standard errors belong to least-squares fits on pure functions, not to {fitted.why_not_linear}; "
+            "ask for errors(method='bootstrap'), which refits."
+        )
+    sample, threads = fitted.sample, fitted.request.threads
+    residual = _residual(fitted, Phi(index, sample, threads).synthesise(fitted.effects))
+    noisy = bool(residual.any()) or (sample.draws is not None and sample.draws.values is not None)
+    _refuse_large(fitted, index, noisy)
+    with parallel.suitable_blas(0):
+        basis = build_basis(index)
+        responses = find_responses(index, basis)
+    inverse = inverse_gram(sample, index, basis, threads) if noisy else None
+    return Influence(index, basis, responses, inverse, fitted.effects, Phi(index, sample, threads), threads), residual
+
+
+def inverse_gram(sample: Sample, index: Family, basis: Basis, threads: int) -> FloatArray:
+    """(q, q) an inverse of Gamma on its range, lower orders first."""
+    gamma = Phi(index, sample, threads).gram(basis)
+    with parallel.suitable_blas(float(len(gamma)) ** 3):
+        found = _positive_inverse(gamma)
+        if found is None:  # singular: eliminated as the fit itself does
+            found = solve(factorise(gamma, order_slices(index, basis), "share"), np.eye(len(gamma)))
+        return found
+
+
+def _positive_inverse(gamma: FloatArray) -> FloatArray | None:
+    """The inverse of a matrix whose pivots are all above the tolerance of the rank; ``None`` for any other."""
+    from scipy.linalg.lapack import dpotrf, dpotri
+
+    lower, failed = dpotrf(gamma, lower=1, clean=1)
+    if failed or np.diagonal(lower).min() ** 2 <= tolerances.rank_of_gram(len(gamma)):
+        return None
+    inverse, _ = dpotri(lower, lower=1, overwrite_c=1)
+    for a in range(0, len(inverse), TILE):
+        b = min(len(inverse), a + TILE)
+        inverse[a:b, b:] = inverse[b:, a:b].T
+        inverse[a:b, a:b] += np.tril(inverse[a:b, a:b], -1).T
+    return np.asarray(inverse)
+
+
+def _residual(fitted: FittedSample, values: FloatArray) -> FloatArray:
+    """(r, m) residual of the fitted (r, m) ``values``, zero for every output that the effects meet to rounding."""
+    residual = fitted.sample.values - values
+    met = np.abs(residual).max(axis=0, initial=0.0) <= tolerances.RECONSTRUCTION * fitted.spread
+    return np.where(met, 0.0, residual)
+
+
+def _refuse_large(fitted: FittedSample, index: Family, noisy: bool) -> None:
+    """Raise where the inverse of the Gram matrix, or the covariances of the cells of an effect, do not fit."""
+    sizes = np.diff(index.cell_start).astype(np.float64)
+    functions = float(dimensions(index).sum()) if noisy else 0.0
+    needed = 8 * (5 * functions**2 + (2 + fitted.sample.n_outputs) * float((sizes**2).sum()))
+    if needed > fitted.request.memory_limit or too_large_for_tables(index).any():
+        raise MemoryLimitError(
+            f"linear standard errors of {index.n_cells:,} cells take about {readable(int(needed))}, the memory limit "
+            f"is {readable(fitted.request.memory_limit)}; fit fewer functions, merge levels with min_frequency=, raise "
+            "memory_limit, or ask for errors(method='bootstrap')."
+        )

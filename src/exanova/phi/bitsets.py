@@ -1,0 +1,93 @@
+"""Bitsets over the rows: one bit a row, one bitset an indicator, and the Gram matrix by counting common bits.
+
+Rows that count several times are handled by the binary digits of their weight: the rows whose weight has digit b
+form one set of bitsets, and their counts enter with the factor 2^b. Every entry is an exact integer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from exanova import parallel
+from exanova.phi.monomials import Monomials
+from exanova.typing import Codes, IntArray
+
+TILE = 64
+"""Bitsets on each side of a tile: large enough to reuse a row from cache, small enough to share out evenly."""
+
+Words = np.ndarray[tuple[int, int], np.dtype[np.uint64]]
+
+
+def pack(codes: Codes, feature_levels: list[tuple[int, int]], basis: Monomials) -> Words:
+    """(q, words) one bitset for each indicator over the rows of ``codes``.
+
+    ``feature_levels`` gives (feature, level) of each indicator of one feature, by its number.
+    """
+    return pack_more(np.zeros((0, 0), dtype=np.uint64), codes, feature_levels, basis)
+
+
+def pack_more(known: Words, codes: Codes, feature_levels: list[tuple[int, int]], basis: Monomials) -> Words:
+    """The same when the bitsets of the first indicators are ``known`` already."""
+    rows = codes.shape[1]
+    words = np.zeros((len(basis), -(-rows // 64)), dtype=np.uint64)
+    a = len(known)
+    if a:
+        words[:a] = known
+    else:
+        pack_singles(words, codes, feature_levels)
+        a = 1 + len(feature_levels)
+    while a < len(basis):
+        b = min(len(basis), a + 1024)
+        late = np.flatnonzero(basis.prefix[a:b] >= a)  # a prefix must be packed before what it begins
+        b = a + int(late[0]) if len(late) else b
+        np.bitwise_and(words[basis.prefix[a:b]], words[basis.last[a:b]], out=words[a:b])
+        a = b
+    return words
+
+
+def pack_singles(words: Words, codes: Codes, feature_levels: list[tuple[int, int]]) -> None:
+    """The constant and the indicators of one feature."""
+    octets = words.view(np.uint8)
+    width = -(-codes.shape[1] // 8)
+    octets[0, :width] = np.packbits(np.ones(codes.shape[1], dtype=bool), bitorder="little")
+    for q, (feature, level) in enumerate(feature_levels, start=1):
+        octets[q, :width] = np.packbits(codes[feature] == level, bitorder="little")
+
+
+def digits(weight: IntArray) -> list[tuple[int, IntArray]]:
+    """(factor, rows) for each binary digit that occurs in the weights.
+
+    >>> [(factor, rows.tolist()) for factor, rows in digits(np.array([1, 2, 3]))]
+    [(1, [0, 2]), (2, [1, 2])]
+    """
+    planes = [(1 << b, np.flatnonzero((weight >> b) & 1)) for b in range(int(weight.max()).bit_length())]
+    return [(factor, rows) for factor, rows in planes if len(rows)]
+
+
+def count_common(
+    words: Words,
+    out: IntArray,
+    factor: int,
+    threads: int,
+    step: Callable[[int], None] | None = None,
+) -> None:
+    """Add ``factor`` times the rows common to every two bitsets to the symmetric matrix ``out``."""
+    from exanova.phi.kernels import count_tile
+
+    q = len(words)
+    pieces = [slice(a, min(q, a + TILE)) for a in range(0, q, TILE)]
+    tiles = [(i, j) for j in pieces for i in pieces if i.start <= j.start]
+
+    def task(tile: tuple[slice, slice]) -> None:
+        i, j = tile
+        block = np.zeros((i.stop - i.start, j.stop - j.start), dtype=np.int64)
+        count_tile(words[i], words[j], block, factor)
+        out[i, j] += block
+        if i.start != j.start:
+            out[j, i] += block.T
+        if step:
+            step(1)
+
+    parallel.run(task, tiles, threads)

@@ -1,0 +1,137 @@
+"""Arithmetic modulo primes below 2^20: whole numbers in doubles, exact.
+
+Numbers below 2^20 keep sums of 8,192 products exact in double precision, so that all of it runs in BLAS. Weights
+need not be counts: a double is a whole number times a power of two, and two has an inverse modulo every odd prime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import isqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.basis.paper import paper_numerators
+from exanova.design import passes
+from exanova.design.family import Family
+from exanova.phi.monomials import Monomials, in_monomials
+from exanova.typing import Codes, FloatArray, IntArray
+
+COMPILED_FROM = 100_000
+"""Numbers from which a compiled pass beats NumPy's remainder."""
+
+TERMS = 8192
+"""Products of residues that add up to less than 2^53, by 2^35 and more."""
+
+COUNT_DIGITS = 32
+"""Binary digits of the largest count: rounded weights have 53 and more between them."""
+
+LARGEST = 2**20
+"""All primes are below this."""
+
+
+def primes() -> Iterator[int]:
+    """The primes between 2^19 and 2^20, the largest first: 38,635 of them.
+
+    >>> found = primes()
+    >>> next(found), next(found)
+    (1048573, 1048571)
+    """
+    small = [n for n in range(2, isqrt(LARGEST)) if all(n % k for k in range(2, isqrt(n) + 1))]
+    return (n for n in range(LARGEST - 1, LARGEST // 2, -2) if all(n % k for k in small))
+
+
+def product_modulo(left: FloatArray, right: FloatArray, prime: int) -> FloatArray:
+    """left @ right modulo a prime, cut so that every partial sum is exact.
+
+    >>> product_modulo(np.array([[3.0, 4.0]]), np.array([[5.0], [6.0]]), 7).tolist()
+    [[4.0]]
+    """
+    if left.shape[1] <= TERMS:
+        return residues(left @ right, prime)
+    out = np.zeros((left.shape[0], right.shape[1]))
+    for a in range(0, left.shape[1], TERMS):
+        out += residues(left[:, a : a + TERMS] @ right[a : a + TERMS], prime)
+    return residues(out, prime)
+
+
+def residues(x: FloatArray, prime: int) -> FloatArray:
+    """Whole numbers below 2^53 - 2^20 in size, modulo a prime; ``x`` may be overwritten.
+
+    >>> residues(np.array([-1.0, 7.0, 20.0]), 7).tolist()
+    [6.0, 0.0, 6.0]
+    """
+    if x.size < COMPILED_FROM:
+        return np.mod(x, prime)
+    from exanova.phi.kernels import reduce_in_place
+
+    x = np.ascontiguousarray(x)
+    reduce_in_place(x.reshape(-1), float(prime))
+    return x
+
+
+def weights_modulo(weight: NDArray[Any], prime: int) -> FloatArray:
+    """(r,) whole numbers or doubles modulo an odd prime, without rounding: 0.5 is the inverse of 2.
+
+    >>> weights_modulo(np.array([0.5, 3.0, 0.75]), 7).tolist()
+    [4.0, 3.0, 6.0]
+    """
+    if weight.dtype.kind != "f":
+        return np.asarray(np.mod(weight, prime), dtype=np.float64)
+    mantissa, exponent = np.frexp(weight.astype(np.float64))
+    shifts, of_row = np.unique(exponent.astype(np.int64) - 53, return_inverse=True)
+    powers = np.array([pow(2, int(shift), prime) for shift in shifts], dtype=np.int64)
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    return np.asarray(whole % prime * powers[of_row] % prime, dtype=np.float64)
+
+
+def are_counts(weight: NDArray[Any]) -> bool:
+    """Whether weights are whole numbers, up to a common power of two.
+
+    >>> are_counts(np.array([0.5, 1.5])), are_counts(np.array([0.1, 0.2]) + 0.3)
+    (True, False)
+    """
+    if weight.dtype.kind != "f":
+        return True
+    mantissa, exponent = np.frexp(weight)
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    lowest = np.log2(whole & -whole) + exponent - 53
+    return bool(exponent.max() - lowest.min() <= COUNT_DIGITS)
+
+
+def cell_weights_modulo(index: Family, codes: Codes, weight: NDArray[Any], first: int, prime: int) -> FloatArray:
+    """(cells,) weights of cells modulo a prime; those of the subsets before number ``first`` are left at one."""
+    rows = weights_modulo(weight, prime)[:, None]
+    sums = passes.scatter(index.layout, codes, rows, slice(first, len(index.subsets)))[:, 0]
+    keys = index.cell_key[index.cell_start[first] :] - int(index.layout.key_start[first])
+    out = np.ones(index.n_cells)
+    out[index.cell_start[first] :] = np.mod(sums[keys], prime)
+    return out
+
+
+def paper_coordinates(
+    index: Family,
+    indicators: Monomials,
+    subsets: Sequence[int],
+    labels: Sequence[IntArray | None],
+    cells: FloatArray,
+    prime: int,
+) -> list[tuple[IntArray, FloatArray]] | None:
+    """Numbers of indicators and (t, k) coefficients, modulo a prime, of the paper's functions.
+
+    Up to a factor, phi_A^(z) has the entries +-1 / (weight of the cell). ``cells`` (cells,) holds these weights;
+    ``None`` where one of them is a multiple of the prime and has no inverse. Subsets without labels have no functions.
+    """
+    tables = []
+    for s, z in zip(subsets, labels, strict=True):
+        weight = cells[index.cells_of(s)]
+        if z is None:
+            tables.append(np.zeros((len(weight), 0)))
+            continue
+        if not weight.all():
+            return None
+        inverse = np.array([pow(int(w), -1, prime) for w in weight], dtype=np.float64)
+        tables.append(paper_numerators(index.codes_of(s), index.sizes_of(s), z) * inverse[:, None])
+    return [(numbers, np.mod(rows, prime)) for numbers, rows in in_monomials(index, indicators, subsets, tables)]

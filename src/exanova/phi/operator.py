@@ -1,0 +1,139 @@
+"""``Phi``: the one operator between the cells of a family and rows. Everything that touches rows goes through it.
+
+With cell_A(i) the cell of subset A that row i falls in, p_i its probability and phi_j the functions of a basis:
+
+    synthesise   cells -> rows   out[i]    = sum over A of  T[A, cell_A(i)]
+    analyse      rows -> cells   out[A, a] = sum over rows i with cell_A(i) = a of  y[i]
+    gram         functions       out[j, k] = sum over i of  p_i phi_j(x_i) phi_k(x_i)
+
+``analyse`` is the transpose of ``synthesise``; ``gram`` is the product of the two around diag(p), counted in whole
+numbers where weights are. All three are sums over rows. Callers say what they want. Which kernel does it (NumPy for
+small work, compiled loops for large, products of matrices for dense families of pairs, one axis after the other for
+complete tables) is decided here and in the modules below.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.basis.tables import Basis
+from exanova.data.sample import KnownRows, NewRows, Sample
+from exanova.design import few, passes
+from exanova.design.family import Family
+from exanova.design.products import PairProducts, products_are_faster
+from exanova.phi.gram import function_gram
+from exanova.phi.sharing import share_among_features
+from exanova.progress import Progress
+from exanova.typing import Codes, FloatArray, IntArray
+
+
+class Phi:
+    """The cells of a family, or of a run of its subsets, at rows.
+
+    Args:
+        family: the subsets and their cells.
+        rows: a sample or other known rows, whose cells were all observed; or new rows, which are checked one by one.
+        threads: threads to use; no result depends on their number.
+        subsets: a run of subsets, by number, in place of all of them.
+        repeated: whether many passes follow, so that preparing them pays.
+
+    >>> sample = Sample(np.array([[0, 0, 1]], dtype=np.uint8), np.ones(3), (2,), np.zeros((3, 1)), 3)
+    >>> from exanova.design.family import build_family
+    >>> phi = Phi(build_family(sample.codes, sample.mass, (2,), [(), (0,)]), sample)
+    >>> phi.analyse(np.array([[1.0], [2.0], [4.0]]))[:, 0].tolist()
+    [7.0, 3.0, 4.0]
+    >>> phi.synthesise(np.array([[10.0], [1.0], [2.0]]))[:, 0].tolist()
+    [11.0, 11.0, 12.0]
+    """
+
+    def __init__(
+        self,
+        family: Family,
+        rows: Sample | KnownRows | NewRows,
+        threads: int = 1,
+        *,
+        subsets: slice | None = None,
+        repeated: bool = False,
+    ) -> None:
+        self.family, self._rows, self._threads = family, rows, threads
+        self._new = isinstance(rows, NewRows)
+        self._subsets = subsets or slice(0, len(family.subsets))
+        self._repeated = repeated
+
+    @property
+    def codes(self) -> Codes:
+        """(d, n) levels of the rows."""
+        return self._rows.codes
+
+    def synthesise(self, tables: FloatArray) -> FloatArray:
+        """(n, m) sum of the (cells, m) ``tables`` of the subsets at every row; cells never observed add nothing."""
+        at_keys = self.family.to_keys(tables)
+        if self._products:
+            return self._products.gather(at_keys)
+        return passes.gather(self._layout, self.codes, at_keys, self._threads, new=self._new)
+
+    def analyse(self, values: FloatArray) -> FloatArray:
+        """(cells, m) sums of (n, m) ``values`` over the rows in each cell; zero in subsets that are not asked for."""
+        family, run = self.family, self._subsets
+        if self._products:
+            sums = self._products.scatter(values)
+        else:
+            chosen = None if self._is_whole else run
+            sums = passes.scatter(family.layout, self.codes, values, chosen, self._threads)
+        if self._is_whole:
+            return sums[family.cell_key]
+        cells = slice(int(family.cell_start[run.start]), int(family.cell_start[run.stop]))
+        out = np.zeros((family.n_cells, values.shape[1]))
+        out[cells] = sums[family.cell_key[cells] - int(family.layout.key_start[run.start])]
+        return out
+
+    def gram(self, basis: Basis, *, progress: Progress | None = None) -> FloatArray:
+        """(q, q) inner products of the functions of ``basis`` under the probabilities of the rows."""
+        assert isinstance(self._rows, Sample)
+        return function_gram(self.family, basis, self.codes, self._rows.weight, self._threads, progress)
+
+    def functions(self, basis: Basis, numbers: range | None = None) -> FloatArray:
+        """(n, k) the functions of some subsets (all of them unless told) at every row, side by side.
+
+        ``basis`` begins with the first of ``numbers``.
+        """
+        chosen = range(len(self.family.subsets)) if numbers is None else numbers
+        columns = [basis.table(k)[self.cells(s)] for k, s in enumerate(chosen) if basis.tables[k].shape[1]]
+        return np.hstack(columns) if columns else np.zeros((self.codes.shape[1], 0))
+
+    def share(self, tables: FloatArray, progress: Progress | None = None) -> FloatArray:
+        """(n, d, m) for each feature, the sum of the (cells, m) ``tables`` of all subsets with it, at every row."""
+        at_keys = self.family.to_keys(tables)
+        return share_among_features(self.family, at_keys, self.codes, self._threads, progress)
+
+    def cells(self, s: int, rows: slice | None = None) -> IntArray:
+        """(n,) cell of every row (or of some) inside subset number ``s``; -1 for a combination never observed."""
+        codes = self.codes if rows is None else self.codes[:, rows]
+        return passes.cells_of_rows(self.family.layout, codes, s, new=self._new)
+
+    def outside(self) -> NDArray[np.bool_]:
+        """(n,) whether a row falls in a cell of some subset that was never observed."""
+        if self.codes.shape[1] <= few.ROWS:
+            return few.outside(self.family.layout, self.codes)
+        return passes.outside(self.family.layout, self.codes, self._threads)
+
+    @property
+    def _is_whole(self) -> bool:
+        return self._subsets == slice(0, len(self.family.subsets))
+
+    @cached_property
+    def _layout(self) -> passes.Layout:
+        if self._is_whole:
+            return self.family.layout
+        return self.family.layout.part(self._subsets.start, self._subsets.stop)
+
+    @cached_property
+    def _products(self) -> PairProducts | None:
+        """Passes by products of matrices, where there are many of them over a dense family of pairs."""
+        large = len(self._layout.order) * self.codes.shape[1] >= passes.COMPILED_FROM
+        if not (self._repeated and large and products_are_faster(self._layout)):
+            return None
+        return PairProducts(self._layout, self.codes, self._threads)

@@ -1,0 +1,130 @@
+"""What a query needs beside the decomposition: its settings, and new rows encoded, located and within memory."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova import parallel
+from exanova.data.encoding import Encoding
+from exanova.data.sample import NewRows
+from exanova.data.table import Table
+from exanova.design.family import Family
+from exanova.design.memory import readable, resolve_limit
+from exanova.errors import MemoryLimitError, OutsideSupportError, OutsideSupportWarning
+from exanova.phi.operator import Phi
+from exanova.typing import Codes
+
+ENCODING_CELL = 16
+"""Bytes for each cell of new rows while they are encoded."""
+
+
+@dataclass(frozen=True)
+class QuerySettings:
+    """Parameters of the estimator that queries depend on; :class:`FunctionalANOVA` documents them.
+
+    Attributes:
+        handle_unknown, strict: what to do with unseen levels and unseen combinations in new rows.
+        response_method, batch_size: how a model is called.
+        memory_limit, n_jobs: what a query may use.
+        random_state: seed of refits.
+        verbose: whether progress is shown.
+    """
+
+    handle_unknown: str = "error"
+    strict: bool = False
+    response_method: str = "auto"
+    batch_size: int | None = None
+    memory_limit: int | float | str | None = None
+    n_jobs: int | None = None
+    random_state: int = 0
+    verbose: bool | None = None
+
+    @property
+    def threads(self) -> int:
+        """Number of threads that ``n_jobs`` stands for."""
+        return parallel.thread_count(self.n_jobs)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a query makes of its rows, for the price it is checked at before anything is encoded.
+
+    Attributes:
+        what: the result, in words.
+        row: bytes of the result for each row.
+        chunk: largest number of bytes of work at a time.
+    """
+
+    what: str
+    row: int = 0
+    chunk: int = 0
+
+
+def locate(
+    X: Any, encoding: Encoding, index: Family, outputs: int, settings: QuerySettings, work: Work
+) -> tuple[Codes, NDArray[np.bool_]]:
+    """(d, n) codes of new rows, and (n,) which of them fall outside the support, with a warning or an error.
+
+    Raises:
+        MemoryLimitError: before the rows are encoded, if ``work`` does not fit in the memory limit.
+        OutsideSupportError: if ``strict`` is set and a row holds a combination that never occurred.
+    """
+    table = Table.read(X)
+    size = bytes_at_rows(index, outputs, table.n_rows, work)
+    check_memory(f"{work.what} of {table.n_rows:,} rows", size, settings.memory_limit)
+    codes = encoding.encode(table, settings.handle_unknown).astype(np.int32)
+    outside = Phi(index, NewRows(codes), settings.threads).outside()
+    _tell_outside(outside, settings.strict)
+    return codes, outside
+
+
+def bytes_at_rows(index: Family, outputs: int, rows: int, work: Work) -> int:
+    """Bytes of a query: its rows while they are encoded, or its result beside their codes.
+
+    The effects over all keys, and the fitted part of the rows, are there too.
+    """
+    d = len(index.sizes)
+    tables = 8 * outputs * (index.n_keys + index.n_cells)
+    working = min(work.chunk, 16 * rows * len(index.subsets) * outputs)
+    return int(max(rows * ENCODING_CELL * d, rows * (4 * d + 8 * outputs + work.row) + working + tables))
+
+
+def check_memory(what: str, size: int, memory_limit: int | float | str | None) -> None:
+    """Refuse a query of ``size`` bytes that is beyond the memory limit."""
+    limit = resolve_limit(memory_limit)
+    if size > limit:
+        raise MemoryLimitError(
+            f"{what} take about {readable(size)}, the memory limit is {readable(limit)}; "
+            "ask for fewer rows at a time, or raise memory_limit."
+        )
+
+
+def _tell_outside(outside: NDArray[np.bool_], strict: bool) -> None:
+    count = int(outside.sum())
+    if count and strict:
+        raise OutsideSupportError(
+            f"{count:,} of {len(outside):,} rows hold a combination of levels that never occurred, the first in "
+            f"row {int(np.flatnonzero(outside)[0])}; its effect is undefined. strict=False counts it as 0."
+        )
+    if count:
+        warnings.warn(
+            f"{count:,} of {len(outside):,} rows hold a combination of levels that never occurred; "
+            "the effect of such a cell is undefined and counts as 0. strict=True raises instead.",
+            OutsideSupportWarning,
+            stacklevel=_frames_to_caller(),
+        )
+
+
+def _frames_to_caller() -> int:
+    """How many frames above the caller of this function the code that is not part of the package is."""
+    package, frame, level = str(Path(__file__).parent), sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame, level = frame.f_back, level + 1
+    return level

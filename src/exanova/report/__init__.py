@@ -1,0 +1,57 @@
+"""The report of a decomposition, written to a file as HTML, JSON or Markdown by its suffix; README.md explains how."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from typing import Any
+
+from exanova.decomposition import Decomposition
+from exanova.errors import InputError
+from exanova.files import write_whole
+from exanova.report.html import to_html
+from exanova.report.markdown import to_markdown
+from exanova.report.summary import Summary, summarise
+
+
+def write_report(
+    decomposition: Decomposition,
+    path: str | os.PathLike[str],
+    *,
+    X: Any,
+    model: Any,
+    title: str | None,
+    about: Mapping[str, str] | None,
+) -> None:
+    """Summarise a decomposition and write that to a file, whole or not at all.
+
+    Raises:
+        InputError: if the suffix is none of those known, or a model is given without rows.
+        MissingPackageError: if the page needs a package that is not installed.
+        FileWriteError: if the place cannot be written.
+    """
+    made = _format(path)
+    if model is not None and X is None:
+        raise InputError("a model was given without rows; give both, report(path, X=table, model=model), or neither.")
+    summary = summarise(decomposition, X=X, model=model, title=title, about=about)
+    write_whole(path, made(summary).encode("utf-8"))
+
+
+def _format(path: str | os.PathLike[str]) -> Callable[[Summary], str]:
+    suffix = PurePath(path).suffix.lower()
+    if suffix not in FORMATS:
+        raise InputError(
+            f"{os.fspath(path)!r} was given; a report is written as {', '.join(FORMATS)}: "
+            "give a path that ends in one of these."
+        )
+    return FORMATS[suffix]
+
+
+FORMATS: Mapping[str, Callable[[Summary], str]] = {
+    ".html": to_html,
+    ".htm": to_html,
+    ".json": Summary.to_json,
+    ".md": to_markdown,
+}
+"""What each suffix makes of a summary."""

@@ -1,0 +1,148 @@
+"""A summary as Markdown: what a person reads in a terminal, a pull request or a notebook."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from exanova.report.summary import Summary
+from exanova.show.records import Record, legible
+
+FEATURES, LEVELS, PAIRS, CELLS, OUTPUTS = 20, 12, 10, 3, 6
+"""Features, levels of each, pairs, cells of each and outputs that a text shows; JSON and HTML have more."""
+
+
+def to_markdown(summary: Summary) -> str:
+    """The summary as text with headings and tables; what comes from the data is escaped."""
+    outputs = summary.outputs[:OUTPUTS]
+    parts = [
+        [f"# {escaped(summary.title)}", "", escaped(summary.headline), ""],
+        _about(summary),
+        _importance(summary, outputs),
+        _effects(summary, outputs),
+        _pairs(summary, outputs),
+        _redundancy(summary),
+        _left_out(summary),
+    ]
+    return "\n".join(line for part in parts for line in part).rstrip() + "\n"
+
+
+def escaped(text: str) -> str:
+    r"""Text that Markdown shows as it is.
+
+    >>> escaped("a|b <i>*x*")
+    'a\\|b &lt;i&gt;\\*x\\*'
+    """
+    shown = legible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_\[\]|~])", r"\\\1", shown)
+
+
+def _about(summary: Summary) -> Iterator[str]:
+    yield from ("## What was explained", "")
+    yield from (f"- {escaped(fact['name'])}: {escaped(fact['value'])}" for fact in summary.facts)
+    yield ""
+    for verdict in summary.verdicts:
+        stop = "." if verdict["because"][:1].isupper() else ""
+        yield f"- **{verdict['question']}** {escaped(verdict['answer'])}{stop} {escaped(verdict['because'])}"
+    yield ""
+    held = any(record["r2_held_out"] is not None for record in summary.fit)
+    fields = ["mean", "r2", "mse", *(["r2_held_out"] if held else [])]
+    titles = ["output", "mean", "R²", "MSE", *(["R² on held-out rows"] if held else [])]
+    rows = [[escaped(r["output"]), *(_number(r[field]) for field in fields)] for r in summary.fit[:OUTPUTS]]
+    yield from _table(titles, rows)
+    yield from _more(len(summary.fit) - len(rows), "outputs")
+
+
+def _importance(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
+    yield from ("## Importance", "", "E|f| of every effect, divided equally among its features.", "")
+    lines = _by(summary.importance, ("feature",), outputs)
+    rows = [[escaped(feature), *map(_number, values)] for (feature,), values in lines[:FEATURES]]
+    yield from _table(["feature", *_headings(outputs)], rows)
+    yield from _more(len(lines) - len(rows), "features")
+
+
+def _effects(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
+    if summary.effects:
+        yield from ("## Effects of single features", "")
+    for effect in summary.effects[:FEATURES]:
+        yield from (f"### {escaped(effect['feature'])}", "")
+        lines = _by(effect["records"], ("level", "probability"), outputs)
+        rows = [[escaped(level), f"{100 * p:.3g} %", *map(_signed, values)] for (level, p), values in lines[:LEVELS]]
+        yield from _table(["level", "probability", *_headings(outputs)], rows)
+        yield from _more(effect["levels"] - len(rows), "levels")
+    yield from _more(len(summary.effects) - FEATURES, "features")
+
+
+def _pairs(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
+    if not summary.pairs:
+        return
+    yield from ("## Strongest interactions", "")
+    strongest = [r for r in summary.strongest if r["order"] > 1]
+    lines = _by([{**r, "subset": _joined(r["subset"])} for r in strongest], ("subset",), outputs)
+    yield from _table(
+        ["subset", *_headings(outputs, "E|f|")], [[s, *map(_number, values)] for (s,), values in lines[:FEATURES]]
+    )
+    yield from (f"The cells of each pair that carry most of it, {CELLS} a pair:", "")
+    rows = [row for pair in summary.pairs[:PAIRS] for row in _cells(pair, outputs)]
+    yield from _table(["pair", "levels", "probability", *_headings(outputs)], rows)
+
+
+def _cells(pair: Record, outputs: Sequence[str]) -> Iterator[list[str]]:
+    observed = [r for r in pair["records"] if r["observed"]]
+    lines = _by(observed, ("first", "second", "probability"), outputs)
+    lines.sort(key=lambda line: -line[0][2] * sum(map(abs, line[1])))
+    name = _joined([pair["first"], pair["second"]])
+    for (first, second, probability), values in lines[:CELLS]:
+        yield [name, f"{escaped(first)}, {escaped(second)}", f"{100 * probability:.3g} %", *map(_signed, values)]
+
+
+def _redundancy(summary: Summary) -> Iterator[str]:
+    yield from ("## Redundancy among features", "", escaped(summary.redundancy_note), "")
+    for entry in summary.redundancy[:FEATURES]:
+        yield f"- {_joined(entry['subset'])} ~ {', '.join(map(_joined, entry['shared_with']))}"
+    yield from _more(len(summary.redundancy) - FEATURES, "subsets")
+    yield ""
+
+
+def _left_out(summary: Summary) -> Iterator[str]:
+    if summary.left_out:
+        yield from ("## Left out", "", *(f"- {escaped(sentence)}" for sentence in summary.left_out), "")
+
+
+def _by(
+    records: Iterable[Record], fields: tuple[str, ...], outputs: Sequence[str]
+) -> list[tuple[tuple[Any, ...], list[float]]]:
+    """Values of the outputs side by side, for each combination of the fields, in the order they come."""
+    lines: dict[tuple[Any, ...], dict[str, float]] = {}
+    for r in records:
+        lines.setdefault(tuple(r[field] for field in fields), {})[r["output"]] = r["value"]
+    return [(key, [values[output] for output in outputs]) for key, values in lines.items()]
+
+
+def _headings(outputs: Sequence[str], alone: str = "value") -> list[str]:
+    return [alone] if len(outputs) == 1 else [escaped(output) for output in outputs]
+
+
+def _joined(subset: Sequence[str]) -> str:
+    return " x ".join(map(escaped, subset)) or "the mean"
+
+
+def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(titles)} |"
+    yield f"|{'---|' * len(titles)}"
+    yield from (f"| {' | '.join(row)} |" for row in rows)
+    yield ""
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.4g}"
+
+
+def _more(count: int, what: str) -> Iterator[str]:
+    if count > 0:
+        yield from (f"and {count:,} more {what}", "")

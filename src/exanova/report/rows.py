@@ -1,0 +1,135 @@
+"""Rows of the explorer of a report: which are shown, what explains them, and the records of both."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exanova.data.table import Table
+from exanova.data.values import align, is_model
+from exanova.decomposition import Decomposition
+from exanova.effects.rows import fitted_part
+from exanova.errors import OutsideSupportWarning
+from exanova.explain.explanation import Explanation, make_explanation
+from exanova.explain.shapley import shapley_values
+from exanova.query import Work, bytes_at_rows, check_memory
+from exanova.show.records import Record
+from exanova.show.row_records import waterfall_records
+from exanova.typing import FloatArray, IntArray
+
+ROWS, ROW_FEATURES = 200, 50
+"""Rows of the explorer, and features that a page lists for each of them."""
+
+ROW_NUMBERS = 20_000
+"""Numbers in all rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShownRows:
+    """Rows that the explorer shows, and what explains them.
+
+    Attributes:
+        rows: (k,) positions of the rows in the table they come from.
+        total: rows of that table.
+        given: whether the table was given, and is not that of the distinct rows of the fit.
+        explanation: Shapley values of the rows.
+    """
+
+    rows: IntArray
+    total: int
+    given: bool
+    explanation: Explanation
+
+
+def rows_to_show(decomposition: Decomposition, X: Any, model: Any) -> ShownRows | None:
+    """Some rows of ``X``, or of the fit without it; ``None`` if neither is there."""
+    size = most_rows(len(decomposition.schema.features), len(decomposition.schema.outputs))
+    return _from_fit(decomposition, size) if X is None else _from_table(decomposition, X, model, size)
+
+
+def most_rows(features: int, outputs: int) -> int:
+    """How many rows fit in the explorer."""
+    return int(np.clip(ROW_NUMBERS // (min(features, ROW_FEATURES) * outputs), 1, ROWS))
+
+
+def spread_rows(predictions: FloatArray, size: int) -> IntArray:
+    """Rows (k <= size) whose predictions (n, m) are spread from the lowest to the highest of each output.
+
+    The same rows for the same predictions, in the order they had.
+
+    >>> spread_rows(np.array([[0.0], [5.0], [1.0], [9.0], [3.0]]), 3).tolist()
+    [0, 3, 4]
+    """
+    n, m = predictions.shape
+    if n <= size:
+        return np.arange(n)
+    each = max(1, size // m)
+    places = np.linspace(0, n - 1, each).round().astype(np.int64)
+    chosen = np.argsort(predictions[:, :size], axis=0, kind="stable")[places]
+    return np.unique(chosen)
+
+
+def sample_records(shown: ShownRows) -> Record:
+    """Levels and waterfall of each row, and its values, one list per output."""
+    e = shown.explanation
+    n, m = len(e), len(e.output_names)
+    values = e.values.reshape(n, -1, m)
+    base, residual = e.base_values.reshape(n, m), None if e.residual is None else e.residual.reshape(n, m)
+    return {
+        "given": shown.given,
+        "total": shown.total,
+        "features": list(e.feature_names),
+        "rows": [
+            {
+                "row": int(shown.rows[k]),
+                "outside": bool(e.outside[k]),
+                "levels": [str(level) for level in e.display_data[k]],
+                "base": base[k].tolist(),
+                "values": values[k].T.tolist(),
+                "residual": None if residual is None else residual[k].tolist(),
+                "waterfall": waterfall_records(e[k]),
+            }
+            for k in range(n)
+        ],
+    }
+
+
+def rows_left_out(shown: ShownRows | None) -> Iterator[str]:
+    """A sentence on the rows that are not shown, if there are any."""
+    if shown is not None and shown.total > len(shown.rows):
+        kind = "rows given" if shown.given else "distinct rows"
+        yield (
+            f"{shown.total - len(shown.rows):,} of {shown.total:,} {kind} in the row explorer: "
+            f"{len(shown.rows):,} are shown, spread over the predictions."
+        )
+
+
+def _from_fit(decomposition: Decomposition, size: int) -> ShownRows | None:
+    if decomposition.sample is None:
+        return None
+    codes = decomposition.sample.codes
+    what = f"the fitted part of {codes.shape[1]:,} rows"
+    needed = bytes_at_rows(decomposition.index, decomposition.values.shape[1], codes.shape[1], Work(what))
+    check_memory(what, needed, decomposition.settings.memory_limit)
+    rows = spread_rows(fitted_part(decomposition.index, decomposition.values, codes), size)
+    chosen = np.ascontiguousarray(codes[:, rows])
+    values = shapley_values(decomposition.index, decomposition.values, chosen)
+    outside = np.zeros(len(rows), dtype=np.bool_)
+    explanation = make_explanation(decomposition.schema, values, decomposition.values[0], chosen, outside, None)
+    return ShownRows(rows, codes.shape[1], False, explanation)
+
+
+def _from_table(decomposition: Decomposition, X: Any, model: Any, size: int) -> ShownRows:
+    table = Table.read(X)
+    predictions = decomposition.predict(table)
+    rows = spread_rows(predictions.reshape(table.n_rows, -1), size)
+    given = model is not None and not is_model(model)
+    at_rows = align(model, table.n_rows, index=table.index, kept=rows).values if given else model
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OutsideSupportWarning)  # given for all rows above, and said of each row
+        explanation = decomposition.explain(table.rows(rows), at_rows)
+    return ShownRows(rows, table.n_rows, True, explanation)

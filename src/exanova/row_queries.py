@@ -1,0 +1,174 @@
+"""Queries at rows: the fitted part, its components, Shapley values, interactions, and the score against a model."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.data.encoding import Encoding
+from exanova.data.observe import values_at
+from exanova.data.table import Table
+from exanova.data.weights import check_weights
+from exanova.design.family import Family
+from exanova.effects.certificate import measure_fit
+from exanova.effects.rows import Components, contributions, fitted_part
+from exanova.effects.tables import Schema
+from exanova.errors import InputError
+from exanova.explain.dividends import largest_order, weight_matrix
+from exanova.explain.explanation import Explanation, make_explanation
+from exanova.explain.interactions import CHUNK_BYTES, Interactions, interaction_values
+from exanova.explain.row_errors import row_stderr, shapley_stderr
+from exanova.explain.shapley import shapley_values
+from exanova.infer.uncertainty import Uncertainty
+from exanova.progress import Progress
+from exanova.query import QuerySettings, Work, locate
+from exanova.typing import Codes, FloatArray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RowQueries:
+    """The part of a :class:`Decomposition` that is read at rows.
+
+    Attributes:
+        schema: names of features, levels and outputs.
+        encoding: levels of every feature, to encode new rows.
+        index: cells of every subset.
+        values: (cells, m) effects.
+        uncertainty: their standard errors and what is identified.
+        settings: parameters that queries depend on.
+    """
+
+    schema: Schema
+    encoding: Encoding
+    index: Family
+    values: FloatArray
+    uncertainty: Uncertainty
+    settings: QuerySettings
+
+    @property
+    def order(self) -> int:
+        """Number of features in the largest subset."""
+        return len(self.index.subsets[-1])
+
+    def predict(self, X: Any) -> FloatArray:
+        """The fitted part at the rows of ``X``: (n,) for a model with one output, else (n, m)."""
+        codes, _ = self._locate(X, Work("the fitted part"))
+        return self.schema.shown(self._fitted_part(codes))
+
+    def components(self, X: Any) -> Components:
+        """Contribution of every subset to every row of ``X``; they add up to ``predict``.
+
+        >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
+        >>> from exanova import FunctionalANOVA
+        >>> parts = FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 4.0])).components(X[:1])
+        >>> parts.subsets, parts.values.round(12).tolist()
+        (((), ('x0',), ('x1',), ('x0', 'x1')), [[1.5, -1.0, -1.0, 0.5]])
+        """
+        codes, outside = self._locate(X, Work("the components", 8 * len(self.index.subsets) * self._m))
+        values = contributions(self.index, self.values, codes)
+        subsets = tuple(map(self.schema.names, self.index.subsets))
+        return Components(self.schema.shown(values), subsets, outside, self.schema.outputs, self.schema)
+
+    def explain(
+        self,
+        X: Any,
+        model: Any = None,
+        *,
+        residual: Literal["report", "spread"] = "report",
+        stderr: bool = False,
+    ) -> Explanation:
+        """Shapley values of the rows of ``X``.
+
+        Args:
+            X: rows, of any table library; columns are found by name, further ones are left aside.
+            model: the model (or its outputs at these rows): its residual is then reported beside the values.
+            residual: ``"report"`` keeps it apart; ``"spread"`` divides it equally among the features.
+            stderr: whether to compute the standard errors of the values (of a spread residual nothing is known).
+
+        >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
+        >>> y = np.array([0.0, 1.0, 1.0, 4.0])
+        >>> from exanova import FunctionalANOVA
+        >>> e = FunctionalANOVA(max_order=1).fit(X, y).explain(X, y)
+        >>> e.residual.round(12).tolist()
+        [0.5, -0.5, -0.5, 0.5]
+        """
+        _check_residual(residual, model, stderr)
+        d = len(self.schema.features)
+        # Beside the values, levels as numbers and as text; beside the residual, what the model gives.
+        numbers = d * (self._m + 2) + (0 if model is None else 3 * self._m)
+        codes, outside = self._locate(X, Work("the Shapley values", 8 * numbers))
+        with closing(Progress(self.settings.verbose)) as progress:
+            left = None if model is None else self.model_values(X, model, progress) - self._fitted_part(codes)
+            values = shapley_values(self.index, self.values, codes, self.settings.threads, progress)
+            errors = shapley_stderr(self.index, self.uncertainty, codes) if stderr else None
+        if residual == "spread" and left is not None:
+            values, left = values + left[:, None, :] / d, np.zeros_like(left)
+        return make_explanation(self.schema, values, self.values[0], codes, outside, left, errors)
+
+    def interactions(self, X: Any, *, index: str = "k-SII", order: int = 2, stderr: bool = False) -> Interactions:
+        """An interaction index of the rows of ``X``, for the subsets that exist.
+
+        Args:
+            X: rows.
+            index: "SV", "SII", "k-SII", "STII", "FSII", "BII", "BV", "FBII", or "Moebius" for the effects themselves.
+            order: largest size of a subset.
+            stderr: whether to compute the standard errors of the values.
+        """
+        if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
+            raise InputError(f"order={order!r} was given; expected a whole number of at least 1.")
+        subsets, shown = self.index.subsets, self.schema.shown
+        reached = largest_order(index, int(order), self.order)
+        count = sum(len(subset) <= reached for subset in subsets)
+        # Beside the values, the contributions of one chunk of rows, and what becomes of them.
+        codes, outside = self._locate(X, Work("the interactions", 8 * count * self._m, 2 * CHUNK_BYTES))
+        with closing(Progress(self.settings.verbose)) as progress:
+            values, chosen = interaction_values(self.index, self.values, codes, index, int(order), progress)
+            errors = None
+            if stderr:
+                matrix = weight_matrix(subsets, index, int(order))[1]
+                errors = shown(row_stderr(self.index, self.uncertainty, codes, matrix))
+        names = tuple(self.schema.names(subsets[k]) for k in chosen)
+        base = shown(np.broadcast_to(self.values[0], (codes.shape[1], self._m)))
+        return Interactions(shown(values), names, index, reached, base, outside, self.schema, stderr=errors)
+
+    def score(self, X: Any, model: Any, *, sample_weight: Any = None) -> float | FloatArray:
+        """R2 of the fitted part against the model on rows it may not have seen: one number, or one per output."""
+        codes, _ = self._locate(X, Work("the score", 8 * 5 * self._m))
+        weight = check_weights(sample_weight, codes.shape[1], Table.read(X).index).astype(np.float64)
+        target = self.model_values(X, model)
+        r2 = measure_fit(target, self._fitted_part(codes), weight / weight.sum()).r2
+        return float(r2[0]) if self.schema.single else r2
+
+    def model_values(self, X: Any, model: Any, progress: Progress | None = None) -> FloatArray:
+        """(n, m) values of a model at new rows, called once for each distinct row."""
+        settings, outputs = self.settings, self.schema.outputs
+        values = values_at(X, model, self.encoding, settings.response_method, settings.batch_size, outputs, progress)
+        if values.shape[1] != self._m:
+            raise InputError(
+                f"the model gives {values.shape[1]} outputs, the decomposition has {self._m}; "
+                "give the model that was decomposed."
+            )
+        return values
+
+    @property
+    def _m(self) -> int:
+        return int(self.values.shape[1])
+
+    def _fitted_part(self, codes: Codes) -> FloatArray:
+        return fitted_part(self.index, self.values, codes, self.settings.threads)
+
+    def _locate(self, X: Any, work: Work) -> tuple[Codes, NDArray[np.bool_]]:
+        return locate(X, self.encoding, self.index, self._m, self.settings, work)
+
+
+def _check_residual(residual: str, model: Any, stderr: bool) -> None:
+    if residual not in ("report", "spread"):
+        raise InputError(f"residual={residual!r} was given; expected 'report' or 'spread'.")
+    if residual == "spread" and model is None:
+        raise InputError("residual='spread' needs the model: explain(X, model, residual='spread').")
+    if residual == "spread" and stderr:
+        raise InputError("residual='spread' was given with stderr=True; a residual has no standard error here.")

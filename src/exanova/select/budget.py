@@ -1,0 +1,194 @@
+"""From a budget to effects: main effects first, then a selection, then the exact fit of what was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova import tolerances
+from exanova.basis.tables import Basis, build_basis, on_cells, order_slices
+from exanova.data.sample import Sample
+from exanova.design.family import Family, build_family
+from exanova.design.subsets import canonical_key, close_downward
+from exanova.errors import InputError
+from exanova.parallel import blas_threads
+from exanova.phi.operator import Phi
+from exanova.progress import Progress
+from exanova.select.canonical import take_in_order, whole_subsets
+from exanova.select.growth import GrowingFit
+from exanova.select.lasso import choose_by_lasso
+from exanova.select.report import Selection
+from exanova.select.screening import screen
+from exanova.solve.choice import FLOATING, ROUNDED, PaperChoice, SpanChoice, can_be_solved
+from exanova.solve.evidence import Solution, Solved
+from exanova.solve.moments import Projections, solve_kept
+from exanova.solve.plan import Plan
+from exanova.solve.request import Request
+from exanova.solve.run import decompose
+from exanova.typing import Subset
+
+
+def select_and_fit(sample: Sample, request: Request, plan: Plan, progress: Progress) -> tuple[Solved, Selection]:
+    """Choose a family under the budget of ``request`` and decompose over it."""
+    method = request.selection or "screen"
+    if not sample.varying:
+        found = decompose(sample, _over(request, ((),)), progress)
+        return found, Selection(method, request.max_terms, (), "no feature varies")
+    with blas_threads(request.threads):
+        if request.selection == "lasso":
+            family, selection = choose_by_lasso(sample, request, progress)
+            return decompose(sample, _over(request, family), progress), selection
+        return _by_growth(sample, request, plan, progress)
+
+
+def _over(request: Request, family: tuple[Subset, ...]) -> Request:
+    """The same request over a family that has been chosen."""
+    order = max(map(len, family))
+    return replace(request, subsets=family, max_order=order, selection=None, max_terms=None, candidates=None)
+
+
+def check_budget(sizes: tuple[int, ...], max_terms: int) -> None:
+    """Refuse a budget that does not hold the main effects.
+
+    >>> check_budget((3, 2), 4)
+    """
+    mains = 1 + sum(n - 1 for n in sizes)
+    if max_terms < mains:
+        raise InputError(
+            f"max_terms={max_terms:,} is below the {mains:,} functions of the intercept and the main effects; "
+            f"give at least {mains:,}, or merge levels with min_frequency=."
+        )
+
+
+def _by_growth(sample: Sample, request: Request, plan: Plan, progress: Progress) -> tuple[Solved, Selection]:
+    assert request.max_terms is not None
+    budget = min(request.max_terms, sample.n_rows)
+    check_budget(sample.sizes, request.max_terms)
+    mains: list[Subset] = [(i,) for i in sample.varying]
+    if request.selection == "canonical" and request.ties == "share":
+        family, selection = _canonical_family(sample, request, mains, budget, progress)
+        return decompose(sample, _over(request, family), progress), selection
+    how = FLOATING
+    if request.selection == "canonical" and request.basis == "paper":
+        found, selection = _canonical_functions(sample, request, plan, mains, budget, progress)
+        if can_be_solved(found.solution, sample.weight):
+            return found, selection
+        how = ROUNDED
+    by_function = request.ties == "first"
+    fit = GrowingFit(sample, request, budget + budget // 16 + 64, budget if by_function else None)
+    fit.add(mains)
+    if request.selection == "canonical":
+        selection = take_in_order(sample, request, fit, budget, progress)
+    else:
+        selection = screen(sample, request, fit, budget, progress)
+    progress.phase("solving")
+    solution = fit.solve()
+    # A light direction that was dropped in the order of arrival is no rounding: later functions may have brought it.
+    light = solution.largest_dropped > tolerances.rank_of_gram(len(solution.kept))
+    if request.ties == "share" and (light or not solution.converged):
+        # Functions nearly expressed by others came before them: the chosen family is eliminated again, with pivoting.
+        return decompose(sample, _over(request, tuple(close_downward(fit.index.subsets))), progress), selection
+    solution = replace(solution, method=solution.method.replace(FLOATING, how))
+    return in_canonical_order(sample, request, plan, fit.index, fit.basis, solution), selection
+
+
+def _canonical_family(
+    sample: Sample, request: Request, mains: list[Subset], budget: int, progress: Progress
+) -> tuple[tuple[Subset, ...], Selection]:
+    """Whole subsets in canonical order within the budget; what decided their rank is forgotten again."""
+    span = SpanChoice(sample.codes, sample.sizes, request.threads)
+    span.add(mains)
+    selection = take_in_order(sample, request, span, budget, progress)
+    family, selection = whole_subsets(span, selection, budget)
+    return tuple(close_downward(family)), selection
+
+
+def _canonical_functions(
+    sample: Sample, request: Request, plan: Plan, mains: list[Subset], budget: int, progress: Progress
+) -> tuple[Solved, Selection]:
+    """The paper's functions in canonical order within the budget, chosen exactly and solved for afterwards.
+
+    Pivots of the paper's functions grow too light for a factor in the order of arrival; it has to wait.
+    """
+    choice = PaperChoice(sample.codes, sample.weight, sample.sizes, request.threads, budget)
+    choice.add(mains)
+    selection = take_in_order(sample, request, choice, budget, progress)
+    progress.phase("solving")
+    useful = [s for s, own in zip(choice.index.subsets, choice.chosen, strict=True) if len(own) or len(s) < 2]
+    family = close_downward(useful)
+    index = build_family(sample.codes, sample.mass, sample.sizes, family, request.threads)
+    chosen = [choice.chosen[choice.index.position[s]] for s in index.subsets]
+    # Without a function chosen, a pair or more is there for the cells of others alone.
+    basis = only_some(
+        build_basis(index, "paper", orthonormal=False),
+        [len(subset) < 2 or len(own) > 0 for subset, own in zip(index.subsets, chosen, strict=True)],
+    )
+    kept = np.zeros(basis.n_functions, dtype=bool)
+    kept[np.concatenate([start + own for start, own in zip(basis.start[:-1], chosen, strict=True)])] = True
+    solution = _solve_chosen(sample, request, index, basis, kept)
+    if choice.rank >= budget:
+        # Functions offered after the rank was reached are not dependent, only not needed.
+        last = int(np.flatnonzero(kept)[-1])
+        solution = replace(solution, null=solution.null[:, ~solution.null[last + 1 :].any(axis=0)])
+    solution = replace(solution, method=f"elimination of the Gram matrix, {choice.how}")
+    return _finished(sample, plan, index, basis, solution), selection
+
+
+def _solve_chosen(sample: Sample, request: Request, index: Family, basis: Basis, kept: NDArray[np.bool_]) -> Solution:
+    """Coefficients of the functions ``kept`` (q,): their Gram matrix is eliminated with pivoting inside each order."""
+    phi = Phi(index, sample, request.threads)
+    gamma = phi.gram(basis)
+    gamma[range(1, len(gamma)), range(1, len(gamma))] += request.ridge
+    project = Projections(phi, basis, sample, phi.analyse(sample.weighted_values), request.ridge)
+    return solve_kept(gamma, order_slices(index, basis), project, kept)
+
+
+def in_canonical_order(
+    sample: Sample, request: Request, plan: Plan, index: Family, basis: Basis, solution: Solution
+) -> Solved:
+    """A decomposition whose subsets arrived in any order, with its subsets in canonical order."""
+    order = sorted(range(len(index.subsets)), key=lambda s: canonical_key(index.subsets[s]))
+    subsets = [index.subsets[s] for s in order]
+    sorted_index = build_family(sample.codes, sample.mass, sample.sizes, subsets, request.threads)
+    functions = np.concatenate([np.arange(basis.start[s], basis.start[s + 1]) for s in order]).astype(np.int64)
+    sorted_basis = Basis(
+        tuple(basis.tables[s] for s in order),
+        np.concatenate([[0], np.cumsum([basis.tables[s].shape[1] for s in order])]).astype(np.int64),
+        None if basis.labels is None else tuple(basis.labels[s] for s in order),
+    )
+    sorted_solution = replace(
+        solution,
+        coefficients=solution.coefficients[functions],
+        kept=solution.kept[functions],
+        null=solution.null[functions],
+        independent=None if solution.independent is None else solution.independent[functions],
+    )
+    return _finished(sample, plan, sorted_index, sorted_basis, sorted_solution)
+
+
+def _finished(sample: Sample, plan: Plan, index: Family, basis: Basis, solution: Solution) -> Solved:
+    priced = replace(
+        plan,
+        subsets=len(index.subsets),
+        cells=index.n_cells,
+        functions=basis.n_functions,
+        functions_by_order=_functions_by_order(index, basis),
+    )
+    values = on_cells(index, basis, solution.coefficients)
+    return Solved(index, values, priced, solution, basis, solution.rank == sample.n_rows)
+
+
+def only_some(basis: Basis, wanted: Sequence[bool]) -> Basis:
+    """The functions of some subsets; the others have none."""
+    tables = tuple(t if use else np.zeros((t.shape[0], 0)) for t, use in zip(basis.tables, wanted, strict=True))
+    assert basis.labels is not None
+    labels = tuple(z if use else z[:0] for z, use in zip(basis.labels, wanted, strict=True))
+    return Basis(tables, np.concatenate([[0], np.cumsum([t.shape[1] for t in tables])]).astype(np.int64), labels)
+
+
+def _functions_by_order(index: Family, basis: Basis) -> tuple[int, ...]:
+    sizes = np.array([len(s) for s in index.subsets])
+    return tuple(int(np.diff(basis.start)[sizes == k].sum()) for k in range(int(sizes.max()) + 1))

@@ -1,0 +1,61 @@
+"""The plan of a selection: it keeps at most its budget, so that its price is known before anything is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from exanova.data.sample import Sample
+from exanova.solve import price
+from exanova.solve.plan import STARTING, Plan, within_limit
+from exanova.solve.planning import unpriced
+from exanova.solve.request import Request
+from exanova.solve.routes import COMMON_WORDS, FLOPS, LOOKUPS
+from exanova.solve.survey import load_of
+
+LASSO_FUNCTIONS = 6000
+"""Functions a lasso without a budget starts from."""
+
+PASSES = 16
+"""Passes over the rows: rounds of screening, and the refinement of what was chosen."""
+
+
+def plan_selection(request: Request, sample: Sample, outputs: int = 1) -> Plan:
+    """A factor as large as the budget, beside what ranks the candidates; refused if it does not fit in memory."""
+    r, mains = sample.n_rows, 1 + sum(n - 1 for n in sample.sizes)
+    q = min(request.max_terms or LASSO_FUNCTIONS, r)
+    load = load_of(sample, outputs)
+    plan = replace(
+        unpriced(request, sample),
+        functions=q,
+        functions_by_order=(1, mains - 1, max(0, q - mains)),
+        route=f"{request.selection} selection",
+        memory=load.peak(*_phases(request, sample.sizes, q, load)),
+        passes=PASSES,
+        seconds=STARTING + PASSES * r * q / LOOKUPS + q**3 / FLOPS + q**2 / 2 * r / 64 / COMMON_WORDS,
+        selection=str(request.selection),
+    )
+    return within_limit(plan)
+
+
+def _phases(request: Request, sizes: Sequence[int], functions: int, load: price.Load) -> tuple[int, ...]:
+    """Bytes of choosing, and of the exact fit of what was chosen where that comes after."""
+    ranking = price.screening(sizes, load, request.threads)
+    refitting = price.eliminating(functions, load)
+    if request.selection == "screen":
+        return (ranking + price.growing(functions, load),)
+    if request.selection == "canonical":
+        # What is chosen modulo primes is then decomposed by moments.
+        growing = price.growing(functions, load)
+        return (growing, refitting) if request.ties == "share" else (growing,)
+    offered = min(LASSO_FUNCTIONS, 4 * (request.max_terms or LASSO_FUNCTIONS)) + sum(n - 1 for n in sizes)
+    return ranking, price.lasso(min(offered, _functions_within(sizes, request.max_order)), load), refitting
+
+
+def _functions_within(sizes: Sequence[int], max_order: int | None) -> int:
+    """Functions of all subsets up to an order, if every combination occurs."""
+    by_order = [1]
+    for n in sizes:
+        by_order = [a + b for a, b in zip([*by_order, 0], [0, *(k * (n - 1) for k in by_order)], strict=True)]
+        by_order = by_order[: None if max_order is None else max_order + 1]
+    return sum(by_order)

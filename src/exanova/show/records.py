@@ -1,0 +1,284 @@
+"""Plain records of a decomposition: lists of dictionaries with fixed field names, for charts, tables and files.
+
+Names of features, levels and outputs are only ever values of a field, whatever characters they hold; ``legible`` makes
+text of them that a picture can show. Numbers are Python floats, so that every record can be written as JSON.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from exanova import tolerances
+from exanova.data.encoding import FeatureLevels
+from exanova.data.levels import label_levels, sort_levels
+from exanova.decomposition import Decomposition
+from exanova.effects.certificate import RANK_GAP, Certificate
+from exanova.effects.norms import absolute_norms, rolled_up
+from exanova.effects.tables import Effect
+from exanova.typing import FloatArray, Level
+
+Record = dict[str, Any]
+
+MEASURES = (int, float, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta)
+"""Kinds of levels that have an order of their own."""
+
+ORDERED_FROM = 3
+"""Levels from which a line says more than bars."""
+
+ORDER_DECLARED = ("pandas", "polars", "modin", "cudf")
+"""Libraries in which levels out of their natural order come from a categorical type, whose order somebody chose."""
+
+NODES, EDGES = 24, 60
+"""Features and pairs that a network shows legibly."""
+
+
+EMPTY = "(empty)"
+
+TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that turn the direction of the text after them; letters of right-to-left scripts need none of them."""
+
+TITLE_LENGTH = 60
+"""Characters of one name in a title; axes cut names by their width instead."""
+
+
+def importance_records(decomposition: Decomposition, kind: str = "l1") -> list[Record]:
+    """``feature``, ``output``, ``value``: the table of ``importance``, the largest first, constant features as 0."""
+    frame = decomposition.importance(kind)
+    columns = frame if isinstance(frame, dict) else nw.from_native(frame, eager_only=True).to_dict(as_series=False)
+    outputs = columns.get("output", decomposition.schema.outputs * len(columns["feature"]))
+    triples = zip(columns["feature"], outputs, columns["value"], strict=True)
+    return [{"feature": str(f), "output": str(o), "value": float(v)} for f, o, v in triples]
+
+
+def effect_records(decomposition: Decomposition, name: str, ordered: bool | None = None) -> list[Record]:
+    """``level``, ``position``, ``probability``, ``output``, ``value``, ``ordered`` of one main effect.
+
+    Args:
+        decomposition: the decomposition.
+        name: the feature.
+        ordered: whether its levels have an order; by default numbers, dates, bins and declared orders do.
+
+    The field ``ordered`` says whether a level has a place in that order: missing and merged levels have none.
+    """
+    effect = decomposition.effects[(name,)]
+    schema = decomposition.schema
+    places = _places(decomposition.encoding.features[schema.features.index(name)], schema.kind, ordered)
+    return [
+        {
+            "level": level,
+            "position": position,
+            "probability": float(effect.probability[position]),
+            "output": output,
+            "value": float(effect.values[position, k]),
+            "ordered": places[position],
+        }
+        for k, output in enumerate(schema.outputs)
+        for position, (level,) in enumerate(effect.levels)
+    ]
+
+
+def pair_records(decomposition: Decomposition, first: str, second: str, top: int | None = None) -> list[Record]:
+    """Every cell of the grid of two features, with ``observed`` and, where it is false, no ``value``.
+
+    Fields: ``first``, ``second`` (levels), ``first_position``, ``second_position``, ``probability``, ``output``,
+    ``value``, ``observed``. ``top`` keeps the levels of each feature that carry most of E|f|.
+    """
+    schema = decomposition.schema
+    effect = decomposition.effects[(first, second)]
+    labels = [schema.labels[schema.features.index(name)] for name in (first, second)]
+    cells = _cells_by_position(effect, (first, second), labels)
+    rows, columns = _strongest_levels(effect, cells, [len(names) for names in labels], top)
+    return [
+        _cell_record(effect, cells.get((i, j)), (labels[0][i], labels[1][j]), (i, j), k, output)
+        for k, output in enumerate(schema.outputs)
+        for i in rows
+        for j in columns
+    ]
+
+
+def network_records(
+    decomposition: Decomposition, output: str | None = None, nodes: int = NODES, edges: int = EDGES
+) -> tuple[list[Record], list[Record]]:
+    """The most important features on a circle and the strongest pairs among them, by E|f|.
+
+    Args:
+        decomposition: the decomposition.
+        output: one output by name; ``None`` adds all of them up.
+        nodes: most features.
+        edges: most pairs.
+
+    Returns:
+        nodes: ``feature``, ``value``, ``x``, ``y``, in the order of the columns.
+        edges: ``first``, ``second``, ``value``, ``x``, ``y``, ``x2``, ``y2``, the strongest first.
+    """
+    norms = absolute_norms(decomposition.index, decomposition.values)
+    outputs = slice(None) if output is None else [decomposition.schema.outputs.index(output)]
+    features = rolled_up(decomposition.index, norms)[:, outputs].sum(axis=1)
+    kept = sorted(np.argsort(-features, kind="stable")[:nodes].tolist())
+    angle = np.pi / 2 - 2 * np.pi * np.arange(len(kept)) / max(1, len(kept))
+    place = {i: (float(np.cos(a)), float(np.sin(a))) for i, a in zip(kept, angle, strict=True)}
+    strength = norms[:, outputs].sum(axis=1)
+    pairs = [s for s, subset in enumerate(decomposition.index.subsets) if len(subset) == 2 and set(subset) <= set(kept)]
+    pairs.sort(key=lambda s: -strength[s])
+    names = decomposition.schema.features
+    found = [{"feature": names[i], "value": float(features[i]), "x": place[i][0], "y": place[i][1]} for i in kept]
+    links = [(decomposition.index.subsets[s], float(strength[s])) for s in pairs[:edges]]
+    return found, [_edge(names[i], names[j], value, place[i], place[j]) for (i, j), value in links]
+
+
+def certificate_records(certificate: Certificate) -> list[Record]:
+    """``name``, ``meaning``, ``measured``, ``tolerance``, ``met``: what was measured against what is asked of it.
+
+    ``tolerance`` and ``met`` are ``None`` for what is reported and not judged. Charts, words and pages know tolerances
+    from here only.
+    """
+    c = certificate
+    step = 1.0 if c.route.startswith("grid") else float(np.sqrt(c.n_functions))
+    judged = not c.route.startswith("dense")  # an orthogonal factorisation needs no check of its normal equations
+    left = "largest error of the sum of the effects" if c.saturated else "what the orders kept leave of the model"
+    exact = tolerances.RECONSTRUCTION if c.saturated else None
+    rows: list[tuple[str, str, float, float | None]] = [
+        ("orthogonality", "largest conditional mean of an effect", c.orthogonality, tolerances.ORTHOGONALITY),
+        ("reconstruction", left, c.reconstruction, exact),
+        (
+            "normal equations",
+            "residual of the solve",
+            c.residual,
+            step * tolerances.NORMAL_EQUATIONS if judged else None,
+        ),
+    ]
+    if np.isfinite(c.conditioning):
+        against = "largest direction taken for rounding, against the smallest that was kept"
+        rows.append(("rank", against, c.largest_dropped, 1.0 / (c.conditioning * RANK_GAP)))
+    return [
+        {
+            "name": name,
+            "meaning": meaning,
+            "measured": float(measured),
+            "tolerance": tolerance,
+            "met": None if tolerance is None else bool(measured <= tolerance),
+        }
+        for name, meaning, measured, tolerance in rows
+    ]
+
+
+def rounding(decomposition: Decomposition) -> float:
+    """The size below which a value is zero up to rounding: a picture is not scaled up to show less."""
+    checks = {check["name"]: check for check in certificate_records(decomposition.certificate)}
+    return float(checks["orthogonality"]["tolerance"] * np.abs(decomposition.values).max(initial=0.0))
+
+
+def legible(text: str) -> str:
+    r"""The text with everything invisible written out: no text, blanks at an end, control characters.
+
+    >>> legible(""), legible("red"), legible(" red"), legible("a\nb")
+    ('(empty)', 'red', '" red"', 'a\\nb')
+    """
+    if not text:
+        return EMPTY
+    written = "".join(_written(character) for character in text)
+    return f'"{written}"' if written != written.strip() else written
+
+
+def legible_names(names: Sequence[str]) -> dict[str, str]:
+    """What to show for each of several different names; what is shown is different too.
+
+    >>> legible_names(["a", "", "(empty)"])
+    {'a': 'a', '': '(empty)', '(empty)': "'(empty)'"}
+    """
+    shown = [legible(name) for name in names]
+    taken = Counter(shown)
+    told_apart = [
+        repr(name) if taken[label] > 1 and label == name else label for name, label in zip(names, shown, strict=True)
+    ]
+    return dict(zip(names, label_levels(told_apart), strict=True))
+
+
+def short(text: str, length: int = TITLE_LENGTH) -> str:
+    """The beginning of a long text, legible.
+
+    >>> short("a" * 9, 5)
+    'aaaa…'
+    """
+    shown = legible(text)
+    return shown if len(shown) <= length else shown[: length - 1] + "…"
+
+
+def _places(feature: FeatureLevels, kind: str, ordered: bool | None) -> list[bool]:
+    """Which levels have a place in the order of the feature; none where there is no order."""
+    own = [level is not None and (bool(feature.edges) or level in feature.values) for level in feature.levels]
+    levels = [level for level, is_own in zip(feature.levels, own, strict=True) if is_own]
+    if ordered is None:
+        ordered = len(levels) >= ORDERED_FROM and (bool(feature.edges) or _have_order(levels, kind))
+    return [is_own and ordered for is_own in own]
+
+
+def _have_order(levels: list[Level], kind: str) -> bool:
+    if all(isinstance(level, MEASURES) and not isinstance(level, bool) for level in levels):
+        return True
+    return kind in ORDER_DECLARED and levels != sort_levels(levels)
+
+
+def _cells_by_position(
+    effect: Effect, asked: tuple[str, str], labels: Sequence[tuple[str, ...]]
+) -> dict[tuple[int, int], int]:
+    """{(position of the first level, of the second): number of the cell}, in the order that was asked for."""
+    turn = effect.features != asked
+    first, second = ({label: k for k, label in enumerate(names)} for names in labels)
+    pairs = [cell[::-1] if turn else cell for cell in effect.levels]
+    return {(first[a], second[b]): k for k, (a, b) in enumerate(pairs)}
+
+
+def _strongest_levels(
+    effect: Effect, cells: dict[tuple[int, int], int], sizes: Sequence[int], top: int | None
+) -> list[list[int]]:
+    """Positions of the levels of both features that carry most of E|f|, in their own order."""
+    amount: FloatArray = effect.probability * np.abs(effect.values).sum(axis=1)
+    kept = []
+    for axis, size in enumerate(sizes):
+        carried = np.zeros(size)
+        for places, cell in cells.items():
+            carried[places[axis]] += amount[cell]
+        strongest = np.argsort(-carried, kind="stable")[: size if top is None else top]
+        kept.append(sorted(strongest.tolist()))
+    return kept
+
+
+def _cell_record(
+    effect: Effect, cell: int | None, levels: tuple[str, str], places: tuple[int, int], k: int, output: str
+) -> Record:
+    return {
+        "first": levels[0],
+        "second": levels[1],
+        "first_position": places[0],
+        "second_position": places[1],
+        "probability": 0.0 if cell is None else float(effect.probability[cell]),
+        "output": output,
+        "value": None if cell is None else float(effect.values[cell, k]),
+        "observed": cell is not None,
+    }
+
+
+def _edge(first: str, second: str, value: float, start: tuple[float, float], end: tuple[float, float]) -> Record:
+    places = {"x": start[0], "y": start[1], "x2": end[0], "y2": end[1]}
+    return {"first": first, "second": second, "value": value, **places}
+
+
+def _written(character: str) -> str:
+    if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in TURNING or _is_none(character):
+        return character.encode("unicode_escape").decode("ascii")
+    return character
+
+
+def _is_none(character: str) -> bool:
+    """Whether this is one of the code points that are no character, which XML does not allow."""
+    code = ord(character)
+    return code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF

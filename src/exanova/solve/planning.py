@@ -1,0 +1,127 @@
+"""From a request and a sample to a plan: survey the cells order by order, choose a route, price it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from exanova.data.sample import Sample
+from exanova.design.family import intercept_family
+from exanova.errors import InputError
+from exanova.solve import price
+from exanova.solve.plan import Plan, refuse, within_limit
+from exanova.solve.request import Request, orders_of
+from exanova.solve.routes import ROUTES, Route, local_work
+from exanova.solve.survey import Survey, complete_survey, dense_applies, is_product
+from exanova.typing import Subset
+
+MOMENTS_FUNCTIONS = 15_000
+"""Functions beyond which passes over the rows cost less than a factorisation."""
+
+GRID_FUNCTIONS = 200
+"""Functions of a complete table from which the grid is tried before an orthogonal factorisation."""
+
+
+def make_plan(request: Request, sample: Sample, outputs: int = 1) -> tuple[Plan, Survey]:
+    """Survey the cells order by order and choose a route; refuses what does not fit in memory."""
+    whole = _as_a_whole(request, sample, outputs)
+    if whole is not None:
+        return within_limit(priced(request, whole, ROUTES["grid"])), whole
+    family = intercept_family(sample.sizes, float(sample.mass.sum()))
+    survey = Survey(sample, outputs, (1,), family)
+    plan = unpriced(request, sample)
+    for subsets in orders_of(request, sample.varying):
+        _check_listing(plan, survey, subsets, request)
+        survey = survey.extended(subsets, request.threads)
+        plan = within_limit(priced(request, survey), len(subsets[0]))
+        if request.every_order and survey.functions >= sample.n_rows:
+            break
+    return within_limit(priced(request, survey)), survey
+
+
+def next_order(request: Request, plan: Plan, survey: Survey) -> tuple[Plan, Survey] | None:
+    """The plan with one more order, where every order is wanted and one is left; else ``None``."""
+    if not request.every_order or survey.family is None:
+        return None
+    listed, varying = len(survey.family.subsets[-1]), survey.sample.varying
+    if listed >= len(varying):
+        return None
+    subsets = list(orders_of(replace(request, max_order=listed + 1), varying))[-1]
+    _check_listing(plan, survey, subsets, request)
+    wider = survey.extended(subsets, request.threads)
+    return within_limit(priced(request, wider, ROUTES[plan.route]), listed + 1), wider
+
+
+def unpriced(request: Request, sample: Sample) -> Plan:
+    """What is known before anything was surveyed."""
+    r, d, limit = sample.n_rows, len(sample.varying), request.memory_limit
+    return Plan(sample.rows, r, d, request.max_order, 0, 0, 0, (), request.route, 0, limit, 0, r)
+
+
+def priced(request: Request, survey: Survey, route: Route | None = None) -> Plan:
+    """The plan for a surveyed family, by the route given or the one chosen."""
+    route = route or choose(request, survey)
+    passes = route.passes(survey)
+    return replace(
+        unpriced(request, survey.sample),
+        subsets=survey.subsets,
+        cells=survey.cells,
+        functions=survey.functions,
+        functions_by_order=survey.by_order,
+        route=route.name,
+        memory=_memory(request, survey, route),
+        passes=passes,
+        local_work=0.0 if survey.family is None else local_work(survey.family, 0),
+        seconds=route.seconds(survey),
+    )
+
+
+def choose(request: Request, survey: Survey) -> Route:
+    """The route asked for, or the safest that is cheap enough; a grid is taken before anything is listed."""
+    named = request.route if request.route != "auto" else "matrix-free" if survey.has_large_pairs else "moments"
+    refusal = ROUTES[named].refusal(request, survey)
+    if refusal:
+        raise InputError(refusal)
+    if survey.has_large_pairs:
+        return ROUTES["matrix-free"]
+    if request.route != "auto":
+        return ROUTES[request.route]
+    even = request.basis == "pure" and survey.is_even
+    if dense_applies(survey.sample.n_rows, survey.functions, even=even) and not request.ridge:
+        return ROUTES["dense"]
+    too_many = survey.functions > MOMENTS_FUNCTIONS
+    beyond = too_many or _memory(request, survey, ROUTES["moments"]) > request.memory_limit
+    return ROUTES["matrix-free" if request.is_plain and beyond else "moments"]
+
+
+def _as_a_whole(request: Request, sample: Sample, outputs: int) -> Survey | None:
+    """The survey of a complete table that goes by the grid; ``None`` where another route is chosen."""
+    if request.route not in ("auto", "grid"):
+        return None
+    survey = complete_survey(sample, outputs)
+    refusal = ROUTES["grid"].refusal(request, survey)
+    if request.route == "grid":
+        if refusal:
+            raise InputError(refusal)
+        return survey
+    worth = refusal is None and (survey.functions >= GRID_FUNCTIONS or is_product(sample))
+    return survey if worth else None
+
+
+def _memory(request: Request, survey: Survey, route: Route) -> int:
+    """Bytes at the peak of a fit by one route."""
+    measuring = price.measuring(survey.keys, survey.cells, survey.subsets, survey.load)
+    listing = 0 if survey.family is None else price.listing(survey.keys, survey.subsets)
+    return survey.load.peak(route.memory(request, survey), listing, measuring)
+
+
+def _check_listing(plan: Plan, survey: Survey, subsets: list[Subset], request: Request) -> None:
+    """Refuse one more order if even listing its cells would not fit."""
+    family = survey.family
+    assert family is not None
+    prefix = np.array([family.position[s[:-1]] for s in subsets])
+    keys = (family.cell_start[prefix + 1] - family.cell_start[prefix]) * family.sizes[[s[-1] for s in subsets]]
+    needed = price.listing(int(family.n_keys + keys.sum()), len(family.subsets) + len(subsets))
+    if needed > request.memory_limit:
+        refuse(replace(plan, memory=max(plan.memory, needed)), len(subsets[0]))

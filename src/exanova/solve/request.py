@@ -1,0 +1,83 @@
+"""``Request``: what is asked of the engine, apart from the data, and the subsets it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+from typing import Literal
+
+from exanova.design.memory import readable
+from exanova.design.subsets import by_order, listable
+from exanova.errors import MemoryLimitError
+from exanova.typing import Subset
+
+RouteName = Literal["auto", "grid", "dense", "moments", "matrix-free"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of the engine, apart from the data.
+
+    Attributes:
+        max_order: largest order, ``None`` for every order until rank r is reached.
+        subsets: an explicit family, closed downward, in place of an order.
+        max_terms: a budget of functions, the intercept included.
+        selection: how the budget is spent: "canonical", "screen" or "lasso".
+        candidates: subsets a selection may take; ``None`` for all up to ``max_order``.
+        min_gain: screening takes nothing that explains less, per function, as a share of the variance.
+        ridge: added to the diagonal of Gamma but for the intercept; 0 keeps the result exact.
+        random_state: seed of the split a lasso chooses its penalty by, and of rows drawn for a likelihood.
+        shrinkage: whether effects are shrunk to what the rows can carry.
+        sampled: whether the rows are a sample of more, and not all there is.
+        ordered: (d,) how many levels of each feature, from the first on, are in order.
+        basis: "pure" or "paper".
+        ties: "share" or "first".
+        route: "auto" or one of the routes.
+        memory_limit: bytes.
+        threads: threads for kernels and BLAS.
+    """
+
+    max_order: int | None = 2
+    subsets: tuple[Subset, ...] | None = None
+    max_terms: int | None = None
+    selection: Literal["canonical", "screen", "lasso"] | None = None
+    candidates: tuple[Subset, ...] | None = None
+    min_gain: float = 0.0
+    ridge: float = 0.0
+    random_state: int = 0
+    shrinkage: bool = False
+    sampled: bool = True
+    ordered: tuple[int, ...] = ()
+    basis: Literal["pure", "paper"] = "pure"
+    ties: Literal["share", "first"] = "share"
+    route: RouteName = "auto"
+    memory_limit: int = 8 * 10**9
+    threads: int = 1
+
+    @property
+    def every_order(self) -> bool:
+        """Whether orders are added until nothing is left."""
+        return self.max_order is None and self.subsets is None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether pure functions share what they have in common, without a penalty: what every route can do."""
+        return self.ties == "share" and self.basis == "pure" and not self.ridge
+
+
+def orders_of(request: Request, varying: list[int]) -> Iterator[list[Subset]]:
+    """Subsets of each order in turn, the empty set apart, listed only when they are reached."""
+    if request.subsets is not None:
+        yield from (group for k, group in by_order(request.subsets) if k)
+        return
+    highest = len(varying) if request.max_order is None else min(request.max_order, len(varying))
+    for k in range(1, highest + 1):
+        if comb(len(varying), k) > listable(request.memory_limit):
+            raise MemoryLimitError(
+                f"order {k} of {len(varying)} features has {comb(len(varying), k):,} subsets, too many to list "
+                f"within the memory limit of {readable(request.memory_limit)}. What would fit: max_order={k - 1}, "
+                "subsets named in interactions=, or a larger memory_limit=."
+            )
+        yield list(combinations(varying, k))

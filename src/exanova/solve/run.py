@@ -1,0 +1,36 @@
+"""Run a plan: the route it chose, further orders where they are wanted, and a fallback that the certificate names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from exanova.data.sample import Sample
+from exanova.parallel import blas_threads
+from exanova.progress import Progress
+from exanova.solve.evidence import Solved
+from exanova.solve.plan import Plan
+from exanova.solve.planning import make_plan, next_order
+from exanova.solve.request import Request
+from exanova.solve.routes import ROUTES, Job
+from exanova.solve.survey import Survey
+
+
+def decompose(sample: Sample, request: Request, progress: Progress | None = None) -> Solved:
+    """Plan, then run the route the plan chose."""
+    plan, survey = make_plan(request, sample, sample.n_outputs)
+    return run_plan(sample, request, plan, survey, progress or Progress(enabled=False))
+
+
+def run_plan(sample: Sample, request: Request, plan: Plan, survey: Survey, progress: Progress) -> Solved:
+    """Run a plan that was made for this sample."""
+    with blas_threads(request.threads):
+        found = ROUTES[plan.route].solve(Job(sample, request, plan, survey, progress))
+        if plan.route == "grid" and request.route == "auto" and not found.solution.converged:
+            return decompose(sample, replace(request, route="dense"), progress)
+        while plan.route == "moments" and found.solution.rank < sample.n_rows:
+            wider = next_order(request, plan, survey)
+            if wider is None:
+                break
+            plan, survey = wider
+            found = ROUTES[plan.route].solve(Job(sample, request, plan, survey, progress))
+    return found

@@ -1,0 +1,120 @@
+"""``Survey``: the cells of a family on a sample, found before any model is called and before a route is chosen.
+
+A complete table of which every order is wanted needs no listing: its cells are all combinations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from exanova import tolerances
+from exanova.basis.tables import dimensions, too_large_for_tables
+from exanova.data.sample import Sample
+from exanova.design.family import Family, extend
+from exanova.solve import price
+from exanova.typing import Subset
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What a table tells about the cost of its decomposition.
+
+    Attributes:
+        sample: the distinct rows; their values are not used.
+        outputs: outputs of the model, as far as they are known.
+        by_order: functions of each order, the intercept first.
+        family: the subsets and their cells; ``None`` for a complete table that is taken as a whole.
+    """
+
+    sample: Sample
+    outputs: int
+    by_order: tuple[int, ...]
+    family: Family | None = None
+
+    @property
+    def functions(self) -> int:
+        """Functions of all orders, the intercept included."""
+        return sum(self.by_order)
+
+    @property
+    def subsets(self) -> int:
+        """Subsets, the empty one included."""
+        return 2 ** len(self.sample.varying) if self.family is None else len(self.family.subsets)
+
+    @property
+    def cells(self) -> int:
+        """Observed combinations of levels of all subsets together."""
+        return prod(n + 1 for n in self.sample.sizes if n > 1) if self.family is None else self.family.n_cells
+
+    @property
+    def keys(self) -> int:
+        """Entries of the tables that find the cell of a row."""
+        return self.cells if self.family is None else self.family.n_keys
+
+    @cached_property
+    def load(self) -> price.Load:
+        """What is held beside the work of every phase."""
+        return load_of(self.sample, self.outputs)
+
+    @cached_property
+    def is_even(self) -> bool:
+        """Whether the largest weight is at most ``EVEN`` times the smallest: Gram matrices are as safe then."""
+        return bool(self.sample.weight.max() <= EVEN * self.sample.weight.min())
+
+    @cached_property
+    def has_large_pairs(self) -> bool:
+        """Whether some subset has too many cells for a table of its functions."""
+        return self.family is not None and bool(too_large_for_tables(self.family).any())
+
+    def extended(self, subsets: list[Subset], threads: int) -> Survey:
+        """The survey with the subsets of one more order."""
+        assert self.family is not None
+        family = extend(self.family, subsets, self.sample.codes, self.sample.mass, threads)
+        added = int(dimensions(family, len(self.family.subsets)).sum())
+        return replace(self, family=family, by_order=(*self.by_order, added))
+
+
+EVEN = 1e3
+"""Largest weight over the smallest up to which weights count as even."""
+
+
+DENSE_WORK, EVEN_DENSE_WORK = 4e9, 4e8
+"""Rows x functions x the smaller of the two up to which the dense route takes about a second; the same where weights
+are even and moments as safe and faster. Not with the paper's functions, whose Gram matrix is ill-conditioned."""
+
+
+def dense_applies(rows: int, functions: int, *, even: bool) -> bool:
+    """Whether an orthogonal factorisation of the functions on the rows is cheap, or cheap enough for even weights."""
+    return rows * functions * min(rows, functions) <= (EVEN_DENSE_WORK if even else DENSE_WORK)
+
+
+def load_of(sample: Sample, outputs: int) -> price.Load:
+    """What the rows of a sample take beside the work of every phase."""
+    whole = bool((sample.weight == np.floor(sample.weight)).all())
+    return price.Load(sample.rows, sample.n_rows, len(sample.codes), outputs, sample.codes.nbytes, whole)
+
+
+def complete_survey(sample: Sample, outputs: int) -> Survey:
+    """The survey of a complete table with all of its subsets."""
+    by_order = np.array([1])
+    for i in sample.varying:
+        by_order = np.convolve(by_order, [1, sample.sizes[i] - 1])
+    return Survey(sample, outputs, tuple(int(k) for k in by_order))
+
+
+def is_complete(sample: Sample) -> bool:
+    """Whether every combination of levels occurs."""
+    return sample.n_rows == prod(sample.sizes)
+
+
+def is_product(sample: Sample) -> bool:
+    """Whether a complete table has, cell by cell, the product of its margins as its distribution."""
+    probability = sample.probability
+    expected = np.ones_like(probability)
+    for row, size in zip(sample.codes, sample.sizes, strict=True):
+        expected *= np.bincount(row, weights=probability, minlength=size)[row]
+    return bool(np.all(np.abs(probability - expected) <= tolerances.PRODUCT * len(sample.sizes) * expected))
