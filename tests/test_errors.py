@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from exanova import FunctionalANOVA, Support
 from exanova.data.sample import Sample
 from exanova.effects.redundancy import sharing_subsets
 from exanova.errors import InexactWarning, InputError
-from exanova.infer import bands, blocks, influence, uncertainty
+from exanova.infer import bands, blocks, influence, linear, uncertainty
 from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.identified import Dependences, certain_part, determined
 from exanova.infer.linear import LinearErrors
@@ -32,7 +33,7 @@ def data_of(case):
 
 
 def linear_errors(data, found, request):
-    return LinearErrors.of(FittedSample(data, found.values, request), found.index)
+    return LinearErrors.of(FittedSample(data, found.values, request), found.index, corrected=False)
 
 
 def identified_cells(found):
@@ -173,7 +174,23 @@ def test_errors_shrink_with_the_root_of_the_rows():
     rows, y, _ = drawn()
     n = len(y)
     once, often = fitted(rows, y), fitted(rows, y, sample_weight=np.full(n, 4))
-    assert np.allclose(stderr(once) * np.sqrt(n - 1), stderr(often) * np.sqrt(4 * n - 1))
+    with mock.patch.object(linear, "MOST_ENLARGED", 1.0):
+        assert np.allclose(stderr(once) * np.sqrt(n - 1), stderr(often) * np.sqrt(4 * n - 1))
+
+
+def test_residuals_of_a_fit_are_enlarged_by_the_functions_fitted():
+    """Main effects of one feature are means of groups: a one-way layout has n - q degrees of freedom."""
+    rng = np.random.default_rng(3)
+    group = np.repeat(np.arange(4), 5)
+    y = rng.normal(size=20)
+    anova = fitted(group[:, None], y, max_order=1)
+    with mock.patch.object(linear, "MOST_ENLARGED", 1.0):
+        plain = fitted(group[:, None], y, max_order=1)
+        before = stderr(plain)
+    after = stderr(anova)
+    assert np.isclose(after[0], before[0])  # the mean keeps the error of a mean
+    assert (after[1:] > before[1:]).all()
+    assert (after[1:] <= before[1:] * np.sqrt(20 / 16) + 1e-12).all()
 
 
 def test_clusters_of_one_row_are_rows_and_one_stratum_is_none():
@@ -188,7 +205,8 @@ def test_clusters_of_one_row_are_rows_and_one_stratum_is_none():
 def test_doubled_rows_as_clusters_have_the_errors_of_single_ones():
     rows, y, _ = drawn()
     twice = fitted(np.repeat(rows, 2, axis=0), np.repeat(y, 2), clusters=np.repeat(np.arange(len(y)), 2))
-    assert np.allclose(stderr(twice), stderr(fitted(rows, y)))
+    with mock.patch.object(linear, "MOST_ENLARGED", 1.0):  # degrees of freedom count rows, in clusters too
+        assert np.allclose(stderr(twice), stderr(fitted(rows, y)))
 
 
 def test_strata_centre_their_units():
