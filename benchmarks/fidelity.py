@@ -33,7 +33,7 @@ from exanova import FunctionalANOVA
 from exanova.errors import ExanovaError
 
 DEFAULT_IS_COMPLETE = False
-"""Whether ``FunctionalANOVA()`` cuts numbers and shrinks by itself; until then the default is spelt out below."""
+"""Whether ``FunctionalANOVA()`` shrinks by itself; until then that is said."""
 
 BINS = 12
 """Bins of a column of numbers, where the number of bins is not what is compared."""
@@ -213,11 +213,9 @@ def limited(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def default(task: Task) -> FunctionalANOVA:
+def default(_: Task) -> FunctionalANOVA:
     """The estimator without any parameter, or what will be that."""
-    if DEFAULT_IS_COMPLETE:
-        return FunctionalANOVA()
-    return FunctionalANOVA(n_bins=task.bins(BINS), shrinkage="auto")
+    return FunctionalANOVA() if DEFAULT_IS_COMPLETE else FunctionalANOVA(shrinkage="auto")
 
 
 def fixed(task: Task, bins: int = BINS, **choices: Any) -> FunctionalANOVA:
@@ -257,8 +255,7 @@ CONTENDERS: dict[str, Callable[[Task], Facts]] = {
 }
 CONTENDERS |= {f"exact, {bins} bins": partial(judged, partial(fixed, bins=bins)) for bins in OTHER_BINS}
 CONTENDERS |= {
-    f"shrunk, {bins} bins": partial(judged, partial(fixed, bins=bins, shrinkage="auto"))
-    for bins in (*OTHER_BINS, *((BINS,) if DEFAULT_IS_COMPLETE else ()))
+    f"shrunk, {bins} bins": partial(judged, partial(fixed, bins=bins, shrinkage="auto")) for bins in (*OTHER_BINS, BINS)
 }
 
 

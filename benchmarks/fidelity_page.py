@@ -36,7 +36,7 @@ CONTENDERS = """\
 - **EBM**: `ExplainableBoostingRegressor(interactions=10)` of interpret, trained on the model's outputs at the same
   rows; on the first split only, because it takes by far the most time. **default, same** is the default there."""
 
-SPELT_OUT = '`FunctionalANOVA(shrinkage="auto", n_bins=...)` with {bins} bins for columns of more than 20 numbers'
+SPELT_OUT = '`FunctionalANOVA(shrinkage="auto")`, without any other parameter'
 PLAIN = "`FunctionalANOVA()`, without any parameter"
 
 SECONDS = """\
@@ -82,7 +82,7 @@ def parts(found: Facts) -> Iterator[str]:
     """Every paragraph and table of the page."""
     settings = found["settings"]
     cases = {name: case for name, case in found["cases"].items() if "splits" in case}
-    about = PLAIN if settings["complete"] else SPELT_OUT.format(bins=settings["bins"])
+    about = PLAIN if settings["complete"] else SPELT_OUT
     yield "# Does the fit hold on other rows?"
     yield METHOD.format(splits=settings["splits"])
     budgets = ", ".join(map(str, settings["budgets"]))
