@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo             noughts and crosses from the rules to a report, in demo/"
+	@echo "make demo             tic-tac-toe from the rules to a report, in demo/"
 	@echo "make test             the tests (PYTEST_ARGS='-k reference' for some of them)"
 	@echo "make test-kernels     tests of numbers under five BLAS kernels (KERNEL_ARGS=--all for every test)"
 	@echo "make mutate           deliberate bugs, one by one: do the tests notice? (MUTATE_ARGS='--only share')"

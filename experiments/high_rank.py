@@ -81,7 +81,7 @@ def fit(X: Any, values: FloatArray, held: Any, choices: dict[str, Any]) -> Funct
 def warm_up(choices: dict[str, Any]) -> None:
     """Compile what the choices need, on a table of no interest."""
     X = np.random.default_rng(1).integers(0, 3, (300, 5)).astype(np.uint8)
-    small = {name: value for name, value in choices.items() if name != "interactions"}
+    small = {name: value for name, value in choices.items() if name != "subsets"}
     if "max_terms" in small:
         small["max_terms"] = 60
     fit(X, (X[:, 0] == X[:, 1]) * (X[:, 2] > 0) * 1.0, 0.2, small)

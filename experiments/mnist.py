@@ -32,7 +32,7 @@ def lines(settings: Settings) -> list[Line]:
     for radius, rank, (seconds, r2, mse, relative) in zip((1, 2, 4), ranks, printed, strict=True):
         budget = {"max_terms": rank, "selection": "screen"}
         ways = {
-            f"neighbours within {radius}": budget | {"interactions": neighbours(shape, radius)},
+            f"neighbours within {radius}": budget | {"subsets": neighbours(shape, radius)},
             "all pairs": budget,
         }
         found.append(Line(f"rank {rank:,}", rank, seconds, r2, mse, relative, ways))

@@ -90,7 +90,7 @@ def subjects(settings: Settings) -> Iterator[Subject]:
     yield Subject("Dota2", games.X[:, least], games.values, {})
     pictures, _ = mnist.target(settings)
     side = int(np.sqrt(pictures.X.shape[1]))
-    yield Subject("MNIST", pictures.X, pictures.values, {"interactions": neighbours((side, side), 1)})
+    yield Subject("MNIST", pictures.X, pictures.values, {"subsets": neighbours((side, side), 1)})
 
 
 def conditional_means(effect: Effect) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Noughts and crosses: every end position from the rules, and the lines found among the triples."""
+"""Tic-tac-toe: every end position from the rules, and the lines found among the triples."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(settings: Settings) -> Report:
     found = sum(map(is_line, triples))
     c = anova.certificate_
     return Report(
-        title="Noughts and crosses",
+        title="Tic-tac-toe",
         about=(
             "Not in the paper, and with nothing to download: the 958 boards on which a game can end, of 19,683 ways to "
             "fill nine squares. Most combinations never occur. The game has eight lines, and the decomposition has to "

@@ -7,9 +7,15 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 
-from exanova import FunctionalANOVA, Support
+from exanova import FunctionalANOVA, Support, load
+from exanova.data.table import Table
+from exanova.data.values import evaluate
+from exanova.effects.storage import read, write
 from exanova.errors import (
     ExanovaError,
     InputError,
@@ -127,14 +133,18 @@ def test_an_unhashable_cell():
 
 def test_an_identifier_column():
     table = pd.DataFrame({"id": [f"row {k}" for k in range(100)], "a": [0, 1] * 50})
-    message = r"'id' has 100 levels in 100 rows.*Drop the column.*min_frequency="
-    raises(InputError, message, lambda: fit(table, np.zeros(100)))
-    raises(InputError, message, lambda: FunctionalANOVA().plan(table))
+    message = r"left out.*'id' \(100 different values\).*drop them.*min_frequency="
+    with pytest.warns(UserWarning, match=message):
+        fit(table, np.arange(100.0))
+    with pytest.warns(UserWarning, match=message):
+        FunctionalANOVA().plan(table)
 
 
 def test_a_continuous_column():
     table = pd.DataFrame({"weight": np.linspace(0.1, 9.7, 60), "a": [0, 1] * 30})
-    raises(InputError, r"'weight' holds 60 different real numbers.*n_bins=", lambda: fit(table, np.zeros(60)))
+    refusing = FunctionalANOVA(n_bins=None)
+    message = r"continuous: 'weight' \(60 different values\).*n_bins='auto'.*n_bins=\{'weight': 8\}"
+    raises(InputError, message, lambda: refusing.fit(table, np.zeros(60)))
     binned = FunctionalANOVA(n_bins=4).fit(table, table["weight"].to_numpy())
     assert len(binned.effects_["weight"].levels) == 4
 
@@ -239,8 +249,8 @@ def test_what_is_not_a_model():
         def fit(self, X, y):
             return self
 
-    for given in (NoPredict(), None, "model"):
-        raises(InputError, r"in place of a model.*expected \(4,\)", lambda given=given: fit(X, given))
+    for wrong in (NoPredict(), None, "model"):
+        raises(InputError, r"in place of a model.*expected \(4,\)", lambda wrong=wrong: fit(X, wrong))
     raises(InputTypeError, r"an object and not a class", lambda: fit(X, DecisionTreeClassifier))
     raises(ModelError, r"not fitted", lambda: fit(X[["size"]], DecisionTreeClassifier()))
 
@@ -340,8 +350,20 @@ def test_the_components_of_too_many_rows():
         ({"min_frequency": 0}, r"min_frequency=0"),
         ({"min_frequency": 1.5}, r"min_frequency=1\.5"),
         ({"n_bins": 1}, r"n_bins=1.*at least 2"),
-        ({"n_bins": {"weight": 3}}, r"n_bins names columns.*'weight'"),
+        ({"n_bins": {"weight": 3}}, r"n_bins= names columns.*'weight'"),
         ({"n_bins": {"color": 3}}, r"'color', which does not hold numbers"),
+        ({"strict": "no"}, r"strict='no'.*True, False"),
+        ({"strict": 1}, r"strict=1 was given"),
+        ({"verbose": "yes"}, r"verbose='yes'.*True, False, None"),
+        ({"sampled": 0}, r"sampled=0.*True, False, 'auto'"),
+        ({"random_state": 1.5}, r"random_state=1\.5.*whole number of at least 0, or None"),
+        ({"random_state": -1}, r"random_state=-1"),
+        ({"random_state": True}, r"random_state=True"),
+        ({"batch_size": 0}, r"batch_size=0.*at least one row"),
+        (
+            {"n_jobs": "two", "max_order": -1, "strict": "no"},
+            r"max_order=-1.*n_jobs='two'|strict='no'.*max_order=-1.*n_jobs",
+        ),
     ],
 )
 def test_wrong_parameters(parameters, message):
@@ -353,6 +375,86 @@ def test_wrong_parameters(parameters, message):
 def test_a_batch_of_no_rows(size):
     message = rf"batch_size={size!r}.*at least one row"
     raises(InputError, message, lambda: FunctionalANOVA(batch_size=size).fit(X, len))
+    raises(InputError, message, lambda: evaluate(len, Table.read(X), np.arange(4), batch_size=size))
+
+
+WRONG = {
+    "max_order": -1,
+    "max_terms": 0,
+    "selection": "best",
+    "min_gain": -1.0,
+    "ridge": "much",
+    "random_state": 1.5,
+    "shrinkage": True,
+    "sampled": "no",
+    "basis": "best",
+    "ties": "best",
+    "min_frequency": 0,
+    "n_bins": 1,
+    "strategy": "best",
+    "handle_unknown": "best",
+    "strict": "no",
+    "response_method": "best",
+    "batch_size": 0,
+    "route": "best",
+    "memory_limit": "lots",
+    "n_jobs": "two",
+    "verbose": "yes",
+}
+
+
+@given(st.sets(st.sampled_from(sorted(WRONG)), min_size=1))
+def test_all_wrong_parameters_are_named_at_once(names):
+    anova = FunctionalANOVA(**{name: WRONG[name] for name in names})
+    for call in (lambda: anova.fit(X, Y), lambda: anova.plan(X)):
+        with pytest.raises(InputError) as caught:
+            call()
+        assert set(caught.value.parameters) == names
+
+
+def test_every_parameter_may_be_wrong():
+    assert set(FunctionalANOVA().get_params()) - set(WRONG) == {"subsets"}  # whose names depend on the table
+
+
+@pytest.mark.parametrize("value", [np.True_, np.False_])
+def test_numpy_values_are_as_good(value):
+    anova = FunctionalANOVA(strict=value, ties=np.str_("first"), max_order=np.int64(2), batch_size=np.int32(3))
+    np.testing.assert_allclose(anova.fit(X, Y).predict(X), Y, atol=1e-12)
+
+
+def test_a_fresh_seed():
+    rng = np.random.default_rng(0)
+    table = rng.integers(0, 3, (200, 4))
+    values = rng.normal(size=200)
+    anova = FunctionalANOVA(random_state=None)
+    held = {anova.fit(table, values, eval_set=0.3).certificate_.r2_eval[0] for _ in range(8)}
+    assert len(held) > 1, "two seeds that are the same are one in four billions"
+    assert anova.get_params()["random_state"] is None
+    assert anova.errors("bootstrap", n_refits=3).method == "bootstrap"
+    fixed = {FunctionalANOVA(random_state=3).fit(table, values, eval_set=0.3).certificate_.r2_eval[0] for _ in range(3)}
+    assert len(fixed) == 1
+
+
+# The parameter that was renamed
+
+
+def test_the_former_name_of_subsets():
+    pairs = [("color", "size")]
+    with pytest.warns(FutureWarning, match=r"interactions= is now called subsets="):
+        old = FunctionalANOVA(interactions=pairs)
+    new = FunctionalANOVA(subsets=pairs)
+    assert old.get_params() == new.get_params()
+    assert "interactions" not in old.get_params()
+    assert old.get_params()["subsets"] is pairs
+    assert repr(old) == repr(new) == "FunctionalANOVA(subsets=[('color', 'size')])"
+    assert clone(old).get_params() == new.get_params()
+    with pytest.warns(FutureWarning, match="subsets="):
+        FunctionalANOVA().set_params(interactions=pairs)
+    raises(InputError, r"former name of subsets=", lambda: FunctionalANOVA(subsets=pairs, interactions=pairs))
+    raises(
+        InputError, r"former name of subsets=", lambda: FunctionalANOVA().set_params(subsets=pairs, interactions=pairs)
+    )
+    assert callable(old.interactions)
 
 
 def test_a_parameter_that_does_not_exist():
@@ -380,6 +482,15 @@ def test_weights_beside_a_support():
 )
 def test_unusable_distributions(pmf, message):
     raises(InputError, message, lambda: Support.from_pmf(np.asarray(pmf)))
+
+
+def test_a_file_with_the_former_name_of_subsets(tmp_path):
+    FunctionalANOVA(subsets=[("color", "size")]).fit(X, Y).save(tmp_path / "new")
+    document, arrays = read(tmp_path / "new")
+    document["parameters"]["interactions"] = document["parameters"].pop("subsets")
+    write(tmp_path / "old", document, arrays)
+    assert load(tmp_path / "old").get_params() == load(tmp_path / "new").get_params()
+    assert load(tmp_path / "old").subsets == [("color", "size")]
 
 
 # Nothing is lost

@@ -36,18 +36,18 @@ EXPLAIN = ("explain", "loans.csv", *PREDICTED)
         (["explain", "--nosuch"], "No such option: --nosuch"),
         (["explain", "loans.csv"], "give either --prediction COLUMN"),
         ([*EXPLAIN, "--model", "m.onnx"], "give either --prediction COLUMN"),
-        ([*EXPLAIN, "--output-names", "a"], "predictions are named by their columns"),
+        ([*EXPLAIN, "--output-names", "a"], "predictions have the names of their columns"),
         (["explain", "loans.csv", "--prediction", "rsk"], "no column 'rsk' in 'loans.csv'. Did you mean 'risk'?"),
         ([*EXPLAIN, "--max-order", "two"], "--max-order 'two' was given; expected a whole number, or 'all'"),
         ([*EXPLAIN, "--max-order", "-1"], "--max-order -1 was given; expected a whole number of at least 0, or all"),
-        ([*EXPLAIN, "--basis", "best"], "--basis best was given; expected one of 'pure', 'paper'"),
+        ([*EXPLAIN, "--basis", "best"], "--basis best was given; expected one of pure, paper"),
         ([*EXPLAIN, "--ties", "best"], "--ties best was given"),
         ([*EXPLAIN, "--route", "best"], "--route best was given"),
         ([*EXPLAIN, "--selection", "screen"], "give --max-terms"),
         ([*EXPLAIN, "--max-terms", "0"], "--max-terms 0 was given"),
         (
-            [*EXPLAIN, "--interactions", "job:hom"],
-            "--interactions names 'hom', which is no feature. Did you mean 'home'?",
+            [*EXPLAIN, "--subsets", "job:hom"],
+            "--subsets names 'hom', which is not a feature. Did you mean 'home'?",
         ),
         ([*EXPLAIN, "--n-bins", "job=x"], "--n-bins 'x' was given"),
         ([*EXPLAIN, "--n-bins", "job=3"], "--n-bins names the column 'job'"),
@@ -60,7 +60,7 @@ EXPLAIN = ("explain", "loans.csv", *PREDICTED)
         ([*EXPLAIN, "--eval", "1.5"], "--eval '1.5' was given"),
         ([*EXPLAIN, "--eval", "none.csv"], "'none.csv' cannot be read"),
         ([*EXPLAIN, "--weight", "job"], "--weight 'job' holds 'none' in row 0"),
-        (["explain", "-", *PREDICTED, "--eval", "-"], "standard input can be read once"),
+        (["explain", "-", *PREDICTED, "--eval", "-"], "standard input can be read only once"),
         (["rows", "model.exanova", "none.csv"], "'none.csv' cannot be read"),
         (["rows", "loans.csv", "loans.csv"], "'loans.csv' is not a decomposition saved by exanova"),
         (["rows", "model.exanova", "loans.csv", "--index", "best"], "--index best was given"),
@@ -84,11 +84,16 @@ def test_columns_that_are_no_categories(folder, capsys):
     table = pd.DataFrame({"id": [f"u{k}" for k in range(60)], "size": np.linspace(0, 1, 60), "job": list("abc") * 20})
     table.assign(p=0.5).to_csv("t.csv", index=False)
     words = ("explain", "t.csv", "--prediction", "p")
-    refused(inside(capsys, *words), "'id' has 60 levels", "--ignore 'id'", "--min-frequency", "--n-bins 'id=5'")
-    refused(
-        inside(capsys, *words, "--ignore", "id"), "'size' holds 60", "--n-bins 'size=5', --ignore 'size', or --text"
-    )
-    assert inside(capsys, *words, "--ignore", "id", "--n-bins", "size=5").code == 0
+    ended = inside(capsys, *words)
+    assert ended.code == 0
+    assert ended.err.startswith("warning: 1 column(s) are left out")
+    assert "'id' (60 different values)" in ended.err
+    assert "--ignore id" in ended.err
+    words = (*words, "--ignore", "id")
+    remedy = "Pass --n-bins auto to cut them, or --n-bins size=8 for so many intervals each, or read it as text"
+    refused(inside(capsys, *words, "--n-bins", "none"), "'size' (60 different values)", remedy, "--text size")
+    for bins in ("auto", "4", "size=5", "size=auto,job=none"):
+        assert inside(capsys, *words, "--n-bins", bins).code == 0
 
 
 def test_columns_that_new_rows_do_not_have(folder, capsys):
@@ -124,7 +129,7 @@ def test_decompositions_that_cannot_be_compared(folder, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--report", "r.pdf"], "--report 'r.pdf' has to end in .html"),
+        (["--report", "r.pdf"], "--report 'r.pdf' was given; expected a name ending in .html"),
         (["--report", "none/r.html"], "--report 'none/r.html' cannot be written: 'none': No such file or directory"),
         (["--save", "loans.csv/m.exanova"], "cannot be written: 'loans.csv': Not a directory"),
         (["--save", "folder"], "--save 'folder' is a folder"),
@@ -196,7 +201,7 @@ def test_rows_writes_what_the_name_says(folder, capsys):
     }.items():
         assert inside(capsys, "rows", "model.exanova", "loans.csv", "--output", name).code == 0
         assert np.allclose(read(name)["prediction"], RISK, atol=1e-12)
-    refused(inside(capsys, "rows", "model.exanova", "loans.csv", "-o", "v.xlsx"), "has to end in .csv")
+    refused(inside(capsys, "rows", "model.exanova", "loans.csv", "-o", "v.xlsx"), "expected a name ending in .csv")
     refused(inside(capsys, "rows", "model.exanova", "loans.csv", "-o", "v.csv"), "'v.csv' exists")
     refused(inside(capsys, "rows", "model.exanova", "loans.csv", "-o", "loans.csv"), "is read in the same run")
 
@@ -293,9 +298,12 @@ def test_options_reach_the_library(folder, capsys):
     assert {record["feature"] for record in found["importance"]} == {"job", "home"}
     weighted = inside(capsys, "explain", "loans.csv", *PREDICTED[:2], "--ignore", "id,safe", "--weight", "w", "--json")
     assert json.loads(weighted.out)["mean"] == pytest.approx([np.average(RISK, weights=TABLE["w"])])
-    named = inside(capsys, *EXPLAIN, "--interactions", "job:home,term", "--effects", "99", "--json")
+    named = inside(capsys, *EXPLAIN, "--subsets", "job:home,term", "--effects", "99", "--json")
     subsets = {tuple(e["features"]) for e in json.loads(named.out)["strongest_effects"]}
     assert subsets == {("job",), ("home",), ("term",), ("job", "home")}
+    former = inside(capsys, *EXPLAIN, "--interactions", "job:home,term", "--effects", "99", "--json")
+    assert json.loads(former.out)["strongest_effects"] == json.loads(named.out)["strongest_effects"]
+    assert "--interactions" not in inside(capsys, "explain", "--help").out
 
 
 def test_held_out_rows_in_a_file(folder, capsys):
@@ -336,7 +344,7 @@ def test_a_report_of_a_saved_decomposition(folder, capsys):
 
 
 def test_a_report_is_refused_at_once_where_it_cannot_be_made(folder, capsys, monkeypatch):
-    monkeypatch.setattr("exanova.cli.libraries.find_spec", lambda name: None)
+    monkeypatch.setattr("exanova.packages.find_spec", lambda name: None)
     refused(inside(capsys, *EXPLAIN, "--report", "r.html"), "needs altair, jinja2, vl_convert", "exanova[app]")
 
 

@@ -90,11 +90,24 @@ def test_onnx_of_numbers(folder, capsys, kind):
     assert np.allclose(again.predict(NUMBERS), RISK, atol=1e-6)
 
 
+def test_bins_at_the_thresholds_of_an_onnx_file_and_of_a_pickle_lose_nothing(folder, capsys):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.integers(18, 80, 300), "rate": rng.normal(size=300).round(3)})
+    model = DecisionTreeRegressor(max_leaf_nodes=9).fit(table.to_numpy(), table["age"] * (table["rate"] > 0.3))
+    table.to_csv("t.csv", index=False)
+    joblib.dump(model, "m.joblib")
+    written(folder, convert_sklearn(model, initial_types=[("X", FloatTensorType([None, 2]))]))
+    for words in (["m.joblib", "--trust-pickle"], ["model.onnx"]):
+        _, again = explained(capsys, "t.csv", "--model", *words, "--strategy", "model")
+        assert again.certificate_.within_variance.tolist() == [0.0]
+        assert max(map(len, again.categories_)) <= 9
+
+
 def test_onnx_and_rows_that_do_not_fit(folder, capsys):
     model = DecisionTreeRegressor().fit(NUMBERS.to_numpy(), RISK)
     written(folder, convert_sklearn(model, initial_types=[("X", Int64TensorType([None, 3]))]))
     loans = ("explain", "loans.csv", "--model", "model.onnx")
-    refused(inside(capsys, *loans), "takes 3 features and was given 7", "--features")
+    refused(inside(capsys, *loans), "takes 3 features and the table has 7", "--features")
     refused(inside(capsys, *loans, "--features", "job,home,term"), "'job' does not hold numbers", "tensor(int64)")
     NUMBERS.assign(job=None).to_csv("holes.csv", index=False)
     refused(inside(capsys, "explain", "holes.csv", "--model", "model.onnx"), "'job' has missing values")
@@ -104,7 +117,7 @@ def test_onnx_and_rows_that_do_not_fit(folder, capsys):
 
 def test_what_is_no_onnx_model(folder, capsys):
     (folder / "bad.onnx").write_bytes(pickle.dumps({"a": 1}))
-    refused(inside(capsys, "explain", "loans.csv", "--model", "bad.onnx"), "'bad.onnx' is not an ONNX file")
+    refused(inside(capsys, "explain", "loans.csv", "--model", "bad.onnx"), "'bad.onnx' cannot be read as ONNX")
     refused(inside(capsys, "explain", "loans.csv", "--model", "none.onnx"), "no such file")
 
 
@@ -199,8 +212,8 @@ def fails(table):
         ("scores:predict", "'scores' cannot be imported: ModuleNotFoundError"),
         ("exits:predict", "'exits' cannot be imported: SystemExit: 3"),
         ("breaks:predict", "'breaks' cannot be imported: SyntaxError"),
-        ("score", "neither a file .onnx"),
-        ("loans.csv", "neither a file .onnx"),
+        ("score", "expected a file ending in .onnx"),
+        ("loans.csv", "expected a file ending in .onnx"),
     ],
 )
 def test_functions_that_are_no_models(folder, capsys, name, words):

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from cli_helpers import LOANS, PREDICTED, RISK, TABLE, inside, refused
 from exanova import FunctionalANOVA
-from exanova.cli.columns import Choice, divide
-from exanova.cli.kinds import learned_kinds, typed
+from exanova.cli.columns import Choice, divide, learned_kinds, typed
 from exanova.cli.tables import Reading, read_table
 from exanova.cli.text import split_names
 from exanova.errors import InputError
@@ -83,7 +82,7 @@ def test_every_format_gives_the_same_decomposition(folder, capsys, name):
 
 def test_the_format_may_be_told(folder, capsys):
     (folder / "table.dat").write_bytes(text(TABLE, ";"))
-    refused(inside(capsys, "plan", "table.dat"), "no suffix", "--format csv|tsv")
+    refused(inside(capsys, "plan", "table.dat"), "cannot be told from its suffix", "--format csv|tsv")
     refused(inside(capsys, "plan", "table.dat", "--format", "csv"), "add --separator ';'")
     refused(inside(capsys, "plan", "table.dat", "--format", "xml"), "csv, tsv, jsonl, parquet, feather")
     refused(inside(capsys, "plan", "table.dat", "--format", "csv", "--separator", "::"), "one character")
@@ -102,8 +101,8 @@ def test_standard_input(folder, capsys, monkeypatch):
 
 BROKEN = {
     "empty.csv": (b"", "is empty"),
-    "header.csv": (b"a,b\n", "not a single row"),
-    "ragged.csv": (b"a,b\n1,2\n3\n", "line 3 has 1 cells where the header has 2"),
+    "header.csv": (b"a,b\n", "has 2 columns and no rows"),
+    "ragged.csv": (b"a,b\n1,2\n3\n", "line 3 has 1 cell, but the header has 2"),
     "long.csv": (b"a,b\n1,2,3\n", "line 2 has 3 cells"),
     "twice.csv": (b"a,b,a\n1,2,3\n", "more than one column called 'a'"),
     "latin.csv": ("a,b\né,1\n".encode("latin-1"), "not UTF-8"),
@@ -262,7 +261,7 @@ def test_the_features_of_a_model_come_in_its_order():
     for choice, words in {
         Choice(ignore=("a",)): "the model needs 'a'",
         Choice(features=("c",)): "the model needs 'a'",
-        Choice(features=("a,c,p",)): "the model does not know 'p'",
+        Choice(features=("a,c,p",)): "the model has no feature 'p'",
         Choice(prediction=("a",)): "the model needs 'a'",
     }.items():
         with pytest.raises(InputError, match=words):
@@ -278,7 +277,7 @@ def test_the_features_of_a_model_come_in_its_order():
         (Choice(features=("q",)), "Its columns are 'a', 'a,b'"),
         (Choice(weight="u"), "no column 'u'"),
         (Choice(features=("p",), prediction=("p",)), "'p' cannot be a feature"),
-        (Choice(ignore=("a,b", "a,c,p,w")), "no column of t.csv is left"),
+        (Choice(ignore=("a,b", "a,c,p,w")), "t.csv has no column left"),
         (Choice(prediction=("a",)), "--prediction 'a' holds 'x' in row 0; expected numbers"),
         (Choice(weight="a"), "--weight 'a' holds 'x' in row 0; expected numbers"),
     ],

@@ -18,13 +18,13 @@ from exanova import demo
 
 def is_reachable(board):
     """Whether x and o, in turn, can have filled this board without playing on after a win; by counting alone."""
-    crosses, noughts = board.count("x"), board.count("o")
+    x, o = board.count("x"), board.count("o")
     holders = {board[a] for a, b, c in demo.LINES if board[a] == board[b] == board[c] != "blank"}
     if holders == {"x"}:
-        return crosses == noughts + 1
+        return x == o + 1
     if holders == {"o"}:
-        return crosses == noughts
-    return not holders and crosses in (noughts, noughts + 1)
+        return x == o
+    return not holders and x in (o, o + 1)
 
 
 def is_final(board):

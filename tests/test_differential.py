@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from exanova import FunctionalANOVA
 from exanova.errors import InexactWarning
 from strategies import difference, on_rows
 
-ONCE_WRONG = (103163, 100077, 103874, 104136, 202011, 203141, 204295, 301735)
+ONCE_WRONG = (103163, 100077, 103874, 104136, 202011, 203141, 204295, 301735, 502797, 608851, 635406)
 """Seeds of cases in which a light direction was taken for redundant, or kept with too few digits, and called exact."""
 
 
@@ -26,6 +27,32 @@ def test_what_is_called_exact_agrees_with_exact_fractions(first):
 @pytest.mark.parametrize("seed", ONCE_WRONG)
 def test_what_was_wrong_once_is_right_or_flagged(seed):
     assert run(draw(seed)).outcome in ("agrees", "flagged", "refused")
+
+
+SHARED_ROUGHLY = (("moments", (700649, 702868, 706583, 708551, 709472, 710090)), ("dense", (700721, 703410)))
+"""Cases of :func:`uneven` in which redundant effects were shared along dependences with too few digits."""
+
+
+def uneven(seed: int, route: str, shortest: float = 8.0) -> Trial:
+    """The trial of a seed with shared ties on a route, under weights over so many orders of magnitude, up to 14."""
+    trial, rng = draw(seed), np.random.default_rng(seed + 10**9)
+    weight = 10.0 ** rng.uniform(-rng.uniform(shortest, 14.0), 0.0, len(trial.rows))
+    kept = {k: v for k, v in trial.parameters.items() if k not in ("selection", "max_terms")}
+    return replace(trial, weight=weight, parameters={**kept, "route": route, "ties": "share"})
+
+
+@pytest.mark.parametrize(("route", "seeds"), SHARED_ROUGHLY)
+def test_effects_shared_along_light_dependences_are_right_or_flagged(route, seeds):
+    for seed in seeds:
+        for shortest in (4.0, 8.0):
+            assert run(uneven(seed, route, shortest)).outcome in ("agrees", "flagged"), (seed, shortest)
+
+
+@pytest.mark.parametrize("route", ["dense", "moments"])
+def test_most_fits_under_uneven_weights_are_still_called_exact(route):
+    outcomes = [run(uneven(seed, route)).outcome for seed in range(60)]
+    assert "WRONG" not in outcomes
+    assert outcomes.count("agrees") > outcomes.count("flagged")
 
 
 @pytest.mark.parametrize("order", [2, None])

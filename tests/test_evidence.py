@@ -90,6 +90,26 @@ def test_the_papers_functions_are_those_that_do_not_vanish(case, order):
     assert anova.certificate_.n_functions == count
 
 
+@examples(30)
+@given(case=supports(MODERATE, max_rows=14), order=st.sampled_from([1, 2]), route=routes)
+def test_first_leaves_nothing_to_a_copy_of_the_first_column(case, order, route):
+    twice = replace(case, rows=np.hstack([case.rows, case.rows[:, :1]]))
+    effects = fit(twice, max_order=order, route=route, ties="first").effects_
+    copy = case.rows.shape[1]
+    for names, effect in effects.items():
+        if subset_of(names) == (copy,):
+            assert np.abs(effect.values).max() <= 1e-12 * max(1.0, np.abs(case.values).max())
+
+
+def test_columns_are_kept_in_the_order_given_where_rounding_decides():
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        columns = rng.integers(-2, 3, (9, 4)) @ rng.integers(-1, 2, (4, 8))
+        fractions = [[Fraction(int(v)) for v in row] for row in columns]
+        _, kept, _ = dense.gram_schmidt(columns.astype(float), 1e-9, np.zeros((9, 0)))
+        assert kept.tolist() == reduce_rows(fractions, 8)[1]
+
+
 # Directions
 
 
@@ -259,7 +279,7 @@ def test_mean_absolute_shapley_values_of_more_rows_than_a_chunk(n_jobs):
     weight[-300:] = 2000  # the last rows weigh most
     y = np.sin(rows @ np.arange(12.0)) + rows[:, 3] * (rows[:, 0] == 1)
     pairs = [("x0", "x3"), ("x1", "x2")]
-    anova = FunctionalANOVA(interactions=pairs, n_jobs=n_jobs).fit(rows, y, sample_weight=weight)
+    anova = FunctionalANOVA(subsets=pairs, n_jobs=n_jobs).fit(rows, y, sample_weight=weight)
     parts = anova.components(rows)
     shapley = np.zeros(rows.shape)
     for k, names in enumerate(parts.subsets):

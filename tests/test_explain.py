@@ -217,6 +217,7 @@ def test_the_three_ways_to_share_effects_agree_to_the_last_bit(case, max_order, 
             warnings.simplefilter("ignore", OutsideSupportWarning)
             patch.setattr(passes, "COMPILED_FROM", compiled_from)
             patch.setattr(few, "ROWS", few_rows)
+            patch.setattr(few, "MORE_ROWS", few_rows)
             patch.setattr(sharing, "CHUNK", 7)
             return anova.explain(rows)
 
@@ -426,7 +427,7 @@ def test_the_model_is_called_once_for_each_distinct_row_with_the_fitted_columns(
 
 def test_rows_that_are_binned_alike_are_still_different_to_the_model():
     X = pd.DataFrame({"age": np.linspace(0.0, 1.0, 20), "sex": ["f", "m"] * 10})
-    anova = FunctionalANOVA(n_bins=2).fit(X, lambda t: t["age"].to_numpy())
+    anova = FunctionalANOVA(n_bins={"age": 2}).fit(X, lambda t: t["age"].to_numpy())
     e = anova.explain(X, lambda t: t["age"].to_numpy())
     assert len(np.unique(e.residual.round(9))) > 2
     assert np.abs(e.values.sum(axis=1) + e.base_values + e.residual - X["age"]).max() < 1e-12

@@ -120,11 +120,11 @@ def test_neighbours_are_the_pairs_at_most_a_radius_apart_on_every_axis(shape, ra
         ([("a", "b", "a")], InputError, r"holds \('a', 'b', 'a'\), which names a feature twice"),
         ([("a", 0)], InputError, r"names a feature twice"),
         ({"a": ["a"]}, InputError, r"holds \('a', 'a'\), which names a feature twice"),
-        ([("a", "b"), ()], InputError, r"holds an empty subset; the intercept is always there, leave it out"),
-        ("ab", InputTypeError, r"interactions='ab' was given; expected a list of subsets.*neighbours\(shape\)"),
-        (3, InputTypeError, r"interactions=3 was given; expected a list of subsets"),
-        (["ab"], InputTypeError, r"holds 'ab'; each subset is a tuple of feature names"),
-        ([3], InputTypeError, r"holds 3; each subset is a tuple"),
+        ([("a", "b"), ()], InputError, r"holds an empty subset; leave it out, the intercept is always there"),
+        ("ab", InputTypeError, r"subsets='ab' was given; expected a list of subsets.*neighbours\(shape\)"),
+        (3, InputTypeError, r"subsets=3 was given; expected a list of subsets"),
+        (["ab"], InputTypeError, r"holds 'ab'; expected tuples of feature names"),
+        ([3], InputTypeError, r"holds 3; expected tuples of feature names"),
         ({"a": "b"}, InputTypeError, r"maps 'a' to 'b'; expected a list of features"),
         ({"a": 1}, InputTypeError, r"maps 'a' to 1; expected a list of features"),
     ],
@@ -133,7 +133,7 @@ def test_what_is_not_a_family(interactions, error, message):
     X = pd.DataFrame([[0, 0, 0, 0], [1, 1, 1, 1], [0, 2, 1, 2], [1, 2, 0, 3]], columns=NAMES)
     for call in (
         lambda: family(interactions),
-        lambda: FunctionalANOVA(interactions=interactions).fit(X, np.arange(4.0)),
+        lambda: FunctionalANOVA(subsets=interactions).fit(X, np.arange(4.0)),
     ):
         with pytest.raises(error, match=message) as caught:
             call()
@@ -195,18 +195,18 @@ MANY = np.random.default_rng(0).integers(0, 2, (40, 3000))
     ("call", "message"),
     [
         (
-            lambda: FunctionalANOVA(interactions=[tuple(range(26))], memory_limit="1 GB").plan(MANY[:, :26]),
+            lambda: FunctionalANOVA(subsets=[tuple(range(26))], memory_limit="1 GB").plan(MANY[:, :26]),
             r"largest of 26 features.*at least 67,108,864 subsets.*at most 4,000,000.*one of 21 has.*memory_limit=",
         ),
         (
             lambda: FunctionalANOVA(
-                interactions=[tuple(range(k, k + 14)) for k in range(0, 56, 14)], memory_limit="5 MB"
+                subsets=[tuple(range(k, k + 14)) for k in range(0, 56, 14)], memory_limit="5 MB"
             ).plan(MANY[:, :56]),
             r"largest of 14 features.*at least \d\d,\d\d\d subsets.*at most 20,000",
         ),
         (
             lambda: FunctionalANOVA(
-                interactions=SimpleNamespace(edges=((i, j) for i in range(3000) for j in range(i))),
+                subsets=SimpleNamespace(edges=((i, j) for i in range(3000) for j in range(i))),
                 memory_limit="5 MB",
             ).plan(MANY),
             r"names more than 20,000 subsets.*fewer subsets, or a larger memory_limit=",
@@ -235,12 +235,12 @@ def test_what_cannot_be_listed_is_refused_before_memory_is_used(call, message):
 
 def test_the_argument_is_kept_as_it_was_given():
     given_pairs = [("a", "b"), ("b", "c", "d")]
-    anova = FunctionalANOVA(interactions=given_pairs)
-    assert anova.get_params()["interactions"] is given_pairs
+    anova = FunctionalANOVA(subsets=given_pairs)
+    assert anova.get_params()["subsets"] is given_pairs
     again = clone(anova)
     assert again.get_params() == anova.get_params()
-    assert FunctionalANOVA().set_params(interactions=given_pairs).get_params()["interactions"] is given_pairs
-    assert repr(anova) == f"FunctionalANOVA(interactions={given_pairs!r})"
+    assert FunctionalANOVA().set_params(subsets=given_pairs).get_params()["subsets"] is given_pairs
+    assert repr(anova) == f"FunctionalANOVA(subsets={given_pairs!r})"
     assert callable(anova.interactions)  # the method of the same name is still there
 
 
@@ -249,8 +249,8 @@ def test_columns_are_named_by_name_or_position_in_any_table():
     X = pd.DataFrame(rng.integers(0, 3, (60, 3)), columns=["u", "v", "w"])
     y = rng.normal(size=60)
     y = pd.Series(y).groupby([X[c] for c in X]).transform("mean").to_numpy()
-    by_name = FunctionalANOVA(interactions=[("w", "u")]).fit(X, y)
-    by_position = FunctionalANOVA(interactions=[(0, 2)]).fit(X, y)
+    by_name = FunctionalANOVA(subsets=[("w", "u")]).fit(X, y)
+    by_position = FunctionalANOVA(subsets=[(0, 2)]).fit(X, y)
     assert list(by_name.effects_) == list(by_position.effects_)
     assert ("u", "w") in by_name.effects_
     assert ("u", "v") not in by_name.effects_
@@ -279,7 +279,7 @@ def named_cases(draw):
 @given(drawn=named_cases(), route=st.sampled_from(["dense", "moments"]))
 def test_a_named_family_is_orthogonal_and_its_fit_is_least_squares_over_it(drawn, route):
     case, interactions = drawn
-    anova = fit(case, interactions=interactions, route=route)
+    anova = fit(case, subsets=interactions, route=route)
     found = [subset_of(names) for names in anova.effects_]
     assert tuple(found) == family(interactions, [f"x{i}" for i in range(case.rows.shape[1])], case.sizes)
     effects = on_rows(anova, case.rows)

@@ -93,7 +93,7 @@ def test_a_thousand_levels_on_each_side() -> None:
     cells = np.unique(rng.integers(0, 1000, size=(51_300, 2)), axis=0)
     table = np.column_stack([cells, rng.integers(0, 3, len(cells))])
     effect = rng.normal(size=1000)[cells[:, 0]] * rng.normal(size=1000)[cells[:, 1]]
-    anova = FunctionalANOVA(interactions=[("x0", "x1")]).fit(table, effect + table[:, 2])
+    anova = FunctionalANOVA(subsets=[("x0", "x1")], n_bins=None).fit(table, effect + table[:, 2])
     assert len(anova.effects_["x0", "x1"].levels) >= 50_000
     assert anova.plan_.route == "matrix-free"
     assert anova.certificate_.exact
@@ -104,7 +104,7 @@ def test_a_thousand_levels_on_each_side() -> None:
 @pytest.mark.parametrize("asked", [{"ties": "first"}, {"basis": "paper"}, {"ridge": 0.1}])
 def test_what_it_cannot_do_is_refused(asked: dict[str, object]) -> None:
     x, _, y = small_table(1)
-    with pytest.raises(InputError, match=r"cannot go by the matrix-free route.*use basis='pure', ties='share'"):
+    with pytest.raises(InputError, match=r"cannot be combined with the matrix-free.*use basis='pure', ties='share'"):
         FunctionalANOVA(route="matrix-free", **asked).fit(x, y)  # type: ignore[arg-type]
 
 

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exanova import parallel
+from exanova import FunctionalANOVA, estimator, parallel
 from exanova.basis import pure
 from exanova.basis.tables import build_basis
 from exanova.design.family import build_family
 from exanova.design.subsets import up_to_order
+from exanova.effects.certificate import certify
 from exanova.phi.gram import collect, projected_gram
 
 
@@ -82,3 +83,50 @@ def test_local_problems_are_factorised_on_one_thread(blas: SimpleNamespace, leve
     codes = np.array([c for c in np.ndindex(levels, levels) if c != (0, 0)]).T
     pure.pure_tables(codes, (levels, levels), np.full((1, codes.shape[1]), 1 / codes.shape[1]))
     assert blas.limits == limits
+
+
+@pytest.mark.parametrize("ties", ["share", "first"])
+@pytest.mark.parametrize("route", ["dense", "moments"])
+def test_orthogonal_factorisations_of_a_fit_are_made_on_one_thread(
+    blas: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, route: str, ties: str
+) -> None:
+    """With a pair of equal columns, and with more dependences than rank: the two ways to write redundancy down."""
+    seen: list[tuple[str, int]] = []
+    for name in ("qr", "svd", "eigh"):
+        monkeypatch.setattr(np.linalg, name, remembering(getattr(np.linalg, name), name, blas, seen))
+    rng = np.random.default_rng(0)
+    for copies in (1, 3):
+        X = rng.integers(0, 3, (60, 3))
+        rows = np.hstack([X] + [X[:, :1]] * copies)
+        FunctionalANOVA(route=route, ties=ties, max_order=2).fit(rows, X.sum(axis=1))
+    assert len(seen) >= 2
+    assert {threads for _, threads in seen} == {1}
+
+
+def remembering(function: Any, name: str, blas: SimpleNamespace, seen: list[tuple[str, int]]) -> Any:
+    """The function, with a note of the threads it had; stacks of tiny matrices are not split among threads."""
+
+    def called(a: Any, *arguments: Any, **options: Any) -> Any:
+        if np.ndim(a) == 2:
+            seen.append((name, blas.threads))
+        return function(a, *arguments, **options)
+
+    return called
+
+
+@pytest.mark.parametrize("route", ["dense", "moments", "grid"])
+def test_a_fit_with_one_job_measures_with_one_thread_too(
+    blas: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, route: str
+) -> None:
+    seen = []
+
+    def measure(*arguments: Any) -> Any:
+        seen.append(blas.threads)
+        return certify(*arguments)
+
+    monkeypatch.setattr(estimator, "certify", measure)
+    rows = np.array(list(np.ndindex(3, 3, 2)))
+    for jobs in (1, 2):
+        FunctionalANOVA(route=route, max_order=None, n_jobs=jobs).fit(rows, rows.sum(axis=1))
+    assert seen == [1, 2]
+    assert blas.threads == 8

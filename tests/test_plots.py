@@ -491,7 +491,7 @@ def wide():
     n = 1200
     X = pd.DataFrame({"city": [f"c{k}" for k in rng.integers(0, 150, n)], "day": rng.integers(0, 200, n)})
     y = np.sin(X["city"].str[1:].astype(int).to_numpy()) + np.sin(X["day"].to_numpy() / 100)
-    return X, FunctionalANOVA(max_order=1).fit(X, y)
+    return X, FunctionalANOVA(max_order=1, n_bins=None).fit(X, y)
 
 
 def test_hundreds_of_levels_are_cut_to_those_that_matter(wide):

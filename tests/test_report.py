@@ -334,7 +334,7 @@ def test_a_file_holds_fifty_features_in_less_than_five_megabytes(tmp_path):
     rng = np.random.default_rng(1)
     table = pd.DataFrame({f"feature {i}": rng.integers(0, 6, 900).astype(str) for i in range(50)})
     pairs = [(i, i + 1) for i in range(PAIRS + 2)]
-    anova = FunctionalANOVA(interactions=pairs).fit(table, rng.normal(size=(900, 2)))
+    anova = FunctionalANOVA(subsets=pairs).fit(table, rng.normal(size=(900, 2)))
     path = tmp_path / "r.html"
     anova.report(path, X=table)
     assert path.stat().st_size < 5e6
@@ -352,7 +352,7 @@ def test_many_features_levels_and_outputs_are_bounded_and_it_is_said():
     assert any("main effects" in sentence for sentence in wide.left_out)
     assert 0 < len(wide.sample["rows"]) < 10
     long = pd.DataFrame({"city": rng.integers(0, 900, 3000).astype(str), "day": rng.integers(0, 60, 3000).astype(str)})
-    deep = summarise(FunctionalANOVA(interactions=[(0, 1)]).fit(long, rng.normal(size=3000)).decomposition_)
+    deep = summarise(FunctionalANOVA(subsets=[(0, 1)]).fit(long, rng.normal(size=3000)).decomposition_)
     city = next(e for e in deep.effects if e["feature"] == "city")
     assert len(city["records"]) == EFFECT_LEVELS < city["levels"]
     assert len(deep.pairs[0]["records"]) <= PAIR_LEVELS**2

@@ -202,7 +202,7 @@ def test_a_known_distribution_is_the_same_as_its_rows_with_weights():
 
 def test_the_grid_is_refused_on_a_table_with_holes_with_the_reason():
     X = np.array([[0, 0], [0, 1], [1, 0]])
-    with pytest.raises(InputError, match=r"3 of 4 combinations and max_order=None.*route='auto'"):
+    with pytest.raises(InputError, match=r"3 of 4 combinations, with max_order=None.*route='auto'"):
         FunctionalANOVA(max_order=None, route="grid").fit(X, np.zeros(3))
 
 

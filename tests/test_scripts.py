@@ -295,7 +295,7 @@ def test_a_bug_is_killed_or_survives_and_the_copy_is_as_it_was(tmp_path, before,
     )
     free = queue.Queue()
     free.put(tmp_path / "copy")
-    limit = 5 if "iter" in after else 60  # one of them never ends
+    limit = 2 if "iter" in after else 60  # one of them never ends
     outcome = mutate.tried(mutate.Mutation("small", "__init__.py", before, after, (tests,)), free, limit)
     assert outcome.verdict == verdict
     assert (package / "__init__.py").read_text(encoding="utf-8") == "def f(x):\n    return x + 1\n"

@@ -168,7 +168,7 @@ def test_under_independence_a_gain_is_the_drop_of_the_residual_energy():
     gains = PairScreen(codes_of(case), case.probability, case.sizes).gains(left)
     before = float((case.probability @ left**2).sum())
     for pair, energy in zip(gains.subsets, gains.energy, strict=True):
-        error = case.values - fit(case, interactions=[pair]).predict(grid)
+        error = case.values - fit(case, subsets=[pair]).predict(grid)
         assert before - float((case.probability @ error**2).sum()) == pytest.approx(energy, abs=1e-5 * before)
 
 
@@ -264,7 +264,7 @@ def test_the_result_is_that_of_a_direct_fit_over_what_was_chosen(budget, order):
     case = sparse(outputs=2)
     anova = fit(case, max_terms=budget, max_order=order, min_gain=0.0)
     chosen = taken(anova)
-    direct = fit(case, interactions=sorted(chosen))
+    direct = fit(case, subsets=sorted(chosen))
     assert difference(on_rows(anova, case.rows), on_rows(direct, case.rows)) <= 1e-9
     assert anova.certificate_.rank == direct.certificate_.rank
     np.testing.assert_allclose(anova.certificate_.r2, direct.certificate_.r2, atol=1e-10)
@@ -319,12 +319,12 @@ def test_the_report_says_what_was_looked_at_taken_and_left():
 def test_screening_takes_only_what_interactions_permit():
     case = planted()
     permitted = [(0, 3), (1, 2), (4, 5), (5, 6)]
-    anova = fit(case, interactions=permitted, max_terms=60, min_gain=0.0)
+    anova = fit(case, subsets=permitted, max_terms=60, min_gain=0.0)
     assert (0, 3) in taken(anova)
     assert taken(anova) <= set(permitted)
     assert anova.selection_.rounds[0].looked_at == 4
     triples = planted(pairs=(), triples=((1, 4, 6), (0, 2, 3)))
-    anova = fit(triples, interactions=[(1, 4, 6)], max_terms=80)
+    anova = fit(triples, subsets=[(1, 4, 6)], max_terms=80)
     assert taken(anova) == {(1, 4), (1, 6), (4, 6), (1, 4, 6)}
 
 
@@ -598,7 +598,7 @@ def test_the_path_takes_planted_pairs_alone_under_noise_and_the_refit_is_exact()
     assert taken(fit(case, selection="lasso", max_terms=17 + 8)) == {(0, 3), (2, 5)}
     assert anova.certificate_.exact
     assert anova.selection_.method == "lasso"
-    direct = fit(case, interactions=sorted(chosen))
+    direct = fit(case, subsets=sorted(chosen))
     assert difference(on_rows(anova, case.rows), on_rows(direct, case.rows)) <= 1e-9
     assert worst_mean(case, anova) <= ORTHOGONALITY
     again = fit(case, selection="lasso")
@@ -635,7 +635,7 @@ def test_lasso_keeps_to_the_budget_and_the_order(budget, order, seed, rows):
 
 
 def test_lasso_takes_only_what_interactions_permit():
-    anova = fit(planted(), selection="lasso", interactions=[(0, 3), (1, 2)])
+    anova = fit(planted(), selection="lasso", subsets=[(0, 3), (1, 2)])
     assert (0, 3) in taken(anova) <= {(0, 3), (1, 2)}
 
 
@@ -719,14 +719,16 @@ def test_every_level_keeps_a_row_to_be_fitted_on():
 
 @pytest.mark.parametrize("eval_set", [0.0, 1.0, -0.5, 2, True, "0.2", (1, 2, 3), [1, 2]])
 def test_what_is_nothing_to_judge_by(eval_set):
-    with pytest.raises(InputError, match=r"expected a pair \(rows, model\), or a share of the rows such as 0\.2"):
+    with pytest.raises(InputError, match=r"expected a pair \(rows, model\), or a fraction of the rows such as 0\.2"):
         FunctionalANOVA().fit(np.array([[0, 1], [1, 0]]), np.zeros(2), eval_set=eval_set)
 
 
 def test_a_share_that_holds_out_no_row():
     X = np.array([["a", "u"], ["a", "v"], ["b", "u"]])
     for choices, given_share in (({}, 0.2), ({"selection": "lasso"}, None)):
-        with pytest.raises(InputError, match=r"a share of 0\.2 of 3 distinct rows holds out no row.*larger share"):
+        with pytest.raises(
+            InputError, match=r"a fraction of 0\.2 of 3 distinct rows holds out no row.*larger fraction"
+        ):
             FunctionalANOVA(**choices).fit(X, np.arange(3.0), eval_set=given_share)
 
 
@@ -783,8 +785,8 @@ def test_the_ridge_solution_is_that_of_the_penalised_normal_equations():
         ({"max_terms": 16}, r"max_terms=16 is below the 17 functions.*give at least 17, or merge levels"),
         ({"max_terms": 16, "selection": "canonical"}, r"give at least 17"),
         ({"max_terms": 5, "selection": "lasso"}, r"give at least 17"),
-        ({"selection": "screen"}, r"selection='screen' spends a budget; give max_terms="),
-        ({"selection": "canonical"}, r"selection='canonical' spends a budget; give max_terms="),
+        ({"selection": "screen"}, r"selection='screen' needs a budget; give max_terms="),
+        ({"selection": "canonical"}, r"selection='canonical' needs a budget; give max_terms="),
         ({"selection": "best"}, r"selection='best' was given; expected one of .*screen.*canonical.*lasso"),
         ({"max_terms": 0}, r"max_terms=0 was given; expected a whole number"),
         ({"max_terms": 50.0}, r"max_terms=50\.0 was given"),

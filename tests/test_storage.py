@@ -111,7 +111,7 @@ def intercept_alone():
 def family_and_held_out():
     rng = np.random.default_rng(7)
     X = pl.DataFrame({name: rng.choice(list("uvw"), 60).tolist() for name in "abcd"})
-    return FunctionalANOVA(interactions=[("a", "b"), ("c", 3)]), X, rng.normal(size=60), {"eval_set": 0.2}
+    return FunctionalANOVA(subsets=[("a", "b"), ("c", 3)]), X, rng.normal(size=60), {"eval_set": 0.2}
 
 
 MAKERS = (
@@ -220,10 +220,10 @@ def test_parameters_may_be_numbers_of_numpy(tmp_path):
 
 def test_interactions_given_in_another_way_come_back_as_subsets(tmp_path):
     _, X, y = fitted(array)
-    anova = FunctionalANOVA(interactions={0: [1, 2]}).fit(X, y)
+    anova = FunctionalANOVA(subsets={0: [1, 2]}).fit(X, y)
     anova.save(tmp_path / "it")
     loaded = exanova.load(tmp_path / "it")
-    assert loaded.get_params()["interactions"] == [("x0", "x1"), ("x0", "x2")]
+    assert loaded.get_params()["subsets"] == [("x0", "x1"), ("x0", "x2")]
     assert list(loaded.fit(X, y).effects_) == list(anova.effects_)
 
 

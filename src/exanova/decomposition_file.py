@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.data.encoding import Encoding, FeatureLevels
+from exanova.data.encoding import Encoding
+from exanova.data.feature import FeatureLevels
 from exanova.decomposition import Decomposition, uncertainty_of
 from exanova.design.families import named_family
 from exanova.design.family import Family
@@ -21,6 +22,7 @@ from exanova.effects.tables import Schema
 from exanova.errors import FileFormatError
 from exanova.explain.mean_shapley import MeanShapley
 from exanova.infer.uncertainty import Errors
+from exanova.messages import Words, from_json, to_json
 from exanova.query import QuerySettings
 from exanova.select import report
 from exanova.solve.plan import Plan
@@ -53,8 +55,9 @@ def to_file(found: Decomposition, parameters: Mapping[str, Any]) -> tuple[dict[s
     plain = {f.name: getattr(certificate, f.name) for f in fields(Certificate)}
     measured = {k: v for k, v in plain.items() if isinstance(v, np.ndarray)}
     plain = {k: v for k, v in plain.items() if k not in measured and k != "redundant"}
+    plain["notes"] = [to_json(note) for note in certificate.notes]
     document = {
-        "parameters": {**parameters, "interactions": _subsets_given(parameters.get("interactions"), found)},
+        "parameters": {**parameters, "subsets": _subsets_given(parameters.get("subsets"), found)},
         "encoding": found.encoding.to_json(),
         "schema": asdict(found.schema),
         "plan": asdict(found.plan),
@@ -86,11 +89,11 @@ def to_file(found: Decomposition, parameters: Mapping[str, Any]) -> tuple[dict[s
     return document, arrays
 
 
-def _subsets_given(interactions: Any, found: Decomposition) -> Any:
-    """The parameter ``interactions`` as subsets: as given if it is a list of tuples, else by the names of its pairs."""
-    if interactions is None or (isinstance(interactions, list) and all(isinstance(s, tuple) for s in interactions)):
-        return interactions
-    family = named_family(interactions, found.schema.features, found.index.sizes.tolist())
+def _subsets_given(given: Any, found: Decomposition) -> Any:
+    """The parameter ``subsets`` as a list: as given if it is a list of tuples, else by the names of its pairs."""
+    if given is None or (isinstance(given, list) and all(isinstance(s, tuple) for s in given)):
+        return given
+    family = named_family(given, found.schema.features, found.index.sizes.tolist())
     return [found.schema.names(subset) for subset in family if len(subset) > 1]
 
 
@@ -148,12 +151,19 @@ def _certificate(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     redundant = tuple(
         Redundancy(tuple(features), tuple(tuple(s) for s in shared)) for features, shared in document["redundant"]
     )
-    return Certificate(**_record(Certificate, document["certificate"]), **measured, redundant=redundant)
+    entries = _record(Certificate, _with_sentences(document["certificate"]))
+    return Certificate(**entries, **measured, redundant=redundant)
 
 
 def _named_arrays(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
     """The arrays whose names begin with a prefix, by the rest of their names."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _with_sentences(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """A certificate whose notes are sentences again; what is no list is left for ``_record`` to refuse."""
+    notes = entries["notes"]
+    return {**entries, "notes": [from_json(note) for note in notes] if isinstance(notes, list) else notes}
 
 
 def _record(kind: type[Certificate] | type[Plan] | type[Errors], entries: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,15 +185,17 @@ def _is_a(value: Any, annotation: str) -> bool:
         member = annotation[6:-1].removesuffix(", ...")
         return isinstance(value, tuple) and all(_is_a(v, member) for v in value)
     options = annotation.replace("float", "float | int").split(" | ")
-    return type(value).__name__ in options or (value is None and "None" in options)
+    name = "str" if isinstance(value, Words) else type(value).__name__
+    return name in options or (value is None and "None" in options)
 
 
 def _parameters(entries: Mapping[str, Any]) -> dict[str, Any]:
     wrong = [k for k, kinds in PARAMETERS.items() if k in entries and type(entries[k]) not in kinds]
     if wrong:
         raise ValueError(f"the parameter {wrong[0]!r} is {entries[wrong[0]]!r}")
-    subsets = entries.get("interactions")
-    return {**entries, "interactions": None if subsets is None else [tuple(subset) for subset in subsets]}
+    subsets = entries.get("subsets", entries.get("interactions"))  # the name it had in 0.1
+    kept = {name: value for name, value in entries.items() if name != "interactions"}
+    return {**kept, "subsets": None if subsets is None else [tuple(subset) for subset in subsets]}
 
 
 def _selection(entry: Mapping[str, Any] | None) -> report.Selection | None:
@@ -262,13 +274,12 @@ def _named(found: Decomposition) -> Iterator[tuple[str, ...]]:
 
 def _feature_fits(feature: FeatureLevels) -> bool:
     """Every raw value, or every bin, leads to a level that exists."""
-    known = len(set(feature.values)) == len(feature.codes) if not feature.edges else True
+    known = len(set(feature.values)) == len(feature.codes) if not (feature.edges or feature.is_left_out) else True
     bins = len(feature.codes) >= max(1, len(feature.edges) - 1) if feature.edges else True
-    increasing = bool((np.diff(feature.edges) > 0).all())
     return (
         known
         and bins
-        and increasing
+        and feature.has_increasing_edges
         and len(feature.labels) == len(feature.levels) == len(set(feature.levels)) > 0
         and all(-1 <= code < len(feature.levels) for code in feature.codes)
     )

@@ -1,9 +1,9 @@
-"""A decomposition from start to end on the end positions of noughts and crosses: ``exanova demo``.
+"""A decomposition of the end positions of tic-tac-toe, from the rules to a report: ``exanova demo``.
 
-Every board on which a game can end is generated from the rules. Of the 19,683 ways to fill nine squares with x, o and
-blank only 958 are such boards, so that most combinations never occur, and no square is independent of the others. A
-boosted classifier learns which of them x has won. Of the interactions of three squares in its decomposition, the eight
-lines of the game are the strongest.
+Every board on which a game can end is generated from the rules. Only 958 of the 19,683 ways to fill nine squares with
+x, o and blank are such boards, so most combinations never occur and no square is independent of the others. A boosted
+classifier learns which boards x has won. In its decomposition, the eight lines of the game are the strongest
+interactions of three squares.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from exanova import Effect, FunctionalANOVA
-from exanova.cli.libraries import check_installed, library
 from exanova.files import write_whole
+from exanova.packages import check_installed, package
 from exanova.typing import FloatArray, Subset
 
 Board: TypeAlias = tuple[str, ...]
@@ -47,7 +47,7 @@ PREDICTION = "x_wins"
 """Column of the predicted probability in the file of boards."""
 
 MAX_TERMS = 400
-"""Functions that the decomposition may use: all main effects and pairs, and the triples that explain most."""
+"""Budget of functions: all main effects and pairs, and the triples that explain most."""
 
 
 def winner(board: Board) -> str | None:
@@ -99,7 +99,7 @@ def train(boards: Sequence[Board]) -> Pipeline:
 
 def columns_of(boards: Sequence[Board]) -> Any:
     """The boards as a table of nine named columns."""
-    return library("pyarrow").table(dict(zip(SQUARES, map(list, zip(*boards, strict=True)), strict=True)))
+    return package("pyarrow").table(dict(zip(SQUARES, map(list, zip(*boards, strict=True)), strict=True)))
 
 
 def decompose(boards: Sequence[Board], probability: FloatArray) -> FunctionalANOVA:
@@ -127,7 +127,7 @@ def drawn(effects: Sequence[Effect]) -> str:
 
 
 def write_boards(boards: Sequence[Board], probability: FloatArray, path: Path) -> None:
-    """One line for each board: its squares and the predicted probability that x has won."""
+    """Write one line per board: its squares and the predicted probability that x has won."""
     text = io.StringIO()
     lines = ([*board, repr(float(p))] for board, p in zip(boards, probability, strict=True))
     csv.writer(text, lineterminator="\n").writerows([[*SQUARES, PREDICTION], *lines])
@@ -135,7 +135,7 @@ def write_boards(boards: Sequence[Board], probability: FloatArray, path: Path) -
 
 
 def next_commands(folder: Path) -> list[str]:
-    """Three commands that work on the files of the demo, from the folder it was called in."""
+    """Three commands to run next on the files of the demo, from the current folder."""
     boards, model = str(folder / "tictactoe.csv"), str(folder / "model.exanova")
     lines = (
         ["show", model, "--effect", SQUARES[4]],
@@ -146,7 +146,7 @@ def next_commands(folder: Path) -> list[str]:
 
 
 def _command() -> list[str]:
-    """How the shell finds the command: by its name, beside this Python, or as a module of it."""
+    """How to call the command: by its name, by its path beside this Python, or as a module."""
     if shutil.which("exanova"):
         return ["exanova"]
     python = Path(sys.executable)
@@ -155,21 +155,21 @@ def _command() -> list[str]:
 
 
 def main(folder: Path = Path("demo")) -> None:
-    """Play, train, decompose, print, write; files of an earlier run are replaced."""
+    """Generate the boards, train, decompose, print and write; files of an earlier run are replaced."""
     check_installed(["pyarrow", "altair", "vl_convert", "jinja2"], "the demo")
     folder.mkdir(parents=True, exist_ok=True)
     boards = end_positions()
     won = sum(winner(board) == "x" for board in boards)
-    print(f"Noughts and crosses: {len(boards)} boards on which a game can end, {won} of them won by x.")
+    print(f"Tic-tac-toe: {len(boards)} boards on which a game can end, {won} of them won by x.")
     model = train(boards)
     probability = np.asarray(model.predict_proba(np.array(boards))[:, 1], dtype=np.float64)
-    print("Decomposed: the probability that x has won, as a boosted classifier sees it.\n")
+    print("Decomposed: the probability that x has won, as predicted by gradient boosting.\n")
     anova = decompose(boards, probability)
     print(anova)
     _print_triples(anova)
     write_boards(boards, probability, folder / "tictactoe.csv")
     anova.save(folder / "model.exanova")
-    about = {"Data": "end positions of noughts and crosses", "Model": "gradient boosting, scikit-learn"}
+    about = {"Data": "end positions of tic-tac-toe", "Model": "gradient boosting, scikit-learn"}
     report = folder / "report.html"
     anova.report(report, X=columns_of(boards), model=probability, title="Has x won?", about=about)
     print(f"\nThe report is in {report}: open it in a browser. Then try:\n")
@@ -180,6 +180,6 @@ def _print_triples(anova: FunctionalANOVA) -> None:
     triples = strongest_triples(anova)
     lines = sum(map(is_line, triples))
     total = sum(effect.order == 3 for effect in anova.effects_.values())
-    print(f"\nThe {len(triples)} strongest of {total} interactions of three squares, and their squared norms.")
+    print(f"\nThe {len(triples)} strongest of {total} interactions of three squares, with their squared norms.")
     print(f"{lines} of the game's {len(LINES)} lines are among them:\n")
     print(drawn(triples))

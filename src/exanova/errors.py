@@ -5,9 +5,64 @@ Each leaf also inherits the builtin a caller would expect, so that ``except Valu
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any, Self
+
+from exanova.messages import Action, Parameter, Part, Parts, Words, joined
+
 
 class ExanovaError(Exception):
-    """Root of every error raised on purpose by exanova."""
+    """Root of every error raised on purpose by exanova.
+
+    Its text is put together from three fields, which end without a full stop. Parameters that they mention are data
+    (:mod:`exanova.messages`), so that the command can name its options instead.
+
+    Attributes:
+        problem: what was given, or what is wrong.
+        expected: what may be given; empty where the problem says it.
+        remedy: what to do. It is a sentence of its own if it begins with a capital letter.
+
+    >>> print(ExanovaError(Parameter("ties", "last"), " was given", expected="'share'", remedy="Leave it out"))
+    ties='last' was given; expected 'share'. Leave it out.
+    """
+
+    def __init__(self, *problem: Part, expected: Parts = "", remedy: Parts = "") -> None:
+        self.problem, self.expected, self.remedy = Words(*problem), Words.of(expected), Words.of(remedy)
+        super().__init__(_sentence(self.problem, self.expected, self.remedy))
+
+    @classmethod
+    def given(cls, name: str, value: Any, *expected: Part) -> Self:
+        """The error that a parameter was given a value that it cannot have.
+
+        >>> print(InputError.given("n_jobs", 0, "a positive number of threads"))
+        n_jobs=0 was given; expected a positive number of threads.
+        """
+        return cls(Parameter(name, value), " was given", expected=expected)
+
+    @classmethod
+    def together(cls, errors: Iterable[ExanovaError]) -> Self:
+        """One error that says what several do."""
+        return cls(joined((error.message for error in errors), " "))
+
+    @property
+    def message(self) -> Words:
+        """The whole text."""
+        return Words(self.args[0])
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters that are mentioned, each once, in order."""
+        return tuple(dict.fromkeys(m.name for m in self.message.mentions if not isinstance(m, Action)))
+
+    @property
+    def parameter(self) -> str | None:
+        """Name of the parameter that is at fault: the first that the problem mentions."""
+        names = [m.name for m in self.problem.mentions if not isinstance(m, Action)]
+        return names[0] if names else None
+
+    def __str__(self) -> str:
+        # KeyError would show the repr of its argument; a sentence reads better without quotes.
+        return str(self.args[0])
 
 
 class InputError(ExanovaError, ValueError):
@@ -20,10 +75,6 @@ class InputTypeError(ExanovaError, TypeError):
 
 class UnknownFeatureError(ExanovaError, KeyError):
     """A feature or a subset of features was named that the decomposition does not have."""
-
-    def __str__(self) -> str:
-        # KeyError shows the repr of its argument; a sentence reads better without quotes.
-        return str(self.args[0]) if self.args else ""
 
 
 class UnknownLevelError(ExanovaError, ValueError):
@@ -68,3 +119,12 @@ class OutsideSupportWarning(UserWarning):
 
 class InexactWarning(UserWarning):
     """The certificate of a result misses its tolerance; the message says by how much and what to do."""
+
+
+def _sentence(problem: Words, expected: Words, remedy: Words) -> Words:
+    if not expected and not remedy:
+        return problem
+    parts = [problem, *(["; expected ", expected] if expected else [])]
+    if remedy:
+        parts += [". " if remedy[0].isupper() else "; ", remedy]
+    return Words(*parts, ".")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import wraps
 from operator import attrgetter
@@ -15,6 +15,7 @@ import numpy as np
 
 from exanova.data.draws import plan_draws
 from exanova.data.observe import Observation, Reading, read_rows
+from exanova.data.rules import NBins
 from exanova.data.sample import Sample
 from exanova.data.scaling import Scaling
 from exanova.data.table import Table
@@ -29,6 +30,8 @@ from exanova.explain.importance import moments_with_model
 from exanova.explain.mean_shapley import MeanShapley
 from exanova.fitting import fit_sample, plan_fit
 from exanova.infer.fitted_sample import FittedSample, why_whole
+from exanova.messages import Parameter, joined
+from exanova.parallel import blas_threads
 from exanova.parameters import check_eval_set, check_parameters, make_request
 from exanova.progress import Progress
 from exanova.query import QuerySettings
@@ -48,8 +51,8 @@ in_settings = attrgetter(*(field.name for field in fields(QuerySettings)))
 P = ParamSpec("P")
 R = TypeVar("R")
 
-ATTRIBUTE = {"interactions": "interactions_given"}
-"""Where a parameter is kept whose name is taken by a method."""
+RENAMED = {"interactions": "subsets"}
+"""Parameters that had another name, which is still accepted."""
 
 
 def forwarded(query: Callable[Concatenate[Decomposition, P], R]) -> Callable[Concatenate[Any, P], R]:
@@ -71,16 +74,17 @@ class FunctionalANOVA:
 
     Args:
         max_order: largest number of features in an interaction; ``None`` for every order until nothing is left.
-        interactions: subsets to decompose over, closed downward, in place of an order: tuples of feature names or
-            column positions, a mapping, a graph with ``edges``, or :func:`neighbours`. Under a budget, what may be
-            taken.
+        subsets: subsets of features to decompose over, with all of their parts, in place of an order: tuples of
+            feature names or column positions, a mapping, a graph with ``edges``, or :func:`neighbours`. Under a budget,
+            the candidates.
         max_terms: a budget of functions, intercept and main effects included.
         selection: how a budget is spent: ``"screen"`` (default) takes the subsets that explain most of the
             residual, in rounds; ``"canonical"`` takes them in the order of the paper; ``"lasso"`` takes those a
             group lasso keeps, its penalty chosen on held-out rows (also without a budget).
         min_gain: screening takes nothing that explains less, per function, as a share of the variance.
         ridge: a penalty on squared coefficients for those who want less variance; the result is then not exact.
-        random_state: seed of random splits of the rows, and of rows drawn for a likelihood.
+        random_state: seed of random splits of the rows, and of rows drawn for a likelihood; ``None`` for a fresh seed
+            at every call.
         shrinkage: ``None`` fits exactly; ``"auto"`` shrinks effects to what the rows can carry: variance components
             of every order and of the residual are chosen by marginal likelihood, neighbouring bins and dates are
             smoothed, and the fit on other rows is measured by leaving out each row in turn (``r2_eval``).
@@ -91,16 +95,21 @@ class FunctionalANOVA:
         ties: how redundancy among subsets of one order is settled: ``"share"`` spreads an effect evenly,
             ``"first"`` gives it to the first in canonical order.
         min_frequency: merge rarer levels into ``(other)``: a count, or a share of the rows.
-        n_bins: cut float columns in so many intervals: one number, or a mapping from column to number.
-        strategy: how bins are cut: ``"quantile"``, ``"uniform"`` or ``"kmeans"``.
+        n_bins: how many intervals numbers and times with more than 20 distinct values are cut into: ``"auto"`` (up to
+            32, fewer where rows are few; times by the calendar), a number, ``None`` to refuse such columns, or a
+            mapping from column to one of these.
+        strategy: how they are cut: ``"quantile"``, ``"uniform"``, ``"kmeans"``, or ``"model"`` to cut where the trees
+            of the model split.
         handle_unknown: on new rows, ``"error"`` for a level never seen, or ``"ignore"`` to let its effects be 0.
         strict: on new rows, raise for a combination never seen instead of counting its effect as 0 with a warning.
-        response_method: which method of an estimator is explained; ``"auto"``: ``predict_proba`` if it has it.
+        response_method: which method of an estimator is explained; ``"auto"``: ``predict_proba`` if it has it, and of
+            two classes the probability of the second.
         batch_size: rows the model is called on at once.
         route: ``"auto"``, or force ``"grid"``, ``"dense"``, ``"moments"`` or ``"matrix-free"``.
         memory_limit: bytes, or a text such as ``"4 GB"``; by default most of what is free.
         n_jobs: threads; ``None`` for every core.
         verbose: ``True`` prints the plan and progress, ``False`` neither; ``None`` shows progress on a terminal.
+        interactions: the former name of ``subsets``.
 
     After ``fit`` the queries of the :class:`Decomposition` are methods: ``predict``, ``components``, ``explain``,
     ``interactions``, ``importance``, ``errors``, ``significance``, ``score``, ``compare``, ``plot`` and ``report``.
@@ -131,19 +140,19 @@ class FunctionalANOVA:
         self,
         *,
         max_order: int | None = 2,
-        interactions: Any = None,
+        subsets: Any = None,
         max_terms: int | None = None,
         selection: Literal["screen", "canonical", "lasso"] | None = None,
         min_gain: float = 1e-6,
         ridge: float = 0.0,
-        random_state: int = 0,
+        random_state: int | None = 0,
         shrinkage: Literal["auto"] | None = None,
         sampled: bool | Literal["auto"] = "auto",
         basis: Literal["pure", "paper"] = "pure",
         ties: Literal["share", "first"] = "share",
         min_frequency: float | None = None,
-        n_bins: int | Mapping[str, int] | None = None,
-        strategy: Literal["uniform", "quantile", "kmeans"] = "quantile",
+        n_bins: NBins = "auto",
+        strategy: Literal["uniform", "quantile", "kmeans", "model"] = "quantile",
         handle_unknown: Literal["error", "ignore"] = "error",
         strict: bool = False,
         response_method: Literal["auto", "predict_proba", "predict", "decision_function"] = "auto",
@@ -152,9 +161,10 @@ class FunctionalANOVA:
         memory_limit: int | float | str | None = None,
         n_jobs: int | None = None,
         verbose: bool | None = None,
+        interactions: Any = None,
     ) -> None:
         self.max_order = max_order
-        self.interactions_given = interactions  # ``interactions`` is the method that computes indices of rows
+        self.subsets = subsets if interactions is None else _renamed("interactions", interactions, subsets)
         self.max_terms = max_terms
         self.selection = selection
         self.min_gain = min_gain
@@ -184,7 +194,8 @@ class FunctionalANOVA:
         'grid'
         """
         if isinstance(n_outputs, bool) or not isinstance(n_outputs, int) or n_outputs < 1:
-            raise InputError(f"n_outputs={n_outputs!r} was given; expected a whole number of at least 1.")
+            raise InputError.given("n_outputs", n_outputs, "a whole number of at least 1")
+        check_parameters(self.get_params())
         rows = read_rows(X, sample_weight=sample_weight, **self._level_rules())
         return self._plan(rows, make_request(self.get_params(), rows.support, rows.encoding.ordered), n_outputs)[0]
 
@@ -220,7 +231,7 @@ class FunctionalANOVA:
         started = time.perf_counter()
         progress = Progress(self.verbose)
         try:
-            rows = read_rows(X, sample_weight=sample_weight, **self._level_rules())
+            rows = read_rows(X, sample_weight=sample_weight, model=model, **self._level_rules())
             request = make_request(self.get_params(), rows.support, rows.encoding.ordered)
             progress.phase("listing cells")
             plan, survey = self._plan(rows, request)
@@ -231,9 +242,10 @@ class FunctionalANOVA:
             seen = rows.observe(model, self.response_method, self.batch_size, output_names, progress, drawn)
             sample, held = seen.sample, None
             if isinstance(eval_set, float):
-                sample, held = sample.split(eval_set, self.random_state)
+                sample, held = sample.split(eval_set, request.random_state)
             found, selection = fit_sample(sample, request, plan, survey, progress)
-            self._certify(seen, sample, found, selection, request, progress, started)
+            with blas_threads(request.threads):
+                self._certify(seen, sample, found, selection, request, progress, started)
             if held is not None:
                 self._judge_split(held, found, seen.scaling)
             elif isinstance(eval_set, tuple):
@@ -277,17 +289,20 @@ class FunctionalANOVA:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Constructor arguments, as scikit-learn expects them."""
-        return {name: getattr(self, ATTRIBUTE.get(name, name)) for name in self._parameters()}
+        return {name: getattr(self, name) for name in self._parameters()}
 
     def set_params(self, **parameters: Any) -> Self:
         """Change constructor arguments."""
+        for old in RENAMED.keys() & parameters.keys():
+            given = parameters.pop(old)
+            parameters[RENAMED[old]] = _renamed(old, given, parameters.get(RENAMED[old]))
         unknown = set(parameters) - set(self._parameters())
         if unknown:
             raise InputError(
                 f"there is no parameter {sorted(unknown)[0]!r}; the parameters are {', '.join(self._parameters())}."
             )
         for name, value in parameters.items():
-            setattr(self, ATTRIBUTE.get(name, name), value)
+            setattr(self, name, value)
         return self
 
     def __repr__(self) -> str:
@@ -340,7 +355,7 @@ class FunctionalANOVA:
             )
         )
         if certificate.notes and self.basis == "pure":
-            warnings.warn("; ".join(certificate.notes), InexactWarning, stacklevel=3)
+            warnings.warn(joined(certificate.notes, "; "), InexactWarning, stacklevel=3)
 
     def _fitted_sample(self, sample: Sample, found: Solved, request: Request) -> FittedSample:
         """The rows as standard errors need them: references, nothing is computed."""
@@ -392,7 +407,7 @@ class FunctionalANOVA:
 
     @classmethod
     def _parameters(cls) -> list[str]:
-        return sorted(cls.__init__.__kwdefaults__ or {})
+        return sorted((cls.__init__.__kwdefaults__ or {}).keys() - RENAMED.keys())
 
 
 def load(path: str | os.PathLike[str]) -> FunctionalANOVA:
@@ -412,6 +427,15 @@ def load(path: str | os.PathLike[str]) -> FunctionalANOVA:
     anova = FunctionalANOVA(**{name: value for name, value in parameters.items() if name in known})
     anova._store(found)
     return anova
+
+
+def _renamed(old: str, value: Any, other: Any) -> Any:
+    """The value given under a former name, with a warning; refused beside the new name."""
+    new = RENAMED[old]
+    if other is not None:
+        raise InputError(Parameter(old), " is the former name of ", Parameter(new), remedy="give the latter alone")
+    warnings.warn(f"{old}= is now called {new}=; the former name goes in 1.0.", FutureWarning, stacklevel=3)
+    return value
 
 
 def _named_selection(found: Solved, schema: Schema) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] | None:

@@ -2,62 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from exanova import parallel
+from exanova.data.rules import wrong_rules
 from exanova.data.support import Support
 from exanova.design.families import named_family
 from exanova.design.memory import resolve_limit
 from exanova.errors import InputError
+from exanova.messages import Parameter, Part, Value, choices
+from exanova.query import seed_of
 from exanova.select.budget import check_budget
 from exanova.solve.request import Request
 
-CHOICES: Mapping[str, tuple[str | None, ...]] = {
+CHOICES: Mapping[str, tuple[str | bool | None, ...]] = {
     "basis": ("pure", "paper"),
     "ties": ("share", "first"),
     "route": ("auto", "grid", "dense", "moments", "matrix-free"),
-    "selection": (None, "screen", "canonical", "lasso"),
+    "selection": ("screen", "canonical", "lasso", None),
     "handle_unknown": ("error", "ignore"),
     "response_method": ("auto", "predict_proba", "predict", "decision_function"),
-    "strategy": ("uniform", "quantile", "kmeans"),
-    "shrinkage": (None, "auto"),
+    "shrinkage": ("auto", None),
+    "sampled": (True, False, "auto"),
+    "strict": (True, False),
+    "verbose": (True, False, None),
 }
+"""Parameters that are one of a few values."""
+
+RULES: Mapping[str, tuple[Callable[[Any], bool], tuple[Part, ...]]] = {
+    "max_order": (
+        lambda value: value is None or _is_whole(value, 0),
+        ("a whole number of at least 0, or ", Value("max_order", None)),
+    ),
+    "max_terms": (lambda value: value is None or _is_whole(value, 1), ("a whole number of functions",)),
+    "min_gain": (lambda value: _is_number(value), ("a number of at least 0",)),
+    "ridge": (lambda value: _is_number(value), ("a number of at least 0",)),
+    "random_state": (
+        lambda value: value is None or _is_whole(value, 0),
+        ("a whole number of at least 0, or None for a fresh seed",),
+    ),
+    "batch_size": (
+        lambda value: value is None or _is_whole(value, 1),
+        ("at least one row, or None for all rows at once",),
+    ),
+}
+"""Of the other parameters: whether a value is allowed, and what is expected."""
 
 
 def check_parameters(given: Mapping[str, Any]) -> None:
-    """Refuse parameters that cannot be, before anything is computed."""
+    """Refuse parameters that cannot be, all of them in one message, before anything is computed."""
+    wrong = list(_wrong_parameters(given))
+    if wrong:
+        raise wrong[0] if len(wrong) == 1 else InputError.together(wrong)
+
+
+def _wrong_parameters(given: Mapping[str, Any]) -> Iterator[InputError]:
     for name, allowed in CHOICES.items():
-        if not (given[name] is None or isinstance(given[name], str)) or given[name] not in allowed:
-            raise InputError(f"{name}={given[name]!r} was given; expected one of {', '.join(map(repr, allowed))}.")
-    order, budget = given["max_order"], given["max_terms"]
-    if order is not None and not _is_whole(order, 0):
-        raise InputError(f"max_order={order!r} was given; expected a whole number of at least 0, or None.")
-    if budget is not None and not _is_whole(budget, 1):
-        raise InputError(f"max_terms={budget!r} was given; expected a whole number of functions.")
-    if given["selection"] in ("screen", "canonical") and budget is None:
-        raise InputError(f"selection={given['selection']!r} spends a budget; give max_terms=, a number of functions.")
-    if given["sampled"] not in (True, False, "auto") or isinstance(given["sampled"], int | float) != isinstance(
-        given["sampled"], bool
-    ):
-        raise InputError(f"sampled={given['sampled']!r} was given; expected True, False or 'auto'.")
-    for name in ("min_gain", "ridge"):
-        value = given[name]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < np.inf:
-            raise InputError(f"{name}={value!r} was given; expected a number of at least 0.")
+        value = given[name].item() if isinstance(given[name], np.generic) else given[name]
+        if not any(isinstance(value, type(choice)) and value == choice for choice in allowed):  # 1 is not True
+            yield InputError.given(name, given[name], *choices(name, allowed))
+    for name, (is_allowed, expected) in RULES.items():
+        if not is_allowed(given[name]):
+            yield InputError.given(name, given[name], *expected)
+    yield from wrong_rules(given["min_frequency"], given["n_bins"], given["strategy"])
+    for check, name in ((resolve_limit, "memory_limit"), (parallel.thread_count, "n_jobs")):
+        try:
+            check(given[name])
+        except InputError as error:
+            yield error
+    if given["selection"] in ("screen", "canonical") and given["max_terms"] is None:
+        yield InputError(
+            Parameter("selection", given["selection"]),
+            " needs a budget",
+            remedy=["give ", Parameter("max_terms"), ", a number of functions"],
+        )
 
 
 def check_eval_set(eval_set: Any) -> None:
-    """Refuse what is neither a pair of rows and model nor a share of the rows."""
+    """Refuse what is neither a pair of rows and model nor a fraction of the rows."""
     if eval_set is None or (isinstance(eval_set, tuple) and len(eval_set) == 2):
         return
     if isinstance(eval_set, float) and 0.0 < eval_set < 1.0:
         return
-    raise InputError(
-        f"eval_set={eval_set!r} was given; expected a pair (rows, model), or a share of the rows such as 0.2."
-    )
+    raise InputError.given("eval_set", eval_set, "a pair (rows, model), or a fraction of the rows such as 0.2")
 
 
 def make_request(given: Mapping[str, Any], support: Support, ordered: tuple[int, ...] = ()) -> Request:
@@ -66,9 +96,9 @@ def make_request(given: Mapping[str, Any], support: Support, ordered: tuple[int,
     order, budget = given["max_order"], given["max_terms"]
     selection: Any = given["selection"] or ("screen" if budget is not None else None)
     family = candidates = None
-    if given["interactions"] is not None:
+    if given["subsets"] is not None:
         limit = resolve_limit(given["memory_limit"])
-        named = named_family(given["interactions"], support.feature_names, support.sizes, limit)
+        named = named_family(given["subsets"], support.feature_names, support.sizes, limit)
         family, candidates = (None, named) if selection else (named, None)
         order = max(map(len, named))
     if budget is not None:
@@ -80,7 +110,7 @@ def make_request(given: Mapping[str, Any], support: Support, ordered: tuple[int,
         selection=selection,
         min_gain=float(given["min_gain"]),
         ridge=float(given["ridge"]),
-        random_state=int(given["random_state"]),
+        random_state=seed_of(given["random_state"]),
         shrinkage=given["shrinkage"] == "auto",
         sampled=not support.is_complete if given["sampled"] == "auto" else bool(given["sampled"]),
         ordered=ordered,
@@ -95,3 +125,7 @@ def make_request(given: Mapping[str, Any], support: Support, ordered: tuple[int,
 
 def _is_whole(value: Any, least: int) -> bool:
     return not isinstance(value, bool) and isinstance(value, int | np.integer) and bool(value >= least)
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, int | float) and 0 <= value < np.inf

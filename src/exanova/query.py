@@ -18,6 +18,7 @@ from exanova.data.table import Table
 from exanova.design.family import Family
 from exanova.design.memory import readable, resolve_limit
 from exanova.errors import MemoryLimitError, OutsideSupportError, OutsideSupportWarning
+from exanova.messages import Parameter, Words
 from exanova.phi.operator import Phi
 from exanova.typing import Codes
 
@@ -43,7 +44,7 @@ class QuerySettings:
     batch_size: int | None = None
     memory_limit: int | float | str | None = None
     n_jobs: int | None = None
-    random_state: int = 0
+    random_state: int | None = 0
     verbose: bool | None = None
 
     @property
@@ -65,6 +66,15 @@ class Work:
     what: str
     row: int = 0
     chunk: int = 0
+
+
+def seed_of(random_state: int | None) -> int:
+    """A seed: the one given, or a fresh one for ``None``.
+
+    >>> seed_of(7)
+    7
+    """
+    return int(np.random.SeedSequence().generate_state(1)[0]) if random_state is None else int(random_state)
 
 
 def locate(
@@ -101,8 +111,8 @@ def check_memory(what: str, size: int, memory_limit: int | float | str | None) -
     limit = resolve_limit(memory_limit)
     if size > limit:
         raise MemoryLimitError(
-            f"{what} take about {readable(size)}, the memory limit is {readable(limit)}; "
-            "ask for fewer rows at a time, or raise memory_limit."
+            f"{what} take about {readable(size)}, the memory limit is {readable(limit)}",
+            remedy=["ask for fewer rows at a time, or a larger ", Parameter("memory_limit")],
         )
 
 
@@ -111,12 +121,17 @@ def _tell_outside(outside: NDArray[np.bool_], strict: bool) -> None:
     if count and strict:
         raise OutsideSupportError(
             f"{count:,} of {len(outside):,} rows hold a combination of levels that never occurred, the first in "
-            f"row {int(np.flatnonzero(outside)[0])}; its effect is undefined. strict=False counts it as 0."
+            f"row {int(np.flatnonzero(outside)[0])}; its effect is undefined",
+            remedy=["With ", Parameter("strict", False), " it counts as 0"],
         )
     if count:
         warnings.warn(
-            f"{count:,} of {len(outside):,} rows hold a combination of levels that never occurred; "
-            "the effect of such a cell is undefined and counts as 0. strict=True raises instead.",
+            Words(
+                f"{count:,} of {len(outside):,} rows hold a combination of levels that never occurred; "
+                "the effect of such a cell is undefined and counts as 0. With ",
+                Parameter("strict", True),
+                " such rows are refused.",
+            ),
             OutsideSupportWarning,
             stacklevel=_frames_to_caller(),
         )

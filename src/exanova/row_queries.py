@@ -119,7 +119,7 @@ class RowQueries:
             stderr: whether to compute the standard errors of the values.
         """
         if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
-            raise InputError(f"order={order!r} was given; expected a whole number of at least 1.")
+            raise InputError.given("order", order, "a whole number of at least 1")
         subsets, shown = self.index.subsets, self.schema.shown
         reached = largest_order(index, int(order), self.order)
         count = sum(len(subset) <= reached for subset in subsets)
@@ -167,7 +167,7 @@ class RowQueries:
 
 def _check_residual(residual: str, model: Any, stderr: bool) -> None:
     if residual not in ("report", "spread"):
-        raise InputError(f"residual={residual!r} was given; expected 'report' or 'spread'.")
+        raise InputError.given("residual", residual, "'report' or 'spread'")
     if residual == "spread" and model is None:
         raise InputError("residual='spread' needs the model: explain(X, model, residual='spread').")
     if residual == "spread" and stderr:

@@ -37,6 +37,10 @@ UNEVEN, UNEVEN_ITERATIONS = 1e-14, 1e-10
 """Smallest weight over the largest below which effects in the lightest cells keep too few digits: in an orthogonal
 factorisation, and in iterations. Found by comparing with exact fractions."""
 
+SHARING = 2**36 * EPS
+"""Largest uncertainty of how subsets share what several of them can express: about 1e-5. It is what worst-case theory
+gives; compared with exact fractions, effects were off by at most a fiftieth of it."""
+
 PRODUCT = 64 * EPS
 """A pmf this close, cell by cell and relatively, to the product of its margins is treated as independent."""
 
@@ -46,6 +50,9 @@ DEPENDENCE = 1e-6
 parts are of order one or as small as the weights of rare cells; rounding, also of the paper's ill-conditioned
 functions, stays below."""
 
+
+RANK_GAP = 16.0
+"""A kept direction closer than this to a dropped one makes the rank doubtful."""
 
 NEAR_REDUNDANT = 0.1
 """Variance of a unit combination of main effects below which its features count as nearly redundant: two features of a

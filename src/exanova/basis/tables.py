@@ -15,6 +15,7 @@ from exanova.basis.projector import LARGEST_TABLE, PureProjector
 from exanova.basis.pure import pure_dimension, pure_tables
 from exanova.design.family import Family
 from exanova.errors import MemoryLimitError
+from exanova.messages import Parameter
 from exanova.typing import FloatArray, IntArray
 
 STACK_BYTES = 64_000_000
@@ -56,8 +57,16 @@ class Basis:
         found = self.tables[s]
         if isinstance(found, PureProjector):
             raise MemoryLimitError(
-                f"a pair with {found.shape[0]:,} observed cells has no table of functions; only the matrix-free route "
-                "decomposes it: route='auto', without a selection, or merge levels with min_frequency=."
+                f"a pair with {found.shape[0]:,} observed cells has too many for a table of functions, and only the "
+                "matrix-free route does without",
+                remedy=[
+                    "use ",
+                    Parameter("route", "auto"),
+                    " and no ",
+                    Parameter("selection"),
+                    ", or merge levels with ",
+                    Parameter("min_frequency"),
+                ],
             )
         return found
 
@@ -125,7 +134,15 @@ def _projector(index: Family, s: int) -> PureProjector:
     if len(sizes) != 2:
         raise MemoryLimitError(
             f"a subset of {len(sizes)} features has {index.codes_of(s).shape[1]:,} observed cells, too many for its "
-            "functions to be written down; merge levels with min_frequency= or n_bins=, or use max_order=2."
+            "functions to be written down",
+            remedy=[
+                "merge levels with ",
+                Parameter("min_frequency"),
+                " or ",
+                Parameter("n_bins"),
+                ", or use ",
+                Parameter("max_order", 2),
+            ],
         )
     return PureProjector(index.codes_of(s), (sizes[0], sizes[1]), index.probability_of(s))
 

@@ -1,4 +1,4 @@
-"""The command ``exanova``: a table and a model in, a decomposition, a report and values of rows out."""
+"""The command ``exanova``: from a table and a model to a decomposition, a report and explanations of rows."""
 
 from __future__ import annotations
 

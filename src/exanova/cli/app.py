@@ -1,6 +1,6 @@
-"""The commands: what can be typed, handed on to ``commands.py``.
+"""The commands as they are typed, with their help; ``commands.py`` runs them.
 
-Nothing heavy is imported before a command runs, so that help and errors of usage come at once.
+Nothing heavy is imported before a command runs, so that help and usage errors appear at once.
 """
 
 from __future__ import annotations
@@ -11,10 +11,113 @@ import typer
 
 from exanova import __version__
 from exanova.cli import arguments as a
-from exanova.cli import help as h
 
 if TYPE_CHECKING:
     from exanova.cli.tables import Reading
+
+
+def _text(*paragraphs: str) -> str:
+    """Paragraphs without line breaks, so that they are wrapped to the width of the terminal."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+def _examples(*pairs: tuple[str, str]) -> str:
+    """Each command below its purpose."""
+    return "[bold]Examples[/bold]\n\n" + "\n\n".join(f"{why}\n  [cyan]{command}[/cyan]" for why, command in pairs)
+
+
+EXANOVA = _text(
+    "Exact functional ANOVA of any model with categorical inputs.",
+    """The model is written as a sum of effects, one per subset of features. Each effect is orthogonal to every function
+    of fewer of its features under the joint distribution of the data, even if some combinations of levels never
+    occur.""",
+)
+EXANOVA_EXAMPLES = (
+    _examples(
+        (
+            "Predictions in a column: write a report and save the decomposition",
+            "exanova explain data.csv --prediction p --report report.html --save model.exanova",
+        ),
+        ("A model instead of predictions", "exanova explain data.parquet --model model.onnx --report report.html"),
+        ("Shapley values of new rows", "exanova rows model.exanova new.csv --output values.csv"),
+        ("A first look, no data needed", "exanova demo"),
+    )
+    + "\n\nExit codes: 0 success, 2 error (one line on standard error), 130 interrupted."
+)
+
+EXPLAIN = _text(
+    "Decompose a model over a table: effects, certificate, report.",
+    """[bold]Features[/bold] are all columns not named by --prediction, --weight or --ignore, or the features that the
+    model names itself. In CSV, a column of numbers is read as numbers unless a cell looks like a code (007). An empty
+    cell is a missing value, which is a level of its own; NA is text, except in a column of numbers. Use --text and
+    --missing to change this. Numbers with more than 20 different values are binned (--n-bins).""",
+    """[bold]The model[/bold] is called once on each distinct row. ONNX: one input per column, or one tensor with the
+    columns in the order of the features; missing text becomes an empty string. Python function or estimator: a pandas
+    dataframe if pandas is installed, otherwise a pyarrow table; an estimator fitted on arrays gets an array. For a
+    classifier, its probabilities are explained.""",
+)
+EXPLAIN_EXAMPLES = _examples(
+    ("Predictions in a column", "exanova explain data.csv --prediction p --report report.html"),
+    (
+        "One prediction per class, with weights and a column to leave out",
+        "exanova explain data.csv --prediction low --prediction high --weight w --ignore id",
+    ),
+    ("An ONNX model, with the table from standard input", "zcat data.csv.gz | exanova explain - --model model.onnx"),
+    (
+        "A function of a dataframe, in score.py in this folder",
+        "exanova explain data.csv --ignore id --model score:predict",
+    ),
+    (
+        "A scikit-learn model from a file that you trust",
+        "exanova explain data.csv --model model.joblib --trust-pickle",
+    ),
+    (
+        "Hundreds of features: a budget, measured on a fifth of the rows",
+        "exanova explain wide.parquet --prediction p --max-terms 2000 --eval 0.2",
+    ),
+)
+
+ROWS = _text(
+    "Explain new rows with a saved decomposition: Shapley values or interactions.",
+    """Shapley values: one line per row, with base_value, one column per feature, and their sum as prediction (the
+    fitted part). With several outputs the columns are called output:feature. Other indices: one line per row and
+    subset. Columns are matched by name; other columns are ignored. A row marked outside_support has a combination of
+    levels that was not in the data; the effect of that combination counts as 0.""",
+)
+ROWS_EXAMPLES = _examples(
+    ("Shapley values, one column per feature", "exanova rows model.exanova new.csv --output values.csv"),
+    (
+        "Pairwise interactions, one line per row and subset",
+        "exanova rows model.exanova new.parquet --index k-SII --output pairs.parquet",
+    ),
+    ("In a pipe", "cat new.csv | exanova rows model.exanova - | head"),
+)
+
+SHOW = "Show a saved decomposition: summary, certificate, strongest effects."
+SHOW_EXAMPLES = _examples(
+    ("Summary, certificate, strongest effects", "exanova show model.exanova"),
+    ("Two effects, level by level", "exanova show model.exanova --effect odor --effect odor:habitat"),
+    ("Write the report later", "exanova show model.exanova --report report.html"),
+)
+
+COMPARE = "Compare two saved decompositions of the same columns, largest changes first."
+COMPARE_EXAMPLES = _examples(
+    ("Two models on the same columns, or one model in two periods", "exanova compare before.exanova after.exanova"),
+)
+
+PLAN = _text(
+    "Estimate the functions, memory and time that explain would need.", "Nothing is fitted and no model is called."
+)
+PLAN_EXAMPLES = _examples(
+    ("Is order 3 feasible?", "exanova plan data.csv --prediction p --max-order 3"),
+    ("And with a budget?", "exanova plan data.csv --prediction p --max-order 3 --max-terms 2000"),
+)
+
+DEMO = _text(
+    "Run a demo: tic-tac-toe, from the rules of the game to a report in demo/.",
+    "A classifier learns which end positions x has won; its effects recover the lines of the game.",
+)
+DEMO_EXAMPLES = _examples(("Run it", "exanova demo"))
 
 app = typer.Typer(
     name="exanova",
@@ -31,14 +134,16 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(help=h.EXANOVA, epilog=h.EXANOVA_EXAMPLES)
+@app.callback(help=EXANOVA, epilog=EXANOVA_EXAMPLES)
 def exanova(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
 ) -> None:
     """The command itself, which does nothing without a subcommand."""
 
 
-@app.command(help=h.EXPLAIN, epilog=h.EXPLAIN_EXAMPLES)
+@app.command(help=EXPLAIN, epilog=EXPLAIN_EXAMPLES)
 def explain(
     context: typer.Context,
     data: a.Data,
@@ -50,7 +155,8 @@ def explain(
     trust_pickle: a.TrustPickle = False,
     output_names: a.OutputNames = None,
     max_order: a.MaxOrder = "2",
-    interactions: a.Interactions = None,
+    subsets: a.Subsets = None,
+    interactions: a.FormerSubsets = None,
     max_terms: a.MaxTerms = None,
     selection: a.Selection = None,
     n_bins: a.NBins = None,
@@ -86,7 +192,7 @@ def explain(
             data=data,
             reading=_reading(format_, separator, missing, text),
             choice=Choice(_all(features), _all(ignore), _all(prediction), weight),
-            fit=commands.Fit(max_order, _all(interactions), _all(n_bins), min_frequency, memory_limit, others),
+            fit=commands.Fit(max_order, _all(subsets, interactions), _all(n_bins), min_frequency, memory_limit, others),
             model=model,
             trust_pickle=trust_pickle,
             output_names=output_names,
@@ -103,7 +209,7 @@ def explain(
     )
 
 
-@app.command(help=h.ROWS, epilog=h.ROWS_EXAMPLES)
+@app.command(help=ROWS, epilog=ROWS_EXAMPLES)
 def rows(
     saved: a.Saved,
     data: a.Data,
@@ -123,15 +229,16 @@ def rows(
     debug: a.Debug = False,
 ) -> None:
     """Explain new rows with a saved decomposition."""
-    from exanova.cli import commands, options
+    from exanova.cli import commands
+    from exanova.cli.text import memory
 
     rules = {"handle_unknown": handle_unknown, "strict": strict, "n_jobs": n_jobs}
-    rules |= {"memory_limit": options.memory(memory_limit), "verbose": False if quiet else None}
+    rules |= {"memory_limit": memory(memory_limit), "verbose": False if quiet else None}
     reading = _reading(format_, separator, missing, None)
     commands.rows(saved, data, reading, commands.Wish(output, index, order, force, json, quiet), rules)
 
 
-@app.command(help=h.SHOW, epilog=h.SHOW_EXAMPLES)
+@app.command(help=SHOW, epilog=SHOW_EXAMPLES)
 def show(
     saved: a.Saved,
     effects: a.Effects = 10,
@@ -147,7 +254,7 @@ def show(
     commands.show(saved, effects, _all(effect), report, force, json)
 
 
-@app.command(help=h.COMPARE, epilog=h.COMPARE_EXAMPLES)
+@app.command(help=COMPARE, epilog=COMPARE_EXAMPLES)
 def compare(
     before: a.Before, after: a.After, changes: a.Changes = 10, json: a.Json = False, debug: a.Debug = False
 ) -> None:
@@ -157,7 +264,7 @@ def compare(
     commands.compare(before, after, changes, json)
 
 
-@app.command(help=h.PLAN, epilog=h.PLAN_EXAMPLES)
+@app.command(help=PLAN, epilog=PLAN_EXAMPLES)
 def plan(
     data: a.Data,
     prediction: a.Prediction = None,
@@ -165,7 +272,8 @@ def plan(
     features: a.Features = None,
     ignore: a.Ignore = None,
     max_order: a.MaxOrder = "2",
-    interactions: a.Interactions = None,
+    subsets: a.Subsets = None,
+    interactions: a.FormerSubsets = None,
     max_terms: a.MaxTerms = None,
     selection: a.Selection = None,
     n_bins: a.NBins = None,
@@ -183,7 +291,7 @@ def plan(
     json: a.Json = False,
     debug: a.Debug = False,
 ) -> None:
-    """Say what ``explain`` would take."""
+    """Estimate what ``explain`` would need."""
     from exanova.cli import commands
     from exanova.cli.columns import Choice
 
@@ -193,21 +301,21 @@ def plan(
         data,
         _reading(format_, separator, missing, text),
         Choice(_all(features), _all(ignore), _all(prediction), weight),
-        commands.Fit(max_order, _all(interactions), _all(n_bins), min_frequency, memory_limit, others),
+        commands.Fit(max_order, _all(subsets, interactions), _all(n_bins), min_frequency, memory_limit, others),
         json,
     )
 
 
-@app.command(help=h.DEMO, epilog=h.DEMO_EXAMPLES)
+@app.command(help=DEMO, epilog=DEMO_EXAMPLES)
 def demo(debug: a.Debug = False) -> None:
-    """Run the demonstration."""
+    """Run the demo."""
     from exanova.demo import main
 
     main()
 
 
-def _all(texts: list[str] | None) -> tuple[str, ...]:
-    return tuple(texts or ())
+def _all(*given: a.Names) -> tuple[str, ...]:
+    return tuple(text for texts in given for text in texts or ())
 
 
 def _reading(format_: str | None, separator: str | None, missing: a.Names, text: a.Names) -> Reading:

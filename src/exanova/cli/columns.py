@@ -1,24 +1,42 @@
-"""Which columns of a table are features, predictions and weights."""
+"""What the columns of a table are: their kinds (number, boolean, text) and their roles (feature, prediction, weight).
+
+The rule for CSV, which has no types: a column whose cells are all numbers is read as numbers, so that its levels are in
+their natural order and can be binned, unless a number is written like a code, such as ``007``; then the column stays
+text. ``true`` and ``false``, in one spelling, are booleans. Everything else is text, including ``NA`` and ``null``,
+which stand for a missing value only in a column of numbers. New rows are read as the kinds that were learned.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from exanova.cli.kinds import as_numbers
-from exanova.cli.text import listed, nearest, split_names
+import numpy as np
+
+from exanova.cli.text import listed, nearest, split_names, visible
 from exanova.errors import InputError
+from exanova.packages import package
+
+Kind = Any
+"""``"any"`` (by the rule above), ``"number"``, ``"boolean"``, ``"text"``, ``"as is"``, or a type of pyarrow."""
+
+INTEGER = r"^(0|-?[1-9][0-9]*)$"
+NUMBER = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+BETWEEN_NUMBERS = r"^(#?N/?A|n/a|[Nn]a[Nn]|NAN|NaT|null|NULL|None)$"
+"""Texts that stand for a missing value in a column of numbers."""
+
+BOOLEANS = ({"true", "false"}, {"True", "False"}, {"TRUE", "FALSE"})
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What was asked for, as text of the command line.
+    """Roles of columns as they were typed.
 
     Attributes:
-        features: lists of names, or empty for every column that is nothing else.
-        ignore: lists of names that are no features.
-        prediction: names of the columns that hold what the model says.
+        features: lists of names; empty for every column without another role.
+        ignore: lists of names that are not features.
+        prediction: names of the columns with the model's predictions.
         weight: the column of weights, or ``None``.
     """
 
@@ -30,7 +48,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Data:
-    """A table in its parts.
+    """A table divided into features, predictions and weights.
 
     Attributes:
         features: a pyarrow table.
@@ -45,7 +63,7 @@ class Data:
     names: tuple[str, ...]
 
     def counted(self) -> Data:
-        """The rows of positive weight, which are those that were learned from."""
+        """The rows of positive weight, which are those of the fit."""
         if self.weight is None or self.weight.all():
             return self
         kept = self.weight > 0
@@ -54,13 +72,13 @@ class Data:
 
 
 def divide(table: Any, choice: Choice, where: str, wanted: Sequence[str] | None = None) -> Data:
-    """Divide a table into its parts.
+    """Divide a table into features, predictions and weights.
 
     Args:
         table: as it was read.
-        choice: what was asked for.
+        choice: roles of its columns.
         where: the name of the file, for errors.
-        wanted: the features the model itself asks for, in its order, if it does.
+        wanted: names of the features in the order of the model, if the model states them.
 
     >>> import pyarrow as pa
     >>> table = pa.table({"id": ["u", "v"], "colour": ["red", "blue"], "p": [0.5, 0.25]})
@@ -78,9 +96,62 @@ def divide(table: Any, choice: Choice, where: str, wanted: Sequence[str] | None 
 
 
 def check_columns(table: Any, names: Sequence[str], where: str) -> None:
-    """Refuse a table without one of these columns, with the name that was probably meant."""
+    """Refuse a table that lacks one of these columns, and suggest the name that was probably meant."""
     for name in names:
         _check_known(name, table.column_names, where)
+
+
+def typed(table: Any, kinds: Mapping[str, Kind], others: Kind = "any") -> Any:
+    """The table with each column converted to its kind; a column that cannot be converted stays as it is.
+
+    >>> import pyarrow as pa
+    >>> table = pa.table({"age": ["9", "10", None], "code": ["007", "12", "x"], "yes": ["true", "false", "true"]})
+    >>> [str(field.type) for field in typed(table, {}).schema]
+    ['int64', 'string', 'bool']
+    """
+    for k, name in enumerate(table.column_names):
+        column = _as_kind(table.column(k), kinds.get(name, others))
+        if column is not None:
+            table = table.set_column(k, name, column)
+    return table
+
+
+def kinds_of(table: Any) -> dict[str, Kind]:
+    """The kinds of the columns of a table, so that another table can be read in the same way."""
+    types = package("pyarrow").types
+
+    def kind(of: Any) -> Kind:
+        if types.is_integer(of) or types.is_floating(of):
+            return "number"
+        return "boolean" if types.is_boolean(of) else "text" if _is_text(of) else of
+
+    return {field.name: kind(field.type) for field in table.schema}
+
+
+def learned_kinds(anova: Any) -> dict[str, Kind]:
+    """The kinds of the levels a decomposition has learned."""
+    return {feature.name: _kind_of_levels(feature) for feature in anova.decomposition_.encoding.features}
+
+
+def as_numbers(table: Any, name: str, option: str) -> Any:
+    """A prediction or a weight as a float64 array of NumPy; the error shows the first cell that is not a number."""
+    arrow, compute = package("pyarrow"), package("pyarrow.compute")
+    column = table.column(name)
+    numbers = _numbers(column) if _is_text(column.type) else column
+    if numbers is None:
+        wrong = compute.invert(compute.match_substring_regex(compute.fill_null(column, ""), NUMBER))
+        row = compute.index(wrong, True).as_py()
+        hint = ", such as probabilities of a class" if option == "--prediction" else ""
+        raise InputError(
+            f"{option} {name!r} holds {visible(column[row].as_py())!r} in row {row}; expected numbers{hint}."
+        )
+    if numbers.null_count:
+        row = compute.index(compute.is_null(numbers), True).as_py()
+        raise InputError(f"{option} {name!r} is missing in {numbers.null_count:,} rows, the first is row {row}.")
+    try:
+        return numbers.cast(arrow.float64()).to_numpy()
+    except (ValueError, NotImplementedError) as error:  # errors of pyarrow are of these kinds
+        raise InputError(f"{option} {name!r} is of type {column.type}; expected a column of numbers.") from error
 
 
 def _features(choice: Choice, known: Sequence[str], where: str, wanted: Sequence[str] | None) -> list[str]:
@@ -89,27 +160,27 @@ def _features(choice: Choice, known: Sequence[str], where: str, wanted: Sequence
     asked = _named(choice.features, known, where)
     both = [name for name in asked if name in apart]
     if both:
-        raise InputError(f"{listed(both)} cannot be a feature: it is also a prediction, the weight or ignored.")
+        raise InputError(f"{listed(both)} cannot be a feature: it is also named by --prediction, --weight or --ignore.")
     if wanted is not None:
         return _wanted(wanted, asked, apart, known, where)
     features = list(dict.fromkeys(asked)) or [name for name in known if name not in apart]
     if not features:
-        raise InputError(f"no column of {where} is left to be a feature; it has {listed(known)}.")
+        raise InputError(f"{where} has no column left for the features; its columns are {listed(known)}.")
     return features
 
 
 def _wanted(
     wanted: Sequence[str], asked: Sequence[str], apart: set[str], known: Sequence[str], where: str
 ) -> list[str]:
-    """The features of the model, which has to get all of them and no other."""
+    """The features of the model: all of them and no others."""
     for name in wanted:
         _check_known(name, known, f"{where}, which the model needs")
     kept_away = [name for name in wanted if name in apart or (asked and name not in asked)]
     if kept_away:
-        raise InputError(f"the model needs {listed(kept_away)}, which is left out or is no feature.")
+        raise InputError(f"the model needs {listed(kept_away)}, which the options exclude.")
     other = [name for name in asked if name not in wanted]
     if other:
-        raise InputError(f"the model does not know {listed(other)}; its features are {listed(list(wanted))}.")
+        raise InputError(f"the model has no feature {listed(other)}; its features are {listed(list(wanted))}.")
     return list(wanted)
 
 
@@ -127,9 +198,70 @@ def _check_known(name: str, known: Sequence[str], where: str) -> None:
 
 
 def _beside(predictions: list[Any]) -> Any:
-    """One array, with an axis for the outputs if there are several."""
+    """One array, with one column per output if there are several."""
     if not predictions:
         return None
-    import numpy as np
-
     return predictions[0] if len(predictions) == 1 else np.stack(predictions, axis=1)
+
+
+def _kind_of_levels(feature: Any) -> Kind:
+    kinds = {type(value) for value in (feature.edges if feature.is_of_times else feature.values)}
+    if (feature.edges and not feature.is_of_times) or (kinds and kinds <= {int, float}):
+        return "number"
+    if kinds == {bool} or kinds == {str}:
+        return "boolean" if kinds == {bool} else "text"
+    arrow = package("pyarrow")
+    try:
+        return arrow.array(list(feature.values or feature.edges)).type  # dates, times, decimals
+    except arrow.ArrowException:
+        return "as is"
+
+
+def _as_kind(column: Any, kind: Kind) -> Any:
+    """The column converted to this kind, or ``None`` if there is nothing to convert or it cannot be done."""
+    arrow = package("pyarrow")
+    if kind == "text":
+        return column.cast(arrow.string()) if arrow.types.is_integer(column.type) else None
+    if kind == "as is" or not _is_text(column.type):
+        return None
+    if isinstance(kind, arrow.DataType):
+        return _cast(column, kind)
+    numbers = _numbers(column) if kind != "boolean" else None
+    return _booleans(column) if numbers is None and kind != "number" else numbers
+
+
+def _numbers(column: Any) -> Any:
+    """Text as int64 or float64; ``None`` if a cell is not a number."""
+    arrow, compute = package("pyarrow"), package("pyarrow.compute")
+    distinct = column.unique().drop_null()
+    distinct = distinct.filter(compute.invert(compute.match_substring_regex(distinct, BETWEEN_NUMBERS)))
+    whole = _all_match(distinct, INTEGER)
+    if not len(distinct) or not (whole or _all_match(distinct, NUMBER)):
+        return None
+    is_word = compute.match_substring_regex(column, BETWEEN_NUMBERS)
+    present = compute.if_else(is_word, arrow.NULL, column)
+    return _cast(present, arrow.int64() if whole else arrow.float64())  # too many digits: a code, not a quantity
+
+
+def _cast(column: Any, to: Any) -> Any:
+    try:
+        return column.cast(to)
+    except package("pyarrow").ArrowException:
+        return None
+
+
+def _booleans(column: Any) -> Any:
+    compute = package("pyarrow.compute")
+    distinct = set(column.unique().drop_null().slice(0, 3).to_pylist())
+    spelling = next((pair for pair in BOOLEANS if distinct and distinct <= pair), None)
+    return None if spelling is None else compute.equal(column, max(spelling))
+
+
+def _all_match(texts: Any, pattern: str) -> bool:
+    compute = package("pyarrow.compute")
+    return bool(compute.all(compute.match_substring_regex(texts, pattern)).as_py())
+
+
+def _is_text(of: Any) -> bool:
+    types = package("pyarrow").types
+    return bool(types.is_string(of) or types.is_large_string(of) or types.is_string_view(of))

@@ -1,32 +1,50 @@
-"""Files the command writes: checked before the work begins, written whole at its end, never over another unasked."""
+"""Results for a machine: files and standard output, JSON documents, tables of values.
+
+Files are checked before the work begins, written whole at its end, and never replaced without ``--force``.
+"""
 
 from __future__ import annotations
 
 import io
+import json
+import math
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from exanova.cli.libraries import library
+import numpy as np
+
+from exanova import __version__
+from exanova.cli.wording import spoken
+from exanova.effects.certificate import Certificate
+from exanova.effects.norms import squared_norms
+from exanova.effects.tables import GAME, Effect, Schema, free_name
 from exanova.errors import ExanovaError, FileWriteError, InputError
+from exanova.explain.comparison import Comparison
+from exanova.explain.explanation import Explanation
+from exanova.explain.interactions import Interactions
 from exanova.files import write_whole
+from exanova.packages import package
+from exanova.show.records import importance_records
+from exanova.solve.plan import Plan
 
 STDOUT = "-"
 TABLES = (".csv", ".tsv", ".parquet", ".feather")
+INTERCEPT = "(intercept)"
 
 
 @dataclass(frozen=True)
 class Target:
-    """A file to be written.
+    """A file to write.
 
     Attributes:
         option: the option that asked for it.
-        path: where.
-        suffixes: what its name may end in; empty if that does not matter.
+        path: its path.
+        suffixes: allowed suffixes; empty for any.
     """
 
     option: str
@@ -48,7 +66,7 @@ class Targets:
             _check_writable(target)
 
     def write(self, option: str, write: Callable[[str], None]) -> None:
-        """Let ``write`` make the file of an option, if it was asked for; what is done is told if this fails."""
+        """Let ``write`` make the file of an option, if it was given; an error lists the files written before."""
         target = next((t for t in self._targets if t.option == option), None)
         if target is None:
             return
@@ -57,11 +75,11 @@ class Targets:
             write(target.path)
         except ExanovaError as error:
             done = f" Written before that: {', '.join(map(repr, self._done))}." if self._done else ""
-            raise FileWriteError(f"{option}: {error}{done}") from error
+            raise FileWriteError(f"{option}: ", error.message, done) from error
         self._done.append(target.path)
 
     def _check_apart(self, inputs: Sequence[str]) -> None:
-        """No file is read and written in one run, nor written twice."""
+        """Refuse to read and write one file in the same run, or to write it twice."""
         seen = {_identity(path): f"{path!r} is read" for path in inputs}
         for target in self._targets:
             identity = _identity(target.path)
@@ -74,17 +92,17 @@ class Targets:
     def _check_place(self, target: Target) -> None:
         path = Path(target.path)
         if path.is_dir():
-            raise FileWriteError(f"{target.option} {target.path!r} is a folder; give the name of a file.")
+            raise FileWriteError(f"{target.option} {target.path!r} is a folder; give a file name.")
         if not os.path.lexists(path):
             return
         if not self._force:
             raise FileWriteError(f"{target.option} {target.path!r} exists; add --force to replace it.")
         if path.exists() and not path.is_file():
-            raise FileWriteError(f"{target.option} {target.path!r} is a device or a pipe; give the name of a file.")
+            raise FileWriteError(f"{target.option} {target.path!r} is a device or a pipe; give a file name.")
 
 
 def write_table(path: str, table: Any) -> None:
-    """Write a pyarrow table in the format that the suffix tells, or as CSV to standard output for ``-``."""
+    """Write a pyarrow table in the format of the suffix, or as CSV to standard output for ``-``."""
     body = _encoded(table, Path(path).suffix.lower() if path != STDOUT else ".csv")
     if path == STDOUT:
         emit(body)
@@ -93,7 +111,7 @@ def write_table(path: str, table: Any) -> None:
 
 
 def emit(body: bytes) -> None:
-    """Write all of ``body`` to standard output, which may be without a buffer and then takes it piece by piece."""
+    """Write all of ``body`` to standard output, which takes it piece by piece if it is unbuffered."""
     sys.stdout.flush()
     left = memoryview(body)
     while left:
@@ -101,25 +119,144 @@ def emit(body: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
+def emit_document(document: Mapping[str, Any]) -> None:
+    """Write one JSON document to standard output."""
+    emit(json.dumps(plain({"exanova": __version__, **document}), allow_nan=False).encode() + b"\n")
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON has it: dictionaries, lists, text, finite numbers, and null for the rest.
+
+    >>> plain({"a": np.array([1.0, np.nan]), "b": (np.int64(2), "x")})
+    {'a': [1.0, None], 'b': [2, 'x']}
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, str | float):
+        return spoken(value) if isinstance(value, str) else value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if is_dataclass(value):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    return value
+
+
+def decomposition_document(anova: Any, effects: int) -> dict[str, Any]:
+    """What ``explain`` and ``show`` print: fit, certificate, importances, strongest effects."""
+    return {
+        "game": GAME,
+        "outputs": anova.output_names_,
+        "mean": anova.intercept_,
+        "rows": anova.plan_.rows,
+        "distinct_rows": anova.plan_.distinct_rows,
+        "certificate": certificate_document(anova.certificate_),
+        "plan": plan_document(anova.plan_),
+        "selection": anova.selection_,
+        "importance": importance_records(anova.decomposition_),
+        "strongest_effects": strongest(anova, effects),
+    }
+
+
+def plan_document(found: Plan) -> dict[str, Any]:
+    """The plan with the expected time."""
+    return {**plain(found), "seconds": found.seconds}
+
+
+def certificate_document(measured: Certificate) -> dict[str, Any]:
+    """The certificate and its two verdicts."""
+    return {"exact": measured.exact, "unique": measured.unique, **plain(measured)}
+
+
+def strongest(anova: Any, count: int) -> list[dict[str, Any]]:
+    """The subsets with the largest squared norm, summed over outputs."""
+    state = anova.decomposition_
+    norms = squared_norms(state.index, state.values)
+    order = np.argsort(-norms[1:].sum(axis=1), kind="stable")[:count] + 1
+    return [{"features": state.schema.names(state.index.subsets[s]), "squared_norm": norms[s]} for s in order.tolist()]
+
+
+def effect_document(found: Effect) -> dict[str, Any]:
+    """The table of one effect."""
+    return {
+        "features": found.features,
+        "outputs": found.output_names,
+        "squared_norm": found.norm2,
+        "cells": [
+            {"levels": levels, "probability": p, "values": values}
+            for levels, p, values in zip(found.levels, found.probability, found.values, strict=True)
+        ],
+    }
+
+
+def comparison_document(found: Comparison, count: int) -> dict[str, Any]:
+    """The largest changes."""
+    return {"game": found.game, "outputs": found.schema.outputs, "changes": found.changes[:count]}
+
+
+def shapley_table(explanation: Explanation) -> Any:
+    """``row``, ``base_value``, the features, ``prediction``, ``outside_support``; the middle ones once per output.
+
+    The base value and the features add up to the prediction (the fitted part). With several outputs the names of these
+    columns begin with the output and a colon.
+    """
+    schema = explanation.schema
+    n, d, m = len(explanation), len(schema.features), len(schema.outputs)
+    values, base = np.reshape(explanation.values, (n, d, m)), np.reshape(explanation.base_values, (n, m))
+    own = [before + name for before in _prefixes(schema) for name in schema.features]
+    columns: dict[str, Any] = {_free("row", own): np.arange(n)}
+    for k, before in enumerate(_prefixes(schema)):
+        columns[_free(f"{before}base_value", own, columns)] = base[:, k]
+        columns.update({free_name(before + name, columns): values[:, i, k] for i, name in enumerate(schema.features)})
+        columns[_free(f"{before}prediction", own, columns)] = base[:, k] + values[:, :, k].sum(axis=1)
+    columns[_free("outside_support", own, columns)] = explanation.outside
+    return package("pyarrow").table(columns)
+
+
+def interaction_table(found: Interactions) -> Any:
+    """``row``, ``subset``, ``order``, ``value`` (or one column per output), ``outside_support``.
+
+    The subset ``(intercept)`` of order 0 is the base value, so that the lines of a row add up to the prediction for
+    efficient indices.
+    """
+    schema, n = found.schema, len(found.values)
+    m = len(schema.outputs)
+    base = np.reshape(found.base_values, (n, 1, m))
+    values = np.concatenate([base, np.reshape(found.values, (n, -1, m))], axis=1)
+    subsets = [(), *found.subsets]
+    columns: dict[str, Any] = {
+        "row": np.repeat(np.arange(n), len(subsets)),
+        "subset": [" x ".join(s) or INTERCEPT for s in subsets] * n,
+        "order": np.tile([len(s) for s in subsets], n),
+    }
+    for k, name in enumerate(schema.value_columns):
+        columns[free_name(name, columns)] = values[:, :, k].ravel()
+    columns[free_name("outside_support", columns)] = np.repeat(found.outside, len(subsets))
+    return package("pyarrow").table(columns)
+
+
 def _encoded(table: Any, suffix: str) -> bytes:
     sink = io.BytesIO()
     if suffix == ".parquet":
-        library("pyarrow.parquet").write_table(table, sink)
+        package("pyarrow.parquet").write_table(table, sink)
     elif suffix == ".feather":
-        library("pyarrow.feather").write_feather(table, sink)
+        package("pyarrow.feather").write_feather(table, sink)
     else:
-        csv = library("pyarrow.csv")
+        csv = package("pyarrow.csv")
         csv.write_csv(table, sink, csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ","))
     return sink.getvalue()
 
 
 def _check_suffix(target: Target) -> None:
     if target.suffixes and Path(target.path).suffix.lower() not in target.suffixes:
-        raise InputError(f"{target.option} {target.path!r} has to end in {', '.join(target.suffixes)}.")
+        raise InputError(
+            f"{target.option} {target.path!r} was given; expected a name ending in {', '.join(target.suffixes)}."
+        )
 
 
 def _check_writable(target: Target) -> None:
-    """Make a file without a name beside the target, which fails where the target would."""
+    """Make a temporary file beside the target, which fails where the target would."""
     folder = Path(target.path).parent
     try:
         with tempfile.TemporaryFile(dir=folder, prefix=".exanova-"):
@@ -133,3 +270,12 @@ def _check_writable(target: Target) -> None:
 
 def _identity(path: str) -> str:
     return os.path.realpath(path)
+
+
+def _prefixes(schema: Schema) -> list[str]:
+    return [""] if schema.single else [f"{name}:" for name in schema.outputs]
+
+
+def _free(name: str, own: Sequence[str], columns: Sequence[str] | dict[str, Any] = ()) -> str:
+    """A name that no feature has."""
+    return free_name(name, {*own, *columns})

@@ -1,9 +1,9 @@
-"""One run of the command: whatever goes wrong is one line on standard error and an exit code.
+"""One run of the command: every error is one line on standard error and an exit code.
 
-0    done
-2    an error; what is wrong and what to do is on standard error
+0    success
+2    error; standard error says what is wrong and what to do
 130  interrupted
-1    whoever read the output stopped reading
+1    the reader of standard output closed it
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import typer
 
 from exanova.cli.app import app
 from exanova.cli.text import one_line
-from exanova.cli.wording import reworded
+from exanova.cli.wording import spoken
 from exanova.errors import ExanovaError
 
 DONE, UNREAD, WRONG, INTERRUPTED = 0, 1, 2, 130
@@ -55,7 +55,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _invoke(arguments: Sequence[str]) -> int:
-    """Parse and run. Without arguments the help is shown; whatever typer raises itself is an error of usage."""
+    """Parse and run; without arguments, show the help."""
     try:
         code = app(list(arguments) or ["--help"], prog_name="exanova", standalone_mode=False, obj=tuple(arguments))
     except SystemExit as end:
@@ -64,27 +64,27 @@ def _invoke(arguments: Sequence[str]) -> int:
 
 
 def _message(error: Exception) -> str:
-    """What is wrong, in one line."""
-    usage = getattr(error, "format_message", None)  # errors of usage; where they are defined varies with typer
+    """The message of an error, on one line."""
+    usage = getattr(error, "format_message", None)  # usage errors; typer versions define them in different places
     if usage is not None:
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "exanova"
         return one_line(f"{usage().rstrip('.')}. See {command} --help.")
     if isinstance(error, ExanovaError):
-        return one_line(reworded(str(error)))
+        return one_line(spoken(error.message))
     if isinstance(error, OSError) and error.strerror:
         return one_line(f"{error.filename or 'standard output'}: {error.strerror}")
     if isinstance(error, MemoryError):
-        return "out of memory; try a smaller --max-order, or fewer rows"
-    return one_line(f"unexpected {type(error).__name__}: {error} (run again with --debug to see where)")
+        return "out of memory; use a smaller --max-order or fewer rows"
+    return one_line(f"unexpected {type(error).__name__}: {error} (run again with --debug for the traceback)")
 
 
 @contextmanager
 def _warnings_on_one_line() -> Iterator[None]:
-    """Show what is meant for users, each once, and nothing meant for programmers."""
+    """Show each warning for users once, and no warnings for programmers."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        _say(f"warning: {one_line(reworded(str(message)))}")
+        _say(f"warning: {one_line(spoken(message.args[0] if isinstance(message, Warning) else message))}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -94,14 +94,14 @@ def _warnings_on_one_line() -> Iterator[None]:
 
 
 def _never_fail_to_encode() -> None:
-    """Let characters a terminal cannot show be spelled out instead of ending the run."""
+    """Write characters that the terminal cannot show as escape sequences."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
 
 
 def _forget_output() -> None:
-    """Drop what is buffered for an output that takes no more, or the end of the process would complain of it again."""
+    """Drop output that can no longer be written, or the end of the process would report it again."""
     with suppress(OSError, ValueError, AttributeError):
         try:
             sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Results on a terminal: tables of rich, every name shown as text and nothing but text."""
+"""Results on a terminal, as tables of rich; names are shown as plain text, never as markup."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from exanova.cli import documents
-from exanova.cli.wording import reworded
+from exanova.cli.output import strongest
+from exanova.cli.wording import spoken
 from exanova.design.memory import readable
 from exanova.effects.tables import GAME, Effect
 from exanova.explain.comparison import Comparison
@@ -24,14 +24,14 @@ from exanova.show.records import importance_records, legible
 from exanova.solve.plan import Plan
 
 OUTPUTS = 4
-"""Outputs that have a column each; the others are in ``--json`` and in the report."""
+"""Outputs with a column each; the others are in ``--json`` and in the report."""
 
 BAR = 20
-"""Characters of the longest bar."""
+"""Length of the longest bar."""
 
 
 class Screen:
-    """Standard output as a terminal, or as plain text where it is none."""
+    """Standard output: a terminal, or plain text if it is redirected."""
 
     def __init__(self) -> None:
         self._console = Console(highlight=False, markup=False, emoji=False)
@@ -41,7 +41,7 @@ class Screen:
         plan, outputs = anova.plan_, anova.output_names_
         self._heading(f"Functional ANOVA of {_named(outputs)}")
         self._line(
-            f"{plan.distinct_rows:,} distinct rows of {plan.rows:,}, {anova.n_features_in_} features, {plan.route}"
+            f"{plan.rows:,} rows ({plan.distinct_rows:,} distinct), {anova.n_features_in_} features, route {plan.route}"
         )
         self._line(f"game: {GAME}")
         self._line(f"mean: {_numbers(anova.intercept_)}")
@@ -51,7 +51,7 @@ class Screen:
         self._redundant(anova.certificate_.redundant)
 
     def effect(self, found: Effect, least: float) -> None:
-        """The table of one effect; values up to ``least`` are zero up to rounding, and shown so."""
+        """The table of one effect; values up to ``least`` are zero up to rounding and shown as 0."""
         self._heading(f"Effect of {_subset(found.features)}")
         table = Table(box=box.SIMPLE_HEAD)
         for name in found.features:
@@ -64,8 +64,8 @@ class Screen:
         self._console.print(table)
 
     def comparison(self, found: Comparison, count: int) -> None:
-        """The largest changes, with the cells they come from."""
-        self._heading("What changed, by squared norm of the difference")
+        """The largest changes, each with the cell that changed most."""
+        self._heading("Largest changes (squared norm of the difference)")
         self._line(f"game: {found.game}")
         table = Table(box=box.SIMPLE_HEAD)
         for name in ("subset", "before", "after", "difference", "largest change"):
@@ -82,7 +82,7 @@ class Screen:
     def plan(self, found: Plan) -> None:
         """What a fit would do, cost and hold."""
         orders = " + ".join(f"{k:,}" for k in found.functions_by_order)
-        self._heading("Plan (nothing was run)")
+        self._heading("Plan (nothing was fitted)")
         self._pairs(
             [
                 ("rows", f"{found.distinct_rows:,} distinct of {found.rows:,}"),
@@ -91,21 +91,21 @@ class Screen:
                 ("subsets", f"{found.subsets:,}" if found.subsets else "chosen by the selection"),
                 ("functions", f"{found.functions:,} = {orders}"),
                 ("route", found.route),
-                ("memory", f"about {readable(found.memory)} of {readable(found.memory_limit)} that may be used"),
+                ("memory", f"about {readable(found.memory)} (limit: {readable(found.memory_limit)})"),
                 ("passes over the rows", f"{found.passes:,}"),
-                ("time", f"about {_seconds(found.seconds)} s, without the model"),
-                ("model called on", f"{found.model_calls:,} rows"),
+                ("time", f"about {_seconds(found.seconds)} s, plus the calls of the model"),
+                ("model calls", f"{found.model_calls:,} rows"),
             ],
         )
 
     def files(self, written: Sequence[tuple[str, str]]) -> None:
-        """What was written, and where."""
+        """Files that were written."""
         for what, path in written:
             self._line(f"{what}: {legible(path)}")
 
     def next_commands(self, commands: Sequence[tuple[str, Sequence[str]]]) -> None:
-        """Commands worth trying now."""
-        self._heading("Next")
+        """Commands to run next."""
+        self._heading("Next steps")
         for why, words in commands:
             self._console.print(Text(f"  {shlex.join(words)}", style="bold"), soft_wrap=True)
             self._line(f"      {why}")
@@ -115,14 +115,14 @@ class Screen:
         for v in verdicts(anova.decomposition_):
             style = {True: "bold green", False: "bold red", None: "bold"}[v.good]
             self._console.print(Text.assemble(f"{v.question} ", (v.answer, style)))
-            self._console.print(Padding(Text(reworded(v.because)), (0, 0, 0, 4)))
+            self._console.print(Padding(Text(spoken(v.because)), (0, 0, 0, 4)))
         self._line("")
 
     def _importance(self, anova: Any) -> None:
         amounts: dict[str, list[float]] = defaultdict(list)
         for record in importance_records(anova.decomposition_):
             amounts[record["feature"]].append(record["value"])
-        self._heading("Importance (E|effect|, shared equally within an interaction)")
+        self._heading("Importance of features (E|effect|, interactions shared equally among their features)")
         table = Table(box=box.SIMPLE_HEAD)
         table.add_column("feature", overflow="fold")
         outputs = _value_columns(table, anova.output_names_)
@@ -135,7 +135,7 @@ class Screen:
         self._more(len(amounts) - SHOWN, "features", None)
 
     def _strongest(self, anova: Any, count: int) -> None:
-        found = documents.strongest(anova, count)
+        found = strongest(anova, count)
         self._heading("Strongest effects (squared norm)")
         table = Table(box=box.SIMPLE_HEAD)
         table.add_column("subset", overflow="fold")
@@ -149,7 +149,7 @@ class Screen:
 
     def _redundant(self, redundant: Sequence[Any]) -> None:
         if redundant:
-            self._line("These say the same on this support (see --ties):")
+            self._line("Subsets that carry the same information on these rows (--ties splits their effects):")
         for entry in redundant[:5]:
             others = ", ".join(_subset(s) for s in entry.shared_with[:4])
             self._line(f"  {_subset(entry.features)} ~ {others}{', ...' if len(entry.shared_with) > 4 else ''}")
@@ -173,12 +173,12 @@ class Screen:
 
 
 SHOWN = 10
-"""Features listed by importance."""
+"""Number of features listed by importance."""
 
 
 @contextmanager
 def busy(doing: str, quiet: bool) -> Iterator[None]:
-    """Say on standard error what takes a moment, if that is a terminal."""
+    """Show on standard error what is being done, if that is a terminal."""
     console = Console(stderr=True, highlight=False, markup=False)
     if quiet or not console.is_terminal:
         yield
@@ -188,7 +188,7 @@ def busy(doing: str, quiet: bool) -> Iterator[None]:
 
 
 def _value_columns(table: Table, outputs: Sequence[str]) -> int:
-    """Add a column for each output, if they are few; the number of columns."""
+    """Add a column for each of the first outputs; returns how many."""
     shown = outputs[:OUTPUTS]
     for name in shown:
         table.add_column(Text("value" if len(outputs) == 1 else legible(name)), justify="right", overflow="fold")

@@ -1,7 +1,7 @@
 """Tables on disk: CSV, TSV, JSON lines (gzip too), Parquet and Feather, read whole with pyarrow.
 
-Cells of CSV and TSV are text, an empty one a missing value; ``kinds.py`` says what becomes of them. The other formats
-know the types of their columns.
+Cells of CSV and TSV are read as text, empty ones as missing values; ``columns.py`` converts them. The other formats
+have types.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from exanova.cli.kinds import Kind, typed
-from exanova.cli.libraries import library
+from exanova.cli.columns import Kind, typed
 from exanova.cli.text import listed, one_line, visible
 from exanova.errors import InputError
+from exanova.packages import package
 
 SUFFIXES = {
     ".csv": "csv",
@@ -45,10 +45,10 @@ class Reading:
     """How tables are read.
 
     Attributes:
-        format: one of ``FORMATS``, or ``None`` to go by the name of the file.
-        separator: what stands between the cells of a CSV file, or ``None`` for the usual one.
-        missing: texts that stand for a missing value in CSV and TSV, beside the empty one.
-        text: columns of CSV and TSV that stay text whatever they look like; ``("all",)`` for every one.
+        format: one of ``FORMATS``, or ``None`` to use the suffix of the file.
+        separator: field separator of CSV, or ``None`` for the default.
+        missing: texts read as missing in CSV and TSV, in addition to the empty one.
+        text: columns of CSV and TSV that stay text even if all cells are numbers; ``("all",)`` for every column.
     """
 
     format: str | None = None
@@ -57,7 +57,7 @@ class Reading:
     text: tuple[str, ...] = ()
 
     def words(self) -> list[str]:
-        """The options that say so, for reading the same file again.
+        """The options to read the same file again.
 
         >>> Reading(format="csv", missing=("?",)).words()
         ['--format', 'csv', '--missing', '?']
@@ -75,11 +75,11 @@ class Reading:
 
 @dataclass(frozen=True)
 class Source:
-    """Bytes that can be opened again and again.
+    """Bytes that can be read more than once.
 
     Attributes:
-        name: the path as it was given, or "standard input".
-        open: a fresh stream of pyarrow over the bytes, decompressed.
+        name: the path as it was typed, or "standard input".
+        open: makes a new pyarrow stream over the decompressed bytes.
         start: the first bytes, decompressed.
     """
 
@@ -93,11 +93,11 @@ def read_table(path: str, reading: Reading, kinds: Mapping[str, Kind] | None = N
 
     Args:
         path: a path, or ``-``.
-        reading: how.
-        kinds: what columns have to be, if that is known from elsewhere.
+        reading: how to read it.
+        kinds: kinds of columns that are already known.
 
     Raises:
-        InputError: if it cannot be read, with the reason in one sentence.
+        InputError: if it cannot be read; the message gives the reason in one sentence.
     """
     chosen = reading.format or _format_of(path)
     source = _source(path)
@@ -108,12 +108,12 @@ def read_table(path: str, reading: Reading, kinds: Mapping[str, Kind] | None = N
     if repeated:
         raise InputError(f"{source.name} has more than one column called {listed(repeated)}; rename or drop them.")
     if not table.num_rows:
-        raise InputError(f"{source.name} has {table.num_columns} columns and not a single row.")
+        raise InputError(f"{source.name} has {table.num_columns} columns and no rows.")
     return typed(table, *_kinds(table, chosen, reading, kinds or {}))
 
 
 def _kinds(table: Any, chosen: str, reading: Reading, kinds: Mapping[str, Kind]) -> tuple[dict[str, Kind], Kind]:
-    """The kind of each column that is known, and that of the others."""
+    """The kinds that are known by column, and the kind of the other columns."""
     if chosen not in ("csv", "tsv"):
         return dict(kinds), "as is"
     if reading.text == ("all",) and "all" not in table.column_names:
@@ -128,15 +128,15 @@ def _format_of(path: str) -> str:
     suffix = name.with_suffix("").suffix if name.suffix.lower() == ".gz" else name.suffix
     if suffix.lower() not in SUFFIXES:
         raise InputError(
-            f"{path!r} has no suffix that tells its format ({', '.join(SUFFIXES)}, and .gz after those of text); "
-            f"say which it is with --format {'|'.join(FORMATS)}."
+            f"the format of {path!r} cannot be told from its suffix (known: {', '.join(SUFFIXES)}, and .gz after a "
+            f"text format); give --format {'|'.join(FORMATS)}."
         )
     return SUFFIXES[suffix.lower()]
 
 
 def _source(path: str) -> Source:
-    """The bytes of a file, of standard input or of a pipe; the latter two are kept, since they come only once."""
-    arrow = library("pyarrow")
+    """The bytes of a file, of standard input or of a pipe; the last two are kept, since they can be read only once."""
+    arrow = package("pyarrow")
     name = "standard input" if path == STDIN else repr(path)
     try:
         if path != STDIN and stat.S_ISREG(os.stat(path).st_mode):
@@ -170,9 +170,9 @@ def _read(source: Source, chosen: str, reading: Reading) -> Any:
     if not source.start:
         raise InputError(f"{source.name} is empty.")
     if chosen == "parquet":
-        return library("pyarrow.parquet").read_table(source.open())
+        return package("pyarrow.parquet").read_table(source.open())
     if chosen == "feather":
-        return library("pyarrow.feather").read_table(source.open())
+        return package("pyarrow.feather").read_table(source.open())
     encoding = next((e for mark, e in OTHER_ENCODINGS.items() if source.start.startswith(mark)), None)
     if encoding:
         raise InputError(f"{source.name} is {encoding}; save it as UTF-8.")
@@ -180,10 +180,10 @@ def _read(source: Source, chosen: str, reading: Reading) -> Any:
 
 
 def _read_delimited(source: Source, chosen: str, reading: Reading) -> Any:
-    arrow, csv = library("pyarrow"), library("pyarrow.csv")
+    arrow, csv = package("pyarrow"), package("pyarrow.csv")
     separator = reading.separator or {"csv": ",", "tsv": "\t"}[chosen]
     parse = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
-    read = csv.ReadOptions(use_threads=False)  # only then errors name the row
+    read = csv.ReadOptions(use_threads=False)  # otherwise errors do not name the row
     with csv.open_csv(source.open(), read_options=read, parse_options=parse) as stream:
         names = stream.schema.names
     _check_header(source.name, names, separator)
@@ -201,13 +201,13 @@ def _check_header(name: str, columns: list[str], separator: str) -> None:
     if other:
         raise InputError(
             f"the header of {name} is the single column {visible(columns[0])[:60]!r}; "
-            f"if {visible(other)!r} stands between its cells, add --separator '{visible(other)}'."
+            f"if {visible(other)!r} is the field separator, add --separator '{visible(other)}'."
         )
 
 
 def _read_json_lines(source: Source) -> Any:
-    """Objects one a line; text that looks like a date stays text, as it is in CSV."""
-    arrow, json = library("pyarrow"), library("pyarrow.json")
+    """One object per line; text that looks like a date stays text, as in CSV."""
+    arrow, json = package("pyarrow"), package("pyarrow.json")
     table = json.read_json(source.open())
     dates = [field.name for field in table.schema if arrow.types.is_timestamp(field.type)]
     if dates:
@@ -218,7 +218,7 @@ def _read_json_lines(source: Source) -> Any:
 
 @contextmanager
 def _explained(name: str, chosen: str) -> Iterator[None]:
-    """Turn the errors of pyarrow into one sentence."""
+    """Turn errors of pyarrow into one sentence."""
     try:
         yield
     except InputError:
@@ -230,11 +230,12 @@ def _explained(name: str, chosen: str) -> Iterator[None]:
 
 
 def _reason(message: str) -> str:
-    """What pyarrow says, without the contents of the file behind it."""
+    """The message of pyarrow, without contents of the file."""
     ragged = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)", message)
     if ragged:
         where = f"line {ragged[1]}" if ragged[1] else "a line"
-        return f"{where} has {ragged[3]} cells where the header has {ragged[2]}; mend it, or quote cells with commas."
+        cells = "1 cell" if ragged[3] == "1" else f"{ragged[3]} cells"
+        return f"{where} has {cells}, but the header has {ragged[2]}; correct it, or quote cells with commas."
     if re.search(r"invalid UTF-?8", message, re.IGNORECASE):
         return "it is not UTF-8 text; convert it, for example from Latin-1."
     if "Truncated" in message or "zlib" in message:

@@ -1,43 +1,60 @@
-"""Messages of the library in the words of the command: its parameters become the options that set them."""
+"""Messages of the library in the words of the command: options in place of parameters."""
 
 from __future__ import annotations
 
-import re
+import shlex
+from collections.abc import Mapping
+from typing import Annotated, Any, get_origin
 
-OPTIONS = (
-    *("max_order", "max_terms", "selection", "interactions", "n_bins", "min_frequency", "strategy", "ties", "basis"),
-    *("route", "memory_limit", "n_jobs", "handle_unknown", "index", "order"),
-)
-"""Parameters of the library that are options of the same name."""
+from exanova.cli import arguments
+from exanova.messages import UNSAID, Action, Mention, Value, Words
 
-PHRASES = (
-    (r"Pass n_bins= \(for example n_bins=\{'(.*)': (\d+)\}\) to bin it,", r"Give --n-bins '\1=\2', --ignore '\1',"),
-    (r"n_bins=\{'(.*)': (\d+)\}", r"--n-bins '\1=\2'"),
-    (r"or convert it to a categorical dtype if each number is a category", "or --text if each number is a category"),
-    (r"^(Column ('.*?') .*)Drop the column", r"\1Leave it out with --ignore \2"),
-    (r"\bmax_order=None\b", "--max-order all"),
-    (r"(?<=at least 0, or )None", "all"),
-    (r"\bstrict=True raises instead", "--strict refuses such rows"),
-    (r" strict=False counts it as 0\.", " Without --strict it counts as 0."),
-    (r"Fit with eval_set= to know", "Add --eval 0.2 to know"),
-    (r"name them alike with output_names= when fitting", "name the columns alike, or use --output-names"),
-)
-"""What is said otherwise on a command line."""
+OPTIONS: dict[str, str] = {
+    flag[2:].replace("-", "_"): flag
+    for kind in vars(arguments).values()
+    if get_origin(kind) is Annotated
+    # The first name of an option is a default for typer, which sorts that out later.
+    for flag in (kind.__metadata__[0].default, *(kind.__metadata__[0].param_decls or ()))
+    if isinstance(flag, str) and flag.startswith("--")
+}
+"""Every long option of the command, by the name of its parameter."""
+
+OTHER_NAMES = {"eval_set": "eval", "sample_weight": "weight"}
+"""Parameters of the library whose option has another name."""
+
+NONE = {"max_order": "all", "n_bins": "none"}
+"""Options in which ``None`` has a word of its own."""
+
+ACTIONS = {"drop": "leave it out with --ignore", "categorical": "read it as text with --text"}
+"""Options for what Python users do with the column themselves."""
 
 
-def reworded(message: str) -> str:
-    """A message of the library as the command says it.
+def spoken(message: str) -> str:
+    """A message of the library with options in place of parameters.
 
-    >>> reworded("give max_terms=, a number; basis='pure' is orthogonal")
-    'give --max-terms, a number; --basis pure is orthogonal'
+    >>> from exanova.messages import Parameter
+    >>> spoken(Words("use ", Parameter("max_order", None), " or ", Parameter("n_bins", {"age": 5}), "."))
+    'use --max-order all or --n-bins age=5.'
     """
-    for pattern, instead in PHRASES:
-        message = re.sub(pattern, instead, message)
-    names = "|".join(OPTIONS)
-    message = re.sub(rf"\b({names})=(?=[\s,;.)]|$)", lambda m: _option(m[1]), message)
-    message = re.sub(rf"\b({names})='?([^\s,;']+)'?", lambda m: f"{_option(m[1])} {m[2]}", message)
-    return re.sub(rf"\b({'|'.join(n for n in OPTIONS if '_' in n)})\b", lambda m: _option(m[1]), message)
+    return message.spelled(_spell) if isinstance(message, Words) else message
 
 
-def _option(parameter: str) -> str:
-    return f"--{parameter.replace('_', '-')}"
+def _spell(mention: Mention) -> str:
+    if isinstance(mention, Action):
+        return f"{ACTIONS[mention.name]} {shlex.quote(mention.column)}"
+    option = OPTIONS.get(OTHER_NAMES.get(mention.name, mention.name), mention.name)  # some only Python has
+    if mention.value is UNSAID or mention.value is True:
+        return option
+    if mention.value is False or (mention.value is None and mention.name not in NONE):
+        return f"no {option}"
+    typed = NONE[mention.name] if mention.value is None else _typed(mention.value)
+    return typed if isinstance(mention, Value) else f"{option} {typed}"
+
+
+def _typed(value: Any) -> str:
+    """A value as it is typed in a shell."""
+    if isinstance(value, Mapping):
+        value = ",".join(f"{name}={'none' if bins is None else bins}" for name, bins in value.items())
+    elif isinstance(value, list | tuple):
+        value = ",".join(map(str, value))
+    return shlex.quote(str(value))

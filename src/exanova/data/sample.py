@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from exanova.data.draws import Draws
 from exanova.data.scaling import Scaling
 from exanova.errors import InputError
+from exanova.messages import Parameter
 from exanova.typing import Codes, FloatArray
 
 
@@ -115,8 +116,9 @@ class Sample:
                 held[np.flatnonzero(row == level)[0]] = False
         if not held.any():
             raise InputError(
-                f"a share of {share:g} of {r:,} distinct rows holds out no row, for every level keeps one to be fitted "
-                "on; give more rows, a larger share, or rows of your own as eval_set=(rows, model)."
+                f"a fraction of {share:g} of {r:,} distinct rows holds out no row, since every level keeps one for the "
+                "fit",
+                remedy=["give more rows, a larger fraction, or held-out rows of your own as ", Parameter("eval_set")],
             )
         return self.only(~held), self.only(held)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from exanova.data.alignment import to_batch, to_rows
 from exanova.data.table import Table
 from exanova.errors import ExanovaError, InputError, InputTypeError, ModelError
+from exanova.messages import Parameter, choices
 from exanova.progress import Progress
 from exanova.typing import FloatArray, IntArray
 
@@ -60,24 +61,28 @@ def evaluate(
     """Call the model on the rows ``rows`` (k,) of the table.
 
     The model receives a table of the kind that was given. An estimator is asked for ``predict_proba`` if it has
-    it, else ``predict``, unless ``response_method`` names the method; anything else is called.
+    it, else ``predict``, unless ``response_method`` names the method; anything else is called. Of a classifier of two
+    classes the probability of the second one is taken, unless ``predict_proba`` is named, which gives both.
 
     >>> table = Table.read(np.array([[0, 1], [1, 1]]))
     >>> evaluate(lambda X: X.sum(axis=1), table, np.array([1, 0])).values.tolist()
     [[2.0], [1.0]]
     """
     respond = _responder(model, response_method)
+    positive = _positive_class(model, response_method)
     if progress is not None:
         progress.phase("model values", len(rows))
     parts: list[FloatArray] = []
     for batch in _batches(rows, batch_size):
-        parts.append(_respond(respond, table, batch))
+        outputs = _respond(respond, table, batch)
+        parts.append(outputs if positive is None or outputs.ndim == 1 else np.ascontiguousarray(outputs[:, 1]))
         _check_same_width(parts)
         if progress is not None:
             progress.step(len(batch))
     values = np.concatenate(parts)
     matrix = values.reshape(len(values), -1)
-    names = _names(output_names, matrix.shape[1], getattr(model, "classes_", None))
+    natural = getattr(model, "classes_", None) if positive is None else (f"P({positive})",)
+    names = _names(output_names, matrix.shape[1], natural)
     return ModelValues(matrix, names, values.ndim == 1, np.zeros_like(matrix), len(rows))
 
 
@@ -100,7 +105,7 @@ def align(
     try:
         values = as_outputs(to_rows(outputs, index, "The outputs given in place of a model"), n)
     except ModelError as error:
-        raise InputError(f"The outputs given in place of a model are not usable: {error}") from error
+        raise InputError("The outputs given in place of a model are not usable: ", error.message) from error
     values = values if kept is None else values[kept]
     wrong = _rows_not_finite(values)
     if len(wrong):
@@ -179,8 +184,12 @@ def _as_real(array: NDArray[Any]) -> FloatArray:
     if array.dtype.kind not in "biuf":
         sample = type(array.flat[0]).__name__ if array.size else str(array.dtype)
         raise ModelError(
-            f"The values are of type {sample}, not real numbers. Use class probabilities "
-            "(response_method='predict_proba'), or encode labels as numbers, one 0/1 column for each class."
+            f"The values are of type {sample}, not real numbers",
+            remedy=[
+                "Use class probabilities (",
+                Parameter("response_method", "predict_proba"),
+                "), or encode labels as numbers, one 0/1 column per class",
+            ],
         )
     return array.astype(np.float64)
 
@@ -191,8 +200,8 @@ def _is_estimator(candidate: Any) -> bool:
 
 def _responder(model: Any, response_method: str) -> Callable[[Any], Any]:
     if response_method not in ("auto", *RESPONSE_METHODS):
-        accepted = ", ".join(map(repr, ("auto", *RESPONSE_METHODS)))
-        raise InputError(f"response_method={response_method!r} was given; expected one of {accepted}.")
+        accepted = choices("response_method", ("auto", *RESPONSE_METHODS))
+        raise InputError.given("response_method", response_method, *accepted)
     if isinstance(model, type) or not is_model(model):
         raise InputTypeError(
             f"The model is {model!r}; expected a callable or a fitted estimator, an object and not a class."
@@ -204,16 +213,29 @@ def _responder(model: Any, response_method: str) -> Callable[[Any], Any]:
     method: Callable[[Any], Any] | None = next((getattr(model, name) for name in methods if hasattr(model, name)), None)
     if method is None:
         raise InputError(
-            f"{type(model).__name__} has no {methods[-1]}; choose another response_method among those it has: "
-            f"{', '.join(name for name in RESPONSE_METHODS if hasattr(model, name))}."
+            f"{type(model).__name__} has no {methods[-1]}",
+            remedy=[
+                "choose another ",
+                Parameter("response_method"),
+                f" among those it has: {', '.join(name for name in RESPONSE_METHODS if hasattr(model, name))}",
+            ],
         )
     return method
+
+
+def _positive_class(model: Any, response_method: str) -> Any:
+    """The second of the two classes of a binary classifier; ``None`` for any other model, or where both are wanted."""
+    classes = getattr(model, "classes_", None)
+    if response_method != "auto" or classes is None or not hasattr(model, "predict_proba"):
+        return None
+    names = list(classes) if np.ndim(classes) == 1 else []
+    return names[1] if len(names) == 2 else None
 
 
 def _batches(rows: IntArray, batch_size: int | None) -> Iterator[IntArray]:
     size = len(rows) if batch_size is None else batch_size
     if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
-        raise InputError(f"batch_size={batch_size!r} was given; expected at least one row, or None for all at once.")
+        raise InputError.given("batch_size", batch_size, "at least one row, or None for all rows at once")
     for start in range(0, len(rows), size):
         yield rows[start : start + size]
 
@@ -233,7 +255,7 @@ def _respond(respond: Callable[[Any], Any], table: Table, rows: IntArray) -> Flo
     try:
         values = as_outputs(to_batch(outputs, batch.index), len(rows))
     except ModelError as error:
-        raise ModelError(f"What the model returned is not usable: {error}") from (error.__cause__ or error)
+        raise ModelError("What the model returned is not usable: ", error.message) from (error.__cause__ or error)
     wrong = _rows_not_finite(values)
     if len(wrong):
         raise ModelError(
@@ -261,7 +283,11 @@ def _names(given: Sequence[str] | None, width: int, natural: Any) -> tuple[str, 
     if given is not None:
         names = (given,) if isinstance(given, str) else tuple(map(str, given))
         if len(names) != width or len(set(names)) != width:
-            raise InputError(f"output_names={list(names)} were given for {width} output(s); expected one each.")
+            raise InputError(
+                Parameter("output_names", list(names)),
+                f" were given for {width} output(s)",
+                expected="one different name per output",
+            )
         return names
     if natural is not None and len(natural) == width:
         return tuple(map(str, natural))

@@ -10,6 +10,7 @@ from typing import Any
 from exanova.design.memory import resolve_limit
 from exanova.design.subsets import close_downward, closure_at_most, closure_size, listable
 from exanova.errors import InputError, InputTypeError, MemoryLimitError, UnknownFeatureError
+from exanova.messages import Parameter
 from exanova.typing import Subset
 
 
@@ -17,7 +18,7 @@ def neighbours(shape: Sequence[int], radius: int = 1) -> list[tuple[int, int]]:
     """Pairs of cells of a grid at most ``radius`` apart on every axis, as column positions in row-major order.
 
     For tables whose columns are the pixels of an image:
-    ``FunctionalANOVA(interactions=exanova.neighbours((28, 28)))``.
+    ``FunctionalANOVA(subsets=exanova.neighbours((28, 28)))``.
 
     >>> neighbours((2, 2))
     [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
@@ -55,18 +56,18 @@ def _refuse_neighbours(sizes: Sequence[int], radius: int) -> None:
 
 
 def named_family(
-    interactions: Any, names: Sequence[str], sizes: Sequence[int], memory_limit: int | None = None
+    given: Any, names: Sequence[str], sizes: Sequence[int], memory_limit: int | None = None
 ) -> tuple[Subset, ...]:
     """The subsets a user named, closed downward, with every main effect; constant features are left out.
 
-    ``interactions``: subsets of feature names or column positions; a mapping from a feature to those it interacts
+    ``given``: subsets of feature names or column positions; a mapping from a feature to those it interacts
     with; or a graph with ``edges``. A family that cannot be listed in ``memory_limit`` bytes is refused before it is.
 
     >>> named_family([("a", "b")], ["a", "b", "c"], [2, 2, 2])
     ((), (0,), (1,), (2,), (0, 1))
     """
     most = listable(memory_limit)
-    subsets = _named_subsets(interactions, names, most)
+    subsets = _named_subsets(given, names, most)
     varying = {i for i, n in enumerate(sizes) if n > 1}
     kept = {tuple(i for i in s if i in varying) for s in subsets} | {(i,) for i in varying}
     _refuse_closure(kept, most)
@@ -85,65 +86,81 @@ def _refuse_closure(subsets: set[Subset], most: int) -> None:
         counted = closure_size(subsets, most)
     if counted > most:
         raise MemoryLimitError(
-            f"interactions= names {len(subsets):,} subsets, main effects included, the largest of {largest} features: "
-            f"with all of their parts, which a decomposition needs, these are at least {counted:,} subsets, and at "
-            f"most {most:,} can be listed within the memory limit. What would fit: subsets of fewer features "
-            f"(one of {max(0, most.bit_length() - 1)} has {2 ** max(0, most.bit_length() - 1):,} parts), fewer of "
-            "them, or a larger memory_limit=."
+            Parameter("subsets"),
+            f" names {len(subsets):,} subsets, main effects included, the largest of {largest} features: with all "
+            f"of their parts, which a decomposition needs, these are at least {counted:,} subsets, and at most "
+            f"{most:,} can be listed within the memory limit",
+            remedy=[
+                f"What would fit: subsets of fewer features (one of {max(0, most.bit_length() - 1)} has "
+                f"{2 ** max(0, most.bit_length() - 1):,} parts), fewer of them, or a larger ",
+                Parameter("memory_limit"),
+            ],
         )
 
 
-def _named_subsets(interactions: Any, names: Sequence[str], most: int) -> dict[Subset, None]:
+def _named_subsets(given: Any, names: Sequence[str], most: int) -> dict[Subset, None]:
     """The subsets that are named, each once, in the order given."""
-    entries, both_ways = _entries(interactions)
+    entries, both_ways = _entries(given)
     position = {name: i for i, name in reversed(list(enumerate(names)))}
     found: dict[Subset, None] = {}
     for entry in entries:
         subset = _subset(entry, position)
         if subset in found and not both_ways:
             raise InputError(
-                f"interactions= names {' x '.join(names[i] for i in subset)} more than once; name each subset once."
+                Parameter("subsets"),
+                f" names {' x '.join(names[i] for i in subset)} more than once",
+                remedy="name each subset once",
             )
         found[subset] = None
         if len(found) > most:
             raise MemoryLimitError(
-                f"interactions= names more than {most:,} subsets, which is all that can be listed within the memory "
-                "limit. What would fit: fewer subsets, or a larger memory_limit=."
+                Parameter("subsets"),
+                f" names more than {most:,} subsets, which is all that can be listed within the memory limit",
+                remedy=["What would fit: fewer subsets, or a larger ", Parameter("memory_limit")],
             )
     return found
 
 
-def _entries(interactions: Any) -> tuple[Iterable[Any], bool]:
+def _entries(given: Any) -> tuple[Iterable[Any], bool]:
     """What is named, one by one, and whether a pair may be there both ways round, and more than once."""
-    if hasattr(interactions, "edges"):
-        edges = interactions.edges() if callable(interactions.edges) else interactions.edges
+    if hasattr(given, "edges"):
+        edges = given.edges() if callable(given.edges) else given.edges
         return (tuple(edge)[:2] for edge in edges), True
-    if isinstance(interactions, Mapping):
-        return ((a, b) for a, others in interactions.items() for b in _several(a, others)), True
-    if isinstance(interactions, str) or not isinstance(interactions, Iterable):
-        raise InputTypeError(
-            f"interactions={interactions!r} was given; expected a list of subsets such as [('a', 'b')], a mapping, "
-            "a graph with edges, or neighbours(shape)."
+    if isinstance(given, Mapping):
+        return ((a, b) for a, others in given.items() for b in _several(a, others)), True
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InputTypeError.given(
+            "subsets",
+            given,
+            "a list of subsets such as [('a', 'b')], a mapping, a graph with edges, or neighbours(shape)",
         )
-    return interactions, False
+    return given, False
 
 
 def _several(feature: Any, others: Any) -> Iterable[Any]:
     if isinstance(others, str) or not isinstance(others, Iterable):
         raise InputTypeError(
-            f"interactions= maps {feature!r} to {others!r}; expected a list of features, as {{'a': ['b', 'c']}}."
+            Parameter("subsets"),
+            f" maps {feature!r} to {others!r}",
+            expected="a list of features, as {'a': ['b', 'c']}",
         )
     return others
 
 
 def _subset(entry: Any, position: Mapping[str, int]) -> Subset:
     if isinstance(entry, str) or not isinstance(entry, Iterable):
-        raise InputTypeError(f"interactions= holds {entry!r}; each subset is a tuple of feature names, as ('a', 'b').")
+        raise InputTypeError(
+            Parameter("subsets"), f" holds {entry!r}", expected="tuples of feature names, as ('a', 'b')"
+        )
     members = [_feature(member, position) for member in entry]
     if not members:
-        raise InputError("interactions= holds an empty subset; the intercept is always there, leave it out.")
+        raise InputError(
+            Parameter("subsets"), " holds an empty subset", remedy="leave it out, the intercept is always there"
+        )
     if len(set(members)) < len(members):
-        raise InputError(f"interactions= holds {tuple(entry)!r}, which names a feature twice.")
+        raise InputError(
+            Parameter("subsets"), f" holds {tuple(entry)!r}, which names a feature twice", remedy="name it once"
+        )
     return tuple(sorted(members))
 
 
@@ -152,14 +169,17 @@ def _feature(member: Any, position: Mapping[str, int]) -> int:
         if member not in position:
             columns = sorted(position, key=position.__getitem__)
             raise UnknownFeatureError(
-                f"interactions= names {member!r}, which is not a column; the columns are {', '.join(columns[:20])}"
-                + (", ..." if len(columns) > 20 else ".")
+                Parameter("subsets"),
+                f" names {member!r}, which is not a column",
+                remedy=f"the columns are {', '.join(columns[:20])}{', ...' if len(columns) > 20 else ''}",
             )
         return position[member]
     if not isinstance(member, bool) and hasattr(member, "__index__") and 0 <= int(member) < len(position):
         return int(member)
     raise UnknownFeatureError(
-        f"interactions= names {member!r}; expected a column name, or a position from 0 to {len(position) - 1}."
+        Parameter("subsets"),
+        f" names {member!r}",
+        expected=f"a column name, or a position from 0 to {len(position) - 1}",
     )
 
 

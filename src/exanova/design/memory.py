@@ -8,8 +8,10 @@ import re
 from numbers import Real
 
 from exanova.errors import InputError
+from exanova.messages import Parameter
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+SIZE = "give bytes, or a text such as '4 GB'"
 SHARE = 0.8
 """Part of the memory now free that a plan may take when no limit is given."""
 
@@ -25,10 +27,10 @@ def resolve_limit(limit: int | float | str | None) -> int:
     if isinstance(limit, str):
         match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([KMGT]?I?)B?\s*", limit.upper())
         if not match or match[2] not in UNITS:
-            raise InputError(f"memory_limit={limit!r} is not a size; give bytes, or a text such as '4 GB'.")
+            raise InputError(Parameter("memory_limit", limit), " is not a size", remedy=SIZE)
         limit = float(match[1]) * UNITS[match[2]]
     if isinstance(limit, bool) or not isinstance(limit, Real) or not 0 < limit < math.inf:
-        raise InputError(f"memory_limit={limit!r} is not a positive size; give bytes, or a text such as '4 GB'.")
+        raise InputError(Parameter("memory_limit", limit), " is not a positive size", remedy=SIZE)
     return int(limit)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exanova import tolerances
 from exanova.data.sample import Sample
 from exanova.typing import FloatArray
 
@@ -42,6 +43,17 @@ class Loss:
     def total(self) -> FloatArray:
         """(m,) everything that is not explained: 1 - R2."""
         return self.levels + self.noise + self.left_out + self.shrinkage
+
+    def named(self, output: int) -> dict[str, float]:
+        """The parts of one output that are more than rounding, by what they are called."""
+        parts = {
+            "orders and terms left out": self.left_out,
+            "bins and merged levels": self.levels,
+            "noise between equal rows": self.noise,
+            "shrinkage": self.shrinkage,
+        }
+        shares = {name: float(part[output]) for name, part in parts.items()}
+        return {name: share for name, share in shares.items() if share > tolerances.RECONSTRUCTION}
 
 
 def account(sample: Sample, residual: FloatArray, least_squares: FloatArray | None = None) -> Loss:

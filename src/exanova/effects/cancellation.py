@@ -19,6 +19,7 @@ from exanova import tolerances
 from exanova.basis.tables import build_basis
 from exanova.data.sample import Sample
 from exanova.design.family import Family
+from exanova.parallel import suitable_blas
 from exanova.phi.operator import Phi
 from exanova.typing import FloatArray
 
@@ -50,7 +51,8 @@ def near_redundant(sample: Sample, index: Family, threads: int = 1) -> tuple[tup
         return ()
     basis = build_basis(mains)
     gamma = Phi(mains, sample, threads).gram(basis)[1:, 1:]
-    light, directions = np.linalg.eigh(gamma)
+    with suitable_blas(0):
+        light, directions = np.linalg.eigh(gamma)
     chosen = directions[:, light < tolerances.NEAR_REDUNDANT]
     if not chosen.shape[1]:
         return ()

@@ -11,9 +11,12 @@ from exanova.data.sample import Sample
 from exanova.data.scaling import Scaling
 from exanova.effects.account import Loss, account
 from exanova.effects.cancellation import cancellation, near_redundant
+from exanova.effects.certificate_text import described
+from exanova.effects.checks import Check, checks_of
 from exanova.effects.doubts import doubts
 from exanova.effects.orthogonality import conditional_means
 from exanova.effects.redundancy import Redundancy, sharing_subsets
+from exanova.messages import Parameter, Words
 from exanova.phi.operator import Phi
 from exanova.solve.evidence import Solved
 from exanova.solve.request import Request
@@ -41,15 +44,17 @@ class Certificate:
             features. Where it is large, effects cancel and have to be read together.
         near_redundant: groups of features whose main effects can nearly express each other.
         redundant: subsets that others can express; empty when the decomposition is unique.
-        conditioning: 1 over the smallest squared direction that counted as new.
+        conditioning: 1 over the smallest squared direction that counted as new (in the orders that were eliminated).
         largest_dropped: largest squared direction that was taken for rounding.
         saturated: whether the family spans every function on the support (then the residual is zero).
         route, method, iterations, seconds: how it was computed.
         residual: what is left of the normal equations, relative to the projections.
         ridge: the penalty that was asked for; the result is exact only without one.
         rank_known: whether the rank was determined (``rank`` is an upper bound otherwise).
+        converged: whether the solve met its own tolerance.
         r2_eval, mse_eval: the same as ``r2`` and ``mse`` on other rows, one per output, if they were measured there.
-        eval_method: how: on held-out rows, or by leaving out each distinct row in turn.
+        eval_method: how they were measured; why there are no other rows, where these are all there is.
+        sampled: whether the rows are a sample of more.
         shrinkage: the variance components of a shrunken fit, or why nothing was shrunk; empty if not asked for.
         effective_functions: of a shrunken fit, for each order from 1 on, how many functions the rows determine.
         notes: what misses its tolerance, and the remedy.
@@ -83,9 +88,11 @@ class Certificate:
     ridge: float = 0.0
     residual_mean: float = float("nan")
     rank_known: bool = True
+    converged: bool = True
     r2_eval: FloatArray | None = None
     mse_eval: FloatArray | None = None
     eval_method: str = ""
+    sampled: bool = True
     loss_levels: FloatArray | None = None
     loss_noise: FloatArray | None = None
     loss_left_out: FloatArray | None = None
@@ -95,6 +102,11 @@ class Certificate:
     shrinkage: str = ""
     effective_functions: tuple[float, ...] = ()
     notes: tuple[str, ...] = field(default=())
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """What was measured against its tolerance, one record per check, with the remedy where one failed."""
+        return tuple(checks_of(self))
 
     @property
     def exact(self) -> bool:
@@ -114,11 +126,11 @@ class Certificate:
     def holds(self) -> bool | None:
         """Whether other rows would say the same: the fit on them falls behind by no more than a tenth of the variance.
 
-        ``None`` where the fit on other rows was not measured.
+        ``True`` where there are no others, ``None`` where the fit on them was not measured.
         """
-        if self.r2_eval is None:
-            return None
-        return bool((self.r2 - self.r2_eval <= tolerances.HOLDS).all())
+        if not self.sampled:
+            return True
+        return None if self.r2_eval is None else bool((self.r2 - self.r2_eval <= tolerances.HOLDS).all())
 
     @property
     def cancels(self) -> bool:
@@ -131,24 +143,7 @@ class Certificate:
         return self.rank == self.n_functions if self.rank_known else None
 
     def __str__(self) -> str:
-        orders = " + ".join(str(k) for k in self.rank_by_order)
-        lines = [
-            f"exact           {'yes' if self.exact else 'NO: ' + '; '.join(self.notes)}",
-            f"orthogonality   {self.orthogonality:.1e} of the model's spread",
-            f"reconstruction  {self.reconstruction:.1e} of the model's spread"
-            + (" (every function on the support is spanned)" if self.saturated else " (a residual remains)"),
-            f"rank            {self.rank:,} = {orders}, of {self.n_functions:,} functions",
-            f"unique          {_said(self.unique, f'no, {len(self.redundant)} subsets share')}",
-            f"R2              {_joined(self.r2)}"
-            + ("" if self.r2_eval is None else f"; {self.eval_method or 'on held-out rows'} {_joined(self.r2_eval)}"),
-            f"MSE             {_joined(self.mse)} ({_joined(100 * self.relative_mse)} % of E[f^2])",
-            f"route           {self.route}: {self.method}, {self.iterations} iterations, {self.seconds:.2f} s",
-        ]
-        if self.shrinkage:
-            lines.append(f"shrinkage       {self.shrinkage}")
-        if self.within_variance.max(initial=0.0) > 0:
-            lines.insert(7, f"within rows     {_joined(self.within_variance)} (variance between equal rows)")
-        return "\n".join(lines)
+        return "\n".join(f"{name:<14}  {text}" for name, text in described(self))
 
 
 @dataclass(frozen=True)
@@ -223,6 +218,7 @@ def certify(
         residual=solution.residual,
         ridge=request.ridge,
         rank_known=solution.rank_known,
+        converged=bool(solution.converged),
         loss_levels=lost.levels,
         loss_noise=lost.noise,
         loss_left_out=lost.left_out,
@@ -231,10 +227,9 @@ def certify(
         near_redundant=tuple(tuple(names[i] for i in group) for group in near),
     )
     certificate = _with_shrinkage(certificate, sample, found, scaling)
-    notes = _notes(certificate, solution.converged, solution.smallest_kept)
-    if (
-        not request.ridge and not certificate.effective_functions
-    ):  # a penalty makes every function count, redundant or not
+    notes = _notes(certificate)
+    # A penalty makes every function count, redundant or not.
+    if not request.ridge and not certificate.effective_functions:
         notes += doubts(sample, found, request)
     return replace(certificate, notes=notes)
 
@@ -292,45 +287,10 @@ def _redundancies(found: Solved, names: tuple[str, ...]) -> tuple[Redundancy, ..
     return tuple(Redundancy(named(a), tuple(map(named, others))) for a, others in sorted(sharing.items()))
 
 
-def _notes(certificate: Certificate, converged: bool, smallest: float) -> tuple[str, ...]:
-    notes = []
-    if not certificate.orthogonality <= tolerances.ORTHOGONALITY:
-        notes.append(
-            f"an effect has a conditional mean of {certificate.orthogonality:.1e} of the model's spread, "
-            f"above {tolerances.ORTHOGONALITY:.1e}; basis='pure' is orthogonal on any support"
-        )
-    if certificate.residual_mean > tolerances.RESIDUAL_MEAN:
-        notes.append(
-            f"the residual has a mean of {certificate.residual_mean:.1e} of the model's spread in some cell, "
-            "where a least-squares fit leaves none; route='dense' is safer under extreme weights"
-        )
-    if not converged:
-        notes.append(
-            f"the solve stopped at a relative residual of {certificate.residual:.1e}; "
-            "route='dense' is safer under extreme weights, if it fits in memory"
-        )
-    if certificate.saturated and not certificate.reconstruction <= tolerances.RECONSTRUCTION:
-        notes.append(
-            f"the effects sum to the model only within {certificate.reconstruction:.1e} of its spread; "
-            "the weights are too unequal for this route, try route='dense'"
-        )
-    if certificate.largest_dropped and smallest < certificate.largest_dropped * RANK_GAP:
-        notes.append(
-            f"the rank is not clear-cut: a direction of {smallest:.1e} was kept and one of "
-            f"{certificate.largest_dropped:.1e} dropped; route='dense' separates them better"
-        )
-    if certificate.ridge:
-        notes.append(f"ridge={certificate.ridge:g} shrinks the effects; ridge=0 is exact")
-    return tuple(notes)
-
-
-RANK_GAP = 16.0
-"""A kept direction closer than this to a dropped one makes the rank doubtful."""
-
-
-def _said(unique: bool | None, no: str) -> str:
-    return "not determined on this route" if unique is None else "yes" if unique else no
-
-
-def _joined(values: FloatArray) -> str:
-    return ", ".join(f"{v:.4g}" for v in values[:8]) + (", ..." if len(values) > 8 else "")
+def _notes(certificate: Certificate) -> tuple[str, ...]:
+    """What misses its tolerance, with the remedy."""
+    failed = [check.remedy for check in certificate.checks if check.met is False]
+    if not certificate.ridge:
+        return tuple(failed)
+    ridge = Words(Parameter("ridge", certificate.ridge), " shrinks the effects; ", Parameter("ridge", 0), " is exact")
+    return (*failed, ridge)

@@ -2,7 +2,8 @@
 
 Conditional means and residuals tell whether effects are pure and fitted. They do not tell whether a direction was taken
 for redundant that is only light: then a determined effect is shared. Where weights or directions are light, the rank is
-therefore decided exactly, on the support alone, and compared.
+therefore decided exactly, on the support alone, and compared. Nor do they tell how well the dependences are known along
+which effects are shared: that is measured on the rows, for dependences drawn at random.
 """
 
 from __future__ import annotations
@@ -12,13 +13,23 @@ from collections.abc import Callable
 import numpy as np
 
 from exanova import tolerances
+from exanova.basis.tables import Basis, on_cells
 from exanova.data.sample import Sample
+from exanova.messages import Parameter, Part, Words
+from exanova.parallel import suitable_blas
+from exanova.phi.operator import Phi
 from exanova.solve.choice import FLOATING, ROUNDED, span_ranks
-from exanova.solve.evidence import Solved
+from exanova.solve.evidence import Solution, Solved
 from exanova.solve.request import Request
+from exanova.typing import FloatArray
 
 EXACT_RANK = 3000
 """Functions up to which a doubtful rank is decided exactly, in seconds."""
+
+TRY_DENSE: tuple[Part, ...] = ("try ", Parameter("route", "dense"))
+
+PROBES = 8
+"""Dependences drawn at random that are evaluated on the rows."""
 
 
 def doubts(sample: Sample, found: Solved, request: Request) -> tuple[str, ...]:
@@ -29,7 +40,7 @@ def doubts(sample: Sample, found: Solved, request: Request) -> tuple[str, ...]:
         _rounded_choice,
     ]
     if found.basis is not None and not _is_clear(sample, found):
-        checks += [_light_direction, _floating_choice, _too_large_to_decide, _wrong_rank]
+        checks += [_light_direction, _floating_choice, _too_large_to_decide, _wrong_rank, _rough_sharing]
     reasons = (check(sample, found, request) for check in checks)
     return tuple(reason for reason in reasons if reason is not None)[:1]
 
@@ -52,7 +63,7 @@ def _impossible_rank(sample: Sample, found: Solved, request: Request) -> str | N
     rank, rows = found.solution.rank, sample.codes.shape[1]
     every_order = found.plan.max_order is None and not found.plan.selection
     if found.solution.rank_known and (rank > rows or (every_order and rank < rows)):
-        return f"rank {rank:,} was found on {rows:,} rows, where all orders have rank {rows:,}; try route='dense'"
+        return Words(f"rank {rank:,} was found on {rows:,} rows, where all orders have rank {rows:,}; ", *TRY_DENSE)
     return None
 
 
@@ -67,17 +78,20 @@ def _too_uneven(sample: Sample, found: Solved, request: Request) -> str | None:
 def _light_direction(sample: Sample, found: Solved, request: Request) -> str | None:
     smallest = found.solution.smallest_kept
     if found.plan.route != "dense" and smallest < tolerances.GRAM_DIRECTION:
-        return (
-            f"a direction of {smallest:.1e} was kept, too light for a Gram matrix to give it in full; "
-            "route='dense' sees it, if it fits in memory"
+        return Words(
+            f"a direction of {smallest:.1e} was kept, too light for a Gram matrix to give it in full; ",
+            Parameter("route", "dense"),
+            " sees it, if it fits in memory",
         )
     return None
 
 
 def _rounded_choice(sample: Sample, found: Solved, request: Request) -> str | None:
     if ROUNDED in found.solution.method:
-        return (
-            "functions were chosen in floating point, and exact arithmetic chooses others; ties='share' needs no choice"
+        return Words(
+            "functions were chosen in floating point, and exact arithmetic chooses others; ",
+            Parameter("ties", "share"),
+            " needs no choice",
         )
     return None
 
@@ -85,9 +99,11 @@ def _rounded_choice(sample: Sample, found: Solved, request: Request) -> str | No
 def _floating_choice(sample: Sample, found: Solved, request: Request) -> str | None:
     # Of pure functions the rank by order is compared below, which tells as much.
     if FLOATING in found.solution.method and (request.basis == "paper" or request.selection):
-        return (
+        return Words(
             f"{_span(sample)} and functions were chosen in floating point, which cannot tell light ones from redundant "
-            "ones; ties='share' makes no such choice"
+            "ones; ",
+            Parameter("ties", "share"),
+            " makes no such choice",
         )
     return None
 
@@ -115,7 +131,53 @@ def _wrong_rank(sample: Sample, found: Solved, request: Request) -> str | None:
     exact = span_ranks(sample.codes, sample.sizes, found.index.subsets, request.threads)
     if solution.rank_known and exact != solution.rank_by_order:
         here, there = (" + ".join(map(str, ranks)) for ranks in (solution.rank_by_order, exact))
-        return f"rank {here} was found in floating point, and it is {there}; try route='dense'"
+        return Words(f"rank {here} was found in floating point, and it is {there}; ", *TRY_DENSE)
     if not solution.rank_known and sum(exact) < solution.rank:
-        return f"{_span(sample)} and functions depend on each other, which iterations cannot settle; try route='dense'"
+        return Words(
+            f"{_span(sample)} and functions depend on each other, which iterations cannot settle; ", *TRY_DENSE
+        )
     return None
+
+
+def _rough_sharing(sample: Sample, found: Solved, request: Request) -> str | None:
+    """Tell where the dependences that effects are shared along are not known well enough."""
+    if request.ties != "share" or found.basis is None:
+        return None
+    error = _sharing_error(sample, found, found.basis, request.threads)
+    if error <= tolerances.SHARING:
+        return None
+    dense = found.plan.route == "dense"
+    remedy: tuple[Part, ...] = ("leave out or merge the lightest rows",) if dense else TRY_DENSE
+    return Words(
+        f"weights or directions are so light that effects which several subsets can express may be off by {error:.1e} "
+        "of the model's spread; ",
+        *remedy,
+    )
+
+
+def _sharing_error(sample: Sample, found: Solved, basis: Basis, threads: int) -> float:
+    """By how much shared effects may be off in the lightest cell, relative to the model.
+
+    A dependence vanishes on the rows. What is left of one, over the lightest direction that counts as none, is its
+    angle with a true one, and a function of unit length is as large as 1 over the root of a cell's probability there.
+    """
+    null, independent = found.solution.null, found.solution.independent
+    count = null.shape[1] if independent is None else len(null) - independent.shape[1]
+    if not count:
+        return 0.0
+    tables = on_cells(found.index, basis, _random_dependences(found.solution))
+    left = Phi(found.index, sample, threads).synthesise(tables)
+    size = np.sqrt(count * (sample.probability @ left**2).max())
+    return float(size / np.sqrt(min(1.0, found.solution.smallest_kept) * sample.probability.min()))
+
+
+def _random_dependences(solution: Solution) -> FloatArray:
+    """(q, PROBES) dependences of unit length among the functions."""
+    drawn = np.random.default_rng(0).normal(size=(len(solution.null), PROBES))
+    if solution.independent is None:
+        with suitable_blas(0):
+            basis = np.linalg.qr(solution.null)[0]
+        probes = basis @ (basis.T @ drawn)
+    else:
+        probes = drawn - solution.independent @ (solution.independent.T @ drawn)
+    return np.asarray(probes / np.linalg.norm(probes, axis=0))

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exanova import tolerances
+from exanova.parallel import suitable_blas
 from exanova.typing import FloatArray, IntArray
 
 TILE = 1024
@@ -56,7 +57,11 @@ def sharing_subsets(
     """
     if independent is None and not null.shape[1]:
         return {}
-    z = np.linalg.qr(null)[0] if independent is None else independent
+    if independent is None:
+        with suitable_blas(0):
+            z = np.linalg.qr(null)[0]
+    else:
+        z = independent
     part = np.square(z).sum(axis=1)
     # Blocks of Z Z^T and of I - Z Z^T differ in the diagonal alone.
     size = np.bincount(subset_of, weights=part if independent is None else 1.0 - part)
@@ -69,7 +74,8 @@ def sharing_subsets(
     while a < len(subsets):
         b = max(a + 1, int(np.searchsorted(ends, first[a] + TILE, side="right")))
         rows = slice(int(first[a]), int(ends[b - 1]))
-        squares = np.add.reduceat(np.square(z[rows] @ z.T), first, axis=1)
+        with suitable_blas(float(TILE) * z.size):
+            squares = np.add.reduceat(np.square(z[rows] @ z.T), first, axis=1)
         blocks = np.add.reduceat(squares, first[a:b] - first[a], axis=0)
         for s, shares in zip(subsets[a:b], blocks > tolerances.DEPENDENCE**2, strict=True):
             partners[int(s)] = [int(t) for t in subsets[shares] if t != s]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from exanova.data.table import frame_of_kind
 from exanova.design.family import Family
 from exanova.errors import InputError, UnknownFeatureError
+from exanova.messages import Parameter, Words
 from exanova.typing import FloatArray, Subset
 
 GAME = "functional ANOVA under the joint distribution of the data (not the marginal game of KernelSHAP)"
@@ -147,7 +148,7 @@ class Effect:
             simultaneous: whether that is to hold for all cells of this effect together.
         """
         if isinstance(level, bool) or not isinstance(level, int | float) or not 0.0 < level < 1.0:
-            raise InputError(f"level={level!r} was given; expected a number between 0 and 1, such as 0.95.")
+            raise InputError.given("level", level, "a number between 0 and 1, such as 0.95")
         reach: Any = NormalDist().inv_cdf(0.5 + level / 2.0)
         if simultaneous:
             reach = self._known.critical_of(self.number, float(level))
@@ -268,17 +269,21 @@ class Effects(Mapping[tuple[str, ...], Effect]):
             raise UnknownFeatureError(self._why_absent(subset))
         return self._index.position[subset]
 
-    def _why_absent(self, subset: Subset) -> str:
+    def _why_absent(self, subset: Subset) -> Words:
         constant = [self._schema.features[i] for i in subset if self._index.sizes[i] < 2]
         if constant:
-            return f"{constant[0]!r} has one level on this support: it has no effect and enters none."
+            return Words(f"{constant[0]!r} has one level on this support: it has no effect and enters none.")
         name = " x ".join(self._schema.names(subset))
         highest = len(self._index.subsets[-1])
-        remedy = "name it in interactions=" if len(subset) <= highest else "fit with a larger max_order"
-        return (
-            f"the effect of {name} is not part of this decomposition, whose subsets go up to order {highest}; "
-            f"{remedy}. "
-            "Orders that could add nothing on this support are not listed: their effects are zero."
+        remedy = (
+            Words("name it in ", Parameter("subsets"))
+            if len(subset) <= highest
+            else Words("fit with a larger ", Parameter("max_order"))
+        )
+        return Words(
+            f"the effect of {name} is not part of this decomposition, whose subsets go up to order {highest}; ",
+            remedy,
+            ". Orders that could add nothing on this support are not listed: their effects are zero.",
         )
 
 

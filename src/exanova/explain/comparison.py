@@ -10,6 +10,7 @@ import numpy as np
 from exanova.data.table import frame_of_kind
 from exanova.effects.tables import GAME, Effect, Effects, Schema
 from exanova.errors import InputError
+from exanova.messages import Parameter
 from exanova.typing import FloatArray
 
 LARGEST_CELLS = 5
@@ -113,8 +114,8 @@ def compare(first: Effects, second: Effects, schema: Schema, other: Schema) -> C
         )
     if schema.outputs != other.outputs:
         raise InputError(
-            f"the outputs differ: {', '.join(schema.outputs)} and {', '.join(other.outputs)}; "
-            "name them alike with output_names= when fitting."
+            f"the outputs differ: {', '.join(schema.outputs)} and {', '.join(other.outputs)}",
+            remedy=["give them the same names with ", Parameter("output_names"), " when fitting"],
         )
     keys = list(first) + [key for key in second if key not in first]
     changes = [_change(key, first, second, len(schema.outputs)) for key in keys]

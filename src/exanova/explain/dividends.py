@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from exanova.errors import InputError
+from exanova.messages import choices
 from exanova.typing import FloatArray, Subset
 
 
@@ -36,7 +37,7 @@ def size_weights(index: str, order: int, largest: int) -> FloatArray:
     [0.0, 1.0, 0.5, 0.3333333333333333]
     """
     if index not in WEIGHTS:
-        raise InputError(f"index={index!r} was given; expected one of {', '.join(WEIGHTS)}.")
+        raise InputError.given("index", index, *choices("index", WEIGHTS))
     out = np.zeros((order + 1, largest + 1))
     for s in range(1, order + 1):
         for t in range(s, largest + 1):

@@ -17,6 +17,7 @@ from exanova.infer.draws import independent_units, raw_rows
 from exanova.infer.identified import Dependences
 from exanova.infer.influence import Influence
 from exanova.infer.responses import find_responses
+from exanova.messages import Parameter, Words
 from exanova.phi.operator import Phi
 from exanova.solve.elimination import factorise, solve
 from exanova.solve.evidence import Solution
@@ -82,20 +83,18 @@ class FittedSample:
         return independent_units(raw_rows(self.sample))
 
     @property
-    def why_not_linear(self) -> str:
+    def why_not_linear(self) -> Words:
         """Why effects are not those of a least-squares fit on pure functions, in words; empty where they are."""
         request = self.request
         if self.posterior is not None:
-            return "shrinkage='auto'"
+            return Words(Parameter("shrinkage", "auto"))
         if request.basis != "pure":
-            return f"basis={request.basis!r}"
+            return Words(Parameter("basis", request.basis))
         if request.ridge:
-            return f"ridge={request.ridge:g}"
-        return (
-            "ties='first' under a budget, which may cut a subset"
-            if request.selection and request.ties == "first"
-            else ""
-        )
+            return Words(Parameter("ridge", request.ridge))
+        if request.selection and request.ties == "first":
+            return Words(Parameter("ties", "first"), " under a budget, which may cut a subset")
+        return Words()
 
     @property
     def spread(self) -> FloatArray:
@@ -129,8 +128,9 @@ def prepare(fitted: FittedSample, index: Family) -> tuple[Influence, FloatArray]
     """The influence of every row, and the (r, m) residuals of the distinct rows, zero where they are rounding."""
     if fitted.why_not_linear:
         raise InputError(
-            f"linear standard errors belong to least-squares fits on pure functions, not to {fitted.why_not_linear}; "
-            "ask for errors(method='bootstrap'), which refits."
+            "linear standard errors belong to least-squares fits on pure functions, not to ",
+            fitted.why_not_linear,
+            remedy="ask for errors(method='bootstrap'), which refits",
         )
     sample, threads = fitted.sample, fitted.request.threads
     residual = _residual(fitted, Phi(index, sample, threads).synthesise(fitted.effects))
@@ -183,6 +183,12 @@ def _refuse_large(fitted: FittedSample, index: Family, noisy: bool) -> None:
     if needed > fitted.request.memory_limit or too_large_for_tables(index).any():
         raise MemoryLimitError(
             f"linear standard errors of {index.n_cells:,} cells take about {readable(int(needed))}, the memory limit "
-            f"is {readable(fitted.request.memory_limit)}; fit fewer functions, merge levels with min_frequency=, raise "
-            "memory_limit, or ask for errors(method='bootstrap')."
+            f"is {readable(fitted.request.memory_limit)}",
+            remedy=[
+                "fit fewer functions, merge levels with ",
+                Parameter("min_frequency"),
+                ", give a larger ",
+                Parameter("memory_limit"),
+                ", or ask for errors(method='bootstrap')",
+            ],
         )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from exanova.errors import InputError
+from exanova.messages import Parameter
 from exanova.typing import FloatArray
 
 
@@ -40,6 +41,9 @@ class PosteriorErrors:
 
 def _refuse() -> NoReturn:
     raise InputError(
-        "effects were shrunk, and of their posterior only the standard error of each cell is known; call "
-        "errors(method='bootstrap') first, which refits, or fit with shrinkage=None."
+        "effects were shrunk, and of their posterior only the standard error of each cell is known",
+        remedy=[
+            "call errors(method='bootstrap') first, which refits, or fit with ",
+            Parameter("shrinkage", None),
+        ],
     )

@@ -22,6 +22,7 @@ from exanova.infer.identified import Dependences, certain_part, determined
 from exanova.infer.linear import LinearErrors
 from exanova.infer.posterior import PosteriorErrors
 from exanova.infer.refits import RefitErrors, refit
+from exanova.messages import Parameter
 from exanova.progress import Progress
 from exanova.typing import FloatArray
 
@@ -110,7 +111,8 @@ class Uncertainty:
         if self._fitted.whole:
             raise InputError(
                 f"there are no standard errors: {self._fitted.whole}, so that these rows are all there is and no other "
-                "rows could have been drawn. Say sampled=True if they are a sample of more."
+                "rows could have been drawn",
+                remedy=["Use ", Parameter("sampled", True), " if they are a sample of more"],
             )
         return self._fitted
 

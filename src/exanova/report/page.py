@@ -142,7 +142,7 @@ class Page:
 
     def _certificate(self) -> Figure:
         records = self._summary.certificate
-        self.payload.chart("certificate", [certificate_chart(records, exact=self._summary.verdicts[0]["good"])])
+        self.payload.chart("certificate", [certificate_chart(records, exact=self._summary.verdicts[-1]["good"])])
         measured = Listed("measured", "measured", "number"), Listed("tolerance", "tolerance", "number")
         words = Listed("name", "name"), Listed("meaning", "meaning")
         self._table("certificate", records, *words, *measured, Listed("met", "met"))

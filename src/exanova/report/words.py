@@ -7,20 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exanova import tolerances
 from exanova.decomposition import Decomposition
 from exanova.effects.certificate import Certificate
+from exanova.messages import Parameter, Words, joined
 from exanova.report.rows import ShownRows
 from exanova.show.records import Record, legible
 from exanova.typing import FloatArray
 
-FALLS = 0.05
-"""Loss of R2 on held-out rows that a reader is told of."""
-
 MOST = 3
 """Features named in the headline."""
-
-CROWDED = 0.5
-"""Functions per distinct row from which a good fit on those rows says little about others."""
 
 
 @dataclass(frozen=True)
@@ -41,19 +37,12 @@ class Verdict:
 
 
 def verdicts(decomposition: Decomposition) -> list[Verdict]:
-    """The answers that the certificate of a decomposition gives."""
+    """The answers that the certificate gives: first whether to believe the effects, last how they were computed."""
     certificate, outputs = decomposition.certificate, decomposition.schema.outputs
-    rows = decomposition.plan.distinct_rows
-    found = [
-        _exact(certificate),
-        _unique(certificate, decomposition.ties),
-        _left(certificate, outputs, decomposition.order),
-    ]
-    if certificate.r2_eval is not None:
-        found.append(_held_out(certificate, certificate.r2_eval, outputs))
-    elif not certificate.saturated and certificate.rank > CROWDED * rows:
-        found.append(_crowded(certificate, rows))
-    return found
+    found = [_other_rows(certificate, outputs), _not_explained(certificate, outputs)]
+    if certificate.cancels:
+        found.append(_cancellation(certificate))
+    return [*found, _unique(certificate, decomposition.ties), _computed(certificate)]
 
 
 def headline(importance: Sequence[Record], strongest: Sequence[Record]) -> str:
@@ -111,16 +100,59 @@ def rows_in_words(shown: ShownRows | None, saturated: bool) -> str:
     )
 
 
-def _exact(certificate: Certificate) -> Verdict:
-    if not certificate.exact:
-        return Verdict("Is it exact?", "No", False, f"{_sentence('; '.join(certificate.notes))}")
-    return Verdict(
-        "Is it exact?",
-        "Yes",
-        True,
-        "Every effect has conditional mean zero given any subset of its features (largest deviation: "
-        f"{certificate.orthogonality:.1e} of the model's spread). All checks are within tolerance.",
+def _other_rows(certificate: Certificate, outputs: tuple[str, ...]) -> Verdict:
+    question = "Would other rows say the same?"
+    if not certificate.sampled:
+        return Verdict(question, "There are none", True, _sentence(Words(certificate.eval_method)))
+    if certificate.r2_eval is None:
+        because = Words("The fit on other rows was not measured. ", Parameter("eval_set", 0.2), " measures it.")
+        return Verdict(question, "Not known", None, because)
+    how = certificate.eval_method or "on held-out rows"
+    here = f"R² is {_numbers(certificate.r2_eval, outputs)} {how}, {_numbers(certificate.r2, outputs)} on these rows."
+    if certificate.holds:
+        return Verdict(question, "Yes", True, here)
+    remedy = Words(
+        f"{here} The effects describe these rows better than others. More rows, a smaller ",
+        Parameter("max_order"),
+        " or ",
+        Parameter("shrinkage", "auto"),
+        " would help.",
     )
+    return Verdict(question, "No", False, remedy)
+
+
+def _not_explained(certificate: Certificate, outputs: tuple[str, ...]) -> Verdict:
+    question, loss = "What is not explained?", certificate.loss
+    lost = np.maximum(1.0 - certificate.r2, 0.0)
+    if loss is None or not (lost > tolerances.RECONSTRUCTION).any():
+        return Verdict(question, _spread(lost, outputs), None, "The effects add up to the model on these rows.")
+    worst = int(np.argmax(lost))
+    named = [f"{name} {_percent(share)}" for name, share in loss.named(worst).items()]
+    which = f" for the output {legible(outputs[worst])}" if len(outputs) > 1 else ""
+    return Verdict(question, _spread(lost, outputs), None, f"of the model's variance{which}: {', '.join(named)}.")
+
+
+def _cancellation(certificate: Certificate) -> Verdict:
+    assert certificate.cancellation is not None
+    times = float(certificate.cancellation.max())
+    groups = [", ".join(map(legible, group)) for group in certificate.near_redundant[:MOST]]
+    near = f" Nearly redundant features: {'; '.join(groups)}." if groups else ""
+    because = (
+        f"Single effects have {times:.3g} times the variance of their sum, because the features depend on each other. "
+        f"Read them together: net shares of the variance say what each contributes.{near}"
+    )
+    return Verdict("Do effects cancel?", f"{times:.3g}-fold", None, because)
+
+
+def _computed(certificate: Certificate) -> Verdict:
+    question = "Was it computed exactly?"
+    if not certificate.exact:
+        return Verdict(question, "No", False, _sentence(joined(certificate.notes, "; ")))
+    because = (
+        "Every effect has conditional mean zero given any subset of its features (largest deviation: "
+        f"{certificate.orthogonality:.1e} of the model's spread). All checks are within tolerance."
+    )
+    return Verdict(question, "Yes", True, because)
 
 
 def _unique(certificate: Certificate, ties: str) -> Verdict:
@@ -149,61 +181,13 @@ def _unique(certificate: Certificate, ties: str) -> Verdict:
         question,
         "No",
         None,
-        f"Some subsets carry the same information on these rows (rank {certificate.rank:,} of "
-        f"{certificate.n_functions:,} functions). Their combined effect is determined; how it is split among them is a "
-        f"convention: {settled} (ties='{ties}').",
-    )
-
-
-def _left(certificate: Certificate, outputs: tuple[str, ...], order: int) -> Verdict:
-    question = "What is left in the residual?"
-    noise = _within(certificate)
-    if certificate.saturated and not certificate.within_variance.any():
-        return Verdict(
-            question,
-            "Nothing",
-            certificate.exact,
-            "The effects can express every function on these rows, and add up to the model to "
-            f"{certificate.reconstruction:.1e} of the model's spread.{noise}",
-        )
-    reason = (
-        "of the variance lies inside rows that are equal once encoded, where no effect can reach it."
-        if certificate.saturated
-        else f"of the variance, which the effects of up to {_features(order)} kept here do not explain. It is "
-        "orthogonal to all of them."
-    )
-    explained = f"They explain R² = {_numbers(certificate.r2, outputs)}."
-    return Verdict(question, _spread(1.0 - certificate.r2, outputs), None, f"{reason} {explained}{noise}")
-
-
-def _held_out(certificate: Certificate, held: FloatArray, outputs: tuple[str, ...]) -> Verdict:
-    low, high = f"{held.min():.4f}", f"{held.max():.4f}"
-    worst = f", the lowest for the output {legible(outputs[int(np.argmin(held))])}" if len(held) > 1 else ""
-    falls = bool((certificate.r2 - held).max() > FALLS)
-    less = " That is less than on the rows of the fit, which the effects describe better than others." if falls else ""
-    return Verdict(
-        "Does it hold on other rows?",
-        f"R² = {low}" if low == high else f"R² = {low} to {high}",
-        False if held.min() < 0 else None,
-        f"on rows that were held out of the fit{worst}.{less}",
-    )
-
-
-def _crowded(certificate: Certificate, rows: int) -> Verdict:
-    return Verdict(
-        "Does it hold on other rows?",
-        "Not known",
-        None,
-        f"{certificate.rank:,} independent functions were fitted on {rows:,} distinct rows, so that a good fit on "
-        "those rows says little about others. Fit with eval_set= to know.",
-    )
-
-
-def _within(certificate: Certificate) -> str:
-    if certificate.within_variance.max(initial=0.0) <= 0:
-        return ""
-    return (
-        " Equal rows were given different values; their mean was decomposed, and no function of the inputs says more."
+        Words(
+            f"Some subsets carry the same information on these rows (rank {certificate.rank:,} of "
+            f"{certificate.n_functions:,} functions). Their combined effect is determined; how it is split among them "
+            f"is a convention: {settled} (",
+            Parameter("ties", ties),
+            ").",
+        ),
     )
 
 
@@ -236,5 +220,8 @@ def _features(order: int) -> str:
     return "one feature" if order == 1 else f"{order} features"
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:].rstrip(".") + "."
+def _sentence(words: Words) -> Words:
+    """The words with a capital letter and a full stop."""
+    first = words.parts[0]
+    capital = first[:1].upper() + first[1:] if isinstance(first, str) else first
+    return Words(capital, *words.parts[1:], ".")

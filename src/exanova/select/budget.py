@@ -14,6 +14,7 @@ from exanova.data.sample import Sample
 from exanova.design.family import Family, build_family
 from exanova.design.subsets import canonical_key, close_downward
 from exanova.errors import InputError
+from exanova.messages import Parameter
 from exanova.parallel import blas_threads
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
@@ -58,8 +59,9 @@ def check_budget(sizes: tuple[int, ...], max_terms: int) -> None:
     mains = 1 + sum(n - 1 for n in sizes)
     if max_terms < mains:
         raise InputError(
-            f"max_terms={max_terms:,} is below the {mains:,} functions of the intercept and the main effects; "
-            f"give at least {mains:,}, or merge levels with min_frequency=."
+            Parameter("max_terms", max_terms),
+            f" is below the {mains:,} functions of the intercept and the main effects",
+            remedy=[f"give at least {mains:,}, or merge levels with ", Parameter("min_frequency")],
         )
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from exanova.data.sample import Sample
 from exanova.design.family import extend
 from exanova.design.subsets import canonical_key
+from exanova.messages import Parameter, Words
 from exanova.progress import Progress
 from exanova.select.gains import Gains, PairScreen, SubsetScreen, cost
 from exanova.select.growth import GrowingFit
@@ -36,7 +37,7 @@ def screen(sample: Sample, request: Request, fit: GrowingFit, budget: int, progr
     """Grow ``fit``, which holds the main effects, up to ``budget`` functions."""
     highest = len(sample.sizes) if request.max_order is None else request.max_order
     state = _Screen(sample, request, fit, budget, progress)
-    stopped = "main effects only: max_order=1"
+    stopped: str = Words("main effects only: ", Parameter("max_order", 1))
     for order in range(2, highest + 1):
         # A higher order may deserve room: half of what is left is taken first, then the two orders compete.
         limit = budget if order == highest else fit.rank + (budget - fit.rank + 1) // 2
@@ -202,7 +203,7 @@ class _Screen:
         if not len(ranked):
             return "nothing is left to take"
         if gains.energy[ranked[0]] < self._request.min_gain * self._variance * gains.functions[ranked[0]]:
-            return f"what is left is below min_gain={self._request.min_gain:g} of the variance"
+            return Words("what is left is below ", Parameter("min_gain", self._request.min_gain), " of the variance")
         return "nothing worth taking fits in the rest of the budget"
 
     def _energy(self, values: FloatArray) -> FloatArray:

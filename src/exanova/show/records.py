@@ -11,16 +11,16 @@ import decimal
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
-from exanova import tolerances
-from exanova.data.encoding import FeatureLevels
+from exanova.data.feature import FeatureLevels
 from exanova.data.levels import label_levels, sort_levels
 from exanova.decomposition import Decomposition
-from exanova.effects.certificate import RANK_GAP, Certificate
+from exanova.effects.certificate import Certificate
 from exanova.effects.norms import absolute_norms, rolled_up
 from exanova.effects.tables import Effect
 from exanova.typing import FloatArray, Level
@@ -135,39 +135,11 @@ def network_records(
 
 
 def certificate_records(certificate: Certificate) -> list[Record]:
-    """``name``, ``meaning``, ``measured``, ``tolerance``, ``met``: what was measured against what is asked of it.
+    """``name``, ``meaning``, ``measured``, ``tolerance``, ``met``, ``remedy``: the checks of a certificate.
 
-    ``tolerance`` and ``met`` are ``None`` for what is reported and not judged. Charts, words and pages know tolerances
-    from here only.
+    ``tolerance`` and ``met`` are ``None`` for what is reported and not judged.
     """
-    c = certificate
-    step = 1.0 if c.route.startswith("grid") else float(np.sqrt(c.n_functions))
-    judged = not c.route.startswith("dense")  # an orthogonal factorisation needs no check of its normal equations
-    left = "largest error of the sum of the effects" if c.saturated else "what the orders kept leave of the model"
-    exact = tolerances.RECONSTRUCTION if c.saturated else None
-    rows: list[tuple[str, str, float, float | None]] = [
-        ("orthogonality", "largest conditional mean of an effect", c.orthogonality, tolerances.ORTHOGONALITY),
-        ("reconstruction", left, c.reconstruction, exact),
-        (
-            "normal equations",
-            "residual of the solve",
-            c.residual,
-            step * tolerances.NORMAL_EQUATIONS if judged else None,
-        ),
-    ]
-    if np.isfinite(c.conditioning):
-        against = "largest direction taken for rounding, against the smallest that was kept"
-        rows.append(("rank", against, c.largest_dropped, 1.0 / (c.conditioning * RANK_GAP)))
-    return [
-        {
-            "name": name,
-            "meaning": meaning,
-            "measured": float(measured),
-            "tolerance": tolerance,
-            "met": None if tolerance is None else bool(measured <= tolerance),
-        }
-        for name, meaning, measured, tolerance in rows
-    ]
+    return [asdict(check) for check in certificate.checks]
 
 
 def rounding(decomposition: Decomposition) -> float:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import tolerances
+from exanova.parallel import suitable_blas
 from exanova.solve.elimination import Ties
 from exanova.solve.evidence import Solution
 from exanova.typing import FloatArray, IntArray
@@ -89,7 +90,8 @@ def _add_order(phi: FloatArray, basis: FloatArray, ties: Ties, chosen: Chosen) -
 
 
 def _shared(phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: float, basis: FloatArray) -> _Order:
-    u, s, vt = np.linalg.svd(rest, full_matrices=False)
+    with suitable_blas(0):
+        u, s, vt = np.linalg.svd(rest, full_matrices=False)
     rank = min(int(np.count_nonzero(s > tolerance)), len(phi) - basis.shape[1])
     v = vt[:rank].T
 
@@ -97,7 +99,8 @@ def _shared(phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: flo
         return np.asarray(v @ (target / s[:rank, None]))
 
     def null() -> FloatArray:
-        return np.asarray(np.linalg.qr(v, mode="complete")[0][:, rank:])
+        with suitable_blas(0):
+            return np.asarray(np.linalg.qr(v, mode="complete")[0][:, rank:])
 
     everything = np.ones(phi.shape[1], dtype=bool)
     dropped = float(s[rank:].max(initial=0.0)) ** 2
@@ -107,7 +110,9 @@ def _shared(phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: flo
 
 def _outside(basis: FloatArray, u: FloatArray) -> FloatArray:
     """Directions ``u`` made orthogonal to ``basis`` again: what rounding left of it weighs more in short ones."""
-    q, r = np.linalg.qr(u - basis @ (basis.T @ u))
+    rest = u - basis @ (basis.T @ u)
+    with suitable_blas(0):
+        q, r = np.linalg.qr(rest)
     return np.asarray(q * np.sign(np.diagonal(r)))
 
 
@@ -218,7 +223,8 @@ def _dependences(orders: list[_Order]) -> tuple[FloatArray, FloatArray | None]:
     if size - rank <= rank:
         return _null_space(orders), None
     rows = np.hstack([part.phi for part in orders])
-    return np.zeros((size, 0)), np.linalg.svd(rows, full_matrices=False)[2][:rank].T
+    with suitable_blas(0):
+        return np.zeros((size, 0)), np.linalg.svd(rows, full_matrices=False)[2][:rank].T
 
 
 def _null_space(orders: list[_Order]) -> FloatArray:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import tolerances
+from exanova.parallel import suitable_blas
 from exanova.typing import FloatArray, IntArray
 
 Ties = Literal["share", "first"]
@@ -112,7 +113,7 @@ def dependences(factor: Factor) -> tuple[FloatArray, FloatArray | None]:
     size, rank = factor.orders[-1].columns.stop, sum(part.rank for part in factor.orders)
     if size - rank <= rank:
         return null_space(factor), None
-    return np.zeros((size, 0)), np.linalg.qr(_rows_of_factor(factor, size, rank).T)[0]
+    return np.zeros((size, 0)), _orthonormal(_rows_of_factor(factor, size, rank).T)
 
 
 def _rows_of_factor(factor: Factor, size: int, rank: int) -> FloatArray:
@@ -181,9 +182,15 @@ def row_space(lower: FloatArray) -> FloatArray | None:
     if rank in (0, size):
         return None
     if size - rank >= rank:
-        return np.linalg.qr(lower)[0]
+        return _orthonormal(lower)
     null = solve_triangular(lower[:rank], lower[rank:].T, lower=True, trans="T", check_finite=False)
-    return np.linalg.qr(np.vstack([-null, np.eye(size - rank)]))[0]
+    return _orthonormal(np.vstack([-null, np.eye(size - rank)]))
+
+
+def _orthonormal(columns: FloatArray) -> FloatArray:
+    """An orthonormal basis of independent columns."""
+    with suitable_blas(0):
+        return np.linalg.qr(columns)[0]
 
 
 def _pivoted(block: FloatArray, columns: slice, tolerance: float) -> OrderFactor:

@@ -21,7 +21,8 @@ class Solution:
         coefficients: (q, m), zero for functions that were not kept.
         kept: (q,) bool, under ``ties="first"`` the functions selected; all True under ``ties="share"``.
         rank_by_order: rank added by each order, the intercept being order 0.
-        smallest_kept: smallest squared direction that counted as new (1 when all are orthogonal).
+        smallest_kept: smallest squared direction that counted as new (1 when all are orthogonal); where conjugate
+            gradients solve for the higher orders, among those that were eliminated.
         largest_dropped: largest squared direction taken for rounding (0 when nothing was dropped).
         null: (q, k) a basis of the linear dependences among the functions on the rows; no columns where there are none,
             or where they were not determined.

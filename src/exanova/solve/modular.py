@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.errors import InputError
+from exanova.messages import Parameter
 from exanova.phi.modular import primes, product_modulo
 from exanova.typing import FloatArray
 
@@ -103,7 +104,8 @@ class AgreedProfile:
         if prime is None:
             raise InputError(
                 f"{MOST_PRIMES:,} primes were tried, and nearly each divides the weight of one of the cells: there are "
-                "too many cells to choose the paper's functions exactly; merge levels, or use basis='pure'."
+                "too many cells to choose the paper's functions exactly",
+                remedy=["merge levels, or use ", Parameter("basis", "pure")],
             )
         return GrowingProfile(prime, self._max_rank)
 

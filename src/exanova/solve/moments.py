@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from exanova import tolerances
 from exanova.basis.tables import Basis, on_cells, on_functions
 from exanova.data.sample import Sample
+from exanova.parallel import suitable_blas
 from exanova.phi.operator import Phi
 from exanova.solve.elimination import Factor, Ties, dependences, factorise, solve
 from exanova.solve.evidence import Solution
@@ -57,9 +58,10 @@ def solve_moments(gamma: FloatArray, orders: Sequence[slice], project: ProjectRe
 
     Gamma is only a factor here: its rounding slows refinement down, it does not enter the answer.
     """
-    factor = factorise(gamma, orders, ties)
-    coefficients, residual, steps = refine(factor, project)
-    null, independent = dependences(factor)
+    with suitable_blas(float(len(gamma)) ** 3 / 3):
+        factor = factorise(gamma, orders, ties)
+        coefficients, residual, steps = refine(factor, project)
+        null, independent = dependences(factor)
     kept = np.ones(len(gamma), dtype=bool)
     if ties == "first":
         for part in factor.orders:

@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from exanova.design.memory import readable
 from exanova.errors import MemoryLimitError
+from exanova.messages import Parameter, Part
 
 STARTING = 0.3
 """Seconds of any fit: loading kernels, reading, measuring."""
@@ -78,12 +79,14 @@ def within_limit(plan: Plan, order: int | None = None) -> Plan:
 def refuse(plan: Plan, order: int | None) -> NoReturn:
     """Raise because a plan does not fit in memory, with what would."""
     reached = f"order {order}" if order else "all orders"
-    advice = f"max_order={order - 1} needs less" if order and order > 1 else "fewer levels (min_frequency=, n_bins=)"
+    advice: list[Part] = ["fewer levels (", Parameter("min_frequency"), ", ", Parameter("n_bins"), ")"]
+    if order and order > 1:
+        advice = [Parameter("max_order", order - 1), " needs less"]
     if plan.selection:
         reached = f"a budget of {plan.functions:,} functions"
-        advice = "a smaller max_terms="
+        advice = ["a smaller ", Parameter("max_terms")]
     raise MemoryLimitError(
         f"{reached} of {plan.features} features on {plan.distinct_rows:,} distinct rows needs about "
-        f"{readable(plan.memory)}; the memory limit is {readable(plan.memory_limit)}. "
-        f"What would fit: {advice}, or a larger memory_limit=."
+        f"{readable(plan.memory)}; the memory limit is {readable(plan.memory_limit)}",
+        remedy=["What would fit: ", *advice, ", or a larger ", Parameter("memory_limit")],
     )

@@ -17,6 +17,7 @@ from exanova.design.family import Family
 from exanova.design.memory import readable
 from exanova.design.products import BLOCK_BYTES, products_are_faster
 from exanova.errors import MemoryLimitError
+from exanova.messages import Parameter
 from exanova.phi.gram import BLAS_BLOCK_BYTES
 from exanova.phi.growing import COUNT_BLOCK
 from exanova.solve.matrix_free import MOST_ELIMINATED
@@ -103,8 +104,14 @@ def check_reading(rows: int, columns: int, memory_limit: int) -> None:
     if needed > memory_limit:
         raise MemoryLimitError(
             f"reading {rows:,} rows of {columns} columns needs about {readable(needed)}; the memory limit is "
-            f"{readable(memory_limit)}. What would fit: {memory_limit // reading(1, columns):,} rows, equal ones "
-            "counted beforehand and given once with sample_weight=, or a larger memory_limit=."
+            f"{readable(memory_limit)}",
+            remedy=[
+                f"What would fit: {memory_limit // reading(1, columns):,} rows, equal ones counted beforehand and "
+                "given once with ",
+                Parameter("sample_weight"),
+                ", or a larger ",
+                Parameter("memory_limit"),
+            ],
         )
 
 

@@ -11,6 +11,7 @@ from typing import Literal
 from exanova.design.memory import readable
 from exanova.design.subsets import by_order, listable
 from exanova.errors import MemoryLimitError
+from exanova.messages import Parameter
 from exanova.typing import Subset
 
 RouteName = Literal["auto", "grid", "dense", "moments", "matrix-free"]
@@ -77,7 +78,14 @@ def orders_of(request: Request, varying: list[int]) -> Iterator[list[Subset]]:
         if comb(len(varying), k) > listable(request.memory_limit):
             raise MemoryLimitError(
                 f"order {k} of {len(varying)} features has {comb(len(varying), k):,} subsets, too many to list "
-                f"within the memory limit of {readable(request.memory_limit)}. What would fit: max_order={k - 1}, "
-                "subsets named in interactions=, or a larger memory_limit=."
+                f"within the memory limit of {readable(request.memory_limit)}",
+                remedy=[
+                    "What would fit: ",
+                    Parameter("max_order", k - 1),
+                    ", subsets named in ",
+                    Parameter("subsets"),
+                    ", or a larger ",
+                    Parameter("memory_limit"),
+                ],
             )
         yield list(combinations(varying, k))

@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from exanova.basis.tables import Basis, build_basis, join, on_cells, order_slices, too_large_for_tables
 from exanova.data.sample import Sample
 from exanova.design.family import Family, complete_family, extend
+from exanova.messages import Parameter, Value, Words, joined
+from exanova.parallel import suitable_blas
 from exanova.phi.modular import are_counts
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
@@ -107,10 +109,15 @@ def _grid_refusal(request: Request, survey: Survey) -> str | None:
         return _needs_gram(request)
     if all_orders and is_complete(sample):
         return None
-    return (
-        "route='grid' needs a table in which every combination of levels occurs, and all orders "
-        f"(max_order=None); this table has {sample.n_rows:,} of {np.prod(sample.sizes, dtype=object):,} combinations "
-        f"and max_order={request.max_order}. Use route='auto'."
+    return Words(
+        Parameter("route", "grid"),
+        " needs a table in which every combination of levels occurs, and all orders (",
+        Parameter("max_order", None),
+        f"); this table has {sample.n_rows:,} of {np.prod(sample.sizes, dtype=object):,} combinations, with ",
+        Parameter("max_order", request.max_order),
+        ". Use ",
+        Parameter("route", "auto"),
+        ".",
     )
 
 
@@ -119,7 +126,16 @@ def _dense_refusal(request: Request, survey: Survey) -> str | None:
 
 
 def _needs_gram(request: Request) -> str:
-    return f"ridge={request.ridge:g} needs route='moments' or 'auto'; route={request.route!r} has none."
+    return Words(
+        Parameter("ridge", request.ridge),
+        " needs ",
+        Parameter("route", "moments"),
+        " or ",
+        Value("route", "auto"),
+        "; ",
+        Parameter("route", request.route),
+        " has none.",
+    )
 
 
 def _tables_refusal(request: Request, survey: Survey) -> str | None:
@@ -130,10 +146,10 @@ def _tables_refusal(request: Request, survey: Survey) -> str | None:
 def _matrix_free_refusal(request: Request, survey: Survey) -> str | None:
     if request.is_plain:
         return None
-    return (
-        f"basis={request.basis!r}, ties={request.ties!r}, ridge={request.ridge:g} cannot go by the matrix-free "
-        "route, which this table or route= asks for; use basis='pure', ties='share', ridge=0."
-    )
+    given = joined((Words(Parameter(name, getattr(request, name))) for name in ("basis", "ties", "ridge")), ", ")
+    plain = joined(map(Words, (Parameter("basis", "pure"), Parameter("ties", "share"), Parameter("ridge", 0))), ", ")
+    required = Words(" cannot be combined with the matrix-free route, which this table or ", Parameter("route"))
+    return Words(given, required, " requires; use ", plain, ".")
 
 
 def _all_orders_at_once(sample: Sample, p: FloatArray, shape: tuple[int, ...]) -> bool:
@@ -158,8 +174,10 @@ def _by_grid(job: Job) -> Solved:
     # Where a factorisation would be cheap, the most uneven weights are left to it after some iterations.
     cheap = request.route == "auto" and dense_applies(len(p), len(p), even=False)
     limit = FEW_ITERATIONS if cheap else GRID_ITERATIONS
-    found = solve(p.reshape(shape), f.reshape(*shape, -1), limit, job.progress.step)
-    weights = margins(p.reshape(*shape, 1))[..., 0] * float(sample.weight.sum())
+    # Products along one axis are as long as the table and as narrow as the axis.
+    with suitable_blas(float(np.prod([n + 1 for n in shape])) * max(shape, default=1) * f.shape[1]):
+        found = solve(p.reshape(shape), f.reshape(*shape, -1), limit, job.progress.step)
+        weights = margins(p.reshape(*shape, 1))[..., 0] * float(sample.weight.sum())
     family = complete_family(sample.sizes, varying, weights)
     count = job.plan.functions
     solution = Solution(

@@ -1,4 +1,4 @@
-"""Optional libraries, imported when they are needed, with what to install when they are not there."""
+"""Optional packages, imported when they are needed; if one is missing, the error says what to install."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import Any
 
 from exanova.errors import MissingPackageError
 
-EXTRAS = {"pyarrow": "app", "onnxruntime": "onnx"}
+EXTRAS = {"pyarrow": "app", "onnxruntime": "onnx", "onnx": "onnx"}
+"""Extra of exanova that installs each package."""
 
 
 @cache
-def library(name: str) -> Any:
-    """A module of an optional library, such as ``pyarrow.csv``.
+def package(name: str) -> Any:
+    """An optional package or one of its modules, such as ``pyarrow.csv``.
 
-    >>> library("pyarrow.csv").__name__
+    >>> package("pyarrow.csv").__name__
     'pyarrow.csv'
     """
     if name.startswith("pyarrow") and find_spec("pandas"):
@@ -27,12 +28,12 @@ def library(name: str) -> Any:
     except ImportError as error:
         extra = EXTRAS[name.partition(".")[0]]
         raise MissingPackageError(
-            f'this needs {name}, which cannot be imported ({error}); pip install "exanova[{extra}]".'
+            f"{name} is needed and cannot be imported ({error})", remedy=f'install it: pip install "exanova[{extra}]"'
         ) from error
 
 
 def check_installed(names: Sequence[str], what: str) -> None:
-    """Refuse to begin what would need a library that is not there at its end."""
+    """Refuse to begin what would need a missing package at its end."""
     absent = [name for name in names if find_spec(name) is None]
     if absent:
-        raise MissingPackageError(f'{what} needs {", ".join(absent)}; pip install "exanova[app]".')
+        raise MissingPackageError(f"{what} needs {', '.join(absent)}", remedy='install it: pip install "exanova[app]"')

@@ -1,0 +1,73 @@
+"""The certificate as lines of text: first whether to believe the effects, last how they were computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from exanova import tolerances
+from exanova.typing import FloatArray
+
+if TYPE_CHECKING:
+    from exanova.effects.certificate import Certificate
+
+MOST_OUTPUTS = 8
+"""Outputs whose numbers are listed."""
+
+
+def described(c: Certificate) -> Iterator[tuple[str, str]]:
+    """Name and text of every line."""
+    yield "on other rows", _other_rows(c)
+    yield "R2", f"{numbers(c.r2)} on these rows"
+    yield "not explained", _not_explained(c)
+    if c.cancels and c.cancellation is not None:
+        yield "cancellation", f"{numbers(c.cancellation, 3)}-fold: effects cancel, read them together"
+    if c.near_redundant:
+        yield "near-redundant", "; ".join(", ".join(group) for group in c.near_redundant[:3])
+    if c.shrinkage:
+        yield "shrinkage", c.shrinkage
+    yield "unique", _unique(c)
+    orders = " + ".join(f"{k:,}" for k in c.rank_by_order)
+    yield "rank", f"{c.rank:,} = {orders}, of {c.n_functions:,} functions"
+    yield "computed", _computed(c)
+    steps = f"{c.iterations:,} iteration{'' if c.iterations == 1 else 's'}"
+    yield "route", f"{c.route}: {c.method}, {steps}, {c.seconds:.2f} s"
+
+
+def _other_rows(c: Certificate) -> str:
+    if not c.sampled:
+        return f"there are none: {c.eval_method}"
+    if c.r2_eval is None:
+        return "not measured"
+    verdict = "the fit holds" if c.holds else "the fit does NOT hold on other rows"
+    return f"R2 {numbers(c.r2_eval)} {c.eval_method or 'on held-out rows'}: {verdict}"
+
+
+def _not_explained(c: Certificate) -> str:
+    lost, loss = np.maximum(1.0 - c.r2, 0.0), c.loss
+    if loss is None or not (lost > tolerances.RECONSTRUCTION).any():
+        return f"{numbers(100 * np.where(lost > tolerances.RECONSTRUCTION, lost, 0.0), 3)} %"
+    named = loss.named(int(np.argmax(lost)))
+    parts = ", ".join(f"{name} {100 * share:.2g} %" for name, share in named.items())
+    return f"{numbers(100 * lost, 3)} %{': ' if len(lost) == 1 else '; of the largest: '}{parts}"
+
+
+def _unique(c: Certificate) -> str:
+    if c.unique is None:
+        return "not determined on this route"
+    return "yes" if c.unique else f"no, {len(c.redundant):,} subsets share what they have in common"
+
+
+def _computed(c: Certificate) -> str:
+    if not c.exact:
+        return f"NOT exactly: {'; '.join(c.notes)}"
+    sums = f", their sum within {c.reconstruction:.1e}" if c.saturated else ""
+    return f"exactly: effects orthogonal within {c.orthogonality:.1e} of the model's spread{sums}"
+
+
+def numbers(values: FloatArray, digits: int = 4) -> str:
+    """Numbers of the first outputs."""
+    shown = ", ".join(f"{v:.{digits}g}" for v in values[:MOST_OUTPUTS])
+    return shown + (", ..." if len(values) > MOST_OUTPUTS else "")

@@ -1,0 +1,115 @@
+"""Checks: what was measured of a result, the tolerance it has to meet, and what to do where it does not.
+
+The certificate, its notes, the charts and the report read this list. No other place knows a tolerance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isfinite, sqrt
+from typing import TYPE_CHECKING
+
+from exanova import tolerances
+from exanova.messages import Parameter, Words
+
+if TYPE_CHECKING:
+    from exanova.effects.certificate import Certificate
+
+
+@dataclass(frozen=True)
+class Check:
+    """One number that was measured.
+
+    Attributes:
+        name: what is checked, in a word or two.
+        meaning: what the number is.
+        measured: the number.
+        tolerance: the largest that passes; ``None`` for a number that is reported and not judged.
+        met: whether it passes; ``None`` if it is not judged.
+        remedy: what misses and what to do, as a sentence without a full stop; empty unless the check failed.
+    """
+
+    name: str
+    meaning: str
+    measured: float
+    tolerance: float | None
+    met: bool | None
+    remedy: str = ""
+
+
+def checks_of(certificate: Certificate) -> Iterator[Check]:
+    """Every check of a certificate, in the order in which they are shown."""
+    yield _orthogonality(certificate)
+    if certificate.residual_mean == certificate.residual_mean:  # NaN where the fit is no least-squares fit
+        yield _residual_mean(certificate)
+    yield _reconstruction(certificate)
+    yield _normal_equations(certificate)
+    if isfinite(certificate.conditioning):
+        yield _rank(certificate)
+
+
+def _judged(name: str, meaning: str, measured: float, tolerance: float, remedy: Words) -> Check:
+    met = bool(measured <= tolerance)
+    return Check(name, meaning, measured, tolerance, met, "" if met else remedy)
+
+
+def _orthogonality(c: Certificate) -> Check:
+    remedy = Words(
+        f"an effect has a conditional mean of {c.orthogonality:.1e} of the model's spread, above "
+        f"{tolerances.ORTHOGONALITY:.1e}; ",
+        Parameter("basis", "pure"),
+        " is orthogonal on any support",
+    )
+    meaning = "largest conditional mean of an effect"
+    return _judged("orthogonality", meaning, c.orthogonality, tolerances.ORTHOGONALITY, remedy)
+
+
+def _residual_mean(c: Certificate) -> Check:
+    remedy = Words(
+        f"the residual has a mean of {c.residual_mean:.1e} of the model's spread in some cell, where a least-squares "
+        "fit leaves none; ",
+        Parameter("route", "dense"),
+        " is safer under extreme weights",
+    )
+    meaning = "largest mean of the residual in a cell"
+    return _judged("residual mean", meaning, c.residual_mean, tolerances.RESIDUAL_MEAN, remedy)
+
+
+def _reconstruction(c: Certificate) -> Check:
+    if not c.saturated:
+        return Check("reconstruction", "largest residual of the fitted part", c.reconstruction, None, None)
+    remedy = Words(
+        f"the effects sum to the model only within {c.reconstruction:.1e} of its spread; the weights are too unequal "
+        "for this route, try ",
+        Parameter("route", "dense"),
+    )
+    meaning = "largest error of the sum of the effects"
+    return _judged("reconstruction", meaning, c.reconstruction, tolerances.RECONSTRUCTION, remedy)
+
+
+def _normal_equations(c: Certificate) -> Check:
+    """An orthogonal factorisation needs no check of its normal equations; iterations say whether they converged."""
+    step = 1.0 if c.route.startswith("grid") else sqrt(c.n_functions)
+    tolerance = None if c.route.startswith("dense") else step * tolerances.NORMAL_EQUATIONS
+    remedy = Words(
+        f"the solve stopped at a relative residual of {c.residual:.1e}; ",
+        Parameter("route", "dense"),
+        " is safer under extreme weights, if it fits in memory",
+    )
+    met = None if tolerance is None and c.converged else c.converged
+    return Check("normal equations", "residual of the solve", c.residual, tolerance, met, "" if c.converged else remedy)
+
+
+def _rank(c: Certificate) -> Check:
+    smallest = 1.0 / c.conditioning
+    remedy = Words(
+        f"the rank is not clear-cut: a direction of {smallest:.1e} was kept and one of {c.largest_dropped:.1e} "
+        "dropped; ",
+        Parameter("route", "dense"),
+        " separates them better",
+    )
+    meaning = "largest direction taken for rounding, against the smallest that was kept"
+    met = not (c.largest_dropped and smallest < c.largest_dropped * tolerances.RANK_GAP)
+    tolerance = smallest / tolerances.RANK_GAP
+    return Check("rank", meaning, c.largest_dropped, tolerance, met, "" if met else remedy)
