@@ -56,9 +56,9 @@ or more, and the seconds of both. The refits themselves scatter by 5 %."""
 REASONS = """\
 The reasons, as far as they were found:
 
-- *Many functions for the rows.* The residuals of a least-squares fit are smaller than those of the population, by the
-  square root of one minus the leverage of the row: with 175 functions on 500 rows, by about a fifth. The linear
-  errors do not correct for that; error / spread shows how much is missing, and approaches 1 as rows grow.
+- *Rows that decide their own fit.* The residuals of a least-squares fit are smaller than those of the population, by
+  the square root of one minus the leverage of the row. The errors are enlarged by the mean of that over all rows
+  (degrees of freedom), which is too little where rare levels give some rows far more leverage than others.
 - *Few clusters.* With 25 or 41 clusters a cell may have rows in three of them, whatever its number of rows.
 - *Weak importances* are squares, or absolute values, of numbers around zero."""
 
