@@ -241,7 +241,7 @@ def test_the_argument_is_kept_as_it_was_given():
     again = clone(anova)
     assert again.get_params() == anova.get_params()
     assert FunctionalANOVA(shrinkage=None).set_params(subsets=given_pairs).get_params()["subsets"] is given_pairs
-    assert repr(anova) == f"FunctionalANOVA(subsets={given_pairs!r})"
+    assert repr(anova) == f"FunctionalANOVA(shrinkage=None, subsets={given_pairs!r})"
     assert callable(anova.interactions)  # the method of the same name is still there
 
 
