@@ -15,7 +15,7 @@ from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.effects.certificate import Certificate
 from exanova.effects.norms import rolled_up
-from exanova.effects.summary import text_of
+from exanova.effects.printed import text_of
 from exanova.effects.tables import GAME, Effects, Schema
 from exanova.errors import InputError, InputTypeError
 from exanova.explain.comparison import Comparison, compare
@@ -28,7 +28,7 @@ from exanova.infer.uncertainty import Errors, Uncertainty
 from exanova.progress import Progress
 from exanova.query import QuerySettings, seed_of
 from exanova.row_queries import RowQueries
-from exanova.select.report import Selection
+from exanova.select.record import Selection
 from exanova.solve.plan import Plan
 from exanova.typing import FloatArray
 

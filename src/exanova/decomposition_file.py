@@ -23,7 +23,7 @@ from exanova.explain.mean_shapley import MeanShapley
 from exanova.infer.uncertainty import Errors
 from exanova.messages import Words, from_json, to_json
 from exanova.query import QuerySettings
-from exanova.select import report
+from exanova.select import record
 from exanova.solve.plan import Plan
 from exanova.typing import Subset
 
@@ -197,11 +197,11 @@ def _parameters(entries: Mapping[str, Any]) -> dict[str, Any]:
     return {**kept, "subsets": None if subsets is None else [tuple(subset) for subset in subsets]}
 
 
-def _selection(entry: Mapping[str, Any] | None) -> report.Selection | None:
+def _selection(entry: Mapping[str, Any] | None) -> record.Selection | None:
     if entry is None:
         return None
-    rounds = tuple(report.Round(**r) for r in entry["rounds"])
-    return report.Selection(str(entry["method"]), entry["budget"], rounds, str(entry["stopped"]))
+    rounds = tuple(record.Round(**r) for r in entry["rounds"])
+    return record.Selection(str(entry["method"]), entry["budget"], rounds, str(entry["stopped"]))
 
 
 def _summary(entry: Mapping[str, Any] | None) -> Errors | None:

@@ -12,7 +12,7 @@ from exanova.parallel import blas_threads
 from exanova.progress import Progress
 from exanova.select.budget import select_and_fit
 from exanova.select.planning import plan_selection
-from exanova.select.report import Selection
+from exanova.select.record import Selection
 from exanova.shrink.fit import fit_shrunk, why_not
 from exanova.solve.evidence import Shrinkage, Solved
 from exanova.solve.plan import Plan, within_limit

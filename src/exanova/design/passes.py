@@ -150,7 +150,7 @@ def scatter(
     base = int(layout.key_start[subsets.start])
     out = np.zeros((int(layout.key_start[subsets.stop]) - base, values.shape[1]))
     if codes.shape[1] * (subsets.stop - subsets.start) >= COMPILED_FROM:
-        from exanova.design.kernels import scatter_kernel
+        from exanova.design.pass_kernels import scatter_kernel
 
         def task(piece: slice) -> None:
             first, last = subsets.start + piece.start, subsets.start + piece.stop
@@ -173,7 +173,7 @@ def gather(layout: Layout, codes: Codes, tables: FloatArray, threads: int = 1, *
     n = codes.shape[1]
     out = np.zeros((n, tables.shape[1]))
     if n * len(layout.order) >= COMPILED_FROM:
-        from exanova.design.kernels import gather_kernel
+        from exanova.design.pass_kernels import gather_kernel
 
         def task(rows: slice) -> None:
             gather_kernel(codes, tables, *_arrays(layout), rows.start, rows.stop, not new, out)
@@ -195,7 +195,7 @@ def outside(layout: Layout, codes: Codes, threads: int = 1) -> np.ndarray[tuple[
     n = codes.shape[1]
     out = np.zeros(n, dtype=np.bool_)
     if n * len(layout.order) >= COMPILED_FROM:
-        from exanova.design.kernels import outside_kernel
+        from exanova.design.pass_kernels import outside_kernel
 
         def task(rows: slice) -> None:
             outside_kernel(codes, *_arrays(layout), rows.start, rows.stop, out)

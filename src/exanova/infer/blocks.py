@@ -21,15 +21,12 @@ from exanova.data.sample import KnownRows
 from exanova.infer.draws import Totals, Variation
 from exanova.infer.influence import CHUNK_BYTES, Influence, leverages_of_rows, places, responses_of_rows
 from exanova.phi.gram import Moments, projected_gram, weighted_gram
-from exanova.phi.monomials import Monomials, in_monomials, monomials, reference_levels
+from exanova.phi.monomials import Coordinates, Monomials, in_monomials, monomials, reference_levels
 from exanova.phi.operator import Phi
 from exanova.typing import FloatArray, IntArray
 
 Blocks = list[FloatArray]
 """For each subset, (m, c, c) covariances of its cells."""
-
-Coordinates = list[tuple[IntArray, FloatArray]]
-"""For each subset, (t,) numbers of indicators and (t, k) coefficients of functions in them."""
 
 
 def covariance_blocks(influence: Influence, variation: Variation) -> Blocks:

@@ -72,7 +72,7 @@ def linear(influence: Influence, output: int, weights: FloatArray) -> tuple[Floa
 
 def covariance(influence: Influence, variation: Variation, output: int, weights: FloatArray) -> FloatArray:
     """(f, f) covariance of the linear statistics with ``weights`` (cells, f)."""
-    a, b = (read(influence, table) for table in linear(influence, output, weights))
+    a, b = (read_at_rows(influence, table) for table in linear(influence, output, weights))
     out = np.zeros((weights.shape[1], weights.shape[1]))
     if variation.rows is not None:
         k0, k1, k2 = variation.rows[0], variation.rows[1][:, output], variation.rows[2][:, output]
@@ -90,7 +90,7 @@ def variances(influence: Influence, variation: Variation, output: int, weights: 
     step = max(1, CHUNK_BYTES // (24 * influence.phi.codes.shape[1]))
     for first in range(0, weights.shape[1], step):
         chosen = slice(first, min(weights.shape[1], first + step))
-        a, b = (read(influence, table) for table in linear(influence, output, weights[:, chosen]))
+        a, b = (read_at_rows(influence, table) for table in linear(influence, output, weights[:, chosen]))
         out[chosen] = variances_of_rows(variation, a, b, output)
     return out
 
@@ -106,7 +106,7 @@ def variances_of_rows(variation: Variation, a: FloatArray, b: FloatArray, output
     return np.asarray(np.maximum(out, 0.0))
 
 
-def read(influence: Influence, table: FloatArray) -> FloatArray:
+def read_at_rows(influence: Influence, table: FloatArray) -> FloatArray:
     """(r, f) sums of the entries of a (cells, f) table at each row."""
     return influence.phi.synthesise(table)
 

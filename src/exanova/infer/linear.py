@@ -13,7 +13,7 @@ from exanova.design.family import Family
 from exanova.infer.blocks import Blocks, covariance_blocks, covariance_of_all
 from exanova.infer.draws import Variation, find_variation, raw_residuals, raw_rows, raw_variances
 from exanova.infer.fitted_sample import FittedSample, prepare
-from exanova.infer.influence import Influence, linear, read, variances
+from exanova.infer.influence import Influence, linear, read_at_rows, variances
 from exanova.typing import FloatArray
 
 COLUMNS_BYTES = 64_000_000
@@ -103,7 +103,7 @@ class LinearErrors:
         """(k, f) influence of every raw row."""
         tables = linear(self.influence, output, weights)
         group, e = self.draws.group, self.residuals[:, [output]]
-        direct, by_residual = (read(self.influence, table) for table in tables)
+        direct, by_residual = (read_at_rows(self.influence, table) for table in tables)
         direct += 0.0 if terms.direct is None else terms.direct[:, chosen]
         by_residual += 0.0 if terms.by_residual is None else terms.by_residual[:, chosen]
         out = direct[group] + e * by_residual[group]

@@ -17,10 +17,10 @@ from exanova.typing import Codes, IntArray
 TILE = 64
 """Bitsets on each side of a tile: large enough to reuse a row from cache, small enough to share out evenly."""
 
-Words = np.ndarray[tuple[int, int], np.dtype[np.uint64]]
+Bitsets = np.ndarray[tuple[int, int], np.dtype[np.uint64]]
 
 
-def pack(codes: Codes, feature_levels: list[tuple[int, int]], basis: Monomials) -> Words:
+def pack(codes: Codes, feature_levels: list[tuple[int, int]], basis: Monomials) -> Bitsets:
     """(q, words) one bitset for each indicator over the rows of ``codes``.
 
     ``feature_levels`` gives (feature, level) of each indicator of one feature, by its number.
@@ -28,7 +28,7 @@ def pack(codes: Codes, feature_levels: list[tuple[int, int]], basis: Monomials) 
     return pack_more(np.zeros((0, 0), dtype=np.uint64), codes, feature_levels, basis)
 
 
-def pack_more(known: Words, codes: Codes, feature_levels: list[tuple[int, int]], basis: Monomials) -> Words:
+def pack_more(known: Bitsets, codes: Codes, feature_levels: list[tuple[int, int]], basis: Monomials) -> Bitsets:
     """The same when the bitsets of the first indicators are ``known`` already."""
     rows = codes.shape[1]
     words = np.zeros((len(basis), -(-rows // 64)), dtype=np.uint64)
@@ -47,7 +47,7 @@ def pack_more(known: Words, codes: Codes, feature_levels: list[tuple[int, int]],
     return words
 
 
-def pack_singles(words: Words, codes: Codes, feature_levels: list[tuple[int, int]]) -> None:
+def pack_singles(words: Bitsets, codes: Codes, feature_levels: list[tuple[int, int]]) -> None:
     """The constant and the indicators of one feature."""
     octets = words.view(np.uint8)
     width = -(-codes.shape[1] // 8)
@@ -67,14 +67,14 @@ def digits(weight: IntArray) -> list[tuple[int, IntArray]]:
 
 
 def count_common(
-    words: Words,
+    words: Bitsets,
     out: IntArray,
     factor: int,
     threads: int,
     step: Callable[[int], None] | None = None,
 ) -> None:
     """Add ``factor`` times the rows common to every two bitsets to the symmetric matrix ``out``."""
-    from exanova.phi.kernels import count_tile
+    from exanova.phi.gram_kernels import count_tile
 
     q = len(words)
     pieces = [slice(a, min(q, a + TILE)) for a in range(0, q, TILE)]

@@ -117,7 +117,7 @@ def weighted_gram(index: Family, basis: Monomials, codes: Codes, weight: FloatAr
 
 def _added_gram(index: Family, basis: Monomials, codes: Codes, weight: FloatArray, threads: int) -> FloatArray:
     """Lower triangle. Threads share its rows, not the data's: sums do not depend on how many there are."""
-    from exanova.phi.kernels import add_common
+    from exanova.phi.gram_kernels import add_common
 
     gram = np.zeros((len(basis), len(basis)))
     block = max(1024, BLAS_BLOCK_BYTES // (16 * len(index.subsets)))

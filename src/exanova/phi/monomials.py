@@ -17,6 +17,9 @@ import numpy as np
 from exanova.design.family import Family
 from exanova.typing import FloatArray, IntArray
 
+Coordinates = list[tuple[IntArray, FloatArray]]
+"""For each subset, (t,) numbers of indicators and (t, k) coefficients of its k functions in them."""
+
 STACK_BYTES = 64_000_000
 """Memory of the functions that are rewritten together."""
 
@@ -75,9 +78,7 @@ def monomials(index: Family, reference: IntArray) -> Monomials:
     return Monomials(reference, np.concatenate(cells), number, np.concatenate(prefixes), np.concatenate(lasts))
 
 
-def in_monomials(
-    index: Family, basis: Monomials, subsets: Sequence[int], tables: Sequence[FloatArray]
-) -> list[tuple[IntArray, FloatArray]]:
+def in_monomials(index: Family, basis: Monomials, subsets: Sequence[int], tables: Sequence[FloatArray]) -> Coordinates:
     """Write functions of x_A, given as (c, k) tables on cells, as combinations of indicators.
 
     Args:

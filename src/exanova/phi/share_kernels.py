@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from exanova.compiled import compiled
-from exanova.design.kernels import fill_keys_checked
+from exanova.design.pass_kernels import fill_keys_checked
 
 BLOCK = 512
 """Rows of a block: their values for every feature stay in the second cache for hundreds of features."""

@@ -19,9 +19,9 @@ from exanova.parallel import blas_threads
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.select.canonical import take_in_order, whole_subsets
-from exanova.select.growth import GrowingFit
+from exanova.select.growing_fit import GrowingFit
 from exanova.select.lasso import choose_by_lasso
-from exanova.select.report import Selection
+from exanova.select.record import Selection
 from exanova.select.screening import screen
 from exanova.solve.choice import FLOATING, ROUNDED, PaperChoice, SpanChoice, can_be_solved
 from exanova.solve.evidence import Solution, Solved

@@ -14,8 +14,8 @@ import numpy as np
 from exanova.data.sample import Sample
 from exanova.progress import Progress
 from exanova.select.gains import PairScreen, cost
-from exanova.select.growth import GrowingFit
-from exanova.select.report import Round, Selection
+from exanova.select.growing_fit import GrowingFit
+from exanova.select.record import Round, Selection
 from exanova.solve.choice import SpanChoice
 from exanova.solve.request import Request, orders_of
 from exanova.typing import Subset

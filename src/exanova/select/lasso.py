@@ -27,7 +27,7 @@ from exanova.design.subsets import close_downward
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.select.gains import PairScreen, cost
-from exanova.select.report import Round, Selection
+from exanova.select.record import Round, Selection
 from exanova.solve.elimination import factorise, solve
 from exanova.solve.request import Request
 from exanova.typing import FloatArray, IntArray, Subset

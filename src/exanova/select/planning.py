@@ -43,10 +43,10 @@ def _phases(request: Request, sizes: Sequence[int], functions: int, load: price.
     ranking = price.screening(sizes, load, request.threads)
     refitting = price.eliminating(functions, load)
     if request.selection == "screen":
-        return (ranking + price.growing(functions, load),)
+        return (ranking + price.growing_fit(functions, load),)
     if request.selection == "canonical":
         # What is chosen modulo primes is then decomposed by moments.
-        growing = price.growing(functions, load)
+        growing = price.growing_fit(functions, load)
         return (growing, refitting) if request.ties == "share" else (growing,)
     offered = min(LASSO_FUNCTIONS, 4 * (request.max_terms or LASSO_FUNCTIONS)) + sum(n - 1 for n in sizes)
     return ranking, price.lasso(min(offered, _functions_within(sizes, request.max_order)), load), refitting

@@ -21,8 +21,8 @@ from exanova.design.subsets import canonical_key
 from exanova.messages import Parameter, Words
 from exanova.progress import Progress
 from exanova.select.gains import Gains, PairScreen, SubsetScreen, cost
-from exanova.select.growth import GrowingFit
-from exanova.select.report import Round, Selection
+from exanova.select.growing_fit import GrowingFit
+from exanova.select.record import Round, Selection
 from exanova.solve.request import Request
 from exanova.typing import FloatArray, IntArray, Subset
 

@@ -19,10 +19,12 @@ from exanova import tolerances
 from exanova.basis.paper import paper_numerators
 from exanova.design.family import Family
 from exanova.design.subsets import by_order
-from exanova.phi.growing import Algebra, Coordinates, GrowingIndicators, gram_rows
-from exanova.phi.modular import are_counts, cell_weights_modulo, paper_coordinates, residues
+from exanova.phi.growing_family import GrowingFamily
+from exanova.phi.growing_gram import Algebra, gram_rows
+from exanova.phi.monomials import Coordinates
+from exanova.phi.residues import are_counts, cell_weights_modulo, modulo, paper_coordinates
 from exanova.solve.evidence import Solution
-from exanova.solve.modular import AgreedProfile
+from exanova.solve.residue_factor import AgreedProfile
 from exanova.typing import Codes, FloatArray, IntArray, Subset
 
 FLOATING = "functions chosen in floating point"
@@ -42,7 +44,7 @@ class SpanChoice:
 
     def __init__(self, codes: Codes, sizes: Sequence[int], threads: int = 1, max_rank: int | None = None) -> None:
         once = np.ones(codes.shape[1], dtype=np.int64)
-        self._cells = GrowingIndicators(codes, once, sizes, threads)
+        self._cells = GrowingFamily(codes, once, sizes, threads)
         self._profile = AgreedProfile(max_rank)
         self.chosen: list[IntArray] = []
 
@@ -97,7 +99,7 @@ class SpanChoice:
         numbers = np.concatenate([start + own for start, own in zip(bounds, offered, strict=False)])
         known = sum(map(len, offered[:first]))
         counts = self._cells.counts(numbers[known:], numbers)
-        return [residues(counts.copy(), prime) for prime in primes]
+        return [modulo(counts.copy(), prime) for prime in primes]
 
 
 def span_ranks(codes: Codes, sizes: Sequence[int], family: Sequence[Subset], threads: int = 1) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from exanova.design.products import BLOCK_BYTES, products_are_faster
 from exanova.errors import MemoryLimitError
 from exanova.messages import Parameter
 from exanova.phi.gram import BLAS_BLOCK_BYTES
-from exanova.phi.growing import COUNT_BLOCK
+from exanova.phi.growing_gram import COUNT_BLOCK
 from exanova.solve.matrix_free import MOST_ELIMINATED
 
 READING_CELL, READING_ROW = 4, 104
@@ -180,7 +180,7 @@ def screening(sizes: Sequence[int], load: Load, threads: int) -> int:
     )
 
 
-def growing(functions: int, load: Load) -> int:
+def growing_fit(functions: int, load: Load) -> int:
     """Bytes of a factor that grows, its final copy, the bitsets of its indicators, and a block of counts."""
     q, r = functions, load.distinct
     counts = 8 * min(COUNT_BLOCK, q) * q

@@ -24,8 +24,8 @@ from exanova.data.sample import Sample
 from exanova.design.family import Family, complete_family, extend
 from exanova.messages import Parameter, Value, Words, joined
 from exanova.parallel import suitable_blas
-from exanova.phi.modular import are_counts
 from exanova.phi.operator import Phi
+from exanova.phi.residues import are_counts
 from exanova.progress import Progress
 from exanova.solve import price
 from exanova.solve.choice import FLOATING, ROUNDED, PaperChoice, can_be_solved
@@ -52,7 +52,7 @@ grid iterated to the end. Measured on the benchmarks' tables; other machines dif
 
 
 @dataclass(frozen=True)
-class Job:
+class SolveJob:
     """What a route is given to solve."""
 
     sample: Sample
@@ -86,7 +86,7 @@ class Route:
     memory: Callable[[Request, Survey], int]
     passes: Callable[[Survey], int]
     seconds: Callable[[Survey], float]
-    solve: Callable[[Job], Solved]
+    solve: Callable[[SolveJob], Solved]
 
 
 def local_work(family: Family, columns: int) -> float:
@@ -161,7 +161,7 @@ def _all_orders_at_once(sample: Sample, p: FloatArray, shape: tuple[int, ...]) -
     return bool(p.max() <= EVEN * p.min() and per_stack <= LARGE_STACK) or is_product(sample)
 
 
-def _by_grid(job: Job) -> Solved:
+def _by_grid(job: SolveJob) -> Solved:
     sample, request = job.sample, job.request
     varying = sample.varying
     shape = tuple(sample.sizes[i] for i in varying)
@@ -204,7 +204,7 @@ def _flat(family: Family, varying: list[int], effects: FloatArray) -> FloatArray
     return np.concatenate(parts)
 
 
-def _by_dense(job: Job) -> Solved:
+def _by_dense(job: SolveJob) -> Solved:
     sample, request = job.sample, job.request
     grown = _OrderByOrder(sample, request, job.family)
     root = np.sqrt(sample.probability)
@@ -252,7 +252,7 @@ class _OrderByOrder:
         return Phi(self.family, sample).functions(new, range(first, len(self.family.subsets)))
 
 
-def _by_moments(job: Job) -> Solved:
+def _by_moments(job: SolveJob) -> Solved:
     sample, request, family = job.sample, job.request, job.family
     basis = build_basis(family, request.basis, orthonormal=request.ties == "share")
     phi = Phi(family, sample, request.threads)
@@ -281,7 +281,7 @@ def _exact_choice(
     return choice.add_family(family.subsets), f"elimination of the Gram matrix, {choice.how}"
 
 
-def _by_matrix_free(job: Job) -> Solved:
+def _by_matrix_free(job: SolveJob) -> Solved:
     basis = build_basis(job.family)
     solution = solve_matrix_free(job.sample, job.family, basis, job.request.threads, job.progress)
     values = on_cells(job.family, basis, solution.coefficients)

@@ -27,7 +27,7 @@ STACK_CELLS = 1_000_000
 """Cells, times outputs, of the tables that are fitted side by side."""
 
 
-class Parts:
+class MarginFunctions:
     """Functions of all features but one, on a stack of complete tables; an operator of ``cgls``.
 
     Coordinates are values times the root of the probability of their margin, one feature left out after the other.
@@ -80,7 +80,7 @@ def solve_top_down(
     for order in range(d, 0, -1):
         for stack in _stacks(p.shape, order, m):
             weights = [np.broadcast_to(everything[_place(subset, d)], tables[subset].shape) for subset in stack]
-            parts = Parts(_side_by_side(weights))
+            parts = MarginFunctions(_side_by_side(weights))
             table = _side_by_side([tables.pop(subset) for subset in stack])
             found = conjugate_gradients(parts, table, max_iterations, step, np.tile(scale, len(stack)))
             worst, iterations = max(worst, found[1]), iterations + found[2]

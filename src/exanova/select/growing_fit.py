@@ -15,13 +15,13 @@ import numpy as np
 from exanova.basis.tables import Basis, on_cells
 from exanova.data.sample import Sample
 from exanova.design.family import Family
-from exanova.phi.growing import GrowingGram
-from exanova.phi.modular import are_counts
+from exanova.phi.growing_gram import GrowingGram
 from exanova.phi.operator import Phi
+from exanova.phi.residues import are_counts
 from exanova.solve.choice import FLOATING, PaperChoice
 from exanova.solve.elimination import null_space
 from exanova.solve.evidence import Solution
-from exanova.solve.growing import GrowingFactor
+from exanova.solve.float_factor import FloatFactor
 from exanova.solve.moments import Projections, refine, within_tolerance
 from exanova.solve.request import Request
 from exanova.typing import FloatArray, IntArray, Subset
@@ -45,7 +45,7 @@ class GrowingFit:
             orthonormal=request.ties == "share",
             threads=request.threads,
         )
-        self._factor = GrowingFactor(capacity, max_rank)
+        self._factor = FloatFactor(capacity, max_rank)
         self._orders: list[int] = [0]
         self._residual, self._left_by = sample.values, 0
         self._sums, self._summed = np.zeros((0, sample.values.shape[1])), 0

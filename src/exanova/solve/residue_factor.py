@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from exanova.errors import InputError
 from exanova.messages import Parameter
-from exanova.phi.modular import primes, product_modulo
+from exanova.phi.residues import primes, product_modulo
 from exanova.typing import FloatArray
 
 PANEL = 64
@@ -58,7 +58,7 @@ class AgreedProfile:
     def __init__(self, max_rank: int | None = None, candidates: Sequence[int] | None = None) -> None:
         self._max_rank = max_rank
         self._untried = iter(candidates) if candidates is not None else islice(primes(), MOST_PRIMES)
-        self._profiles: list[GrowingProfile] = []
+        self._profiles: list[ResidueFactor] = []
         self._smallest: int | None = None
         self.rank = 0
 
@@ -75,7 +75,7 @@ class AgreedProfile:
     def append(self, rows: GramRows) -> NDArray[np.bool_]:
         """Add functions: which of them raise the rank. Only those are kept."""
         best: NDArray[np.bool_] | None = None
-        agreeing: list[GrowingProfile] = []
+        agreeing: list[ResidueFactor] = []
         waiting = self._profiles
         while len(agreeing) < AGREEING:
             waiting = waiting or [self._fresh() for _ in range(AGREEING - len(agreeing))]
@@ -92,14 +92,14 @@ class AgreedProfile:
         self._smallest = min([*self.primes, self._smallest or self.primes[0]])
         return best
 
-    def _found(self, profiles: list[GrowingProfile], rows: GramRows) -> list[NDArray[np.bool_] | None]:
+    def _found(self, profiles: list[ResidueFactor], rows: GramRows) -> list[NDArray[np.bool_] | None]:
         """(new,) what each prime keeps; fresh ones start from the functions kept so far, and must keep those."""
         missing = self.rank - profiles[0].rank
         grams = rows([profile.prime for profile in profiles], profiles[0].rank)
         kept = [None if g is None else p.append(g) for p, g in zip(profiles, grams, strict=True)]
         return [None if k is None or not k[:missing].all() else k[missing:] for k in kept]
 
-    def _fresh(self) -> GrowingProfile:
+    def _fresh(self) -> ResidueFactor:
         prime = next(self._untried, None)
         if prime is None:
             raise InputError(
@@ -107,13 +107,13 @@ class AgreedProfile:
                 "too many cells to choose the paper's functions exactly",
                 remedy=["merge levels, or use ", Parameter("basis", "pure")],
             )
-        return GrowingProfile(prime, self._max_rank)
+        return ResidueFactor(prime, self._max_rank)
 
 
-class GrowingProfile:
+class ResidueFactor:
     """The rank profile, modulo one prime, of functions that arrive in batches; those that add nothing are forgotten.
 
-    >>> profile = GrowingProfile(7)
+    >>> profile = ResidueFactor(7)
     >>> profile.append(np.array([[1.0]])).tolist()
     [True]
     >>> profile.append(np.array([[2.0, 4.0, 0.0], [0.0, 0.0, 5.0]])).tolist()

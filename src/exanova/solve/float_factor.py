@@ -37,10 +37,10 @@ class _Panel:
     triangle: FloatArray
 
 
-class GrowingFactor:
+class FloatFactor:
     """L with Gamma = L L^T on the kept functions; grows by rows (functions) and columns (directions).
 
-    >>> factor = GrowingFactor(capacity=3)
+    >>> factor = FloatFactor(capacity=3)
     >>> factor.append(np.array([[1.0]]))
     >>> factor.append(np.array([[0.5, 1.0, 1.0], [0.5, 1.0, 1.0]]))
     >>> factor.rank, factor.kept.tolist()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from exanova.basis.paper import paper_numerators
 from exanova.design import passes
 from exanova.design.family import Family
-from exanova.phi.monomials import Monomials, in_monomials
+from exanova.phi.monomials import Coordinates, Monomials, in_monomials
 from exanova.typing import Codes, FloatArray, IntArray
 
 COMPILED_FROM = 100_000
@@ -50,22 +50,22 @@ def product_modulo(left: FloatArray, right: FloatArray, prime: int) -> FloatArra
     [[4.0]]
     """
     if left.shape[1] <= TERMS:
-        return residues(left @ right, prime)
+        return modulo(left @ right, prime)
     out = np.zeros((left.shape[0], right.shape[1]))
     for a in range(0, left.shape[1], TERMS):
-        out += residues(left[:, a : a + TERMS] @ right[a : a + TERMS], prime)
-    return residues(out, prime)
+        out += modulo(left[:, a : a + TERMS] @ right[a : a + TERMS], prime)
+    return modulo(out, prime)
 
 
-def residues(x: FloatArray, prime: int) -> FloatArray:
+def modulo(x: FloatArray, prime: int) -> FloatArray:
     """Whole numbers below 2^53 - 2^20 in size, modulo a prime; ``x`` may be overwritten.
 
-    >>> residues(np.array([-1.0, 7.0, 20.0]), 7).tolist()
+    >>> modulo(np.array([-1.0, 7.0, 20.0]), 7).tolist()
     [6.0, 0.0, 6.0]
     """
     if x.size < COMPILED_FROM:
         return np.mod(x, prime)
-    from exanova.phi.kernels import reduce_in_place
+    from exanova.phi.gram_kernels import reduce_in_place
 
     x = np.ascontiguousarray(x)
     reduce_in_place(x.reshape(-1), float(prime))
@@ -118,7 +118,7 @@ def paper_coordinates(
     labels: Sequence[IntArray | None],
     cells: FloatArray,
     prime: int,
-) -> list[tuple[IntArray, FloatArray]] | None:
+) -> Coordinates | None:
     """Numbers of indicators and (t, k) coefficients, modulo a prime, of the paper's functions.
 
     Up to a factor, phi_A^(z) has the entries +-1 / (weight of the cell). ``cells`` (cells,) holds these weights;
