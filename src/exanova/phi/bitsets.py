@@ -1,7 +1,7 @@
-"""Bitsets over the rows: one bit a row, one bitset an indicator, and the Gram matrix by counting common bits.
+"""Bitsets over the rows (one bit per row, one bitset per indicator), and the Gram matrix by counting common bits.
 
-Rows that count several times are handled by the binary digits of their weight: the rows whose weight has digit b
-form one set of bitsets, and their counts enter with the factor 2^b. Every entry is an exact integer.
+Integer weights are split into binary digits: the rows whose weight has digit b form one set of bitsets, whose counts
+enter with the factor 2^b. Every entry is an exact integer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from exanova.phi.monomials import Monomials
 from exanova.typing import Codes, IntArray
 
 TILE = 64
-"""Bitsets on each side of a tile: large enough to reuse a row from cache, small enough to share out evenly."""
+"""Bitsets per side of a tile: large enough to reuse rows from cache, small enough to balance the threads."""
 
 Bitsets = np.ndarray[tuple[int, int], np.dtype[np.uint64]]
 
@@ -29,7 +29,7 @@ def pack(codes: Codes, feature_levels: list[tuple[int, int]], basis: Monomials) 
 
 
 def pack_more(known: Bitsets, codes: Codes, feature_levels: list[tuple[int, int]], basis: Monomials) -> Bitsets:
-    """The same when the bitsets of the first indicators are ``known`` already."""
+    """The same when the bitsets of the first indicators are already ``known``."""
     rows = codes.shape[1]
     words = np.zeros((len(basis), -(-rows // 64)), dtype=np.uint64)
     a = len(known)
@@ -40,7 +40,7 @@ def pack_more(known: Bitsets, codes: Codes, feature_levels: list[tuple[int, int]
         a = 1 + len(feature_levels)
     while a < len(basis):
         b = min(len(basis), a + 1024)
-        late = np.flatnonzero(basis.prefix[a:b] >= a)  # a prefix must be packed before what it begins
+        late = np.flatnonzero(basis.prefix[a:b] >= a)  # a prefix must be packed before its extensions
         b = a + int(late[0]) if len(late) else b
         np.bitwise_and(words[basis.prefix[a:b]], words[basis.last[a:b]], out=words[a:b])
         a = b
@@ -48,7 +48,7 @@ def pack_more(known: Bitsets, codes: Codes, feature_levels: list[tuple[int, int]
 
 
 def pack_singles(words: Bitsets, codes: Codes, feature_levels: list[tuple[int, int]]) -> None:
-    """The constant and the indicators of one feature."""
+    """Pack the constant and the indicators of single features."""
     octets = words.view(np.uint8)
     width = -(-codes.shape[1] // 8)
     octets[0, :width] = np.packbits(np.ones(codes.shape[1], dtype=bool), bitorder="little")
@@ -73,7 +73,7 @@ def count_common(
     threads: int,
     step: Callable[[int], None] | None = None,
 ) -> None:
-    """Add ``factor`` times the rows common to every two bitsets to the symmetric matrix ``out``."""
+    """Add ``factor`` times the number of rows common to every two bitsets to the symmetric matrix ``out``."""
     from exanova.phi.gram_kernels import count_tile
 
     q = len(words)

@@ -21,7 +21,12 @@ from exanova.typing import Codes, FloatArray, IntArray, Subset
 
 
 class GrowingFamily:
-    """Cells and indicators (bitsets) of a family that grows by subsets of one order at a time, main effects first."""
+    """A family that grows by subsets of one order at a time, main effects first, with its indicators as bitsets.
+
+    Attributes:
+        index: the family so far.
+        indicators: its indicators.
+    """
 
     def __init__(self, codes: Codes, weight: NDArray[Any], sizes: Sequence[int], threads: int = 1) -> None:
         self._codes, self._weight, self._threads = codes, weight, threads
@@ -34,9 +39,9 @@ class GrowingFamily:
         self.indicators = monomials(self.index, self._reference)
 
     def extend(self, subsets: Sequence[Subset]) -> int:
-        """Append subsets, and before them parts that are not there: cells are found through them.
+        """Append subsets, preceded by those of their proper subsets that are missing, which cell lookup needs.
 
-        Returns the number of the first of ``subsets``, or of the intercept, which the first call brings too.
+        Returns the number of the first of ``subsets`` (on the first call, of the intercept, which is added too).
         """
         missing = {part for s in subsets for part in proper_parts(s)} - set(self.index.position)
         for _, group in by_order(sorted(missing, key=canonical_key)):
@@ -56,7 +61,7 @@ class GrowingFamily:
         ]
 
     def keep_of_last(self, n_before: int, useful: Sequence[int]) -> None:
-        """Forget the subsets added after the first ``n_before``, but for those numbered ``useful``."""
+        """Remove the subsets added after the first ``n_before``, except those numbered ``useful``."""
         subsets = [self.index.subsets[s] for s in useful]
         self.index = self.index.restricted(n_before)
         self.indicators = monomials(self.index, self._reference)
@@ -65,7 +70,7 @@ class GrowingFamily:
             self._append(subsets)
 
     def counts(self, rows: IntArray, columns: IntArray | None = None) -> FloatArray:
-        """(rows, columns) weight of the rows two indicators have in common; all columns unless told."""
+        """(rows, columns) total weight of the rows common to two indicators; by default all columns."""
         chosen = self._words if columns is None else [words[columns] for words in self._words]
         left = [words[rows] for words in self._words]
         if self._weight.dtype.kind == "f":
@@ -77,7 +82,7 @@ class GrowingFamily:
 
 
 def count_rows(left: Bitsets, words: Bitsets, out: FloatArray, factor: int, threads: int) -> None:
-    """Add ``factor`` times the rows common to two bitsets, one of ``left`` and one of ``words``, to ``out``."""
+    """Add ``factor`` times the number of rows common to each bitset of ``left`` and each of ``words`` to ``out``."""
     from exanova.phi.gram_kernels import count_tile
 
     tiles = [(a, b) for a in range(0, len(left), TILE) for b in range(0, len(words), TILE)]
@@ -92,14 +97,14 @@ def count_rows(left: Bitsets, words: Bitsets, out: FloatArray, factor: int, thre
 
 
 def planes(codes: Codes, weight: NDArray[Any]) -> list[tuple[int, Codes]]:
-    """The rows of each binary digit of whole-number weights; all rows once for real weights."""
+    """(factor, codes of its rows) for each binary digit of whole-number weights; all rows once for real weights."""
     if weight.dtype.kind == "f":
         return [(1, codes)]
     return [(f, codes if len(rows) == codes.shape[1] else codes[:, rows]) for f, rows in digits(weight)]
 
 
 def _weighted_counts(left: Bitsets, words: Bitsets, weight: FloatArray) -> FloatArray:
-    """The same under real weights: bits are unpacked block by block and multiplied by BLAS."""
+    """The same for real weights: bits are unpacked block by block and multiplied by BLAS."""
     out = np.zeros((len(left), len(words)))
     block = 8 * max(64, 2_000_000 // max(1, len(words)))
     for a in range(0, len(weight), block):
@@ -110,6 +115,6 @@ def _weighted_counts(left: Bitsets, words: Bitsets, weight: FloatArray) -> Float
 
 
 def _unpacked(words: Bitsets, first: int, count: int) -> FloatArray:
-    """Bits ``first`` and following, ``first`` a multiple of eight, as zeros and ones."""
+    """``count`` bits from bit ``first`` on, a multiple of eight, as zeros and ones."""
     octets = words.view(np.uint8)[:, first // 8 : -(-(first + count) // 8)]
     return np.unpackbits(octets, axis=1, count=count, bitorder="little").astype(np.float64)

@@ -1,7 +1,8 @@
 """``GrowingGram``: rows of Gamma for functions that arrive in rounds.
 
-For new subsets only the indicators they are made of are counted, against all indicators so far. Gamma[new, all]
-follows by writing both sides in indicators. Each count is made once; no matrix over all indicators is ever stored.
+For new subsets, only the indicators in which their functions are written are counted, against all indicators so far.
+Gamma[new, all] follows by writing both sides in indicators. Each pair is counted once, and no matrix over all
+indicators is ever stored.
 """
 
 from __future__ import annotations
@@ -24,7 +25,12 @@ COUNT_BLOCK = 2048
 
 
 class GrowingGram:
-    """Cells, functions and rows of Gamma of a family that grows by subsets of one order at a time."""
+    """Functions and rows of Gamma of a family that grows by subsets of one order at a time.
+
+    Attributes:
+        cells: the family so far.
+        basis: its functions.
+    """
 
     def __init__(
         self,
@@ -42,9 +48,9 @@ class GrowingGram:
         self._coordinates: Coordinates = []
 
     def add(self, subsets: Sequence[Subset]) -> FloatArray:
-        """Rows (new, old + new) of Gamma for the functions of ``subsets``; the first call brings the intercept too."""
+        """Rows (new, old + new) of Gamma for the functions of ``subsets``; the first call adds the intercept too."""
         first, index = self.cells.extend(subsets), self.cells.index
-        # Parts that are not there bring cells and no functions: what they could add was expressed by others.
+        # Missing proper subsets were redundant: they are added with cells and without functions.
         parts = self._without_functions(index.subsets[len(self.basis.tables) : first])
         new = build_basis(index, self._kind, orthonormal=self._orthonormal, first=first)  # type: ignore[arg-type]
         self.basis = join(join(self.basis, parts), new)
@@ -60,13 +66,13 @@ class GrowingGram:
         return Basis(tuple(np.zeros((c, 0)) for c in cells), start, labels if named else None)
 
     def _describe(self) -> None:
-        """Coordinates of the subsets that have none."""
+        """Compute the coordinates of the subsets that have none yet."""
         new = range(len(self._coordinates), len(self.basis.tables))
         tables = [self.basis.table(s) for s in new]
         self._coordinates += in_monomials(self.cells.index, self.cells.indicators, new, tables)
 
     def keep_of_last(self, n_before: int, useful: Sequence[int]) -> None:
-        """Forget the subsets added after the first ``n_before``, but for those numbered ``useful``."""
+        """Remove the subsets added after the first ``n_before``, except those numbered ``useful``."""
         tables = tuple(self.basis.tables[s] for s in useful)
         labels = None if self.basis.labels is None else tuple(self.basis.labels[s] for s in useful)
         start = np.concatenate([[0], np.cumsum([t.shape[1] for t in tables])]).astype(np.int64)
@@ -77,9 +83,9 @@ class GrowingGram:
 
 
 def gram_rows(cells: GrowingFamily, algebras: Sequence[Algebra], first: int) -> list[FloatArray]:
-    """(new, all) T_new^T M T_all of the functions of the subsets from number ``first`` on, in each algebra.
+    """(new, all) T_new^T M T_all for the functions of the subsets from number ``first`` on, in each algebra.
 
-    M, the weights of common rows, is counted once for all of them, block by block.
+    M, the weights of common rows, is counted once for all algebras, block by block.
     """
     needed = np.unique(np.concatenate([numbers for numbers, _ in algebras[0].coordinates[first:]]))
     halves = [np.zeros((len(cells.indicators), algebra.functions(first))) for algebra in algebras]
@@ -96,7 +102,7 @@ def gram_rows(cells: GrowingFamily, algebras: Sequence[Algebra], first: int) -> 
 
 @dataclass(frozen=True)
 class Algebra:
-    """How functions are written in indicators and multiplied: in floating point, or modulo a prime."""
+    """Coordinates of functions in indicators, and their arithmetic: floating point, or modulo a prime."""
 
     coordinates: Coordinates
     prime: int | None = None
@@ -106,9 +112,10 @@ class Algebra:
         return sum(coefficients.shape[1] for _, coefficients in self.coordinates[first:])
 
     def accumulate(self, half: FloatArray, counts: FloatArray, place: IntArray, first: int) -> None:
-        """Add M T_new for the indicators whose counts are at hand to ``half`` (indicators, new functions).
+        """Add M T_new for one block of counted indicators to ``half`` (indicators, new functions).
 
-        Modulo a prime, a column gets at most ``COUNT_BLOCK`` products below 2^40 in each block: exact, reduced after.
+        Modulo a prime, each entry sums at most ``COUNT_BLOCK`` products below 2^40 per block, which is exact, and is
+        reduced afterwards.
         """
         if self.prime is not None and counts.max(initial=0.0) >= self.prime:
             counts = np.mod(counts, self.prime)

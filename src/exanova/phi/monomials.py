@@ -1,8 +1,8 @@
-"""Indicators u_(A,z) of cells without reference levels: products of one-feature indicators, linearly spanning.
+"""Indicators u_(A,z) of cells without reference levels: products of one-feature indicators that span the family.
 
-With one reference level set aside in each feature, the indicators 1{x_A = z} of the observed cells whose levels
-all differ from the reference span, over a family closed downward, the same functions as all indicators do.
-A function of x_A written on cells becomes a combination of them by one difference an axis (treatment coding).
+With one reference level set aside per feature, the indicators 1{x_A = z} of the observed cells whose levels all differ
+from the reference span the same functions as all indicators, if the family is closed downward. A function given by its
+values on cells becomes a combination of them by one difference per axis (treatment coding).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Coordinates = list[tuple[IntArray, FloatArray]]
 """For each subset, (t,) numbers of indicators and (t, k) coefficients of its k functions in them."""
 
 STACK_BYTES = 64_000_000
-"""Memory of the functions that are rewritten together."""
+"""Memory of the functions that are rewritten at once."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Monomials:
 
     Attributes:
         reference: (d,) reference level of each feature.
-        cell: (q,) flat number of the cell each indicator stands for.
+        cell: (q,) flat number of the cell of each indicator.
         number: (cells,) number of the indicator of each cell, -1 for a cell with a reference level.
         prefix: (q,) number of the indicator of the cell without its last feature (-1 for the constant).
         last: (q,) number of the indicator of its last level alone (-1 for the constant).

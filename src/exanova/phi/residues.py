@@ -1,6 +1,6 @@
-"""Arithmetic modulo primes below 2^20: whole numbers in doubles, exact.
+"""Arithmetic modulo primes below 2^20: exact, with whole numbers stored in doubles.
 
-Numbers below 2^20 keep sums of 8,192 products exact in double precision, so that all of it runs in BLAS. Weights
+Sums of 8,192 products of numbers below 2^20 are exact in double precision, so that everything runs in BLAS. Weights
 need not be counts: a double is a whole number times a power of two, and two has an inverse modulo every odd prime.
 """
 
@@ -20,13 +20,13 @@ from exanova.phi.monomials import Coordinates, Monomials, in_monomials
 from exanova.typing import Codes, FloatArray, IntArray
 
 COMPILED_FROM = 100_000
-"""Numbers from which a compiled pass beats NumPy's remainder."""
+"""Array size from which a compiled loop is faster than NumPy's remainder."""
 
 TERMS = 8192
-"""Products of residues that add up to less than 2^53, by 2^35 and more."""
+"""Products of residues whose sum stays below 2^53, with a margin of at least 2^35."""
 
 COUNT_DIGITS = 32
-"""Binary digits of the largest count: rounded weights have 53 and more between them."""
+"""Binary digits of the largest count; rounded real weights span 53 or more."""
 
 LARGEST = 2**20
 """All primes are below this."""
@@ -44,7 +44,7 @@ def primes() -> Iterator[int]:
 
 
 def product_modulo(left: FloatArray, right: FloatArray, prime: int) -> FloatArray:
-    """left @ right modulo a prime, cut so that every partial sum is exact.
+    """left @ right modulo a prime, split so that every partial sum is exact.
 
     >>> product_modulo(np.array([[3.0, 4.0]]), np.array([[5.0], [6.0]]), 7).tolist()
     [[4.0]]
@@ -102,7 +102,7 @@ def are_counts(weight: NDArray[Any]) -> bool:
 
 
 def cell_weights_modulo(index: Family, codes: Codes, weight: NDArray[Any], first: int, prime: int) -> FloatArray:
-    """(cells,) weights of cells modulo a prime; those of the subsets before number ``first`` are left at one."""
+    """(cells,) weights of cells modulo a prime; those of the subsets before number ``first`` are set to one."""
     rows = weights_modulo(weight, prime)[:, None]
     sums = passes.scatter(index.layout, codes, rows, slice(first, len(index.subsets)))[:, 0]
     keys = index.cell_key[index.cell_start[first] :] - int(index.layout.key_start[first])
@@ -119,10 +119,11 @@ def paper_coordinates(
     cells: FloatArray,
     prime: int,
 ) -> Coordinates | None:
-    """Numbers of indicators and (t, k) coefficients, modulo a prime, of the paper's functions.
+    """Coordinates of the paper's functions in indicators, modulo a prime.
 
-    Up to a factor, phi_A^(z) has the entries +-1 / (weight of the cell). ``cells`` (cells,) holds these weights;
-    ``None`` where one of them is a multiple of the prime and has no inverse. Subsets without labels have no functions.
+    Up to a factor, phi_A^(z) has the entries +-1 / (weight of the cell). ``cells`` (cells,) holds these weights. The
+    result is ``None`` if one of them is a multiple of the prime and has no inverse. Subsets without labels have no
+    functions.
     """
     tables = []
     for s, z in zip(subsets, labels, strict=True):
