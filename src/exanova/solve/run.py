@@ -1,4 +1,4 @@
-"""Run a plan: the route it chose, further orders where they are wanted, and a fallback that the certificate names."""
+"""Run a plan: its route, further orders if all are requested, and a fallback that the certificate reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from exanova.solve.survey import Survey
 
 
 def decompose(sample: Sample, request: Request, progress: Progress | None = None) -> Solved:
-    """Plan, then run the route the plan chose."""
+    """Plan, then run the plan."""
     plan, survey = make_plan(request, sample, sample.n_outputs)
     return run_plan(sample, request, plan, survey, progress or Progress(enabled=False))
 
