@@ -475,7 +475,7 @@ def test_tables_and_files_keep_the_errors(tmp_path, monkeypatch):
     assert np.array_equal(loaded.effects_["x0"].rows, anova.effects_["x0"].rows)
     assert list(loaded.effects_["x0"].to_frame()) == ["x0", "probability", "value", "rows", "stderr"]
     assert loaded.errors() == summary
-    with pytest.raises(InputError, match="files hold no rows"):
+    with pytest.raises(InputError, match="files contain no rows"):
         loaded.errors("bootstrap")
     with pytest.raises(InputError, match="covariances"):
         loaded.effects_["x0"].interval(simultaneous=True)

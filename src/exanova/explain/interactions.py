@@ -33,7 +33,7 @@ class Interactions:
         base_values: (n,) or (n, m), the weighted mean of the model.
         outside: (n,) rows with a combination that never occurred.
         game: the game these values belong to.
-        stderr: standard errors of ``values``, of the same shape, if they were asked for.
+        stderr: standard errors of ``values``, of the same shape, if they were requested.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
@@ -54,7 +54,7 @@ class Interactions:
     stderr: FloatArray | None = None
 
     def to_frame(self) -> Any:
-        """Long table: ``row``, ``subset``, ``order``, ``index``, ``value`` (or one column an output), ``game``."""
+        """Long table: ``row``, ``subset``, ``order``, ``index``, ``value`` (or one column per output), ``game``."""
         n, k = self.values.shape[:2]
         flat = self.values.reshape(n * k, len(self.schema.value_columns))
         columns: dict[str, Any] = {
@@ -72,7 +72,7 @@ class Interactions:
         return frame_of_kind(self.schema.kind, columns)
 
     def to_shapiq(self, output: str | int | None = None) -> list[Any]:
-        """One ``shapiq.InteractionValues`` a row; a model with several outputs needs ``output``."""
+        """One ``shapiq.InteractionValues`` per row; a model with several outputs needs ``output``."""
         from shapiq import InteractionValues
 
         values, base = self._of_output(output)
