@@ -1,4 +1,4 @@
-"""Effects read at rows: the fitted part, and the contribution of every subset, with rows outside the support told."""
+"""Effects at rows: the fitted part and the contribution of every subset, with rows outside the support marked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Components:
     """Contribution of every subset to every row.
 
     Attributes:
-        values: (n, S, m), or (n, S) for a model with one output; summed over the subsets they are the fitted part.
+        values: (n, S, m), or (n, S) for a model with one output; their sum over the subsets is the fitted part.
         subsets: the S subsets by the names of their features, in canonical order.
         outside: (n,) rows with a combination that never occurred; its effect counts as 0 there.
         output_names: names of the outputs.
@@ -40,7 +40,7 @@ class Components:
     schema: Schema
 
     def to_frame(self) -> Any:
-        """One line for each row and subset: ``row``, ``subset``, ``order``, then ``value`` or one column an output."""
+        """One line per row and subset: ``row``, ``subset``, ``order``, then ``value`` or one column per output."""
         n, count = self.values.shape[:2]
         names = [" x ".join(s) or "(intercept)" for s in self.subsets]
         flat = self.values.reshape(n * count, -1)

@@ -89,9 +89,7 @@ class Explanation:
         names = None if self._is_single else list(self.output_names)
         return shap.Explanation(
             values=np.array(self.values),
-            base_values=np.array(self.base_values)[
-                ()
-            ],  # a number for one row: shap rejects 0-d arrays
+            base_values=np.array(self.base_values)[()],  # a number for one row: shap rejects 0-d arrays
             data=np.array(self.data),
             display_data=np.array(self.display_data, dtype=object),
             feature_names=list(self.feature_names),

@@ -47,8 +47,8 @@ class MeanShapley:
         if self._known is None:
             if self._sample is None:
                 raise InputError(
-                    "this decomposition was read from a file without mean absolute Shapley values, and files contain no "
-                    "rows. Call importance('shapley') on the fitted object before save(), or average the absolute "
+                    "this decomposition was read from a file without mean absolute Shapley values, and files contain "
+                    "no rows. Call importance('shapley') on the fitted object before save(), or average the absolute "
                     "values of explain(X) over rows of your own."
                 )
             self._known = mean_absolute(self._index, self._values, self._sample, threads)

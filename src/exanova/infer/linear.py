@@ -1,4 +1,4 @@
-"""Standard errors in closed form: of every cell, of linear statistics, of anything smooth."""
+"""Standard errors in closed form: of every cell, of linear statistics, of smooth statistics."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from exanova.infer.influence import Influence, linear, read_at_rows, variances
 from exanova.typing import FloatArray
 
 COLUMNS_BYTES = 64_000_000
-"""Memory of the influences of some statistics at all raw rows."""
+"""Memory of the influences of one block of statistics at all raw rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class RowTerms:
-    """What the influence of f statistics has beside the change of T: direct + e by_residual + e^2 by_square.
+    """Terms of the influence of f statistics besides the change of T: direct + e by_residual + e^2 by_square.
 
     Attributes:
         direct, by_residual, by_square: (r, f) each, over the distinct rows; ``None`` for zero.
@@ -39,7 +39,7 @@ class LinearErrors:
 
     Attributes:
         influence: of every row on every effect.
-        variation: what varies.
+        variation: the sources of variation.
         draws: the raw rows.
         residuals: (k, m) of the raw rows.
     """
@@ -51,7 +51,7 @@ class LinearErrors:
 
     @classmethod
     def of(cls, fitted: FittedSample, index: Family) -> LinearErrors:
-        """The closed form for the effects of a fitted."""
+        """The closed form for the effects of a fitted sample."""
         with parallel.blas_threads(fitted.request.threads):
             influence, residual = prepare(fitted, index)
         draws = raw_rows(fitted.sample)
@@ -70,7 +70,7 @@ class LinearErrors:
         return np.sqrt(np.maximum(np.concatenate(diagonals), 0.0))
 
     def block(self, cells: slice) -> FloatArray:
-        """(m, c, c) covariance of the cells of one subset, given by where they lie."""
+        """(m, c, c) covariance of the cells of one subset, given as a slice."""
         s = int(np.searchsorted(self.influence.index.cell_start, cells.start))
         return self._blocks[s]
 

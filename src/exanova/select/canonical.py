@@ -41,9 +41,8 @@ def take_in_order(sample: Sample, request: Request, fit: Growing, budget: int, p
         added = min(fit.rank, budget) - before
         rounds.append(Round(len(subsets[0]), looked_at, taken, added, before + added))
         if fit.rank >= min(budget, sample.codes.shape[1]):
-            stopped = (
-                "the budget is used up" if fit.rank >= budget else "the family spans every function on the support"
-            )
+            spanned = "the family spans every function on the support"
+            stopped = "the budget is used up" if fit.rank >= budget else spanned
             break
     return Selection("canonical", budget, tuple(rounds), stopped)
 
