@@ -136,13 +136,13 @@ def choices(name: str, values: Iterable[Any]) -> list[Part]:
     return parts[:-1]
 
 
-def count_of(number: int, what: str) -> str:
+def count_of(number: int, noun: str, plural: str = "") -> str:
     """A number with its noun, in the singular or the plural.
 
-    >>> count_of(1, "row"), count_of(2000, "row")
-    ('1 row', '2,000 rows')
+    >>> count_of(1, "row"), count_of(2000, "row"), count_of(2, "pass", "passes")
+    ('1 row', '2,000 rows', '2 passes')
     """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def to_json(sentence: str) -> Any:

@@ -12,6 +12,7 @@ from exanova.data.sample import NewRows
 from exanova.data.table import frame_of_kind
 from exanova.design.family import Family
 from exanova.effects.tables import GAME, Schema
+from exanova.messages import count_of
 from exanova.phi.operator import Phi
 from exanova.typing import Codes, FloatArray
 
@@ -53,7 +54,8 @@ class Components:
         return frame_of_kind(self.schema.kind, columns)
 
     def __repr__(self) -> str:
-        return f"<Components of {len(self.values):,} rows, {len(self.subsets):,} subsets; {GAME}>"
+        rows, subsets = count_of(len(self.values), "row"), count_of(len(self.subsets), "subset")
+        return f"<Components of {rows}, {subsets}; {GAME}>"
 
 
 def fitted_part(index: Family, values: FloatArray, codes: Codes, threads: int = 1) -> FloatArray:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from exanova.data.table import frame_of_kind
 from exanova.design.family import Family
 from exanova.errors import InputError, UnknownFeatureError
-from exanova.messages import Parameter, Words
+from exanova.messages import Parameter, Words, count_of
 from exanova.typing import FloatArray, Subset
 
 GAME = "functional ANOVA under the joint distribution of the data (not the marginal game of KernelSHAP)"
@@ -202,7 +202,7 @@ class Effect:
     def __repr__(self) -> str:
         name = " x ".join(self.features) or "intercept"
         norms = ", ".join(f"{v:.4g}" for v in self.norm2)
-        return f"<Effect {name}: {len(self.levels)} cells, squared norm {norms}; {GAME}>"
+        return f"<Effect {name}: {count_of(len(self.levels), 'cell')}, squared norm {norms}; {GAME}>"
 
 
 class Effects(Mapping[tuple[str, ...], Effect]):
@@ -252,7 +252,8 @@ class Effects(Mapping[tuple[str, ...], Effect]):
         return True
 
     def __repr__(self) -> str:
-        return f"<Effects of {len(self)} subsets of {len(self._schema.features)} features; {GAME}>"
+        subsets, features = count_of(len(self), "subset"), count_of(len(self._schema.features), "feature")
+        return f"<Effects of {subsets} of {features}; {GAME}>"
 
     def _number(self, key: str | tuple[str, ...]) -> int:
         names = (key,) if isinstance(key, str) else tuple(key) if isinstance(key, tuple | list) else (key,)

@@ -10,7 +10,7 @@ import numpy as np
 from exanova.data.table import frame_of_kind
 from exanova.effects.tables import GAME, Effect, Effects, Schema
 from exanova.errors import InputError
-from exanova.messages import Parameter
+from exanova.messages import Parameter, count_of
 from exanova.typing import FloatArray
 
 LARGEST_CELLS = 5
@@ -97,11 +97,11 @@ class Comparison:
                 if change.features
             ]
         if len(self.changes) > 10:
-            lines.append(f"  and {len(self.changes) - 10:,} more subsets")
+            lines.append(f"  and {count_of(len(self.changes) - 10, 'more subset')}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"<Comparison of {len(self.changes)} subsets; {self.game}>"
+        return f"<Comparison of {count_of(len(self.changes), 'subset')}; {self.game}>"
 
 
 def compare(first: Effects, second: Effects, schema: Schema, other: Schema) -> Comparison:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from exanova.data.table import frame_of_kind
 from exanova.effects.tables import GAME, Schema, free_name
 from exanova.errors import InputError, UnknownFeatureError
+from exanova.messages import count_of
 from exanova.typing import Codes, FloatArray
 
 
@@ -97,9 +98,9 @@ class Explanation:
         )
 
     def __repr__(self) -> str:
-        outputs = "" if self._is_single else f", {len(self.output_names)} outputs"
-        rows = f"{len(self.outside):,} rows" if np.ndim(self.outside) else "one row"
-        return f"<Explanation of {rows}, {len(self.feature_names)} features{outputs}; {self.game}>"
+        outputs = "" if self._is_single else f", {count_of(len(self.output_names), 'output')}"
+        rows = count_of(len(self.outside) if np.ndim(self.outside) else 1, "row")
+        return f"<Explanation of {rows}, {count_of(len(self.feature_names), 'feature')}{outputs}; {self.game}>"
 
     @property
     def _is_single(self) -> bool:

@@ -14,6 +14,7 @@ from exanova.effects.rows import contributions
 from exanova.effects.tables import GAME, Schema, free_name
 from exanova.errors import InputError
 from exanova.explain.dividends import weight_matrix
+from exanova.messages import count_of
 from exanova.progress import Progress
 from exanova.typing import Codes, FloatArray
 
@@ -103,10 +104,8 @@ class Interactions:
         return self.values[:, :, k], self.base_values[:, k]
 
     def __repr__(self) -> str:
-        return (
-            f"<Interactions: {self.index} up to order {self.order} of {len(self.values):,} rows, "
-            f"{len(self.subsets):,} subsets; {self.game}>"
-        )
+        rows, subsets = count_of(len(self.values), "row"), count_of(len(self.subsets), "subset")
+        return f"<Interactions: {self.index} up to order {self.order} of {rows}, {subsets}; {self.game}>"
 
 
 def interaction_values(

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from exanova.design.memory import readable
 from exanova.errors import MemoryLimitError
-from exanova.messages import Parameter, Part
+from exanova.messages import Parameter, Part, count_of
 
 STARTING = 0.3
 """Fixed cost of any fit in seconds: loading kernels, reading, measuring."""
@@ -61,11 +61,14 @@ class Plan:
         orders = " + ".join(f"{k:,}" for k in self.functions_by_order)
         seconds = f"{self.seconds:.0f}" if self.seconds >= 10 else f"{self.seconds:.1f}"
         more = ", more orders while a residual remains" if self.max_order is None and self.route != "grid" else ""
+        subsets, cells = count_of(self.subsets, "subset"), count_of(self.cells, "cell")
         return (
-            f"{self.distinct_rows:,} distinct rows of {self.rows:,}, {self.features} varying features; "
-            f"{self.subsets:,} subsets, {self.cells:,} cells, {self.functions:,} functions ({orders}{more}); "
+            f"{count_of(self.distinct_rows, 'distinct row')} of {self.rows:,}, "
+            f"{count_of(self.features, 'varying feature')}; "
+            f"{subsets}, {cells}, {count_of(self.functions, 'function')} ({orders}{more}); "
             f"route {self.route}, {readable(self.memory)} of {readable(self.memory_limit)}, "
-            f"{self.passes} passes, about {seconds} s, model called on {self.model_calls:,} rows"
+            f"{count_of(self.passes, 'pass', 'passes')}, about {seconds} s, "
+            f"model called on {count_of(self.model_calls, 'row')}"
         )
 
 
