@@ -284,7 +284,7 @@ def test_effects_that_are_not_identified_have_no_interval():
     without = fitted(rows[:, :3], y, max_order=1)
     assert np.allclose(single.stderr, without.effects_["x0"].stderr)
     assert anova.errors().unidentified == 2
-    assert "2 effects have none" in str(anova.errors())
+    assert "no standard errors for 2 effects" in str(anova.errors())
     assert np.allclose(twin.certain, 0.0, atol=1e-9)
     assert np.allclose(single.certain**2, single.norm2)
 
