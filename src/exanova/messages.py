@@ -83,10 +83,10 @@ class Words(str):
     Attributes:
         parts: text and mentions, in order.
 
-    >>> said = Words("use ", Parameter("route", "dense"), " instead")
-    >>> said
+    >>> message = Words("use ", Parameter("route", "dense"), " instead")
+    >>> message
     "use route='dense' instead"
-    >>> said.spelled(lambda mention: mention.name.upper())
+    >>> message.spelled(lambda mention: mention.name.upper())
     'use ROUTE instead'
     """
 

@@ -52,7 +52,7 @@ def solve_dense(
             rank; not consumed further once the rank is ``stop_at_rank``.
         root: (r,) square roots of the probabilities.
         values: (r, m) model values.
-        ties: how redundancy inside an order is settled.
+        ties: how redundancy inside an order is resolved.
         stop_at_rank: rank at which everything is explained.
     """
     orders: list[_Order] = []

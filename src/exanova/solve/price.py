@@ -71,7 +71,7 @@ class Load:
     counts: bool
 
     @property
-    def beside(self) -> int:
+    def held(self) -> int:
         """Bytes held throughout: groups of rows, codes, weights, model values and their residual."""
         return GIVEN_ROW * self.rows + self.codes + (DISTINCT_ROW + 16 * self.outputs) * self.distinct
 
@@ -83,11 +83,11 @@ class Load:
     @property
     def observing(self) -> int:
         """Bytes while outputs are averaged over equal rows."""
-        return self.beside + 8 * self.rows * (1 + 3 * self.outputs)
+        return self.held + 8 * self.rows * (1 + 3 * self.outputs)
 
     def peak(self, *phases: int) -> int:
         """Peak bytes of a fit that reads the table, gets its outputs and runs these phases."""
-        return max(self.reading, self.observing, self.beside + max(phases))
+        return max(self.reading, self.observing, self.held + max(phases))
 
 
 def reading(rows: int, columns: int) -> int:
