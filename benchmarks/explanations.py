@@ -96,7 +96,7 @@ def car(settings: Settings) -> tuple[pd.DataFrame, Any, Callable[[Any], FloatArr
 
 def explained(X: pd.DataFrame, model: Callable[[Any], FloatArray], names: list[str]) -> exanova.Explanation:
     """From text and a model to Shapley values of every row: the forest called once a row, all orders, all classes."""
-    return FunctionalANOVA(max_order=None).fit(X, model, output_names=names).explain(X, model)
+    return FunctionalANOVA(shrinkage=None, max_order=None).fit(X, model, output_names=names).explain(X, model)
 
 
 def car_exact(settings: Settings) -> Facts:
@@ -154,7 +154,7 @@ def stored(settings: Settings) -> Path:
 
 def mnist_fit(settings: Settings) -> Facts:
     X, y = mnist(settings)
-    anova = FunctionalANOVA(subsets=family(X, SUBSETS // 5 if settings.quick else SUBSETS))
+    anova = FunctionalANOVA(shrinkage=None, subsets=family(X, SUBSETS // 5 if settings.quick else SUBSETS))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", exanova.errors.InexactWarning)
         seconds, _ = clocked(lambda: anova.fit(X, y))

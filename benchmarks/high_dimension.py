@@ -113,7 +113,7 @@ def fit(judged: Judged, choices: dict[str, Any], eval_set: Any) -> FunctionalANO
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InexactWarning)
         warnings.simplefilter("ignore", OutsideSupportWarning)
-        anova = FunctionalANOVA(handle_unknown="ignore", **choices)
+        anova = FunctionalANOVA(handle_unknown="ignore", **{"shrinkage": None, **choices})
         return anova.fit(judged.X, judged.values, eval_set=eval_set)
 
 

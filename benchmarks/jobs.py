@@ -55,7 +55,7 @@ class Settings:
 
 def nursery(settings: Settings, cells: int, dependent: bool) -> Facts:
     case = tables.nursery(settings.data, cells, dependent)
-    return fitted(case, FunctionalANOVA(max_order=None), repeats=5)
+    return fitted(case, FunctionalANOVA(shrinkage=None, max_order=None), repeats=5)
 
 
 def nursery_reference(settings: Settings, cells: int, dependent: bool) -> Facts:
@@ -75,7 +75,7 @@ def poker_case(settings: Settings) -> tables.Case:
 
 
 def poker(settings: Settings, **choices: Any) -> Facts:
-    return fitted(poker_case(settings), FunctionalANOVA(max_order=2, **choices))
+    return fitted(poker_case(settings), FunctionalANOVA(max_order=2, **{"shrinkage": None, **choices}))
 
 
 def connect4_case(settings: Settings, share: float = 1.0) -> tables.Case:
@@ -84,7 +84,7 @@ def connect4_case(settings: Settings, share: float = 1.0) -> tables.Case:
 
 
 def connect4(settings: Settings, share: float = 1.0, **choices: Any) -> Facts:
-    return fitted(connect4_case(settings, share), FunctionalANOVA(max_order=2, **choices))
+    return fitted(connect4_case(settings, share), FunctionalANOVA(max_order=2, **{"shrinkage": None, **choices}))
 
 
 def forest(settings: Settings) -> Facts:

@@ -172,7 +172,7 @@ def _call(case: Case) -> Callable[[], tuple[int, str]]:
     rng, table = np.random.default_rng(1), case.table()
     values = rng.normal(size=(len(table), case.outputs))
     weight = case.sample_weight()
-    anova = FunctionalANOVA(n_jobs=2, **case.parameters)
+    anova = FunctionalANOVA(n_jobs=2, **{"shrinkage": None, **case.parameters})
 
     planned = anova.plan(table, sample_weight=weight, n_outputs=case.outputs)
 

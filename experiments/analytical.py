@@ -38,8 +38,8 @@ def norms(anova: FunctionalANOVA) -> dict[tuple[str, ...], float]:
 
 def run(settings: Settings) -> Report:
     X = table()
-    first = FunctionalANOVA(max_order=None, basis="paper", ties="first").fit(X, function)
-    share = FunctionalANOVA(max_order=None).fit(X, function)
+    first = FunctionalANOVA(shrinkage=None, max_order=None, basis="paper", ties="first").fit(X, function)
+    share = FunctionalANOVA(shrinkage=None, max_order=None).fit(X, function)
     ours, shared = norms(first), norms(share)
     used = {name for features, _ in first.selected_ or () for name in features}
     rows = [

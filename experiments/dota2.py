@@ -59,7 +59,7 @@ def network(X: Any, won: Any, is_train: Any, widths: tuple[int, ...], epochs: in
 
 def by_epoch(X: Any, values: FloatArray, accuracy: FloatArray) -> Table:
     """Main effects of the network as it was after each epoch, all of them as outputs of one decomposition."""
-    r2 = FunctionalANOVA(max_order=1).fit(X, values.T).certificate_.r2
+    r2 = FunctionalANOVA(shrinkage=None, max_order=1).fit(X, values.T).certificate_.r2
     lines = [
         [str(k), f"{accurate:.4f}", f"{after.var():.3f}", f"{share:.2f}"]
         for k, (accurate, after, share) in enumerate(zip(accuracy, values, r2, strict=True), start=1)

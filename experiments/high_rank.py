@@ -75,7 +75,7 @@ def fit(X: Any, values: FloatArray, held: Any, choices: dict[str, Any]) -> Funct
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InexactWarning)
         warnings.simplefilter("ignore", OutsideSupportWarning)
-        return FunctionalANOVA(handle_unknown="ignore", **choices).fit(X, values, eval_set=held)
+        return FunctionalANOVA(handle_unknown="ignore", **{"shrinkage": None, **choices}).fit(X, values, eval_set=held)
 
 
 def warm_up(choices: dict[str, Any]) -> None:

@@ -71,7 +71,11 @@ class Case:
 
 def explained(grid: Grid) -> Explanation:
     """From text and outputs to the Shapley values of every row and class."""
-    return FunctionalANOVA(max_order=None).fit(grid.X, grid.values, output_names=grid.classes).explain(grid.X)
+    return (
+        FunctionalANOVA(shrinkage=None, max_order=None)
+        .fit(grid.X, grid.values, output_names=grid.classes)
+        .explain(grid.X)
+    )
 
 
 def kernel_values(grid: Grid, background: IntArray, rows: IntArray, **options: Any) -> FloatArray:

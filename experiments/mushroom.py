@@ -50,7 +50,7 @@ def l1(anova: FunctionalANOVA) -> dict[str, float]:
 
 
 def fitted(X: Any, values: FloatArray, **choices: Any) -> FunctionalANOVA:
-    return FunctionalANOVA(max_order=1, **choices).fit(X, values)
+    return FunctionalANOVA(max_order=1, **{"shrinkage": None, **choices}).fit(X, values)
 
 
 def run(settings: Settings) -> Report:

@@ -120,7 +120,9 @@ def largest_of(anova: FunctionalANOVA) -> float:
 def decomposed(subject: Subject, **choices: Any) -> FunctionalANOVA:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InexactWarning)
-        return FunctionalANOVA(max_order=2, **subject.choices, **choices).fit(subject.X, subject.values)
+        return FunctionalANOVA(max_order=2, **subject.choices, **{"shrinkage": None, **choices}).fit(
+            subject.X, subject.values
+        )
 
 
 def compared(subject: Subject) -> dict[str, Any]:

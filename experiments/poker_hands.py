@@ -42,8 +42,8 @@ def is_nothing(cards: IntArray) -> FloatArray:
 def run(settings: Settings) -> Report:
     cards = dealt(4000 if settings.quick else HANDS)
     X, values = table_of(cards), is_nothing(cards)
-    mains = FunctionalANOVA(max_order=1).fit(X, values)
-    anova = FunctionalANOVA(max_order=2).fit(X, values)
+    mains = FunctionalANOVA(shrinkage=None, max_order=1).fit(X, values)
+    anova = FunctionalANOVA(shrinkage=None, max_order=2).fit(X, values)
     c = anova.certificate_
     norms = {names: float(effect.norm2[0]) for names, effect in anova.effects_.items() if len(names) == 2}
     strongest = sorted(norms, key=lambda names: -norms[names])[:10]

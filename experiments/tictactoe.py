@@ -18,8 +18,10 @@ def run(settings: Settings) -> Report:
     model = train(boards)
     probability = np.asarray(model.predict_proba(np.array(boards))[:, 1], dtype=np.float64)
     anova = decompose(boards, probability)
-    truth = FunctionalANOVA(max_order=3).fit(columns_of(boards), won.astype(float))
-    literal = FunctionalANOVA(max_order=3, basis="paper", ties="first").fit(columns_of(boards), probability)
+    truth = FunctionalANOVA(shrinkage=None, max_order=3).fit(columns_of(boards), won.astype(float))
+    literal = FunctionalANOVA(shrinkage=None, max_order=3, basis="paper", ties="first").fit(
+        columns_of(boards), probability
+    )
     triples = strongest_triples(anova)
     found = sum(map(is_line, triples))
     c = anova.certificate_

@@ -69,7 +69,7 @@ def sample(d: int, rows: int) -> tuple[IntArray, FloatArray]:
 
 
 def exact(X: IntArray, values: FloatArray) -> Parts:
-    anova = FunctionalANOVA(max_order=2).fit(X, values)
+    anova = FunctionalANOVA(shrinkage=None, max_order=2).fit(X, values)
     parts = anova.components(X)
     position = {names: k for k, names in enumerate(parts.subsets)}
     d = X.shape[1]

@@ -36,7 +36,7 @@ LAYERS: list[set[str]] = [
     {"decomposition"},
     {"show"},
     {"report"},
-    {"decomposition_file", "parameters"},
+    {"decomposition_file", "evaluation", "parameters"},
     {"estimator"},
     {"distributed", "demo", "cli", "datasets"},
 ]

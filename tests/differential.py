@@ -130,7 +130,9 @@ def run(trial: Trial) -> Verdict:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            anova = FunctionalANOVA(**trial.parameters).fit(trial.rows, trial.values, sample_weight=trial.weight)
+            anova = FunctionalANOVA(**{"shrinkage": None, **trial.parameters}).fit(
+                trial.rows, trial.values, sample_weight=trial.weight
+            )
         except ExanovaError as error:
             return Verdict("refused", trial.parameters["route"], reason=str(error)[:60])
         except Exception as error:  # whatever is not of the one family of errors is a defect

@@ -108,7 +108,9 @@ def fit(case, **parameters):
     """A fitted FunctionalANOVA; an InexactWarning is let through, for the certificate says the same."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InexactWarning)
-        return FunctionalANOVA(**parameters).fit(case.rows, case.values, sample_weight=case.weight)
+        return FunctionalANOVA(**{"shrinkage": None, **parameters}).fit(
+            case.rows, case.values, sample_weight=case.weight
+        )
 
 
 def subset_of(names):

@@ -33,7 +33,7 @@ Y = np.array([0.0, 1.0, 1.0, 4.0])
 
 
 def fitted(**parameters):
-    return FunctionalANOVA(**parameters).fit(X, Y)
+    return FunctionalANOVA(**{"shrinkage": None, **parameters}).fit(X, Y)
 
 
 def raises(error, match, call):
@@ -58,7 +58,7 @@ def raises(error, match, call):
 def test_an_empty_table(table):
     message = r"\d rows and \d columns; at least one row and one column are needed"
     raises(InputError, message, lambda: fit(table, []))
-    raises(InputError, message, lambda: FunctionalANOVA().plan(table))
+    raises(InputError, message, lambda: FunctionalANOVA(shrinkage=None).plan(table))
 
 
 def test_what_is_not_a_table():
@@ -69,7 +69,7 @@ def test_what_is_not_a_table():
 
 
 def fit(*arguments, **parameters):
-    return FunctionalANOVA().fit(*arguments, **parameters)
+    return FunctionalANOVA(shrinkage=None).fit(*arguments, **parameters)
 
 
 @pytest.mark.parametrize("max_order", [0, 1, 2, None])
@@ -78,7 +78,7 @@ def fit(*arguments, **parameters):
 def test_one_row_works(max_order, route, ties):
     if route == "grid" and max_order not in (2, None):
         max_order = None
-    anova = FunctionalANOVA(max_order=max_order, route=route, ties=ties).fit(X.iloc[:1], [3.0])
+    anova = FunctionalANOVA(shrinkage=None, max_order=max_order, route=route, ties=ties).fit(X.iloc[:1], [3.0])
     assert anova.intercept_.tolist() == [3.0]
     assert list(anova.effects_) == [()]
     assert anova.predict(X.iloc[:1]).tolist() == [3.0]
@@ -96,8 +96,8 @@ def test_one_row_works(max_order, route, ties):
 @pytest.mark.parametrize("route", ["auto", "dense", "moments"])
 def test_a_feature_of_one_level_works_and_has_no_effect(max_order, route):
     table = X.assign(kind="same")[["kind", "color", "size"]]
-    anova = FunctionalANOVA(max_order=max_order, route=route).fit(table, Y)
-    plain = FunctionalANOVA(max_order=max_order, route=route).fit(X, Y)
+    anova = FunctionalANOVA(shrinkage=None, max_order=max_order, route=route).fit(table, Y)
+    plain = FunctionalANOVA(shrinkage=None, max_order=max_order, route=route).fit(X, Y)
     assert list(anova.effects_) == list(plain.effects_)
     np.testing.assert_allclose(anova.predict(table), plain.predict(X), atol=1e-14)
     assert anova.certificate_.rank == plain.certificate_.rank
@@ -118,7 +118,7 @@ def test_only_features_of_one_level_with_rows_that_differ_in_value():
 def test_duplicate_column_names():
     twice = pd.DataFrame(np.zeros((2, 2)), columns=["a", "a"])
     raises(InputError, r"more than one column called 'a'.*rename or drop", lambda: fit(twice, [1.0, 2.0]))
-    raises(InputError, r"more than one column called 'a'", lambda: FunctionalANOVA().plan(twice))
+    raises(InputError, r"more than one column called 'a'", lambda: FunctionalANOVA(shrinkage=None).plan(twice))
     raises(InputError, r"more than one column called '1'", lambda: fit(pd.DataFrame([[0, 1]], columns=[1, "1"]), [1.0]))
 
 
@@ -133,15 +133,19 @@ def test_an_unhashable_cell():
 
 def test_an_identifier_column():
     table = pd.DataFrame({"id": [f"row {k}" for k in range(100)], "a": [0, 1] * 50})
-    message = r"'id' has 100 levels in 100 rows.*min_frequency=.*drop the column"
-    raises(InputError, message, lambda: fit(table, np.zeros(100)))
-    raises(InputError, message, lambda: FunctionalANOVA().plan(table))
+    message = r"left out.*'id' \(100 different values\).*drop them.*min_frequency="
+    with pytest.warns(UserWarning, match=message):
+        fit(table, np.arange(100.0))
+    with pytest.warns(UserWarning, match=message):
+        FunctionalANOVA(shrinkage=None).plan(table)
 
 
 def test_a_continuous_column():
     table = pd.DataFrame({"weight": np.linspace(0.1, 9.7, 60), "a": [0, 1] * 30})
-    raises(InputError, r"'weight' holds 60 different real numbers.*n_bins=", lambda: fit(table, np.zeros(60)))
-    binned = FunctionalANOVA(n_bins=4).fit(table, table["weight"].to_numpy())
+    refusing = FunctionalANOVA(shrinkage=None, n_bins=None)
+    message = r"continuous: 'weight' \(60 different values\).*n_bins='auto'.*n_bins=\{'weight': 8\}"
+    raises(InputError, message, lambda: refusing.fit(table, np.zeros(60)))
+    binned = FunctionalANOVA(shrinkage=None, n_bins=4).fit(table, table["weight"].to_numpy())
     assert len(binned.effects_["weight"].levels) == 4
 
 
@@ -174,7 +178,7 @@ def test_missing_values_are_a_level():
 )
 def test_unusable_weights(weight, message):
     raises(InputError, message, lambda: fit(X, Y, sample_weight=weight))
-    raises(InputError, message, lambda: FunctionalANOVA().plan(X, sample_weight=weight))
+    raises(InputError, message, lambda: FunctionalANOVA(shrinkage=None).plan(X, sample_weight=weight))
 
 
 def test_weights_that_are_not_numbers():
@@ -237,7 +241,7 @@ def test_a_model_that_changes_its_mind_between_batches():
         calls.append(len(rows))
         return np.zeros((len(rows), len(calls)))
 
-    raises(ModelError, r"first batch.*batch 2", lambda: FunctionalANOVA(batch_size=2).fit(X, model))
+    raises(ModelError, r"first batch.*batch 2", lambda: FunctionalANOVA(shrinkage=None, batch_size=2).fit(X, model))
 
 
 def test_what_is_not_a_model():
@@ -275,7 +279,7 @@ def test_new_rows_that_are_none():
 
 
 def test_a_combination_that_never_occurred_with_strict():
-    anova = FunctionalANOVA(strict=True).fit(X.iloc[:3], Y[:3])
+    anova = FunctionalANOVA(shrinkage=None, strict=True).fit(X.iloc[:3], Y[:3])
     message = r"1 of 4 rows hold a combination.*the first in row 3.*strict=False"
     raises(OutsideSupportError, message, lambda: anova.predict(X))
     raises(OutsideSupportError, message, lambda: anova.components(X))
@@ -283,10 +287,12 @@ def test_a_combination_that_never_occurred_with_strict():
 
 def test_asking_before_fitting():
     for ask in (lambda a: a.predict(X), lambda a: a.components(X)):
-        error = raises(NotFittedError, r"not fitted; call fit\(X, model\)", lambda ask=ask: ask(FunctionalANOVA()))
+        error = raises(
+            NotFittedError, r"not fitted; call fit\(X, model\)", lambda ask=ask: ask(FunctionalANOVA(shrinkage=None))
+        )
         assert isinstance(error, AttributeError)
-    assert not hasattr(FunctionalANOVA(), "effects_")
-    assert not hasattr(FunctionalANOVA(), "certificate_")
+    assert not hasattr(FunctionalANOVA(shrinkage=None), "effects_")
+    assert not hasattr(FunctionalANOVA(shrinkage=None), "certificate_")
 
 
 def test_an_effect_that_does_not_exist():
@@ -305,7 +311,7 @@ def test_an_effect_that_does_not_exist():
 def test_a_plan_beyond_the_memory_limit():
     rng = np.random.default_rng(0)
     table = rng.integers(0, 8, (2000, 12))
-    small = FunctionalANOVA(max_order=3, memory_limit="50 MB")
+    small = FunctionalANOVA(shrinkage=None, max_order=3, memory_limit="50 MB")
     message = r"order \d.*12 features.*needs about.*limit is 50 MB.*What would fit: max_order="
     raises(MemoryLimitError, message, lambda: small.plan(table))
     error = raises(MemoryLimitError, message, lambda: small.fit(table, np.zeros(2000)))
@@ -314,7 +320,7 @@ def test_a_plan_beyond_the_memory_limit():
     raises(MemoryLimitError, message, lambda: small.fit(table, called.append))
     assert not called, "the model was called although the plan did not fit"
     fits = int(str(error).partition("max_order=")[2][0])
-    FunctionalANOVA(max_order=fits, memory_limit="50 MB").plan(table)
+    FunctionalANOVA(shrinkage=None, max_order=fits, memory_limit="50 MB").plan(table)
 
 
 def test_the_components_of_too_many_rows():
@@ -363,14 +369,14 @@ def test_the_components_of_too_many_rows():
     ],
 )
 def test_wrong_parameters(parameters, message):
-    raises(InputError, message, lambda: FunctionalANOVA(**parameters).fit(X, Y))
-    raises(InputError, message, lambda: FunctionalANOVA(**parameters).plan(X))
+    raises(InputError, message, lambda: FunctionalANOVA(**{"shrinkage": None, **parameters}).fit(X, Y))
+    raises(InputError, message, lambda: FunctionalANOVA(**{"shrinkage": None, **parameters}).plan(X))
 
 
 @pytest.mark.parametrize("size", [0, 2.5, "a"])
 def test_a_batch_of_no_rows(size):
     message = rf"batch_size={size!r}.*at least one row"
-    raises(InputError, message, lambda: FunctionalANOVA(batch_size=size).fit(X, len))
+    raises(InputError, message, lambda: FunctionalANOVA(shrinkage=None, batch_size=size).fit(X, len))
     raises(InputError, message, lambda: evaluate(len, Table.read(X), np.arange(4), batch_size=size))
 
 
@@ -409,12 +415,16 @@ def test_all_wrong_parameters_are_named_at_once(names):
 
 
 def test_every_parameter_may_be_wrong():
-    assert set(FunctionalANOVA().get_params()) - set(WRONG) == {"subsets"}  # whose names depend on the table
+    assert set(FunctionalANOVA(shrinkage=None).get_params()) - set(WRONG) == {
+        "subsets"
+    }  # whose names depend on the table
 
 
 @pytest.mark.parametrize("value", [np.True_, np.False_])
 def test_numpy_values_are_as_good(value):
-    anova = FunctionalANOVA(strict=value, ties=np.str_("first"), max_order=np.int64(2), batch_size=np.int32(3))
+    anova = FunctionalANOVA(
+        shrinkage=None, strict=value, ties=np.str_("first"), max_order=np.int64(2), batch_size=np.int32(3)
+    )
     np.testing.assert_allclose(anova.fit(X, Y).predict(X), Y, atol=1e-12)
 
 
@@ -422,12 +432,15 @@ def test_a_fresh_seed():
     rng = np.random.default_rng(0)
     table = rng.integers(0, 3, (200, 4))
     values = rng.normal(size=200)
-    anova = FunctionalANOVA(random_state=None)
+    anova = FunctionalANOVA(shrinkage=None, random_state=None)
     held = {anova.fit(table, values, eval_set=0.3).certificate_.r2_eval[0] for _ in range(8)}
     assert len(held) > 1, "two seeds that are the same are one in four billions"
     assert anova.get_params()["random_state"] is None
     assert anova.errors("bootstrap", n_refits=3).method == "bootstrap"
-    fixed = {FunctionalANOVA(random_state=3).fit(table, values, eval_set=0.3).certificate_.r2_eval[0] for _ in range(3)}
+    fixed = {
+        FunctionalANOVA(shrinkage=None, random_state=3).fit(table, values, eval_set=0.3).certificate_.r2_eval[0]
+        for _ in range(3)
+    }
     assert len(fixed) == 1
 
 
@@ -437,18 +450,24 @@ def test_a_fresh_seed():
 def test_the_former_name_of_subsets():
     pairs = [("color", "size")]
     with pytest.warns(FutureWarning, match=r"interactions= is now called subsets="):
-        old = FunctionalANOVA(interactions=pairs)
-    new = FunctionalANOVA(subsets=pairs)
+        old = FunctionalANOVA(shrinkage=None, interactions=pairs)
+    new = FunctionalANOVA(shrinkage=None, subsets=pairs)
     assert old.get_params() == new.get_params()
     assert "interactions" not in old.get_params()
     assert old.get_params()["subsets"] is pairs
     assert repr(old) == repr(new) == "FunctionalANOVA(subsets=[('color', 'size')])"
     assert clone(old).get_params() == new.get_params()
     with pytest.warns(FutureWarning, match="subsets="):
-        FunctionalANOVA().set_params(interactions=pairs)
-    raises(InputError, r"former name of subsets=", lambda: FunctionalANOVA(subsets=pairs, interactions=pairs))
+        FunctionalANOVA(shrinkage=None).set_params(interactions=pairs)
     raises(
-        InputError, r"former name of subsets=", lambda: FunctionalANOVA().set_params(subsets=pairs, interactions=pairs)
+        InputError,
+        r"former name of subsets=",
+        lambda: FunctionalANOVA(shrinkage=None, subsets=pairs, interactions=pairs),
+    )
+    raises(
+        InputError,
+        r"former name of subsets=",
+        lambda: FunctionalANOVA(shrinkage=None).set_params(subsets=pairs, interactions=pairs),
     )
     assert callable(old.interactions)
 
@@ -457,7 +476,7 @@ def test_a_parameter_that_does_not_exist():
     raises(
         InputError,
         r"no parameter 'order'; the parameters are.*max_order",
-        lambda: FunctionalANOVA().set_params(order=2),
+        lambda: FunctionalANOVA(shrinkage=None).set_params(order=2),
     )
 
 
@@ -481,7 +500,7 @@ def test_unusable_distributions(pmf, message):
 
 
 def test_a_file_with_the_former_name_of_subsets(tmp_path):
-    FunctionalANOVA(subsets=[("color", "size")]).fit(X, Y).save(tmp_path / "new")
+    FunctionalANOVA(shrinkage=None, subsets=[("color", "size")]).fit(X, Y).save(tmp_path / "new")
     document, arrays = read(tmp_path / "new")
     document["parameters"]["interactions"] = document["parameters"].pop("subsets")
     write(tmp_path / "old", document, arrays)
@@ -531,10 +550,10 @@ def test_the_table_is_never_changed(make):
     columns = {"a": ["u", None, "v", "u"], "b": [1, 2, 1, 2]}
     table, copy = make(columns), make(columns)
     weight = np.array([1.0, 2.0, 0.0, 1.0])
-    anova = FunctionalANOVA(min_frequency=1).fit(table, Y, sample_weight=weight)
+    anova = FunctionalANOVA(shrinkage=None, min_frequency=1).fit(table, Y, sample_weight=weight)
     anova.predict(table[:2] if make is not pa.table else table.slice(0, 2))
     with pytest.raises(ExanovaError):
-        FunctionalANOVA().fit(table, [1.0])
+        FunctionalANOVA(shrinkage=None).fit(table, [1.0])
     assert table.equals(copy)
     assert weight.tolist() == [1, 2, 0, 1]
 
@@ -543,9 +562,9 @@ def test_arrays_are_never_changed():
     table, values = np.array([[0, 1], [1, 0], [1, 1]]), np.array([1.0, 2.0, 3.0])
     for array in (table, values):
         array.flags.writeable = False
-    anova = FunctionalANOVA(max_order=None).fit(table, values)
+    anova = FunctionalANOVA(shrinkage=None, max_order=None).fit(table, values)
     anova.predict(table)
     anova.components(table)
     values_of_model = np.array([1.0, 2.0, 3.0])
-    FunctionalANOVA().fit(table, lambda rows: values_of_model)
+    FunctionalANOVA(shrinkage=None).fit(table, lambda rows: values_of_model)
     assert values_of_model.tolist() == [1, 2, 3]

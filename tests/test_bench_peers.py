@@ -29,7 +29,9 @@ def settings(tmp_path):
 @pytest.fixture(scope="module")
 def fitted():
     given = grids.grid("holes 30", 3)
-    anova = FunctionalANOVA(max_order=None).fit(Support.from_pmf(given.pmf), given.values[given.occurring])
+    anova = FunctionalANOVA(shrinkage=None, max_order=None).fit(
+        Support.from_pmf(given.pmf), given.values[given.occurring]
+    )
     return given, anova
 
 

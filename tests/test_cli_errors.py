@@ -21,7 +21,7 @@ def folder(tmp_path, monkeypatch):
     """A working folder with the table and a decomposition of it."""
     monkeypatch.chdir(tmp_path)
     TABLE.to_csv("loans.csv", index=False)
-    FunctionalANOVA().fit(LOANS, RISK, output_names=["risk"]).save("model.exanova")
+    FunctionalANOVA(shrinkage=None).fit(LOANS, RISK, output_names=["risk"]).save("model.exanova")
     return tmp_path
 
 
@@ -84,10 +84,16 @@ def test_columns_that_are_no_categories(folder, capsys):
     table = pd.DataFrame({"id": [f"u{k}" for k in range(60)], "size": np.linspace(0, 1, 60), "job": list("abc") * 20})
     table.assign(p=0.5).to_csv("t.csv", index=False)
     words = ("explain", "t.csv", "--prediction", "p")
-    refused(inside(capsys, *words), "'id' has 60 levels", "--ignore id", "--min-frequency", "--n-bins id=5")
-    remedy = "Bin it with --n-bins size=5, leave it out with --ignore size, or read it as text with --text size"
-    refused(inside(capsys, *words, "--ignore", "id"), "'size' holds 60", remedy)
-    assert inside(capsys, *words, "--ignore", "id", "--n-bins", "size=5").code == 0
+    ended = inside(capsys, *words)
+    assert ended.code == 0
+    assert ended.err.startswith("warning: 1 column(s) are left out")
+    assert "'id' (60 different values)" in ended.err
+    assert "--ignore id" in ended.err
+    words = (*words, "--ignore", "id")
+    remedy = "Pass --n-bins auto to cut them, or --n-bins size=8 for so many intervals each, or read it as text"
+    refused(inside(capsys, *words, "--n-bins", "none"), "'size' (60 different values)", remedy, "--text size")
+    for bins in ("auto", "4", "size=5", "size=auto,job=none"):
+        assert inside(capsys, *words, "--n-bins", bins).code == 0
 
 
 def test_columns_that_new_rows_do_not_have(folder, capsys):
@@ -111,8 +117,8 @@ def test_levels_and_combinations_never_seen(folder, capsys):
 
 
 def test_decompositions_that_cannot_be_compared(folder, capsys):
-    FunctionalANOVA().fit(LOANS, RISK, output_names=["other"]).save("other.exanova")
-    FunctionalANOVA().fit(LOANS[["job"]], RISK, output_names=["risk"]).save("fewer.exanova")
+    FunctionalANOVA(shrinkage=None).fit(LOANS, RISK, output_names=["other"]).save("other.exanova")
+    FunctionalANOVA(shrinkage=None).fit(LOANS[["job"]], RISK, output_names=["risk"]).save("fewer.exanova")
     refused(inside(capsys, "compare", "model.exanova", "other.exanova"), "--output-names")
     refused(inside(capsys, "compare", "model.exanova", "fewer.exanova"), "different columns")
 
@@ -243,7 +249,7 @@ HOSTILE = ["[red]x[/red]", "\x1b[31mred", "a\nb", ":smile:", "", "<script>", "â€
 def test_hostile_names_are_text(folder, capsys):
     """Names are shown as they are: no markup, no escapes of a terminal, no line of their own."""
     frame = pd.DataFrame({"[bold]f[/bold]": HOSTILE, "\x1b[2Jg": list("uvuvuvuv")})
-    FunctionalANOVA().fit(frame, np.arange(8.0) ** 2, output_names=["[link]o"]).save("h.exanova")
+    FunctionalANOVA(shrinkage=None).fit(frame, np.arange(8.0) ** 2, output_names=["[link]o"]).save("h.exanova")
     shown = inside(capsys, "show", "h.exanova")
     effect = inside(capsys, "show", "h.exanova", "--effect", "[bold]f[/bold]")
     for ended in (shown, effect):
@@ -262,8 +268,8 @@ def test_hostile_names_are_text(folder, capsys):
 def test_columns_of_values_never_share_a_name(folder, capsys):
     frame = pd.DataFrame({"row": list("abab"), "prediction": list("uuvv"), "base_value": list("xyyx")})
     outputs = np.stack([np.arange(4.0), -np.arange(4.0)], axis=1)
-    FunctionalANOVA().fit(frame, outputs, output_names=["p", "q"]).save("two.exanova")
-    FunctionalANOVA().fit(frame, outputs[:, 0]).save("one.exanova")
+    FunctionalANOVA(shrinkage=None).fit(frame, outputs, output_names=["p", "q"]).save("two.exanova")
+    FunctionalANOVA(shrinkage=None).fit(frame, outputs[:, 0]).save("one.exanova")
     frame.to_csv("f.csv", index=False)
     for saved, width in {"one": 7, "two": 12}.items():
         assert inside(capsys, "rows", f"{saved}.exanova", "f.csv", "-o", f"{saved}.parquet").code == 0

@@ -90,6 +90,19 @@ def test_onnx_of_numbers(folder, capsys, kind):
     assert np.allclose(again.predict(NUMBERS), RISK, atol=1e-6)
 
 
+def test_bins_at_the_thresholds_of_an_onnx_file_and_of_a_pickle_lose_nothing(folder, capsys):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.integers(18, 80, 300), "rate": rng.normal(size=300).round(3)})
+    model = DecisionTreeRegressor(max_leaf_nodes=9).fit(table.to_numpy(), table["age"] * (table["rate"] > 0.3))
+    table.to_csv("t.csv", index=False)
+    joblib.dump(model, "m.joblib")
+    written(folder, convert_sklearn(model, initial_types=[("X", FloatTensorType([None, 2]))]))
+    for words in (["m.joblib", "--trust-pickle"], ["model.onnx"]):
+        _, again = explained(capsys, "t.csv", "--model", *words, "--strategy", "model")
+        assert again.certificate_.within_variance.tolist() == [0.0]
+        assert max(map(len, again.categories_)) <= 9
+
+
 def test_onnx_and_rows_that_do_not_fit(folder, capsys):
     model = DecisionTreeRegressor().fit(NUMBERS.to_numpy(), RISK)
     written(folder, convert_sklearn(model, initial_types=[("X", Int64TensorType([None, 3]))]))

@@ -74,7 +74,7 @@ def test_every_format_gives_the_same_decomposition(folder, capsys, name):
     ended = inside(capsys, "explain", name, *PREDICTED, "--json")
     assert (ended.code, ended.err) == (0, "")
     document = json.loads(ended.out)
-    expected = FunctionalANOVA().fit(LOANS, RISK)
+    expected = FunctionalANOVA(shrinkage=None).fit(LOANS, RISK)
     assert document["mean"] == pytest.approx(expected.intercept_)
     norms = {tuple(e["features"]): e["squared_norm"][0] for e in document["strongest_effects"]}
     assert norms == pytest.approx({key: e.norm2[0] for key, e in expected.effects_.items() if key})
@@ -226,7 +226,7 @@ def test_dates_and_bins_that_were_learned_in_python_are_found_in_csv(folder, cap
             "ok": [True, False] * 15,
         }
     )
-    anova = FunctionalANOVA(n_bins=3, max_order=1).fit(frame, np.arange(30.0))
+    anova = FunctionalANOVA(shrinkage=None, n_bins=3, max_order=1).fit(frame, np.arange(30.0))
     anova.save("m.exanova")
     assert set(learned_kinds(anova)) == {"day", "size", "ok"}
     frame.to_csv("new.csv", index=False)

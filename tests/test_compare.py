@@ -56,16 +56,18 @@ def test_the_difference_is_the_squared_norm_of_the_difference(case, max_order, d
 
 
 def test_nothing_changed_is_nothing():
-    anova = FunctionalANOVA(max_order=3).fit(table(), price)
+    anova = FunctionalANOVA(shrinkage=None, max_order=3).fit(table(), price)
     for change in anova.compare(anova).changes:
         assert not change.difference.any()
 
 
 def test_columns_in_another_order_are_the_same_columns():
-    before = FunctionalANOVA(max_order=3).fit(table(), price)
-    same = before.compare(FunctionalANOVA(max_order=3).fit(table()[["shape", "colour", "size"]], price))
-    other = before.compare(FunctionalANOVA(max_order=3).fit(table()[["shape", "colour", "size"]], later))
-    plain = before.compare(FunctionalANOVA(max_order=3).fit(table(), later))
+    before = FunctionalANOVA(shrinkage=None, max_order=3).fit(table(), price)
+    same = before.compare(FunctionalANOVA(shrinkage=None, max_order=3).fit(table()[["shape", "colour", "size"]], price))
+    other = before.compare(
+        FunctionalANOVA(shrinkage=None, max_order=3).fit(table()[["shape", "colour", "size"]], later)
+    )
+    plain = before.compare(FunctionalANOVA(shrinkage=None, max_order=3).fit(table(), later))
     for change in same.changes:
         assert change.found_in == "both"
         assert np.abs(change.difference).max() < 1e-20
@@ -80,7 +82,7 @@ def test_columns_in_another_order_are_the_same_columns():
 
 
 def test_the_largest_changed_cells_are_named_with_their_values():
-    before, after = (FunctionalANOVA(max_order=2).fit(table(), model) for model in (price, later))
+    before, after = (FunctionalANOVA(shrinkage=None, max_order=2).fit(table(), model) for model in (price, later))
     change = by_features(before.compare(after))[frozenset({"colour"})]
     cell = change.cells[0]
     assert cell.levels == ("blue",)
@@ -94,7 +96,7 @@ def test_the_largest_changed_cells_are_named_with_their_values():
 
 def test_levels_only_in_one_are_left_out_and_counted():
     few = table([row for row in table().itertuples(index=False) if row.colour != "green"])
-    before, after = FunctionalANOVA().fit(table(), price), FunctionalANOVA().fit(few, price)
+    before, after = FunctionalANOVA(shrinkage=None).fit(table(), price), FunctionalANOVA(shrinkage=None).fit(few, price)
     change = by_features(before.compare(after))[frozenset({"colour"})]
     a, b = before.effects_["colour"], after.effects_["colour"]
     shared = [level for level in a.levels if level in b.levels]
@@ -107,8 +109,8 @@ def test_levels_only_in_one_are_left_out_and_counted():
 
 
 def test_no_level_in_common_shares_nothing():
-    first = FunctionalANOVA().fit(pd.DataFrame({"a": ["u", "v"]}), np.array([0.0, 1.0]))
-    second = FunctionalANOVA().fit(pd.DataFrame({"a": ["x", "y"]}), np.array([0.0, 1.0]))
+    first = FunctionalANOVA(shrinkage=None).fit(pd.DataFrame({"a": ["u", "v"]}), np.array([0.0, 1.0]))
+    second = FunctionalANOVA(shrinkage=None).fit(pd.DataFrame({"a": ["x", "y"]}), np.array([0.0, 1.0]))
     change = by_features(first.compare(second))[frozenset({"a"})]
     assert change.shared == 0.0
     assert change.cells == ()
@@ -117,7 +119,10 @@ def test_no_level_in_common_shares_nothing():
 
 @pytest.mark.parametrize("swapped", [False, True])
 def test_subsets_only_in_one_count_as_zero_in_the_other(swapped):
-    small, large = FunctionalANOVA(max_order=1).fit(table(), price), FunctionalANOVA(max_order=2).fit(table(), price)
+    small, large = (
+        FunctionalANOVA(shrinkage=None, max_order=1).fit(table(), price),
+        FunctionalANOVA(shrinkage=None, max_order=2).fit(table(), price),
+    )
     found = by_features(large.compare(small) if swapped else small.compare(large))
     assert set(found) == {frozenset(s) for s in large.effects_}
     change = found[frozenset({"size", "shape"})]
@@ -131,16 +136,18 @@ def test_subsets_only_in_one_count_as_zero_in_the_other(swapped):
 
 def test_a_column_constant_in_one_of_them_is_compared_too():
     blue = table([row for row in table().itertuples(index=False) if row.colour == "blue"])
-    found = by_features(FunctionalANOVA().fit(table(), price).compare(FunctionalANOVA().fit(blue, price)))
+    found = by_features(
+        FunctionalANOVA(shrinkage=None).fit(table(), price).compare(FunctionalANOVA(shrinkage=None).fit(blue, price))
+    )
     assert found[frozenset({"colour"})].found_in == "first"
 
 
 def test_other_columns_or_outputs_cannot_be_compared():
-    anova = FunctionalANOVA().fit(table(), price)
+    anova = FunctionalANOVA(shrinkage=None).fit(table(), price)
     with pytest.raises(InputError, match="different columns: form, shape"):
-        anova.compare(FunctionalANOVA().fit(table().rename(columns={"shape": "form"}), np.arange(12.0)))
+        anova.compare(FunctionalANOVA(shrinkage=None).fit(table().rename(columns={"shape": "form"}), np.arange(12.0)))
     with pytest.raises(InputError, match="outputs differ: output 0 and price"):
-        anova.compare(FunctionalANOVA().fit(table(), price, output_names=["price"]))
+        anova.compare(FunctionalANOVA(shrinkage=None).fit(table(), price, output_names=["price"]))
     with pytest.raises(InputTypeError, match="a dict was given"):
         anova.compare({})
 
@@ -149,8 +156,8 @@ def test_other_columns_or_outputs_cannot_be_compared():
 def test_the_table_of_a_comparison(kind):
     X = kind(table().to_dict(orient="list"))
     first = np.random.default_rng(0).normal(size=(12, 2))
-    before = FunctionalANOVA().fit(X, first, output_names=["low", "high"])
-    after = FunctionalANOVA(max_order=1).fit(X, first * 2, output_names=["low", "high"])
+    before = FunctionalANOVA(shrinkage=None).fit(X, first, output_names=["low", "high"])
+    after = FunctionalANOVA(shrinkage=None, max_order=1).fit(X, first * 2, output_names=["low", "high"])
     found = before.compare(after)
     frame = found.to_frame()
     assert isinstance(found, Comparison)
@@ -164,7 +171,7 @@ def test_the_table_of_a_comparison(kind):
 
 
 def test_the_summary_names_what_changed_most():
-    before, after = (FunctionalANOVA(max_order=3).fit(table(), model) for model in (price, later))
+    before, after = (FunctionalANOVA(shrinkage=None, max_order=3).fit(table(), model) for model in (price, later))
     text = str(before.compare(after))
     lines = text.splitlines()
     assert lines[0].startswith("What changed")
@@ -172,7 +179,7 @@ def test_the_summary_names_what_changed_most():
     assert "colour x size" in text
     assert "blue, small: " in text
     wide = table().assign(extra=["u", "v"] * 6)
-    many = FunctionalANOVA(max_order=2).fit(wide, price)
+    many = FunctionalANOVA(shrinkage=None, max_order=2).fit(wide, price)
     assert "and 1 more subsets" in str(many.compare(many))
 
 
@@ -197,11 +204,11 @@ def test_the_score_is_r2_on_the_rows_given(case, max_order, data):
 
 
 def test_the_score_on_the_fitted_rows_is_that_of_the_certificate():
-    anova = FunctionalANOVA(max_order=1).fit(table(), price)
+    anova = FunctionalANOVA(shrinkage=None, max_order=1).fit(table(), price)
     score = anova.score(table(), price)
     assert isinstance(score, float)
     assert score == pytest.approx(float(anova.certificate_.r2[0]), abs=1e-12)
-    weighted = FunctionalANOVA(max_order=1).fit(table(), price, sample_weight=np.arange(1.0, 13.0))
+    weighted = FunctionalANOVA(shrinkage=None, max_order=1).fit(table(), price, sample_weight=np.arange(1.0, 13.0))
     again = weighted.score(table(), price, sample_weight=np.arange(1.0, 13.0))
     assert again == pytest.approx(float(weighted.certificate_.r2[0]), abs=1e-12)
 
@@ -213,14 +220,14 @@ def test_the_score_on_unseen_rows_calls_the_model_once_for_each_distinct_row():
         seen.append(len(X))
         return price(X)
 
-    anova = FunctionalANOVA(max_order=1).fit(table().iloc[:8], price)
+    anova = FunctionalANOVA(shrinkage=None, max_order=1).fit(table().iloc[:8], price)
     new = pd.concat([table().iloc[4:8]] * 3)
     anova.score(new, model)
     assert seen == [4]
 
 
 def test_rows_outside_the_support_are_scored_with_what_is_known_of_them():
-    anova = FunctionalANOVA(max_order=2).fit(table().iloc[:6], price)
+    anova = FunctionalANOVA(shrinkage=None, max_order=2).fit(table().iloc[:6], price)
     with pytest.warns(OutsideSupportWarning, match="2 of 8"):
         score = anova.score(table().iloc[:8], price)
     with pytest.warns(OutsideSupportWarning):
@@ -231,10 +238,10 @@ def test_rows_outside_the_support_are_scored_with_what_is_known_of_them():
 def test_a_score_of_several_outputs_is_one_each():
     f = np.random.default_rng(3).normal(size=(12, 2))
     f[:, 1] = 0.25
-    score = FunctionalANOVA(max_order=1).fit(table(), f).score(table(), f)
+    score = FunctionalANOVA(shrinkage=None, max_order=1).fit(table(), f).score(table(), f)
     assert score.shape == (2,)
     assert score[1] == 1.0  # constant and met
     with pytest.raises(InputError, match="gives 1 outputs"):
-        FunctionalANOVA().fit(table(), f).score(table(), price)
+        FunctionalANOVA(shrinkage=None).fit(table(), f).score(table(), price)
     with pytest.raises((InputError, ModelError)):
-        FunctionalANOVA().fit(table(), f).score(table(), f, sample_weight=np.ones(3))
+        FunctionalANOVA(shrinkage=None).fit(table(), f).score(table(), f, sample_weight=np.ones(3))

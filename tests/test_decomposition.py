@@ -56,7 +56,7 @@ def outputs(X: pd.DataFrame) -> np.ndarray:
 @pytest.fixture
 def anova() -> FunctionalANOVA:
     X = table()
-    return FunctionalANOVA(max_order=2).fit(X, outputs)
+    return FunctionalANOVA(shrinkage=None, max_order=2).fit(X, outputs)
 
 
 NEVER_SEEN = pd.DataFrame([dict(a="u", b="v", c="u", d="u")])
@@ -103,7 +103,7 @@ def test_a_forwarded_query_has_the_signature_and_the_words_of_the_decomposition(
     assert inspect.signature(ours) == inspect.signature(theirs)
     assert ours.__doc__ == theirs.__doc__
     with pytest.raises(NotFittedError, match=r"call fit\(X, model\) first"):
-        getattr(FunctionalANOVA(), name)(*(["x"] * (2 if name == "score" else 1)))
+        getattr(FunctionalANOVA(shrinkage=None), name)(*(["x"] * (2 if name == "score" else 1)))
 
 
 def test_every_public_query_is_forwarded() -> None:
@@ -156,7 +156,7 @@ def test_parameters_set_after_the_fit_hold_for_queries(anova: FunctionalANOVA) -
 
 
 def test_settings_are_parameters_of_the_estimator_with_their_defaults() -> None:
-    given = FunctionalANOVA().get_params()
+    given = FunctionalANOVA(shrinkage=None).get_params()
     assert {field.name: field.default for field in fields(QuerySettings)}.items() <= given.items()
 
 
@@ -188,7 +188,7 @@ def test_only_decompositions_are_compared(anova: FunctionalANOVA) -> None:
     first, second = anova.compare(anova.decomposition_), anova.decomposition_.compare(anova)
     assert str(first) == str(second)
     with pytest.raises(NotFittedError):
-        anova.compare(FunctionalANOVA())
+        anova.compare(FunctionalANOVA(shrinkage=None))
     with pytest.raises(InputTypeError, match="expected another fitted FunctionalANOVA"):
         anova.compare(3)
 
@@ -203,7 +203,7 @@ def costly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("costly")
 def test_a_file_has_what_was_computed_and_says_what_to_do_about_the_rest(tmp_path, monkeypatch) -> None:
-    anova = FunctionalANOVA().fit(table(), outputs)
+    anova = FunctionalANOVA(shrinkage=None).fit(table(), outputs)
     with monkeypatch.context() as patch:
         patch.setattr(mean_shapley, "mean_absolute", lambda *given: pytest.fail("computed unasked"))
         anova.save(tmp_path / "before.exanova")
@@ -224,7 +224,7 @@ def test_mean_absolute_values_are_those_of_the_rows_whatever_the_threads(chunk: 
     monkeypatch.setattr(mean_shapley, "CHUNK", chunk)
     X, found = table(), []
     for n_jobs in (1, 3):
-        anova = FunctionalANOVA(n_jobs=n_jobs).fit(X, outputs)
+        anova = FunctionalANOVA(shrinkage=None, n_jobs=n_jobs).fit(X, outputs)
         values = anova.importance("shapley").set_index(["feature", "output"])["value"]
         mean = np.abs(anova.explain(X).values).mean(axis=0)
         for i, feature in enumerate(X.columns):

@@ -62,7 +62,7 @@ def test_counts_over_four_orders_of_magnitude_with_the_papers_functions(order):
     rows = np.stack([np.unique(column, return_inverse=True)[1] for column in rows.T], axis=1)
     values, weight = np.array([[0.0], [4.0], [1.0], [8.0], [1.0]]), np.array([77, 110, 80894, 15, 3])
     parameters = {"max_order": order, "ties": "first", "basis": "paper", "route": "dense"}
-    anova = FunctionalANOVA(**parameters).fit(rows, values, sample_weight=weight)
+    anova = FunctionalANOVA(**{"shrinkage": None, **parameters}).fit(rows, values, sample_weight=weight)
     assert anova.certificate_.exact
     assert anova.certificate_.r2[0] == pytest.approx(1.0)
     error, reason = largest_error(Trial(rows, weight, values, parameters), anova)
@@ -76,7 +76,7 @@ def test_weights_down_to_1e_18_without_a_matrix_are_fitted_or_flagged():
         values, weight = rng.normal(size=(len(rows), 1)), 10.0 ** rng.uniform(-18, 0, len(rows))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InexactWarning)
-            found = FunctionalANOVA(route="matrix-free").fit(rows, values, sample_weight=weight)
-            dense = FunctionalANOVA(route="dense").fit(rows, values, sample_weight=weight)
+            found = FunctionalANOVA(shrinkage=None, route="matrix-free").fit(rows, values, sample_weight=weight)
+            dense = FunctionalANOVA(shrinkage=None, route="dense").fit(rows, values, sample_weight=weight)
         apart = difference(on_rows(found, rows), on_rows(dense, rows))
         assert apart < 1e-6 or not found.certificate_.exact

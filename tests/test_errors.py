@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from exanova import FunctionalANOVA, Support
 from exanova.data.sample import Sample
 from exanova.effects.redundancy import sharing_subsets
 from exanova.errors import InexactWarning, InputError
-from exanova.infer import bands, blocks, influence, uncertainty
+from exanova.infer import bands, blocks, influence, linear, uncertainty
 from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.identified import Dependences, certain_part, determined
 from exanova.infer.linear import LinearErrors
@@ -32,7 +33,7 @@ def data_of(case):
 
 
 def linear_errors(data, found, request):
-    return LinearErrors.of(FittedSample(data, found.values, request), found.index)
+    return LinearErrors.of(FittedSample(data, found.values, request), found.index, corrected=False)
 
 
 def identified_cells(found):
@@ -54,7 +55,7 @@ def fitted(rows, values, **given):
     parameters = {k: given.pop(k) for k in ("max_order", "route", "sampled") if k in given}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InexactWarning)
-        return FunctionalANOVA(**parameters).fit(rows, values, **given)
+        return FunctionalANOVA(**{"shrinkage": None, **parameters}).fit(rows, values, **given)
 
 
 def stderr(anova):
@@ -173,7 +174,23 @@ def test_errors_shrink_with_the_root_of_the_rows():
     rows, y, _ = drawn()
     n = len(y)
     once, often = fitted(rows, y), fitted(rows, y, sample_weight=np.full(n, 4))
-    assert np.allclose(stderr(once) * np.sqrt(n - 1), stderr(often) * np.sqrt(4 * n - 1))
+    with mock.patch.object(linear, "MOST_ENLARGED", 1.0):
+        assert np.allclose(stderr(once) * np.sqrt(n - 1), stderr(often) * np.sqrt(4 * n - 1))
+
+
+def test_residuals_of_a_fit_are_enlarged_by_the_functions_fitted():
+    """Main effects of one feature are means of groups: a one-way layout has n - q degrees of freedom."""
+    rng = np.random.default_rng(3)
+    group = np.repeat(np.arange(4), 5)
+    y = rng.normal(size=20)
+    anova = fitted(group[:, None], y, max_order=1)
+    with mock.patch.object(linear, "MOST_ENLARGED", 1.0):
+        plain = fitted(group[:, None], y, max_order=1)
+        before = stderr(plain)
+    after = stderr(anova)
+    assert np.isclose(after[0], before[0])  # the mean keeps the error of a mean
+    assert (after[1:] > before[1:]).all()
+    assert (after[1:] <= before[1:] * np.sqrt(20 / 16) + 1e-12).all()
 
 
 def test_clusters_of_one_row_are_rows_and_one_stratum_is_none():
@@ -188,7 +205,8 @@ def test_clusters_of_one_row_are_rows_and_one_stratum_is_none():
 def test_doubled_rows_as_clusters_have_the_errors_of_single_ones():
     rows, y, _ = drawn()
     twice = fitted(np.repeat(rows, 2, axis=0), np.repeat(y, 2), clusters=np.repeat(np.arange(len(y)), 2))
-    assert np.allclose(stderr(twice), stderr(fitted(rows, y)))
+    with mock.patch.object(linear, "MOST_ENLARGED", 1.0):  # degrees of freedom count rows, in clusters too
+        assert np.allclose(stderr(twice), stderr(fitted(rows, y)))
 
 
 def test_strata_centre_their_units():
@@ -229,7 +247,7 @@ def test_errors_of_outputs_do_not_depend_on_their_units_or_company():
 def test_rows_held_out_for_judging_are_no_part_of_it():
     rows, y, rng = drawn()
     cluster = rng.integers(0, 40, len(y))
-    anova = FunctionalANOVA(max_order=1).fit(rows, y, clusters=cluster, eval_set=0.25)
+    anova = FunctionalANOVA(shrinkage=None, max_order=1).fit(rows, y, clusters=cluster, eval_set=0.25)
     data = anova.decomposition_.uncertainty.fitted.sample
     kept = {tuple(row) for row in data.codes.T.tolist()}
     mine = np.array([tuple(row) in kept for row in rows.tolist()])
@@ -263,7 +281,7 @@ def test_refits_of_strata_and_of_a_selection():
     mean = anova.effects_[()].stderr[0, 0]
     anova.errors("bootstrap", n_refits=150)
     assert 0.8 < anova.effects_[()].stderr[0, 0] / mean < 1.25
-    chosen = FunctionalANOVA(max_terms=9).fit(rows, y)
+    chosen = FunctionalANOVA(shrinkage=None, max_terms=9).fit(rows, y)
     chosen.errors("bootstrap", n_refits=5)
     assert np.isfinite(stderr(chosen)).all()
 
@@ -311,7 +329,7 @@ def test_rows_that_are_all_there_is_have_no_errors():
     anova = fitted(complete, np.arange(9.0))
     with pytest.raises(InputError, match="every combination of levels occurs"):
         anova.errors()
-    pmf = FunctionalANOVA().fit(Support.from_pmf(np.array([[0.5, 0.2], [0.2, 0.1]])), np.arange(4.0))
+    pmf = FunctionalANOVA(shrinkage=None).fit(Support.from_pmf(np.array([[0.5, 0.2], [0.2, 0.1]])), np.arange(4.0))
     with pytest.raises(InputError, match="a distribution was given"):
         stderr(pmf)
     assert "stderr" not in anova.effects_["x0"].to_frame()
@@ -322,7 +340,7 @@ def test_what_the_closed_form_does_not_cover_says_so():
     for parameters in ({"ridge": 0.1}, {"basis": "paper"}, {"max_terms": 8, "ties": "first"}):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InexactWarning)
-            anova = FunctionalANOVA(**parameters).fit(rows, y)
+            anova = FunctionalANOVA(**{"shrinkage": None, **parameters}).fit(rows, y)
         with pytest.raises(InputError, match="method='bootstrap'"):
             anova.errors()
         assert "stderr" not in anova.effects_["x0"].to_frame()
@@ -379,10 +397,9 @@ def test_shrunken_effects_have_the_errors_of_their_posterior():
     if sample.posterior is None:
         pytest.skip("these rows carry every function: nothing is shrunk")
     assert anova.errors().method == "posterior"
-    expected = np.sqrt(sample.posterior) * sample.unit
-    assert np.allclose(stderr(anova), expected, equal_nan=True)
-    with pytest.raises(InputError, match="shrinkage=None"):
-        anova.significance()
+    posterior = sample.posterior.cell_variances(anova.decomposition_.uncertainty._index)
+    assert (stderr(anova) ** 2 >= (1 - 1e-9) * posterior * sample.unit**2).all()
+    assert np.isfinite(anova.significance()["p"]).any()
     anova.errors("bootstrap", n_refits=3)
     assert np.isfinite(stderr(anova)).all()
 

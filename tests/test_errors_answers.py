@@ -24,7 +24,7 @@ def drawn(seed=0, n=400):
 def fitted(rows, values, **parameters):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InexactWarning)
-        return FunctionalANOVA(**parameters).fit(rows, values)
+        return FunctionalANOVA(**{"shrinkage": None, **parameters}).fit(rows, values)
 
 
 def test_main_effects_alone_have_the_errors_of_their_cells():
@@ -58,7 +58,7 @@ def test_the_covariance_of_all_cells_and_single_statistics_agree(index):
     rows, y, rng = drawn()
     cluster = rng.integers(0, 60, len(rows))
     for given in ({}, {"clusters": cluster}):
-        anova = FunctionalANOVA().fit(rows, y, **given)
+        anova = FunctionalANOVA(shrinkage=None).fit(rows, y, **given)
         state = anova.decomposition_
         dense = np.asarray(weight_matrix(state.index.subsets, index, 2)[1].todense())
         place = row_errors.cells_at(state.index, rows[:12].T.astype(np.int32))

@@ -62,7 +62,9 @@ def test_rank_by_order_is_that_of_indicators_in_fractions(case, order, route, ti
 @pytest.mark.parametrize("route", ["dense", "moments"])
 def test_as_many_functions_as_rows_are_not_everything_if_some_are_redundant(route):
     rows = np.array([(a, b, a) for a in (0, 1) for b in (0, 1)])
-    certificate = FunctionalANOVA(max_order=1, route=route).fit(rows, np.array([0.0, 1.0, 1.0, 4.0])).certificate_
+    certificate = (
+        FunctionalANOVA(shrinkage=None, max_order=1, route=route).fit(rows, np.array([0.0, 1.0, 1.0, 4.0])).certificate_
+    )
     assert (certificate.n_functions, certificate.rank, certificate.saturated) == (4, 3, False)
     assert certificate.mse[0] > 0.1
 
@@ -172,7 +174,7 @@ def test_a_clear_rank_is_not_called_unclear(route, ties):
 def test_orthogonal_functions_have_the_best_conditioning():
     grid = np.array(list(product(range(2), range(3))))
     for route in ("dense", "moments"):
-        certificate = FunctionalANOVA(route=route).fit(grid, np.arange(6.0)).certificate_
+        certificate = FunctionalANOVA(shrinkage=None, route=route).fit(grid, np.arange(6.0)).certificate_
         assert certificate.conditioning == pytest.approx(1.0)
         assert certificate.largest_dropped == 0.0
         assert certificate.unique
@@ -188,7 +190,9 @@ def fit_plain(rows, weight, **parameters):
 def test_redundancy_names_the_lower_orders_that_express_a_subset(route, ties):
     """The third bit is the sum of the others: each pair says what the third feature says alone, and nothing else."""
     rows = np.array([(a, b, (a + b) % 2) for a in (0, 1) for b in (0, 1)])
-    certificate = FunctionalANOVA(max_order=2, route=route, ties=ties).fit(rows, np.arange(4.0)).certificate_
+    certificate = (
+        FunctionalANOVA(shrinkage=None, max_order=2, route=route, ties=ties).fit(rows, np.arange(4.0)).certificate_
+    )
     found = {r.features: r.shared_with for r in certificate.redundant}
     others = {("x0", "x1"): ("x2",), ("x0", "x2"): ("x1",), ("x1", "x2"): ("x0",)}
     assert found == {pair: (single,) for pair, single in others.items()} | {s: (p,) for p, s in others.items()}
@@ -215,7 +219,7 @@ def test_errors_are_those_of_the_definition_on_the_rows(case, order, basis):
 
 def test_the_relative_error_is_taken_of_the_square_and_not_of_the_variance():
     rows, values = np.array([[0, 0], [0, 1], [1, 0], [1, 1]]), np.array([10.0, 10.0, 10.0, 14.0])
-    certificate = FunctionalANOVA(max_order=1).fit(rows, values).certificate_
+    certificate = FunctionalANOVA(shrinkage=None, max_order=1).fit(rows, values).certificate_
     np.testing.assert_allclose(certificate.mse, [1.0])
     np.testing.assert_allclose(certificate.relative_mse, [1.0 / 124.0])
     np.testing.assert_allclose(certificate.r2, [1 - 1.0 / 3.0])
@@ -228,7 +232,7 @@ def test_the_variance_within_equal_rows_is_that_of_the_definition(case, seed):
     rng = np.random.default_rng(seed)
     twice, w = np.vstack([case.rows] * 2), rng.uniform(0.5, 2.0, 2 * len(case.rows))
     y = rng.normal(size=(len(twice), 2))
-    anova = FunctionalANOVA(max_order=None).fit(twice, y, sample_weight=w)
+    anova = FunctionalANOVA(shrinkage=None, max_order=None).fit(twice, y, sample_weight=w)
     first, second = y[: len(case.rows)], y[len(case.rows) :]
     a, b = w[: len(case.rows), None], w[len(case.rows) :, None]
     mean = (a * first + b * second) / (a + b)
@@ -251,7 +255,7 @@ def holed(seed=3):
 def test_variance_shares_are_covariances_with_the_model(basis, ties):
     rows, rng = holed()
     weight, f = rng.integers(1, 5, 13), rng.normal([5.0, -3.0], size=(13, 2))
-    anova = FunctionalANOVA(max_order=2, basis=basis, ties=ties).fit(rows, f, sample_weight=weight)
+    anova = FunctionalANOVA(shrinkage=None, max_order=2, basis=basis, ties=ties).fit(rows, f, sample_weight=weight)
     p = weight / weight.sum()
     effects = on_rows(anova, rows)
     means = {subset: p @ values for subset, values in effects.items() if subset}
@@ -279,7 +283,7 @@ def test_mean_absolute_shapley_values_of_more_rows_than_a_chunk(n_jobs):
     weight[-300:] = 2000  # the last rows weigh most
     y = np.sin(rows @ np.arange(12.0)) + rows[:, 3] * (rows[:, 0] == 1)
     pairs = [("x0", "x3"), ("x1", "x2")]
-    anova = FunctionalANOVA(subsets=pairs, n_jobs=n_jobs).fit(rows, y, sample_weight=weight)
+    anova = FunctionalANOVA(shrinkage=None, subsets=pairs, n_jobs=n_jobs).fit(rows, y, sample_weight=weight)
     parts = anova.components(rows)
     shapley = np.zeros(rows.shape)
     for k, names in enumerate(parts.subsets):
@@ -355,7 +359,7 @@ def test_a_fit_of_many_outputs_holds_no_more_than_its_plan_says(route):
     rng = np.random.default_rng(0)
     rows = np.unique(rng.integers(0, 2, (6000, 14)), axis=0)
     values = rng.normal(size=(len(rows), 60))
-    anova = FunctionalANOVA(max_order=1, route=route, n_jobs=1)
+    anova = FunctionalANOVA(shrinkage=None, max_order=1, route=route, n_jobs=1)
     anova.fit(rows[:64], values[:64])  # what is loaded once is not part of a fit
     planned = anova.plan(rows, n_outputs=60).memory
     tracemalloc.start()
@@ -372,7 +376,9 @@ def test_a_fit_of_many_outputs_holds_no_more_than_its_plan_says(route):
 
 def test_an_unknown_number_is_no_level_whether_rows_are_few_or_many():
     rows = np.array([[k % 3, k % 2] for k in range(60)])
-    anova = FunctionalANOVA(max_order=1, handle_unknown="ignore").fit(rows, rows[:, 0] - 2.0 * rows[:, 1])
+    anova = FunctionalANOVA(shrinkage=None, max_order=1, handle_unknown="ignore").fit(
+        rows, rows[:, 0] - 2.0 * rows[:, 1]
+    )
     for count in (1, 5, 59):
         new = rows[:count].copy()
         new[0, 0] = 7
@@ -433,7 +439,7 @@ def test_bases_are_pure_under_weights_of_fifteen_orders_of_magnitude():
 def test_a_subset_that_meets_the_budget_exactly_is_taken(weight, budget, pairs):
     """Six functions of the mean and the main effects, then pairs of 2, 2 and 4 functions in canonical order."""
     grid = np.array(list(product(range(2), range(3), range(3))))
-    anova = FunctionalANOVA(max_order=2, selection="canonical", max_terms=budget)
+    anova = FunctionalANOVA(shrinkage=None, max_order=2, selection="canonical", max_terms=budget)
     anova.fit(grid, np.sin(np.arange(18.0)), sample_weight=weight)
     listed = [("x0", "x1"), ("x0", "x2"), ("x1", "x2")]
     assert [names for names in anova.effects_ if len(names) == 2] == listed[:pairs]
@@ -447,7 +453,9 @@ def test_the_smallest_gain_is_one_per_function(min_gain, taken):
     main = np.array([-3.0, -1.0, 1.0, 3.0])[grid[:, 0]]
     pair = np.array([-3.0, -1.0, 1.0, 3.0])[grid[:, 0]] * np.array([-3.0, -1.0, 1.0, 3.0])[grid[:, 1]]
     values = main / main.std() + np.sqrt(0.5) * pair / pair.std()
-    anova = FunctionalANOVA(max_order=2, selection="screen", max_terms=16, min_gain=min_gain).fit(grid, values)
+    anova = FunctionalANOVA(shrinkage=None, max_order=2, selection="screen", max_terms=16, min_gain=min_gain).fit(
+        grid, values
+    )
     assert (("x0", "x1") in anova.effects_) == taken
 
 

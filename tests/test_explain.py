@@ -194,7 +194,7 @@ def test_shap_exact_explainer_agrees_on_independent_inputs(seed, monkeypatch):
 
     masker = shap.maskers.Independent(background, max_samples=len(background))
     expected = shap.explainers.Exact(model, masker)(rows.astype(float))
-    anova = FunctionalANOVA(max_order=None).fit(background.astype(int), model)
+    anova = FunctionalANOVA(shrinkage=None, max_order=None).fit(background.astype(int), model)
     e = anova.explain(rows)
     assert np.abs(e.values - expected.values).max() < LAW
     assert np.abs(e.base_values - expected.base_values).max() < LAW
@@ -217,6 +217,7 @@ def test_the_three_ways_to_share_effects_agree_to_the_last_bit(case, max_order, 
             warnings.simplefilter("ignore", OutsideSupportWarning)
             patch.setattr(passes, "COMPILED_FROM", compiled_from)
             patch.setattr(few, "ROWS", few_rows)
+            patch.setattr(few, "MORE_ROWS", few_rows)
             patch.setattr(sharing, "CHUNK", 7)
             return anova.explain(rows)
 
@@ -230,14 +231,14 @@ def test_neither_threads_nor_chunks_change_a_bit(anova, table, monkeypatch):
     once = anova.explain(table, risk)
     monkeypatch.setattr(sharing, "CHUNK", 2)
     for n_jobs in (1, 2, 4):
-        again = FunctionalANOVA(max_order=2, n_jobs=n_jobs).fit(table, risk).explain(table, risk)
+        again = FunctionalANOVA(shrinkage=None, max_order=2, n_jobs=n_jobs).fit(table, risk).explain(table, risk)
         assert np.array_equal(again.values, once.values)
 
 
 def test_long_work_shows_its_progress(table, monkeypatch, capsys):
     monkeypatch.setattr("exanova.progress.PATIENCE", -1.0)
     monkeypatch.setattr(Progress, "_show", lambda self, note="": self._stream.write(f"{self._name} {self._done}\n"))
-    anova = FunctionalANOVA(verbose=True).fit(table, risk)
+    anova = FunctionalANOVA(shrinkage=None, verbose=True).fit(table, risk)
     capsys.readouterr()
     anova.explain(table, risk)
     anova.interactions(table)
@@ -257,10 +258,10 @@ def test_what_does_not_fit_in_memory_is_refused_before_it_is_computed(anova, tab
 def test_an_unfitted_object_says_so(table):
     for ask in ("explain", "interactions", "predict", "components"):
         with pytest.raises(NotFittedError, match="not fitted"):
-            getattr(FunctionalANOVA(), ask)(table)
+            getattr(FunctionalANOVA(shrinkage=None), ask)(table)
     for ask in ("importance", "save"):
         with pytest.raises(NotFittedError, match="not fitted"):
-            getattr(FunctionalANOVA(), ask)(*(["x"] if ask == "save" else []))
+            getattr(FunctionalANOVA(shrinkage=None), ask)(*(["x"] if ask == "save" else []))
 
 
 # Rows of every kind
@@ -286,7 +287,7 @@ def table():
 
 @pytest.fixture
 def anova(table):
-    return FunctionalANOVA(max_order=2).fit(table, risk, output_names=["edible", "poisonous"])
+    return FunctionalANOVA(shrinkage=None, max_order=2).fit(table, risk, output_names=["edible", "poisonous"])
 
 
 def test_what_an_explanation_holds(anova, table):
@@ -306,7 +307,7 @@ def test_what_an_explanation_holds(anova, table):
 
 
 def test_a_model_with_one_number_a_row_has_no_axis_of_outputs(table):
-    e = FunctionalANOVA().fit(table, lambda t: risk(t)[:, 1]).explain(table, lambda t: risk(t)[:, 1])
+    e = FunctionalANOVA(shrinkage=None).fit(table, lambda t: risk(t)[:, 1]).explain(table, lambda t: risk(t)[:, 1])
     assert e.values.shape == (len(table), 3)
     assert e.base_values.shape == e.residual.shape == (len(table),)
     with pytest.raises(InputError, match="indices were given"):
@@ -362,7 +363,7 @@ def test_a_missing_value_is_unknown_unless_it_was_learned(anova, table):
     new = table.iloc[:2].assign(odor=[None, "foul"])
     with pytest.raises(UnknownLevelError, match="missing"):
         anova.explain(new)
-    learned = FunctionalANOVA().fit(new, np.array([1.0, 2.0])).explain(new)
+    learned = FunctionalANOVA(shrinkage=None).fit(new, np.array([1.0, 2.0])).explain(new)
     assert learned.display_data[0, 0] == "(missing)"
 
 
@@ -395,7 +396,7 @@ LIBRARIES = {"pandas": lambda t: t, "polars": pl.from_pandas, "pyarrow": lambda 
 @pytest.mark.parametrize("fitted", LIBRARIES)
 @pytest.mark.parametrize("asked", LIBRARIES)
 def test_rows_may_come_from_another_table_library(fitted, asked, table):
-    anova = FunctionalANOVA().fit(LIBRARIES[fitted](table), risk)
+    anova = FunctionalANOVA(shrinkage=None).fit(LIBRARIES[fitted](table), risk)
     seen = []
 
     def model(X):
@@ -403,7 +404,7 @@ def test_rows_may_come_from_another_table_library(fitted, asked, table):
         return risk(X)
 
     e = anova.explain(LIBRARIES[asked](table), model)
-    assert np.array_equal(e.values, FunctionalANOVA().fit(table, risk).explain(table).values)
+    assert np.array_equal(e.values, FunctionalANOVA(shrinkage=None).fit(table, risk).explain(table).values)
     assert np.abs(e.residual).max() < 1e-12
     assert type(seen[0]) is type(LIBRARIES[asked](table))  # the model sees the rows as they were given
     assert type(e.to_frame()) is type(LIBRARIES[fitted](table))  # tables are of the kind that was fitted
@@ -426,7 +427,7 @@ def test_the_model_is_called_once_for_each_distinct_row_with_the_fitted_columns(
 
 def test_rows_that_are_binned_alike_are_still_different_to_the_model():
     X = pd.DataFrame({"age": np.linspace(0.0, 1.0, 20), "sex": ["f", "m"] * 10})
-    anova = FunctionalANOVA(n_bins=2).fit(X, lambda t: t["age"].to_numpy())
+    anova = FunctionalANOVA(shrinkage=None, n_bins={"age": 2}).fit(X, lambda t: t["age"].to_numpy())
     e = anova.explain(X, lambda t: t["age"].to_numpy())
     assert len(np.unique(e.residual.round(9))) > 2
     assert np.abs(e.values.sum(axis=1) + e.base_values + e.residual - X["age"]).max() < 1e-12
@@ -452,7 +453,7 @@ def test_a_model_with_another_number_of_outputs_is_refused(anova, table):
 
 def test_a_distribution_without_rows_explains_rows_too():
     support = Support.from_pmf(np.array([[0.4, 0.1], [0.2, 0.3]]), feature_names=["a", "b"])
-    anova = FunctionalANOVA().fit(support, np.array([0.0, 1.0, 1.0, 4.0]))
+    anova = FunctionalANOVA(shrinkage=None).fit(support, np.array([0.0, 1.0, 1.0, 4.0]))
     e = anova.explain(pd.DataFrame({"b": [1, 0], "a": [1, 0]}))
     assert np.allclose(e.values.sum(axis=1) + e.base_values, [4.0, 0.0])
 
@@ -460,7 +461,7 @@ def test_a_distribution_without_rows_explains_rows_too():
 def test_no_input_is_changed(table):
     before, values = table.copy(deep=True), risk(table)
     kept = values.copy()
-    anova = FunctionalANOVA().fit(table, values)
+    anova = FunctionalANOVA(shrinkage=None).fit(table, values)
     e = anova.explain(table, values, residual="spread")
     anova.interactions(table)
     anova.components(table)
@@ -473,7 +474,7 @@ def test_no_input_is_changed(table):
     assert np.abs(anova.explain(table).values).max() < 1.0
     frozen = table.to_numpy(dtype="U8")
     frozen.flags.writeable = values.flags.writeable = False
-    FunctionalANOVA().fit(frozen, values).explain(frozen, values, residual="spread")
+    FunctionalANOVA(shrinkage=None).fit(frozen, values).explain(frozen, values, residual="spread")
 
 
 # Slices
@@ -558,7 +559,7 @@ def test_the_long_table_has_one_line_for_each_row_and_feature(anova, table):
 
 
 def test_an_output_named_like_a_column_keeps_its_numbers(table):
-    anova = FunctionalANOVA().fit(table, risk, output_names=["game", "row"])
+    anova = FunctionalANOVA(shrinkage=None).fit(table, risk, output_names=["game", "row"])
     e, i = anova.explain(table), anova.interactions(table)
     assert list(e.to_frame().columns) == ["row", "feature", "level", "game_", "row_", "game"]
     assert np.array_equal(e.to_frame()["game_"], e.values[:, :, 0].ravel())
@@ -582,7 +583,7 @@ def test_real_table_adds_up(data_directory):
     X = pd.read_csv(data_directory / "mushroom.csv.gz", dtype=str, keep_default_na=False)
     poisonous = (X.pop("class") == "p").to_numpy(dtype=float)
     chosen = X[["odor", "spore-print-color", "gill-color", "ring-type", "habitat", "veil-type"]]
-    anova = FunctionalANOVA(max_order=2).fit(chosen, poisonous)
+    anova = FunctionalANOVA(shrinkage=None, max_order=2).fit(chosen, poisonous)
     e = anova.explain(chosen, poisonous)
     assert np.abs(e.values.sum(axis=1) + e.base_values + e.residual - poisonous).max() < LAW
     assert not e[:, "veil-type"].values.any()  # a constant column

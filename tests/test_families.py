@@ -133,7 +133,7 @@ def test_what_is_not_a_family(interactions, error, message):
     X = pd.DataFrame([[0, 0, 0, 0], [1, 1, 1, 1], [0, 2, 1, 2], [1, 2, 0, 3]], columns=NAMES)
     for call in (
         lambda: family(interactions),
-        lambda: FunctionalANOVA(subsets=interactions).fit(X, np.arange(4.0)),
+        lambda: FunctionalANOVA(shrinkage=None, subsets=interactions).fit(X, np.arange(4.0)),
     ):
         with pytest.raises(error, match=message) as caught:
             call()
@@ -195,24 +195,25 @@ MANY = np.random.default_rng(0).integers(0, 2, (40, 3000))
     ("call", "message"),
     [
         (
-            lambda: FunctionalANOVA(subsets=[tuple(range(26))], memory_limit="1 GB").plan(MANY[:, :26]),
+            lambda: FunctionalANOVA(shrinkage=None, subsets=[tuple(range(26))], memory_limit="1 GB").plan(MANY[:, :26]),
             r"largest of 26 features.*at least 67,108,864 subsets.*at most 4,000,000.*one of 21 has.*memory_limit=",
         ),
         (
             lambda: FunctionalANOVA(
-                subsets=[tuple(range(k, k + 14)) for k in range(0, 56, 14)], memory_limit="5 MB"
+                shrinkage=None, subsets=[tuple(range(k, k + 14)) for k in range(0, 56, 14)], memory_limit="5 MB"
             ).plan(MANY[:, :56]),
             r"largest of 14 features.*at least \d\d,\d\d\d subsets.*at most 20,000",
         ),
         (
             lambda: FunctionalANOVA(
+                shrinkage=None,
                 subsets=SimpleNamespace(edges=((i, j) for i in range(3000) for j in range(i))),
                 memory_limit="5 MB",
             ).plan(MANY),
             r"names more than 20,000 subsets.*fewer subsets, or a larger memory_limit=",
         ),
         (
-            lambda: FunctionalANOVA(max_order=3, memory_limit="500 MB").plan(MANY),
+            lambda: FunctionalANOVA(shrinkage=None, max_order=3, memory_limit="500 MB").plan(MANY),
             r"order 2 of 3000 features has 4,498,500 subsets.*limit of 500 MB.*What would fit: max_order=1",
         ),
         (lambda: neighbours((1000, 1000), radius=50), r"has 4,845,701,250 pairs of neighbours.*smaller radius="),
@@ -235,11 +236,11 @@ def test_what_cannot_be_listed_is_refused_before_memory_is_used(call, message):
 
 def test_the_argument_is_kept_as_it_was_given():
     given_pairs = [("a", "b"), ("b", "c", "d")]
-    anova = FunctionalANOVA(subsets=given_pairs)
+    anova = FunctionalANOVA(shrinkage=None, subsets=given_pairs)
     assert anova.get_params()["subsets"] is given_pairs
     again = clone(anova)
     assert again.get_params() == anova.get_params()
-    assert FunctionalANOVA().set_params(subsets=given_pairs).get_params()["subsets"] is given_pairs
+    assert FunctionalANOVA(shrinkage=None).set_params(subsets=given_pairs).get_params()["subsets"] is given_pairs
     assert repr(anova) == f"FunctionalANOVA(subsets={given_pairs!r})"
     assert callable(anova.interactions)  # the method of the same name is still there
 
@@ -249,8 +250,8 @@ def test_columns_are_named_by_name_or_position_in_any_table():
     X = pd.DataFrame(rng.integers(0, 3, (60, 3)), columns=["u", "v", "w"])
     y = rng.normal(size=60)
     y = pd.Series(y).groupby([X[c] for c in X]).transform("mean").to_numpy()
-    by_name = FunctionalANOVA(subsets=[("w", "u")]).fit(X, y)
-    by_position = FunctionalANOVA(subsets=[(0, 2)]).fit(X, y)
+    by_name = FunctionalANOVA(shrinkage=None, subsets=[("w", "u")]).fit(X, y)
+    by_position = FunctionalANOVA(shrinkage=None, subsets=[(0, 2)]).fit(X, y)
     assert list(by_name.effects_) == list(by_position.effects_)
     assert ("u", "w") in by_name.effects_
     assert ("u", "v") not in by_name.effects_

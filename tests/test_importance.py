@@ -227,7 +227,7 @@ def test_a_large_offset_does_not_hide_the_variance():
 @pytest.mark.parametrize("importance", KINDS)
 def test_tables_are_of_the_kind_that_was_fitted(make, kind, importance):
     X = make({"a": ["u", "v", "u", "v"], "b": ["x", "x", "y", "y"]})
-    anova = FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 4.0]))
+    anova = FunctionalANOVA(shrinkage=None).fit(X, np.array([0.0, 1.0, 1.0, 4.0]))
     frame = anova.importance(importance)
     assert isinstance(frame, kind)
     names = frame.column_names if kind is pa.Table else list(frame.columns)

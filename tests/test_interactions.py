@@ -32,7 +32,9 @@ def random_game(d, seed, missing=0.0, outputs=None):
     rows = np.array(list(product(*(range(n) for n in rng.integers(2, 4, d)))))
     rows = rows[rng.random(len(rows)) >= missing]
     values = rng.normal(size=(len(rows), outputs) if outputs else len(rows))
-    return FunctionalANOVA(max_order=None).fit(rows, values, sample_weight=rng.integers(1, 5, len(rows))), rows
+    return FunctionalANOVA(shrinkage=None, max_order=None).fit(
+        rows, values, sample_weight=rng.integers(1, 5, len(rows))
+    ), rows
 
 
 def dividends(anova, row):
@@ -199,11 +201,13 @@ def test_what_was_exported_as_moebius_comes_back_as_any_index():
 
 def test_only_subsets_that_exist_are_listed():
     anova, rows = random_game(4, seed=5)
-    truncated = FunctionalANOVA(max_order=2).fit(rows, anova.predict(rows))
+    truncated = FunctionalANOVA(shrinkage=None, max_order=2).fit(rows, anova.predict(rows))
     found = truncated.interactions(rows[:1], order=4)
     assert found.order == 2  # nothing larger exists, so that a larger order asks for nothing more
     assert max(map(len, found.subsets)) == 2
-    assert FunctionalANOVA(max_order=0).fit(rows, anova.predict(rows)).interactions(rows).values.shape == (len(rows), 0)
+    assert FunctionalANOVA(shrinkage=None, max_order=0).fit(rows, anova.predict(rows)).interactions(
+        rows
+    ).values.shape == (len(rows), 0)
 
 
 def test_chunks_change_nothing(monkeypatch):
@@ -216,7 +220,7 @@ def test_chunks_change_nothing(monkeypatch):
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
 def test_the_long_table_is_of_the_kind_that_was_fitted(kind):
     X = kind({"a": ["u", "v", "u", "v"], "b": ["x", "x", "y", "y"]})
-    anova = FunctionalANOVA().fit(
+    anova = FunctionalANOVA(shrinkage=None).fit(
         X, np.array([[0.0, 1.0], [1.0, 2.0], [1.0, 0.0], [4.0, 4.0]]), output_names=["n", "y"]
     )
     found = anova.interactions(X, index="SII")

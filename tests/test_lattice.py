@@ -53,13 +53,13 @@ def test_anything_else_is_no_lattice(rows, family):
 def test_a_fit_by_axes_is_the_fit_subset_by_subset(monkeypatch):
     X = np.array(list(np.ndindex(3, 2, 4)))
     y = np.random.default_rng(0).normal(size=len(X))
-    plain = FunctionalANOVA(max_order=None, route="grid").fit(X, y)
+    plain = FunctionalANOVA(shrinkage=None, max_order=None, route="grid").fit(X, y)
     called = []
     monkeypatch.setattr(passes, "COMPILED_FROM", 0)
     for name in ("scatter_rows", "gather_rows"):
         real = getattr(lattice, name)
         monkeypatch.setattr(lattice, name, lambda *given, real=real: (called.append(real), real(*given))[1])
-    by_axes = FunctionalANOVA(max_order=None, route="grid").fit(X, y)
+    by_axes = FunctionalANOVA(shrinkage=None, max_order=None, route="grid").fit(X, y)
     assert {f.__name__ for f in called} == {"scatter_rows", "gather_rows"}
     np.testing.assert_allclose(by_axes.decomposition_.covariance, plain.decomposition_.covariance, atol=1e-14)
     assert by_axes.certificate_.reconstruction < 1e-13

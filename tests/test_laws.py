@@ -191,7 +191,9 @@ def test_equal_rows_with_different_values_count_as_their_mean(case, order, seed)
     noise = np.random.default_rng(seed).normal(size=case.values.shape)
     weight = np.concatenate([case.weight, case.weight])
     labels = np.vstack([case.values + noise, case.values - noise])
-    anova = FunctionalANOVA(max_order=order).fit(np.vstack([case.rows, case.rows]), labels, sample_weight=weight)
+    anova = FunctionalANOVA(shrinkage=None, max_order=order).fit(
+        np.vstack([case.rows, case.rows]), labels, sample_weight=weight
+    )
     assert difference(on_rows(anova, case.rows), on_rows(fit(case, max_order=order), case.rows)) <= AGREEMENT
     np.testing.assert_allclose(anova.certificate_.within_variance, case.probability @ noise**2, rtol=1e-10)
 
@@ -215,7 +217,7 @@ def test_a_feature_the_model_ignores_has_no_effect_when_inputs_are_independent(c
     support = Support.from_product(margins)
     f = rng.normal(size=[1 if k == ignored else len(p) for k, p in enumerate(margins)])
     values = np.broadcast_to(f, [len(p) for p in margins])[tuple(support.codes)]
-    effects = tables(FunctionalANOVA(max_order=None, route=route).fit(support, values))
+    effects = tables(FunctionalANOVA(shrinkage=None, max_order=None, route=route).fit(support, values))
     scale = max(np.abs(v).max() for table in effects.values() for v in table.values())
     own = [v for subset, table in effects.items() if ignored in subset for v in table.values()]
     assert np.abs(own).max(initial=0) <= 1e-12 * scale
@@ -227,7 +229,7 @@ def test_independent_inputs_give_the_moebius_formula(case, route, order):
     margins, rng = case
     support = Support.from_product(margins)
     f = rng.normal(size=[len(p) for p in margins])
-    anova = FunctionalANOVA(max_order=order, route=route).fit(support, f[tuple(support.codes)])
+    anova = FunctionalANOVA(shrinkage=None, max_order=order, route=route).fit(support, f[tuple(support.codes)])
     expected = moebius_independent([p / p.sum() for p in margins], f)
     scale = np.abs(f).max()
     for subset, table in tables(anova).items():
@@ -245,7 +247,7 @@ def test_independent_inputs_give_the_moebius_formula(case, route, order):
 def test_uniform_bits_give_the_walsh_coefficients(d, route):
     f = np.random.default_rng(d).normal(size=(2,) * d)
     support = Support.from_product([[1, 1]] * d)
-    anova = FunctionalANOVA(max_order=None, route=route).fit(support, f[tuple(support.codes)])
+    anova = FunctionalANOVA(shrinkage=None, max_order=None, route=route).fit(support, f[tuple(support.codes)])
     coefficients = walsh(f)
     found = tables(anova)
     assert set(found) == set(coefficients)

@@ -34,7 +34,7 @@ def largest_difference(a: FunctionalANOVA, b: FunctionalANOVA) -> float:
 def test_agrees_with_the_dense_route_and_shares_as_it_does(seed: int, order: int) -> None:
     x, weight, y = small_table(seed)
     fits = [
-        FunctionalANOVA(max_order=order, route=route).fit(x, y, sample_weight=weight)
+        FunctionalANOVA(shrinkage=None, max_order=order, route=route).fit(x, y, sample_weight=weight)
         for route in ("dense", "matrix-free")
     ]
     assert fits[1].certificate_.route == "matrix-free"
@@ -45,7 +45,7 @@ def test_agrees_with_the_dense_route_and_shares_as_it_does(seed: int, order: int
 
 def test_says_that_the_rank_was_not_determined() -> None:
     x, weight, y = small_table(0)
-    certificate = FunctionalANOVA(route="matrix-free").fit(x, y, sample_weight=weight).certificate_
+    certificate = FunctionalANOVA(shrinkage=None, route="matrix-free").fit(x, y, sample_weight=weight).certificate_
     assert certificate.unique is None
     assert not certificate.rank_known
     assert "not determined" in str(certificate)
@@ -55,7 +55,8 @@ def test_orders_too_large_to_eliminate_still_fit_the_same_function(monkeypatch: 
     monkeypatch.setattr(matrix_free, "MOST_ELIMINATED", 1)
     x, weight, y = small_table(3)
     fits = [
-        FunctionalANOVA(max_order=3, route=route).fit(x, y, sample_weight=weight) for route in ("dense", "matrix-free")
+        FunctionalANOVA(shrinkage=None, max_order=3, route=route).fit(x, y, sample_weight=weight)
+        for route in ("dense", "matrix-free")
     ]
     np.testing.assert_allclose(fits[0].predict(x), fits[1].predict(x), atol=1e-10)
 
@@ -79,10 +80,10 @@ def test_the_projector_is_the_projector_on_the_pure_space(seed: int, share: floa
 
 def test_tables_and_projectors_give_the_same_effects(monkeypatch: pytest.MonkeyPatch) -> None:
     x, weight, y = small_table(5, rows=200)
-    with_tables = FunctionalANOVA(route="dense").fit(x, y, sample_weight=weight)
+    with_tables = FunctionalANOVA(shrinkage=None, route="dense").fit(x, y, sample_weight=weight)
     monkeypatch.setattr(projector, "LARGEST_TABLE", 5)
     monkeypatch.setattr(tables, "LARGEST_TABLE", 5)
-    with_projectors = FunctionalANOVA().fit(x, y, sample_weight=weight)
+    with_projectors = FunctionalANOVA(shrinkage=None).fit(x, y, sample_weight=weight)
     assert with_projectors.plan_.route == "matrix-free"
     assert with_projectors.certificate_.n_functions == with_tables.certificate_.n_functions
     assert largest_difference(with_tables, with_projectors) < 1e-9
@@ -93,7 +94,7 @@ def test_a_thousand_levels_on_each_side() -> None:
     cells = np.unique(rng.integers(0, 1000, size=(51_300, 2)), axis=0)
     table = np.column_stack([cells, rng.integers(0, 3, len(cells))])
     effect = rng.normal(size=1000)[cells[:, 0]] * rng.normal(size=1000)[cells[:, 1]]
-    anova = FunctionalANOVA(subsets=[("x0", "x1")]).fit(table, effect + table[:, 2])
+    anova = FunctionalANOVA(shrinkage=None, subsets=[("x0", "x1")], n_bins=None).fit(table, effect + table[:, 2])
     assert len(anova.effects_["x0", "x1"].levels) >= 50_000
     assert anova.plan_.route == "matrix-free"
     assert anova.certificate_.exact
@@ -105,24 +106,24 @@ def test_a_thousand_levels_on_each_side() -> None:
 def test_what_it_cannot_do_is_refused(asked: dict[str, object]) -> None:
     x, _, y = small_table(1)
     with pytest.raises(InputError, match=r"cannot be combined with the matrix-free.*use basis='pure', ties='share'"):
-        FunctionalANOVA(route="matrix-free", **asked).fit(x, y)  # type: ignore[arg-type]
+        FunctionalANOVA(route="matrix-free", **{"shrinkage": None, **asked}).fit(x, y)  # type: ignore[arg-type]
 
 
 def test_triples_with_too_many_cells_name_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "LARGEST_TABLE", 5)
     x, _, y = small_table(1, rows=200)
     with pytest.raises(MemoryLimitError, match="min_frequency= or n_bins=, or use max_order=2"):
-        FunctionalANOVA(max_order=3).fit(x, y)
+        FunctionalANOVA(shrinkage=None, max_order=3).fit(x, y)
 
 
 def test_the_plan_turns_to_it_when_the_gram_matrix_does_not_fit() -> None:
     rng = np.random.default_rng(0)
     x = rng.integers(0, 4, size=(3000, 30))
-    anova = FunctionalANOVA(max_order=2, memory_limit="120 MB")
+    anova = FunctionalANOVA(shrinkage=None, max_order=2, memory_limit="120 MB")
     plan = anova.plan(x)
     assert plan.route == "matrix-free"
-    unlimited = FunctionalANOVA(max_order=2).plan(x)
+    unlimited = FunctionalANOVA(shrinkage=None, max_order=2).plan(x)
     assert unlimited.route == "moments"
     assert plan.memory <= 120_000_000 < unlimited.memory
     with pytest.raises(MemoryLimitError, match="120 MB"):
-        FunctionalANOVA(max_order=2, route="moments", memory_limit="120 MB").plan(x)
+        FunctionalANOVA(shrinkage=None, max_order=2, route="moments", memory_limit="120 MB").plan(x)

@@ -62,19 +62,23 @@ LIMITED = {
 def test_a_limit_of_what_is_planned_is_enough_and_one_byte_less_is_not(name):
     case = LIMITED[name]
     X, weight = case.table(), case.sample_weight()
-    planned = FunctionalANOVA(**case.parameters).plan(X, sample_weight=weight).memory
-    enough = FunctionalANOVA(**case.parameters, memory_limit=planned).plan(X, sample_weight=weight)
+    planned = FunctionalANOVA(**{"shrinkage": None, **case.parameters}).plan(X, sample_weight=weight).memory
+    enough = FunctionalANOVA(**{"shrinkage": None, **case.parameters}, memory_limit=planned).plan(
+        X, sample_weight=weight
+    )
     assert enough.memory == planned
     called = []
     with pytest.raises(MemoryLimitError, match="What would fit"):
-        FunctionalANOVA(**case.parameters, memory_limit=planned - 1).fit(X, called.append, sample_weight=weight)
+        FunctionalANOVA(**{"shrinkage": None, **case.parameters}, memory_limit=planned - 1).fit(
+            X, called.append, sample_weight=weight
+        )
     assert not called, "the model was called although the plan did not fit"
 
 
 def test_rows_that_do_not_fit_are_refused_however_few_differ():
     X = Case(10, 5, 400_000, repeat=50).table()
     with pytest.raises(MemoryLimitError, match="the memory limit is 40 MB"):
-        FunctionalANOVA(max_order=1, memory_limit="40 MB").plan(X)
+        FunctionalANOVA(shrinkage=None, max_order=1, memory_limit="40 MB").plan(X)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(10, 3), (10**7, 10)])
@@ -94,7 +98,7 @@ def test_a_gram_matrix_that_does_not_fit_is_refused_before_it_is_made():
     tracemalloc.start()
     try:
         with pytest.raises(MemoryLimitError, match="order 2 of 24 features"):
-            FunctionalANOVA(**case.parameters).fit(X, y)
+            FunctionalANOVA(**{"shrinkage": None, **case.parameters}).fit(X, y)
         assert tracemalloc.get_traced_memory()[1] < 20_000_000
     finally:
         tracemalloc.stop()
@@ -127,7 +131,7 @@ QUERIES = {
 def test_the_limit_holds_for_queries_before_their_rows_are_encoded(query, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (2000, 6))
-    anova = FunctionalANOVA().fit(X, X[:, 0] * X[:, 1])
+    anova = FunctionalANOVA(shrinkage=None).fit(X, X[:, 0] * X[:, 1])
     priced = []
     monkeypatch.setattr(queries, "check_memory", lambda what, size, limit: priced.append(size))
     QUERIES[query](anova, X)
@@ -144,7 +148,7 @@ def test_the_limit_holds_for_queries_before_their_rows_are_encoded(query, monkey
 def test_the_limit_holds_for_reports(given, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (2000, 6))
-    anova = FunctionalANOVA().fit(X, X[:, 0] * X[:, 1])
+    anova = FunctionalANOVA(shrinkage=None).fit(X, X[:, 0] * X[:, 1])
     anova.memory_limit = 10_000
     with pytest.raises(MemoryLimitError, match=r"rows take about.*limit is 10 kB"):
         anova.report(tmp_path / "report.json", X=X if given else None)

@@ -15,10 +15,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from typer.main import get_group
 
 import exanova
 from cli_helpers import LOANS, PREDICTED, RISK, TABLE, inside
 from exanova import FunctionalANOVA, errors
+from exanova.cli.app import app
 from exanova.cli.wording import ACTIONS, OPTIONS, OTHER_NAMES, spoken
 from exanova.messages import UNSAID, Action, Parameter, Value, Words, choices, from_json, joined, to_json
 
@@ -203,6 +205,12 @@ def test_every_parameter_mentioned_exists():
     assert not {name: place for name, place in mentioned.items() if name not in known}
 
 
+def test_the_options_are_those_of_the_command():
+    parameters = [p for command in get_group(app).commands.values() for p in command.params]
+    assert set(OPTIONS.values()) == {flag for p in parameters for flag in p.opts if flag.startswith("--")} - {"--help"}
+    assert all(flag == "--" + name.replace("_", "-") for name, flag in OPTIONS.items())
+
+
 def test_every_action_has_an_option():
     used = {
         node.args[0].value
@@ -223,7 +231,7 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("messages")
     table = TABLE.assign(size=np.linspace(0, 1, len(TABLE)))
     table.to_csv(path / "loans.csv", index=False)
-    FunctionalANOVA().fit(LOANS, RISK, output_names=["risk"]).save(path / "model.exanova")
+    FunctionalANOVA(shrinkage=None).fit(LOANS, RISK, output_names=["risk"]).save(path / "model.exanova")
     return path
 
 
@@ -266,7 +274,7 @@ def test_whatever_is_typed_is_answered_in_options(folder, capsys, command, chose
 def test_a_note_in_a_file_is_told_in_options(folder, capsys):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (9, 3))
-    anova = FunctionalANOVA(basis="paper", ties="first").fit(X, rng.normal(size=9))
+    anova = FunctionalANOVA(shrinkage=None, basis="paper", ties="first").fit(X, rng.normal(size=9))
     assert any("basis='pure'" in note for note in anova.certificate_.notes)
     anova.save(folder / "paper.exanova")
     assert exanova.load(folder / "paper.exanova").certificate_.notes == anova.certificate_.notes

@@ -123,5 +123,7 @@ def test_evidence_costs_no_more_than_the_answer(weights, monkeypatch):
     rows = np.indices((4,) * 8, dtype=np.uint8).reshape(8, -1).T
     for _ in range(2):
         weight = rng.uniform(1, 2, len(rows)) if weights == "uneven" else None
-        FunctionalANOVA(max_order=None, n_jobs=1).fit(rows, rng.normal(size=len(rows)), sample_weight=weight)
+        FunctionalANOVA(shrinkage=None, max_order=None, n_jobs=1).fit(
+            rows, rng.normal(size=len(rows)), sample_weight=weight
+        )
     assert min(seconds["certify"]) <= min(seconds["fit_sample"])

@@ -46,7 +46,7 @@ SHARED = {
 @pytest.mark.parametrize("basis", ["pure", "paper"])
 def test_the_analytical_case_as_the_paper_has_it(basis, route):
     X, f = analytical()
-    anova = FunctionalANOVA(max_order=None, basis=basis, ties="first", route=route).fit(X, f)
+    anova = FunctionalANOVA(shrinkage=None, max_order=None, basis=basis, ties="first", route=route).fit(X, f)
     for names, expected in PAPER.items():
         assert anova.effects_[names].norm2[0] == pytest.approx(float(expected), abs=1e-12)
     for names in set(anova.effects_) - set(PAPER):
@@ -61,7 +61,7 @@ def test_the_analytical_case_as_the_paper_has_it(basis, route):
 @pytest.mark.parametrize("route", ["dense", "moments"])
 def test_x3_and_x5_are_not_selected(route):
     X, f = analytical()
-    anova = FunctionalANOVA(max_order=None, basis="paper", ties="first", route=route).fit(X, f)
+    anova = FunctionalANOVA(shrinkage=None, max_order=None, basis="paper", ties="first", route=route).fit(X, f)
     used = {name for names, _ in anova.selected_ for name in names}
     assert used == {"X1", "X2", "X4"}
     assert len(anova.selected_) == 27
@@ -75,7 +75,7 @@ def test_x3_and_x5_are_not_selected(route):
 @pytest.mark.parametrize("route", ["auto", "dense", "moments"])
 def test_what_share_says_of_the_analytical_case(route):
     X, f = analytical()
-    anova = FunctionalANOVA(max_order=None, route=route).fit(X, f)
+    anova = FunctionalANOVA(shrinkage=None, max_order=None, route=route).fit(X, f)
     for names in anova.effects_:
         expected = float(SHARED.get(names, 0))
         assert anova.effects_[names].norm2[0] == pytest.approx(expected, abs=1e-12), names
@@ -103,7 +103,7 @@ def test_the_numbers_of_share_follow_from_the_definition_in_fractions():
 def test_main_effects_of_the_analytical_case_by_hand():
     """E f = 1/3; E[f | X1] = -2/3, 2/3, 1; E[f | X2] = 2/3, 1/3, 0."""
     X, f = analytical()
-    anova = FunctionalANOVA(max_order=None, ties="first").fit(X, f)
+    anova = FunctionalANOVA(shrinkage=None, max_order=None, ties="first").fit(X, f)
     np.testing.assert_allclose(anova.intercept_, [1 / 3], atol=1e-14)
     np.testing.assert_allclose(anova.effects_["X1"].values[:, 0], np.array([-2, 2, 3]) / 3 - 1 / 3, atol=1e-13)
     np.testing.assert_allclose(anova.effects_["X2"].values[:, 0], np.array([2, 1, 0]) / 3 - 1 / 3, atol=1e-13)
@@ -115,7 +115,7 @@ HOLE = np.array([[0, 0], [0, 1], [1, 0]])
 
 
 def test_the_counter_example_has_no_pure_interaction():
-    anova = FunctionalANOVA(max_order=2).fit(HOLE, [1.0, 2.0, 5.0])
+    anova = FunctionalANOVA(shrinkage=None, max_order=2).fit(HOLE, [1.0, 2.0, 5.0])
     assert anova.certificate_.rank_by_order == (1, 2, 0)
     assert not anova.effects_["x0", "x1"].values.any()
     np.testing.assert_allclose(anova.predict(HOLE), [1, 2, 5], atol=1e-13)
@@ -135,8 +135,8 @@ def test_where_cells_are_missing_the_papers_basis_loses_orthogonality_and_the_ce
     grid = np.array(list(product(range(4), range(3), range(3))))
     rows = grid[rng.permutation(len(grid))[:15]]  # 15 of 36: pairs have holes too
     f = rng.normal(size=15)
-    paper = FunctionalANOVA(max_order=None, ties="first", basis="paper").fit(rows, f)
-    pure = FunctionalANOVA(max_order=None, ties="first").fit(rows, f)
+    paper = FunctionalANOVA(shrinkage=None, max_order=None, ties="first", basis="paper").fit(rows, f)
+    pure = FunctionalANOVA(shrinkage=None, max_order=None, ties="first").fit(rows, f)
     assert paper.certificate_.orthogonality > 1e-3
     assert pure.certificate_.orthogonality <= 1e-12
     assert not paper.certificate_.exact
@@ -147,6 +147,6 @@ def test_where_cells_are_missing_the_papers_basis_loses_orthogonality_and_the_ce
 
 def test_a_constant_feature_has_no_effect_and_says_so():
     X, f = analytical()
-    anova = FunctionalANOVA(max_order=2).fit(X, f)
+    anova = FunctionalANOVA(shrinkage=None, max_order=2).fit(X, f)
     with pytest.raises(UnknownFeatureError, match="'X5' has one level"):
         anova.effects_["X5"]

@@ -98,7 +98,7 @@ def test_orthogonal_factorisations_of_a_fit_are_made_on_one_thread(
     for copies in (1, 3):
         X = rng.integers(0, 3, (60, 3))
         rows = np.hstack([X] + [X[:, :1]] * copies)
-        FunctionalANOVA(route=route, ties=ties, max_order=2).fit(rows, X.sum(axis=1))
+        FunctionalANOVA(shrinkage=None, route=route, ties=ties, max_order=2).fit(rows, X.sum(axis=1))
     assert len(seen) >= 2
     assert {threads for _, threads in seen} == {1}
 
@@ -127,6 +127,6 @@ def test_a_fit_with_one_job_measures_with_one_thread_too(
     monkeypatch.setattr(estimator, "certify", measure)
     rows = np.array(list(np.ndindex(3, 3, 2)))
     for jobs in (1, 2):
-        FunctionalANOVA(route=route, max_order=None, n_jobs=jobs).fit(rows, rows.sum(axis=1))
+        FunctionalANOVA(shrinkage=None, route=route, max_order=None, n_jobs=jobs).fit(rows, rows.sum(axis=1))
     assert seen == [1, 2]
     assert blas.threads == 8

@@ -28,12 +28,12 @@ def classes(X):
 
 @pytest.fixture(scope="module")
 def several(table):
-    return FunctionalANOVA(max_order=None).fit(table, classes, output_names=["edible", "poisonous"])
+    return FunctionalANOVA(shrinkage=None, max_order=None).fit(table, classes, output_names=["edible", "poisonous"])
 
 
 @pytest.fixture(scope="module")
 def single(table):
-    return FunctionalANOVA(max_order=2).fit(table, lambda X: classes(X)[:, 1])
+    return FunctionalANOVA(shrinkage=None, max_order=2).fit(table, lambda X: classes(X)[:, 1])
 
 
 EXPORTS = {

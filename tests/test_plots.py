@@ -76,12 +76,12 @@ def risk(table):
 
 @pytest.fixture(scope="module")
 def two(loans):
-    return FunctionalANOVA(max_order=2).fit(loans, risk, output_names=["repaid", "lost"])
+    return FunctionalANOVA(shrinkage=None, max_order=2).fit(loans, risk, output_names=["repaid", "lost"])
 
 
 @pytest.fixture(scope="module")
 def one(loans):
-    return FunctionalANOVA(max_order=2).fit(loans, lambda X: risk(X)[:, 1])
+    return FunctionalANOVA(shrinkage=None, max_order=2).fit(loans, lambda X: risk(X)[:, 1])
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def odd_rows():
 @pytest.fixture(scope="module")
 def odd(odd_rows):
     values = np.random.default_rng(1).normal(size=(len(odd_rows), 3))
-    return FunctionalANOVA(max_order=2).fit(odd_rows, values, output_names=CLASSES)
+    return FunctionalANOVA(shrinkage=None, max_order=2).fit(odd_rows, values, output_names=CLASSES)
 
 
 def pictures(plot, X, first, second, number, shape, **options):
@@ -287,16 +287,20 @@ def test_nodes_are_importances_and_edges_norms_of_pairs(two):
 
 
 def test_a_network_without_pairs_says_so(loans):
-    alone = FunctionalANOVA(max_order=1).fit(loans, lambda X: risk(X)[:, 1])
+    alone = FunctionalANOVA(shrinkage=None, max_order=1).fit(loans, lambda X: risk(X)[:, 1])
     assert "no pair" in subtitle(alone.plot.network())
-    crowded = FunctionalANOVA(max_order=2).fit(np.random.default_rng(0).integers(0, 2, (99, 9)), np.arange(99.0))
+    crowded = FunctionalANOVA(shrinkage=None, max_order=2).fit(
+        np.random.default_rng(0).integers(0, 2, (99, 9)), np.arange(99.0)
+    )
     shown = subtitle(crowded.plot.network(top=5))
     assert "5 of 9 features" in shown
     assert "the 10 strongest pairs of these features, of 36 pairs in all" in shown
 
 
 def test_the_certificate_judges_as_the_certificate_does(one, loans):
-    literal = FunctionalANOVA(max_order=2, basis="paper", ties="first").fit(loans, lambda X: risk(X)[:, 1])
+    literal = FunctionalANOVA(shrinkage=None, max_order=2, basis="paper", ties="first").fit(
+        loans, lambda X: risk(X)[:, 1]
+    )
     for anova in (one, literal):
         listed = {r["name"]: r for r in records.certificate_records(anova.certificate_)}
         assert listed["orthogonality"]["measured"] == anova.certificate_.orthogonality
@@ -312,14 +316,14 @@ def test_the_certificate_judges_as_the_certificate_does(one, loans):
 def test_an_image_is_laid_out_row_by_row():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (60, 6))
-    anova = FunctionalANOVA(max_order=1).fit(X, X @ np.arange(6.0) ** 2)
+    anova = FunctionalANOVA(shrinkage=None, max_order=1).fit(X, X @ np.arange(6.0) ** 2)
     values = anova.explain(X[:1]).values[0]
     drawn = data_of(anova.plot.image(X[0], (2, 3)), "row", "column")
     assert {(r["row"], r["column"]): r["value"] for r in drawn} == {(i // 3, i % 3): values[i] for i in range(6)}
 
 
 def test_what_is_rounding_is_printed_as_zero_and_not_blown_up(loans):
-    constant = FunctionalANOVA(max_order=2).fit(loans, np.full(len(loans), 1 / 3))
+    constant = FunctionalANOVA(shrinkage=None, max_order=2).fit(loans, np.full(len(loans), 1 / 3))
     for chart in (constant.plot.effect("job"), constant.plot.pair("job", "home"), constant.plot.importance()):
         assert "all zero, up to rounding" in subtitle(chart)
     svg = svg_of(constant.plot.pair("job", "home"))
@@ -347,7 +351,7 @@ def test_ordered_levels_are_lines_and_others_bars():
             "gaps": np.where(rng.random(n) < 0.2, np.nan, rng.integers(0, 4, n)),
         }
     )
-    anova = FunctionalANOVA(max_order=1, n_bins=4).fit(X, rng.normal(size=n))
+    anova = FunctionalANOVA(shrinkage=None, max_order=1, n_bins=4).fit(X, rng.normal(size=n))
     for name in ("number", "binned", "grade", "gaps"):
         assert "line" in marks_of(anova.plot.effect(name)), name
         assert "bar" in marks_of(anova.plot.effect(name, ordered=False)), name
@@ -370,12 +374,14 @@ def test_outputs_are_chosen_by_name_number_or_list(two, loans):
     assert outputs_of(by_name) == ["lost"]
     assert by_name.to_dict() == by_number.to_dict() == two.plot.effect("job", output=np.int64(-1)).to_dict()
     assert sorted(outputs_of(two.plot.effect("job", output=["lost", 0]))) == ["lost", "repaid"]
-    classes = FunctionalANOVA(max_order=1).fit(loans, risk, output_names=["1", "2"])
+    classes = FunctionalANOVA(shrinkage=None, max_order=1).fit(loans, risk, output_names=["1", "2"])
     assert outputs_of(classes.plot.importance(output=1)) == ["1"], "the number of a class is its name"
 
 
 def test_more_outputs_than_fit_are_refused_with_a_hint(loans):
-    many = FunctionalANOVA(max_order=1).fit(loans, np.random.default_rng(0).normal(size=(len(loans), 13)))
+    many = FunctionalANOVA(shrinkage=None, max_order=1).fit(
+        loans, np.random.default_rng(0).normal(size=(len(loans), 13))
+    )
     with pytest.raises(InputError, match=r"13 outputs were asked for; a picture has room for 12\. Choose with output="):
         many.plot.importance()
     assert len(outputs_of(many.plot.importance(output=[0, 5, "output 7"]))) == 3
@@ -391,7 +397,7 @@ def test_a_row_may_be_a_table_a_mapping_or_flat(kind, loans):
         "numpy": table.to_numpy(dtype=object),
     }
     X = frames[kind]
-    anova = FunctionalANOVA(max_order=2).fit(X, risk(loans)[:, 1])
+    anova = FunctionalANOVA(shrinkage=None, max_order=2).fit(X, risk(loans)[:, 1])
     levels = dict(zip(anova.feature_names_in_, table.iloc[2], strict=True))
     expected = anova.plot.waterfall(X[2:3] if kind != "pyarrow" else X.slice(2, 1)).to_dict()
     assert anova.plot.waterfall({**levels, "more": 1}).to_dict() == expected
@@ -491,7 +497,7 @@ def wide():
     n = 1200
     X = pd.DataFrame({"city": [f"c{k}" for k in rng.integers(0, 150, n)], "day": rng.integers(0, 200, n)})
     y = np.sin(X["city"].str[1:].astype(int).to_numpy()) + np.sin(X["day"].to_numpy() / 100)
-    return X, FunctionalANOVA(max_order=1).fit(X, y)
+    return X, FunctionalANOVA(shrinkage=None, max_order=1, n_bins=None).fit(X, y)
 
 
 def test_hundreds_of_levels_are_cut_to_those_that_matter(wide):
@@ -516,7 +522,7 @@ def test_hundreds_of_ordered_levels_are_one_line_of_fixed_width(wide):
 def test_a_large_pair_keeps_the_strongest_levels_of_both():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 15, (900, 2))
-    anova = FunctionalANOVA(max_order=2).fit(X, rng.normal(size=900) * (X[:, 0] < 5))
+    anova = FunctionalANOVA(shrinkage=None, max_order=2).fit(X, rng.normal(size=900) * (X[:, 0] < 5))
     chart = anova.plot.pair("x0", "x1", top=8)
     assert len({r["first"] for r in data_of(chart, "first")}) == 8
     assert {"0", "1", "2", "3", "4"} <= {r["first"] for r in data_of(chart, "first")}
@@ -562,7 +568,7 @@ def test_a_loaded_decomposition_draws_the_same(two, loans, tmp_path):
 def test_drawing_changes_nothing(loans):
     table, row = loans.copy(), loans.iloc[0].to_dict()
     values = risk(loans)
-    anova = FunctionalANOVA(max_order=2).fit(table, values)
+    anova = FunctionalANOVA(shrinkage=None, max_order=2).fit(table, values)
     before = anova.effects_["job"].values, anova.predict(loans), dict(row), values.copy()
     for chart in pictures(anova.plot, table, "job", "home", "years", (2, 2)).values():
         chart.to_dict()
@@ -607,7 +613,7 @@ def test_wrong_use_is_told_clearly(case, two, loans):
 
 
 def test_a_pair_that_was_not_fitted_is_told(loans):
-    alone = FunctionalANOVA(max_order=1).fit(loans, lambda X: risk(X)[:, 1])
+    alone = FunctionalANOVA(shrinkage=None, max_order=1).fit(loans, lambda X: risk(X)[:, 1])
     with pytest.raises(UnknownFeatureError, match=r"job x home is not part of this decomposition.*max_order"):
         alone.plot.pair("job", "home")
 
@@ -615,7 +621,7 @@ def test_a_pair_that_was_not_fitted_is_told(loans):
 @pytest.mark.parametrize("name", ["importance", "network", "certificate"])
 def test_what_is_not_fitted_cannot_be_drawn(name):
     with pytest.raises(NotFittedError, match=r"call fit\(X, model\) first"):
-        getattr(FunctionalANOVA().plot, name)()
+        getattr(FunctionalANOVA(shrinkage=None).plot, name)()
 
 
 def test_without_altair_the_message_names_what_to_install():
@@ -625,7 +631,7 @@ import numpy as np
 import exanova
 assert not {"altair", "vl_convert", "pandas"} & set(sys.modules), "import exanova is light"
 sys.modules["altair"] = None
-anova = exanova.FunctionalANOVA(max_order=1).fit(np.array([["a"], ["b"]]), np.array([0.0, 1.0]))
+anova = exanova.FunctionalANOVA(shrinkage=None, max_order=1).fit(np.array([["a"], ["b"]]), np.array([0.0, 1.0]))
 plot = anova.plot
 try:
     plot.importance()

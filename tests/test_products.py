@@ -52,13 +52,13 @@ def many_pairs(rows=3000, features=24):
 @pytest.mark.parametrize("sooner", [True, False])
 def test_the_decomposition_does_not_depend_on_how_rows_are_passed(sooner):
     X, y = many_pairs()
-    other = FunctionalANOVA(max_order=2, route="moments").fit(X, y)
+    other = FunctionalANOVA(shrinkage=None, max_order=2, route="moments").fit(X, y)
     with (
         mock.patch.object(passes, "COMPILED_FROM", 0),
         mock.patch.object(products, "PRODUCTS_PER_READ", 10**6 if sooner else 0),
         mock.patch.object(operator, "PairProducts", wraps=PairProducts) as made,
     ):
-        anova = FunctionalANOVA(max_order=2, route="matrix-free").fit(X, y)
+        anova = FunctionalANOVA(shrinkage=None, max_order=2, route="matrix-free").fit(X, y)
     assert made.called == sooner
     assert anova.certificate_.exact
     scale = max(np.abs(table.values).max() for table in other.effects_.values())

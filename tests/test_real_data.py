@@ -42,7 +42,7 @@ def check(anova, rank, n_functions):
 )
 def test_rank_of_the_main_effects(data_directory, file, rank, candidates):
     _, rows, classes = read_table(data_directory / file)
-    anova = FunctionalANOVA(max_order=1).fit(rows, one_hot(classes))
+    anova = FunctionalANOVA(shrinkage=None, max_order=1).fit(rows, one_hot(classes))
     check(anova, rank, candidates)
     assert {redundancy.features for redundancy in anova.certificate_.redundant} <= set(anova.effects_)
 
@@ -51,7 +51,7 @@ def test_rank_of_the_main_effects_of_the_heroes_of_dota2(data_directory):
     names, rows, classes = read_table(data_directory / "dota2.csv.gz")
     heroes = [k for k, name in enumerate(names) if name.startswith("hero")]
     assert len(heroes) == 113
-    check(FunctionalANOVA(max_order=1).fit(rows[:, heroes], one_hot(classes)), 221, 223)
+    check(FunctionalANOVA(shrinkage=None, max_order=1).fit(rows[:, heroes], one_hot(classes)), 221, 223)
 
 
 def test_rank_of_the_main_effects_of_binarised_mnist(data_directory):
@@ -61,7 +61,7 @@ def test_rank_of_the_main_effects_of_binarised_mnist(data_directory):
     digits = next(a for a in arrays.values() if a.ndim == 1)
     pixels = (images.reshape(len(images), -1) > 127).astype(np.uint8)
     assert pixels.shape == (60000, 784)
-    check(FunctionalANOVA(max_order=1).fit(pixels, (digits == 3).astype(float)), 674, 677)
+    check(FunctionalANOVA(shrinkage=None, max_order=1).fit(pixels, (digits == 3).astype(float)), 674, 677)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_rank_of_the_main_effects_of_binarised_mnist(data_directory):
 )
 def test_rank_of_all_pairs(data_directory, file, rank, by_order):
     _, rows, classes = read_table(data_directory / file)
-    anova = FunctionalANOVA(max_order=2).fit(rows, one_hot(classes))
+    anova = FunctionalANOVA(shrinkage=None, max_order=2).fit(rows, one_hot(classes))
     assert anova.certificate_.rank_by_order == by_order
     check(anova, rank, anova.plan_.functions)
     assert (np.isfinite(anova.certificate_.r2) & (anova.certificate_.r2 <= 1)).all()
@@ -78,7 +78,7 @@ def test_rank_of_all_pairs(data_directory, file, rank, by_order):
 
 def test_a_table_with_every_combination_takes_the_grid_and_leaves_nothing(data_directory):
     _, rows, classes = read_table(data_directory / "car.csv.gz")
-    anova = FunctionalANOVA(max_order=None).fit(rows, one_hot(classes))
+    anova = FunctionalANOVA(shrinkage=None, max_order=None).fit(rows, one_hot(classes))
     check(anova, 1728, 1728)
     assert anova.certificate_.route == "grid"
     assert anova.certificate_.saturated

@@ -81,7 +81,7 @@ def test_two_copies_share_with_each_other_and_with_nothing_else():
     rows = np.hstack([rows, rows[:, [1]]])
     from exanova import FunctionalANOVA
 
-    anova = FunctionalANOVA(max_order=1).fit(rows, rng.normal(size=60))
+    anova = FunctionalANOVA(shrinkage=None, max_order=1).fit(rows, rng.normal(size=60))
     assert named(anova) == {(1,): {(3,)}, (3,): {(1,)}}
 
 
@@ -90,7 +90,7 @@ def test_a_dependence_across_orders_names_both():
     rows = np.array([(a, b, a ^ b) for a in (0, 1) for b in (0, 1)])
     from exanova import FunctionalANOVA
 
-    anova = FunctionalANOVA(max_order=2).fit(rows, np.arange(4.0))
+    anova = FunctionalANOVA(shrinkage=None, max_order=2).fit(rows, np.arange(4.0))
     assert named(anova)[2,] == {(0, 1)}
     assert named(anova)[0, 1] == {(2,)}
 

@@ -53,14 +53,14 @@ def hostile() -> tuple[FunctionalANOVA, pd.DataFrame]:
     table = pd.DataFrame(
         {SCRIPT: rng.choice(HOSTILE, 120), '"><svg onload=alert(3)>': rng.choice(HOSTILE[:3], 120), "image": "constant"}
     )
-    anova = FunctionalANOVA().fit(table, rng.normal(size=(120, 2)), output_names=[SCRIPT, "{{ 7 * 7 }}"])
+    anova = FunctionalANOVA(shrinkage=None).fit(table, rng.normal(size=(120, 2)), output_names=[SCRIPT, "{{ 7 * 7 }}"])
     return anova, table
 
 
 @pytest.fixture(scope="module")
 def three() -> tuple[FunctionalANOVA, pd.DataFrame]:
     table = boards()
-    return FunctionalANOVA(max_order=2).fit(table, outputs, output_names=["win", "lose", "draw"]), table
+    return FunctionalANOVA(shrinkage=None, max_order=2).fit(table, outputs, output_names=["win", "lose", "draw"]), table
 
 
 def written(anova: FunctionalANOVA, path: Path, **options) -> str:
@@ -184,12 +184,12 @@ def test_words_say_whether_it_is_exact_and_unique_and_what_is_left(three):
     assert "ties='share'" in said["Is it unique?"]
     assert said["What is left in the residual?"].startswith("Nothing")
     alone = table[["size", "colour"]]
-    assert answers(FunctionalANOVA().fit(alone, outputs))["Is it unique?"].startswith("Yes")
+    assert answers(FunctionalANOVA(shrinkage=None).fit(alone, outputs))["Is it unique?"].startswith("Yes")
 
 
 def test_words_give_the_share_that_truncation_leaves():
     table = boards()
-    anova = FunctionalANOVA(max_order=1).fit(table, lambda t: outputs(t)[:, 0])
+    anova = FunctionalANOVA(shrinkage=None, max_order=1).fit(table, lambda t: outputs(t)[:, 0])
     said = answers(anova)["What is left in the residual?"]
     assert said.startswith(f"{100 * (1 - anova.certificate_.r2[0]):.1f} %")
     assert f"{anova.certificate_.r2[0]:.4f}" in said
@@ -198,14 +198,14 @@ def test_words_give_the_share_that_truncation_leaves():
 def test_words_tell_of_notes_of_held_out_rows_and_of_too_many_functions():
     table, rng = boards(), np.random.default_rng(0)
     holes = table.drop(index=table.index[(table["size"] == "a") & (table["colour"] == "a")])
-    paper = FunctionalANOVA(max_order=2, basis="paper", ties="first").fit(holes, outputs)
+    paper = FunctionalANOVA(shrinkage=None, max_order=2, basis="paper", ties="first").fit(holes, outputs)
     said = answers(paper)["Is it exact?"]
     assert said.startswith("No")
     assert paper.certificate_.notes[0] in said.replace("An effect", "an effect")
-    judged = FunctionalANOVA(max_order=1).fit(table, outputs, eval_set=0.3)
+    judged = FunctionalANOVA(shrinkage=None, max_order=1).fit(table, outputs, eval_set=0.3)
     assert f"{judged.certificate_.r2_eval.min():.4f}" in answers(judged)["Does it hold on other rows?"]
     wide = pd.DataFrame(rng.integers(0, 3, (40, 14)).astype(str)).rename(columns=str)
-    crowded = FunctionalANOVA(max_order=1).fit(wide, rng.normal(size=40))
+    crowded = FunctionalANOVA(shrinkage=None, max_order=1).fit(wide, rng.normal(size=40))
     assert answers(crowded)["Does it hold on other rows?"].startswith("Not known")
 
 
@@ -334,7 +334,7 @@ def test_a_file_holds_fifty_features_in_less_than_five_megabytes(tmp_path):
     rng = np.random.default_rng(1)
     table = pd.DataFrame({f"feature {i}": rng.integers(0, 6, 900).astype(str) for i in range(50)})
     pairs = [(i, i + 1) for i in range(PAIRS + 2)]
-    anova = FunctionalANOVA(subsets=pairs).fit(table, rng.normal(size=(900, 2)))
+    anova = FunctionalANOVA(shrinkage=None, subsets=pairs).fit(table, rng.normal(size=(900, 2)))
     path = tmp_path / "r.html"
     anova.report(path, X=table)
     assert path.stat().st_size < 5e6
@@ -347,12 +347,12 @@ def test_a_file_holds_fifty_features_in_less_than_five_megabytes(tmp_path):
 def test_many_features_levels_and_outputs_are_bounded_and_it_is_said():
     rng = np.random.default_rng(2)
     many = pd.DataFrame({f"f{i}": rng.integers(0, 5, 400).astype(str) for i in range(60)})
-    wide = summarise(FunctionalANOVA(max_order=1).fit(many, rng.normal(size=(400, 200))).decomposition_)
+    wide = summarise(FunctionalANOVA(shrinkage=None, max_order=1).fit(many, rng.normal(size=(400, 200))).decomposition_)
     assert 0 < len(wide.effects) < 60
     assert any("main effects" in sentence for sentence in wide.left_out)
     assert 0 < len(wide.sample["rows"]) < 10
     long = pd.DataFrame({"city": rng.integers(0, 900, 3000).astype(str), "day": rng.integers(0, 60, 3000).astype(str)})
-    deep = summarise(FunctionalANOVA(subsets=[(0, 1)]).fit(long, rng.normal(size=3000)).decomposition_)
+    deep = summarise(FunctionalANOVA(shrinkage=None, subsets=[(0, 1)]).fit(long, rng.normal(size=3000)).decomposition_)
     city = next(e for e in deep.effects if e["feature"] == "city")
     assert len(city["records"]) == EFFECT_LEVELS < city["levels"]
     assert len(deep.pairs[0]["records"]) <= PAIR_LEVELS**2
@@ -371,7 +371,7 @@ def test_many_features_levels_and_outputs_are_bounded_and_it_is_said():
     ],
 )
 def test_the_smallest_decompositions_have_reports(tmp_path, table, model):
-    anova = FunctionalANOVA().fit(table, model)
+    anova = FunctionalANOVA(shrinkage=None).fit(table, model)
     for suffix in (".json", ".md", ".html"):
         assert written(anova, tmp_path / f"r{suffix}", X=table, model=model)
 
@@ -401,7 +401,7 @@ def test_a_place_that_cannot_be_written_is_told_and_what_was_there_stays(three, 
 
 def test_what_is_not_fitted_has_no_report(tmp_path):
     with pytest.raises(NotFittedError):
-        FunctionalANOVA().report(tmp_path / "r.html")
+        FunctionalANOVA(shrinkage=None).report(tmp_path / "r.html")
     assert not list(tmp_path.iterdir())
 
 

@@ -47,7 +47,7 @@ def model(rows: pd.DataFrame) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def anova() -> FunctionalANOVA:
-    return FunctionalANOVA(max_order=2).fit(table(), model, output_names=OUTPUTS)
+    return FunctionalANOVA(shrinkage=None, max_order=2).fit(table(), model, output_names=OUTPUTS)
 
 
 @pytest.fixture(scope="module")
@@ -402,7 +402,7 @@ def test_a_feature_is_found_by_its_name(opened, report):
 
 
 def test_one_output_and_no_rows_open_as_silently(opened, tmp_path):
-    anova = FunctionalANOVA(max_order=1).fit(table(), lambda rows: model(rows)[:, 0])
+    anova = FunctionalANOVA(shrinkage=None, max_order=1).fit(table(), lambda rows: model(rows)[:, 0])
     anova.save(tmp_path / "a.exanova")
     exanova.load(tmp_path / "a.exanova").report(tmp_path / "r.html")
     page, seen = opened(tmp_path / "r.html")

@@ -33,7 +33,7 @@ HOLED, NEW = X.iloc[[0, 1, 2]], X.iloc[[0, 1, 2, 3]]
 
 
 def fitted(table=X, values=Y, **parameters):
-    return FunctionalANOVA(**parameters).fit(table, values)
+    return FunctionalANOVA(**{"shrinkage": None, **parameters}).fit(table, values)
 
 
 # Tables
@@ -82,7 +82,7 @@ def test_levels_are_in_the_order_of_a_categorical_dtype():
 
 def test_several_outputs_have_a_column_each():
     values = np.column_stack([Y, -Y])
-    effect = FunctionalANOVA().fit(X, values, output_names=["gain", "loss"]).effects_["color"]
+    effect = FunctionalANOVA(shrinkage=None).fit(X, values, output_names=["gain", "loss"]).effects_["color"]
     assert effect.output_names == ("gain", "loss")
     assert list(effect.to_frame().columns)[:5] == ["color", "probability", "gain", "loss", "rows"]
     assert list(effect.to_frame().columns)[5:] == ["stderr of gain", "stderr of loss"]
@@ -93,7 +93,7 @@ def test_several_outputs_have_a_column_each():
 def test_outputs_of_a_classifier_are_named_by_its_classes():
     table = pd.get_dummies(X["color"]).assign(size=X["size"])
     forest = RandomForestClassifier(3, random_state=0).fit(table, ["no", "yes", "no", "perhaps", "no"])
-    anova = FunctionalANOVA(max_order=None).fit(table, forest)
+    anova = FunctionalANOVA(shrinkage=None, max_order=None).fit(table, forest)
     assert anova.output_names_ == ("no", "perhaps", "yes")
     assert list(anova.effects_["size"].to_frame(stderr=False).columns)[2:] == ["no", "perhaps", "yes", "rows"]
     np.testing.assert_allclose(anova.predict(table), forest.predict_proba(table), atol=1e-12)
@@ -241,7 +241,7 @@ def test_the_model_is_called_on_each_distinct_row_once_in_batches():
         seen.append(rows)
         return rows["size"].to_numpy()
 
-    anova = FunctionalANOVA(batch_size=3).fit(X, model)
+    anova = FunctionalANOVA(shrinkage=None, batch_size=3).fit(X, model)
     assert [len(rows) for rows in seen] == [3, 1]
     assert not pd.concat(seen).duplicated().any()
     assert all((rows.dtypes == X.dtypes).all() for rows in seen)
@@ -252,7 +252,7 @@ def test_a_support_stands_for_a_table():
     support = Support.from_pmf(
         np.array([[0.4, 0.2], [0.2, 0.2]]), feature_names=["a", "b"], levels=[["u", "v"], [1, 2]]
     )
-    anova = FunctionalANOVA(max_order=None).fit(support, lambda rows: (rows[:, 0] == "v") * rows[:, 1])
+    anova = FunctionalANOVA(shrinkage=None, max_order=None).fit(support, lambda rows: (rows[:, 0] == "v") * rows[:, 1])
     assert anova.effects_["a", "b"].levels == (("u", "1"), ("u", "2"), ("v", "1"), ("v", "2"))
     new = pd.DataFrame({"a": ["v", "u"], "b": [2, 1]})
     np.testing.assert_allclose(anova.predict(new), [2, 0], atol=1e-14)
@@ -280,13 +280,13 @@ def test_the_summary_shows_the_strongest_effects_first():
 
 
 def test_a_decomposition_that_is_not_fitted_says_so():
-    assert str(FunctionalANOVA(max_order=3)) == "FunctionalANOVA(max_order=3), not fitted"
-    assert repr(FunctionalANOVA()) == "FunctionalANOVA()"
+    assert str(FunctionalANOVA(shrinkage=None, max_order=3)) == "FunctionalANOVA(max_order=3), not fitted"
+    assert repr(FunctionalANOVA(shrinkage=None)) == "FunctionalANOVA()"
     assert repr(fitted(ties="first")) == "FunctionalANOVA(ties='first')"
 
 
 def test_a_plan_is_one_line_with_everything_in_it():
-    plan = FunctionalANOVA(max_order=2, memory_limit="1 GB").plan(X)
+    plan = FunctionalANOVA(shrinkage=None, max_order=2, memory_limit="1 GB").plan(X)
     line = str(plan)
     assert "\n" not in line
     for word in (
@@ -385,7 +385,9 @@ def test_importing_the_package_stays_light():
     assert loaded_by("from exanova import errors, Support") == []
     assert loaded_by("from exanova import FunctionalANOVA") == []
     assert loaded_by("from exanova import *") == []
-    assert "pandas" not in loaded_by("import exanova, numpy; exanova.FunctionalANOVA().plan(numpy.eye(2, dtype=int))")
+    assert "pandas" not in loaded_by(
+        "import exanova, numpy; exanova.FunctionalANOVA(shrinkage=None).plan(numpy.eye(2, dtype=int))"
+    )
 
 
 def test_the_public_names_are_there():

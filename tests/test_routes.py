@@ -90,7 +90,9 @@ def test_a_result_that_misses_its_tolerance_warns_and_names_the_remedy():
     rows = np.array([[1, 0, 1], [2, 0, 0], [3, 0, 0], [1, 0, 0], [0, 1, 1], [3, 1, 1]])
     weight = np.array([5.02e-07, 1.09e-10, 1e-17, 6.99e-15, 3.89e-11, 9.87e-05])
     with pytest.warns(InexactWarning, match=r"route='dense'"):
-        anova = FunctionalANOVA(max_order=2, route="moments").fit(rows, np.arange(6.0) ** 2, sample_weight=weight)
+        anova = FunctionalANOVA(shrinkage=None, max_order=2, route="moments").fit(
+            rows, np.arange(6.0) ** 2, sample_weight=weight
+        )
     assert not anova.certificate_.exact
     assert "NO" in str(anova.certificate_)
 
@@ -100,7 +102,9 @@ def test_directions_of_probability_1e_10_do_not_raise_the_rank_above_the_rows(ti
     """Rounding of the lower orders, magnified in the unit vector of a light direction, once counted as a new one."""
     light = np.array([[2, 0], [0, 1], [2, 1], [1, 2]]), np.array([0.21, 1e-10, 4.3e-9, 1.0]), np.arange(4.0)
     for rows, weight, values in (light, _too_unequal()):
-        anova = FunctionalANOVA(max_order=None, route="dense", ties=ties).fit(rows, values, sample_weight=weight)
+        anova = FunctionalANOVA(shrinkage=None, max_order=None, route="dense", ties=ties).fit(
+            rows, values, sample_weight=weight
+        )
         assert anova.certificate_.rank == len(rows)
         assert anova.certificate_.exact
         np.testing.assert_allclose(anova.predict(rows), values, atol=1e-8)
@@ -160,7 +164,7 @@ def test_both_bases_fit_the_same_part_of_the_model_and_the_certificate_shows_wha
 
 def test_only_the_papers_functions_have_names():
     X = np.array([[0, 0], [0, 1], [1, 0]])
-    assert FunctionalANOVA().fit(X, [0.0, 1.0, 5.0]).selected_ is None
+    assert FunctionalANOVA(shrinkage=None).fit(X, [0.0, 1.0, 5.0]).selected_ is None
 
 
 # The plan, and what does not change a result
@@ -169,7 +173,7 @@ def test_only_the_papers_functions_have_names():
 @examples(25)
 @given(case=supports(), order=orders, route=st.sampled_from(["auto", "dense", "moments"]))
 def test_the_plan_made_before_is_the_plan_that_runs(case, order, route):
-    anova = FunctionalANOVA(max_order=order, route=route, memory_limit="4 GB")
+    anova = FunctionalANOVA(shrinkage=None, max_order=order, route=route, memory_limit="4 GB")
     plan = anova.plan(case.rows, sample_weight=case.weight, n_outputs=case.values.shape[1])
     fitted = fit(case, max_order=order, route=route, memory_limit="4 GB")
     assert (plan.rows, plan.distinct_rows, plan.model_calls) == (len(case.rows),) * 3
@@ -184,7 +188,7 @@ def test_the_number_of_threads_does_not_matter():
     rng = np.random.default_rng(0)
     rows = np.unique(rng.integers(0, 4, (3000, 9)), axis=0)
     values = rng.normal(size=(len(rows), 2))
-    one, two = (FunctionalANOVA(route="moments", n_jobs=n).fit(rows, values) for n in (1, 2))
+    one, two = (FunctionalANOVA(shrinkage=None, route="moments", n_jobs=n).fit(rows, values) for n in (1, 2))
     assert one.certificate_.rank == two.certificate_.rank
     for names in one.effects_:
         np.testing.assert_allclose(one.effects_[names].values, two.effects_[names].values, atol=1e-13)
@@ -194,8 +198,8 @@ def test_a_known_distribution_is_the_same_as_its_rows_with_weights():
     pmf = np.array([[0.1, 0.0, 0.2], [0.3, 0.15, 0.25]])
     support = Support.from_pmf(pmf, feature_names=["x0", "x1"])
     rows, values = np.argwhere(pmf > 0), np.array([1.0, -2.0, 0.5, 3.0, 1.5])
-    known = FunctionalANOVA(max_order=None).fit(support, values)
-    weighted = FunctionalANOVA(max_order=None).fit(rows, values, sample_weight=pmf[pmf > 0])
+    known = FunctionalANOVA(shrinkage=None, max_order=None).fit(support, values)
+    weighted = FunctionalANOVA(shrinkage=None, max_order=None).fit(rows, values, sample_weight=pmf[pmf > 0])
     for names in known.effects_:
         np.testing.assert_allclose(known.effects_[names].values, weighted.effects_[names].values, atol=1e-14)
 
@@ -203,7 +207,7 @@ def test_a_known_distribution_is_the_same_as_its_rows_with_weights():
 def test_the_grid_is_refused_on_a_table_with_holes_with_the_reason():
     X = np.array([[0, 0], [0, 1], [1, 0]])
     with pytest.raises(InputError, match=r"3 of 4 combinations, with max_order=None.*route='auto'"):
-        FunctionalANOVA(max_order=None, route="grid").fit(X, np.zeros(3))
+        FunctionalANOVA(shrinkage=None, max_order=None, route="grid").fit(X, np.zeros(3))
 
 
 @examples(30)
@@ -229,13 +233,16 @@ def test_more_rows_and_more_functions_take_longer_by_the_plan():
     rng = np.random.default_rng(0)
     wide, long = rng.integers(0, 4, (2000, 12)), rng.integers(0, 4, (8000, 6))
     for route in ("dense", "moments", "matrix-free"):
-        fewer, more = (FunctionalANOVA(route=route).plan(wide[:, :d]).seconds for d in (6, 12))
+        fewer, more = (FunctionalANOVA(shrinkage=None, route=route).plan(wide[:, :d]).seconds for d in (6, 12))
         assert 0 < fewer < more
-        assert FunctionalANOVA(route=route).plan(long).seconds > FunctionalANOVA(route=route).plan(long[:2000]).seconds
-    budgets = [FunctionalANOVA(max_terms=k).plan(wide).seconds for k in (100, 400)]
+        assert (
+            FunctionalANOVA(shrinkage=None, route=route).plan(long).seconds
+            > FunctionalANOVA(shrinkage=None, route=route).plan(long[:2000]).seconds
+        )
+    budgets = [FunctionalANOVA(shrinkage=None, max_terms=k).plan(wide).seconds for k in (100, 400)]
     assert 0 < budgets[0] < budgets[1]
     grid = np.array(list(np.ndindex(3, 3, 3)))
-    assert FunctionalANOVA(max_order=None).plan(grid).seconds > 0
+    assert FunctionalANOVA(shrinkage=None, max_order=None).plan(grid).seconds > 0
 
 
 def test_blas_is_held_to_what_an_outer_block_allows():

@@ -55,17 +55,17 @@ def test_a_power_of_two_scales_every_effect_and_nothing_else(case, order, power)
 @pytest.mark.parametrize("factor", [1e-150, 1e-300, 5e-324])
 def test_a_model_whose_squares_vanish_is_refused(factor):
     with pytest.raises(InputError, match=r"varies by .*squares.*Multiply"):
-        FunctionalANOVA().fit(np.array([[0], [1]]), np.array([0.0, 1.0]) * factor)
+        FunctionalANOVA(shrinkage=None).fit(np.array([[0], [1]]), np.array([0.0, 1.0]) * factor)
 
 
 @pytest.mark.parametrize("factor", [1e150, 1e300, 1.7e308])
 def test_a_model_whose_squares_overflow_is_refused(factor):
     with pytest.raises(InputError, match=r"as large as .*squares.*Divide"):
-        FunctionalANOVA().fit(np.array([[0], [1], [1]]), np.array([0.0, -1.0, 1.0]) * factor)
+        FunctionalANOVA(shrinkage=None).fit(np.array([[0], [1], [1]]), np.array([0.0, -1.0, 1.0]) * factor)
 
 
 def test_a_tiny_constant_is_no_reason_to_refuse():
-    anova = FunctionalANOVA().fit(np.array([[0], [1]]), np.full(2, 1e-300))
+    anova = FunctionalANOVA(shrinkage=None).fit(np.array([[0], [1]]), np.full(2, 1e-300))
     assert anova.intercept_.tolist() == [1e-300]
     assert anova.certificate_.r2.tolist() == [1.0]
 
@@ -89,7 +89,7 @@ def test_each_output_is_measured_by_its_own_size(monkeypatch):
     rng = np.random.default_rng(0)
     rows = np.unique(rng.integers(0, 3, (40, 3)), axis=0)
     values = np.stack([1e9 * rng.normal(size=len(rows)), 1e-9 * rng.normal(size=len(rows))], axis=1)
-    assert FunctionalANOVA(route="dense").fit(rows, values).certificate_.exact
+    assert FunctionalANOVA(shrinkage=None, route="dense").fit(rows, values).certificate_.exact
     solve = dense.solve_dense
 
     def spoiled(*arguments, **named):
@@ -100,7 +100,7 @@ def test_each_output_is_measured_by_its_own_size(monkeypatch):
 
     monkeypatch.setattr("exanova.solve.routes.solve_dense", spoiled)
     with pytest.warns(InexactWarning, match="residual has a mean of"):
-        certificate = FunctionalANOVA(route="dense").fit(rows, values).certificate_
+        certificate = FunctionalANOVA(shrinkage=None, route="dense").fit(rows, values).certificate_
     assert not certificate.exact
     assert certificate.residual_mean > 1e-5
 
@@ -131,7 +131,7 @@ def test_the_certified_fit_is_the_score_on_the_same_rows(drawn, given, order, bi
 
     outputs = model(frame) + noise if given else model
     weight = rng.integers(1, 4, len(frame))
-    anova = FunctionalANOVA(max_order=order, n_bins=bins, min_frequency=0.1)
+    anova = FunctionalANOVA(shrinkage=None, max_order=order, n_bins=bins, min_frequency=0.1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         anova.fit(frame, outputs, sample_weight=weight)
@@ -148,7 +148,7 @@ def test_the_certified_fit_is_the_score_on_the_same_rows(drawn, given, order, bi
 def test_two_bins_of_a_fast_wave_explain_almost_nothing():
     rng = np.random.default_rng(0)
     age = rng.uniform(0, 10, (400, 1))
-    anova = FunctionalANOVA(n_bins=2).fit(age, np.sin(8 * age[:, 0]))
+    anova = FunctionalANOVA(shrinkage=None, n_bins=2).fit(age, np.sin(8 * age[:, 0]))
     assert anova.certificate_.r2[0] < 0.1
     assert anova.certificate_.r2[0] == pytest.approx(anova.score(age, np.sin(8 * age[:, 0])))
 
@@ -161,7 +161,7 @@ def test_the_fit_on_held_out_rows_counts_what_bins_hide_there(drawn, share):
     values = frame["age"].to_numpy() % 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        anova = FunctionalANOVA(max_order=3, n_bins=2).fit(frame, values, eval_set=share)
+        anova = FunctionalANOVA(shrinkage=None, max_order=3, n_bins=2).fit(frame, values, eval_set=share)
     assert anova.certificate_.mse_eval[0] > 0.0
     assert anova.certificate_.r2_eval[0] < 1.0 - 1e-6 or anova.certificate_.within_variance[0] == 0.0
 
@@ -211,7 +211,7 @@ def test_a_residual_with_a_mean_in_some_cell_is_measured(monkeypatch):
 
     monkeypatch.setattr("exanova.solve.routes.solve_dense", shifted)
     with pytest.warns(InexactWarning):
-        anova = FunctionalANOVA(max_order=1, route="dense").fit(rows, values)
+        anova = FunctionalANOVA(shrinkage=None, max_order=1, route="dense").fit(rows, values)
     effects = on_rows(anova, rows)
     error = values[:, None] - sum(effects.values())
     by_hand = max(np.abs(error[rows[:, i] == k].mean()) for i in (0, 1) for k in range(3))

@@ -659,12 +659,14 @@ def r2(values, predicted):
 @pytest.mark.parametrize("choices", [{}, {"max_terms": 60}, {"max_terms": 60, "selection": "canonical"}])
 def test_fidelity_on_rows_of_ones_own(choices):
     train, test = planted(noise=0.5), planted(noise=0.5, seed=0, rows=2500)
-    anova = FunctionalANOVA(**choices).fit(train.rows, train.values, eval_set=(test.rows, test.values))
+    anova = FunctionalANOVA(**{"shrinkage": None, **choices}).fit(
+        train.rows, train.values, eval_set=(test.rows, test.values)
+    )
     predicted = anova.predict(test.rows).reshape(test.values.shape)
     np.testing.assert_allclose(anova.certificate_.r2_eval, r2(test.values, predicted), atol=1e-12)
     np.testing.assert_allclose(anova.certificate_.mse_eval, ((test.values - predicted) ** 2).mean(axis=0), atol=1e-12)
     assert "on held-out rows" in str(anova.certificate_)
-    plain = FunctionalANOVA(**choices).fit(train.rows, train.values)
+    plain = FunctionalANOVA(**{"shrinkage": None, **choices}).fit(train.rows, train.values)
     np.testing.assert_array_equal(anova.predict(test.rows), plain.predict(test.rows))
     assert plain.certificate_.r2_eval is None
     assert "held-out" not in str(plain.certificate_)
@@ -678,7 +680,7 @@ def test_a_model_is_called_on_the_rows_to_judge_by():
         seen.append(len(rows))
         return np.asarray(rows, dtype=float).sum(axis=1)
 
-    anova = FunctionalANOVA(max_order=1).fit(case.rows, model, eval_set=(case.rows[:50], model))
+    anova = FunctionalANOVA(shrinkage=None, max_order=1).fit(case.rows, model, eval_set=(case.rows[:50], model))
     assert seen[-1] == 50
     np.testing.assert_allclose(anova.certificate_.r2_eval, 1.0)
 
@@ -687,40 +689,45 @@ def test_a_model_is_called_on_the_rows_to_judge_by():
 def test_a_share_of_the_rows_is_held_out(choices):
     case = planted(noise=1.0)
     first, again, other = (
-        FunctionalANOVA(**choices, random_state=seed).fit(case.rows, case.values, eval_set=0.25) for seed in (0, 0, 1)
+        FunctionalANOVA(**{"shrinkage": None, **choices}, random_state=seed).fit(case.rows, case.values, eval_set=0.25)
+        for seed in (0, 0, 1)
     )
     certificate = first.certificate_
     assert certificate.r2_eval[0] < certificate.r2[0]  # noise is fitted, and not found again
     np.testing.assert_array_equal(certificate.r2_eval, again.certificate_.r2_eval)
     assert certificate.r2_eval[0] != other.certificate_.r2_eval[0]
     assert first.plan_.route  # a plan is still there
-    noiseless = FunctionalANOVA(**choices).fit(case.rows, planted().values, eval_set=0.25)
+    noiseless = FunctionalANOVA(**{"shrinkage": None, **choices}).fit(case.rows, planted().values, eval_set=0.25)
     assert noiseless.certificate_.r2_eval[0] > 0.999
 
 
 def test_rows_to_judge_by_may_hold_cells_that_never_occurred_but_no_unknown_level():
     X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["c", "v"]])
     new = np.array([["b", "v"], ["c", "u"], ["a", "u"]])
-    anova = FunctionalANOVA().fit(X, np.array([0.0, 1.0, 2.0, 5.0]), eval_set=(new, np.array([1.0, 2.0, 0.5])))
+    anova = FunctionalANOVA(shrinkage=None).fit(
+        X, np.array([0.0, 1.0, 2.0, 5.0]), eval_set=(new, np.array([1.0, 2.0, 0.5]))
+    )
     assert np.isfinite(anova.certificate_.r2_eval).all()
     unknown = np.array([["z", "u"], ["a", "u"]])
     with pytest.raises(UnknownLevelError, match="z"):
-        FunctionalANOVA().fit(X, np.arange(4.0), eval_set=(unknown, np.zeros(2)))
-    anova = FunctionalANOVA(handle_unknown="ignore").fit(X, np.arange(4.0), eval_set=(unknown, np.array([1.0, 2.0])))
+        FunctionalANOVA(shrinkage=None).fit(X, np.arange(4.0), eval_set=(unknown, np.zeros(2)))
+    anova = FunctionalANOVA(shrinkage=None, handle_unknown="ignore").fit(
+        X, np.arange(4.0), eval_set=(unknown, np.array([1.0, 2.0]))
+    )
     assert np.isfinite(anova.certificate_.r2_eval).all()
 
 
 def test_every_level_keeps_a_row_to_be_fitted_on():
     rng = np.random.default_rng(1)
     X = np.column_stack([np.arange(40) // 2, rng.integers(0, 2, 40)])
-    anova = FunctionalANOVA(max_order=1).fit(X, rng.normal(size=40), eval_set=0.5)
+    anova = FunctionalANOVA(shrinkage=None, max_order=1).fit(X, rng.normal(size=40), eval_set=0.5)
     assert np.isfinite(anova.certificate_.r2_eval).all()
 
 
 @pytest.mark.parametrize("eval_set", [0.0, 1.0, -0.5, 2, True, "0.2", (1, 2, 3), [1, 2]])
 def test_what_is_nothing_to_judge_by(eval_set):
     with pytest.raises(InputError, match=r"expected a pair \(rows, model\), or a fraction of the rows such as 0\.2"):
-        FunctionalANOVA().fit(np.array([[0, 1], [1, 0]]), np.zeros(2), eval_set=eval_set)
+        FunctionalANOVA(shrinkage=None).fit(np.array([[0, 1], [1, 0]]), np.zeros(2), eval_set=eval_set)
 
 
 def test_a_share_that_holds_out_no_row():
@@ -729,7 +736,7 @@ def test_a_share_that_holds_out_no_row():
         with pytest.raises(
             InputError, match=r"a fraction of 0\.2 of 3 distinct rows holds out no row.*larger fraction"
         ):
-            FunctionalANOVA(**choices).fit(X, np.arange(3.0), eval_set=given_share)
+            FunctionalANOVA(**{"shrinkage": None, **choices}).fit(X, np.arange(3.0), eval_set=given_share)
 
 
 # Ridge
@@ -741,7 +748,7 @@ def test_a_ridge_is_marked_and_shrinks_the_effects_to_the_mean():
     energies = []
     for ridge in (1e-3, 1.0, 1e6):
         with pytest.warns(InexactWarning, match="ridge="):
-            anova = FunctionalANOVA(ridge=ridge).fit(case.rows, case.values)
+            anova = FunctionalANOVA(shrinkage=None, ridge=ridge).fit(case.rows, case.values)
         certificate = anova.certificate_
         assert not certificate.exact
         assert certificate.ridge == ridge
@@ -800,7 +807,7 @@ def test_the_ridge_solution_is_that_of_the_penalised_normal_equations():
 def test_budgets_and_choices_that_cannot_be(choices, message):
     case = planted(rows=100)
     with pytest.raises(InputError, match=message):
-        FunctionalANOVA(**choices).fit(case.rows, case.values)
+        FunctionalANOVA(**{"shrinkage": None, **choices}).fit(case.rows, case.values)
 
 
 @pytest.mark.parametrize("selection", ["screen", "canonical", "lasso"])
@@ -810,7 +817,9 @@ def test_a_memory_limit_nothing_fits_in(selection):
         MemoryLimitError,
         match=r"the memory limit is 10 kB\. What would fit: a smaller max_terms=, or a larger memory_limit=",
     ):
-        FunctionalANOVA(selection=selection, max_terms=60, memory_limit="10 kB").fit(case.rows, case.values)
+        FunctionalANOVA(shrinkage=None, selection=selection, max_terms=60, memory_limit="10 kB").fit(
+            case.rows, case.values
+        )
 
 
 @pytest.mark.parametrize(
@@ -821,7 +830,9 @@ def test_a_budget_beyond_everything_works(selection, rows):
     case = planted(rows=rows, features=3, levels=2, pairs=((0, 1),))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        anova = FunctionalANOVA(selection=selection, max_terms=500, max_order=None).fit(case.rows, case.values)
+        anova = FunctionalANOVA(shrinkage=None, selection=selection, max_terms=500, max_order=None).fit(
+            case.rows, case.values
+        )
     assert anova.certificate_.rank <= len(case.rows)
     assert anova.certificate_.exact
     assert anova.selection_.method == selection

@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 from exanova import FunctionalANOVA, Support
 from exanova.basis.tables import build_basis
+from exanova.data.sample import Sample
 from exanova.design.family import build_family
 from exanova.design.subsets import up_to_order
-from exanova.shrink.components import Components, choose_components
-from exanova.shrink.posterior import make_prior, posterior
+from exanova.infer.linear import RowTerms
+from exanova.phi.operator import Phi
+from exanova.progress import Progress
+from exanova.shrink import price
+from exanova.shrink.budget import held_out_errors, where_to_stop
+from exanova.shrink.components import Pulled, bounds, maximise
+from exanova.shrink.coordinates import gram_of_columns, make_prior
+from exanova.shrink.fit import DETERMINED, fit_family, fit_shrunk, why_not
+from exanova.shrink.likelihood import ByColumns, ByFunctions, ByRows
+from exanova.shrink.posterior import Columns, solve_by_functions, solve_by_rows
+from exanova.shrink.prepared import columns_of
 from exanova.shrink.prior import level_kernel, row_kernels
+from exanova.solve.planning import make_plan
+from exanova.solve.request import Request
+from exanova.solve.run import run_plan
+from exanova.solve.survey import load_of
 from strategies import MODERATE, difference, examples, fit, given_means, on_rows, spread, supports
+
+LOGS = np.log([6.0, 2.0, 0.7])
+"""Logarithms of ratios of three orders."""
 
 
 def arranged(case, order):
-    """Cells, prior and columns at the rows of a case, with every second feature ordered."""
+    """Cells, kernels, prior and columns at the rows of a case, with every second feature ordered."""
     codes = case.rows.T.astype(np.uint8)
     varying = [i for i, n in enumerate(case.sizes) if n > 1]
     index = build_family(codes, case.weight.astype(float), case.sizes, up_to_order(varying, order))
@@ -34,51 +54,206 @@ def arranged(case, order):
     return index, kernels, prior, prior.on_rows(index, codes)
 
 
-def given_components(order, residual=0.3):
-    return Components(tuple(range(1, order + 1)), (2.0, 0.7, 0.2)[:order], residual, True, 10)
+def likelihoods(case, prior, rows):
+    """The two likelihoods of a case, written down from the columns at the rows."""
+    d = len(rows) * case.probability
+    y = case.values - case.probability @ case.values
+    group = np.searchsorted(prior.orders, prior.order)
+    total = np.array([prior.total[k] for k in prior.orders])
+    own = [rows[:, group == k] for k in range(len(total))]
+    functions = ByFunctions(rows.T @ (d[:, None] * rows), rows.T @ (d[:, None] * y), d @ y**2, group, total, d.sum())
+    return functions, ByRows([z @ z.T / t for z, t in zip(own, total, strict=True)], y, 1.0 / d)
+
+
+def has_columns(case, prior):
+    """Whether a case has functions to shrink and outputs that all vary."""
+    return len(prior.order) > 0 and bool((case.values != case.values[0]).any(axis=0).all())
+
+
+def dense(rows):
+    """The columns at the rows as an operator."""
+    return Columns(lambda c: rows @ c, lambda v: rows.T @ v)
+
+
+def data_of(case):
+    """The arrays the engine works on."""
+    codes = np.ascontiguousarray(case.rows.T).astype(np.uint8)
+    return Sample(codes, case.weight, case.sizes, case.values, len(case.rows))
+
+
+def shrunk_arrays(case, request):
+    """The shrunken decomposition of a case, without the estimator."""
+    return shrunk_sample(data_of(case), request)
+
+
+def shrunk_sample(sample, request):
+    plan, survey = make_plan(request, sample, sample.n_outputs)
+    progress = Progress(enabled=False)
+    return fit_shrunk(
+        sample, request, plan, survey.family, progress, lambda: run_plan(sample, request, plan, survey, progress)
+    )
+
+
+# The posterior
 
 
 @examples(40)
-@given(case=supports(MODERATE, max_outputs=1), order=st.integers(1, 3))
-def test_the_posterior_is_that_of_the_definition(case, order):
-    """Against the normal equations written out over all columns, whichever matrix the code inverts."""
+@given(case=supports(MODERATE), order=st.integers(1, 3))
+def test_the_posterior_is_that_of_the_definition_whichever_matrix_is_factorised(case, order):
+    """Against the normal equations written out over all columns; the posterior covariance too."""
+    _, _, prior, rows = arranged(case, order)
+    if not has_columns(case, prior):
+        return
+    p, y = case.probability, case.values - case.probability @ case.values
+    logs, d = LOGS[: len(prior.orders)], len(rows) * p
+    scale = prior.scale(np.exp(logs))
+    z = rows * scale
+    precision = z.T @ (d[:, None] * z) + np.eye(z.shape[1])
+    expected = scale[:, None] * np.linalg.solve(precision, z.T @ (d[:, None] * y))
+    by_functions, by_rows = likelihoods(case, prior, rows)
+    for likelihood, solve in ((by_functions, solve_by_functions), (by_rows, solve_by_rows)):
+        found = solve(likelihood.factor(logs), scale, dense(rows), y, d)
+        np.testing.assert_allclose(found.coordinates, expected, atol=1e-9)
+        np.testing.assert_allclose(found.residual, y - rows @ expected, atol=1e-9)
+        assert found.equations <= 1e-12
+
+
+@examples(25)
+@given(case=supports(MODERATE), order=st.integers(1, 3))
+def test_both_likelihoods_agree_and_the_gradient_is_their_derivative(case, order):
+    _, _, prior, rows = arranged(case, order)
+    if not has_columns(case, prior):
+        return
+    by_functions, by_rows = likelihoods(case, prior, rows)
+    by_columns = ByColumns(rows, by_rows.values, by_rows.noise, by_functions.group, by_functions.total)
+    logs = LOGS[: len(prior.orders)]
+    first = by_functions.at(logs)
+    for second in (by_rows.at(logs), by_columns.at(logs)):
+        assert first.loss == pytest.approx(second.loss, abs=1e-7)
+        for name in ("gradient", "information", "residual", "effective"):
+            np.testing.assert_allclose(getattr(first, name), getattr(second, name), atol=1e-7, rtol=1e-7)
+    np.testing.assert_allclose(by_columns.factor(logs), by_rows.factor(logs), atol=1e-9)
+    pulled = Pulled(by_columns, logs + 1.0, 0.5).at(logs)
+    assert pulled.loss == pytest.approx(first.loss + len(logs), abs=1e-7)
+    np.testing.assert_allclose(pulled.gradient, first.gradient - 2.0, atol=1e-6)
+    for k, step in enumerate(1e-4 * np.eye(len(logs))):
+        slope = (by_rows.at(logs + step).loss - by_rows.at(logs - step).loss) / 2e-4
+        assert first.gradient[k] == pytest.approx(slope, abs=1e-4 * max(1.0, abs(slope)))
+    determined = 1.0 - np.diag(np.linalg.inv(by_functions.factor(logs) @ by_functions.factor(logs).T))
+    np.testing.assert_allclose(first.effective, np.bincount(by_functions.group, determined), atol=1e-8)
+
+
+@examples(25)
+@given(case=supports(MODERATE, max_rows=40), order=st.integers(1, 2))
+def test_the_search_ends_where_a_general_search_ends(case, order):
+    """From several starts: the likelihood is as large, but for what was not worth another step."""
+    _, _, prior, rows = arranged(case, order)
+    if not has_columns(case, prior):
+        return
+    likelihood = likelihoods(case, prior, rows)[0]
+    found = maximise(likelihood)
+    limits = [bounds(likelihood.count)] * likelihood.components
+
+    def loss(logs):
+        at = likelihood.at(logs)
+        return at.loss, at.gradient
+
+    starts = (np.zeros(len(limits)), np.full(len(limits), 3.0))
+    best = min(minimize(loss, start, jac=True, bounds=limits).fun for start in starts)
+    assert found.converged
+    assert found.found.loss <= best + 0.2
+
+
+@examples(20)
+@given(case=supports(("equal", "counts"), max_outputs=2), order=st.integers(1, 3))
+def test_columns_from_moments_are_those_written_down_at_the_rows(case, order):
+    """The operator over passes, and the Gram matrix of columns from that of functions."""
     index, _, prior, rows = arranged(case, order)
-    p, y = case.probability, case.values[:, 0]
-    components = given_components(order)
-    found = posterior(index, prior, rows, y, p, components)
-    z = rows * prior.scale(components)
-    weight = len(p) * p / components.residual
-    precision = z.T @ (weight[:, None] * z) + np.eye(z.shape[1])
-    centred = y - p @ y
-    mean = np.linalg.solve(precision, z.T @ (weight * centred))
-    np.testing.assert_allclose(found.coordinates, mean * prior.scale(components), atol=1e-9)
-    np.testing.assert_allclose(found.residual, centred - z @ mean, atol=1e-9)
-    covariance = np.linalg.inv(precision)
-    for s, table, a, b in zip(prior.subsets, prior.tables, prior.start, prior.start[1:], strict=False):
-        own = table * prior.scale(components)[a:b]
+    if not len(prior.order):
+        return
+    columns = columns_of(Phi(index, data_of(case)), prior)
+    rng = np.random.default_rng(0)
+    coordinates, values = rng.normal(size=(rows.shape[1], 2)), rng.normal(size=(len(rows), 2))
+    np.testing.assert_allclose(columns.synthesise(coordinates), rows @ coordinates, atol=1e-10)
+    np.testing.assert_allclose(columns.analyse(values), rows.T @ values, atol=1e-10)
+    basis = build_basis(index)
+    functions = np.hstack([basis.table(s)[cells_at(index, case, s)] for s in range(1, len(index.subsets))])
+    gamma = functions.T @ (case.probability[:, None] * functions)
+    np.testing.assert_allclose(gram_of_columns(gamma, prior), rows.T @ (case.probability[:, None] * rows), atol=1e-10)
+
+
+def cells_at(index, case, s):
+    """(r,) cell of every row in subset number ``s``, found by comparing levels."""
+    own = case.rows[:, list(index.subsets[s])]
+    return np.array([np.flatnonzero((row == index.codes_of(s).T).all(axis=1))[0] for row in own])
+
+
+@examples(20)
+@given(case=supports(("equal", "counts"), complete=False), order=st.integers(1, 2))
+def test_the_whole_fit_is_the_same_by_functions_and_by_rows(case, order):
+    request = Request(max_order=order, ordered=case.sizes, shrinkage=True, route="moments")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(price, "by_rows", lambda rows, functions: True)
+        by_rows = shrunk_arrays(case, request)
+        patch.setattr(price, "by_rows", lambda rows, functions: False)
+        by_functions = shrunk_arrays(case, request)
+    if by_functions.shrinkage.described == DETERMINED:
+        return
+    scale = spread(case).max()
+    np.testing.assert_allclose(by_functions.values, by_rows.values, atol=1e-6 * scale)
+    first, second = by_functions.shrinkage, by_rows.shrinkage
+    # Where nothing is left, 1 - h is a small difference of two numbers over functions.
+    np.testing.assert_allclose(first.left_out, second.left_out, atol=1e-2 * scale)
+    index = by_rows.index
+    variances = [s.posterior.cell_variances(index) for s in (first, second)]
+    np.testing.assert_allclose(*variances, atol=1e-6 * scale**2)
+    blocks = [s.posterior.blocks(index) for s in (first, second)]
+    weights = np.random.default_rng(0).normal(size=(index.n_cells, 3))
+    for o in range(case.values.shape[1]):
+        for one, other in zip(*blocks, strict=True):
+            np.testing.assert_allclose(one[o], other[o], atol=1e-6 * scale**2)
+        found = [s.posterior.variances(index, o, weights) for s in (first, second)]
+        np.testing.assert_allclose(*found, atol=1e-5 * scale**2)
         np.testing.assert_allclose(
-            found.variance[index.cells_of(s)], np.diag(own @ covariance[a:b, a:b] @ own.T), atol=1e-9
+            np.diag(first.posterior.covariance(index, o, weights)), found[0], atol=1e-9 * scale**2
         )
-    determined = 1.0 - np.diag(covariance)
-    for k, count in found.effective.items():
-        assert count == pytest.approx(determined[prior.order == k].sum(), abs=1e-8)
 
 
-@examples(30)
-@given(case=supports(MODERATE, max_outputs=1, max_rows=20), order=st.integers(1, 2))
-def test_leaving_a_row_out_is_fitting_without_it(case, order):
-    """The same columns and prior, without the row: what is predicted for it there."""
-    index, _, prior, rows = arranged(case, order)
-    p, y, components = case.probability, case.values[:, 0], given_components(order)
-    found = posterior(index, prior, rows, y, p, components)
-    z, weight = rows * prior.scale(components), len(p) * p / components.residual
-    columns = np.hstack([np.ones((len(p), 1)), z])
-    penalty = np.diag([0.0] + [1.0] * z.shape[1])
-    for i in range(len(p)) if len(p) > 1 else ():
-        kept = np.arange(len(p)) != i
-        normal = columns[kept].T @ (weight[kept, None] * columns[kept]) + penalty
-        without = np.linalg.solve(normal, columns[kept].T @ (weight[kept] * y[kept]))
-        assert found.left_out[i] == pytest.approx(y[i] - columns[i] @ without, abs=1e-7)
+@examples(20)
+@given(case=supports(("equal", "counts"), max_outputs=1, complete=False), seed=st.integers(0, 99))
+def test_the_order_of_rows_and_of_outputs_changes_nothing(case, seed):
+    request = Request(max_order=2, ordered=case.sizes, shrinkage=True, route="moments")
+    rng = np.random.default_rng(seed)
+    other = rng.normal(size=case.values.shape)
+    both = case.with_values(np.hstack([case.values, other]))
+    order = rng.permutation(len(case.rows))
+    moved = replace(both, rows=both.rows[order], weight=both.weight[order], values=both.values[order][:, ::-1])
+    first, second = shrunk_arrays(both, request), shrunk_arrays(moved, request)
+    alone = shrunk_arrays(case, request)
+    if DETERMINED in (first.shrinkage.described, second.shrinkage.described, alone.shrinkage.described):
+        return
+    scale = spread(both).max()
+    np.testing.assert_allclose(first.values, second.values[:, ::-1], atol=1e-7 * scale)
+    np.testing.assert_allclose(first.values[:, :1], alone.values, atol=1e-7 * scale)
+
+
+@examples(20)
+@given(case=supports(("counts",), max_outputs=1), order=st.integers(1, 2))
+def test_a_row_of_count_two_is_two_rows(case, order):
+    """The posterior of rows that are listed twice with half the precision."""
+    _, _, prior, rows = arranged(case, order)
+    if not has_columns(case, prior):
+        return
+    y, d = case.values - case.probability @ case.values, len(rows) * case.probability
+    logs = LOGS[: len(prior.orders)]
+    scale = prior.scale(np.exp(logs))
+    once = likelihoods(case, prior, rows)[1]
+    twice = ByRows([np.tile(k, (2, 2)) for k in once.kernels], np.tile(y, (2, 1)), np.tile(2.0 / d, 2))
+    first = solve_by_rows(once.factor(logs), scale, dense(rows), y, d)
+    second = solve_by_rows(
+        twice.factor(logs), scale, dense(np.tile(rows, (2, 1))), np.tile(y, (2, 1)), np.tile(d / 2, 2)
+    )
+    np.testing.assert_allclose(first.coordinates, second.coordinates, atol=1e-9)
 
 
 @examples(30)
@@ -107,35 +282,104 @@ def test_a_kernel_of_levels_is_centred_and_has_mean_diagonal_one(weights, ordere
     assert np.linalg.eigvalsh(kernel).min() > -1e-9
 
 
+# The limits
+
+
 @examples(25)
 @given(case=supports(("equal",), max_outputs=1, complete=False), order=st.integers(1, 2))
 def test_without_a_residual_to_speak_of_the_fit_is_the_exact_one(case, order):
-    """As tau^2 vanishes the posterior mean fits what least squares fits."""
-    index, _, prior, rows = arranged(case, order)
-    y, p = case.values[:, 0], case.probability
-    exact = fit(case, max_order=order)
-    found = posterior(index, prior, rows, y, p, given_components(order, residual=1e-9))
-    fitted = sum(on_rows(exact, case.rows).values())[:, 0]
-    np.testing.assert_allclose(y - p @ y - found.residual, fitted - p @ y, atol=1e-4 * spread(case).max())
+    """As tau^2 vanishes the posterior mean fits what least squares fits; as it grows, every effect vanishes."""
+    _, _, prior, rows = arranged(case, order)
+    if not has_columns(case, prior):
+        return
+    y, p = case.values - case.probability @ case.values, case.probability
+    exact = sum(on_rows(fit(case, max_order=order), case.rows).values()) - p @ case.values
+    by_functions, by_rows = likelihoods(case, prior, rows)
+    for ratio, expected in ((1e8, exact), (1e-12, 0.0 * exact)):
+        logs = np.full(len(prior.orders), np.log(ratio))
+        scale, d = prior.scale(np.exp(logs)), len(y) * p
+        for likelihood, solve in ((by_functions, solve_by_functions), (by_rows, solve_by_rows)):
+            found = solve(likelihood.factor(logs), scale, dense(rows), y, d)
+            np.testing.assert_allclose(y - found.residual, expected, atol=1e-4 * spread(case).max())
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_more_rows_carry_more_until_the_exact_fit_comes_out(noise):
+    """The shrunken fit nears the exact one; without a residual it is the exact one, to the bit."""
+    rng = np.random.default_rng(1)
+    table = rng.normal(size=(3, 4, 4))
+    apart = []
+    for n in (60, 600, 6000):
+        rows = rng.integers(0, 4, (n, 3))
+        y = sum(table[k][rows[:, k], rows[:, (k + 1) % 3]] for k in range(3)) + noise * rng.normal(size=n)
+        exact = FunctionalANOVA(max_order=2).fit(rows, y)
+        shrunk = FunctionalANOVA(max_order=2, shrinkage="auto", sampled=True).fit(rows, y)
+        if not noise:
+            assert DETERMINED in shrunk.certificate_.shrinkage
+            np.testing.assert_array_equal(exact.predict(rows), shrunk.predict(rows))
+        apart.append(np.mean((exact.predict(rows) - shrunk.predict(rows)) ** 2) / y.var())
+    assert noise == 0 or (apart[0] > 30 * apart[2] and apart[2] < 1e-3)
+
+
+def test_an_additive_model_without_residual_is_not_shrunk_either():
+    """No pair varies and nothing is left: a likelihood without a maximum, that must not fail."""
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 4, (800, 4))
+    y = (rows**2).sum(axis=1).astype(float)
+    anova = FunctionalANOVA(max_order=2, shrinkage="auto", sampled=True).fit(rows, y)
+    assert DETERMINED in anova.certificate_.shrinkage
+    constant = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, np.full(800, 3.0))
+    assert np.allclose(constant.predict(rows), 3.0)
+
+
+def test_outputs_that_share_their_ratios_agree_with_those_that_do_not(monkeypatch):
+    """Two outputs of the same make: shared ratios are close to their own, and so are the effects."""
+    rng = np.random.default_rng(2)
+    rows = rng.integers(0, 5, (700, 4))
+    mains, pairs = rng.normal(size=(2, 4, 5)), 0.5 * rng.normal(size=(2, 5, 5))
+    y = np.stack(
+        [sum(m[k][rows[:, k]] for k in range(4)) + t[rows[:, 0], rows[:, 1]] for m, t in zip(mains, pairs, strict=True)]
+    )
+    y = (y + 0.5 * rng.normal(size=y.shape)).T
+    own = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, y)
+    monkeypatch.setattr(price, "sets_of_ratios", lambda rows, functions, outputs: 1)
+    shared = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, y)
+    assert 0 < np.abs(own.predict(rows) - shared.predict(rows)).max() < 0.1
+    np.testing.assert_allclose(own.certificate_.r2_eval, shared.certificate_.r2_eval, atol=0.01)
 
 
 def test_the_likelihood_finds_the_components_that_made_the_values():
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 5, (600, 4))
-    case_sizes, codes, p = (5,) * 4, rows.T, np.full(600, 1 / 600)
+    codes, p = rows.T, np.full(600, 1 / 600)
     kernels = {i: level_kernel(np.bincount(codes[i], minlength=5) / 600, 0) for i in range(4)}
     between = row_kernels(codes, kernels, up_to_order(range(4), 2))
+    scaled = [b / (p @ np.diag(b)) for b in between.values()]
     true = (4.0, 1.0, 0.25)
     chosen = []
+    covariance = sum(v * b for v, b in zip(true, scaled, strict=False))
     for _ in range(20):
-        covariance = sum(v * b / (p @ np.diag(b)) for v, b in zip(true, between.values(), strict=False))
         y = rng.multivariate_normal(np.zeros(600), covariance) + 0.5 * rng.normal(size=600)
-        found = choose_components(y, p, between)
+        found = maximise(ByRows(scaled, (y - y.mean())[:, None], np.ones(600)))
         assert found.converged
-        chosen.append([*found.variance, found.residual])
+        chosen.append([*(np.exp(found.found.logs) * found.found.residual), found.found.residual[0]])
     low, high = np.quantile(chosen, [0.05, 0.95], axis=0)
     assert ((low < true) & (true < high)).all(), (low, high)
-    assert case_sizes == tuple(rows.max(axis=0) + 1)
+
+
+def test_a_family_that_was_chosen_is_shrunk_like_any_other():
+    rng = np.random.default_rng(5)
+    rows = np.unique(rng.integers(0, 4, (90, 4)), axis=0)
+    y = rng.normal(size=(len(rows), 1)) + rows[:, :1]
+    family = ((), (0,), (1,), (2,), (3,), (0, 1))
+    data = Sample(np.ascontiguousarray(rows.T).astype(np.uint8), np.ones(len(rows), dtype=np.int64), (4,) * 4, y, 90)
+    found = fit_family(data, Request(shrinkage=True), family, Progress(enabled=False))
+    assert found.index.subsets == family
+    named = FunctionalANOVA(subsets=[("x0", "x1")], shrinkage="auto", sampled=True).fit(
+        pd.DataFrame(rows, columns=["x0", "x1", "x2", "x3"]), y[:, 0]
+    )
+    assert len(named.effects_) == len(family)
+    assert sum(found.shrinkage.effective) == pytest.approx(sum(named.certificate_.effective_functions), abs=1e-6)
 
 
 @examples(20)
@@ -197,3 +441,108 @@ def test_other_rows_say_what_leaving_out_said():
     assert set(importance["feature"].iloc[-2:]) == {"luck", "chance"}
     assert (importance["value"].iloc[-2:] < 0.05 * importance["value"].iloc[0]).all()
     assert sum(shrunk.certificate_.effective_functions) < 200
+
+
+# Budgets and prices
+
+
+def test_rows_that_chose_nothing_say_where_a_growing_family_should_stop():
+    """Two pairs matter; more of them do not help, and fewer cost much."""
+    rng = np.random.default_rng(4)
+    rows = rng.integers(0, 4, (1200, 8))
+    first, second = rng.normal(size=(2, 4, 4))
+    y = first[rows[:, 0], rows[:, 1]] + second[rows[:, 2], rows[:, 3]] + 0.3 * rng.normal(size=1200)
+    data = Sample(
+        np.ascontiguousarray(rows.T).astype(np.uint8), np.ones(1200, dtype=np.int64), (4,) * 8, y[:, None], 1200
+    )
+    mains = ((), *((i,) for i in range(8)))
+    pairs = [(0, 1), (2, 3), (0, 4), (1, 5), (4, 5), (6, 7)]
+    families = [(*mains, *sorted(pairs[:k])) for k in range(len(pairs) + 1)]
+    choose, judge = data.split(0.25, seed=1)
+    errors = held_out_errors(choose, judge, Request(shrinkage=True), families, Progress(enabled=False))
+    variance = judge.values.var(axis=0)
+    assert where_to_stop(errors, variance) == 2
+    assert errors[1] > errors[2] + 0.1 * variance
+    assert errors[-1] < errors[2] + 0.01 * variance
+
+
+@pytest.mark.parametrize(("n", "levels"), [(2500, 5), (300, 6)])
+def test_a_shrunken_fit_holds_no_more_than_was_priced(n, levels):
+    rng = np.random.default_rng(0)
+    codes = np.unique(rng.integers(0, levels, (9, n)).astype(np.uint8), axis=1)
+    count = np.ones(codes.shape[1], dtype=np.int64)
+    data = Sample(codes, count, (levels,) * 9, rng.normal(size=(codes.shape[1], 2)) + codes[:1].T, n)
+    request = Request(shrinkage=True)
+    shrunk_sample(data, request)  # what is loaded once is not counted
+    tracemalloc.start()
+    shrunk_sample(data, request)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    plan, survey = make_plan(request, data, 2)
+    priced = price.shrinking(plan.functions, survey.family, load_of(data, 2))
+    assert 0.3 * priced < peak < 1.2 * priced
+    tight = replace(request, memory_limit=priced // 2)
+    assert "memory limit" in why_not(data, tight, plan, survey.family)
+
+
+# Errors of shrunken effects
+
+
+def drawn_rows(rng, n, mixed):
+    """Rows of four dependent features, and a model with a third order that the fit leaves out."""
+    rows = np.stack([rng.choice(4, n, p=[0.4, 0.3, 0.2, 0.1]) for _ in range(4)], axis=1)
+    rows[:, 1] = np.where(rng.random(n) < 0.3, rows[:, 0], rows[:, 1])
+    mains, pair, triple = mixed
+    y = sum(mains[k][rows[:, k]] for k in range(3)) + pair[rows[:, 0], rows[:, 2]]
+    return rows, y + triple[rows[:, 0], rows[:, 1], rows[:, 2]]
+
+
+def test_errors_of_shrunken_effects_agree_with_each_other():
+    """Cells, blocks, all cells and linear statistics, by functions and by rows; and they add up as stated."""
+    rng = np.random.default_rng(0)
+    mixed = rng.normal(size=(3, 4)), rng.normal(size=(4, 4)), rng.normal(size=(4, 4, 4))
+    for n in (40, 400):
+        rows, y = drawn_rows(rng, n, mixed)
+        anova = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, np.stack([y, rng.normal(size=n)], axis=1))
+        anova.errors()
+        uncertainty = anova.decomposition_.uncertainty
+        engine, index = uncertainty.engine, uncertainty._index
+        everything = engine.all_cells
+        for o in range(2):
+            np.testing.assert_allclose(np.diagonal(everything[o]), engine.stderr[:, o] ** 2, rtol=1e-6, atol=1e-12)
+            weights = rng.normal(size=(index.n_cells, 3))
+            expected = np.einsum("cf,cd,df->f", weights, everything[o], weights)
+            np.testing.assert_allclose(engine.variances(o, weights), expected, rtol=1e-6)
+            np.testing.assert_allclose(engine.smooth_variances(o, weights, RowTerms()), expected, rtol=1e-6)
+        for s in range(len(index.subsets)):
+            own = index.cells_of(s)
+            np.testing.assert_allclose(engine.block(own), everything[:, own, own], rtol=1e-6, atol=1e-12)
+        assert (engine.stderr**2 >= engine.posterior.cell_variances(index) - 1e-12).all()
+        assert np.isfinite(anova.explain(rows[:3], stderr=True).stderr).all()
+        assert np.isfinite(anova.importance("l2", stderr=True)["stderr"]).all()
+
+
+def test_intervals_of_shrunken_effects_cover_those_of_the_population():
+    """The population is all cells of four features with a known pmf; cells of thirty rows or more."""
+    rng = np.random.default_rng(3)
+    mixed = rng.normal(size=(3, 4)), 0.5 * rng.normal(size=(4, 4)), 0.3 * rng.normal(size=(4, 4, 4))
+    many, values = drawn_rows(rng, 200_000, mixed)
+    population = FunctionalANOVA(max_order=2).fit(many, values)
+    covered, by_posterior = [], []
+    for _ in range(60):
+        rows, y = drawn_rows(rng, 400, mixed)
+        anova = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, y)
+        uncertainty = anova.decomposition_.uncertainty
+        index, fitted = uncertainty._index, uncertainty.fitted
+        posterior = np.sqrt(fitted.posterior.cell_variances(index))[:, 0] * fitted.unit
+        for names in anova.effects_:
+            effect, true = anova.effects_[names], population.effects_[names]
+            place = {tuple(levels): k for k, levels in enumerate(true.levels)}
+            target = np.array([true.values[place[tuple(levels)], 0] for levels in effect.levels])
+            often = effect.rows >= 30
+            away = np.abs(effect.values[:, 0] - target)[often]
+            covered.extend(away <= 1.96 * effect.stderr[often, 0])
+            own = index.cells_of(index.position[tuple(int(name[1:]) for name in names)])
+            by_posterior.extend(away <= 1.96 * posterior[own][often])
+    assert 0.93 <= np.mean(covered) <= 0.97
+    assert np.mean(by_posterior) < 0.9

@@ -45,7 +45,12 @@ def strings():
     X = pd.DataFrame({"odor": rng.choice(["none", "foul", "müffig", "日本"], 60), "ring": rng.choice(["1", "2"], 60)})
     X["twin"] = X["ring"]  # redundant, so that the certificate has something to say
     X["still"] = "constant"
-    return FunctionalANOVA(max_order=None), X, rng.normal(size=(60, 3)), {"output_names": ["a", "b", "game"]}
+    return (
+        FunctionalANOVA(shrinkage=None, max_order=None),
+        X,
+        rng.normal(size=(60, 3)),
+        {"output_names": ["a", "b", "game"]},
+    )
 
 
 def dates_and_missing():
@@ -58,14 +63,24 @@ def dates_and_missing():
             "flag": [bool(k) for k in rng.integers(0, 2, 50)],
         }
     )
-    return FunctionalANOVA(max_order=2), X, rng.normal(size=50), {"sample_weight": rng.uniform(0.1, 2, 50)}
+    return (
+        FunctionalANOVA(shrinkage=None, max_order=2),
+        X,
+        rng.normal(size=50),
+        {"sample_weight": rng.uniform(0.1, 2, 50)},
+    )
 
 
 def bins():
     rng = np.random.default_rng(3)
     X = pd.DataFrame({"age": rng.normal(size=80), "income": rng.normal(size=80), "job": rng.choice(["a", "b"], 80)})
     X.loc[3, "age"] = np.nan
-    return FunctionalANOVA(n_bins={"age": 4, "income": 3}, strategy="quantile"), X, rng.normal(size=80), {}
+    return (
+        FunctionalANOVA(shrinkage=None, n_bins={"age": 4, "income": 3}, strategy="quantile"),
+        X,
+        rng.normal(size=80),
+        {},
+    )
 
 
 def rare():
@@ -73,18 +88,23 @@ def rare():
     X = pd.DataFrame(
         {"city": rng.choice(list("abcdefgh"), 90, p=[0.4, 0.4, *[0.2 / 6] * 6]), "sex": rng.choice([1, 2], 90)}
     )
-    return FunctionalANOVA(min_frequency=10, handle_unknown="ignore", strict=False), X, rng.normal(size=(90, 2)), {}
+    return (
+        FunctionalANOVA(shrinkage=None, min_frequency=10, handle_unknown="ignore", strict=False),
+        X,
+        rng.normal(size=(90, 2)),
+        {},
+    )
 
 
 def array():
     rng = np.random.default_rng(5)
     X = rng.integers(0, 3, (70, 4))
-    return FunctionalANOVA(max_order=3, memory_limit="2 GB", n_jobs=2), X, rng.normal(size=70), {}
+    return FunctionalANOVA(shrinkage=None, max_order=3, memory_limit="2 GB", n_jobs=2), X, rng.normal(size=70), {}
 
 
 def paper():
     _, X, y, _ = array()
-    return FunctionalANOVA(basis="paper", ties="first", max_order=2), X[:20], y[:20], {}
+    return FunctionalANOVA(shrinkage=None, basis="paper", ties="first", max_order=2), X[:20], y[:20], {}
 
 
 def levels_of_every_type():
@@ -100,18 +120,18 @@ def levels_of_every_type():
     ]
     X = np.empty((2 * len(cells), 2), dtype=object)
     X[:, 0], X[:, 1] = cells * 2, ["u"] * len(cells) + ["v"] * len(cells)
-    return FunctionalANOVA(), X, np.random.default_rng(6).normal(size=len(X)), {}
+    return FunctionalANOVA(shrinkage=None), X, np.random.default_rng(6).normal(size=len(X)), {}
 
 
 def intercept_alone():
     _, X, y, _ = array()
-    return FunctionalANOVA(max_order=0), X, y, {}
+    return FunctionalANOVA(shrinkage=None, max_order=0), X, y, {}
 
 
 def family_and_held_out():
     rng = np.random.default_rng(7)
     X = pl.DataFrame({name: rng.choice(list("uvw"), 60).tolist() for name in "abcd"})
-    return FunctionalANOVA(subsets=[("a", "b"), ("c", 3)]), X, rng.normal(size=60), {"eval_set": 0.2}
+    return FunctionalANOVA(shrinkage=None, subsets=[("a", "b"), ("c", 3)]), X, rng.normal(size=60), {"eval_set": 0.2}
 
 
 MAKERS = (
@@ -202,7 +222,7 @@ def test_everything_a_fitted_object_answers_a_loaded_one_answers(maker, kind_of_
 def test_text_that_is_no_unicode_comes_back(tmp_path):
     """What ``os.fsdecode`` makes of a file name in another encoding."""
     X = np.array([["\udc80"], ["b"]], dtype=object)
-    anova = FunctionalANOVA().fit(X, np.array([1.0, 2.0]))
+    anova = FunctionalANOVA(shrinkage=None).fit(X, np.array([1.0, 2.0]))
     anova.save(tmp_path / "it")
     loaded = exanova.load(tmp_path / "it")
     assert loaded.categories_ == anova.categories_
@@ -212,7 +232,7 @@ def test_text_that_is_no_unicode_comes_back(tmp_path):
 def test_parameters_may_be_numbers_of_numpy(tmp_path):
     _, X, y = fitted(bins)
     given = {"max_order": np.int64(2), "n_bins": {"age": np.int32(3), "income": 3}, "memory_limit": np.float64(1e9)}
-    FunctionalANOVA(**given).fit(X, y).save(tmp_path / "it")
+    FunctionalANOVA(**{"shrinkage": None, **given}).fit(X, y).save(tmp_path / "it")
     loaded = exanova.load(tmp_path / "it").get_params()
     assert {name: loaded[name] for name in given} == given
     assert type(loaded["max_order"]) is int
@@ -220,7 +240,7 @@ def test_parameters_may_be_numbers_of_numpy(tmp_path):
 
 def test_interactions_given_in_another_way_come_back_as_subsets(tmp_path):
     _, X, y = fitted(array)
-    anova = FunctionalANOVA(subsets={0: [1, 2]}).fit(X, y)
+    anova = FunctionalANOVA(shrinkage=None, subsets={0: [1, 2]}).fit(X, y)
     anova.save(tmp_path / "it")
     loaded = exanova.load(tmp_path / "it")
     assert loaded.get_params()["subsets"] == [("x0", "x1"), ("x0", "x2")]
@@ -287,7 +307,7 @@ def test_a_kill_at_any_moment_of_saving_loses_nothing(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 6, (300, 4))
     for name in ("first", "second"):
-        FunctionalANOVA(max_order=2).fit(X, rng.normal(size=(300, 100))).save(tmp_path / name)
+        FunctionalANOVA(shrinkage=None, max_order=2).fit(X, rng.normal(size=(300, 100))).save(tmp_path / name)
     done = subprocess.run(
         [sys.executable, "-c", KILLER, str(tmp_path), "25"], capture_output=True, text=True, timeout=60, check=False
     )
@@ -379,7 +399,7 @@ def test_levels_that_cannot_be_written_are_named_before_anything_is(tmp_path):
     X = np.empty((2, 1), dtype=object)
     X[:, 0] = [(1, 2), "b"]
     with pytest.raises(InputTypeError, match=r"\(1, 2\).*cannot be written"):
-        FunctionalANOVA().fit(X, np.array([1.0, 2.0])).save(tmp_path / "it")
+        FunctionalANOVA(shrinkage=None).fit(X, np.array([1.0, 2.0])).save(tmp_path / "it")
     assert os.listdir(tmp_path) == []
 
 
@@ -389,7 +409,9 @@ def test_levels_that_cannot_be_written_are_named_before_anything_is(tmp_path):
 @pytest.fixture
 def small(tmp_path):
     """A small file, its bytes, and the folder."""
-    anova = FunctionalANOVA().fit(np.array([["a", "u"], ["a", "v"], ["b", "u"]]), np.array([0.0, 1.0, 5.0]))
+    anova = FunctionalANOVA(shrinkage=None).fit(
+        np.array([["a", "u"], ["a", "v"], ["b", "u"]]), np.array([0.0, 1.0, 5.0])
+    )
     anova.save(tmp_path / "small")
     return tmp_path / "small", (tmp_path / "small").read_bytes()
 
@@ -567,7 +589,7 @@ def parts(tmp_path):
     rows = np.array(list(product(range(2), range(3), range(2))))[:-2]
     X = pd.DataFrame(rows, columns=list("abc"))
     X["bin"] = rng.normal(size=len(X))
-    anova = FunctionalANOVA(max_order=3, n_bins={"bin": 3}).fit(X, rng.normal(size=(len(X), 2)))
+    anova = FunctionalANOVA(shrinkage=None, max_order=3, n_bins={"bin": 3}).fit(X, rng.normal(size=(len(X), 2)))
     anova.save(tmp_path / "it")
     return tmp_path / "it", *storage.read(tmp_path / "it")
 
@@ -769,7 +791,9 @@ def golden_model(X):
 def golden():
     """What the golden file was made of: all orders, two outputs, weights."""
     weight = np.arange(1, len(golden_rows()) + 1)
-    anova = FunctionalANOVA(max_order=None, n_bins={"age": 2}, strategy="uniform", handle_unknown="ignore")
+    anova = FunctionalANOVA(
+        shrinkage=None, max_order=None, n_bins={"age": 2}, strategy="uniform", handle_unknown="ignore"
+    )
     return anova.fit(golden_table(), golden_model, sample_weight=weight, output_names=["left", "right"])
 
 
@@ -830,7 +854,7 @@ MORE = {
 def test_files_of_the_first_release_predict_and_name_what_they_selected(name):
     loaded = exanova.load(GOLDEN.with_name(f"{name}.exanova"))
     rows = more_rows()
-    fresh = FunctionalANOVA(**MORE[name]).fit(rows, more_values(rows))
+    fresh = FunctionalANOVA(**{"shrinkage": None, **MORE[name]}).fit(rows, more_values(rows))
     assert np.abs(loaded.predict(rows) - more_values(rows)).max() < 1e-12
     assert np.abs(loaded.explain(rows).values - fresh.explain(rows).values).max() < 1e-12
     assert loaded.effects_.keys() == fresh.effects_.keys()

@@ -43,8 +43,9 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("data.factor.FEW", NEVER)),
     # design
     patches(("design.passes.COMPILED_FROM", 0)),
-    patches(("design.few.ROWS", 0)),
+    patches(("design.few.ROWS", 0), ("design.few.MORE_ROWS", 0)),
     patches(("design.few.ROWS", NEVER)),
+    patches(("design.few.ROWS", 0), ("design.few.NUMBERS", NEVER)),
     patches(("design.passes.COMPILED_FROM", 0), ("design.products.PRODUCTS_PER_READ", NEVER)),
     patches(
         ("design.passes.COMPILED_FROM", 0),
@@ -113,6 +114,7 @@ APART = {
     "design.pass_kernels.SMALL_TABLE": "built into a kernel: a test of its own",
     "design.memory.SHARE": "of the memory of the machine",
     "design.subsets.LARGEST_LISTING": "refuses",
+    "effects.certificate_text.MOST_OUTPUTS": "shown",
     "effects.tables.FEW_ROWS": "flags cells",
     "explain.row_errors.PRODUCTS_PER_READ": "chooses between two ways that tests of standard errors compare",
     "explain.row_errors.MOST_CELLS": "chooses between two ways that tests of standard errors compare",
@@ -174,7 +176,7 @@ def model(x: np.ndarray) -> np.ndarray:
 def fitted(x: np.ndarray, weight: np.ndarray | None = None, **parameters: object) -> FunctionalANOVA:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InexactWarning)
-        return FunctionalANOVA(n_jobs=2, **parameters).fit(x, model(x), sample_weight=weight)  # type: ignore[arg-type]
+        return FunctionalANOVA(n_jobs=2, **{"shrinkage": None, **parameters}).fit(x, model(x), sample_weight=weight)  # type: ignore[arg-type]
 
 
 def effects(name: str, anova: FunctionalANOVA) -> Answers:
@@ -335,7 +337,7 @@ def test_no_block_of_a_kernel_decides_the_answer(
 ) -> None:
     """A compiled loop has its block built in: the same loop is run uncompiled with another one."""
     before = {part: expected(part) for part in (fits_with_holes, readings)}
-    moved(monkeypatch, (("design.passes.COMPILED_FROM", 0), *thresholds))
+    moved(monkeypatch, (("design.passes.COMPILED_FROM", 0), ("design.few.MORE_ROWS", 0), *thresholds))
     module, _, name = f"exanova.{kernel}".rpartition(".")
     ran = []
     loop = getattr(import_module(module), name).py_func

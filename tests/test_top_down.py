@@ -53,7 +53,7 @@ def test_from_the_top_down_and_all_at_once_agree(shape, spread, seed):
 @pytest.mark.parametrize(("spread", "how"), [(0.5, ""), (4.0, ", from the top down")])
 def test_uneven_weights_go_from_the_top_down(spread, how):
     p, values = grid((3,) * 6, spread, 0)
-    anova = FunctionalANOVA(max_order=None).fit(Support.from_pmf(p), values.reshape(-1, 2))
+    anova = FunctionalANOVA(shrinkage=None, max_order=None).fit(Support.from_pmf(p), values.reshape(-1, 2))
     certificate = anova.certificate_
     assert (certificate.route, certificate.method) == ("grid", f"conjugate gradients on the grid{how}")
     assert certificate.exact

@@ -77,7 +77,7 @@ def ours(settings: Settings, depth: int, d: int) -> Facts:
 
     def work() -> tuple[FunctionalANOVA, Any]:
         counted.rows = 0
-        anova = FunctionalANOVA(max_order=2, n_jobs=settings.threads).fit(X, counted)
+        anova = FunctionalANOVA(shrinkage=None, max_order=2, n_jobs=settings.threads).fit(X, counted)
         return anova, anova.components(X)
 
     facts, (anova, parts) = measured(work, settings.limit)

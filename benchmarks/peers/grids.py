@@ -91,7 +91,7 @@ def ours(settings: Settings, case: str, d: int) -> Facts:
     values = given.values[given.occurring]
 
     def work() -> FunctionalANOVA:
-        anova = FunctionalANOVA(max_order=None, n_jobs=settings.threads)
+        anova = FunctionalANOVA(shrinkage=None, max_order=None, n_jobs=settings.threads)
         return anova.fit(Support.from_pmf(given.pmf), values)
 
     with warnings.catch_warnings():

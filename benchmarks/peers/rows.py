@@ -138,7 +138,7 @@ def ours(settings: Settings, kind: str, name: str, model: str) -> Facts:
 
     def explain(rows: Any) -> tuple[FunctionalANOVA, FloatArray]:
         counted.rows = 0
-        anova = FunctionalANOVA(max_order=ORDERS[name], n_jobs=settings.threads).fit(case.X, counted)
+        anova = FunctionalANOVA(shrinkage=None, max_order=ORDERS[name], n_jobs=settings.threads).fit(case.X, counted)
         return anova, read(anova, kind, case.X.iloc[rows])
 
     facts, (anova, values) = growing(explain, case.order, math.inf)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.data.encoding import Encoding, FeatureLevels
+from exanova.data.encoding import Encoding
+from exanova.data.feature import FeatureLevels
 from exanova.decomposition import Decomposition, uncertainty_of
 from exanova.design.families import named_family
 from exanova.design.family import Family
@@ -273,13 +274,12 @@ def _named(found: Decomposition) -> Iterator[tuple[str, ...]]:
 
 def _feature_fits(feature: FeatureLevels) -> bool:
     """Whether every raw value or bin maps to an existing level."""
-    known = len(set(feature.values)) == len(feature.codes) if not feature.edges else True
+    known = len(set(feature.values)) == len(feature.codes) if not (feature.edges or feature.is_left_out) else True
     bins = len(feature.codes) >= max(1, len(feature.edges) - 1) if feature.edges else True
-    increasing = bool((np.diff(feature.edges) > 0).all())
     return (
         known
         and bins
-        and increasing
+        and feature.has_increasing_edges
         and len(feature.labels) == len(feature.levels) == len(set(feature.levels)) > 0
         and all(-1 <= code < len(feature.levels) for code in feature.codes)
     )

@@ -104,7 +104,7 @@ def columns_of(boards: Sequence[Board]) -> Any:
 
 def decompose(boards: Sequence[Board], probability: FloatArray) -> FunctionalANOVA:
     """Effects of squares, pairs and triples on the probability (n,) that x has won."""
-    anova = FunctionalANOVA(max_order=3, max_terms=MAX_TERMS)
+    anova = FunctionalANOVA(max_order=3, max_terms=MAX_TERMS, sampled=False)  # these boards are all there are
     return anova.fit(columns_of(boards), probability, output_names=[PREDICTION])
 
 

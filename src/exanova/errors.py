@@ -117,6 +117,10 @@ class OutsideSupportWarning(UserWarning):
     """Some rows hold combinations that never occurred; the effects of those cells count as zero."""
 
 
+class OverfitWarning(UserWarning):
+    """The effects describe the rows of the fit better than other rows; the message says by how much and what helps."""
+
+
 class InexactWarning(UserWarning):
     """The certificate of a result misses its tolerance; the message says by how much and what to do."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import wraps
 from operator import attrgetter
@@ -15,16 +15,15 @@ import numpy as np
 
 from exanova.data.draws import plan_draws
 from exanova.data.observe import Observation, Reading, read_rows
+from exanova.data.rules import NBins
 from exanova.data.sample import Sample
-from exanova.data.scaling import Scaling
-from exanova.data.table import Table
 from exanova.decomposition import Decomposition, uncertainty_of
 from exanova.decomposition_file import from_file, to_file
-from exanova.effects.certificate import certify, measure_fit
-from exanova.effects.rows import fitted_part
+from exanova.effects.certificate import certify
 from exanova.effects.storage import read, write
 from exanova.effects.tables import Schema
 from exanova.errors import InexactWarning, InputError, NotFittedError
+from exanova.evaluation import by_leaving_out, on_further_rows, on_held_out_rows, warn_if_it_does_not_hold
 from exanova.explain.importance import moments_with_model
 from exanova.explain.mean_shapley import MeanShapley
 from exanova.fitting import fit_sample, plan_fit
@@ -39,7 +38,6 @@ from exanova.solve.evidence import Solved
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request
 from exanova.solve.survey import Survey
-from exanova.typing import FloatArray
 
 if TYPE_CHECKING:
     from exanova.show.plots import Plots
@@ -84,18 +82,22 @@ class FunctionalANOVA:
         ridge: a penalty on squared coefficients for those who want less variance; the result is then not exact.
         random_state: seed of random splits of the rows, and of rows drawn for a likelihood; ``None`` for a fresh seed
             at every call.
-        shrinkage: ``None`` fits exactly; ``"auto"`` shrinks effects to what the rows can carry: variance components
-            of every order and of the residual are chosen by marginal likelihood, neighbouring bins and dates are
-            smoothed, and the fit on other rows is measured by leaving out each row in turn (``r2_eval``).
-        sampled: whether the rows are a sample of more (``True``) or all there is (``False``: nothing is shrunk);
-            ``"auto"``: a sample unless every combination of levels occurs.
+        shrinkage: ``"auto"`` (default) shrinks effects to what the rows can carry: variance components of every order
+            and of the residual are chosen by marginal likelihood, and neighbouring bins and dates are smoothed. It
+            is off where the rows determine every function. ``None`` always fits exactly.
+        sampled: whether the rows are a sample of more (``True``) or all there is (``False``: no shrinkage, no standard
+            errors); ``"auto"``: a sample, unless a distribution was given or every combination of levels occurs
+            equally often.
         basis: ``"pure"``, orthogonal on any support; ``"paper"``, the functions of the paper this library follows,
             which are not where cells are missing (the certificate shows by how much).
         ties: how redundancy among subsets of one order is settled: ``"share"`` spreads an effect evenly,
             ``"first"`` gives it to the first in canonical order.
         min_frequency: merge rarer levels into ``(other)``: a count, or a share of the rows.
-        n_bins: cut float columns in so many intervals: one number, or a mapping from column to number.
-        strategy: how bins are cut: ``"quantile"``, ``"uniform"`` or ``"kmeans"``.
+        n_bins: how many intervals numbers and times with more than 20 distinct values are cut into: ``"auto"`` (up to
+            32, fewer where rows are few; times by the calendar), a number, ``None`` to refuse such columns, or a
+            mapping from column to one of these.
+        strategy: how they are cut: ``"quantile"``, ``"uniform"``, ``"kmeans"``, or ``"model"`` to cut where the trees
+            of the model split.
         handle_unknown: on new rows, ``"error"`` for a level never seen, or ``"ignore"`` to let its effects be 0.
         strict: on new rows, raise for a combination never seen instead of counting its effect as 0 with a warning.
         response_method: which method of an estimator is explained; ``"auto"``: ``predict_proba`` if it has it, and of
@@ -142,13 +144,13 @@ class FunctionalANOVA:
         min_gain: float = 1e-6,
         ridge: float = 0.0,
         random_state: int | None = 0,
-        shrinkage: Literal["auto"] | None = None,
+        shrinkage: Literal["auto"] | None = "auto",
         sampled: bool | Literal["auto"] = "auto",
         basis: Literal["pure", "paper"] = "pure",
         ties: Literal["share", "first"] = "share",
         min_frequency: float | None = None,
-        n_bins: int | Mapping[str, int] | None = None,
-        strategy: Literal["uniform", "quantile", "kmeans"] = "quantile",
+        n_bins: NBins = "auto",
+        strategy: Literal["uniform", "quantile", "kmeans", "model"] = "quantile",
         handle_unknown: Literal["error", "ignore"] = "error",
         strict: bool = False,
         response_method: Literal["auto", "predict_proba", "predict", "decision_function"] = "auto",
@@ -227,7 +229,7 @@ class FunctionalANOVA:
         started = time.perf_counter()
         progress = Progress(self.verbose)
         try:
-            rows = read_rows(X, sample_weight=sample_weight, **self._level_rules())
+            rows = read_rows(X, sample_weight=sample_weight, model=model, **self._level_rules())
             request = make_request(self.get_params(), rows.support, rows.encoding.ordered)
             progress.phase("listing cells")
             plan, survey = self._plan(rows, request)
@@ -239,13 +241,12 @@ class FunctionalANOVA:
             sample, held = seen.sample, None
             if isinstance(eval_set, float):
                 sample, held = sample.split(eval_set, request.random_state)
+            request = replace(request, sampled=not why_whole(self.sampled, sample))
             found, selection = fit_sample(sample, request, plan, survey, progress)
             with blas_threads(request.threads):
                 self._certify(seen, sample, found, selection, request, progress, started)
-            if held is not None:
-                self._judge_split(held, found, seen.scaling)
-            elif isinstance(eval_set, tuple):
-                self._judge(eval_set, progress)
+                self._evaluate(eval_set, held, sample, found, request, progress)
+            warn_if_it_does_not_hold(self.certificate_, self.shrinkage == "auto", stacklevel=3)
         finally:
             progress.close()
         return self
@@ -358,28 +359,27 @@ class FunctionalANOVA:
         solution = found.solution
         shared = solution.null.shape[1] > 0 or solution.independent is not None
         solved = (found.basis, solution) if found.basis is not None and shared else None
-        posterior = None if found.shrinkage is None else found.shrinkage.variance
+        posterior = None if found.shrinkage is None else found.shrinkage.posterior
         return FittedSample(sample, found.values, request, solved, posterior, why_whole(self.sampled, sample))
 
-    def _judge_split(self, held: Sample, found: Solved, scaling: Scaling) -> None:
-        """Measure the fit on rows that were held out of the fit."""
-        fitted = fitted_part(found.index, found.values, held.codes, self._settings().threads)
-        fit = measure_fit(held.values, fitted, held.probability, held.within)
-        self._store_judged(fit.r2, fit.mse * scaling.unit**2, "on held-out rows")
-
-    def _judge(self, eval_set: tuple[Any, Any], progress: Progress) -> None:
-        """Measure the fit on further rows."""
-        state = self.decomposition_
-        codes = state.encoding.encode(Table.read(eval_set[0]), self.handle_unknown).astype(np.int32)
-        target = state.model_values(eval_set[0], eval_set[1], progress)
-        p = np.full(codes.shape[1], 1.0 / codes.shape[1])
-        fit = measure_fit(target, fitted_part(state.index, state.values, codes, state.settings.threads), p)
-        self._store_judged(fit.r2, fit.mse, "on held-out rows")
-
-    def _store_judged(self, r2: FloatArray, mse: FloatArray, method: str) -> None:
-        """Write the fit on other rows in the certificate."""
-        certificate = replace(self._decomposition.certificate, r2_eval=r2, mse_eval=mse, eval_method=method)
-        self._store(replace(self._decomposition, certificate=certificate))
+    def _evaluate(
+        self,
+        eval_set: tuple[Any, Any] | float | None,
+        held: Sample | None,
+        sample: Sample,
+        found: Solved,
+        request: Request,
+        progress: Progress,
+    ) -> None:
+        """Measure the fit on other rows: those held out, those given, or each row by all the others."""
+        known = self._decomposition
+        if held is not None:
+            certificate = on_held_out_rows(known.certificate, held, found, request.threads)
+        elif isinstance(eval_set, tuple):
+            certificate = on_further_rows(known, *eval_set, progress)
+        else:
+            certificate = by_leaving_out(known.certificate, sample, found, request, why_whole(self.sampled, sample))
+        self._store(replace(known, certificate=certificate))
 
     def _store(self, found: Decomposition) -> None:
         """Keep a decomposition, and beside it what scikit-learn's conventions call its parts."""

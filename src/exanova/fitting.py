@@ -6,6 +6,7 @@ request, sample  ->  plan_fit  ->  plan, survey  ->  fit_sample  ->  effects wit
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from exanova.data.sample import Sample
 from exanova.parallel import blas_threads
@@ -42,7 +43,8 @@ def fit_sample(
         reason = why_not(sample, request, plan, index)
         if reason is None and index is not None:
             with blas_threads(request.threads):
-                return fit_shrunk(sample, request, plan, index, progress), None
+                exactly = partial(_fit_exactly, sample, request, plan, survey, progress)
+                return fit_shrunk(sample, request, plan, index, progress, lambda: exactly()[0]), None
     found, selection = _fit_exactly(sample, request, plan, survey, progress)
     return (found if reason is None else replace(found, shrinkage=Shrinkage(reason))), selection
 

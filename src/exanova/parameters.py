@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from exanova import parallel
-from exanova.data.learning import wrong_rules
+from exanova.data.rules import wrong_rules
 from exanova.data.support import Support
 from exanova.design.families import named_family
 from exanova.design.memory import resolve_limit
@@ -112,7 +112,7 @@ def make_request(given: Mapping[str, Any], support: Support, ordered: tuple[int,
         ridge=float(given["ridge"]),
         random_state=seed_of(given["random_state"]),
         shrinkage=given["shrinkage"] == "auto",
-        sampled=not support.is_complete if given["sampled"] == "auto" else bool(given["sampled"]),
+        sampled=given["sampled"] is not False,
         ordered=ordered,
         max_order=None if order is None else int(order),
         basis=given["basis"],

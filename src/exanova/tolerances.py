@@ -58,8 +58,8 @@ NEAR_REDUNDANT = 0.1
 """Variance of a unit combination of main effects below which its features count as nearly redundant: two features of a
 correlation above 0.9."""
 
-HOLDS = 0.1
-"""Share of the variance by which the fit on other rows may fall behind the fit on these before it does not hold."""
+HOLDS = 0.8
+"""Part of R2 on the rows of the fit that has to remain on other rows for the fit to hold there."""
 
 CANCELS = 2.0
 """Summed variance of the effects over that of the model from which they have to be read together."""

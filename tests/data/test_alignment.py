@@ -33,12 +33,17 @@ def first_output(values):
 
 def everywhere(X, outputs):
     """The outputs at the rows of ``X`` by every way in which outputs enter; they have to be the same."""
-    anova = FunctionalANOVA().fit(X, OUTPUTS if np.ndim(outputs) == 1 else np.stack([OUTPUTS, -OUTPUTS], axis=1))
+    anova = FunctionalANOVA(shrinkage=None).fit(
+        X, OUTPUTS if np.ndim(outputs) == 1 else np.stack([OUTPUTS, -OUTPUTS], axis=1)
+    )
     yield first_output(observe(X, outputs).values.values)
     yield first_output(values_at(X, outputs, read_rows(X).encoding))
     yield first_output(anova.explain(X, outputs).residual + anova.predict(X))
     assert anova.score(X, outputs) == pytest.approx(1.0)
-    assert FunctionalANOVA().fit(X, OUTPUTS, eval_set=(X, as_series([0, 1, 2, 3]))).certificate_.r2_eval[0] == 1.0
+    assert (
+        FunctionalANOVA(shrinkage=None).fit(X, OUTPUTS, eval_set=(X, as_series([0, 1, 2, 3]))).certificate_.r2_eval[0]
+        == 1.0
+    )
 
 
 @settings(max_examples=10)
@@ -71,21 +76,21 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_outputs_with_other_labels_are_refused(name):
     outputs = REFUSED[name]
-    anova = FunctionalANOVA().fit(FRAME, OUTPUTS)
+    anova = FunctionalANOVA(shrinkage=None).fit(FRAME, OUTPUTS)
     calls = [
-        lambda: FunctionalANOVA().fit(FRAME, outputs),
-        lambda: FunctionalANOVA().fit(FRAME, OUTPUTS, eval_set=(FRAME, outputs)),
+        lambda: FunctionalANOVA(shrinkage=None).fit(FRAME, outputs),
+        lambda: FunctionalANOVA(shrinkage=None).fit(FRAME, OUTPUTS, eval_set=(FRAME, outputs)),
         lambda: anova.explain(FRAME, outputs),
         lambda: anova.score(FRAME, outputs),
     ]
     for call in calls:
         with pytest.raises(InputError, match=r"another index than X: .*\.to_numpy\(\)"):
             call()
-    FunctionalANOVA().fit(FRAME, outputs.to_numpy())
+    FunctionalANOVA(shrinkage=None).fit(FRAME, outputs.to_numpy())
 
 
 def test_a_report_reads_outputs_by_label(tmp_path):
-    anova = FunctionalANOVA().fit(FRAME, OUTPUTS)
+    anova = FunctionalANOVA(shrinkage=None).fit(FRAME, OUTPUTS)
     anova.report(tmp_path / "r.json", X=FRAME, model=as_series([3, 2, 1, 0]))
     with pytest.raises(InputError, match="another index than X"):
         anova.report(tmp_path / "r.json", X=FRAME, model=pd.Series(OUTPUTS))
@@ -93,8 +98,8 @@ def test_a_report_reads_outputs_by_label(tmp_path):
 
 def test_weights_with_other_labels_are_refused():
     with pytest.raises(InputError, match="The weights have another index than X: 4 of its 4 labels are absent"):
-        FunctionalANOVA().fit(FRAME, OUTPUTS, sample_weight=pd.Series([1, 2, 3, 4]))
-    anova = FunctionalANOVA().fit(FRAME, OUTPUTS)
+        FunctionalANOVA(shrinkage=None).fit(FRAME, OUTPUTS, sample_weight=pd.Series([1, 2, 3, 4]))
+    anova = FunctionalANOVA(shrinkage=None).fit(FRAME, OUTPUTS)
     with pytest.raises(InputError, match="The weights have another index than X"):
         anova.score(FRAME, OUTPUTS, sample_weight=pd.Series([1, 2, 3, 4]))
 
@@ -157,7 +162,7 @@ MASKED = np.ma.masked_array(OUTPUTS, mask=[False, True, False, False])
 
 def test_masked_outputs_are_missing_outputs():
     with pytest.raises(InputError, match=r"in 1 row\(s\), the first is row 1 \(masked entries count as NaN\)"):
-        FunctionalANOVA().fit(FRAME, MASKED)
+        FunctionalANOVA(shrinkage=None).fit(FRAME, MASKED)
     kept = observe(FRAME, MASKED, sample_weight=[1, 0, 1, 1])
     assert kept.values.values[:, 0].tolist() == [1.0, 4.0, 8.0]
     whole = np.ma.masked_array(OUTPUTS.astype(int), mask=False)
@@ -167,12 +172,12 @@ def test_masked_outputs_are_missing_outputs():
 @pytest.mark.parametrize("dtype", [float, int, bool, object])
 def test_a_model_that_returns_a_masked_array_is_refused(dtype):
     with pytest.raises(ModelError, match="mask"):
-        FunctionalANOVA().fit(FRAME, lambda X: MASKED.astype(dtype))
+        FunctionalANOVA(shrinkage=None).fit(FRAME, lambda X: MASKED.astype(dtype))
 
 
 def test_other_masks_are_refused():
     with pytest.raises(InputError, match="The weights are a masked array, and 1 of its entries are masked; fill them"):
-        FunctionalANOVA().fit(FRAME, OUTPUTS, sample_weight=MASKED)
+        FunctionalANOVA(shrinkage=None).fit(FRAME, OUTPUTS, sample_weight=MASKED)
     with pytest.raises(InputError, match="The probabilities are a masked array"):
         Support.from_pmf(MASKED)
     with pytest.raises(InputError, match="The probabilities of margin 1 are a masked array"):
@@ -180,7 +185,7 @@ def test_other_masks_are_refused():
     pairs = np.ma.masked_array([("u", 1), ("v", 2)], mask=[(0, 1), (0, 0)], dtype=[("a", "U1"), ("b", int)])
     for masked in (MASKED.reshape(4, 1), pairs, pairs["b"].reshape(2, 1)):
         with pytest.raises(InputTypeError, match="X is a masked array"):
-            FunctionalANOVA().fit(masked, OUTPUTS[: len(masked)])
+            FunctionalANOVA(shrinkage=None).fit(masked, OUTPUTS[: len(masked)])
 
 
 def test_a_masked_cell_is_missing():

@@ -13,10 +13,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder
 
 from exanova.data import Encoding, Table, learn_encoding
-from exanova.data.binning import bin_codes, bin_edges, bin_labels
 from exanova.data.learning import learn_codes
 from exanova.data.levels import label_levels, sort_levels
 from exanova.errors import FileFormatError, InputError, InputTypeError, UnknownLevelError
@@ -218,108 +217,10 @@ def test_unknown_levels_are_named():
         encoding.encode(rows, handle_unknown="drop")
 
 
-def test_continuous_columns_ask_for_bins():
-    numbers = np.linspace(0.1, 1, 21)
-    with pytest.raises(InputError, match=r"'price' holds 21 different real numbers.*n_bins"):
-        learn_encoding(Table.read(pd.DataFrame({"price": numbers})))
-    with pytest.raises(InputError, match="'x0' holds 21"):
-        learn_encoding(Table.read(numbers.astype(object)[:, None]))
-    assert learn_encoding(Table.read(pd.DataFrame({"a": numbers[:20]}))).sizes == (20,)
-    assert learn_encoding(Table.read(pd.DataFrame({"a": np.arange(40.0)}))).sizes == (40,)
-    assert learn_encoding(Table.read(pd.DataFrame({"a": pd.Categorical(numbers)}))).sizes == (21,)
-
-
-@pytest.mark.parametrize("strategy", ["uniform", "quantile", "kmeans"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_bins_are_those_of_scikit_learn(strategy, weighted):
-    rng = np.random.default_rng(1)
-    x = rng.gamma(2.0, size=101)
-    weight = rng.integers(1, 5, size=101) if weighted else None
-    options = {"quantile_method": "averaged_inverted_cdf"} if strategy == "quantile" else {}
-    theirs = KBinsDiscretizer(4, encode="ordinal", strategy=strategy, **options)
-    theirs.fit(x[:, None], sample_weight=weight)
-    encoding = learn_encoding(Table.read(x[:, None]), weights=weight, n_bins=4, strategy=strategy)
-    np.testing.assert_allclose(encoding.features[0].edges, theirs.bin_edges_[0], rtol=1e-12)
-    beyond = np.linspace(-3, 3 * x.max(), 50)[:, None]
-    codes = encoding.encode(Table.read(beyond), handle_unknown="ignore")[0]
-    expected = theirs.transform(beyond)[:, 0].astype(int)
-    assert (codes[codes >= 0] == np.array(encoding.features[0].codes)[expected][codes >= 0]).all()
-    assert codes[0] == 0
-    assert codes[-1] == encoding.sizes[0] - 1
-
-
-@given(
-    st.lists(st.tuples(st.integers(-20, 20), st.integers(1, 4)), min_size=6, max_size=30, unique_by=lambda t: t[0]),
-    st.integers(2, 5),
-    st.sampled_from(["uniform", "quantile"]),
-)
-def test_edges_depend_on_the_distribution_only(pairs, n_bins, strategy):
-    values, weight = (np.array(part) for part in zip(*sorted(pairs), strict=True))
-    edges = bin_edges(values.astype(float), weight, n_bins, strategy)
-    assert (np.diff(edges) > 0).all()
-    assert (edges[0], edges[-1]) == (values[0], values[-1])
-    assert edges.tolist() == bin_edges(values.astype(float), 7 * weight, n_bins, strategy).tolist()
-    inside = bin_codes(values.astype(float), edges)
-    assert ((edges[inside] <= values) & (values <= edges[inside + 1])).all()
-    assert len(set(bin_labels(edges))) == len(edges) - 1
-
-
-def test_quantiles_are_averaged_where_the_distribution_is_flat():
-    x = np.array([1.0, 2.0, 3.0, 4.0])
-    assert bin_edges(x, np.ones(4), 2, "quantile").tolist() == [1.0, 2.5, 4.0]
-    assert bin_edges(x, np.array([1, 1, 1, 3]), 2, "quantile").tolist() == [1.0, 3.5, 4.0]
-
-
-def test_a_value_on_an_edge_belongs_to_the_bin_above():
-    assert bin_codes(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 2.0])).tolist() == [0, 1, 1]
-
-
-def test_bins_have_missing_last_and_empty_ones_do_not_exist():
-    x = np.array([[0.0], [0.5], [1.0], [9.5], [10.0], [np.nan]])
-    encoding = learn_encoding(Table.read(x), n_bins=4, strategy="uniform")
-    assert encoding.labels == (("[0, 2.5)", "[7.5, 10]", "(missing)"),)
-    assert encoding.encode(Table.read(x)).tolist() == [[0, 0, 0, 1, 1, 2]]
-    assert encoding.raw_codes(Table.read(x)).tolist() == [[0, 1, 2, 3, 4, -1]]
-    with pytest.raises(UnknownLevelError, match=r"5\.0"):
-        encoding.encode(Table.read(np.array([[5.0]])))
-    assert Encoding.from_json(json.loads(json.dumps(encoding.to_json()))) == encoding
-
-
-def test_a_dictionary_bins_exactly_the_named_columns():
-    frame = pd.DataFrame({"a": np.arange(12), "b": np.arange(12) / 4, "c": ["u", "v"] * 6})
-    encoding = learn_encoding(Table.read(frame), n_bins={"a": 3})
-    assert encoding.sizes == (3, 12, 2)
-    assert learn_encoding(Table.read(frame), n_bins=3).sizes == (12, 3, 2)
-    assert learn_encoding(Table.read(frame), n_bins=12).is_lossless
-    with pytest.raises(InputError, match="does not have: 'zz'"):
-        learn_encoding(Table.read(frame), n_bins={"zz": 3})
-    with pytest.raises(InputError, match="'c', which does not hold numbers"):
-        learn_encoding(Table.read(frame), n_bins={"c": 3})
-    with pytest.raises(InputTypeError, match="'a' is binned, but holds a value of type str"):
-        encoding.encode(Table.read(frame.assign(a="text")))
-
-
-def test_coinciding_quantiles_are_said():
-    x = np.array([0.0] * 90 + list(np.linspace(0.1, 1, 10)))[:, None]
-    with pytest.warns(UserWarning, match="1 bins instead of 3"):
-        learn_encoding(Table.read(x), n_bins=3)
-
-
 @pytest.mark.parametrize("n_bins", [None, 2])
 def test_infinities_are_refused(n_bins):
     with pytest.raises(InputError, match="'a' holds an infinite value, first in row 1"):
         learn_encoding(Table.read(pd.DataFrame({"a": [1.0, np.inf, 2.0]})), n_bins=n_bins)
-
-
-def test_an_identifier_is_refused():
-    names = np.array([f"id{i}" for i in range(60)], dtype=object)
-    frame = pd.DataFrame({"key": names})
-    with pytest.raises(InputError, match=r"'key' has 60 levels in 60 rows: more levels than rows make sense of"):
-        learn_encoding(Table.read(frame))
-    assert learn_encoding(Table.read(frame), min_frequency=2).sizes == (1,)
-    assert learn_encoding(Table.read(frame), weights=np.full(60, 2)).sizes == (60,)
-    assert learn_encoding(Table.read(pd.concat([frame, frame]))).sizes == (60,)
-    assert learn_encoding(Table.read(frame[:50])).sizes == (50,)
 
 
 @pytest.mark.parametrize(
@@ -344,6 +245,9 @@ def test_a_cell_that_cannot_be_a_level_is_named(native):
         ({"n_bins": 1}, "n_bins=1 was given"),
         ({"n_bins": 2.5}, "n_bins=2.5 was given"),
         ({"n_bins": {"x0": 1}}, "n_bins=1 was given"),
+        ({"n_bins": "many"}, "n_bins='many' was given; expected an integer of at least 2, 'auto' or None"),
+        ({"n_bins": {"x0": True}}, "n_bins=True was given"),
+        ({"strategy": "model"}, "strategy='model' reads the thresholds of a model, and none was given"),
         ({"strategy": "best"}, "strategy='best'"),
         ({"weights": [1, 2, 3]}, "expected \\(2,\\)"),
     ],

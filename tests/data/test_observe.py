@@ -102,12 +102,12 @@ def test_splitting_weights_changes_nothing(X, data):
 
 def test_rows_made_equal_by_bins_are_averaged_after_the_model():
     x = np.array([0.0, 1.0, 1.0, 9.0, 10.0])
-    observation = observe(x[:, None], lambda rows: rows[:, 0], n_bins=2, strategy="uniform")
+    observation = observe(x[:, None], lambda rows: rows[:, 0], n_bins={"x0": 2}, strategy="uniform")
     assert observation.values.calls == 4
     assert observation.support.weight.tolist() == [3, 2]
     np.testing.assert_allclose(observation.values.values[:, 0], [2 / 3, 9.5])
     np.testing.assert_allclose(observation.values.within[:, 0], [np.var([0, 1, 1]), np.var([9, 10])])
-    given = observe(x[:, None], x, n_bins=2, strategy="uniform")
+    given = observe(x[:, None], x, n_bins={"x0": 2}, strategy="uniform")
     np.testing.assert_allclose(given.values.values, observation.values.values)
     np.testing.assert_allclose(given.values.within, observation.values.within)
 

@@ -248,7 +248,7 @@ def test_a_saved_model_knows_its_own_rows(name, form, tmp_path):
     logical = LOGICAL[name]
     native = {**EVERY, **TEXT}[form](logical.cells)
     outputs = np.array(logical.codes, dtype=float) ** 2
-    anova = FunctionalANOVA().fit(native, outputs)
+    anova = FunctionalANOVA(shrinkage=None).fit(native, outputs)
     assert anova.predict(native) == pytest.approx(outputs)
     anova.save(tmp_path / "model.exanova")
     loaded = exanova.load(tmp_path / "model.exanova")
@@ -322,7 +322,7 @@ def test_the_levels_of_a_distribution_are_read_as_cells_are(tmp_path):
     support = Support.from_pmf(np.full((2, 2), 0.25), levels=[night, list(fine)])
     assert support.levels[0] == (at(2, 2024, 10, 27, 2, 30), at(1, 2024, 10, 27, 2, 30))
     assert support.levels[1] == (datetime.datetime(1970, 1, 1), "1970-01-01 00:00:00.000000001")
-    FunctionalANOVA().fit(support, np.array([0.0, 1.0, 2.0, 4.0])).save(tmp_path / "model.exanova")
+    FunctionalANOVA(shrinkage=None).fit(support, np.array([0.0, 1.0, 2.0, 4.0])).save(tmp_path / "model.exanova")
     rows = np.array([[night[1], fine[0]]], dtype=object)
     assert exanova.load(tmp_path / "model.exanova").predict(rows) == pytest.approx([2.0])
 
@@ -389,10 +389,10 @@ def test_every_column_that_holds_no_levels_is_named_at_once(form):
     if form == "polars":
         native = pl.from_arrow(table)
     with pytest.raises(InputTypeError, match="Convert these columns, for example to strings, or drop them") as caught:
-        FunctionalANOVA().fit(native, [0.0, 1.0])
+        FunctionalANOVA(shrinkage=None).fit(native, [0.0, 1.0])
     assert all(repr(name) in str(caught.value) for name in held)
     assert "'good'" not in str(caught.value)
-    fitted = FunctionalANOVA().fit(pa.table({"good": ["u", "v"]}), [0.0, 1.0])
+    fitted = FunctionalANOVA(shrinkage=None).fit(pa.table({"good": ["u", "v"]}), [0.0, 1.0])
     assert fitted.predict(native).tolist() == [0.0, 1.0]  # columns that were not fitted may hold anything
 
 
@@ -459,7 +459,9 @@ def test_names_that_pandas_takes_for_one_are_refused():
 
 def test_a_repeated_dictionary_has_finite_effects():
     cells = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 0]), pa.array(["a", "b", "a"]))
-    anova = FunctionalANOVA().fit(pa.table({"a": cells, "b": ["u", "u", "v", "v"]}), np.array([0.0, 1.0, 4.0, 9.0]))
+    anova = FunctionalANOVA(shrinkage=None).fit(
+        pa.table({"a": cells, "b": ["u", "u", "v", "v"]}), np.array([0.0, 1.0, 4.0, 9.0])
+    )
     assert anova.categories_[0] == ("a", "b")
     assert np.isfinite(anova.decomposition_.values).all()
     assert anova.predict(pa.table({"a": ["a", "b"], "b": ["u", "u"]})) == pytest.approx([0.0, 1.0])

@@ -50,7 +50,7 @@ EXPLAIN = _text(
     """[bold]Features[/bold] are all columns not named by --prediction, --weight or --ignore, or the features that the
     model names itself. In CSV, a column of numbers is read as numbers unless a cell looks like a code (007). An empty
     cell is a missing value, which is a level of its own; NA is text, except in a column of numbers. Use --text and
-    --missing to change this. Numeric columns with many values need --n-bins.""",
+    --missing to change this. Numbers with more than 20 different values are binned (--n-bins).""",
     """[bold]The model[/bold] is called once on each distinct row. ONNX: one input per column, or one tensor with the
     columns in the order of the features; missing text becomes an empty string. Python function or estimator: a pandas
     dataframe if pandas is installed, otherwise a pyarrow table; an estimator fitted on arrays gets an array. For a

@@ -93,12 +93,17 @@ Selection = Annotated[
 NBins = Annotated[
     Names,
     typer.Option(
-        "--n-bins", metavar="N|A=N,B=N", help="Bin numeric columns into this many intervals.", rich_help_panel=FIT
+        "--n-bins",
+        metavar="auto|none|N|A=N,B=N",
+        help="Bin numbers and dates with more than 20 values (default: auto).",
+        rich_help_panel=FIT,
     ),
 ]
 Strategy = Annotated[
     str,
-    typer.Option("--strategy", metavar="quantile|uniform|kmeans", help="How to place the bins.", rich_help_panel=FIT),
+    typer.Option(
+        "--strategy", metavar="quantile|uniform|kmeans|model", help="How to place the bins.", rich_help_panel=FIT
+    ),
 ]
 MinFrequency = Annotated[
     str | None,

@@ -205,14 +205,14 @@ def _beside(predictions: list[Any]) -> Any:
 
 
 def _kind_of_levels(feature: Any) -> Kind:
-    kinds = {type(value) for value in feature.values}
-    if feature.edges or (kinds and kinds <= {int, float}):
+    kinds = {type(value) for value in (feature.edges if feature.is_of_times else feature.values)}
+    if (feature.edges and not feature.is_of_times) or (kinds and kinds <= {int, float}):
         return "number"
     if kinds == {bool} or kinds == {str}:
         return "boolean" if kinds == {bool} else "text"
     arrow = package("pyarrow")
     try:
-        return arrow.array(list(feature.values)).type  # dates, times, decimals
+        return arrow.array(list(feature.values or feature.edges)).type  # dates, times, decimals
     except arrow.ArrowException:
         return "as is"
 

@@ -52,8 +52,9 @@ class Model(Protocol):
 class PythonModel:
     """A function, or the class probabilities (otherwise the predictions) of an estimator."""
 
-    def __init__(self, respond: Callable[[Any], Any], names: Any, classes: Any, plain: bool) -> None:
+    def __init__(self, respond: Callable[[Any], Any], names: Any, classes: Any, plain: bool, explained: Any) -> None:
         self._respond, self._names, self._plain = respond, names, plain
+        self.explained_model = explained  # read for the thresholds of its trees
         self.classes_ = classes
 
     def wanted(self, columns: Sequence[str]) -> list[str] | None:
@@ -97,6 +98,12 @@ class OnnxModel:
                 f"--model {path!r} has the inputs {_described(self._inputs)}; expected tensors of features."
             )
         self.classes_: tuple[str, ...] | None = None
+        self._path = path
+
+    @property
+    def explained_model(self) -> Any:
+        """The graph of the file, for the thresholds of its trees."""
+        return package("onnx").load(self._path)
 
     def wanted(self, columns: Sequence[str]) -> list[str] | None:
         """The columns named by its inputs, in their order; ``None`` if one input takes all features."""
@@ -197,7 +204,7 @@ def _of_python(found: Any, given: str) -> Model:
         )
     names = getattr(found, "feature_names_in_", None)
     plain = names is None and hasattr(found, "n_features_in_")
-    return PythonModel(respond, names, getattr(found, "classes_", None), plain)
+    return PythonModel(respond, names, getattr(found, "classes_", None), plain, found)
 
 
 def _array(table: Any) -> Any:

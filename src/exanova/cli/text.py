@@ -5,9 +5,12 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from exanova.errors import InputError
+
+if TYPE_CHECKING:
+    from exanova.data.rules import Bins, NBins
 
 SHOWN = 8
 """Names listed before the rest is counted."""
@@ -104,24 +107,30 @@ def frequency(text: str | None) -> int | float | None:
         ) from error
 
 
-def bins(texts: Sequence[str], features: Sequence[str]) -> int | dict[str, int] | None:
-    """``--n-bins``: one number for all columns, or numbers by column.
+def bins(texts: Sequence[str], features: Sequence[str]) -> NBins:
+    """``--n-bins``: a number, ``auto`` or ``none``, for all columns or by column.
 
-    >>> bins(["5"], []), bins(["age=4,income=6"], ["age", "income"])
-    (5, {'age': 4, 'income': 6})
+    >>> bins([], []), bins(["5"], []), bins(["age=4,income=none"], ["age", "income"])
+    ('auto', 5, {'age': 4, 'income': None})
     """
     if not texts:
-        return None
-    expected = "a whole number, or numbers by column such as age=5,income=4"
+        return "auto"
+    expected = "a whole number, auto or none, for all columns or by column such as age=5,income=auto"
     if len(texts) == 1 and "=" not in texts[0]:
-        return whole(texts[0], "--n-bins", expected)
-    found = {}
+        return _bins(texts[0], expected)
+    found: dict[str, Bins] = {}
     for part in (part for text in texts for part in text.split(",")):
         name, equals, number = part.rpartition("=")
         if not equals:
             raise InputError(f"--n-bins {part!r} was given; expected {expected}.")
-        found[_feature(name.strip(), features, "--n-bins")] = whole(number, "--n-bins", expected)
+        found[_feature(name.strip(), features, "--n-bins")] = _bins(number, expected)
     return found
+
+
+def _bins(text: str, expected: str) -> Bins:
+    named: dict[str, Bins] = {"auto": "auto", "none": None}
+    word = text.strip().lower()
+    return named[word] if word in named else whole(text, "--n-bins", expected)
 
 
 def subsets(texts: Sequence[str], features: Sequence[str]) -> list[tuple[str, ...]] | None:

@@ -13,16 +13,17 @@ OPTIONS: dict[str, str] = {
     flag[2:].replace("-", "_"): flag
     for kind in vars(arguments).values()
     if get_origin(kind) is Annotated
-    for flag in (
-        kind.__metadata__[0].default,
-        *(kind.__metadata__[0].param_decls or ()),
-    )  # the first is a default to typer
+    # The first name of an option is a default for typer, which sorts that out later.
+    for flag in (kind.__metadata__[0].default, *(kind.__metadata__[0].param_decls or ()))
     if isinstance(flag, str) and flag.startswith("--")
 }
 """Every long option of the command, by the name of its parameter."""
 
 OTHER_NAMES = {"eval_set": "eval", "sample_weight": "weight"}
 """Parameters of the library whose option has another name."""
+
+NONE = {"max_order": "all", "n_bins": "none"}
+"""Options in which ``None`` has a word of its own."""
 
 ACTIONS = {"drop": "leave it out with --ignore", "categorical": "read it as text with --text"}
 """Options for what Python users do with the column themselves."""
@@ -44,16 +45,16 @@ def _spell(mention: Mention) -> str:
     option = OPTIONS.get(OTHER_NAMES.get(mention.name, mention.name), mention.name)  # some only Python has
     if mention.value is UNSAID or mention.value is True:
         return option
-    if mention.value is False or (mention.value is None and mention.name != "max_order"):
+    if mention.value is False or (mention.value is None and mention.name not in NONE):
         return f"no {option}"
-    typed = "all" if mention.value is None else _typed(mention.value)
+    typed = NONE[mention.name] if mention.value is None else _typed(mention.value)
     return typed if isinstance(mention, Value) else f"{option} {typed}"
 
 
 def _typed(value: Any) -> str:
     """A value as it is typed in a shell."""
     if isinstance(value, Mapping):
-        value = ",".join(f"{name}={number}" for name, number in value.items())
+        value = ",".join(f"{name}={'none' if bins is None else bins}" for name, bins in value.items())
     elif isinstance(value, list | tuple):
         value = ",".join(map(str, value))
     return shlex.quote(str(value))

@@ -1,12 +1,15 @@
 """From any table and any model to a support with values: the path of the data up to the mathematics.
 
 ``table`` reads, with ``series`` and ``arrow`` for the columns of each library and ``column`` and ``times`` for their
-cells; ``factor`` and ``learning`` find the levels, ``encoding`` replays them, ``support`` keeps the distinct rows,
+cells. ``learning`` finds the levels by the ``rules``: ``factor`` lists values, ``cutting`` bins numbers (``binning``,
+``segments`` say where, ``intervals`` how bins are called) and times (``periods``), or at the thresholds of a model
+(``trees`` and its neighbours read them). ``encoding`` replays each ``feature``, ``support`` keeps the distinct rows,
 ``values`` asks the model, ``alignment`` matches what it says with the rows, ``observe`` does all of it.
 """
 
 from exanova.data.column import Column
-from exanova.data.encoding import Encoding, FeatureLevels
+from exanova.data.encoding import Encoding
+from exanova.data.feature import FeatureLevels
 from exanova.data.learning import learn_encoding
 from exanova.data.observe import Observation, observe
 from exanova.data.support import Support, check_weights, distinct_rows

@@ -28,7 +28,7 @@ def read_arrow(name: str, chunked: Any) -> Column:
     kind = chunked.type
     if types.is_dictionary(kind):
         dictionary, codes = _joined_dictionary(chunked)
-        return coded_column(read_arrow(name, dictionary), codes, ordered=True)
+        return coded_column(read_arrow(name, dictionary), codes, categories=True, is_ordered=kind.ordered)
     if types.is_run_end_encoded(kind):
         values, runs = _joined_runs(chunked)
         return read_arrow(name, values).at(runs)
@@ -63,14 +63,15 @@ def take_rows(table: Any, rows: IntArray) -> Any:
         return pa.Table.from_arrays(columns, schema=table.schema)
 
 
-def coded_column(entries: Column, codes: IntArray, *, ordered: bool = False) -> Column:
+def coded_column(entries: Column, codes: IntArray, *, categories: bool = False, is_ordered: bool = False) -> Column:
     """The column of codes (n,) into the cells ``entries``, which may be repeated or missing; -1 is missing too.
 
-    With ``ordered``, the entries are categories in their own order.
+    With ``categories``, the entries are those of a categorical dtype and keep their order; ``is_ordered`` if the dtype
+    says that the order means something.
     """
     levels, of_entry = _in_order(*factorize(entries))
     own: IntArray = np.append(of_entry, -1)[codes]
-    return Column.from_codes(entries.name, levels, own, tuple(levels) if ordered else None)
+    return Column.from_codes(entries.name, levels, own, tuple(levels) if categories else None, is_ordered)
 
 
 def _in_order(levels: list[Level], codes: IntArray) -> tuple[list[Level], IntArray]:

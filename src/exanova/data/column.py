@@ -10,7 +10,7 @@ import datetime
 import decimal
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -50,6 +50,7 @@ class Column:
         missing: (n,) true for null, NaN, ``None``, ``pandas.NA`` and NaT.
         categories: the categories of a categorical or enum dtype in their own order, else ``None``.
         codes: (n,) which of ``cells`` each cell is, -1 where missing; ``None`` if the column has no codes.
+        is_ordered: whether the dtype says that its categories are in order.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Column:
     missing: NDArray[np.bool_]
     categories: tuple[Level, ...] | None = None
     codes: IntArray | None = None
+    is_ordered: bool = False
 
     @cached_property
     def values(self) -> NDArray[Any]:
@@ -103,7 +105,12 @@ class Column:
 
     @classmethod
     def from_codes(
-        cls, name: str, levels: Sequence[Level], codes: IntArray, categories: tuple[Level, ...] | None = None
+        cls,
+        name: str,
+        levels: Sequence[Level],
+        codes: IntArray,
+        categories: tuple[Level, ...] | None = None,
+        is_ordered: bool = False,
     ) -> Column:
         """A column of different levels (k,) and codes (n,) into them, -1 where missing.
 
@@ -112,7 +119,7 @@ class Column:
         """
         cells = np.empty(len(levels) + 1, dtype=object)
         cells[:-1] = levels
-        return cls(name, cells, codes < 0, categories, codes)
+        return cls(name, cells, codes < 0, categories, codes, is_ordered)
 
     @classmethod
     def from_cells(cls, name: str, cells: Iterable[Any]) -> Column:
@@ -129,9 +136,9 @@ class Column:
 
     def at(self, rows: IntArray) -> Column:
         """The cells at ``rows`` (k,)."""
-        if self.codes is None:
-            return Column(self.name, self.cells[rows], self.missing[rows], self.categories)
-        return Column(self.name, self.cells, self.missing[rows], self.categories, self.codes[rows])
+        cells = self.cells[rows] if self.codes is None else self.cells
+        codes = None if self.codes is None else self.codes[rows]
+        return replace(self, cells=cells, missing=self.missing[rows], codes=codes)
 
 
 def plain_cells(cells: Iterable[Any]) -> tuple[NDArray[Any], NDArray[np.bool_], frozenset[type]]:

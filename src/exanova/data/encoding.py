@@ -6,99 +6,20 @@ contiguous; level ``k`` of feature ``i`` is ``encoding.levels[i][k]``.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from exanova.data.binning import bin_codes
 from exanova.data.column import Column
-from exanova.data.factor import factorize, lookup_codes
-from exanova.data.levels import MISSING_LABEL, label_levels, level_from_json, level_to_json
+from exanova.data.factor import factorize
+from exanova.data.feature import FeatureLevels
+from exanova.data.levels import MISSING_LABEL, level_from_json, level_to_json
 from exanova.data.table import Table
-from exanova.errors import FileFormatError, InputError, InputTypeError, UnknownLevelError
+from exanova.errors import FileFormatError, InputError, UnknownLevelError
 from exanova.messages import Parameter, choices
-from exanova.typing import Codes, FloatArray, IntArray, Level
-
-UNKNOWN = -1
-"""Code of a level that was not learned."""
-
-
-@dataclass(frozen=True)
-class FeatureLevels:
-    """The levels of one feature and the rule that leads from a cell to its code.
-
-    Attributes:
-        name: the name of the column.
-        levels: what each code means; ``None`` is the level of missing values.
-        labels: the same as text, without repetition.
-        values: every raw value that was learned, or ``()`` for a binned feature.
-        codes: the code of each raw value, or of each bin (-1 for a bin that was empty).
-        edges: the edges of the bins, or ``()``.
-    """
-
-    name: str
-    levels: tuple[Level, ...]
-    labels: tuple[str, ...]
-    values: tuple[Level, ...]
-    codes: tuple[int, ...]
-    edges: tuple[float, ...] = ()
-
-    @classmethod
-    def of(cls, name: str, levels: Sequence[Level]) -> FeatureLevels:
-        """A feature whose raw values are its levels."""
-        known = tuple(level for level in levels if level is not None)
-        codes = tuple(k for k, level in enumerate(levels) if level is not None)
-        return cls(name, tuple(levels), label_levels(levels), known, codes)
-
-    @property
-    def missing_code(self) -> int:
-        """Code of missing values; -1 if none were learned."""
-        return next((k for k, level in enumerate(self.levels) if level is None), UNKNOWN)
-
-    @property
-    def is_lossless(self) -> bool:
-        """Whether different raw values always have different codes."""
-        return not self.edges and len(set(self.codes)) == len(self.codes)
-
-    @property
-    def ordered(self) -> int:
-        """How many levels, from the first on, are in order: bins and dates; 0 where levels are only names."""
-        known = [level for level in self.levels if level is not None]
-        dates = all(isinstance(level, datetime.date | datetime.time | datetime.timedelta) for level in known)
-        return len(known) if self.edges or (known and dates) else 0
-
-    def encode(self, column: Column) -> IntArray:
-        """Codes (n,) of a column; -1 where the level is unknown."""
-        if self.edges:
-            return self._encode_bins(column)
-        return lookup_codes(column, self._code_of, self.missing_code)
-
-    def recode(self, values: Sequence[Level]) -> IntArray:
-        """Codes of learned raw values (k,), and last the code of missing cells: shape (k + 1,).
-
-        ``recode(values)[codes]`` encodes what ``factorize`` returned, -1 reading the last place.
-        """
-        if self.edges:
-            bins = bin_codes(np.array(values, dtype=np.float64), np.array(self.edges))
-            codes = [self.codes[k] for k in bins]
-        else:
-            code_of = self._code_of
-            codes = [code_of[value] for value in values]
-        return np.array([*codes, self.missing_code], dtype=np.int64)
-
-    @property
-    def _code_of(self) -> dict[Level, int]:
-        return dict(zip(self.values, self.codes, strict=True))
-
-    def _encode_bins(self, column: Column) -> IntArray:
-        numbers = finite_numbers(column)
-        code_of_bin = np.array(self.codes, dtype=np.int64)
-        codes = code_of_bin[bin_codes(numbers, np.array(self.edges))]
-        codes[column.missing] = self.missing_code
-        return codes
+from exanova.typing import Codes, IntArray, Level
 
 
 @dataclass(frozen=True)
@@ -198,21 +119,6 @@ class Encoding:
             raise FileFormatError(f"The encoding in the file cannot be read: {error}") from error
 
 
-def finite_numbers(column: Column) -> FloatArray:
-    """The cells of a numeric column as float64 (n,), 0 where missing; raises on text and on infinities."""
-    if not column.is_numeric and not column.missing.all():
-        kind = type(column.values[~column.missing][0]).__name__
-        raise InputTypeError(f"Column {column.name!r} is binned, but holds a value of type {kind}; expected numbers.")
-    numbers: FloatArray = np.where(column.missing, 0.0, column.values).astype(np.float64)
-    if not np.isfinite(numbers).all():
-        row = int(np.flatnonzero(~np.isfinite(numbers))[0])
-        raise InputError(
-            f"Column {column.name!r} holds an infinite value, first in row {row}; "
-            "replace it by a finite number, or by NaN to make it a missing value."
-        )
-    return numbers
-
-
 def _decode(feature: FeatureLevels, codes: Codes) -> Codes:
     if codes.size and not 0 <= codes.min() <= codes.max() < len(feature.levels):
         raise InputError(
@@ -246,7 +152,9 @@ def _feature_to_json(feature: FeatureLevels) -> dict[str, Any]:
         "labels": list(feature.labels),
         "values": [level_to_json(value) for value in feature.values],
         "codes": list(feature.codes),
-        "edges": list(feature.edges),
+        "edges": [level_to_json(edge) for edge in feature.edges],
+        **({"ordered": True} if feature.is_ordered else {}),
+        **({"left_out": True} if feature.is_left_out else {}),
     }
 
 
@@ -257,5 +165,11 @@ def _feature_from_json(entry: dict[str, Any]) -> FeatureLevels:
         labels=tuple(str(label) for label in entry["labels"]),
         values=tuple(level_from_json(value) for value in entry["values"]),
         codes=tuple(int(code) for code in entry["codes"]),
-        edges=tuple(float(edge) for edge in entry["edges"]),
+        edges=tuple(map(_edge_from_json, entry["edges"])),
+        is_ordered=bool(entry.get("ordered", False)),
+        is_left_out=bool(entry.get("left_out", False)),
     )
+
+
+def _edge_from_json(value: Any) -> Level:
+    return level_from_json(value) if isinstance(value, dict | str) else float(value)

@@ -1,47 +1,36 @@
-"""Learning an encoding: which levels a column has, which numbers are binned, which rare levels are merged."""
+"""Learning an encoding: which levels a column has, which columns are cut or left out, which rare levels are merged."""
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from numbers import Integral, Real
+from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.data.binning import STRATEGIES, bin_codes, bin_edges, bin_labels
 from exanova.data.column import Column
-from exanova.data.encoding import Encoding, FeatureLevels, finite_numbers
+from exanova.data.cutting import cut_dates, cut_numbers, left_out, measures, missing_level
+from exanova.data.encoding import Encoding
 from exanova.data.factor import factorize
+from exanova.data.feature import FeatureLevels, finite_numbers
 from exanova.data.levels import label_levels, other_level, sort_levels
+from exanova.data.rules import MANY, LevelRules, NBins, check_rules
+from exanova.data.splits import ModelSplits
 from exanova.data.table import Table
+from exanova.data.trees import read_splits
 from exanova.data.weights import check_weights, group_totals
 from exanova.errors import InputError
-from exanova.messages import Action, Parameter, Words, choices
+from exanova.messages import Action, Parameter, Words
 from exanova.typing import Codes, IntArray, Level
-
-MANY_FLOATS = 20
-"""More distinct real numbers than this are a measurement, not a category."""
 
 MANY_LEVELS = 50
 """More levels than this, and more than half the rows, are an identifier."""
 
-
-@dataclass(frozen=True)
-class LevelRules:
-    """The options of ``learn_encoding`` once they have been checked."""
-
-    min_frequency: float | None
-    n_bins: int | Mapping[str, int] | None
-    strategy: str
-
-    def bins_of(self, column: Column) -> int | None:
-        """Number of bins asked for this column, or ``None``."""
-        if isinstance(self.n_bins, Mapping):
-            return self.n_bins.get(column.name)
-        return self.n_bins if column.is_float else None
+IDENTIFIERS = frozenset({"id", "ids", "uid", "pid", "uuid", "guid", "key", "identifier", "rownames"})
+"""Last words in the names of whole numbers that only tell rows apart."""
 
 
 def learn_encoding(
@@ -49,8 +38,9 @@ def learn_encoding(
     *,
     weights: Any = None,
     min_frequency: float | None = None,
-    n_bins: int | Mapping[str, int] | None = None,
+    n_bins: NBins = "auto",
     strategy: str = "quantile",
+    model: Any = None,
 ) -> Encoding:
     """Learn the levels of every column from the rows of positive weight.
 
@@ -63,25 +53,31 @@ def learn_encoding(
         min_frequency: levels rarer than this are merged in one level "(other)", as in scikit-learn's
             ``OneHotEncoder``: an integer is a (weighted) number of rows, a float between 0 and 1 a share of them.
             Missing values and bins are never merged.
-        n_bins: float columns with more distinct values than this are binned; a dictionary names the numeric
-            columns to bin, each with its number of bins.
-        strategy: "quantile", "uniform" or "kmeans", as in scikit-learn's ``KBinsDiscretizer``.
+        n_bins: numbers and times with more than 20 distinct values are cut: "auto" into up to 32 bins of about as
+            many rows (times by the calendar), a number into so many, ``None`` not at all. A mapping gives this for
+            the columns it names.
+        strategy: "quantile", "uniform" or "kmeans", as in scikit-learn's ``KBinsDiscretizer``, or "model" to cut
+            where the trees of ``model`` split.
+        model: the model whose thresholds are read.
 
     >>> table = Table.read(np.array([["b", 3], ["a", None], ["b", 1]], dtype=object))
     >>> learn_encoding(table).levels
     (('a', 'b'), (1, 3, None))
     """
-    rules = _check_rules(table, min_frequency, n_bins, strategy)
     weight = check_weights(weights, table.n_rows, table.index)
     if not weight.all():
         kept = np.flatnonzero(weight)
         table, weight = table.rows(kept), weight[kept]
-    columns = map(table.column, table.names)
-    return Encoding(tuple(_learn_column(column, *factorize(column), weight, rules) for column in columns))
+    return learn_codes(table, weight, min_frequency, n_bins, strategy, model)[0]
 
 
 def learn_codes(
-    table: Table, weight: NDArray[Any], min_frequency: float | None, n_bins: Any, strategy: str
+    table: Table,
+    weight: NDArray[Any],
+    min_frequency: float | None,
+    n_bins: NBins,
+    strategy: str,
+    model: Any = None,
 ) -> tuple[Encoding, Codes, Codes]:
     """Learn from rows that all have a positive weight (n,), and encode them in the same pass.
 
@@ -90,15 +86,17 @@ def learn_codes(
         codes: (d, n) as ``encoding.encode(table)``.
         raw: (d, n) as ``encoding.raw_codes(table)``, up to numbering; ``codes`` itself where that tells as much.
     """
-    rules = _check_rules(table, min_frequency, n_bins, strategy)
+    rules = check_rules(table, min_frequency, n_bins, strategy)
+    splits = read_splits(model, table.names) if strategy == "model" else None
     narrow = table.n_rows <= np.iinfo(np.int32).max  # there are no more levels than rows
     raw = np.empty((table.n_columns, table.n_rows), dtype=np.int32 if narrow else np.int64)
-    features, recodes = [], []
+    features, recodes, notes = [], [], _Notes()
     for row, name in zip(raw, table.names, strict=True):
         column = table.column(name)
         values, row[:] = factorize(column)
-        features.append(_learn_column(column, values, row, weight, rules))
+        features.append(_learn_column(column, values, row, weight, rules, splits, notes))
         recodes.append(features[-1].recode(values))
+    notes.give()
     encoding = Encoding(tuple(features))
     codes = raw if encoding.is_lossless else np.empty_like(raw)
     for row, recode, source in zip(codes, recodes, raw, strict=True):
@@ -106,46 +104,106 @@ def learn_codes(
     return encoding, codes, raw
 
 
+@dataclass
+class _Notes:
+    """What is said of several columns at once, when all have been read."""
+
+    refused: dict[str, int] = field(default_factory=dict)
+    identifiers: dict[str, int] = field(default_factory=dict)
+
+    def give(self) -> None:
+        """Raise or warn, each in one message that names every column."""
+        if self.refused:
+            listed = ", ".join(f"{name!r} ({size:,} different values)" for name, size in self.refused.items())
+            names = ",".join(self.refused)
+            raise InputError(
+                f"{len(self.refused)} column(s) hold numbers or times that look continuous: {listed}; every feature "
+                "has to be categorical",
+                remedy=[
+                    "Pass ",
+                    Parameter("n_bins", "auto"),
+                    " to cut them, or ",
+                    Parameter("n_bins", dict.fromkeys(self.refused, 8)),
+                    " for so many intervals each, or ",
+                    Action("categorical", names, "convert a column to a categorical dtype"),
+                    " if each of its values is a category",
+                ],
+            )
+        if self.identifiers:
+            listed = ", ".join(f"{name!r} ({size:,} different values)" for name, size in self.identifiers.items())
+            said = Words(
+                f"{len(self.identifiers)} column(s) are left out, since they tell rows apart as an identifier does: "
+                f"{listed}. The model still receives them. You may also ",
+                Action("drop", ",".join(self.identifiers), "drop them from the table"),
+                ", merge rare levels with ",
+                Parameter("min_frequency"),
+                ", or name numbers in ",
+                Parameter("n_bins"),
+                " to cut them.",
+            )
+            warnings.warn(said, stacklevel=2)
+
+
 def _learn_column(
-    column: Column, values: list[Level], codes: IntArray, weight: NDArray[Any], rules: LevelRules
+    column: Column,
+    values: list[Level],
+    codes: IntArray,
+    weight: NDArray[Any],
+    rules: LevelRules,
+    splits: ModelSplits | None,
+    notes: _Notes,
 ) -> FeatureLevels:
+    name = column.name
     if column.is_float:
         finite_numbers(column)
-    n_bins = rules.bins_of(column)
     totals = group_totals(weight, codes + 1, len(values) + 1)[1:]
-    if n_bins is not None and not column.is_numeric:
+    rows = _present_rows(weight, codes, totals)
+    asked = rules.is_named(name) and rules.bins_of(name) is not None
+    kind = measures(column, values) if len(values) > MANY or asked else None
+    if asked and kind is None and values:
         raise InputError(
             Parameter("n_bins"),
-            f" names the column {column.name!r}, which does not hold numbers",
+            f" names the column {name!r}, which does not hold numbers or times",
             remedy="leave it out",
         )
-    if n_bins is not None and len(values) > n_bins:
-        return _bin(column, values, totals, n_bins, rules.strategy)
-    _check_categorical(column, values)
-    feature = _merge_rare(column, values, totals, weight, rules.min_frequency)
-    _check_identifier(feature, weight)
+    if kind is None or rules.keeps(name, len(values)):
+        feature = _merge_rare(column, values, totals, weight, rules.min_frequency)
+        return _checked(feature, column, values, kind, rows, notes) if kind is None or not asked else feature
+    if kind == "times":
+        return cut_dates(column, values, totals, rules.bins_of(name), rules.strategy, rows)
+    if not asked and _is_numbering(column, len(values), rows):
+        notes.identifiers[name] = len(values)
+        return left_out(name)
+    own = None if splits is None else splits.of(name)
+    return cut_numbers(column, values, totals, rules.bins_of(name), rules.strategy, rows, own)
+
+
+def _present_rows(weight: NDArray[Any], codes: IntArray, totals: NDArray[Any]) -> int:
+    """Rows that are not missing. Counts stand for that many rows; other weights do not say how many there were."""
+    return int(totals.sum()) if weight.dtype.kind == "i" else int(np.count_nonzero(codes >= 0))
+
+
+def _checked(
+    feature: FeatureLevels, column: Column, values: list[Level], kind: str | None, rows: int, notes: _Notes
+) -> FeatureLevels:
+    """The feature as it is, unless its levels are too many to be levels; ``notes`` then says so."""
+    size = len(feature.levels)
+    many = size > MANY_LEVELS and 2 * size > rows
+    if kind is not None and (many or (column.is_float and not all(value.is_integer() for value in values))):
+        notes.refused[column.name] = len(values)
+    elif many:
+        notes.identifiers[column.name] = size
+        return left_out(column.name)
     return feature
 
 
-def _bin(column: Column, values: list[Level], totals: NDArray[Any], n_bins: int, strategy: str) -> FeatureLevels:
-    numbers = np.array(values, dtype=np.float64)
-    edges = bin_edges(numbers, totals, n_bins, strategy)
-    if len(edges) <= n_bins:
-        warnings.warn(
-            Words(
-                f"Column {column.name!r} has {len(edges) - 1} bins instead of {n_bins}: some quantiles or centres "
-                "coincide. Ask for fewer bins, or another ",
-                Parameter("strategy"),
-                ".",
-            ),
-            stacklevel=2,
-        )
-    occupied = np.unique(bin_codes(numbers, edges))
-    codes = np.full(len(edges) - 1, -1, dtype=np.int64)
-    codes[occupied] = np.arange(len(occupied))
-    intervals = bin_labels(edges)
-    levels = tuple(intervals[k] for k in occupied) + _missing_level(column)
-    return FeatureLevels(column.name, levels, label_levels(levels), (), tuple(codes.tolist()), tuple(edges.tolist()))
+def _is_numbering(column: Column, size: int, rows: int) -> bool:
+    """Whether whole numbers only tell rows apart: there are about as many as rows, and the name says so."""
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", column.name)
+    named = bool(words) and (words[-1].lower() in IDENTIFIERS or column.name in ("index", "Unnamed: 0"))
+    if not named or size <= MANY_LEVELS or 2 * size <= rows:
+        return False
+    return not column.is_float or bool((np.mod(finite_numbers(column), 1.0) == 0.0).all())
 
 
 def _merge_rare(
@@ -160,9 +218,10 @@ def _merge_rare(
     kept = [value for value in ordered if value not in rare]
     other = (other_level(kept),) if rare else ()
     code_of = {value: code for code, value in enumerate(kept)}
-    levels = (*kept, *other, *_missing_level(column))
+    levels = (*kept, *other, *missing_level(column))
     codes = tuple(code_of.get(value, len(kept)) for value in ordered)
-    return FeatureLevels(column.name, levels, label_levels(levels), tuple(ordered), codes)
+    labels = label_levels(levels)
+    return FeatureLevels(column.name, levels, labels, tuple(ordered), codes, is_ordered=column.is_ordered)
 
 
 def _ordered(values: list[Level], categories: tuple[Level, ...] | None) -> list[Level]:
@@ -179,80 +238,3 @@ def _rare_levels(
         return set()
     least = min_frequency if isinstance(min_frequency, Integral) else min_frequency * weight.sum()
     return {value for value, total in zip(values, totals, strict=True) if total < least}
-
-
-def _missing_level(column: Column) -> tuple[Level, ...]:
-    return (None,) if column.missing.any() else ()
-
-
-def _check_categorical(column: Column, values: list[Level]) -> None:
-    if column.is_float and len(values) > MANY_FLOATS and not all(value.is_integer() for value in values):
-        raise InputError(
-            f"Column {column.name!r} holds {len(values)} different real numbers and looks continuous; "
-            "every feature has to be categorical",
-            remedy=[
-                "Bin it with ",
-                Parameter("n_bins", {column.name: 5}),
-                ", ",
-                Action("drop", column.name, "drop it"),
-                ", or ",
-                Action("categorical", column.name, "convert it to a categorical dtype"),
-                " if each number is a category",
-            ],
-        )
-
-
-def _check_identifier(feature: FeatureLevels, weight: NDArray[Any]) -> None:
-    # Counts stand for that many rows; other weights say nothing about how many there were.
-    rows = int(weight.sum()) if weight.dtype.kind == "i" else len(weight)
-    size = len(feature.levels)
-    if size > MANY_LEVELS and 2 * size > rows:
-        raise InputError(
-            f"Column {feature.name!r} has {size} levels in {rows} rows: more levels than rows make sense of, "
-            "as an identifier would have",
-            remedy=[
-                "Merge its rare levels with ",
-                Parameter("min_frequency"),
-                ", bin it with ",
-                Parameter("n_bins", {feature.name: 5}),
-                " if it holds numbers, or ",
-                Action("drop", feature.name, "drop the column"),
-            ],
-        )
-
-
-def wrong_rules(min_frequency: Any, n_bins: Any, strategy: Any) -> Iterator[InputError]:
-    """An error for each of these parameters that cannot be, whatever the table."""
-    if strategy not in STRATEGIES:
-        yield InputError.given("strategy", strategy, *choices("strategy", STRATEGIES))
-    if min_frequency is not None and not _is_frequency(min_frequency):
-        yield InputError.given(
-            "min_frequency",
-            min_frequency,
-            "an integer of at least 1 (a number of rows) or a float between 0 and 1 (a fraction of the rows)",
-        )
-    asked = list(n_bins.values()) if isinstance(n_bins, Mapping) else [] if n_bins is None else [n_bins]
-    wrong = [count for count in asked if not (_is_integer(count) and count >= 2)]
-    if wrong:
-        yield InputError.given("n_bins", wrong[0], "an integer of at least 2")
-
-
-def _check_rules(table: Table, min_frequency: Any, n_bins: Any, strategy: str) -> LevelRules:
-    for error in wrong_rules(min_frequency, n_bins, strategy):
-        raise error
-    unknown = [name for name in n_bins if name not in table.names] if isinstance(n_bins, Mapping) else []
-    if unknown:
-        raise InputError(
-            Parameter("n_bins"), f" names columns that the table does not have: {', '.join(map(repr, unknown))}."
-        )
-    return LevelRules(min_frequency, n_bins, strategy)
-
-
-def _is_frequency(value: Any) -> bool:
-    if _is_integer(value):
-        return bool(value >= 1)
-    return isinstance(value, Real) and not isinstance(value, bool) and 0.0 < float(value) < 1.0
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)

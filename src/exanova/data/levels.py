@@ -16,6 +16,8 @@ from exanova.typing import Level
 
 MISSING_LABEL = "(missing)"
 OTHER_LABEL = "(other)"
+ANY_VALUE = "(any value)"
+"""The one level of a column that is left out, or that a model never splits."""
 
 
 def sort_levels(levels: Iterable[Level]) -> list[Level]:

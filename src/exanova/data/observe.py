@@ -6,7 +6,7 @@ are averaged; the variance lost in that is kept beside the means.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,7 @@ from exanova.data.distinct import distinct_rows, pick_rows
 from exanova.data.draws import DrawPlan
 from exanova.data.encoding import Encoding
 from exanova.data.learning import learn_codes
+from exanova.data.rules import NBins
 from exanova.data.sample import Sample
 from exanova.data.scaling import Scaling, find_scaling
 from exanova.data.support import Support
@@ -69,7 +70,7 @@ def observe(
     *,
     sample_weight: Any = None,
     min_frequency: float | None = None,
-    n_bins: int | Mapping[str, int] | None = None,
+    n_bins: NBins = "auto",
     strategy: str = "quantile",
     response_method: str = "auto",
     batch_size: int | None = None,
@@ -85,7 +86,8 @@ def observe(
     >>> seen.support.weight.tolist(), seen.values.values.tolist(), seen.values.calls
     ([2, 1], [[1.0], [2.0]], 2)
     """
-    rows = read_rows(X, sample_weight=sample_weight, min_frequency=min_frequency, n_bins=n_bins, strategy=strategy)
+    levels: dict[str, Any] = {"min_frequency": min_frequency, "n_bins": n_bins, "strategy": strategy}
+    rows = read_rows(X, sample_weight=sample_weight, model=model, **levels)
     return rows.observe(model, response_method, batch_size, output_names, progress)
 
 
@@ -188,17 +190,20 @@ def read_rows(
     *,
     sample_weight: Any = None,
     min_frequency: float | None = None,
-    n_bins: int | Mapping[str, int] | None = None,
+    n_bins: NBins = "auto",
     strategy: str = "quantile",
+    model: Any = None,
 ) -> Reading:
     """Encode ``X`` and find its distinct rows, raw and encoded; no model is called.
+
+    With ``strategy="model"`` the thresholds of ``model`` are read.
 
     >>> rows = read_rows(np.array([[0, 1], [1, 1], [0, 1]]))
     >>> rows.model_calls, rows.support.weight.tolist()
     (2, [2, 1])
     """
     if isinstance(X, Support):
-        if sample_weight is not None or min_frequency is not None or n_bins is not None:
+        if sample_weight is not None or min_frequency is not None or n_bins not in (None, "auto"):
             raise InputError(
                 Parameter("sample_weight"),
                 ", ",
@@ -215,7 +220,7 @@ def read_rows(
     kept = np.flatnonzero(weight)
     if len(kept) < n:
         table, weight = table.rows(kept), weight[kept]
-    encoding, codes, raw = learn_codes(table, weight, min_frequency, n_bins, strategy)
+    encoding, codes, raw = learn_codes(table, weight, min_frequency, n_bins, strategy, model)
     first, raw_group = distinct_rows(raw)
     codes = pick_rows(codes, first)
     if encoding.is_lossless:  # the raw rows are distinct, and so are the encoded ones

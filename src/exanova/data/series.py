@@ -76,11 +76,11 @@ def _read_categorical(name: str, series: nw.Series[Any]) -> Column:
     if series.implementation.is_polars():
         return _read_polars_codes(name, series)
     codes = np.asarray(native.cat.codes, dtype=np.int64)
-    categories = native.cat.categories
+    categories, is_ordered = native.cat.categories, bool(native.cat.ordered)
     if categories.dtype.kind == "O" and not hasattr(categories.dtype, "pyarrow_dtype"):
-        return coded_column(Column.from_cells(name, categories.tolist()), codes, ordered=True)
+        return coded_column(Column.from_cells(name, categories.tolist()), codes, categories=True, is_ordered=is_ordered)
     entries = nw.from_native(categories.to_series(), series_only=True)
-    return coded_column(read_series(name, entries), codes, ordered=True)
+    return coded_column(read_series(name, entries), codes, categories=True, is_ordered=is_ordered)
 
 
 def _read_polars_codes(name: str, series: nw.Series[Any]) -> Column:
@@ -88,7 +88,8 @@ def _read_polars_codes(name: str, series: nw.Series[Any]) -> Column:
     native, dtype = series.to_native(), series.dtype
     own, codes = factorize(Column(name, *_physical(native)))
     levels = native.gather(_one_row_each(codes, len(own))).to_list()
-    return Column.from_codes(name, levels, codes, tuple(dtype.categories) if isinstance(dtype, nw.Enum) else None)
+    categories = tuple(dtype.categories) if isinstance(dtype, nw.Enum) else None
+    return Column.from_codes(name, levels, codes, categories, is_ordered=categories is not None)
 
 
 def _one_row_each(codes: IntArray, size: int) -> IntArray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import re
 import zoneinfo
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -145,6 +145,52 @@ def time_place(level: Level) -> tuple[str, int] | None:
     for kind, place in _PLACES:
         if isinstance(level, kind):
             return place(level)
+    return None
+
+
+def time_places(levels: Sequence[Level], family: str | None = None) -> tuple[str, list[int]] | None:
+    """The family of times and the place of each in it, ``None`` if they are not all times of one family.
+
+    Args:
+        levels: what may be times.
+        family: the family to place them in; dates and datetimes without offset can be placed among each other.
+
+    >>> time_places([datetime.date(1, 1, 2), datetime.date(1, 1, 1)])
+    ('date', [2, 1])
+    """
+    many = _places_at_once(levels)
+    if many is not None and family in (None, many[0]):
+        return many
+    found = []
+    for level in levels:
+        place = time_place(level)
+        if place is None or (family is not None and (place := _moved(place, family)) is None):
+            return None
+        family = place[0]
+        found.append(place[1])
+    return None if family is None else (family, found)
+
+
+def _places_at_once(levels: Sequence[Level]) -> tuple[str, list[int]] | None:
+    """The places of levels that are all dates, or all datetimes without offset; ``None`` for others."""
+    types = set(map(type, levels))
+    if types == {datetime.date}:
+        days = np.array(levels, dtype="M8[D]").astype(np.int64) + NAIVE_EPOCH.toordinal()
+        return "date", days.tolist()
+    if types == {datetime.datetime} and all(level.tzinfo is None for level in levels):
+        return "datetime", [micro * MICRO for micro in np.array(levels, dtype="M8[us]").astype(np.int64).tolist()]
+    return None
+
+
+def _moved(place: tuple[str, int], family: str) -> tuple[str, int] | None:
+    """A place of one family in another: a date is its midnight, and a datetime falls on a date."""
+    epoch = NAIVE_EPOCH.toordinal()
+    if place[0] == family:
+        return place
+    if (place[0], family) == ("date", "datetime"):
+        return family, (place[1] - epoch) * UNITS["D"]
+    if (place[0], family) == ("datetime", "date"):
+        return family, place[1] // UNITS["D"] + epoch
     return None
 
 

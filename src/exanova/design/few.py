@@ -12,8 +12,16 @@ from numpy.typing import NDArray
 from exanova.design.passes import Layout
 from exanova.typing import Codes, IntArray
 
-ROWS = 64
-"""Rows up to which the keys of all subsets are held at once."""
+ROWS, MORE_ROWS = 64, 1500
+"""Rows up to which the keys of all subsets are held at once, whatever their number, and where memory allows."""
+
+NUMBERS = 4_000_000
+"""Rows times subsets times outputs that take little memory."""
+
+
+def applies(rows: int, subsets: int, outputs: int = 1) -> bool:
+    """Whether all subsets are looked up at once for so many rows."""
+    return rows <= ROWS or (rows <= MORE_ROWS and rows * subsets * outputs <= NUMBERS)
 
 
 def keys_of_subsets(layout: Layout, codes: Codes) -> IntArray:

@@ -12,6 +12,8 @@ information, whether or not the redundancy is exact.
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -47,13 +49,15 @@ def near_redundant(sample: Sample, index: Family, threads: int = 1) -> tuple[tup
     """
     mains = index.restricted(int(np.searchsorted(index.layout.order, 2)))
     functions = int(np.maximum(index.sizes - 1, 0).sum())
-    if len(mains.subsets) < 3 or functions > MOST_FUNCTIONS:
+    # Independent functions on n rows drawn at random have directions as light as (1 - sqrt(q / n))^2.
+    light_by_chance = max(0.0, 1.0 - sqrt(functions / sample.rows)) ** 2
+    if len(mains.subsets) < 3 or functions > MOST_FUNCTIONS or not light_by_chance:
         return ()
     basis = build_basis(mains)
     gamma = Phi(mains, sample, threads).gram(basis)[1:, 1:]
     with suitable_blas(0):
         light, directions = np.linalg.eigh(gamma)
-    chosen = directions[:, light < tolerances.NEAR_REDUNDANT]
+    chosen = directions[:, light < tolerances.NEAR_REDUNDANT * light_by_chance]
     if not chosen.shape[1]:
         return ()
     of_subset = basis.subset_of_function()[1:] - 1

@@ -124,13 +124,15 @@ class Certificate:
 
     @property
     def holds(self) -> bool | None:
-        """Whether other rows would say the same: the fit on them falls behind by no more than a tenth of the variance.
+        """Whether other rows would say the same: four fifths of R2 or more remain on them.
 
         ``True`` where there are no others, ``None`` where the fit on them was not measured.
         """
         if not self.sampled:
             return True
-        return None if self.r2_eval is None else bool((self.r2 - self.r2_eval <= tolerances.HOLDS).all())
+        if self.r2_eval is None:
+            return None
+        return bool((self.r2_eval >= tolerances.HOLDS * np.maximum(self.r2, 0.0) - tolerances.RECONSTRUCTION).all())
 
     @property
     def cancels(self) -> bool:
@@ -226,28 +228,14 @@ def certify(
         cancellation=cancellation(found.index, found.values, variance),
         near_redundant=tuple(tuple(names[i] for i in group) for group in near),
     )
-    certificate = _with_shrinkage(certificate, sample, found, scaling)
+    if found.shrinkage is not None:
+        shrunk = found.shrinkage
+        certificate = replace(certificate, shrinkage=shrunk.described, effective_functions=shrunk.effective)
     notes = _notes(certificate)
     # A penalty makes every function count, redundant or not.
     if not request.ridge and not certificate.effective_functions:
         notes += doubts(sample, found, request)
     return replace(certificate, notes=notes)
-
-
-def _with_shrinkage(certificate: Certificate, sample: Sample, found: Solved, scaling: Scaling) -> Certificate:
-    """What a shrunken fit found out, with the fit of every row by the others."""
-    shrunk = found.shrinkage
-    if shrunk is None or shrunk.left_out is None:
-        return certificate if shrunk is None else replace(certificate, shrinkage=shrunk.described)
-    fit = measure_fit(sample.values, sample.values - shrunk.left_out, sample.probability, sample.within)
-    return replace(
-        certificate,
-        r2_eval=fit.r2,
-        mse_eval=fit.mse * scaling.unit**2,
-        eval_method="leaving out each distinct row",
-        shrinkage=shrunk.described,
-        effective_functions=shrunk.effective,
-    )
 
 
 def _worst(values: FloatArray) -> float:
@@ -266,7 +254,7 @@ def _residual_mean(
     phi: Phi, sample: Sample, found: Solved, residual: FloatArray, scale: FloatArray, request: Request
 ) -> float:
     """Largest mean of the residual in any cell of the family; NaN where the fit is no projection on all of it."""
-    shrunk = found.shrinkage is not None and found.shrinkage.variance is not None
+    shrunk = found.shrinkage is not None and found.shrinkage.posterior is not None
     if shrunk or request.ridge or (request.selection and request.ties == "first"):
         return float("nan")
     index = found.index

@@ -26,6 +26,7 @@ from exanova.design.family import Family
 from exanova.effects.norms import absolute_norms, covariances, rolled_up, squared_norms
 from exanova.explain.shapley import shapley_values
 from exanova.infer.linear import LinearErrors, RowTerms
+from exanova.infer.posterior import PosteriorErrors
 from exanova.infer.refits import RefitErrors
 from exanova.infer.uncertainty import Uncertainty
 from exanova.phi.operator import Phi
@@ -36,12 +37,10 @@ def importance_stderr(index: Family, uncertainty: Uncertainty, kind: str, by: st
     """(S, m) standard errors of the amounts of every subset, or (d, m) of every feature; NaN if not identified."""
     engine, unit = uncertainty.engine, uncertainty.fitted.unit
     power = {"l1": 1, "shapley": 1, "l2": 2}.get(kind, 0)
-    if isinstance(engine, LinearErrors):
+    if isinstance(engine, LinearErrors | PosteriorErrors):
         out = _linear(index, uncertainty, engine, kind, by)
-    elif isinstance(engine, RefitErrors):
-        out = _of_refits(index, uncertainty, engine, kind, by)
     else:
-        out = engine.all_cells
+        out = _of_refits(index, uncertainty, engine, kind, by)
     out = out * unit**power
     out[_unknown(index, uncertainty, by)] = np.nan
     return np.asarray(out)
@@ -115,7 +114,9 @@ class _Rows:
         return Phi(self.index, fitted.sample, fitted.request.threads)
 
 
-def _linear(index: Family, uncertainty: Uncertainty, engine: LinearErrors, kind: str, by: str) -> FloatArray:
+def _linear(
+    index: Family, uncertainty: Uncertainty, engine: LinearErrors | PosteriorErrors, kind: str, by: str
+) -> FloatArray:
     parts = combinations_of(index, by)
     out = np.empty((parts.shape[1], uncertainty.outputs))
     for o in range(uncertainty.outputs):

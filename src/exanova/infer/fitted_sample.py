@@ -19,6 +19,7 @@ from exanova.infer.influence import Influence
 from exanova.infer.responses import find_responses
 from exanova.messages import Parameter, Words
 from exanova.phi.operator import Phi
+from exanova.shrink.posterior import Posterior
 from exanova.solve.elimination import factorise, solve
 from exanova.solve.evidence import Solution
 from exanova.solve.request import Request
@@ -37,7 +38,7 @@ class FittedSample:
         effects: (cells, m) their effects, in normalised units.
         request: what was asked of the engine.
         solved: functions and evidence of the solve, where some effects are not identified; else ``None``.
-        posterior: (cells, m) variances of shrunken effects, in squared normalised units, or ``None``.
+        posterior: what the rows say of shrunken effects, or ``None``.
         whole: why these rows are all there is, in words; empty for a sample.
     """
 
@@ -45,7 +46,7 @@ class FittedSample:
     effects: FloatArray
     request: Request
     solved: tuple[Basis, Solution] | None = None
-    posterior: FloatArray | None = None
+    posterior: Posterior | None = None
     whole: str = ""
 
     @property

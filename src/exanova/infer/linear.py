@@ -20,6 +20,10 @@ COLUMNS_BYTES = 64_000_000
 """Memory of the influences of one block of statistics at all raw rows."""
 
 
+MOST_ENLARGED = 5.0
+"""Largest factor of squared residuals for the functions that were fitted."""
+
+
 @dataclass(frozen=True, eq=False)
 class RowTerms:
     """Terms of the influence of f statistics besides the change of T: direct + e by_residual + e^2 by_square.
@@ -50,11 +54,19 @@ class LinearErrors:
     residuals: FloatArray
 
     @classmethod
-    def of(cls, fitted: FittedSample, index: Family) -> LinearErrors:
-        """The closed form for the effects of a fitted sample."""
+    def of(cls, fitted: FittedSample, index: Family, *, corrected: bool = True) -> LinearErrors:
+        """The closed form for the effects of a fitted sample.
+
+        Residuals of a fit are smaller than those of other rows: their squares by about (n - q) / n for q functions on n
+        rows. Unless ``corrected`` is false, their influence is enlarged by the square root of the inverse, except for
+        the intercept.
+        """
         with parallel.blas_threads(fitted.request.threads):
             influence, residual = prepare(fitted, index)
         draws = raw_rows(fitted.sample)
+        if corrected and influence.inverse is not None:
+            rank = len(influence.inverse) if fitted.solved is None else fitted.solved[1].rank
+            influence.inverse[1:] *= _degrees_of_freedom(draws, rank)
         variation = find_variation(fitted.sample, draws, residual)
         return cls(influence, variation, draws, raw_residuals(fitted.sample, draws, residual))
 
@@ -108,3 +120,9 @@ class LinearErrors:
         by_residual += 0.0 if terms.by_residual is None else terms.by_residual[:, chosen]
         out = direct[group] + e * by_residual[group]
         return out if terms.by_square is None else out + e**2 * terms.by_square[group][:, chosen]
+
+
+def _degrees_of_freedom(draws: Draws, rank: int) -> float:
+    """sqrt(n / (n - q)); where functions are nearly as many as rows, no more than the root of five."""
+    rows = float(draws.weight.sum()) if draws.kind == "frequency" else float(len(draws.weight))
+    return float(np.sqrt(rows / max(rows - rank, rows / MOST_ENLARGED)))

@@ -1,49 +1,119 @@
-"""Standard errors of shrunken effects: their posterior variances, cell by cell, as the fit itself found them."""
+"""Standard errors of shrunken effects: the posterior, and how effects move with the rows that were drawn.
+
+Two things make an effect uncertain. Given the rows, the posterior says how far the effects may be from their shrunken
+values: it holds the residual and what shrinking took away. And the rows are a sample: other rows would have had other
+cell probabilities, under which the same function has other effects. The posterior knows nothing of the second; it is
+the part W s_i of the influence of a row on an exact fit (:mod:`exanova.infer.influence`), and its variance is added.
+The two are independent to first order, for the posterior has mean zero whatever the rows.
+
+Clusters, strata and replicate weights enter the second part alone: the posterior takes residuals to be independent.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NoReturn
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
 
-from exanova.errors import InputError
-from exanova.messages import Parameter
+import numpy as np
+
+from exanova import parallel
+from exanova.basis.tables import build_basis
+from exanova.design.family import Family
+from exanova.infer.draws import find_variation, raw_residuals, raw_rows
+from exanova.infer.fitted_sample import FittedSample
+from exanova.infer.influence import Influence
+from exanova.infer.linear import LinearErrors, RowTerms
+from exanova.infer.responses import find_responses
+from exanova.phi.operator import Phi
+from exanova.shrink.posterior import Posterior
 from exanova.typing import FloatArray
+
+BLOCK_BYTES = 64_000_000
+"""Memory of the coordinates of some statistics."""
 
 
 @dataclass(frozen=True, eq=False)
 class PosteriorErrors:
-    """Posterior standard deviations of every value, without the covariances between cells.
+    """Standard errors of shrunken effects, in normalised units.
 
     Attributes:
-        stderr: (cells, m), in normalised units.
+        posterior: what the rows say of the effects.
+        index: cells of the family.
+        drawn: how effects move with the cell probabilities: closed form without a residual.
+        mean: (m,) variance of the mean of the model that comes from the residual.
     """
 
-    stderr: FloatArray
+    posterior: Posterior
+    index: Family
+    drawn: LinearErrors
+    mean: FloatArray = field(repr=False)
+
+    @classmethod
+    def of(cls, fitted: FittedSample, index: Family, posterior: Posterior) -> PosteriorErrors:
+        """The errors of the shrunken effects of a sample."""
+        sample, threads = fitted.sample, fitted.request.threads
+        phi = Phi(index, sample, threads)
+        with parallel.suitable_blas(0):
+            basis = build_basis(index)
+            responses = find_responses(index, basis)
+        influence = Influence(index, basis, responses, None, fitted.effects, phi, threads)
+        draws, residual = raw_rows(sample), sample.values - phi.synthesise(fitted.effects)
+        variation, residuals = find_variation(sample, draws, residual), raw_residuals(sample, draws, residual)
+        tau = np.array([c.residual for c in posterior.components])
+        return cls(posterior, index, LinearErrors(influence, variation, draws, residuals), tau / posterior.count)
+
+    @cached_property
+    def _blocks(self) -> list[FloatArray]:
+        with parallel.blas_threads(self.drawn.influence.threads):
+            out = self.posterior.blocks(self.index)
+        for s, block in enumerate(out):
+            block += self.drawn.block(self.index.cells_of(s))
+        out[0] += self.mean[:, None, None]
+        return out
+
+    @cached_property
+    def stderr(self) -> FloatArray:
+        """(cells, m) standard error of every value."""
+        diagonals = [np.diagonal(block, axis1=1, axis2=2).T for block in self._blocks]
+        return np.sqrt(np.maximum(np.concatenate(diagonals), 0.0))
+
+    def block(self, cells: slice) -> FloatArray:
+        """(m, c, c) covariance of the cells of one subset, given by where they lie."""
+        return self._blocks[int(np.searchsorted(self.index.cell_start, cells.start))]
 
     @property
     def has_all_cells(self) -> bool:
-        """Covariances are not known."""
-        return False
+        """Whether the covariance of all cells has been computed."""
+        return "all_cells" in self.__dict__
 
-    @property
+    @cached_property
     def all_cells(self) -> FloatArray:
-        """Not known."""
-        _refuse()
-
-    def block(self, cells: slice) -> FloatArray:
-        """Not known."""
-        _refuse()
+        """(m, cells, cells) covariance of all values."""
+        out = self.drawn.all_cells.copy()
+        every = np.eye(self.index.n_cells)
+        for o in range(len(out)):
+            out[o] += self.posterior.covariance(self.index, o, every)
+            out[o, 0, 0] += self.mean[o]
+        return out
 
     def variances(self, output: int, weights: FloatArray) -> FloatArray:
-        """Not known."""
-        _refuse()
+        """(f,) variances of the sums of T times ``weights`` (cells, f)."""
+        return self.drawn.variances(output, weights) + self._given_rows(output, weights)
 
+    def smooth_variances(self, output: int, weights: FloatArray, terms: RowTerms) -> FloatArray:
+        """(f,) variances of smooth statistics with the gradient ``weights`` (cells, f) and these further terms."""
+        return self.drawn.smooth_variances(output, weights, terms) + self._given_rows(output, weights)
 
-def _refuse() -> NoReturn:
-    raise InputError(
-        "effects were shrunk, and of their posterior only the standard error of each cell is known",
-        remedy=[
-            "call errors(method='bootstrap') first, which refits, or fit with ",
-            Parameter("shrinkage", None),
-        ],
-    )
+    def _given_rows(self, output: int, weights: FloatArray) -> FloatArray:
+        """(f,) what the posterior contributes, some statistics at a time."""
+        out = np.empty(weights.shape[1])
+        for part in self._parts(weights.shape[1]):
+            own = weights[:, part]
+            out[part] = self.posterior.variances(self.index, output, own) + self.mean[output] * own[0] ** 2
+        return out
+
+    def _parts(self, count: int) -> Iterator[slice]:
+        step = max(1, BLOCK_BYTES // (32 * max(1, len(self.posterior.prior.order), self.index.n_keys)))
+        for first in range(0, count, step):
+            yield slice(first, min(count, first + step))

@@ -142,7 +142,7 @@ class Uncertainty:
         if method == "bootstrap":
             self._engine = refit(fitted, self._index, n_refits, seed, progress)
         elif fitted.posterior is not None:
-            self._engine = PosteriorErrors(np.sqrt(fitted.posterior))
+            self._engine = PosteriorErrors.of(fitted, self._index, fitted.posterior)
         else:
             self._engine = LinearErrors.of(fitted, self._index)
         self._asked = asked

@@ -116,7 +116,7 @@ class Phi:
 
     def outside(self) -> NDArray[np.bool_]:
         """(n,) whether a row falls in a cell of some subset that was never observed."""
-        if self.codes.shape[1] <= few.ROWS:
+        if few.applies(self.codes.shape[1], len(self.family.subsets)):
             return few.outside(self.family.layout, self.codes)
         return passes.outside(self.family.layout, self.codes, self._threads)
 

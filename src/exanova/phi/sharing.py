@@ -24,7 +24,7 @@ def share_among_features(
     """(n, d, m) for each feature, the sum of the (keys, m) ``tables`` of its subsets; unobserved cells add nothing."""
     n, d, m = codes.shape[1], codes.shape[0], tables.shape[1]
     out = np.empty((n, d, m))
-    share_chunk = _few_rows if n <= few.ROWS else _plain_chunk
+    share_chunk = _few_rows if few.applies(n, len(index.subsets), m) else _plain_chunk
     if n * len(index.subsets) >= passes.COMPILED_FROM:
         share_chunk = _compiled_chunk
     if progress:

@@ -17,7 +17,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from exanova.data.encoding import FeatureLevels
+from exanova.data.feature import FeatureLevels
 from exanova.data.levels import label_levels, sort_levels
 from exanova.decomposition import Decomposition
 from exanova.effects.certificate import Certificate

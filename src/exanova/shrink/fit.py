@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from exanova.basis.tables import Basis, build_basis
+from exanova import parallel
+from exanova.basis.tables import too_large_for_tables
 from exanova.data.sample import Sample
 from exanova.design.family import Family
+from exanova.design.memory import readable
+from exanova.phi.operator import Phi
 from exanova.progress import Progress
-from exanova.shrink.components import Components, choose_components
-from exanova.shrink.posterior import Posterior, Prior, effects_on_cells, make_prior, posterior
-from exanova.shrink.prior import level_kernel, row_kernels
+from exanova.shrink import price
+from exanova.shrink.components import Components, bounds, described
+from exanova.shrink.left_out import LeftOut, left_out_by_rows, left_out_of_shrunk, rows_to_leave_out
+from exanova.shrink.likelihood import ByFunctions
+from exanova.shrink.posterior import (
+    Part,
+    Posterior,
+    PosteriorMean,
+    ReadColumns,
+    Spread,
+    solve_by_functions,
+    solve_by_rows,
+)
+from exanova.shrink.prepared import Prepared
+from exanova.shrink.ratios import Ratios, by_order, ratios_of_orders, ratios_of_subsets
 from exanova.solve.evidence import Shrinkage, Solution, Solved
 from exanova.solve.plan import Plan
+from exanova.solve.planning import make_plan
 from exanova.solve.request import Request
-from exanova.typing import FloatArray
+from exanova.solve.run import run_plan
+from exanova.solve.survey import load_of
+from exanova.typing import FloatArray, IntArray, Subset
 
-LIKELIHOOD_ROWS = 1000
-"""Distinct rows the likelihood is maximised on; more are drawn at random from."""
+NEGLIGIBLE = 1e-6
+"""Share of the variance below which what shrinking changes is not worth a fit of its own."""
 
-LARGEST = 60_000_000
-"""Rows times functions up to which the functions are written down at the rows: half a gigabyte."""
+LARGEST = 15_000
+"""Functions or rows, whichever are fewer, beyond which a factorisation takes minutes."""
+
+DETERMINED = "off: the rows determine every function"
 
 
 def why_not(sample: Sample, request: Request, plan: Plan, index: Family | None) -> str | None:
@@ -31,89 +52,191 @@ def why_not(sample: Sample, request: Request, plan: Plan, index: Family | None) 
         return "off: shrinkage goes with basis='pure', ties='share' and no ridge or budget"
     if index is None or not request.sampled:
         return "off: the rows are all there is"
-    if sample.codes.shape[1] * plan.functions > LARGEST or plan.route == "matrix-free":
-        return f"off: {sample.codes.shape[1]:,} rows of {plan.functions:,} functions are more than a shrunken fit holds"
+    if too_large_for_tables(index).any():
+        return "off: a pair has too many cells for a table of functions"
+    needed = price.shrinking(plan.functions, index, load_of(sample, sample.n_outputs))
+    if needed > request.memory_limit:
+        return (
+            f"off: shrinking {plan.functions:,} functions needs about {readable(needed)}, the memory limit is "
+            f"{readable(request.memory_limit)}"
+        )
+    if min(plan.functions, sample.n_rows) > LARGEST:
+        return f"off: {plan.functions:,} functions on {sample.n_rows:,} rows are more than a shrunken fit takes"
     return None
 
 
-def fit_shrunk(sample: Sample, request: Request, plan: Plan, index: Family, progress: Progress) -> Solved:
-    """Decompose with effects shrunk to what the rows can carry."""
-    p = sample.probability
-    kernels = {
-        subset[0]: level_kernel(index.probability_of(s), request.ordered[subset[0]] if request.ordered else 0)
-        for s, subset in enumerate(index.subsets)
-        if len(subset) == 1
-    }
+def fit_family(sample: Sample, request: Request, family: tuple[Subset, ...], progress: Progress) -> Solved:
+    """Shrink the effects of a family that has been chosen, closed downward and in canonical order."""
+    order = max(map(len, family))
+    chosen = replace(request, subsets=family, max_order=order, selection=None, max_terms=None, candidates=None)
+    plan, survey = make_plan(chosen, sample, sample.n_outputs)
+
+    def exactly() -> Solved:
+        return run_plan(sample, chosen, plan, survey, progress)
+
+    reason = why_not(sample, chosen, plan, survey.family)
+    if reason is None and survey.family is not None:
+        return fit_shrunk(sample, chosen, plan, survey.family, progress, exactly)
+    return replace(exactly(), shrinkage=Shrinkage(reason or ""))
+
+
+def fit_shrunk(
+    sample: Sample, request: Request, plan: Plan, index: Family, progress: Progress, exactly: Callable[[], Solved]
+) -> Solved:
+    """Decompose with effects shrunk to what the rows can carry; by ``exactly`` where they carry everything."""
+    work = Prepared.of(sample, request, index, progress)
     progress.phase("variance components")
-    components = _components(sample, request, index, kernels)
-    progress.phase("functions")
-    basis = build_basis(index)
-    prior = make_prior(index, basis, kernels)
-    rows = prior.on_rows(index, sample.codes)
+    exact, found = None, ratios_of_orders(work, request)
+    for by_subset in (False, True):  # where the ratios of orders tell, those of subsets are not needed
+        found = ratios_of_subsets(work, found) if by_subset else found
+        if _may_be_determined(work, found):
+            exact = exact or exactly()
+            if _lost(work, exact, found).max(initial=0.0) < NEGLIGIBLE:
+                return replace(exact, shrinkage=Shrinkage(DETERMINED))
     progress.phase("posterior")
-    found = [posterior(index, prior, rows, y, p, c) for y, c in zip(sample.values.T, components, strict=True)]
+    return _decomposition(work, request, plan, found)
+
+
+def _may_be_determined(work: Prepared, found: list[Ratios]) -> bool:
+    """Whether an exact fit may come out the same, so that it is worth making: judged from the likelihood alone."""
+    if work.gram is None or not found:
+        return False
+    functions = np.bincount(work.grouping(False)[0])
+    variance = work.sample.probability @ work.values**2
+    for ratios in found:
+        at = ratios.maximum.found
+        effective = by_order(work, ratios, at.effective)
+        noise = float((at.residual / variance[ratios.outputs]).max())
+        # Noise that an exact fit takes for effects, in the directions that the ratios hold back.
+        held_back = float((functions - effective).sum())
+        few = float((effective / functions).min()) < 0.5
+        if noise > NEGLIGIBLE and (few or noise * held_back > NEGLIGIBLE * work.precision.sum()):
+            return False
+    return True
+
+
+def _lost(work: Prepared, exact: Solved, found: list[Ratios]) -> FloatArray:
+    """(m,) mean squared difference of the exact and the shrunken fit, as a share of the variance."""
+    fitted = Phi(exact.index, work.sample).synthesise(exact.values)
+    out, p = np.zeros(work.values.shape[1]), work.sample.probability
+    for ratios in found:
+        own = ratios.outputs
+        logs = ratios.maximum.found.logs
+        lower, scale = work.likelihood(own, ratios.by_subset).factor(logs), work.scale(logs, ratios.by_subset)
+        solved = solve_by_functions(lower, scale, work.columns, work.values[:, own], work.precision)
+        left = work.sample.values[:, own] - fitted[:, own]
+        out[own] = p @ (left - solved.residual) ** 2 / (p @ work.values[:, own] ** 2)
+    return out
+
+
+def _decomposition(work: Prepared, request: Request, plan: Plan, found: list[Ratios]) -> Solved:
+    """Posterior mean, what its factor tells of rows left out, and the evidence."""
+    r, m = work.values.shape
+    q, p = len(work.prior.order), work.sample.probability
+    chosen = np.arange(r) if work.gram is None else rows_to_leave_out(r, q, len(found), request.random_state)
+    coordinates, left = np.zeros((q, m)), np.zeros((len(chosen), m))
+    mse, stderr = np.zeros(m), np.zeros(m)
+    parts, equations, steps = [], 0.0, 0
+    for ratios in found:
+        outputs = ratios.outputs
+        with parallel.suitable_blas(float(min(r, q)) ** 3):
+            solved, part, out = _one_part(work, ratios, chosen)
+        coordinates[:, outputs], left[:, outputs] = solved.coordinates, out.residual
+        mse[outputs], stderr[outputs] = out.mse, out.stderr
+        parts.append(part)
+        equations, steps = max(equations, solved.equations), max(steps, solved.steps)
+    components = _components(work, found)
+    posterior = Posterior(work.prior, tuple(parts), components, float(work.precision.sum()))
+    values = work.prior.on_cells(work.index, coordinates)
+    values[0] = p @ work.sample.values
     shrinkage = Shrinkage(
         described(components),
-        tuple(float(np.mean([f.effective[k] for f in found])) for k in sorted(prior.total)),
-        np.stack([f.left_out for f in found], axis=1),
-        np.stack([f.variance for f in found], axis=1),
+        posterior.effective,
+        left,
+        left_out_rows=chosen,
+        left_out_mse=mse,
+        left_out_stderr=stderr,
+        posterior=posterior,
+        least_squares=_least_squares(work),
     )
-    return replace(_decomposition(sample, plan, index, basis, prior, found, components), shrinkage=shrinkage)
+    solution = _solution(work, components, equations, steps)
+    return Solved(work.index, values, plan, solution, work.basis, False, shrinkage)
 
 
-def described(components: tuple[Components, ...]) -> str:
-    """Variance components in words, as shares of the variance that the prior expects of the first output.
-
-    >>> described((Components((1, 2), (3.0, 0.5), 0.5, True, 100),))
-    'order 1 75 %, order 2 12 %, residual 12 % of the prior variance; likelihood maximised on 100 rows'
-    """
-    first = components[0]
-    total = sum(first.variance) + first.residual or 1.0
-    shares = [f"order {k} {100 * v / total:.0f} %" for k, v in zip(first.orders, first.variance, strict=True)]
-    shares.append(f"residual {100 * first.residual / total:.0f} %")
-    found = "maximised" if all(c.converged for c in components) else "NOT maximised"
-    more = f" (output 1 of {len(components)})" if len(components) > 1 else ""
-    return f"{', '.join(shares)} of the prior variance{more}; likelihood {found} on {first.rows:,} rows"
+def _least_squares(work: Prepared) -> FloatArray:
+    """(m,) mean squared residual of the same functions without shrinkage: the fit under the largest ratios."""
+    out, outputs = np.zeros(work.values.shape[1]), work.varying
+    if len(outputs):
+        logs = np.full(len(work.prior.orders), bounds(float(work.precision.sum()))[1])
+        likelihood, values = work.likelihood(outputs), work.values[:, outputs]
+        solve = solve_by_functions if isinstance(likelihood, ByFunctions) else solve_by_rows
+        found = solve(likelihood.factor(logs), work.prior.scale(np.exp(logs)), work.columns, values, work.precision)
+        out[outputs] = work.sample.probability @ found.residual**2
+    return out
 
 
-def _components(
-    sample: Sample, request: Request, index: Family, kernels: dict[int, FloatArray]
-) -> tuple[Components, ...]:
-    """Variance components of every output, on rows drawn where there are many."""
-    r = sample.codes.shape[1]
-    chosen = np.arange(r)
-    if r > LIKELIHOOD_ROWS:
-        chosen = np.sort(np.random.default_rng(request.random_state).choice(r, LIKELIHOOD_ROWS, replace=False))
-    between = row_kernels(sample.codes[:, chosen], kernels, index.subsets)
-    p = sample.probability[chosen]
-    found = [choose_components(y, p, between) for y in sample.values[chosen].T]
-    return tuple(found)
+def _one_part(work: Prepared, ratios: Ratios, chosen: IntArray) -> tuple[PosteriorMean, Part, LeftOut]:
+    found = ratios.maximum.found
+    scale = work.scale(found.logs, ratios.by_subset)
+    likelihood = work.likelihood(ratios.outputs, ratios.by_subset)
+    lower, values = likelihood.factor(found.logs), work.values[:, ratios.outputs]
+    if isinstance(likelihood, ByFunctions):
+        solved = solve_by_functions(lower, scale, work.columns, values, work.precision)
+        spread = Spread(lower)
+        codes = work.sample.codes
+
+        def at_rows(rows: IntArray) -> FloatArray:
+            return work.prior.on_rows(work.index, codes[:, rows]) * scale
+
+        left = left_out_of_shrunk(lower, at_rows, solved.residual, work.precision, chosen)
+    else:
+        solved = solve_by_rows(lower, scale, work.columns, values, work.precision)
+        spread = Spread(lower, _reader(work, scale))
+        left = left_out_by_rows(lower, solved.residual, work.precision)
+    part = Part(ratios.outputs, found.residual, scale, spread, by_order(work, ratios, found.effective))
+    return solved, part, left
 
 
-def _decomposition(
-    sample: Sample,
-    plan: Plan,
-    index: Family,
-    basis: Basis,
-    prior: Prior,
-    found: list[Posterior],
-    components: tuple[Components, ...],
-) -> Solved:
-    means = sample.probability @ sample.values
-    pairs = zip(found, means, strict=True)
-    values = np.stack([effects_on_cells(index, prior, f.coordinates, float(mean)) for f, mean in pairs], axis=1)
-    orders = index.layout.order
-    solution = Solution(
-        coefficients=np.zeros((0, sample.values.shape[1])),
-        kept=np.ones(basis.n_functions, dtype=bool),
-        rank_by_order=tuple(int(basis.dimensions[orders == k].sum()) for k in range(int(orders.max()) + 1)),
+def _reader(work: Prepared, scale: FloatArray) -> ReadColumns:
+    """Z S v at the rows, of all columns or of those of one subset."""
+    columns, phi = work.columns, work.phi
+    own = {s: (place, table) for s, place, table in work.prior.groups()}
+
+    def read(v: FloatArray, subset: int | None) -> FloatArray:
+        if subset is None:
+            return columns.synthesise(scale[:, None] * v)
+        place, table = own[subset]
+        on_cells = table @ (scale[place, None] * v[place])
+        return np.asarray(on_cells[phi.cells(subset)])
+
+    return read
+
+
+def _components(work: Prepared, found: list[Ratios]) -> tuple[Components, ...]:
+    """Components of every output; none of one that is constant."""
+    orders, r = work.prior.orders, work.values.shape[0]
+    out = [Components(orders, (0.0,) * len(orders), 0.0, True, r)] * work.values.shape[1]
+    for ratios in found:
+        maximum = ratios.maximum
+        sums = by_order(work, ratios, np.exp(maximum.found.logs))
+        for o, residual in zip(ratios.outputs.tolist(), maximum.found.residual.tolist(), strict=True):
+            variance = tuple(float(residual * ratio) for ratio in sums)
+            out[o] = Components(orders, variance, residual, maximum.converged, r, maximum.steps, ratios.by_subset)
+    return tuple(out)
+
+
+def _solution(work: Prepared, components: tuple[Components, ...], equations: float, steps: int) -> Solution:
+    orders, dimensions, q = work.index.layout.order, work.basis.dimensions, work.basis.n_functions
+    return Solution(
+        coefficients=np.zeros((0, work.values.shape[1])),
+        kept=np.ones(q, dtype=bool),
+        rank_by_order=tuple(int(dimensions[orders == k].sum()) for k in range(int(orders.max()) + 1)),
         smallest_kept=1.0,
         largest_dropped=0.0,
-        null=np.zeros((basis.n_functions, 0)),
-        iterations=1,
-        residual=0.0,
+        null=np.zeros((q, 0)),
+        iterations=max(1, steps),
+        residual=equations,
         method="posterior mean under variance components",
         converged=all(c.converged for c in components),
         rank_known=False,
     )
-    return Solved(index, values, plan, solution, basis, False)

@@ -1,187 +1,240 @@
 """The shrunken fit: the posterior mean of all effects given their variances, in one linear solve.
 
-In coordinates of functions orthonormal in L2(p_A), the prior of f_A = Phi_A c_A is c_A ~ N(0, s_k L_A L_A^T) with
-L_A L_A^T = Phi_A^T P K_A P Phi_A. With Z = Phi L sqrt(s) at the rows and D = r diag(p),
+With Z the columns at the rows, S the standard deviations of their coordinates in units of tau, D the precision of the
+rows and y the centred values,
 
-    y = Z z + residual,   z ~ N(0, I),   residual ~ N(0, tau^2 D^-1),
-    posterior mean  z = (Z^T D Z + tau^2 I)^-1 Z^T D y = Z^T (Z Z^T + tau^2 D^-1)^-1 y,
+    coordinates  S z,   z = (I + S Z^T D Z S)^-1 S Z^T D y = S Z^T (D^-1 + Z S^2 Z^T)^-1 y,
 
-by whichever of the two matrices is smaller. Every function of Z has mean zero given fewer of its features, so that the
-posterior mean of each effect is pure as it stands, and the mean of the model is the intercept. As the penalty tau^2
-vanishes this becomes the least-squares fit of least energy. What the same factor also gives:
+by whichever of the two matrices is smaller. The matrix is only a factor here: the solution is refined with residuals
+taken from the rows until the penalised normal equations S Z^T D (y - Z S z) = z hold to rounding. Every column has mean
+zero given fewer of its features, so that the posterior mean of each effect is pure as it stands, and the mean of the
+model is the intercept. As the penalty vanishes this becomes a least-squares fit.
 
-    leave-one-out residual  e_i / (1 - h_i),   effective functions  trace of the hat matrix, order by order,
-    posterior variance of every effect in every cell.
+The posterior covariance of z is tau^2 (I + A)^-1 = tau^2 (I - S Z^T C^-1 Z S), from the same factor (:class:`Spread`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
 
-from exanova.basis.tables import Basis
-from exanova.data.sample import KnownRows
+from exanova import tolerances
 from exanova.design.family import Family
-from exanova.phi.operator import Phi
 from exanova.shrink.components import Components
-from exanova.shrink.prior import cell_kernel
-from exanova.typing import Codes, FloatArray, IntArray
+from exanova.shrink.coordinates import Prior
+from exanova.typing import FloatArray, IntArray
+
+REFINEMENTS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Prior:
-    """The functions of a family in coordinates in which their prior is a unit normal, order by order.
+class Columns:
+    """Z as an operator: the columns at the rows, never written down.
 
     Attributes:
-        subsets: numbers of the subsets with functions of their own, in the order of the columns.
-        tables: for each of them, (c, k) the columns on its cells: Phi_A L_A.
-        factors: for each of them, (k, k) L_A.
-        start: (S' + 1,) first column of each.
-        order: (columns,) size of the subset of each column.
-        total: for each order, the sum of E[column^2]: divided by it, an order has prior variance one.
+        synthesise: (columns, m) coordinates to (r, m) their sum at every row: Z c.
+        analyse: (r, m) values to (columns, m) their sums with every column: Z^T v.
     """
 
-    subsets: list[int]
-    tables: list[FloatArray]
-    factors: list[FloatArray]
-    start: IntArray
-    order: IntArray
-    total: dict[int, float]
-
-    def scale(self, components: Components) -> FloatArray:
-        """(columns,) standard deviation of each column's coordinate."""
-        by_order = {k: components.of_order(k) / t if t > 0 else 0.0 for k, t in self.total.items()}
-        return np.sqrt(np.array([by_order[int(k)] for k in self.order], dtype=np.float64))
-
-    def on_rows(self, index: Family, codes: Codes) -> FloatArray:
-        """(r, columns) every column at every row."""
-        out = np.empty((codes.shape[1], len(self.order)))
-        phi = Phi(index, KnownRows(codes))
-        for k, s in enumerate(self.subsets):
-            out[:, self.start[k] : self.start[k + 1]] = self.tables[k][phi.cells(s)]
-        return out
+    synthesise: Callable[[FloatArray], FloatArray]
+    analyse: Callable[[FloatArray], FloatArray]
 
 
-def make_prior(index: Family, basis: Basis, kernels: dict[int, FloatArray]) -> Prior:
-    """The prior of every subset of a family but the intercept."""
-    subsets, tables, factors, orders = [], [], [], []
-    for s, subset in enumerate(index.subsets):
-        functions = basis.table(s)
-        if not subset or not functions.shape[1]:
-            continue
-        weighted = index.probability_of(s)[:, None] * functions
-        variance, axes = np.linalg.eigh(weighted.T @ cell_kernel(index.codes_of(s), subset, kernels) @ weighted)
-        factors.append(axes * np.sqrt(np.maximum(variance, 0.0)))
-        tables.append(functions @ factors[-1])
-        subsets.append(s)
-        orders.append(np.full(functions.shape[1], len(subset)))
-    order = np.concatenate([*orders, np.zeros(0, dtype=np.int64)]).astype(np.int64)
-    start = np.concatenate([[0], np.cumsum([len(o) for o in orders])]).astype(np.int64)
-    energy = np.concatenate([*(np.square(f).sum(axis=0) for f in factors), np.zeros(0)])
-    total = {int(k): float(energy[order == k].sum()) for k in np.unique(order)}
-    return Prior(subsets, tables, factors, start, order, total)
+ReadColumns = Callable[[FloatArray, int | None], FloatArray]
+"""(columns, f) numbers v, and a subset if v is zero outside its columns, to (r, f) Z S v."""
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """The posterior covariance of z over tau^2, by the factor of one of the two matrices.
+
+    Attributes:
+        lower: (q, q) lower Cholesky factor of I + S Z^T D Z S, or (r, r) that of D^-1 + Z S^2 Z^T.
+        read: ``None`` in the first case; in the second, how Z S v is read at the rows.
+    """
+
+    lower: FloatArray
+    read: ReadColumns | None = None
+
+    def variances(self, v: FloatArray, subset: int | None = None, first: int = 0) -> FloatArray:
+        """(f,) v^T Cov v of each column of ``v`` (columns, f).
+
+        Where v is zero outside one subset, naming it and its first column saves work.
+        """
+        squares = np.square(self._half(v, subset, first)).sum(axis=0)
+        return np.asarray(squares if self.read is None else np.maximum(np.square(v).sum(axis=0) - squares, 0.0))
+
+    def covariance(self, v: FloatArray, subset: int | None = None, first: int = 0) -> FloatArray:
+        """(f, f) v^T Cov v."""
+        half = self._half(v, subset, first)
+        return half.T @ half if self.read is None else v.T @ v - half.T @ half
+
+    def _half(self, v: FloatArray, subset: int | None, first: int) -> FloatArray:
+        if self.read is not None:
+            return np.asarray(solve_triangular(self.lower, self.read(v, subset), lower=True, check_finite=False))
+        # Zeros stay zeros: the rest of the factor is enough.
+        return np.asarray(solve_triangular(self.lower[first:, first:], v[first:], lower=True, check_finite=False))
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The posterior of outputs with the same ratios.
+
+    Attributes:
+        outputs: (g,) their numbers.
+        residual: (g,) tau^2 of each.
+        scale: (columns,) S.
+        spread: covariance of z over tau^2.
+        effective: for each order, the functions that the rows determine.
+    """
+
+    outputs: IntArray
+    residual: FloatArray
+    scale: FloatArray
+    spread: Spread
+    effective: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """What the rows say of one output, given its variance components.
+    """What the rows say of all outputs, given their variance components.
 
     Attributes:
-        coordinates: (columns,) posterior mean in the coordinates of the prior, scaled back to its tables.
-        residual: (r,) what the fit leaves of the centred values.
-        left_out: (r,) residual of every row in the fit without it.
-        effective: for each order, the functions that the rows determine, counted by the trace of the hat matrix.
-        variance: (cells,) posterior variance of every effect in every cell.
+        prior: the columns.
+        parts: outputs that vary, by their ratios; an output that is constant is in none.
+        components: of every output.
+        count: rows, equal ones counted: tau^2 over it is the variance of the mean of the residual.
+    """
+
+    prior: Prior
+    parts: tuple[Part, ...]
+    components: tuple[Components, ...]
+    count: float
+
+    @property
+    def effective(self) -> tuple[float, ...]:
+        """For each order, the functions that the rows determine, averaged over the outputs."""
+        total = np.zeros(len(self.prior.orders))
+        for part in self.parts:
+            total += part.effective * len(part.outputs)
+        return tuple(float(k) for k in total / max(1, len(self.components)))
+
+    def part_of(self, output: int) -> tuple[Part, float] | None:
+        """The part an output belongs to, and its tau^2; ``None`` if it is constant."""
+        for part in self.parts:
+            place = np.flatnonzero(part.outputs == output)
+            if len(place):
+                return part, float(part.residual[place[0]])
+        return None
+
+    def variances(self, index: Family, output: int, weights: FloatArray) -> FloatArray:
+        """(f,) posterior variances of the sums of effects times ``weights`` (cells, f)."""
+        found = self.part_of(output)
+        if found is None:
+            return np.zeros(weights.shape[1])
+        part, residual = found
+        v = part.scale[:, None] * self.prior.on_columns(index, weights)
+        return residual * part.spread.variances(v)
+
+    def covariance(self, index: Family, output: int, weights: FloatArray) -> FloatArray:
+        """(f, f) their posterior covariance."""
+        found = self.part_of(output)
+        if found is None:
+            return np.zeros((weights.shape[1], weights.shape[1]))
+        part, residual = found
+        return residual * part.spread.covariance(part.scale[:, None] * self.prior.on_columns(index, weights))
+
+    def blocks(self, index: Family) -> list[FloatArray]:
+        """For each subset, (m, c, c) posterior covariances of its cells."""
+        m = len(self.components)
+        out = [np.zeros((m, c, c)) for c in np.diff(index.cell_start).tolist()]
+        for part in self.parts:
+            for s, own, table in self.prior.groups():
+                v = np.zeros((len(part.scale), len(table)))
+                v[own] = (table * part.scale[own]).T
+                out[s][part.outputs] = part.residual[:, None, None] * part.spread.covariance(v, s, own.start)
+        return out
+
+    def cell_variances(self, index: Family) -> FloatArray:
+        """(cells, m) posterior variance of every effect in every cell."""
+        out = np.zeros((index.n_cells, len(self.components)))
+        for part in self.parts:
+            for s, own, table in self.prior.groups():
+                v = np.zeros((len(part.scale), len(table)))
+                v[own] = (table * part.scale[own]).T
+                found = part.spread.variances(v, s, own.start)
+                out[index.cells_of(s)][:, part.outputs] = found[:, None] * part.residual
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorMean:
+    """A posterior mean.
+
+    Attributes:
+        coordinates: (columns, m) S z.
+        residual: (r, m) values less the fitted part.
+        equations: largest error of the penalised normal equations, relative to their right-hand side.
+        steps: solves it took.
     """
 
     coordinates: FloatArray
     residual: FloatArray
-    left_out: FloatArray
-    effective: dict[int, float]
-    variance: FloatArray
+    equations: float
+    steps: int
 
 
-def posterior(
-    index: Family, prior: Prior, rows: FloatArray, values: FloatArray, probability: FloatArray, given: Components
-) -> Posterior:
-    """Fit (r,) values by the columns (r, columns) of a prior on rows of probability (r,)."""
-    scale = prior.scale(given)
-    y = values - probability @ values
-    noise = given.residual / (len(y) * probability)
-    if not given.residual > 0 or not scale.any():
-        return _nothing(index, prior, y, probability)
-    z = rows * scale
-    solve = _by_functions if z.shape[1] <= z.shape[0] else _by_rows
-    mean, kept, spread = solve(z, y, noise, prior, scale)
-    residual = y - z @ mean
-    # What a row keeps of its own value: the part of the mean, and the part of the effects.
-    left_out = residual / np.maximum(kept - probability, np.finfo(np.float64).tiny)
-    effective = {k: float(spread.effective[prior.order == k].sum()) for k in prior.total}
-    variance = np.zeros(index.n_cells)
-    for s, own in zip(prior.subsets, spread.variance, strict=True):
-        variance[index.cells_of(s)] = own
-    return Posterior(mean * scale, residual, left_out, effective, variance)
+def solve_by_functions(
+    lower: FloatArray, scale: FloatArray, columns: Columns, values: FloatArray, precision: FloatArray
+) -> PosteriorMean:
+    """Posterior mean from the factor (q, q) over functions; ``values`` (r, m), ``precision`` (r,) the diagonal of D."""
+    target = scale[:, None] * columns.analyse(precision[:, None] * values)
+    size = max(float(np.abs(target).max(initial=0.0)), np.finfo(np.float64).tiny)
+    z, left, best = np.zeros_like(target), target, np.inf
+    residual = values
+    for step in range(REFINEMENTS):
+        tried = z + cho_solve((lower, True), left, check_finite=False)
+        rest = values - columns.synthesise(scale[:, None] * tried)
+        left = scale[:, None] * columns.analyse(precision[:, None] * rest) - tried
+        error = float(np.abs(left).max(initial=0.0)) / size
+        if error >= best:
+            return PosteriorMean(scale[:, None] * z, residual, best, step)
+        gained = best / error if error else np.inf
+        z, residual, best = tried, rest, error
+        if best <= tolerances.ITERATIVE or (step and gained < 2):
+            return PosteriorMean(scale[:, None] * z, residual, best, step + 1)
+    return PosteriorMean(scale[:, None] * z, residual, best, REFINEMENTS)
 
 
-@dataclass(frozen=True)
-class _Spread:
-    """(columns,) share of each column that the rows determine; for each subset, (c,) posterior variances."""
-
-    effective: FloatArray
-    variance: Sequence[FloatArray]
-
-
-def _nothing(index: Family, prior: Prior, y: FloatArray, probability: FloatArray) -> Posterior:
-    """The posterior where nothing varies, or no effect is expected."""
-    none = dict.fromkeys(prior.total, 0.0)
-    # A single row has nothing to be predicted from.
-    left_out = np.divide(y, 1.0 - probability, out=np.zeros_like(y), where=probability < 1.0)
-    return Posterior(np.zeros(len(prior.order)), y, left_out, none, np.zeros(index.n_cells))
-
-
-def _by_functions(
-    z: FloatArray, y: FloatArray, noise: FloatArray, prior: Prior, scale: FloatArray
-) -> tuple[FloatArray, FloatArray, _Spread]:
-    """Posterior mean (columns,), 1 - leverage (r,) and spread by a matrix over functions."""
-    from scipy.linalg import cho_factor, cho_solve
-
-    weighted = z / noise[:, None]
-    precision = weighted.T @ z
-    precision[np.diag_indices_from(precision)] += 1.0
-    inverse = cho_solve(cho_factor(precision, lower=True), np.eye(len(precision)))
-    kept = 1.0 - np.einsum("rq,rq->r", weighted @ inverse, z)
-    own = [slice(int(a), int(b)) for a, b in zip(prior.start[:-1], prior.start[1:], strict=True)]
-    tables = [table * scale[part] for table, part in zip(prior.tables, own, strict=True)]
-    variance = [np.einsum("ck,ck->c", t @ inverse[part, part], t) for t, part in zip(tables, own, strict=True)]
-    return inverse @ (weighted.T @ y), kept, _Spread(1.0 - np.diagonal(inverse), variance)
+def solve_by_rows(
+    lower: FloatArray, scale: FloatArray, columns: Columns, values: FloatArray, precision: FloatArray
+) -> PosteriorMean:
+    """The same from the factor (r, r) over rows."""
+    alpha, left, best, found = np.zeros_like(values), values, np.inf, None
+    size = max(float(np.abs(values).max(initial=0.0)), np.finfo(np.float64).tiny)
+    for step in range(REFINEMENTS):
+        tried = alpha + cho_solve((lower, True), left, check_finite=False)
+        coordinates = scale[:, None] ** 2 * columns.analyse(tried)
+        rest = values - columns.synthesise(coordinates)
+        left = rest - tried / precision[:, None]
+        error = float(np.abs(left).max(initial=0.0)) / size
+        if error >= best:
+            break
+        alpha, best, found = tried, error, PosteriorMean(coordinates, rest, error, step + 1)
+        if best <= tolerances.ITERATIVE:
+            break
+    assert found is not None
+    return _measured(found, scale, columns, values, precision)
 
 
-def _by_rows(
-    z: FloatArray, y: FloatArray, noise: FloatArray, prior: Prior, scale: FloatArray
-) -> tuple[FloatArray, FloatArray, _Spread]:
-    """The same by a matrix over rows."""
-    from scipy.linalg import cho_factor, solve_triangular
-
-    covariance = z @ z.T
-    covariance[np.diag_indices_from(covariance)] += noise
-    factor, _ = cho_factor(covariance, lower=True)
-    half = solve_triangular(factor, z, lower=True)
-    solved = solve_triangular(factor, solve_triangular(factor, y, lower=True), lower=True, trans="T")
-    inverse = solve_triangular(factor, np.eye(len(y)), lower=True)
-    kept = noise * np.square(inverse).sum(axis=0)
-    variance = []
-    for table, a, b in zip(prior.tables, prior.start[:-1], prior.start[1:], strict=True):
-        own = table * scale[a:b]
-        variance.append(np.square(own).sum(axis=1) - np.square(half[:, a:b] @ own.T).sum(axis=0))
-    return z.T @ solved, kept, _Spread(np.square(half).sum(axis=0), [np.maximum(v, 0.0) for v in variance])
-
-
-def effects_on_cells(index: Family, prior: Prior, coordinates: FloatArray, mean: float) -> FloatArray:
-    """(cells,) every effect on its cells, the mean first."""
-    out = np.zeros(index.n_cells)
-    out[0] = mean
-    for k, s in enumerate(prior.subsets):
-        out[index.cells_of(s)] = prior.tables[k] @ coordinates[prior.start[k] : prior.start[k + 1]]
-    return out
+def _measured(
+    found: PosteriorMean, scale: FloatArray, columns: Columns, values: FloatArray, precision: FloatArray
+) -> PosteriorMean:
+    """The same with the error of the normal equations over functions, times S once more to spare a division."""
+    target = scale[:, None] ** 2 * columns.analyse(precision[:, None] * values)
+    met = scale[:, None] ** 2 * columns.analyse(precision[:, None] * found.residual) - found.coordinates
+    size = max(float(np.abs(target).max(initial=0.0)), np.finfo(np.float64).tiny)
+    return PosteriorMean(found.coordinates, found.residual, float(np.abs(met).max(initial=0.0)) / size, found.steps)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from exanova.basis.tables import Basis
 from exanova.design.family import Family
 from exanova.solve.plan import Plan
-from exanova.typing import FloatArray, Subset
+from exanova.typing import FloatArray, IntArray, Subset
 
 
 @dataclass(frozen=True)
@@ -61,15 +62,21 @@ class Shrinkage:
     Attributes:
         described: the variance components and how they were estimated, in words; or why nothing was shrunk.
         effective: effective number of functions of each order from 1 on, averaged over the outputs.
-        left_out: (r, m) residual of every distinct row in the fit without it.
-        variance: (cells, m) posterior variance of every effect in every cell.
+        left_out: (N, m) leave-one-out residuals of distinct rows.
+        left_out_rows: (N,) numbers of these rows: all, or a random sample.
+        left_out_mse: (m,) mean squared leave-one-out residual over all rows, estimated if not all were left out.
+        left_out_stderr: (m,) standard error of that estimate; 0 if all rows were left out.
+        posterior: the posterior, which gives the variance of any linear statistic.
         least_squares: (m,) mean squared residual of a least-squares fit of the same functions.
     """
 
     described: str
     effective: tuple[float, ...] = ()
     left_out: FloatArray | None = None
-    variance: FloatArray | None = None
+    left_out_rows: IntArray | None = None
+    left_out_mse: FloatArray | None = None
+    left_out_stderr: FloatArray | None = None
+    posterior: Any = None
     least_squares: FloatArray | None = None
 
 

@@ -1,0 +1,162 @@
+"""The levels of one feature, and the rule from a cell to its code: a list of values, bins, or everything alike."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from exanova.data.binning import bin_codes
+from exanova.data.column import Column
+from exanova.data.factor import factorize, lookup_codes
+from exanova.data.levels import label_levels
+from exanova.data.times import time_places
+from exanova.errors import InputError, InputTypeError
+from exanova.typing import FloatArray, IntArray, Level
+
+UNKNOWN = -1
+"""Code of a level that was not learned."""
+
+
+@dataclass(frozen=True)
+class FeatureLevels:
+    """The levels of one feature and the rule that leads from a cell to its code.
+
+    Attributes:
+        name: the name of the column.
+        levels: what each code means; ``None`` is the level of missing values.
+        labels: the same as text, without repetition.
+        values: every raw value that was learned, or ``()`` for a feature that is cut or left out.
+        codes: the code of each raw value, or of each bin (-1 for a bin that was empty).
+        edges: the edges of the bins, numbers or times, or ``()``.
+        is_ordered: whether a dtype says that the levels are in order.
+        is_left_out: whether every value has the same code, as those of an identifier.
+    """
+
+    name: str
+    levels: tuple[Level, ...]
+    labels: tuple[str, ...]
+    values: tuple[Level, ...]
+    codes: tuple[int, ...]
+    edges: tuple[Level, ...] = ()
+    is_ordered: bool = False
+    is_left_out: bool = False
+
+    @classmethod
+    def of(cls, name: str, levels: Sequence[Level]) -> FeatureLevels:
+        """A feature whose raw values are its levels."""
+        known = tuple(level for level in levels if level is not None)
+        codes = tuple(k for k, level in enumerate(levels) if level is not None)
+        return cls(name, tuple(levels), label_levels(levels), known, codes)
+
+    @property
+    def missing_code(self) -> int:
+        """Code of missing values; -1 if none were learned."""
+        return next((k for k, level in enumerate(self.levels) if level is None), UNKNOWN)
+
+    @property
+    def is_lossless(self) -> bool:
+        """Whether different raw values always have different codes."""
+        return not self.edges and not self.is_left_out and len(set(self.codes)) == len(self.codes)
+
+    @property
+    def ordered(self) -> int:
+        """How many levels, from the first on, are in order: bins, dates and declared orders; 0 where there is none."""
+        known = [level for level in self.levels if level is not None]
+        if self.is_ordered:
+            own = set(self.values)
+            return sum(level in own for level in known)  # rare levels that were merged have no place
+        dates = all(isinstance(level, datetime.date | datetime.time | datetime.timedelta) for level in known)
+        return len(known) if self.edges or (known and dates) else 0
+
+    @property
+    def is_of_times(self) -> bool:
+        """Whether the edges are times and not numbers."""
+        return bool(self.edges) and not isinstance(self.edges[0], int | float)
+
+    @property
+    def has_increasing_edges(self) -> bool:
+        """Whether edges are all of a kind and in order."""
+        if not self.is_of_times:
+            return bool((np.diff(self.edges) > 0).all())
+        placed = time_places(self.edges)
+        return placed is not None and bool(all(a < b for a, b in pairwise(placed[1])))
+
+    def encode(self, column: Column) -> IntArray:
+        """Codes (n,) of a column; -1 where the level is unknown."""
+        if self.is_left_out:
+            return np.zeros(len(column.missing), dtype=np.int64)
+        if self.is_of_times:
+            values, raw = factorize(column)
+            return self._recode_times(column.name, values)[raw]
+        if self.edges:
+            return self._encode_bins(column)
+        return lookup_codes(column, self._code_of, self.missing_code)
+
+    def recode(self, values: Sequence[Level]) -> IntArray:
+        """Codes of learned raw values (k,), and last the code of missing cells: shape (k + 1,).
+
+        ``recode(values)[codes]`` encodes what ``factorize`` returned, -1 reading the last place.
+        """
+        if self.is_left_out:
+            return np.zeros(len(values) + 1, dtype=np.int64)
+        if self.is_of_times:
+            return self._recode_times(self.name, values)
+        if self.edges:
+            bins = bin_codes(np.array(values, dtype=np.float64), np.array(self.edges))
+            return np.append(np.array(self.codes, dtype=np.int64)[bins], self.missing_code)
+        code_of = self._code_of
+        return np.array([*(code_of[value] for value in values), self.missing_code], dtype=np.int64)
+
+    @property
+    def _code_of(self) -> dict[Level, int]:
+        return dict(zip(self.values, self.codes, strict=True))
+
+    def _encode_bins(self, column: Column) -> IntArray:
+        numbers = finite_numbers(column)
+        code_of_bin = np.array(self.codes, dtype=np.int64)
+        codes = code_of_bin[bin_codes(numbers, np.array(self.edges))]
+        codes[column.missing] = self.missing_code
+        return codes
+
+    def _recode_times(self, name: str, values: Sequence[Level]) -> IntArray:
+        family, edges = time_places(self.edges) or ("", [])
+        placed = time_places(values, family)
+        if placed is None:
+            wrong = next(value for value in values if time_places([value], family) is None)
+            raise InputTypeError(
+                f"Column {name!r} is cut by time, but holds {wrong!r} of type {type(wrong).__name__}; "
+                f"expected a {family}, as when it was fitted. Convert the column."
+            )
+        codes = [self.codes[bisect_right(edges, place, 1, len(edges) - 1) - 1] for place in placed[1]]
+        return np.array([*codes, self.missing_code], dtype=np.int64)
+
+
+def finite_numbers(column: Column) -> FloatArray:
+    """The cells of a numeric column as float64 (n,), 0 where missing; raises on text and on infinities."""
+    filled = np.where(column.missing, 0, column.values)
+    if not column.is_numeric:
+        wrong = next((cell for cell in filled.tolist() if not is_number(cell)), None)
+        if wrong is not None:
+            raise InputTypeError(
+                f"Column {column.name!r} is binned, but holds a value of type {type(wrong).__name__}; expected numbers."
+            )
+    numbers: FloatArray = filled.astype(np.float64)
+    if not np.isfinite(numbers).all():
+        row = int(np.flatnonzero(~np.isfinite(numbers))[0])
+        raise InputError(
+            f"Column {column.name!r} holds an infinite value, first in row {row}; "
+            "replace it by a finite number, or by NaN to make it a missing value."
+        )
+    return numbers
+
+
+def is_number(cell: Any) -> bool:
+    """Whether a cell is a real number; a boolean is none."""
+    return isinstance(cell, int | float | decimal.Decimal) and not isinstance(cell, bool)

@@ -1,0 +1,102 @@
+"""The options that say how columns become levels, checked, and what they mean for one column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Literal, TypeAlias
+
+from exanova.data.binning import STRATEGIES
+from exanova.data.table import Table
+from exanova.errors import InputError
+from exanova.messages import Parameter, Value, choices
+
+Bins: TypeAlias = int | Literal["auto"] | None
+"""A number of bins, "auto", or ``None`` to keep every value as a level."""
+
+NBins: TypeAlias = Bins | Mapping[str, Bins]
+
+MANY = 20
+"""Numbers and times with more distinct values than this are cut."""
+
+
+@dataclass(frozen=True)
+class LevelRules:
+    """The options of ``learn_encoding`` once they have been checked.
+
+    Attributes:
+        min_frequency: levels rarer than this are merged.
+        n_bins: into how many bins columns are cut.
+        strategy: how they are cut.
+    """
+
+    min_frequency: float | None
+    n_bins: NBins
+    strategy: str
+
+    def bins_of(self, name: str) -> Bins:
+        """Bins of this column; a column that a mapping does not name is cut by default."""
+        return self.n_bins.get(name, "auto") if isinstance(self.n_bins, Mapping) else self.n_bins
+
+    def is_named(self, name: str) -> bool:
+        """Whether a mapping names this column."""
+        return isinstance(self.n_bins, Mapping) and name in self.n_bins
+
+    def keeps(self, name: str, distinct: int) -> bool:
+        """Whether a column with so many distinct numbers or times keeps each of them as a level."""
+        bins = self.bins_of(name)
+        if bins is None or bins == "auto":
+            return bins is None or distinct <= MANY
+        return distinct <= (bins if self.is_named(name) else MANY)
+
+
+def check_rules(table: Table, min_frequency: Any, n_bins: Any, strategy: Any) -> LevelRules:
+    """The options as rules; raises on what cannot be.
+
+    >>> import numpy as np
+    >>> table = Table.read(np.array([[0.5], [1.5]]))
+    >>> check_rules(table, None, {"x0": 4}, "quantile").bins_of("x0")
+    4
+    """
+    for error in wrong_rules(min_frequency, n_bins, strategy):
+        raise error
+    unknown = [name for name in n_bins if name not in table.names] if isinstance(n_bins, Mapping) else []
+    if unknown:
+        raise InputError(
+            Parameter("n_bins"), f" names columns that the table does not have: {', '.join(map(repr, unknown))}."
+        )
+    return LevelRules(min_frequency, n_bins, strategy)
+
+
+def wrong_rules(min_frequency: Any, n_bins: Any, strategy: Any) -> Iterator[InputError]:
+    """An error for each of these parameters that cannot be, whatever the table."""
+    if strategy not in STRATEGIES:
+        yield InputError.given("strategy", strategy, *choices("strategy", STRATEGIES))
+    if min_frequency is not None and not _is_frequency(min_frequency):
+        yield InputError.given(
+            "min_frequency",
+            min_frequency,
+            "an integer of at least 1 (a number of rows) or a float between 0 and 1 (a fraction of the rows)",
+        )
+    asked = list(n_bins.values()) if isinstance(n_bins, Mapping) else [n_bins]
+    wrong = [bins for bins in asked if not _are_bins(bins)]
+    if wrong:
+        expected = ("an integer of at least 2, ", Value("n_bins", "auto"), " or ", Value("n_bins", None))
+        yield InputError.given("n_bins", wrong[0], *expected)
+
+
+def _are_bins(value: Any) -> bool:
+    if value is None or (isinstance(value, str) and value == "auto"):
+        return True
+    return _is_integer(value) and bool(value >= 2)
+
+
+def _is_frequency(value: Any) -> bool:
+    if _is_integer(value):
+        return bool(value >= 1)
+    return isinstance(value, Real) and not isinstance(value, bool) and 0.0 < float(value) < 1.0
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)

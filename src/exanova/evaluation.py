@@ -1,0 +1,78 @@
+"""The fit on other rows: held out, given, or each row predicted by the others; a warning where it does not hold."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from exanova.data.sample import Sample
+from exanova.data.table import Table
+from exanova.decomposition import Decomposition
+from exanova.effects.certificate import Certificate, measure_fit
+from exanova.effects.rows import fitted_part
+from exanova.errors import OverfitWarning
+from exanova.messages import Parameter, Part, Words
+from exanova.progress import Progress
+from exanova.shrink.evaluate import other_rows
+from exanova.solve.evidence import Solved
+from exanova.solve.request import Request
+from exanova.typing import FloatArray
+
+HELD_OUT = "on held-out rows"
+
+
+def on_held_out_rows(certificate: Certificate, held: Sample, found: Solved, threads: int) -> Certificate:
+    """The certificate with the fit on distinct rows that were held out."""
+    fitted = fitted_part(found.index, found.values, held.codes, threads)
+    fit = measure_fit(held.values, fitted, held.probability, held.within)
+    return replace(certificate, r2_eval=fit.r2, mse_eval=fit.mse * _unit(held) ** 2, eval_method=HELD_OUT)
+
+
+def on_further_rows(decomposition: Decomposition, X: Any, model: Any, progress: Progress) -> Certificate:
+    """The certificate with the fit on further rows and a model, or its outputs there."""
+    settings = decomposition.settings
+    codes = decomposition.encoding.encode(Table.read(X), settings.handle_unknown).astype(np.int32)
+    target = decomposition.model_values(X, model, progress)
+    p = np.full(codes.shape[1], 1.0 / codes.shape[1])
+    fit = measure_fit(target, fitted_part(decomposition.index, decomposition.values, codes, settings.threads), p)
+    return replace(decomposition.certificate, r2_eval=fit.r2, mse_eval=fit.mse, eval_method=HELD_OUT)
+
+
+def by_leaving_out(
+    certificate: Certificate, sample: Sample, found: Solved, request: Request, whole: str
+) -> Certificate:
+    """The certificate with the fit of every row by the others, where that is cheap, or with why there are none."""
+    if whole:
+        return replace(certificate, sampled=False, eval_method=whole)
+    other = other_rows(sample, found, request)
+    if other is None:
+        return certificate
+    p, zero = sample.probability, np.zeros(sample.n_outputs)
+    within = zero if sample.within is None else p @ sample.within
+    variance = p @ (sample.values - p @ sample.values) ** 2 + within
+    mse = other.mse + within
+    r2 = 1.0 - np.divide(mse, variance, out=zero, where=variance > 0)
+    return replace(certificate, r2_eval=r2, mse_eval=mse * _unit(sample) ** 2, eval_method=other.method)
+
+
+def warn_if_it_does_not_hold(certificate: Certificate, shrunk: bool, stacklevel: int) -> None:
+    """Warn where the effects describe the rows of the fit better than others."""
+    if certificate.holds is not False or certificate.r2_eval is None:
+        return
+    worst = int(np.argmax(certificate.r2 - certificate.r2_eval))
+    more: tuple[Part, ...] = () if shrunk else (" or ", Parameter("shrinkage", "auto"))
+    message = Words(
+        f"the effects describe these rows better than others: R2 is {certificate.r2[worst]:.2f} on these rows and "
+        f"{certificate.r2_eval[worst]:.2f} {certificate.eval_method}; more rows, a smaller ",
+        Parameter("max_order"),
+        *more,
+        " would help",
+    )
+    warnings.warn(message, OverfitWarning, stacklevel=stacklevel + 1)
+
+
+def _unit(sample: Sample) -> FloatArray:
+    return np.ones(sample.n_outputs) if sample.scaling is None else sample.scaling.unit

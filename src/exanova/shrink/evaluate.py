@@ -1,0 +1,102 @@
+"""How well the rows predict each other: each left out of the fit in closed form, for shrunken and for exact fits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exanova import parallel
+from exanova.basis.tables import Basis
+from exanova.data.sample import KnownRows, Sample
+from exanova.design.family import Family
+from exanova.phi.operator import Phi
+from exanova.shrink.left_out import FEWEST_SAMPLED, LeftOut, left_out_of_exact, rows_to_leave_out
+from exanova.solve.evidence import Solved
+from exanova.solve.price import eliminating
+from exanova.solve.request import Request
+from exanova.solve.survey import load_of
+from exanova.typing import FloatArray, IntArray
+
+LARGEST = 15_000
+"""Functions beyond which a factorisation takes minutes."""
+
+
+CHEAP_WORK = 2e9
+"""Multiplications up to which rows are left out of an exact fit that nobody asked to shrink: a tenth of a second."""
+
+
+@dataclass(frozen=True, eq=False)
+class OtherRows:
+    """The fit on rows that it was not fitted to.
+
+    Attributes:
+        mse: (m,) mean squared error in normalised units, without the variance within equal rows.
+        method: how it was measured, in words.
+    """
+
+    mse: FloatArray
+    method: str
+
+
+def other_rows(sample: Sample, found: Solved, request: Request) -> OtherRows | None:
+    """The fit of every row by the others; ``None`` where it would cost more than the fit itself."""
+    shrunk = found.shrinkage
+    if shrunk is not None and shrunk.left_out_mse is not None and shrunk.left_out is not None:
+        return OtherRows(shrunk.left_out_mse, _how(len(shrunk.left_out), sample))
+    if not request.sampled or why_none(sample, found, request) is not None:
+        return None
+    assert found.basis is not None
+    q = float(found.basis.n_functions)
+    if not request.shrinkage and q**2 * (q + min(sample.n_rows, max(q, FEWEST_SAMPLED))) > CHEAP_WORK:
+        return None
+    found_out = leave_rows_out(sample, found, request)
+    return OtherRows(found_out.mse, _how(len(found_out.rows), sample))
+
+
+def _how(left_out: int, sample: Sample) -> str:
+    every = left_out == sample.n_rows
+    return f"leaving out {'each distinct row' if every else f'{left_out:,} distinct rows drawn at random'}"
+
+
+def why_none(sample: Sample, found: Solved, request: Request) -> str | None:
+    """Why rows cannot be left out of an exact fit in closed form; ``None`` where they can."""
+    if found.basis is None:
+        return "the grid route has no functions; every combination of levels occurs"
+    if found.basis.implicit or found.basis.n_functions > LARGEST:
+        return f"{found.basis.n_functions:,} functions are too many"
+    if request.ridge or (found.basis.labels is not None and not found.solution.kept.all()):
+        return "the fit is not the least-squares fit of all its functions"
+    if exact_bytes(sample, found.basis.n_functions) > request.memory_limit:
+        return "the Gram matrix does not fit in the memory limit"
+    return None
+
+
+def exact_bytes(sample: Sample, functions: int) -> int:
+    """Bytes of the Gram matrix, its factor and blocks of rows."""
+    load = load_of(sample, sample.n_outputs)
+    return int(eliminating(functions, load) + 32 * sample.n_rows * sample.n_outputs)
+
+
+def leave_rows_out(sample: Sample, found: Solved, request: Request) -> LeftOut:
+    """Leave every distinct row out of an exact fit, or some drawn at random; see :func:`why_none` first."""
+    basis, index = found.basis, found.index
+    assert basis is not None
+    with parallel.blas_threads(request.threads):
+        phi = Phi(index, sample, request.threads)
+        gamma, residual = phi.gram(basis), sample.values - phi.synthesise(found.values)
+        chosen = rows_to_leave_out(sample.n_rows, len(gamma), seed=request.random_state)
+        with parallel.suitable_blas(float(len(gamma)) ** 3):
+            at_rows = _Functions(sample, index, basis)
+            return left_out_of_exact(gamma, found.solution.coefficients, at_rows, residual, sample.probability, chosen)
+
+
+class _Functions:
+    """The functions of a family at rows given by their numbers."""
+
+    def __init__(self, sample: Sample, index: Family, basis: Basis) -> None:
+        self._sample, self._index, self._basis = sample, index, basis
+
+    def __call__(self, rows: IntArray) -> FloatArray:
+        codes = np.ascontiguousarray(self._sample.codes[:, rows])
+        return Phi(self._index, KnownRows(codes)).functions(self._basis)

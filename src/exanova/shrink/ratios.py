@@ -1,0 +1,102 @@
+"""The ratios of every output: of orders, by likelihood; then of subsets, around those of their orders.
+
+Every output has its own where that is affordable; beyond, similar outputs share them, as the likelihood of some rows
+drawn at random tells. The same rows say where an expensive search starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exanova import parallel
+from exanova.shrink import price
+from exanova.shrink.components import ENOUGH_BY_SUBSET, SPREAD_OF_SUBSETS, Maximum, Pulled, alike, maximise
+from exanova.shrink.likelihood import ByRows
+from exanova.shrink.prepared import Prepared
+from exanova.shrink.prior import row_kernels
+from exanova.solve.request import Request
+from exanova.typing import FloatArray, IntArray
+
+START_ROWS = 1000
+"""Distinct rows, drawn at random, on which a search over many functions starts."""
+
+START_FROM = 1500
+"""Functions from which a start on few rows saves more than it costs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ratios:
+    """The ratios of some outputs.
+
+    Attributes:
+        outputs: (g,) their numbers.
+        maximum: where their likelihood is largest.
+        by_subset: whether there is one ratio for each subset, or for each order.
+    """
+
+    outputs: IntArray
+    maximum: Maximum
+    by_subset: bool
+
+
+def ratios_of_orders(work: Prepared, request: Request) -> list[Ratios]:
+    """Ratios of the orders, for every output or for groups of similar ones where outputs are many."""
+    r, q = work.values.shape[0], len(work.prior.order)
+    outputs = work.varying
+    with parallel.suitable_blas(float(min(r, q)) ** 3):
+        starts = _starts(work, request, outputs)
+        most, groups = price.sets_of_ratios(r, q, len(outputs)), [np.array([k]) for k in range(len(outputs))]
+        if most < len(outputs):
+            groups = [np.arange(len(outputs))] if starts is None else alike(starts, most)
+        found = []
+        for group in groups:
+            start = None if starts is None else starts[group[0]]
+            found.append(Ratios(outputs[group], maximise(work.likelihood(outputs[group]), start), False))
+        return found
+
+
+def ratios_of_subsets(work: Prepared, of_orders: list[Ratios]) -> list[Ratios]:
+    """Ratios of the subsets, where they are affordable."""
+    r, q = work.values.shape[0], len(work.prior.order)
+    if not price.has_subset_ratios(r, q, len(of_orders)):
+        return of_orders
+    with parallel.suitable_blas(float(min(r, q)) ** 3):
+        return [_around(work, ratios) for ratios in of_orders]
+
+
+def _around(work: Prepared, of_orders: Ratios) -> Ratios:
+    """Ratios of subsets, around those of their orders."""
+    order, total = work.grouping(False)
+    energy = work.grouping(True)[1]
+    first = order[work.prior.start[:-1]]
+    centre = of_orders.maximum.found.logs[first] + np.log(energy / total[first])
+    likelihood = Pulled(work.likelihood(of_orders.outputs, by_subset=True), centre, SPREAD_OF_SUBSETS)
+    found = maximise(likelihood, centre, ENOUGH_BY_SUBSET)
+    both = of_orders.maximum.converged and found.converged
+    return Ratios(of_orders.outputs, Maximum(found.found, both, of_orders.maximum.steps + found.steps), True)
+
+
+def _starts(work: Prepared, request: Request, outputs: IntArray) -> FloatArray | None:
+    """(m, K) where to start searches whose every step is expensive: maxima on some rows, by kernels of the features."""
+    r, q = work.values.shape[0], len(work.prior.order)
+    if min(r, q) < START_FROM or r <= START_ROWS or not len(outputs):
+        return None
+    rows = np.sort(np.random.default_rng(request.random_state).choice(r, START_ROWS, replace=False))
+    between = row_kernels(work.sample.codes[:, rows], work.kernels, work.index.subsets)
+    p = work.sample.probability[rows] / work.sample.probability[rows].sum()
+    kernels = [between[k] / float(p @ np.diagonal(between[k])) for k in work.prior.orders]
+    y = work.values[np.ix_(rows, outputs)]
+    y = y - p @ y
+    noise, out = 1.0 / work.precision[rows], np.zeros((len(outputs), len(kernels)))
+    for k in np.flatnonzero(y.any(axis=0)):
+        out[k] = maximise(ByRows(kernels, y[:, [k]], noise)).found.logs
+    return out
+
+
+def by_order(work: Prepared, ratios: Ratios, numbers: FloatArray) -> FloatArray:
+    """(orders,) sums of numbers of the components."""
+    if not ratios.by_subset:
+        return numbers
+    return np.bincount(work.grouping(False)[0][work.prior.start[:-1]], numbers).astype(np.float64)

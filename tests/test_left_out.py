@@ -1,0 +1,166 @@
+"""Leaving a row out is refitting without it: for shrunken fits, for exact ones, for rows that stand alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exanova.basis.tables import build_basis
+from exanova.data.sample import KnownRows, Sample
+from exanova.design.family import build_family
+from exanova.design.subsets import up_to_order
+from exanova.phi.operator import Phi
+from exanova.shrink import left_out
+from exanova.shrink.evaluate import leave_rows_out, why_none
+from exanova.shrink.left_out import left_out_by_rows, left_out_of_exact, left_out_of_shrunk, rows_to_leave_out
+from exanova.solve.request import Request
+from exanova.solve.run import decompose
+from strategies import MODERATE, examples, supports
+from test_shrink import LOGS, arranged, data_of, has_columns, likelihoods
+
+
+@examples(30)
+@given(case=supports(MODERATE, max_outputs=2, max_rows=20), order=st.integers(1, 2))
+def test_leaving_a_row_out_of_a_shrunken_fit_is_fitting_without_it(case, order):
+    """The same columns and prior, without the row: what is predicted for it there."""
+    _, _, prior, rows = arranged(case, order)
+    if not has_columns(case, prior):
+        return
+    p, y = case.probability, case.values
+    logs, d = LOGS[: len(prior.orders)], len(rows) * p
+    z = rows * prior.scale(np.exp(logs))
+    by_functions, by_rows = likelihoods(case, prior, rows)
+    hat = z @ np.linalg.solve(z.T @ (d[:, None] * z) + np.eye(z.shape[1]), z.T * d)
+    residual = y - p @ y - hat @ (y - p @ y)
+    everything = np.arange(len(p))
+    found = left_out_of_shrunk(by_functions.factor(logs), lambda i: z[i], residual, d, everything)
+    again = left_out_by_rows(by_rows.factor(logs), residual, d)
+    columns, penalty = np.hstack([np.ones((len(p), 1)), z]), np.diag([0.0] + [1.0] * z.shape[1])
+    for i in everything:
+        kept = everything != i
+        normal = columns[kept].T @ (d[kept, None] * columns[kept]) + penalty
+        without = np.linalg.solve(normal, columns[kept].T @ (d[kept, None] * y[kept]))
+        np.testing.assert_allclose(found.residual[i], y[i] - columns[i] @ without, atol=1e-7)
+        np.testing.assert_allclose(again.residual[i], y[i] - columns[i] @ without, atol=1e-7)
+    np.testing.assert_allclose(found.mse, p @ found.residual**2)
+    assert not found.stderr.any()
+
+
+def exact_case(case, order):
+    """Functions at the rows, their Gram matrix, and a least-squares fit of least energy."""
+    codes = case.rows.T.astype(np.uint8)
+    varying = [i for i, n in enumerate(case.sizes) if n > 1]
+    index = build_family(codes, case.weight.astype(float), case.sizes, up_to_order(varying, order))
+    phi = Phi(index, KnownRows(codes)).functions(build_basis(index))
+    coefficients = shortest(phi, case.probability, case.values)
+    return phi, phi.T @ (case.probability[:, None] * phi), coefficients
+
+
+def shortest(phi, weight, values):
+    """Least squares by definition: the shortest coefficients, the intercept not counted."""
+    centre = weight @ phi[:, 1:] / weight.sum(), weight @ values / weight.sum()
+    root = np.sqrt(weight)[:, None]
+    found = np.linalg.lstsq(root * (phi[:, 1:] - centre[0]), root * (values - centre[1]), rcond=1e-9)[0]
+    return np.vstack([centre[1] - centre[0] @ found, found])
+
+
+@examples(60)
+@given(case=supports(MODERATE, max_outputs=2, max_rows=30), order=st.integers(1, 3))
+def test_leaving_a_row_out_of_an_exact_fit_is_fitting_without_it(case, order):
+    """Redundant functions and rows that alone determine a direction included."""
+    if len(case.rows) < 2:
+        return
+    phi, gamma, coefficients = exact_case(case, order)
+    residual = case.values - phi @ coefficients
+    everything = np.arange(len(phi))
+    found = left_out_of_exact(gamma, coefficients, lambda i: phi[i], residual, case.probability, everything)
+    alone = 0
+    for i in everything:
+        kept = everything != i
+        without = shortest(phi[kept], case.probability[kept], case.values[kept])
+        expected = case.values[i] - phi[i] @ without
+        np.testing.assert_allclose(found.residual[i], expected, atol=2e-4 * (1 + np.abs(expected).max()))
+        rank = [
+            np.linalg.matrix_rank(np.sqrt(case.probability)[k, None] * phi[k], tol=1e-7) for k in (kept, everything)
+        ]
+        alone += int(rank[0] < rank[1])
+    assert found.alone == alone
+
+
+def test_a_saturated_fit_says_nothing_of_rows_left_out_but_their_mean():
+    """Every row alone: 1 - h is zero everywhere, the residual too, and the errors are those of refits."""
+    phi = np.hstack([np.ones((4, 1)), 2 * np.eye(4)[:, :3] - 0.5])
+    p, y = np.full(4, 0.25), np.array([[1.0], [2.0], [4.0], [9.0]])
+    coefficients = shortest(phi, p, y)
+    residual = y - phi @ coefficients
+    found = left_out_of_exact(phi.T @ (p[:, None] * phi), coefficients, lambda i: phi[i], residual, p, np.arange(4))
+    assert found.alone == 4
+    for i in range(4):
+        kept = np.arange(4) != i
+        without = shortest(phi[kept], p[kept], y[kept])
+        assert found.residual[i, 0] == pytest.approx(float(y[i, 0] - phi[i] @ without[:, 0]), rel=1e-5)
+
+
+def test_rows_drawn_at_random_estimate_what_all_rows_say(monkeypatch):
+    """The estimate lies within its standard errors, and its spread over draws is what they say."""
+    rng = np.random.default_rng(0)
+    n, q = 3000, 60
+    phi = np.hstack([np.ones((n, 1)), rng.normal(size=(n, q))])
+    p = rng.integers(1, 5, n).astype(float)
+    p /= p.sum()
+    y = phi[:, 1:6].sum(axis=1, keepdims=True) + rng.normal(size=(n, 1))
+    gamma = phi.T @ (p[:, None] * phi)
+    coefficients = np.linalg.solve(gamma, phi.T @ (p[:, None] * y))
+    residual = y - phi @ coefficients
+
+    def at(i):
+        return phi[i]
+
+    everything = left_out_of_exact(gamma, coefficients, at, residual, p, np.arange(n))
+    monkeypatch.setattr(left_out, "FEWEST_SAMPLED", 200)
+    found = []
+    for seed in range(200):
+        rows = rows_to_leave_out(n, q, seed=seed)
+        assert len(rows) == 200
+        some = left_out_of_exact(gamma, coefficients, at, residual, p, rows)
+        np.testing.assert_allclose(some.residual, everything.residual[rows])
+        found.append((some.mse[0] - everything.mse[0], some.stderr[0]))
+    apart, stderr = np.array(found).T
+    assert 0.8 < stderr.mean() / apart.std() < 1.25
+    assert abs(apart.mean()) < 0.1 * apart.std() + 0.2 * stderr.mean()
+    # In-sample residuals alone would be this far off:
+    assert everything.mse[0] - (p @ residual**2)[0] > 5 * stderr.mean()
+
+
+@examples(20)
+@given(case=supports(("equal", "counts"), complete=False), order=st.integers(1, 2))
+def test_rows_are_left_out_of_a_decomposition_on_any_route(case, order):
+    """The same errors as from the functions written down; a dense fit has the same as one from moments."""
+    data = data_of(case)
+    phi, gamma, coefficients = exact_case(case, order)
+    residual = case.values - phi @ coefficients
+    expected = left_out_of_exact(gamma, coefficients, lambda i: phi[i], residual, case.probability, np.arange(len(phi)))
+    for route in ("dense", "moments"):
+        request = Request(max_order=order, route=route)
+        found = decompose(data, request)
+        assert why_none(data, found, request) is None
+        left = leave_rows_out(data, found, request)
+        size = 1 + np.abs(expected.residual).max()
+        np.testing.assert_allclose(left.residual, expected.residual, atol=1e-3 * size)
+        assert left.alone == expected.alone
+
+
+def test_a_fit_that_is_not_least_squares_says_why_no_row_is_left_out():
+    rows = np.array(list(np.ndindex(3, 3)))[:7]
+    data = Sample(
+        np.ascontiguousarray(rows.T).astype(np.uint8), np.ones(7, dtype=np.int64), (3, 3), rows[:, :1] * 1.0, 7
+    )
+    request = Request(max_order=1, ridge=0.1)
+    assert "least-squares" in why_none(data, decompose(data, request), request)
+    tight = Request(max_order=1)
+    found = decompose(data, tight)
+    assert "memory" in why_none(data, found, replace(tight, memory_limit=10))
