@@ -29,7 +29,7 @@ from exanova.solve.residue_factor import AgreedProfile
 from exanova.typing import Codes, FloatArray, IntArray, Subset
 
 FLOATING = "functions chosen in floating point"
-ROUNDED = f"{FLOATING} (exact arithmetic distinguishes some only by the rounding of the weights)"
+ROUNDED = f"{FLOATING} (exact arithmetic distinguishes some by the rounding of the weights alone)"
 """How functions were chosen if not exactly; the second, if the exact choice led to an unsolvable system."""
 
 BATCH = 2048
