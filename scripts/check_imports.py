@@ -53,7 +53,7 @@ EVERYWHERE = {"numpy"}
 
 PLACES: dict[str, set[str]] = {
     "scipy": {"basis", "phi", "solve", "shrink", "select", "infer", "explain"},
-    "numba": {"compiled", "phi/kernels"},
+    "numba": {"compiled", "phi/gram_kernels"},
     "threadpoolctl": {"parallel"},
     "narwhals": {"data", "show/records"},
     "pandas": {"data", "datasets"},

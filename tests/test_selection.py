@@ -312,7 +312,7 @@ def test_the_report_says_what_was_looked_at_taken_and_left():
     lines = str(report).splitlines()
     assert lines[0].startswith("screen, at most 120 functions: ")
     assert len(lines) == 1 + len(rounds)
-    assert "looked at 28" in lines[1]
+    assert "28 candidates" in lines[1]
     assert fit(case, max_order=2).selection_ is None
 
 

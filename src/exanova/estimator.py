@@ -33,7 +33,7 @@ from exanova.parallel import blas_threads
 from exanova.parameters import check_eval_set, check_parameters, make_request
 from exanova.progress import Progress
 from exanova.query import QuerySettings
-from exanova.select.report import Selection
+from exanova.select.record import Selection
 from exanova.solve.evidence import Solved
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request
