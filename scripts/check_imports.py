@@ -36,7 +36,7 @@ LAYERS: list[set[str]] = [
     {"decomposition"},
     {"show"},
     {"report"},
-    {"decomposition_file", "evaluation", "parameters"},
+    {"decomposition_file", "evaluation", "parameters", "tags"},
     {"estimator"},
     {"distributed", "demo", "cli", "datasets"},
 ]
@@ -58,7 +58,7 @@ PLACES: dict[str, set[str]] = {
     "narwhals": {"data", "show/records"},
     "pandas": {"data", "datasets"},
     "pyarrow": {"data"},
-    "sklearn": {"data/binning", "datasets", "demo"},
+    "sklearn": {"data/binning", "datasets", "demo", "tags"},
     "shap": {"explain/explanation"},
     "shapiq": {"explain/interactions"},
     "altair": {"show", "report/html"},

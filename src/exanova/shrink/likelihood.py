@@ -27,6 +27,7 @@ from typing import Protocol
 import numpy as np
 
 from exanova.errors import ExanovaError
+from exanova.messages import Parameter
 from exanova.typing import FloatArray, IntArray
 
 
@@ -258,7 +259,9 @@ def _cholesky(matrix: FloatArray) -> FloatArray:
 
     lower, failed = dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
     if failed:  # bounds of the ratios keep the matrix positive by a wide margin
-        raise ExanovaError("the covariance of the effects could not be factorised; fit with shrinkage=None.")
+        raise ExanovaError(
+            "the covariance of the effects could not be factorised", remedy=["fit with ", Parameter("shrinkage", None)]
+        )
     return np.asarray(lower)
 
 
