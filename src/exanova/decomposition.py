@@ -152,7 +152,7 @@ class Decomposition(RowQueries):
         >>> print(anova.errors().unit)
         a row
         >>> anova.effects_["x0"].stderr.round(4).ravel().tolist()
-        [1.291, 1.291]
+        [1.4142, 1.4142]
         """
         if method not in ("linear", "bootstrap"):
             raise InputError.given("method", method, "'linear' or 'bootstrap'")

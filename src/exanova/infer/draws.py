@@ -9,6 +9,9 @@ kinds of sums are enough for every way of drawing:
 
 Single rows need the first, clusters and replicate weights the second, and strata subtract their totals by it. Units of
 one stratum (everything is one, where none were given) count n / (n - 1) times, so that their variance has no bias.
+
+Residuals of a fit are smaller than the noise they stand for, by sqrt(1 - h) with h the leverage of the unit. Where they
+stand for noise they are divided by it, so that noise of equal variance in all rows is met without bias.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova import tolerances
 from exanova.data.draws import Draws, Kind
 from exanova.data.sample import Sample
 from exanova.errors import InputError
@@ -92,10 +96,34 @@ def raw_residuals(sample: Sample, draws: Draws, residual: FloatArray) -> FloatAr
     return out if draws.values is None else out + (draws.values - sample.values[draws.group])
 
 
-def find_variation(sample: Sample, draws: Draws, residual: FloatArray) -> Variation:
-    """What varies, given the (r, m) residuals of the distinct rows; everything in normalised units."""
+def noise_factor(draws: Draws, leverage: FloatArray) -> FloatArray:
+    """(k,) 1 / sqrt(1 - h) for every raw row, from the (r,) leverage of the distinct rows for a share of one.
+
+    h is the leverage of what the unit of a row has in its distinct row, so that a row is a cluster of its equals.
+    Replicate weights bring their own variation: nothing is corrected.
+    """
+    if draws.replicates is not None:
+        return np.ones(len(draws.weight))
+    free = 1.0 - unit_shares(draws) * leverage[draws.group]
+    return np.asarray(1.0 / np.sqrt(np.where(free > tolerances.FREE, free, 1.0)))
+
+
+def unit_shares(draws: Draws) -> FloatArray:
+    """(k,) share of the total weight that the unit of each raw row has in its distinct row."""
+    share = np.asarray(draws.weight / float(draws.weight.sum()))
+    if draws.cluster is None:
+        return np.asarray(share / draws.weight) if draws.kind == "frequency" else share
+    _, place = np.unique(draws.cluster * (int(draws.group.max()) + 1) + draws.group, return_inverse=True)
+    return np.asarray(np.bincount(place, weights=share)[place])
+
+
+def find_variation(sample: Sample, draws: Draws, residual: FloatArray, factor: FloatArray | None = None) -> Variation:
+    """What varies, given the (r, m) residuals of the distinct rows and the (k,) factor of those of raw rows.
+
+    Everything is in normalised units.
+    """
     share = draws.weight / float(draws.weight.sum())
-    e = raw_residuals(sample, draws, residual)
+    e = raw_residuals(sample, draws, residual) * (1.0 if factor is None else factor[:, None])
     if draws.replicates is not None:
         return _replicated(draws, share, e, len(residual))
     if draws.cluster is not None:

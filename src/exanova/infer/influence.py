@@ -28,6 +28,9 @@ from exanova.typing import FloatArray, IntArray
 CHUNK_BYTES = 64_000_000
 """Memory of one block of rows or of statistics."""
 
+MOST_LEVERAGE_WORK = 2e10
+"""Multiplications up to which the leverage of every row is computed: about a second."""
+
 
 @dataclass(frozen=True, eq=False)
 class Influence:
@@ -109,6 +112,24 @@ def variances_of_rows(variation: Variation, a: FloatArray, b: FloatArray, output
 def read(influence: Influence, table: FloatArray) -> FloatArray:
     """(r, f) sums of the entries of a (cells, f) table at each row."""
     return influence.phi.synthesise(table)
+
+
+def leverages(influence: Influence) -> FloatArray:
+    """(r,) t_i^T Gamma^-1 t_i at the distinct rows: times the share of a unit, how much it decides its own fit.
+
+    They are the rank on the average, which is what all of them are taken for where r q^2 operations are too many.
+    """
+    basis, r = influence.basis, influence.phi.codes.shape[1]
+    assert influence.inverse is not None
+    q = basis.n_functions
+    if float(r) * q**2 > MOST_LEVERAGE_WORK:
+        return np.full(r, float(q))
+    out, step = np.empty(r), max(16, CHUNK_BYTES // (16 * q))
+    for first in range(0, r, step):
+        rows = slice(first, min(r, first + step))
+        functions = np.hstack([basis.table(s)[cells] for s, cells in enumerate(places(influence, rows))])
+        out[rows] = np.einsum("ij,ij->i", functions @ influence.inverse.T, functions)
+    return out
 
 
 def _moved(totals: Totals, a: FloatArray, b: FloatArray, output: int) -> FloatArray:
