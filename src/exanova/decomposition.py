@@ -225,7 +225,12 @@ class Decomposition(RowQueries):
 
     def __str__(self) -> str:
         rows = f"{self.plan.distinct_rows:,} distinct rows and {len(self.schema.features)} features"
-        return text_of(self.index, self.values, self.schema, self.certificate, rows)
+        stderr = shares = None
+        if self.sample is not None and self.uncertainty.cheap and len(self.schema.outputs) == 1:
+            stderr = importance_stderr(self.index, self.uncertainty, "l2", "subset")[:, 0]
+        if self.certificate.cancels:
+            shares = self.covariance.sum(axis=1) / (self.variance.sum() or 1.0)
+        return text_of(self.index, self.values, self.schema, self.certificate, rows, stderr, shares)
 
     def __repr__(self) -> str:
         effects, outputs = len(self.index.subsets), len(self.schema.outputs)

@@ -43,8 +43,8 @@ EFFECT_LEVELS, PAIR_LEVELS = 200, 30
 """Levels of one feature, by how much of its effect they carry."""
 
 EFFECT_NUMBERS, PAIR_NUMBERS = 16_000, 20_000
-"""Values in all effects and in all pairs, each with its standard error: with those of the rows, what keeps a page below 5 MB whatever the features,
-levels and outputs."""
+"""Values in all effects and in all pairs, each with its standard error: with those of the rows, what keeps a page below
+5 MB whatever the features, levels and outputs."""
 
 NETWORKS = 12
 """Outputs up to which each has a network of its own."""
