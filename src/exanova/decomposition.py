@@ -232,6 +232,11 @@ class Decomposition(RowQueries):
             shares = self.covariance.sum(axis=1) / (self.variance.sum() or 1.0)
         return text_of(self.index, self.values, self.schema, self.certificate, rows, stderr, shares)
 
+    def _repr_html_(self) -> str:
+        from exanova.report.notebook import decomposition_html
+
+        return decomposition_html(self)
+
     def __repr__(self) -> str:
         effects, outputs = len(self.index.subsets), len(self.schema.outputs)
         return f"<Decomposition: {effects:,} effects of up to {self.order} features, {outputs:,} outputs; {GAME}>"

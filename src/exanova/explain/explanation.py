@@ -96,6 +96,11 @@ class Explanation:
             output_names=names,
         )
 
+    def _repr_html_(self) -> str:
+        from exanova.report.notebook import explanation_html
+
+        return explanation_html(self)
+
     def __repr__(self) -> str:
         outputs = "" if self._is_single else f", {len(self.output_names)} outputs"
         rows = f"{len(self.outside):,} rows" if np.ndim(self.outside) else "one row"
