@@ -227,7 +227,17 @@ class Decomposition(RowQueries):
     def __str__(self) -> str:
         distinct = count_of(self.plan.distinct_rows, "distinct row")
         rows = f"{distinct} and {count_of(len(self.schema.features), 'feature')}"
-        return text_of(self.index, self.values, self.schema, self.certificate, rows)
+        stderr = shares = None
+        if self.sample is not None and self.uncertainty.cheap and len(self.schema.outputs) == 1:
+            stderr = importance_stderr(self.index, self.uncertainty, "l2", "subset")[:, 0]
+        if self.certificate.cancels:
+            shares = self.covariance.sum(axis=1) / (self.variance.sum() or 1.0)
+        return text_of(self.index, self.values, self.schema, self.certificate, rows, stderr, shares)
+
+    def _repr_html_(self) -> str:
+        from exanova.report.notebook import decomposition_html
+
+        return decomposition_html(self)
 
     def __repr__(self) -> str:
         effects, outputs = count_of(len(self.index.subsets), "effect"), count_of(len(self.schema.outputs), "output")

@@ -199,6 +199,11 @@ class Effect:
                 columns[free_name(name, columns)] = self.stderr[:, k]
         return frame_of_kind(self.schema.kind, columns)
 
+    def _repr_html_(self) -> str:
+        from exanova.report.notebook import effect_html
+
+        return effect_html(self)
+
     def __repr__(self) -> str:
         name = " x ".join(self.features) or "intercept"
         norms = ", ".join(f"{v:.4g}" for v in self.norm2)

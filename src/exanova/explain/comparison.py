@@ -81,6 +81,11 @@ class Comparison:
         columns["game"] = ["joint distribution"] * (len(self.changes) * len(outputs))
         return frame_of_kind(self.schema.kind, columns)
 
+    def _repr_html_(self) -> str:
+        from exanova.report.notebook import comparison_html
+
+        return comparison_html(self)
+
     def __str__(self) -> str:
         lines = [f"What changed, by squared norm of the difference; {self.game}"]
         for change in self.changes[:10]:
