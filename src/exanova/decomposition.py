@@ -25,7 +25,7 @@ from exanova.explain.mean_shapley import MeanShapley
 from exanova.explain.significance import significance_table
 from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.uncertainty import Errors, Uncertainty
-from exanova.messages import count_of
+from exanova.messages import Parameter, Words, count_of
 from exanova.progress import Progress
 from exanova.query import QuerySettings, seed_of
 from exanova.row_queries import RowQueries
@@ -84,7 +84,16 @@ class Decomposition(RowQueries):
     @cached_property
     def effects(self) -> Effects:
         """Mapping from feature names to :class:`Effect`."""
-        return Effects(self.index, self.values, self.schema, self.uncertainty)
+        return Effects(self.index, self.values, self.schema, self.uncertainty, self._left_out_by)
+
+    @property
+    def _left_out_by(self) -> Words | None:
+        """What left subsets out, if they were chosen."""
+        if self.selection is None:
+            return None
+        if self.selection.budget is None:
+            return Words(Parameter("selection", self.selection.method))
+        return Words("the budget (", Parameter("max_terms", self.selection.budget), ")")
 
     @property
     def intercept(self) -> FloatArray:
@@ -183,7 +192,8 @@ class Decomposition(RowQueries):
             other = other.decomposition_
         if not isinstance(other, Decomposition):
             raise InputTypeError(f"a {type(other).__name__} was given; expected another fitted FunctionalANOVA.")
-        return compare(self.effects, other.effects, self.schema, other.schema)
+        encodings = (self.encoding, other.encoding)
+        return compare(self.effects, other.effects, self.schema, other.schema, encodings)
 
     @property
     def plot(self) -> Plots:

@@ -83,6 +83,7 @@ class Screen:
         for change in found.changes[:count]:
             norms = (change.norm_before, change.norm_after, change.difference)
             where = "" if change.found_in == "both" else f" (only in the {change.found_in})"
+            where = where if change.comparable else " (no levels in common)"
             table.add_row(
                 Text(_subset(change.features) + where), *(f"{n.sum():.4g}" for n in norms), Text(_largest_cell(change))
             )
