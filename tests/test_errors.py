@@ -329,7 +329,7 @@ def test_effects_that_are_not_identified_have_no_interval():
     without = fitted(rows[:, :3], y, max_order=1)
     assert np.allclose(single.stderr, without.effects_["x0"].stderr)
     assert anova.errors().unidentified == 2
-    assert "2 effects have none" in str(anova.errors())
+    assert "no standard errors for 2 effects" in str(anova.errors())
     assert np.allclose(twin.certain, 0.0, atol=1e-9)
     assert np.allclose(single.certain**2, single.norm2)
 
@@ -519,7 +519,7 @@ def test_tables_and_files_keep_the_errors(tmp_path, monkeypatch):
     assert np.array_equal(loaded.effects_["x0"].rows, anova.effects_["x0"].rows)
     assert list(loaded.effects_["x0"].to_frame()) == ["x0", "probability", "value", "rows", "stderr"]
     assert loaded.errors() == summary
-    with pytest.raises(InputError, match="files hold no rows"):
+    with pytest.raises(InputError, match="files contain no rows"):
         loaded.errors("bootstrap")
     with pytest.raises(InputError, match="covariances"):
         loaded.effects_["x0"].interval(simultaneous=True)

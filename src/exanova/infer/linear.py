@@ -1,4 +1,4 @@
-"""Standard errors in closed form: of every cell, of linear statistics, of anything smooth."""
+"""Standard errors in closed form: of every cell, of linear statistics, of smooth statistics."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from exanova.design.family import Family
 from exanova.infer.blocks import Blocks, covariance_blocks, covariance_of_all
 from exanova.infer.draws import Variation, find_variation, noise_factor, raw_residuals, raw_rows, raw_variances
 from exanova.infer.fitted_sample import FittedSample, prepare
-from exanova.infer.influence import Influence, leverages, linear, read, variances
+from exanova.infer.influence import Influence, leverages, linear, read_at_rows, variances
 from exanova.typing import FloatArray
 
 COLUMNS_BYTES = 64_000_000
-"""Memory of the influences of some statistics at all raw rows."""
+"""Memory of the influences of one block of statistics at all raw rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class RowTerms:
-    """What the influence of f statistics has beside the change of T: direct + e by_residual + e^2 by_square.
+    """Terms of the influence of f statistics besides the change of T: direct + e by_residual + e^2 by_square.
 
     Attributes:
         direct, by_residual, by_square: (r, f) each, over the distinct rows; ``None`` for zero.
@@ -39,7 +39,7 @@ class LinearErrors:
 
     Attributes:
         influence: of every row on every effect.
-        variation: what varies.
+        variation: the sources of variation.
         draws: the raw rows.
         residuals: (k, m) of the raw rows.
         factor: (k,) what residuals are multiplied by where they stand for noise, or ``None`` without any.
@@ -61,7 +61,7 @@ class LinearErrors:
             influence, residual = prepare(fitted, index)
             factor = None if influence.inverse is None else noise_factor(draws, leverages(influence))
         variation, raw = find_variation(sample, draws, residual, factor), raw_residuals(sample, draws, residual)
-        values = read(influence, influence.values)[draws.group] + raw
+        values = read_at_rows(influence, influence.values)[draws.group] + raw
         return cls(influence, variation, draws, raw, factor, raw_variances(draws, values))
 
     @cached_property
@@ -78,7 +78,7 @@ class LinearErrors:
         return np.sqrt(np.maximum(np.concatenate(diagonals), 0.0))
 
     def block(self, cells: slice) -> FloatArray:
-        """(m, c, c) covariance of the cells of one subset, given by where they lie."""
+        """(m, c, c) covariance of the cells of one subset, given as a slice."""
         s = int(np.searchsorted(self.influence.index.cell_start, cells.start))
         return self._blocks[s]
 
@@ -114,7 +114,7 @@ class LinearErrors:
         tables = linear(self.influence, output, weights)
         group, e = self.draws.group, self.residuals[:, [output]]
         noise = e if self.factor is None else e * self.factor[:, None]
-        direct, by_noise = (read(self.influence, table) for table in tables)
+        direct, by_noise = (read_at_rows(self.influence, table) for table in tables)
         direct += 0.0 if terms.direct is None else terms.direct[:, chosen]
         out = direct[group] + noise * by_noise[group]
         out += 0.0 if terms.by_residual is None else e * terms.by_residual[group][:, chosen]

@@ -58,11 +58,11 @@ class PosteriorErrors:
             basis = build_basis(index)
             responses = find_responses(index, basis)
         influence = Influence(index, basis, responses, None, fitted.effects, phi, threads)
-        draws, explained = raw_rows(sample), phi.synthesise(fitted.effects)
-        residual = sample.values - explained
+        draws, part = raw_rows(sample), phi.synthesise(fitted.effects)
+        residual = sample.values - part
         variation, residuals = find_variation(sample, draws, residual), raw_residuals(sample, draws, residual)
-        means = raw_variances(draws, explained[draws.group])
         tau = np.array([c.residual for c in posterior.components])
+        means = raw_variances(draws, part[draws.group])
         drawn = LinearErrors(influence, variation, draws, residuals, None, means)
         return cls(posterior, index, drawn, tau / posterior.count)
 

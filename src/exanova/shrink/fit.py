@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from exanova.shrink.components import Components, bounds, described
 from exanova.shrink.left_out import Equal, LeftOut, left_out_by_rows, left_out_of_shrunk, rows_to_leave_out
 from exanova.shrink.likelihood import ByFunctions
 from exanova.shrink.posterior import (
+    Columns,
     Part,
     Posterior,
     PosteriorMean,
@@ -36,6 +38,9 @@ from exanova.solve.request import Request
 from exanova.solve.run import run_plan
 from exanova.solve.survey import load_of
 from exanova.typing import FloatArray, IntArray, Subset
+
+Groups = dict[int, tuple[slice, FloatArray]]
+"""Columns and table of each subset."""
 
 NEGLIGIBLE = 1e-6
 """Share of the variance below which what shrinking changes is not worth a fit of its own."""
@@ -199,18 +204,18 @@ def _one_part(work: Prepared, ratios: Ratios, chosen: IntArray) -> tuple[Posteri
 
 
 def _reader(work: Prepared, scale: FloatArray) -> ReadColumns:
-    """Z S v at the rows, of all columns or of those of one subset."""
-    columns, phi = work.columns, work.phi
+    """How Z S v is read at the rows; can be pickled."""
     own = {s: (place, table) for s, place, table in work.prior.groups()}
+    return partial(_read, work.columns, work.phi, scale, own)
 
-    def read(v: FloatArray, subset: int | None) -> FloatArray:
-        if subset is None:
-            return columns.synthesise(scale[:, None] * v)
-        place, table = own[subset]
-        on_cells = table @ (scale[place, None] * v[place])
-        return np.asarray(on_cells[phi.cells(subset)])
 
-    return read
+def _read(columns: Columns, phi: Phi, scale: FloatArray, own: Groups, v: FloatArray, subset: int | None) -> FloatArray:
+    """Z S v at the rows, of all columns or of those of one subset."""
+    if subset is None:
+        return columns.synthesise(scale[:, None] * v)
+    place, table = own[subset]
+    on_cells = table @ (scale[place, None] * v[place])
+    return np.asarray(on_cells[phi.cells(subset)])
 
 
 def _components(work: Prepared, found: list[Ratios]) -> tuple[Components, ...]:

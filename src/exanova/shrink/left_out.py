@@ -24,8 +24,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
-from scipy.linalg.lapack import dpotrf
 
 from exanova import tolerances
 from exanova.data.sample import Sample
@@ -132,6 +130,8 @@ def left_out_by_rows(
     lower: FloatArray, residual: FloatArray, precision: FloatArray, equal: Equal = DISTINCT
 ) -> LeftOut:
     """The same from the factor ``lower`` (r, r) of D^-1 + Z S^2 Z^T: 1 - h is the diagonal of its inverse over D."""
+    from scipy.linalg import solve_triangular
+
     inverse = solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False)
     probability = precision / precision.sum()
     kept = np.square(inverse).sum(axis=0) / precision - probability
@@ -158,10 +158,14 @@ def left_out_of_exact(
         rows: (N,) rows to leave out.
         equal: the equal rows behind each.
     """
+    from scipy.linalg import cho_solve
+    from scipy.linalg.lapack import dpotrf
+
     penalty = np.full(len(gamma), VANISHING)
     penalty[0] = 0.0
     lower, failed = dpotrf(gamma + np.diag(penalty), lower=1, clean=1)
-    assert not failed
+    if failed:
+        raise ArithmeticError("the Gram matrix is not positive in floating point")
     # The residual that the penalty would leave, without its cancellation in rows that determine a direction alone.
     moved = cho_solve((lower, True), penalty[:, None] * coefficients, check_finite=False)
     lengths, change = _at_rows(lower, at_rows, rows, moved)
@@ -172,6 +176,8 @@ def _at_rows(
     lower: FloatArray, at_rows: AtRows, rows: IntArray, coefficients: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """(N,) |R^-1 t_i|^2 and (N, m) t_i^T c, some rows at a time."""
+    from scipy.linalg import solve_triangular
+
     coefficients = np.zeros((len(lower), 0)) if coefficients is None else coefficients
     lengths, sums = np.empty(len(rows)), np.empty((len(rows), coefficients.shape[1]))
     step = max(16, BLOCK_BYTES // (8 * max(1, len(lower))))
