@@ -222,7 +222,7 @@ def test_the_summary_names_what_changed_most():
     assert "blue, small: " in text
     wide = table().assign(extra=["u", "v"] * 6)
     many = FunctionalANOVA(shrinkage=None, max_order=2).fit(wide, price)
-    assert "and 1 more subsets" in str(many.compare(many))
+    assert "and 1 more subset" in str(many.compare(many))
 
 
 # The score
