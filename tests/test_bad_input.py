@@ -102,8 +102,29 @@ def test_a_feature_of_one_level_works_and_has_no_effect(max_order, route):
     np.testing.assert_allclose(anova.predict(table), plain.predict(X), atol=1e-14)
     assert anova.certificate_.rank == plain.certificate_.rank
     assert anova.certificate_.exact
-    raises(UnknownFeatureError, r"'kind' has one level", lambda: anova.effects_["kind"])
-    raises(UnknownFeatureError, r"'kind' has one level", lambda: anova.effects_["color", "kind"])
+    zero = anova.effects_["kind"]
+    assert (zero.features, zero.levels, zero.values.tolist()) == (("kind",), (("same",),), [[0.0]])
+    assert zero.stderr.tolist() == [[0.0]]
+    assert zero.identified
+    assert "kind" not in anova.effects_
+    pair = anova.effects_["color", "kind"]
+    assert pair.features == ("kind", "color")
+    assert [level for _, level in pair.levels] == [level for (level,) in anova.effects_["color"].levels]
+    assert not pair.values.any()
+    assert list(pair.to_frame().columns)[:3] == ["kind", "color", "probability"]
+
+
+def test_a_subset_left_out_by_a_budget_is_not_said_to_be_zero():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({name: rng.choice(list("abc"), 200) for name in "uvwx"})
+    y = 1.0 * (table["u"] == "a") + 2.0 * ((table["v"] == "b") & (table["w"] == "c"))
+    anova = FunctionalANOVA(shrinkage=None, max_terms=13).fit(table, y)
+    assert ("v", "w") in anova.effects_
+    error = raises(UnknownFeatureError, r"u x x was left out by the budget", lambda: anova.effects_["u", "x"])
+    assert "max_terms=13" in str(error)
+    assert "not known to be zero" in str(error)
+    assert anova.effects_._ipython_key_completions_()[:3] == [(), "u", "v"]
+    assert ("v", "w") in anova.effects_._ipython_key_completions_()
 
 
 def test_only_features_of_one_level_with_rows_that_differ_in_value():
@@ -249,7 +270,7 @@ def test_what_is_not_a_model():
         def fit(self, X, y):
             return self
 
-    for wrong in (NoPredict(), None, "model"):
+    for wrong in (NoPredict(), "model"):
         raises(InputError, r"in place of a model.*expected \(4,\)", lambda wrong=wrong: fit(X, wrong))
     raises(InputTypeError, r"an object and not a class", lambda: fit(X, DecisionTreeClassifier))
     raises(ModelError, r"not fitted", lambda: fit(X[["size"]], DecisionTreeClassifier()))

@@ -114,7 +114,49 @@ def test_no_level_in_common_shares_nothing():
     change = by_features(first.compare(second))[frozenset({"a"})]
     assert change.shared == 0.0
     assert change.cells == ()
-    assert not change.difference.any()
+    assert np.isnan(change.difference).all()
+    assert not change.comparable
+    assert first.compare(second).changes[0].features == ("a",)
+    assert "a: cannot be compared" in str(first.compare(second)).splitlines()[1]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.integers(2, 6))
+@examples(25)
+def test_bins_with_other_edges_are_compared_on_their_parts(seed, bins, others):
+    rng = np.random.default_rng(seed)
+    x, z = rng.permutation(np.linspace(0, 1, 60)), rng.choice(["u", "v"], 60)
+    X = pd.DataFrame({"x": x, "z": z})
+    y = np.sin(5 * x) * (z == "u") + x
+    options = {"shrinkage": None, "sampled": False, "strategy": "uniform", "max_order": 2}
+    before = FunctionalANOVA(n_bins=bins, **options).fit(X, y)
+    after = FunctionalANOVA(n_bins=others, **options).fit(X, -3 * y)
+    # On a fine grid of values both effects are step functions; the grid's own mean is the oracle.
+    grid = np.linspace(1e-9, 1 - 1e-9, 20_001)
+    sides = [anova.decomposition_.encoding.features[0] for anova in (before, after)]
+    codes = [np.searchsorted(np.array(f.edges[1:-1]), grid, side="right") for f in sides]
+    values, mass = [], []
+    for anova, feature, code in zip((before, after), sides, codes, strict=True):
+        effect = anova.effects_["x"]
+        assert [level for (level,) in effect.levels] == list(feature.labels)
+        values.append(effect.values[code, 0])
+        mass.append(effect.probability[code] / np.bincount(code)[code])
+    expected = ((mass[0] + mass[1]) / 2) @ (values[1] - values[0]) ** 2
+    change = by_features(before.compare(after))[frozenset({"x"})]
+    assert change.shared == pytest.approx(1.0)
+    assert change.difference[0] == pytest.approx(expected, rel=1e-2)
+    assert change.difference[0] > change.norm_before[0]
+    assert by_features(before.compare(after))[frozenset({"x", "z"})].shared > 0.5
+
+
+def test_bins_and_single_numbers_are_compared():
+    few = pd.DataFrame({"x": [1, 2, 3, 4] * 10})
+    many = pd.DataFrame({"x": np.arange(1, 41)})
+    before = FunctionalANOVA(shrinkage=None, sampled=False).fit(few, few["x"] * 1.0)
+    after = FunctionalANOVA(shrinkage=None, sampled=False, n_bins=8).fit(many, -many["x"] * 1.0)
+    for change in (by_features(before.compare(after)), by_features(after.compare(before))):
+        found = change[frozenset({"x"})]
+        assert found.comparable
+        assert found.difference[0] > 1.0
 
 
 @pytest.mark.parametrize("swapped", [False, True])

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from exanova import FunctionalANOVA, reference
-from exanova.errors import UnknownFeatureError
 from oracles import cell_masses, exact_decomposition
 
 
@@ -145,8 +144,9 @@ def test_where_cells_are_missing_the_papers_basis_loses_orthogonality_and_the_ce
         np.testing.assert_allclose(anova.predict(rows), f, atol=1e-11)
 
 
-def test_a_constant_feature_has_no_effect_and_says_so():
+def test_the_effect_of_a_constant_feature_is_zero():
     X, f = analytical()
     anova = FunctionalANOVA(shrinkage=None, max_order=2).fit(X, f)
-    with pytest.raises(UnknownFeatureError, match="'X5' has one level"):
-        anova.effects_["X5"]
+    effect = anova.effects_["X5"]
+    assert effect.values.tolist() == [[0.0]]
+    assert effect.probability.tolist() == pytest.approx([1.0])

@@ -590,7 +590,6 @@ def test_drawing_changes_nothing(loans):
 
 WRONG = {
     "unknown feature": (lambda p, X: p.effect("jbo"), UnknownFeatureError, "there is no feature 'jbo'.*job"),
-    "constant feature": (lambda p, X: p.effect("bank"), UnknownFeatureError, "one level"),
     "unknown in a pair": (lambda p, X: p.pair("job", "x"), UnknownFeatureError, "there is no feature 'x'"),
     "the same twice": (lambda p, X: p.pair("job", "job"), UnknownFeatureError, "names a feature twice"),
     "unknown output": (lambda p, X: p.importance(output="won"), UnknownFeatureError, "no output 'won'.*'repaid'"),

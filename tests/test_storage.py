@@ -902,3 +902,15 @@ if __name__ == "__main__":
     if sys.argv[1:] != ["--write"]:
         sys.exit("PYTHONPATH=tests python tests/test_storage.py --write")
     write_golden()
+
+
+@pytest.mark.parametrize("missing", ["polars", "pandas"])
+def test_tables_are_made_with_a_library_that_is_installed(tmp_path, monkeypatch, missing):
+    kind = {"polars": pl, "pandas": pd}[missing]
+    X = kind.DataFrame({"a": ["u", "v", "u"], "b": ["x", "x", "y"]})
+    FunctionalANOVA(sampled=False).fit(X, np.array([0.0, 1.0, 3.0])).save(tmp_path / "saved.exanova")
+    there = exanova.data.table.find_spec
+    monkeypatch.setattr(exanova.data.table, "find_spec", lambda name: None if name == missing else there(name))
+    again = exanova.load(tmp_path / "saved.exanova")
+    assert again.decomposition_.schema.kind == {"polars": "pandas", "pandas": "polars"}[missing]
+    assert list(again.effects_["a"].to_frame()["a"]) == ["u", "v"]

@@ -25,7 +25,7 @@ from exanova.explain.mean_shapley import MeanShapley
 from exanova.explain.significance import significance_table
 from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.uncertainty import Errors, Uncertainty
-from exanova.messages import count_of
+from exanova.messages import Parameter, Words, count_of
 from exanova.progress import Progress
 from exanova.query import QuerySettings, seed_of
 from exanova.row_queries import RowQueries
@@ -84,7 +84,16 @@ class Decomposition(RowQueries):
     @cached_property
     def effects(self) -> Effects:
         """Mapping from feature names to :class:`Effect`."""
-        return Effects(self.index, self.values, self.schema, self.uncertainty)
+        return Effects(self.index, self.values, self.schema, self.uncertainty, self._left_out_by)
+
+    @property
+    def _left_out_by(self) -> Words | None:
+        """What left subsets out, if they were chosen."""
+        if self.selection is None:
+            return None
+        if self.selection.budget is None:
+            return Words(Parameter("selection", self.selection.method))
+        return Words("the budget (", Parameter("max_terms", self.selection.budget), ")")
 
     @property
     def intercept(self) -> FloatArray:
@@ -183,7 +192,8 @@ class Decomposition(RowQueries):
             other = other.decomposition_
         if not isinstance(other, Decomposition):
             raise InputTypeError(f"a {type(other).__name__} was given; expected another fitted FunctionalANOVA.")
-        return compare(self.effects, other.effects, self.schema, other.schema)
+        encodings = (self.encoding, other.encoding)
+        return compare(self.effects, other.effects, self.schema, other.schema, encodings)
 
     @property
     def plot(self) -> Plots:
@@ -227,7 +237,17 @@ class Decomposition(RowQueries):
     def __str__(self) -> str:
         distinct = count_of(self.plan.distinct_rows, "distinct row")
         rows = f"{distinct} and {count_of(len(self.schema.features), 'feature')}"
-        return text_of(self.index, self.values, self.schema, self.certificate, rows)
+        stderr = shares = None
+        if self.sample is not None and self.uncertainty.cheap and len(self.schema.outputs) == 1:
+            stderr = importance_stderr(self.index, self.uncertainty, "l2", "subset")[:, 0]
+        if self.certificate.cancels:
+            shares = self.covariance.sum(axis=1) / (self.variance.sum() or 1.0)
+        return text_of(self.index, self.values, self.schema, self.certificate, rows, stderr, shares)
+
+    def _repr_html_(self) -> str:
+        from exanova.report.notebook import decomposition_html
+
+        return decomposition_html(self)
 
     def __repr__(self) -> str:
         effects, outputs = count_of(len(self.index.subsets), "effect"), count_of(len(self.schema.outputs), "output")

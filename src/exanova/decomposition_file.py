@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from exanova.data.encoding import Encoding
 from exanova.data.feature import FeatureLevels
+from exanova.data.table import installed_kind
 from exanova.decomposition import Decomposition, uncertainty_of
 from exanova.design.families import named_family
 from exanova.design.family import Family
@@ -143,7 +144,9 @@ def _decomposition(
 
 def _schema(entry: Mapping[str, Any]) -> Schema:
     labels = tuple(tuple(levels) for levels in entry["labels"])
-    return Schema(tuple(entry["features"]), labels, tuple(entry["outputs"]), str(entry["kind"]), bool(entry["single"]))
+    kind = str(entry["kind"])
+    kind = installed_kind(kind) if kind in TABLES else kind  # any other is refused below
+    return Schema(tuple(entry["features"]), labels, tuple(entry["outputs"]), kind, bool(entry["single"]))
 
 
 def _certificate(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Certificate:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from typing import Any, cast
 
 import narwhals as nw
@@ -162,6 +163,16 @@ def frame_of_kind(kind: str, columns: Mapping[str, Sequence[Any]]) -> Any:
         kind = "pandas"
     native = {name: _writable(column, mixed=kind in ("pandas", "modin")) for name, column in columns.items()}
     return nw.from_dict(native, backend=cast(Any, kind)).to_native()
+
+
+def installed_kind(kind: str) -> str:
+    """``kind`` if its library is installed, else another that is; ``"numpy"`` if there is none.
+
+    >>> installed_kind("numpy"), installed_kind("no such library") in ("pandas", "polars", "pyarrow", "numpy")
+    ('numpy', True)
+    """
+    others = ("pandas", "polars", "pyarrow", "numpy")
+    return next(name for name in (kind, *others) if find_spec(name) is not None)
 
 
 def _writable(column: Sequence[Any], mixed: bool) -> Any:

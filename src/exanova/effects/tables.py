@@ -199,14 +199,50 @@ class Effect:
                 columns[free_name(name, columns)] = self.stderr[:, k]
         return frame_of_kind(self.schema.kind, columns)
 
+    def _repr_html_(self) -> str:
+        from exanova.report.notebook import effect_html
+
+        return effect_html(self)
+
     def __repr__(self) -> str:
         name = " x ".join(self.features) or "intercept"
         norms = ", ".join(f"{v:.4g}" for v in self.norm2)
         return f"<Effect {name}: {count_of(len(self.levels), 'cell')}, squared norm {norms}; {GAME}>"
 
 
+class Zero:
+    """What is known of an effect that is zero because one of its features has a single level."""
+
+    cheap = True
+
+    def __init__(self, cells: int, outputs: int) -> None:
+        self._shape = (cells, outputs)
+
+    def stderr_of(self, s: int) -> FloatArray:
+        """(c, m) zeros."""
+        return np.zeros(self._shape)
+
+    def critical_of(self, s: int, level: float) -> FloatArray:
+        """(m,) zeros."""
+        return np.zeros(self._shape[1])
+
+    def rows_of(self, s: int) -> FloatArray:
+        """(c,) not known."""
+        return np.full(self._shape[0], np.nan)
+
+    def identified(self, s: int) -> bool | None:
+        """It is."""
+        return True
+
+    def certain_of(self, s: int) -> FloatArray:
+        """(m,) zeros."""
+        return np.zeros(self._shape[1])
+
+
 class Effects(Mapping[tuple[str, ...], Effect]):
     """Every effect, in canonical order, by the names of its features in any order; ``()`` is the intercept.
+
+    A feature with one level is in no subset that is listed; asked for by name, its effect is zero.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
@@ -217,13 +253,26 @@ class Effects(Mapping[tuple[str, ...], Effect]):
     2
     """
 
-    def __init__(self, index: Family, values: FloatArray, schema: Schema, knowledge: Knowledge | None = None) -> None:
+    def __init__(
+        self,
+        index: Family,
+        values: FloatArray,
+        schema: Schema,
+        knowledge: Knowledge | None = None,
+        left_out: Words | None = None,
+    ) -> None:
         self._index, self._values, self._schema, self._knowledge = index, values, schema, knowledge
+        self._left_out = left_out
         self._position = {name: i for i, name in enumerate(schema.features)}
 
     def __getitem__(self, key: str | tuple[str, ...]) -> Effect:
-        s = self._number(key)
-        subset = self._index.subsets[s]
+        subset = self._subset(key)
+        varying = tuple(i for i in subset if self._index.sizes[i] > 1)
+        if varying not in self._index.position:
+            raise UnknownFeatureError(self._why_absent(varying))
+        if varying != subset:
+            return self._zero(subset, self._index.position[varying])
+        s = self._index.position[subset]
         codes = self._index.codes_of(s)
         labels = [self._schema.labels[i] for i in subset]
         levels = tuple(tuple(labels[k][c] for k, c in enumerate(cell)) for cell in codes.T.tolist())
@@ -246,16 +295,19 @@ class Effects(Mapping[tuple[str, ...], Effect]):
 
     def __contains__(self, key: object) -> bool:
         try:
-            self._number(key)  # type: ignore[arg-type]
+            return self._subset(key) in self._index.position  # type: ignore[arg-type]
         except UnknownFeatureError:
             return False
-        return True
+
+    def _ipython_key_completions_(self) -> list[str | tuple[str, ...]]:
+        """What a notebook offers between the brackets."""
+        return [names[0] if len(names) == 1 else names for names in self]
 
     def __repr__(self) -> str:
         subsets, features = count_of(len(self), "subset"), count_of(len(self._schema.features), "feature")
         return f"<Effects of {subsets} of {features}; {GAME}>"
 
-    def _number(self, key: str | tuple[str, ...]) -> int:
+    def _subset(self, key: str | tuple[str, ...]) -> Subset:
         names = (key,) if isinstance(key, str) else tuple(key) if isinstance(key, tuple | list) else (key,)
         unknown = [n for n in names if n not in self._position]
         if unknown:
@@ -266,15 +318,23 @@ class Effects(Mapping[tuple[str, ...], Effect]):
         subset = tuple(sorted(self._position[n] for n in names))
         if len(set(subset)) < len(subset):
             raise UnknownFeatureError(f"{tuple(names)!r} names a feature twice; name each feature of a subset once.")
-        if subset not in self._index.position:
-            raise UnknownFeatureError(self._why_absent(subset))
-        return self._index.position[subset]
+        return subset
+
+    def _zero(self, subset: Subset, s: int) -> Effect:
+        """The effect of a subset with features of one level: zero on the cells of the others, subset ``s``."""
+        place = {i: k for k, i in enumerate(self._index.subsets[s])}
+        cells = self._index.codes_of(s).T.tolist()
+        labels = self._schema.labels
+        levels = tuple(tuple(labels[i][cell[place[i]] if i in place else 0] for i in subset) for cell in cells)
+        values = np.zeros((len(cells), len(self._schema.outputs)))
+        probability = self._index.probability_of(s)
+        names, outputs = self._schema.names(subset), self._schema.outputs
+        return Effect(names, levels, probability, values, outputs, self._schema, s, Zero(*values.shape))
 
     def _why_absent(self, subset: Subset) -> Words:
-        constant = [self._schema.features[i] for i in subset if self._index.sizes[i] < 2]
-        if constant:
-            return Words(f"{constant[0]!r} has one level on this support: it has no effect and no interactions.")
         name = " x ".join(self._schema.names(subset))
+        if self._left_out is not None:
+            return Words(f"the effect of {name} was left out by ", self._left_out, "; it is not known to be zero.")
         highest = len(self._index.subsets[-1])
         remedy = (
             Words("name it in ", Parameter("subsets"))

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from exanova.data.encoding import Encoding
+from exanova.data.feature import FeatureLevels
 from exanova.data.table import frame_of_kind
 from exanova.effects.tables import GAME, Effect, Effects, Schema
 from exanova.errors import InputError
+from exanova.explain.common_levels import common_cells
 from exanova.messages import Parameter, count_of
 from exanova.typing import FloatArray
 
 LARGEST_CELLS = 5
+
+MOSTLY = 0.995
+"""Probability of the common cells below which it is said."""
+
+Encodings = tuple[Encoding, Encoding]
+LevelsOf = Mapping[str, tuple[FeatureLevels, FeatureLevels]]
+"""Both versions of every feature, by its name."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +46,8 @@ class Change:
         found_in: "both", "first" or "second".
         norm_before, norm_after: (m,) squared norms, each under its own distribution; NaN if it is absent.
         difference: (m,) squared norm of the difference over the cells both have, under the mean of the two
-            distributions (an effect that is absent counts as 0).
+            distributions (an effect that is absent counts as 0); NaN where they have none in common. Bins with other
+            edges are compared on their common parts.
         shared: probability of the cells both have, averaged over the two distributions.
         cells: the cells that changed most.
     """
@@ -48,10 +60,15 @@ class Change:
     shared: float
     cells: tuple[ChangedCell, ...]
 
+    @property
+    def comparable(self) -> bool:
+        """Whether the two have cells in common."""
+        return self.shared > 0
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What changed, the largest difference first.
+    """What changed: first what cannot be compared, then the largest difference.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
@@ -81,11 +98,21 @@ class Comparison:
         columns["game"] = ["joint distribution"] * (len(self.changes) * len(outputs))
         return frame_of_kind(self.schema.kind, columns)
 
+    def _repr_html_(self) -> str:
+        from exanova.report.notebook import comparison_html
+
+        return comparison_html(self)
+
     def __str__(self) -> str:
         lines = [f"What changed, by squared norm of the difference; {self.game}"]
         for change in self.changes[:10]:
             name = " x ".join(change.features) or "(intercept)"
             where = "" if change.found_in == "both" else f" (only in the {change.found_in})"
+            if not change.comparable:
+                lines.append(f"  {name}{where}: cannot be compared, for the two have no levels in common")
+                continue
+            if change.found_in == "both" and change.shared < MOSTLY:
+                where = f" (on {change.shared:.0%} of the rows, whose levels both have)"
             before, after, difference = (
                 ", ".join(f"{v:.4g}" for v in amounts[:4])
                 for amounts in (change.norm_before, change.norm_after, change.difference)
@@ -104,8 +131,8 @@ class Comparison:
         return f"<Comparison of {count_of(len(self.changes), 'subset')}; {self.game}>"
 
 
-def compare(first: Effects, second: Effects, schema: Schema, other: Schema) -> Comparison:
-    """Align two decompositions by names of features, labels of levels and names of outputs."""
+def compare(first: Effects, second: Effects, schema: Schema, other: Schema, encodings: Encodings) -> Comparison:
+    """Align two decompositions by names of features, by levels or the parts of bins, and by names of outputs."""
     if set(schema.features) != set(other.features):
         missing = sorted(set(schema.features) ^ set(other.features))
         raise InputError(
@@ -117,18 +144,21 @@ def compare(first: Effects, second: Effects, schema: Schema, other: Schema) -> C
             f"the outputs differ: {', '.join(schema.outputs)} and {', '.join(other.outputs)}",
             remedy=["give them the same names with ", Parameter("output_names"), " when fitting"],
         )
+    of_second = {feature.name: feature for feature in encodings[1].features}
+    levels_of = {feature.name: (feature, of_second[feature.name]) for feature in encodings[0].features}
     keys = list(first) + [key for key in second if key not in first]
-    changes = [_change(key, first, second, len(schema.outputs)) for key in keys]
-    changes.sort(key=lambda change: -float(change.difference.sum()))
+    changes = [_change(key, first, second, levels_of, len(schema.outputs)) for key in keys]
+    changes.sort(key=lambda change: (change.comparable, -float(np.nan_to_num(change.difference).sum())))
     return Comparison(tuple(changes), schema)
 
 
-def _change(key: tuple[str, ...], first: Effects, second: Effects, outputs: int) -> Change:
-    a, b = first.get(key), second.get(key)
+def _change(key: tuple[str, ...], first: Effects, second: Effects, levels_of: LevelsOf, outputs: int) -> Change:
+    a = first[key] if key in first else None  # noqa: SIM401 - get() finds zero effects that are not listed
+    b = second[key] if key in second else None  # noqa: SIM401
     nothing = np.full(outputs, np.nan)
-    both = _aligned(a, b) if a is not None and b is not None else _alone(a or b, a is not None)
+    both = _aligned(a, b, levels_of) if a is not None and b is not None else _alone(a or b, a is not None)
     levels, before, after, probability = both
-    difference = probability @ (after - before) ** 2
+    difference = probability @ (after - before) ** 2 if len(probability) else nothing
     largest = np.argsort(-np.abs(after - before).max(axis=1, initial=0.0), kind="stable")[:LARGEST_CELLS]
     return Change(
         features=key,
@@ -141,14 +171,14 @@ def _change(key: tuple[str, ...], first: Effects, second: Effects, outputs: int)
     )
 
 
-def _aligned(a: Effect, b: Effect) -> tuple[list[tuple[str, ...]], FloatArray, FloatArray, FloatArray]:
+def _aligned(
+    a: Effect, b: Effect, levels_of: LevelsOf
+) -> tuple[list[tuple[str, ...]], FloatArray, FloatArray, FloatArray]:
     """Levels, both values and mean probability of the cells both effects have."""
     order = [b.features.index(name) for name in a.features]
-    place = {tuple(cell[k] for k in order): j for j, cell in enumerate(b.levels)}
-    pairs = [(i, place[cell]) for i, cell in enumerate(a.levels) if cell in place]
-    i = np.array([p[0] for p in pairs], dtype=np.int64)
-    j = np.array([p[1] for p in pairs], dtype=np.int64)
-    return [a.levels[k] for k in i], a.values[i], b.values[j], (a.probability[i] + b.probability[j]) / 2
+    cells = [tuple(cell[k] for k in order) for cell in b.levels]
+    levels, (i, j), share = common_cells(a.levels, cells, [levels_of[name] for name in a.features])
+    return levels, a.values[i], b.values[j], (share[0] * a.probability[i] + share[1] * b.probability[j]) / 2
 
 
 def _alone(effect: Effect | None, is_first: bool) -> tuple[list[tuple[str, ...]], FloatArray, FloatArray, FloatArray]:

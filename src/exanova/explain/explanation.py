@@ -97,6 +97,11 @@ class Explanation:
             output_names=names,
         )
 
+    def _repr_html_(self) -> str:
+        from exanova.report.notebook import explanation_html
+
+        return explanation_html(self)
+
     def __repr__(self) -> str:
         outputs = "" if self._is_single else f", {count_of(len(self.output_names), 'output')}"
         rows = count_of(len(self.outside) if np.ndim(self.outside) else 1, "row")

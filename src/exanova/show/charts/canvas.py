@@ -110,7 +110,43 @@ def finished(chart: Any, title: str, notes: Sequence[str] = ()) -> Any:
         title=alt.TitleParams(text=title, subtitle=[*notes, f"game: {game}", f"({other}"], offset=12),
         description=". ".join([title, *notes, f"Game: {GAME}"]),
     )
-    return described.configure(**theme())
+    return shown_offline(described.configure(**theme()))
+
+
+class _Offline:
+    """A chart that a notebook shows as a drawing: the page that altair makes by default loads scripts from a network.
+
+    Who enables another renderer of altair gets what that makes, such as tooltips.
+    """
+
+    def _repr_mimebundle_(self, *args: Any, **options: Any) -> Any:
+        if alt.renderers.active != "default":
+            return super()._repr_mimebundle_(*args, **options)  # type: ignore[misc]
+        try:
+            import vl_convert
+        except ImportError:  # then there is no other way to draw it
+            return super()._repr_mimebundle_(*args, **options)  # type: ignore[misc]
+        version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+        svg = vl_convert.vegalite_to_svg(self.to_dict(), vl_version=version)  # type: ignore[attr-defined]
+        return {"image/svg+xml": svg, "text/plain": repr(type(self).__name__)}
+
+
+class OfflineLayer(_Offline, alt.LayerChart):
+    """A chart of several layers."""
+
+
+class OfflineConcat(_Offline, alt.ConcatChart):
+    """Charts side by side."""
+
+
+OFFLINE = {alt.LayerChart: OfflineLayer, alt.ConcatChart: OfflineConcat}
+
+
+def shown_offline(chart: Any) -> Any:
+    """The same chart, which a notebook shows without a network."""
+    # Not by assignment, which altair takes for a property of the chart.
+    object.__setattr__(chart, "__class__", OFFLINE.get(type(chart), type(chart)))
+    return chart
 
 
 def panels(records: Sequence[Record], draw: Callable[[list[Record], Place], Any], columns: int = 4) -> Any:

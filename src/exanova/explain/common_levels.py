@@ -1,0 +1,171 @@
+"""Levels that two fits of one column have in common: equal labels, and for bins the parts between all of their edges.
+
+Two fits cut a column of numbers or times at different edges. Both effects are constant between any two neighbouring
+edges of either, so that they can be compared there: a bin's value holds on each of its parts, and its probability is
+divided among them by their lengths, for the rows inside are no longer known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+
+from exanova.data.feature import FeatureLevels
+from exanova.data.intervals import interval_labels
+from exanova.data.times import time_places
+from exanova.typing import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class CommonLevels:
+    """The parts that two features have in common.
+
+    Attributes:
+        labels: a name for each part.
+        codes: (2, k) the level of each feature that holds a part.
+        shares: (2, k) which share of that level's probability the part has.
+    """
+
+    labels: tuple[str, ...]
+    codes: IntArray
+    shares: FloatArray
+
+    def parts_of(self, side: int) -> dict[int, list[int]]:
+        """For each level of one feature, its parts."""
+        out: dict[int, list[int]] = {}
+        for part, code in enumerate(self.codes[side].tolist()):
+            out.setdefault(code, []).append(part)
+        return out
+
+
+def common_levels(a: FeatureLevels, b: FeatureLevels) -> CommonLevels:
+    """What the levels of two fits of a column have in common.
+
+    >>> a = FeatureLevels("age", (0, 1), ("< 30", ">= 30"), (), (0, 1), (10.0, 30.0, 90.0))
+    >>> b = FeatureLevels("age", (0, 1), ("< 50", ">= 50"), (), (0, 1), (10.0, 50.0, 90.0))
+    >>> found = common_levels(a, b)
+    >>> found.labels, found.codes.tolist(), found.shares.round(2).tolist()
+    (('< 30', '[30, 50)', '>= 50'), [[0, 1, 1], [0, 0, 1]], [[1.0, 0.33, 0.67], [0.5, 0.5, 1.0]])
+    """
+    if a.edges and b.edges and a.edges != b.edges:
+        places = _places(a, b)
+        if places is not None:
+            return _with_missing(a, b, _parts(a, b, *places))
+    if bool(a.edges) != bool(b.edges):
+        return _bins_and_values(a, b)
+    place = {label: k for k, label in enumerate(b.labels)}
+    pairs = [(k, place[label]) for k, label in enumerate(a.labels) if label in place]
+    codes = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return CommonLevels(tuple(a.labels[k] for k in codes[0]), codes, np.ones(codes.shape))
+
+
+def common_cells(
+    a: Sequence[Sequence[str]], b: Sequence[Sequence[str]], features: Sequence[tuple[FeatureLevels, FeatureLevels]]
+) -> tuple[list[tuple[str, ...]], IntArray, FloatArray]:
+    """Cells that two effects have in common: their levels, (2, k) positions among the cells of each, (2, k) shares.
+
+    Args:
+        a, b: the levels of every cell, as labels, features in the same order.
+        features: both versions of each feature.
+    """
+    common = [common_levels(*pair) for pair in features]
+    parts = [found.parts_of(0) for found in common]
+    known = [{label: k for k, label in enumerate(pair[0].labels)} for pair in features]
+    place = {tuple(cell): j for j, cell in enumerate(b)}
+    levels, positions, shares = [], [], []
+    for i, cell in enumerate(a):
+        for chosen in product(*(p.get(k[label], ()) for p, k, label in zip(parts, known, cell, strict=True))):
+            picked = list(zip(common, features, chosen, strict=True))
+            j = place.get(tuple(pair[1].labels[int(c.codes[1, part])] for c, pair, part in picked))
+            if j is not None:
+                levels.append(tuple(c.labels[part] for c, _, part in picked))
+                positions.append((i, j))
+                shares.append([np.prod([c.shares[side, part] for c, _, part in picked]) for side in (0, 1)])
+    found = np.array(positions, dtype=np.int64).reshape(-1, 2).T
+    return levels, found, np.array(shares, dtype=np.float64).reshape(-1, 2).T
+
+
+def _places(a: FeatureLevels, b: FeatureLevels) -> tuple[list[Any], list[Any]] | None:
+    """Edges of both as numbers on one scale; ``None`` if one has numbers and the other times."""
+    if a.is_of_times != b.is_of_times:
+        return None
+    if not a.is_of_times:
+        return list(a.edges), list(b.edges)
+    first, second = time_places(a.edges), time_places(b.edges)
+    if first is None or second is None or first[0] != second[0]:
+        return None
+    return list(first[1]), list(second[1])
+
+
+def _parts(a: FeatureLevels, b: FeatureLevels, ea: list[Any], eb: list[Any]) -> CommonLevels:
+    """The intervals between the inner edges of either; the first and the last bin reach beyond their ends."""
+    inner = sorted({*ea[1:-1], *eb[1:-1]})
+    ends = [min([ea[0], eb[0], *inner]), *inner, max([ea[-1], eb[-1], *inner])]
+    written = {**dict(zip(eb, b.edges, strict=True)), **dict(zip(ea, a.edges, strict=True))}
+    lengths = np.maximum(np.diff(np.array([float(end - ends[0]) for end in ends])), 0.0)
+    bins = [np.searchsorted(np.array(e[1:-1], dtype=object), [*inner], side="right") for e in (ea, eb)]
+    bins = [np.concatenate([[0], found]).astype(np.int64) for found in bins]
+    shares = np.array([_shares(of_parts, lengths) for of_parts in bins])
+    codes = np.array([np.array(f.codes)[k] for f, k in zip((a, b), bins, strict=True)])
+    labels = _labels([written[end] for end in ends], a.is_of_times)
+    labels = [_own(f, ks, k, text) for k, text in enumerate(labels) for f, ks in [_whole((a, b), bins, k)]]
+    seen = (codes >= 0).all(axis=0)
+    return CommonLevels(tuple(np.array(labels, dtype=object)[seen]), codes[:, seen], shares[:, seen])
+
+
+def _shares(bins: IntArray, lengths: FloatArray) -> FloatArray:
+    """The share of each part in the length of its bin; equal shares where a bin has no length."""
+    whole, count = np.bincount(bins, lengths), np.bincount(bins)
+    return np.where(whole[bins] > 0, lengths / np.where(whole > 0, whole, 1.0)[bins], 1.0 / count[bins])
+
+
+def _whole(features: tuple[FeatureLevels, FeatureLevels], bins: list[IntArray], k: int) -> tuple[Any, Any]:
+    """The feature of which part ``k`` is a whole bin, with its bins; ``None`` if it is part of one in both."""
+    for feature, own in zip(features, bins, strict=True):
+        if (own == own[k]).sum() == 1 and feature.codes[own[k]] >= 0:
+            return feature, own
+    return None, None
+
+
+def _own(feature: FeatureLevels | None, bins: IntArray, k: int, text: str) -> str:
+    return text if feature is None else feature.labels[feature.codes[bins[k]]]
+
+
+def _labels(edges: list[Any], of_times: bool) -> list[str]:
+    if not of_times:
+        whole = all(float(edge).is_integer() for edge in edges[1:-1])
+        return list(interval_labels([float(edge) for edge in edges], [False] * (len(edges) - 1), whole))
+    middle = [f"[{low}, {high})" for low, high in pairwise(edges[1:-1])]
+    return [f"before {edges[1]}", *middle, f"from {edges[-2]}"] if len(edges) > 2 else ["any time"]
+
+
+def _bins_and_values(a: FeatureLevels, b: FeatureLevels) -> CommonLevels:
+    """Bins of one and single numbers of the other: each number, in its bin, which its numbers share equally."""
+    swapped = bool(b.edges)
+    binned, single = (b, a) if swapped else (a, b)
+    numbers = [isinstance(v, int | float) and not isinstance(v, bool) for v in single.values]
+    if binned.is_of_times or not numbers or not all(numbers):
+        return CommonLevels((), np.zeros((2, 0), dtype=np.int64), np.zeros((2, 0)))
+    held, own = binned.recode(single.values)[:-1], np.array(single.codes, dtype=np.int64)
+    seen = held >= 0
+    codes = np.stack([held[seen], own[seen]])
+    shares = np.array([1.0 / np.bincount(row)[row] for row in codes])
+    labels = tuple(single.labels[k] for k in codes[1])
+    found = CommonLevels(labels, codes, shares)
+    found = CommonLevels(labels, found.codes[::-1], found.shares[::-1]) if swapped else found
+    return _with_missing(a, b, found)
+
+
+def _with_missing(a: FeatureLevels, b: FeatureLevels, found: CommonLevels) -> CommonLevels:
+    """With missing cells as a part, if both have seen some."""
+    if a.missing_code < 0 or b.missing_code < 0:
+        return found
+    return CommonLevels(
+        (*found.labels, a.labels[a.missing_code]),
+        np.column_stack([found.codes, [a.missing_code, b.missing_code]]),
+        np.column_stack([found.shares, [1.0, 1.0]]),
+    )
