@@ -36,7 +36,7 @@ LAYERS: list[set[str]] = [
     {"decomposition"},
     {"show"},
     {"report"},
-    {"decomposition_file", "evaluation", "parameters"},
+    {"decomposition_file", "evaluation", "parameters", "tags"},
     {"estimator"},
     {"distributed", "demo", "cli", "datasets"},
 ]
@@ -53,12 +53,12 @@ EVERYWHERE = {"numpy"}
 
 PLACES: dict[str, set[str]] = {
     "scipy": {"basis", "phi", "solve", "shrink", "select", "infer", "explain"},
-    "numba": {"compiled", "phi/kernels"},
+    "numba": {"compiled", "phi/gram_kernels"},
     "threadpoolctl": {"parallel"},
     "narwhals": {"data", "show/records"},
     "pandas": {"data", "datasets"},
     "pyarrow": {"data"},
-    "sklearn": {"data/binning", "datasets", "demo"},
+    "sklearn": {"data/binning", "datasets", "demo", "tags"},
     "shap": {"explain/explanation"},
     "shapiq": {"explain/interactions"},
     "altair": {"show", "report/html"},

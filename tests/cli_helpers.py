@@ -36,7 +36,8 @@ RISK = 0.5 * (LOANS["job"] == "none") + 0.25 * ((LOANS["home"] == "rent") & (LOA
 TABLE = LOANS.assign(risk=RISK, safe=1.0 - RISK, w=[1, 2] * 6, id=range(100, 112))
 """Three features, what a model says of them in two columns, weights, and a column that is none of these."""
 
-PREDICTED = ("--prediction", "risk", "--ignore", "id,w,safe")
+PREDICTED = ("--prediction", "risk", "--ignore", "id,w,safe", "--population")
+"""Roles of the columns; the rows are all there is, so that effects are exact and nothing is said of other rows."""
 
 
 @dataclass(frozen=True)

@@ -455,7 +455,7 @@ def test_the_former_name_of_subsets():
     assert old.get_params() == new.get_params()
     assert "interactions" not in old.get_params()
     assert old.get_params()["subsets"] is pairs
-    assert repr(old) == repr(new) == "FunctionalANOVA(subsets=[('color', 'size')])"
+    assert repr(old) == repr(new) == "FunctionalANOVA(shrinkage=None, subsets=[('color', 'size')])"
     assert clone(old).get_params() == new.get_params()
     with pytest.warns(FutureWarning, match="subsets="):
         FunctionalANOVA(shrinkage=None).set_params(interactions=pairs)

@@ -39,7 +39,13 @@ def fitted(tmp_path_factory):
 
 def test_explain_says_what_it_found_and_where_it_is(fitted):
     said = (fitted / "said.txt").read_text()
-    for words in ("Functional ANOVA of risk", "joint distribution", "Is it exact? Yes", "job", "home x term"):
+    for words in (
+        "Functional ANOVA of risk",
+        "joint distribution",
+        "Was it computed exactly? Yes",
+        "job",
+        "home x term",
+    ):
         assert words in said
     assert "report: report.html" in said
     assert "exanova show model.exanova --effect job" in said
@@ -70,9 +76,9 @@ def test_rows_adds_up_to_the_model(fitted, tmp_path):
     assert (ended.code, ended.err) == (0, "")
     assert "values.csv" in ended.out
     values = pd.read_csv(tmp_path / "values.csv")
-    assert list(values) == ["row", "base_value", "job", "home", "term", "prediction", "outside_support"]
+    assert list(values) == ["row", "base_value", "job", "home", "term", "fitted", "outside_support"]
     assert not values["outside_support"].any()
-    assert np.allclose(values["prediction"], RISK.head(5), atol=1e-12)
+    assert np.allclose(values["fitted"], RISK.head(5), atol=1e-12)
     assert np.allclose(values[["base_value", "job", "home", "term"]].sum(axis=1), RISK.head(5), atol=1e-12)
 
 
@@ -84,6 +90,36 @@ def test_rows_of_an_index_from_a_pipe_to_parquet(fitted, tmp_path):
     table = pyarrow.parquet.read_table(tmp_path / "pairs.parquet").to_pandas()
     assert list(table) == ["row", "subset", "order", "value", "outside_support"]
     assert np.allclose(table.groupby("row")["value"].sum(), RISK, atol=1e-12)
+
+
+@pytest.mark.parametrize("index", ["SV", "k-SII"])
+def test_rows_carries_residuals_and_identifiers(fitted, tmp_path, index):
+    said = RISK + 0.01 * np.arange(12)
+    TABLE.assign(risk=said, id=[f"{k:03}" for k in range(12)]).to_csv(tmp_path / "new.csv", index=False)
+    words = ("--prediction", "risk", "--id", "id", "--id", "job", "--index", index, "--output", "values.parquet")
+    ended = process("rows", fitted / "model.exanova", "new.csv", *words, cwd=tmp_path)
+    assert (ended.code, ended.err) == (0, "")
+    values = pd.read_parquet(tmp_path / "values.parquet")
+    if index == "SV":
+        names = ["row", "id", "job_", "base_value", "job", "home", "term", "fitted", "residual", "outside_support"]
+        copied = values["job_"]
+    else:
+        names = ["row", "id", "job", "subset", "order", "value", "residual", "outside_support"]
+        copied = values.drop_duplicates("row")["job"]
+    one = values.drop_duplicates("row")
+    assert list(values) == names
+    assert list(one["id"]) == [f"{k:03}" for k in range(12)]
+    assert list(copied) == list(LOANS["job"])
+    assert np.allclose(one["residual"], 0.01 * np.arange(12), atol=1e-12)
+    assert (values.groupby("row")["id"].nunique() == 1).all()
+
+
+def test_rows_needs_one_prediction_for_each_output(fitted, tmp_path):
+    TABLE.to_csv(tmp_path / "new.csv", index=False)
+    rows = ("rows", fitted / "model.exanova", "new.csv")
+    refused(process(*rows, "--prediction", "risk", "--prediction", "safe", cwd=tmp_path), "2 columns", "1 outputs")
+    refused(process(*rows, "--prediction", "home", cwd=tmp_path), "--prediction 'home'", "expected numbers")
+    refused(process(*rows, "--id", "nobody", cwd=tmp_path), "no column 'nobody'")
 
 
 def test_show_and_compare(fitted, tmp_path):
@@ -153,9 +189,8 @@ def test_a_function_of_this_folder_and_one_document_on_standard_output(tmp_path)
 def test_an_onnx_model_of_text_with_several_classes(tmp_path):
     model, path = onnx_model(tmp_path / "model.onnx")
     LOANS.to_parquet(tmp_path / "loans.parquet")
-    ended = process(
-        "explain", "loans.parquet", "--model", path, "--max-order", "all", "--save", "m.exanova", "--json", cwd=tmp_path
-    )
+    words = ("--population", "--max-order", "all", "--save", "m.exanova", "--json")
+    ended = process("explain", "loans.parquet", "--model", path, *words, cwd=tmp_path)
     assert (ended.code, ended.err) == (0, "")
     assert json.loads(ended.out)["outputs"] == ["high", "low", "medium"]
     again = exanova.load(tmp_path / "m.exanova")
@@ -206,9 +241,10 @@ def test_a_trusted_pickle(tmp_path):
     model = make_pipeline(OneHotEncoder(), DecisionTreeClassifier()).fit(LOANS, RISK > 0.4)
     joblib.dump(model, tmp_path / "model.joblib")
     TABLE.to_csv(tmp_path / "loans.csv", index=False)
-    ended = process("explain", "loans.csv", "--model", "model.joblib", "--trust-pickle", "--json", cwd=tmp_path)
+    words = ("--trust-pickle", "--population", "--json")
+    ended = process("explain", "loans.csv", "--model", "model.joblib", *words, cwd=tmp_path)
     assert (ended.code, ended.err) == (0, "")
-    assert json.loads(ended.out)["outputs"] == ["False", "True"]
+    assert json.loads(ended.out)["outputs"] == ["P(True)"]
 
 
 def test_interrupted(tmp_path):

@@ -200,7 +200,7 @@ def test_rows_writes_what_the_name_says(folder, capsys):
         "v.feather": pd.read_feather,
     }.items():
         assert inside(capsys, "rows", "model.exanova", "loans.csv", "--output", name).code == 0
-        assert np.allclose(read(name)["prediction"], RISK, atol=1e-12)
+        assert np.allclose(read(name)["fitted"], RISK, atol=1e-12)
     refused(inside(capsys, "rows", "model.exanova", "loans.csv", "-o", "v.xlsx"), "expected a name ending in .csv")
     refused(inside(capsys, "rows", "model.exanova", "loans.csv", "-o", "v.csv"), "'v.csv' exists")
     refused(inside(capsys, "rows", "model.exanova", "loans.csv", "-o", "loans.csv"), "is read in the same run")
@@ -262,11 +262,11 @@ def test_hostile_names_are_text(folder, capsys):
         assert text in effect.out
     frame.to_parquet("h.parquet")
     ended = inside(capsys, "rows", "h.exanova", "h.parquet", "--json")
-    assert [row["prediction"] for row in json.loads(ended.out)["values"]] == pytest.approx(list(np.arange(8.0) ** 2))
+    assert [row["fitted"] for row in json.loads(ended.out)["values"]] == pytest.approx(list(np.arange(8.0) ** 2))
 
 
 def test_columns_of_values_never_share_a_name(folder, capsys):
-    frame = pd.DataFrame({"row": list("abab"), "prediction": list("uuvv"), "base_value": list("xyyx")})
+    frame = pd.DataFrame({"row": list("abab"), "fitted": list("uuvv"), "base_value": list("xyyx")})
     outputs = np.stack([np.arange(4.0), -np.arange(4.0)], axis=1)
     FunctionalANOVA(shrinkage=None).fit(frame, outputs, output_names=["p", "q"]).save("two.exanova")
     FunctionalANOVA(shrinkage=None).fit(frame, outputs[:, 0]).save("one.exanova")
@@ -277,11 +277,11 @@ def test_columns_of_values_never_share_a_name(folder, capsys):
         assert values.shape == (4, width)
         assert values.columns.is_unique
         if saved == "one":
-            assert np.allclose(values["prediction_"], np.arange(4.0))
+            assert np.allclose(values["fitted_"], np.arange(4.0))
             assert np.allclose(values[["base_value_", *frame]].sum(axis=1), np.arange(4.0))
-    assert np.allclose(values["p:prediction_"], np.arange(4.0))
-    assert np.allclose(values["q:prediction_"], -np.arange(4.0))
-    assert np.allclose(values[["p:base_value_", "p:row", "p:prediction", "p:base_value"]].sum(axis=1), np.arange(4.0))
+    assert np.allclose(values["p:fitted_"], np.arange(4.0))
+    assert np.allclose(values["q:fitted_"], -np.arange(4.0))
+    assert np.allclose(values[["p:base_value_", "p:row", "p:fitted", "p:base_value"]].sum(axis=1), np.arange(4.0))
 
 
 # What is explained
@@ -290,12 +290,23 @@ def test_columns_of_values_never_share_a_name(folder, capsys):
 def test_options_reach_the_library(folder, capsys):
     words = ("--weight", "w", "--max-order", "1", "--ties", "first", "--eval", "0.25", "--features", "job,home")
     ended = inside(capsys, "explain", "loans.csv", "--prediction", "risk", "--prediction", "safe", *words, "--json")
-    assert (ended.code, ended.err) == (0, "")
+    assert ended.code == 0
+    assert len(ended.err.splitlines()) == 1
+    assert ended.err.startswith("warning: the effects describe these rows better than others: R2 is ")
+    assert "on held-out rows; more rows or a smaller --max-order would help" in ended.err
     found = json.loads(ended.out)
     assert found["outputs"] == ["risk", "safe"]
     assert found["plan"]["max_order"] == 1
     assert len(found["certificate"]["r2_eval"]) == 2
     assert {record["feature"] for record in found["importance"]} == {"job", "home"}
+    for asked, shrinkage in {("--shrinkage", "none"): None, ("--sample",): "auto", ("--population",): "auto"}.items():
+        assert (
+            inside(capsys, "explain", "loans.csv", *PREDICTED[:4], *asked, "--save", "s.exanova", "--force").code == 0
+        )
+        made = exanova.load("s.exanova")
+        assert made.shrinkage == shrinkage
+        assert made.sampled == {"--sample": True, "--population": False}.get(asked[0], "auto")
+        assert inside(capsys, "plan", "loans.csv", *PREDICTED[:4], *asked).code == 0
     weighted = inside(capsys, "explain", "loans.csv", *PREDICTED[:2], "--ignore", "id,safe", "--weight", "w", "--json")
     assert json.loads(weighted.out)["mean"] == pytest.approx([np.average(RISK, weights=TABLE["w"])])
     named = inside(capsys, *EXPLAIN, "--subsets", "job:home,term", "--effects", "99", "--json")
@@ -325,6 +336,7 @@ def test_rows_of_weight_zero_are_in_no_report(folder, capsys):
         "risk",
         "--ignore",
         "id,safe",
+        "--population",
         "--weight",
         "w",
         "--report",

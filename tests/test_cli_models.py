@@ -39,7 +39,8 @@ def folder(tmp_path, monkeypatch):
 
 def explained(capsys, *words):
     """What ``explain`` found, all orders, and the file it wrote."""
-    ended = inside(capsys, "explain", *words, "--max-order", "all", "--save", "m.exanova", "--force", "--json")
+    words = (*words, "--population", "--max-order", "all", "--save", "m.exanova", "--force", "--json")
+    ended = inside(capsys, "explain", *words)
     assert (ended.code, ended.err) == (0, "")
     return json.loads(ended.out), exanova.load("m.exanova")
 

@@ -207,7 +207,9 @@ def test_new_rows_are_read_as_the_kinds_that_were_learned(folder, capsys):
     """A column of text with digits, of which new rows happen to have nothing but digits."""
     table = pd.DataFrame({"doors": ["2", "3", "5more", "2"], "age": [1, 2, 1, None], "p": [0.0, 1.0, 2.0, 4.0]})
     table.to_csv("t.csv", index=False)
-    assert inside(capsys, "explain", "t.csv", "--prediction", "p", "--save", "m.exanova", "-q").code == 0
+    assert (
+        inside(capsys, "explain", "t.csv", "--prediction", "p", "--population", "--save", "m.exanova", "-q").code == 0
+    )
     for name, body in {
         "n.csv": b"doors,age\n3,2\n2,\n",
         "n.jsonl": b'{"doors": 3, "age": "2"}\n{"doors": 2}\n',
@@ -215,7 +217,7 @@ def test_new_rows_are_read_as_the_kinds_that_were_learned(folder, capsys):
         (folder / name).write_bytes(body)
         ended = inside(capsys, "rows", "m.exanova", name, "--json")
         assert (ended.code, ended.err) == (0, "")
-        assert [row["prediction"] for row in json.loads(ended.out)["values"]] == pytest.approx([1.0, 4.0])
+        assert [row["fitted"] for row in json.loads(ended.out)["values"]] == pytest.approx([1.0, 4.0])
 
 
 def test_dates_and_bins_that_were_learned_in_python_are_found_in_csv(folder, capsys):
@@ -232,9 +234,7 @@ def test_dates_and_bins_that_were_learned_in_python_are_found_in_csv(folder, cap
     frame.to_csv("new.csv", index=False)
     ended = inside(capsys, "rows", "m.exanova", "new.csv", "--json")
     assert (ended.code, ended.err) == (0, "")
-    assert [row["prediction"] for row in json.loads(ended.out)["values"]] == pytest.approx(
-        anova.predict(frame).tolist()
-    )
+    assert [row["fitted"] for row in json.loads(ended.out)["values"]] == pytest.approx(anova.predict(frame).tolist())
 
 
 # Columns

@@ -122,6 +122,13 @@ def test_the_command_spells_no_parameter_as_python_does(given_parts):
         (Parameter("sample_weight"), "sample_weight=", "--weight"),
         (Parameter("ridge", 0), "ridge=0", "ridge 0"),
         (Value("basis", "pure"), "'pure'", "pure"),
+        (Parameter("shrinkage", None), "shrinkage=None", "--shrinkage none"),
+        (Parameter("shrinkage", "auto"), "shrinkage='auto'", "--shrinkage auto"),
+        (Value("shrinkage", None), "None", "none"),
+        (Parameter("sampled", True), "sampled=True", "--sample"),
+        (Parameter("sampled", False), "sampled=False", "--population"),
+        (Parameter("sampled", "auto"), "sampled='auto'", "neither --sample nor --population"),
+        (Parameter("sampled"), "sampled=", "--sample or --population"),
         (Action("drop", "the id", "drop the column"), "drop the column", "leave it out with --ignore 'the id'"),
     ],
 )
@@ -207,7 +214,9 @@ def test_every_parameter_mentioned_exists():
 
 def test_the_options_are_those_of_the_command():
     parameters = [p for command in get_group(app).commands.values() for p in command.params]
-    assert set(OPTIONS.values()) == {flag for p in parameters for flag in p.opts if flag.startswith("--")} - {"--help"}
+    assert set(OPTIONS.values()) == {
+        flag for p in parameters for flag in (*p.opts, *p.secondary_opts) if flag.startswith("--")
+    } - {"--help"}
     assert all(flag == "--" + name.replace("_", "-") for name, flag in OPTIONS.items())
 
 
@@ -247,10 +256,16 @@ given_options = {
     "--route": ["grid", "dense", "moments", "matrix-free", "x"],
     "--memory-limit": ["100 B", "1 kB", "20 kB", "x"],
     "--n-jobs": ["0", "1"],
+    "--shrinkage": ["auto", "none", "x"],
+    "--population": [],
     "--eval": ["0.01", "0.3", "7"],
     "--subsets": ["job:home", "job", "job:job", "nobody", "job:home,job:home"],
     "--ignore": ["size"],
 }
+
+
+def _drawn(data, values):
+    return [data.draw(st.sampled_from(values))] if values else []
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
@@ -260,7 +275,7 @@ given_options = {
     data=st.data(),
 )
 def test_whatever_is_typed_is_answered_in_options(folder, capsys, command, chosen, data):
-    words = [w for name in chosen for w in (name, data.draw(st.sampled_from(given_options[name])))]
+    words = [w for name in chosen for w in (name, *_drawn(data, given_options[name]))]
     words = [w for k, w in enumerate(words) if command == "explain" or "--eval" not in (w, words[k - 1])]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -23,7 +23,7 @@ from exanova.decomposition_file import from_file, to_file
 from exanova.effects.certificate import certify
 from exanova.effects.storage import read, write
 from exanova.effects.tables import Schema
-from exanova.errors import InexactWarning, InputError, NotFittedError
+from exanova.errors import InexactWarning, InputError
 from exanova.evaluation import by_leaving_out, on_further_rows, on_held_out_rows, warn_if_it_does_not_hold
 from exanova.explain.importance import moments_with_model
 from exanova.explain.mean_shapley import MeanShapley
@@ -31,14 +31,15 @@ from exanova.fitting import fit_sample, plan_fit
 from exanova.infer.fitted_sample import FittedSample, why_whole
 from exanova.messages import Parameter, joined
 from exanova.parallel import blas_threads
-from exanova.parameters import check_eval_set, check_parameters, make_request
+from exanova.parameters import check_eval_set, check_parameters, make_request, the_model
 from exanova.progress import Progress
 from exanova.query import QuerySettings
-from exanova.select.report import Selection
+from exanova.select.record import Selection
 from exanova.solve.evidence import Solved
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request
 from exanova.solve.survey import Survey
+from exanova.tags import not_fitted, sklearn_tags
 
 if TYPE_CHECKING:
     from exanova.show.plots import Plots
@@ -201,8 +202,9 @@ class FunctionalANOVA:
     def fit(
         self,
         X: Any,
-        model: Any,
+        model: Any = None,
         *,
+        y: Any = None,
         sample_weight: Any = None,
         output_names: Sequence[str] | None = None,
         eval_set: tuple[Any, Any] | float | None = None,
@@ -216,6 +218,7 @@ class FunctionalANOVA:
         Args:
             X: a pandas, polars or pyarrow table, a two-dimensional NumPy array, or a :class:`Support`.
             model: a callable that receives such a table, a fitted estimator, or an array of outputs, one a row.
+            y: another name for ``model``, for tools that call ``fit(X, y=...)``.
             sample_weight: (n,) non-negative weights of the rows.
             output_names: names of the outputs; by default the classes of an estimator.
             eval_set: rows and model (or outputs) to judge the fit by, or the share of the distinct rows to hold out.
@@ -227,6 +230,7 @@ class FunctionalANOVA:
         """
         check_parameters(self.get_params())
         check_eval_set(eval_set)
+        model = the_model(model, y)
         started = time.perf_counter()
         progress = Progress(self.verbose)
         try:
@@ -272,7 +276,7 @@ class FunctionalANOVA:
     def decomposition_(self) -> Decomposition:
         """What was fitted; its queries use the parameters as they are now."""
         if not hasattr(self, "_decomposition"):
-            raise NotFittedError("this FunctionalANOVA is not fitted; call fit(X, model) first.")
+            raise not_fitted("this FunctionalANOVA is not fitted; call fit(X, model) first.")
         if in_settings(self) != in_settings(self._decomposition.settings):
             self._decomposition = self._decomposition.with_settings(self._settings())
         return self._decomposition
@@ -302,6 +306,10 @@ class FunctionalANOVA:
         for name, value in parameters.items():
             setattr(self, name, value)
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn's tools ask: see :mod:`exanova.tags`."""
+        return sklearn_tags()
 
     def __repr__(self) -> str:
         defaults = self.__init__.__kwdefaults__  # type: ignore[misc]

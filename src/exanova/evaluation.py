@@ -63,12 +63,14 @@ def warn_if_it_does_not_hold(certificate: Certificate, shrunk: bool, stacklevel:
     if certificate.holds is not False or certificate.r2_eval is None:
         return
     worst = int(np.argmax(certificate.r2 - certificate.r2_eval))
-    more: tuple[Part, ...] = () if shrunk else (" or ", Parameter("shrinkage", "auto"))
+    order = Parameter("max_order")
+    helps: tuple[Part, ...] = (" or a smaller ", order)
+    if not shrunk:
+        helps = (", a smaller ", order, " or ", Parameter("shrinkage", "auto"))
     message = Words(
         f"the effects describe these rows better than others: R2 is {certificate.r2[worst]:.2f} on these rows and "
-        f"{certificate.r2_eval[worst]:.2f} {certificate.eval_method}; more rows, a smaller ",
-        Parameter("max_order"),
-        *more,
+        f"{certificate.r2_eval[worst]:.2f} {certificate.eval_method}; more rows",
+        *helps,
         " would help",
     )
     warnings.warn(message, OverfitWarning, stacklevel=stacklevel + 1)

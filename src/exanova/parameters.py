@@ -90,6 +90,18 @@ def check_eval_set(eval_set: Any) -> None:
     raise InputError.given("eval_set", eval_set, "a pair (rows, model), or a fraction of the rows such as 0.2")
 
 
+def the_model(model: Any, y: Any) -> Any:
+    """What is to be decomposed, by either of its names."""
+    if model is not None and y is not None:
+        raise InputError("fit(X, model, y=...) was given both a model and y, which mean the same; give one of them.")
+    if model is None and y is None:
+        raise InputError(
+            "FunctionalANOVA requires y to be passed, but the target y is None; give what is to be decomposed: a "
+            "fitted estimator, a function of the rows, or its outputs there."
+        )
+    return y if model is None else model
+
+
 def make_request(given: Mapping[str, Any], support: Support, ordered: tuple[int, ...] = ()) -> Request:
     """What is asked of the engine on this support; ``ordered`` (d,) tells how many levels of a feature are in order."""
     check_parameters(given)

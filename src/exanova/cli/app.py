@@ -79,16 +79,21 @@ EXPLAIN_EXAMPLES = _examples(
 
 ROWS = _text(
     "Explain new rows with a saved decomposition: Shapley values or interactions.",
-    """Shapley values: one line per row, with base_value, one column per feature, and their sum as prediction (the
-    fitted part). With several outputs the columns are called output:feature. Other indices: one line per row and
-    subset. Columns are matched by name; other columns are ignored. A row marked outside_support has a combination of
-    levels that was not in the data; the effect of that combination counts as 0.""",
+    """Shapley values: one line per row, with base_value, one column per feature, and their sum as fitted. With
+    --prediction, the residual is what the model says beyond that. With several outputs the columns are called
+    output:feature. Other indices: one line per row and subset. Columns are matched by name; other columns are ignored
+    (--id copies them). A row marked outside_support has a combination of levels that was not in the data; the effect
+    of that combination counts as 0.""",
 )
 ROWS_EXAMPLES = _examples(
     ("Shapley values, one column per feature", "exanova rows model.exanova new.csv --output values.csv"),
     (
         "Pairwise interactions, one line per row and subset",
         "exanova rows model.exanova new.parquet --index k-SII --output pairs.parquet",
+    ),
+    (
+        "With customer numbers, and what the effects leave of the predictions",
+        "exanova rows model.exanova new.csv --id customer --prediction p --output values.csv",
     ),
     ("In a pipe", "cat new.csv | exanova rows model.exanova - | head"),
 )
@@ -162,6 +167,8 @@ def explain(
     n_bins: a.NBins = None,
     strategy: a.Strategy = "quantile",
     min_frequency: a.MinFrequency = None,
+    shrinkage: a.Shrinkage = "auto",
+    sampled: a.Sampled = None,
     ties: a.Ties = "share",
     basis: a.Basis = "pure",
     route: a.Route = "auto",
@@ -184,8 +191,10 @@ def explain(
     """Decompose a model over a table."""
     from exanova.cli import commands
     from exanova.cli.columns import Choice
+    from exanova.cli.text import shrinkage as shrinkage_
 
     others = {"max_terms": max_terms, "selection": selection, "strategy": strategy, "ties": ties, "basis": basis}
+    others |= {"shrinkage": shrinkage_(shrinkage), "sampled": "auto" if sampled is None else sampled}
     others |= {"route": route, "n_jobs": n_jobs, "verbose": False if quiet else None}
     commands.explain(
         commands.Job(
@@ -213,6 +222,8 @@ def explain(
 def rows(
     saved: a.Saved,
     data: a.Data,
+    prediction: a.RowPrediction = None,
+    id_: a.Id = None,
     output: a.Output = "-",
     index: a.Index = "SV",
     order: a.Order = 2,
@@ -235,7 +246,8 @@ def rows(
     rules = {"handle_unknown": handle_unknown, "strict": strict, "n_jobs": n_jobs}
     rules |= {"memory_limit": memory(memory_limit), "verbose": False if quiet else None}
     reading = _reading(format_, separator, missing, None)
-    commands.rows(saved, data, reading, commands.Wish(output, index, order, force, json, quiet), rules)
+    wish = commands.Wish(output, index, order, force, json, quiet, _all(prediction), _all(id_))
+    commands.rows(saved, data, reading, wish, rules)
 
 
 @app.command(help=SHOW, epilog=SHOW_EXAMPLES)
@@ -279,6 +291,8 @@ def plan(
     n_bins: a.NBins = None,
     strategy: a.Strategy = "quantile",
     min_frequency: a.MinFrequency = None,
+    shrinkage: a.Shrinkage = "auto",
+    sampled: a.Sampled = None,
     ties: a.Ties = "share",
     basis: a.Basis = "pure",
     route: a.Route = "auto",
@@ -294,8 +308,10 @@ def plan(
     """Estimate what ``explain`` would need."""
     from exanova.cli import commands
     from exanova.cli.columns import Choice
+    from exanova.cli.text import shrinkage as shrinkage_
 
     others = {"max_terms": max_terms, "selection": selection, "strategy": strategy, "ties": ties, "basis": basis}
+    others |= {"shrinkage": shrinkage_(shrinkage), "sampled": "auto" if sampled is None else sampled}
     others |= {"route": route, "n_jobs": n_jobs}
     commands.plan(
         data,

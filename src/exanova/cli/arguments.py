@@ -47,6 +47,20 @@ Ignore = Annotated[
     Names, typer.Option("--ignore", metavar="A,B,C", help="Columns to leave out.", rich_help_panel=COLUMNS)
 ]
 
+RowPrediction = Annotated[
+    Names,
+    typer.Option(
+        "--prediction",
+        metavar="COLUMN",
+        help="Column with the model's predictions, to add the residual (one per output, in their order).",
+        rich_help_panel=COLUMNS,
+    ),
+]
+Id = Annotated[
+    Names,
+    typer.Option("--id", metavar="COLUMN", help="Column to copy to the output (repeatable).", rich_help_panel=COLUMNS),
+]
+
 ModelToAsk = Annotated[
     str | None,
     typer.Option(
@@ -111,6 +125,25 @@ MinFrequency = Annotated[
         "--min-frequency",
         metavar="N|FRACTION",
         help="Merge levels that occur in fewer rows, e.g. 10 or 0.01.",
+        rich_help_panel=FIT,
+    ),
+]
+Shrinkage = Annotated[
+    str,
+    typer.Option(
+        "--shrinkage",
+        metavar="auto|none",
+        help="Shrink effects to what the rows can carry (auto), or fit the rows exactly (none).",
+        rich_help_panel=FIT,
+    ),
+]
+Sampled = Annotated[
+    bool | None,
+    typer.Option(
+        "--sample/--population",
+        help="The rows are a sample of more, or all there is: no shrinkage, no standard errors. "
+        "Default: a sample, unless all combinations of levels occur equally often.",
+        show_default=False,
         rich_help_panel=FIT,
     ),
 ]

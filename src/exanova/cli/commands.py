@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from exanova import parallel
 from exanova.cli import output, text
-from exanova.cli.columns import Choice, check_columns, divide, kinds_of, learned_kinds
+from exanova.cli.columns import Choice, as_numbers, check_columns, divide, kinds_of, learned_kinds
 from exanova.cli.models import Model, load_model
 from exanova.cli.output import STDOUT, Target, Targets, emit_document, write_table
 from exanova.cli.screen import Screen, busy
 from exanova.cli.tables import STDIN, Reading, read_table
-from exanova.errors import InputError
+from exanova.errors import InputError, OutsideSupportWarning
 from exanova.estimator import FunctionalANOVA, load
 from exanova.packages import check_installed
 from exanova.report import FORMATS
 from exanova.show.records import rounding
 from exanova.solve.plan import Plan
+from exanova.typing import FloatArray
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,8 @@ class Job:
 
 @dataclass(frozen=True)
 class Wish:
-    """Options of ``rows``: where to write, which index up to which order, and how to print."""
+    """Options of ``rows``: where to write, which index up to which order, how to print, columns with predictions and
+    columns to copy."""
 
     output: str
     index: str
@@ -99,6 +104,8 @@ class Wish:
     force: bool
     json: bool
     quiet: bool
+    prediction: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
 
 
 def explain(job: Job) -> None:
@@ -134,7 +141,10 @@ def rows(saved: str, data: str, reading: Reading, wish: Wish, rules: dict[str, A
     with busy(f"reading {_shown(data)}", wish.quiet):
         table = read_table(data, reading, learned_kinds(anova))
     check_columns(table, list(anova.feature_names_in_), _shown(data))
-    values, outside = _values(anova, table, wish)
+    check_columns(table, [*wish.prediction, *wish.ids], _shown(data))
+    residual = _residual(anova, table, wish.prediction)
+    values, outside = _values(anova, table, wish, residual)
+    values = output.with_columns(values, {name: table.column(name) for name in wish.ids})
     summary = {"rows": table.num_rows, "outside_support": outside, "index": wish.index}
     if to_file:
         targets.write("--output", lambda path: write_table(path, values))
@@ -236,13 +246,28 @@ def _held_out(job: Job, path: str, features: Any, model: Model | None) -> tuple[
     return apart.features, apart.predictions if model is None else model
 
 
-def _values(anova: FunctionalANOVA, table: Any, wish: Wish) -> tuple[Any, int]:
+def _residual(anova: FunctionalANOVA, table: Any, names: Sequence[str]) -> FloatArray | None:
+    """(n, m) predictions in the file less what is fitted there; ``None`` if no predictions were named."""
+    if not names:
+        return None
+    if len(names) != len(anova.output_names_):
+        raise InputError(
+            f"{len(names)} columns were given with --prediction, but the decomposition has {len(anova.output_names_)} "
+            f"outputs: {text.listed(anova.output_names_)}; give one column for each, in this order."
+        )
+    given = np.stack([as_numbers(table, name, "--prediction") for name in names], axis=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OutsideSupportWarning)  # said once, with the values
+        return given - np.reshape(anova.predict(table), given.shape)
+
+
+def _values(anova: FunctionalANOVA, table: Any, wish: Wish, residual: FloatArray | None) -> tuple[Any, int]:
     """The values of all rows as a pyarrow table, and the number of rows outside the support."""
     if wish.index == "SV":
         explained = anova.explain(table)
-        return output.shapley_table(explained), int(explained.outside.sum())
+        return output.shapley_table(explained, residual), int(explained.outside.sum())
     found = anova.interactions(table, index=wish.index, order=wish.order)
-    return output.interaction_table(found), int(found.outside.sum())
+    return output.interaction_table(found, residual), int(found.outside.sum())
 
 
 def _model(job: Job) -> Model | None:
@@ -267,7 +292,8 @@ def _after_explain(job: Job, anova: FunctionalANOVA) -> list[tuple[str, list[str
     if job.save is None:
         again = ["exanova", *job.words, "--save", "model.exanova", *(["--force"] if job.report else [])]
         return [("save the decomposition, to show it, compare it and explain rows with it", again)]
-    rows = ["exanova", "rows", job.save, job.data, *job.reading.words(), "--output"]
+    rows = ["exanova", "rows", job.save, job.data, *job.reading.words()]
+    rows += [word for name in job.choice.prediction for word in ("--prediction", name)] + ["--output"]
     found = [("Shapley values of rows", [*rows, "values.csv"])]
     for strongest in output.strongest(anova, 1):
         effect = ":".join(strongest["features"])

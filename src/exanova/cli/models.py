@@ -141,6 +141,9 @@ class OnnxModel:
     def _of_maps(self, rows: Sequence[dict[Any, float]]) -> NDArray[Any]:
         """Probabilities given as one dictionary per row, from class to number."""
         classes = list(rows[0])
+        if len(classes) == 2:
+            self.classes_ = (f"P({classes[1]})",)
+            return np.array([row[classes[1]] for row in rows], dtype=np.float64)
         self.classes_ = tuple(map(str, classes))
         return np.array([[row[c] for c in classes] for row in rows], dtype=np.float64)
 
@@ -204,7 +207,11 @@ def _of_python(found: Any, given: str) -> Model:
         )
     names = getattr(found, "feature_names_in_", None)
     plain = names is None and hasattr(found, "n_features_in_")
-    return PythonModel(respond, names, getattr(found, "classes_", None), plain, found)
+    classes = getattr(found, "classes_", None)
+    if hasattr(found, "predict_proba") and classes is not None and np.shape(classes) == (2,):
+        # Of two probabilities that add up to one, the second says it all.
+        return PythonModel(lambda rows: np.asarray(respond(rows))[:, 1], names, (f"P({classes[1]})",), plain, found)
+    return PythonModel(respond, names, classes, plain, found)
 
 
 def _array(table: Any) -> Any:

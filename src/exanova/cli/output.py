@@ -34,6 +34,7 @@ from exanova.report.words import verdicts
 from exanova.show.error_bars import can_compute
 from exanova.show.records import importance_records
 from exanova.solve.plan import Plan
+from exanova.typing import FloatArray
 
 STDOUT = "-"
 TABLES = (".csv", ".tsv", ".parquet", ".feather")
@@ -227,11 +228,11 @@ def comparison_document(found: Comparison, count: int) -> dict[str, Any]:
     return {"game": found.game, "outputs": found.schema.outputs, "changes": found.changes[:count]}
 
 
-def shapley_table(explanation: Explanation) -> Any:
-    """``row``, ``base_value``, the features, ``prediction``, ``outside_support``; the middle ones once per output.
+def shapley_table(explanation: Explanation, residual: FloatArray | None = None) -> Any:
+    """``row``, ``base_value``, the features, ``fitted``, ``outside_support``; the middle ones once per output.
 
-    The base value and the features add up to the prediction (the fitted part). With several outputs the names of these
-    columns begin with the output and a colon.
+    The base value and the features add up to ``fitted``; (n, m) residuals, if given, come after it. With several
+    outputs the names of these columns begin with the output and a colon.
     """
     schema = explanation.schema
     n, d, m = len(explanation), len(schema.features), len(schema.outputs)
@@ -241,16 +242,18 @@ def shapley_table(explanation: Explanation) -> Any:
     for k, before in enumerate(_prefixes(schema)):
         columns[_free(f"{before}base_value", own, columns)] = base[:, k]
         columns.update({free_name(before + name, columns): values[:, i, k] for i, name in enumerate(schema.features)})
-        columns[_free(f"{before}prediction", own, columns)] = base[:, k] + values[:, :, k].sum(axis=1)
+        columns[_free(f"{before}fitted", own, columns)] = base[:, k] + values[:, :, k].sum(axis=1)
+        if residual is not None:
+            columns[_free(f"{before}residual", own, columns)] = residual[:, k]
     columns[_free("outside_support", own, columns)] = explanation.outside
     return package("pyarrow").table(columns)
 
 
-def interaction_table(found: Interactions) -> Any:
+def interaction_table(found: Interactions, residual: FloatArray | None = None) -> Any:
     """``row``, ``subset``, ``order``, ``value`` (or one column per output), ``outside_support``.
 
-    The subset ``(intercept)`` of order 0 is the base value, so that the lines of a row add up to the prediction for
-    efficient indices.
+    The subset ``(intercept)`` of order 0 is the base value, so that the lines of a row add up to its fitted part for
+    efficient indices; its (n, m) residual, if given, is repeated on each of them.
     """
     schema, n = found.schema, len(found.values)
     m = len(schema.outputs)
@@ -264,8 +267,18 @@ def interaction_table(found: Interactions) -> Any:
     }
     for k, name in enumerate(schema.value_columns):
         columns[free_name(name, columns)] = values[:, :, k].ravel()
+    if residual is not None:
+        for k, before in enumerate(_prefixes(schema)):
+            columns[free_name(f"{before}residual", columns)] = np.repeat(residual[:, k], len(subsets))
     columns[free_name("outside_support", columns)] = np.repeat(found.outside, len(subsets))
     return package("pyarrow").table(columns)
+
+
+def with_columns(values: Any, added: Mapping[str, Any]) -> Any:
+    """A table of values with columns of the input beside ``row``, whose numbers say which cell belongs to a line."""
+    for k, (name, column) in enumerate(added.items(), start=1):
+        values = values.add_column(k, free_name(name, values.column_names), column.take(values.column(0)))
+    return values
 
 
 def _encoded(table: Any, suffix: str) -> bytes:

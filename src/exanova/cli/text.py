@@ -149,6 +149,16 @@ def subset(text: str, features: Sequence[str], option: str) -> tuple[str, ...]:
     return tuple(_feature(name, features, option) for name in split_names(text, features, ":"))
 
 
+def shrinkage(text: str) -> str | None:
+    """``--shrinkage``: ``none`` for an exact fit; other words are for the library to judge.
+
+    >>> shrinkage("auto"), shrinkage("none")
+    ('auto', None)
+    """
+    word = text.strip().lower()
+    return None if word == "none" else word
+
+
 def eval_fraction(text: str) -> float | None:
     """``--eval``: a fraction of the rows, or ``None`` if it is a file name.
 

@@ -14,16 +14,20 @@ OPTIONS: dict[str, str] = {
     for kind in vars(arguments).values()
     if get_origin(kind) is Annotated
     # The first name of an option is a default for typer, which sorts that out later.
-    for flag in (kind.__metadata__[0].default, *(kind.__metadata__[0].param_decls or ()))
-    if isinstance(flag, str) and flag.startswith("--")
+    for flags in (kind.__metadata__[0].default, *(kind.__metadata__[0].param_decls or ()))
+    if isinstance(flags, str) and flags.startswith("--")
+    for flag in flags.split("/")  # one to say yes, one to say no
 }
 """Every long option of the command, by the name of its parameter."""
 
 OTHER_NAMES = {"eval_set": "eval", "sample_weight": "weight"}
 """Parameters of the library whose option has another name."""
 
-NONE = {"max_order": "all", "n_bins": "none"}
+NONE = {"max_order": "all", "n_bins": "none", "shrinkage": "none"}
 """Options in which ``None`` has a word of its own."""
+
+YES_OR_NO = {"sampled": {True: "--sample", False: "--population", "auto": "neither --sample nor --population"}}
+"""Parameters whose values are options of their own."""
 
 ACTIONS = {"drop": "leave it out with --ignore", "categorical": "read it as text with --text"}
 """Options for what Python users do with the column themselves."""
@@ -42,6 +46,9 @@ def spoken(message: str) -> str:
 def _spell(mention: Mention) -> str:
     if isinstance(mention, Action):
         return f"{ACTIONS[mention.name]} {shlex.quote(mention.column)}"
+    if mention.name in YES_OR_NO:
+        said = YES_OR_NO[mention.name]
+        return "--sample or --population" if mention.value is UNSAID else said.get(mention.value, str(mention.value))
     option = OPTIONS.get(OTHER_NAMES.get(mention.name, mention.name), mention.name)  # some only Python has
     if mention.value is UNSAID or mention.value is True:
         return option

@@ -180,7 +180,7 @@ def _read_array(X: NDArray[Any]) -> Table:
     if X.ndim != 2:
         raise InputError(
             f"X is an array of {X.ndim} dimension(s), shape {X.shape}; expected two: rows and columns. "
-            "A single column is X.reshape(-1, 1)."
+            "Reshape your data: X.reshape(-1, 1) is a single column, X.reshape(1, -1) a single row."
         )
     return Table(tuple(f"x{i}" for i in range(X.shape[1])), "numpy", X)
 
@@ -190,6 +190,8 @@ def _read_frame(X: Any) -> Table:
     try:
         frame = nw.from_native(X, eager_only=True)
     except TypeError as error:
+        if hasattr(X, "__array__"):
+            return _read_array(np.asarray(X))
         hint = " Call .collect() on it first." if callable(getattr(X, "collect", None)) else ""
         raise InputTypeError(
             f"X is of type {type(X).__module__}.{type(X).__qualname__}; expected {ACCEPTED}.{hint}"

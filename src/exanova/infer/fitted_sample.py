@@ -116,7 +116,7 @@ def why_whole(sampled: bool | str, sample: Sample) -> str:
     if sampled is True:
         return ""
     if sampled is False:
-        return "sampled=False was given"
+        return "the rows were declared complete"
     if sample.is_distribution:
         return "a distribution was given in place of rows"
     complete = sample.n_rows == math.prod(sample.sizes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -16,9 +17,10 @@ from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.shrink import price
 from exanova.shrink.components import Components, bounds, described
-from exanova.shrink.left_out import LeftOut, left_out_by_rows, left_out_of_shrunk, rows_to_leave_out
+from exanova.shrink.left_out import Equal, LeftOut, left_out_by_rows, left_out_of_shrunk, rows_to_leave_out
 from exanova.shrink.likelihood import ByFunctions
 from exanova.shrink.posterior import (
+    Columns,
     Part,
     Posterior,
     PosteriorMean,
@@ -36,6 +38,9 @@ from exanova.solve.request import Request
 from exanova.solve.run import run_plan
 from exanova.solve.survey import load_of
 from exanova.typing import FloatArray, IntArray, Subset
+
+Groups = dict[int, tuple[slice, FloatArray]]
+"""Columns and table of each subset."""
 
 NEGLIGIBLE = 1e-6
 """Share of the variance below which what shrinking changes is not worth a fit of its own."""
@@ -180,6 +185,7 @@ def _one_part(work: Prepared, ratios: Ratios, chosen: IntArray) -> tuple[Posteri
     scale = work.scale(found.logs, ratios.by_subset)
     likelihood = work.likelihood(ratios.outputs, ratios.by_subset)
     lower, values = likelihood.factor(found.logs), work.values[:, ratios.outputs]
+    equal = Equal.of(work.sample, ratios.outputs)
     if isinstance(likelihood, ByFunctions):
         solved = solve_by_functions(lower, scale, work.columns, values, work.precision)
         spread = Spread(lower)
@@ -188,28 +194,28 @@ def _one_part(work: Prepared, ratios: Ratios, chosen: IntArray) -> tuple[Posteri
         def at_rows(rows: IntArray) -> FloatArray:
             return work.prior.on_rows(work.index, codes[:, rows]) * scale
 
-        left = left_out_of_shrunk(lower, at_rows, solved.residual, work.precision, chosen)
+        left = left_out_of_shrunk(lower, at_rows, solved.residual, work.precision, chosen, equal)
     else:
         solved = solve_by_rows(lower, scale, work.columns, values, work.precision)
         spread = Spread(lower, _reader(work, scale))
-        left = left_out_by_rows(lower, solved.residual, work.precision)
+        left = left_out_by_rows(lower, solved.residual, work.precision, equal)
     part = Part(ratios.outputs, found.residual, scale, spread, by_order(work, ratios, found.effective))
     return solved, part, left
 
 
 def _reader(work: Prepared, scale: FloatArray) -> ReadColumns:
-    """Z S v at the rows, of all columns or of those of one subset."""
-    columns, phi = work.columns, work.phi
+    """How Z S v is read at the rows; can be pickled."""
     own = {s: (place, table) for s, place, table in work.prior.groups()}
+    return partial(_read, work.columns, work.phi, scale, own)
 
-    def read(v: FloatArray, subset: int | None) -> FloatArray:
-        if subset is None:
-            return columns.synthesise(scale[:, None] * v)
-        place, table = own[subset]
-        on_cells = table @ (scale[place, None] * v[place])
-        return np.asarray(on_cells[phi.cells(subset)])
 
-    return read
+def _read(columns: Columns, phi: Phi, scale: FloatArray, own: Groups, v: FloatArray, subset: int | None) -> FloatArray:
+    """Z S v at the rows, of all columns or of those of one subset."""
+    if subset is None:
+        return columns.synthesise(scale[:, None] * v)
+    place, table = own[subset]
+    on_cells = table @ (scale[place, None] * v[place])
+    return np.asarray(on_cells[phi.cells(subset)])
 
 
 def _components(work: Prepared, found: list[Ratios]) -> tuple[Components, ...]:

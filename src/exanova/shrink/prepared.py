@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -115,16 +115,16 @@ class Prepared:
 
 
 def columns_of(phi: Phi, prior: Prior) -> Columns:
-    """The columns of a prior as an operator on rows."""
-    index = phi.family
+    """The columns of a prior as an operator on rows; can be pickled."""
+    return Columns(partial(_synthesise, phi, prior), partial(_analyse, phi, prior))
 
-    def synthesise(coordinates: FloatArray) -> FloatArray:
-        return phi.synthesise(prior.on_cells(index, coordinates))
 
-    def analyse(values: FloatArray) -> FloatArray:
-        return prior.on_columns(index, phi.analyse(values))
+def _synthesise(phi: Phi, prior: Prior, coordinates: FloatArray) -> FloatArray:
+    return phi.synthesise(prior.on_cells(phi.family, coordinates))
 
-    return Columns(synthesise, analyse)
+
+def _analyse(phi: Phi, prior: Prior, values: FloatArray) -> FloatArray:
+    return prior.on_columns(phi.family, phi.analyse(values))
 
 
 def kernels_of_rows(phi: Phi, prior: Prior) -> list[FloatArray]:

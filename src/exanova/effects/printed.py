@@ -1,4 +1,4 @@
-"""A decomposition in a few lines that a person can read: fit, certificate, strongest effects."""
+"""The printed text of a decomposition: fit, certificate, strongest effects."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def text_of(
     if len(centred) > STRONGEST:
         lines.append(f"  and {len(centred) - STRONGEST:,} more")
     if certificate.redundant:
-        lines.append("redundant on this support (shared or settled by ties=):")
+        lines.append("redundant on this support (resolved by ties=):")
         lines += [f"  {r}" for r in certificate.redundant[:5]]
         if len(certificate.redundant) > 5:
             lines.append(f"  and {len(certificate.redundant) - 5:,} more")
