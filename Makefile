@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-kernels mutate differential lint bench bench-explanations bench-dimension bench-peers paper docs dist chromium data-given clean
+.PHONY: help demo test test-kernels mutate differential lint bench bench-explanations bench-dimension bench-peers coverage fidelity paper docs dist chromium data-given clean
 .DELETE_ON_ERROR:
 
 help:
@@ -22,6 +22,8 @@ help:
 	@echo "make bench-explanations DATA=dir   Shapley values against KernelSHAP, and of sixty thousand rows"
 	@echo "make bench-dimension DATA=dir      thousands of functions out of millions"
 	@echo "make bench-peers DATA=dir          the same jobs by other libraries, side by side"
+	@echo "make coverage DATA=dir             do 95 % intervals hold the effects of a known population?"
+	@echo "make fidelity                      fit on held-out rows of mixed tables, beside a boosting machine"
 	@echo "make paper DATA=dir   the paper's experiments, into docs/paper"
 	@echo "make docs             the documentation, into site/"
 	@echo "make dist             wheel and sdist, into dist/, each tried in a clean environment (DIST_ARGS='--only wheel')"
@@ -61,6 +63,12 @@ bench-dimension: data-given $(VENV)/.with-bench
 bench-peers: data-given $(VENV)/.with-peers
 	$(BIN)/python -m benchmarks.peers --data "$(DATA)" $(BENCH_ARGS)
 
+coverage: data-given $(VENV)/.with-bench
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.coverage --data "$(DATA)" $(BENCH_ARGS)
+
+fidelity: $(VENV)/.with-tables
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fidelity $(BENCH_ARGS)
+
 paper: data-given $(VENV)/.with-paper
 	$(BIN)/python -m experiments --data "$(DATA)" $(PAPER_ARGS)
 
@@ -97,7 +105,7 @@ $(VENV)/.with-lint: $(VENV)/.made pyproject.toml
 	$(PIP) --editable ".[lint,test]"
 	@touch $@
 
-# One stamp for each group of optional dependencies: app, test, docs, bench, peers, paper.
+# One stamp for each group of optional dependencies: app, test, docs, bench, peers, tables, paper.
 $(VENV)/.with-%: $(VENV)/.made pyproject.toml
 	$(PIP) --editable ".[$*]"
 	@touch $@

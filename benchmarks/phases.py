@@ -22,11 +22,11 @@ from exanova.design import passes
 from exanova.design.family import build_family
 from exanova.design.passes import Layout
 from exanova.design.products import PairProducts
-from exanova.phi import gram, growing
-from exanova.phi.kernels import WORDS, count_cached
+from exanova.phi import gram, growing_family
+from exanova.phi.gram_kernels import WORDS, count_cached
 from exanova.select.gains import PairScreen
-from exanova.solve.growing import GrowingFactor
-from exanova.solve.modular import GrowingProfile
+from exanova.solve.float_factor import FloatFactor
+from exanova.solve.residue_factor import ResidueFactor
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class Watched:
     work: Callable[..., float]
 
 
-def _factor_flops(factor: GrowingFactor, gamma_rows: Any, *_: Any, **__: Any) -> float:
+def _factor_flops(factor: FloatFactor, gamma_rows: Any, *_: Any, **__: Any) -> float:
     """New rows against all kept directions, and against each other."""
     new, old = len(gamma_rows), factor.rank
     return float(new) * old * old + float(new) ** 2 * old + float(new) ** 3 / 3
 
 
-def _profile_flops(profile: GrowingProfile, rows: Any, *_: Any, **__: Any) -> float:
+def _profile_flops(profile: ResidueFactor, rows: Any, *_: Any, **__: Any) -> float:
     """The same, without the symmetry of new functions against each other."""
     new, old = len(rows), profile.rank
     return float(new) * old * old + 2 * float(new) ** 2 * old + float(new) ** 3
@@ -64,10 +64,10 @@ def _rows_and_subsets(layout: Layout, codes: Any, *rest: Any, **named: Any) -> f
 
 
 WATCHED = (
-    Watched("common rows of indicators", growing, "count_rows", "words", lambda w, rows, *_: w.size * float(len(rows))),
+    Watched("common rows of indicators", growing_family, "count_rows", "words", lambda w, rows, *_: w.size * len(rows)),
     Watched("all indicators at once", gram, "count_common", "words", lambda w, *_: w.size * len(w) / 2),
-    Watched("factor", GrowingFactor, "append", "double flops", _factor_flops),
-    Watched("factor modulo primes", GrowingProfile, "append", "double flops", _profile_flops),
+    Watched("factor", FloatFactor, "append", "double flops", _factor_flops),
+    Watched("factor modulo primes", ResidueFactor, "append", "double flops", _profile_flops),
     Watched(
         "sums of all pairs",
         PairScreen,

@@ -42,8 +42,8 @@ LAYERS: list[set[str]] = [
 ]
 """The path of the data. Members of one layer may import each other and everything in earlier layers."""
 
-HANDED_ON = {("decomposition", "show"), ("decomposition", "report")}
-"""Imports against the path, made inside methods: a decomposition hands itself to those who draw and report it."""
+HANDED_ON = {("decomposition", "show"), ("decomposition", "report"), ("effects", "report"), ("explain", "report")}
+"""Imports against the path, made inside methods: results hand themselves to those who draw and report them."""
 
 APART: dict[str, set[str]] = {"reference": {"errors", "typing"}}
 """Modules off the path, with all they may import. Nothing in the package imports them; tests and benchmarks do."""
@@ -53,7 +53,7 @@ EVERYWHERE = {"numpy"}
 
 PLACES: dict[str, set[str]] = {
     "scipy": {"basis", "phi", "solve", "shrink", "select", "infer", "explain"},
-    "numba": {"compiled", "phi/kernels"},
+    "numba": {"compiled", "phi/gram_kernels"},
     "threadpoolctl": {"parallel"},
     "narwhals": {"data", "show/records"},
     "pandas": {"data", "datasets"},
@@ -62,7 +62,7 @@ PLACES: dict[str, set[str]] = {
     "shap": {"explain/explanation"},
     "shapiq": {"explain/interactions"},
     "altair": {"show", "report/html"},
-    "vl_convert": {"report/html"},
+    "vl_convert": {"report/html", "show/charts/canvas"},
     "jinja2": {"report/html"},
     "typer": {"cli"},
     "rich": {"cli"},

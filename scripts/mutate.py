@@ -145,7 +145,7 @@ def tried(mutation: Mutation, free: queue.Queue[Path], limit: float) -> Outcome:
             times = text.count(mutation.before)
             return Outcome(mutation.name, LOST, 0.0, f"  its text occurs {times} times in {mutation.file}")
         path.write_text(changed, encoding="utf-8")
-        code, output = tested(copy, mutation.tests, limit, fresh=path.name == "kernels.py")
+        code, output = tested(copy, mutation.tests, limit, fresh=path.name.endswith("kernels.py"))
     finally:
         if changed is not None:
             path.write_text(text, encoding="utf-8")

@@ -211,7 +211,7 @@ def test_a_file_has_what_was_computed_and_says_what_to_do_about_the_rest(tmp_pat
     for kind in KINDS:
         if kind != "shapley":
             loaded.importance(kind)
-    with pytest.raises(InputError, match=r"files hold no rows.*importance\('shapley'\).*before save\(\)"):
+    with pytest.raises(InputError, match=r"files contain no rows.*importance\('shapley'\).*before save\(\)"):
         loaded.importance("shapley")
     expected = anova.importance("shapley")
     anova.save(tmp_path / "after.exanova")

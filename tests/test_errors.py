@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from exanova import FunctionalANOVA, Support
 from exanova.data.sample import Sample
 from exanova.effects.redundancy import sharing_subsets
 from exanova.errors import InexactWarning, InputError
-from exanova.infer import bands, blocks, influence, linear, uncertainty
+from exanova.infer import bands, blocks, influence, uncertainty
 from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.identified import Dependences, certain_part, determined
 from exanova.infer.linear import LinearErrors
@@ -33,7 +32,7 @@ def data_of(case):
 
 
 def linear_errors(data, found, request):
-    return LinearErrors.of(FittedSample(data, found.values, request), found.index, corrected=False)
+    return LinearErrors.of(FittedSample(data, found.values, request), found.index)
 
 
 def identified_cells(found):
@@ -137,6 +136,15 @@ def test_the_mean_of_a_sample_has_its_textbook_error():
     assert np.isclose(anova.effects_[()].stderr[0, 0], y.std(ddof=1) / np.sqrt(len(y)))
 
 
+def test_leverages_too_many_to_compute_are_their_mean(monkeypatch):
+    """Which they all are on a balanced table."""
+    rows = np.repeat(np.array(np.meshgrid([0, 1, 2], [0, 1], [0, 1])).reshape(3, -1).T, 3, axis=0)
+    y = np.random.default_rng(0).normal(size=len(rows))
+    expected = stderr(fitted(rows, y, max_order=1))
+    monkeypatch.setattr(influence, "MOST_LEVERAGE_WORK", 0.0)
+    assert np.allclose(stderr(fitted(rows, y, max_order=1)), expected)
+
+
 # What varies
 
 
@@ -171,26 +179,19 @@ def test_frequencies_and_probabilities_differ_and_the_choice_is_said():
 
 
 def test_errors_shrink_with_the_root_of_the_rows():
+    """Exactly where nothing is left of the model; else up to the leverage of the rows, which shrinks too."""
     rows, y, _ = drawn()
-    n = len(y)
-    once, often = fitted(rows, y), fitted(rows, y, sample_weight=np.full(n, 4))
-    with mock.patch.object(linear, "MOST_ENLARGED", 1.0):
-        assert np.allclose(stderr(once) * np.sqrt(n - 1), stderr(often) * np.sqrt(4 * n - 1))
+    n, whole = len(y), rows[:, 0] * 0.5 + rows[:, 1] * rows[:, 2] * 0.3
 
+    def scaled(values, copies):
+        return stderr(fitted(rows, values, sample_weight=np.full(n, copies))) * np.sqrt(copies * n - 1)
 
-def test_residuals_of_a_fit_are_enlarged_by_the_functions_fitted():
-    """Main effects of one feature are means of groups: a one-way layout has n - q degrees of freedom."""
-    rng = np.random.default_rng(3)
-    group = np.repeat(np.arange(4), 5)
-    y = rng.normal(size=20)
-    anova = fitted(group[:, None], y, max_order=1)
-    with mock.patch.object(linear, "MOST_ENLARGED", 1.0):
-        plain = fitted(group[:, None], y, max_order=1)
-        before = stderr(plain)
-    after = stderr(anova)
-    assert np.isclose(after[0], before[0])  # the mean keeps the error of a mean
-    assert (after[1:] > before[1:]).all()
-    assert (after[1:] <= before[1:] * np.sqrt(20 / 16) + 1e-12).all()
+    assert np.allclose(scaled(whole, 1), scaled(whole, 4))
+    limit = scaled(y, 10**6)
+    for copies in (1, 4, 100):
+        above = scaled(y, copies) / limit - 1.0
+        assert above.min() > -1e-7
+        assert above.max() < 0.2 / copies
 
 
 def test_clusters_of_one_row_are_rows_and_one_stratum_is_none():
@@ -205,8 +206,7 @@ def test_clusters_of_one_row_are_rows_and_one_stratum_is_none():
 def test_doubled_rows_as_clusters_have_the_errors_of_single_ones():
     rows, y, _ = drawn()
     twice = fitted(np.repeat(rows, 2, axis=0), np.repeat(y, 2), clusters=np.repeat(np.arange(len(y)), 2))
-    with mock.patch.object(linear, "MOST_ENLARGED", 1.0):  # degrees of freedom count rows, in clusters too
-        assert np.allclose(stderr(twice), stderr(fitted(rows, y)))
+    assert np.allclose(stderr(twice), stderr(fitted(rows, y)))
 
 
 def test_strata_centre_their_units():
@@ -227,13 +227,40 @@ def test_strata_centre_their_units():
 
 
 def test_the_delete_one_jackknife_agrees():
+    """Where nothing is left of the model; replicates of a fit with residuals know nothing of their leverage."""
     rows, y, rng = drawn(n=80)
+    whole = rows[:, 0] * 0.5 + rows[:, 1] * rows[:, 2] * 0.3
     for weight in (np.ones(80), rng.uniform(0.5, 2.0, 80)):
-        columns = weight[:, None] * (1.0 - np.eye(80))
-        plain = fitted(rows, y, sample_weight=weight, weights="probability")
-        jackknife = fitted(rows, y, sample_weight=weight, replicate_weights=(columns, 79 / 80))
-        shift = np.abs(stderr(jackknife) / stderr(plain) - 1.0)
-        assert shift.max() < (1e-8 if (weight == 1).all() else 0.05)
+        columns, equal = weight[:, None] * (1.0 - np.eye(80)), (weight == 1).all()
+        for values, most in ((whole, 1e-8 if equal else 0.05), (y, 0.4)):
+            plain = fitted(rows, values, sample_weight=weight, weights="probability")
+            jackknife = fitted(rows, values, sample_weight=weight, replicate_weights=(columns, 79 / 80))
+            above = stderr(plain)[1:] / stderr(jackknife)[1:] - 1.0
+            assert above.max() < most
+            assert above.min() > (-1e-8 if equal else -0.05)
+
+
+@examples(25)
+@given(case=supports(("counts", "real"), max_rows=24, max_features=3), order=st.sampled_from([1, 2]))
+def test_noise_of_equal_variance_is_met_without_bias(case, order):
+    """Noise in one row at a time: what its residuals say of all rows adds up to that noise, whatever the leverage."""
+    counts = np.maximum(1, np.round(case.weight)).astype(int) if case.weight.dtype.kind == "i" else None
+    rows = case.rows if counts is None else np.repeat(case.rows, np.minimum(counts, 3), axis=0)
+    n = len(rows)
+    assume(n > 2)
+    anova = fitted(rows, np.eye(n), max_order=order, sampled=True)
+    assume(anova.certificate_.rank < n)
+    anova.errors()
+    engine = anova.decomposition_.uncertainty.engine
+    assert engine.factor is not None
+    left = np.eye(n) - anova.predict(rows)
+    scale = np.abs(left).max(axis=0) / np.where(engine.residuals.any(axis=0), np.abs(engine.residuals).max(axis=0), 1.0)
+    noise = engine.residuals * engine.factor[:, None] * scale
+    met = (noise**2).sum(axis=1)
+    alone = np.abs(engine.residuals).max(axis=1) < 1e-6  # rows that decide their own fit say nothing
+    assert np.allclose(met[~alone], 1.0, atol=1e-6)
+    shares = 1.0 / engine.factor**2
+    assert np.isclose((1.0 - shares[~alone]).sum() + alone.sum(), anova.certificate_.rank)
 
 
 def test_errors_of_outputs_do_not_depend_on_their_units_or_company():
@@ -302,7 +329,7 @@ def test_effects_that_are_not_identified_have_no_interval():
     without = fitted(rows[:, :3], y, max_order=1)
     assert np.allclose(single.stderr, without.effects_["x0"].stderr)
     assert anova.errors().unidentified == 2
-    assert "2 effects have none" in str(anova.errors())
+    assert "no standard errors for 2 effects" in str(anova.errors())
     assert np.allclose(twin.certain, 0.0, atol=1e-9)
     assert np.allclose(single.certain**2, single.norm2)
 
@@ -492,7 +519,7 @@ def test_tables_and_files_keep_the_errors(tmp_path, monkeypatch):
     assert np.array_equal(loaded.effects_["x0"].rows, anova.effects_["x0"].rows)
     assert list(loaded.effects_["x0"].to_frame()) == ["x0", "probability", "value", "rows", "stderr"]
     assert loaded.errors() == summary
-    with pytest.raises(InputError, match="files hold no rows"):
+    with pytest.raises(InputError, match="files contain no rows"):
         loaded.errors("bootstrap")
     with pytest.raises(InputError, match="covariances"):
         loaded.effects_["x0"].interval(simultaneous=True)

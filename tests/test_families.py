@@ -120,7 +120,7 @@ def test_neighbours_are_the_pairs_at_most_a_radius_apart_on_every_axis(shape, ra
         ([("a", "b", "a")], InputError, r"holds \('a', 'b', 'a'\), which names a feature twice"),
         ([("a", 0)], InputError, r"names a feature twice"),
         ({"a": ["a"]}, InputError, r"holds \('a', 'a'\), which names a feature twice"),
-        ([("a", "b"), ()], InputError, r"holds an empty subset; leave it out, the intercept is always there"),
+        ([("a", "b"), ()], InputError, r"holds an empty subset; leave it out; the intercept is always included"),
         ("ab", InputTypeError, r"subsets='ab' was given; expected a list of subsets.*neighbours\(shape\)"),
         (3, InputTypeError, r"subsets=3 was given; expected a list of subsets"),
         (["ab"], InputTypeError, r"holds 'ab'; expected tuples of feature names"),
@@ -241,7 +241,7 @@ def test_the_argument_is_kept_as_it_was_given():
     again = clone(anova)
     assert again.get_params() == anova.get_params()
     assert FunctionalANOVA(shrinkage=None).set_params(subsets=given_pairs).get_params()["subsets"] is given_pairs
-    assert repr(anova) == f"FunctionalANOVA(subsets={given_pairs!r})"
+    assert repr(anova) == f"FunctionalANOVA(shrinkage=None, subsets={given_pairs!r})"
     assert callable(anova.interactions)  # the method of the same name is still there
 
 

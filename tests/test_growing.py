@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from exanova.data.sample import KnownRows, Sample
 from exanova.design.subsets import by_order, up_to_order
-from exanova.phi import growing
-from exanova.phi.growing import GrowingGram
+from exanova.phi import growing_gram
+from exanova.phi.growing_gram import GrowingGram
 from exanova.phi.operator import Phi
-from exanova.select.growth import GrowingFit
+from exanova.select.growing_fit import GrowingFit
 from exanova.solve.elimination import factorise, solve
-from exanova.solve.growing import GrowingFactor
+from exanova.solve.float_factor import FloatFactor
 from exanova.solve.request import Request
 from exanova.solve.run import decompose
 from strategies import MODERATE, Case, examples, supports
@@ -37,13 +37,13 @@ def gram_matrices(draw, most=40):
 
 
 def grown(gram, cuts, **limits):
-    factor = GrowingFactor(capacity=1, **limits)
+    factor = FloatFactor(capacity=1, **limits)
     for start, end in zip([0, *cuts], cuts, strict=False):
         factor.append(gram[start:end, :end])
     return factor
 
 
-# GrowingFactor
+# FloatFactor
 
 
 @examples(60)
@@ -101,7 +101,7 @@ def test_the_rank_stops_at_its_limit_with_the_first_functions_that_raise_it(draw
 def test_a_factor_forgets_functions_that_added_nothing_and_goes_on(drawn, seed):
     gram, cuts = drawn
     rng = np.random.default_rng(seed)
-    factor, left = GrowingFactor(capacity=4), np.zeros(0, dtype=int)
+    factor, left = FloatFactor(capacity=4), np.zeros(0, dtype=int)
     for start, end in zip([0, *cuts], cuts, strict=False):
         new = np.arange(start, end)
         together = np.concatenate([left, new])
@@ -139,7 +139,7 @@ def codes_of(case):
 def test_rows_of_gamma_are_those_of_the_functions_on_the_rows(case, kind, seed, threads, block):
     """Also where indicators are counted in many small blocks."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(growing, "COUNT_BLOCK", block)
+        patch.setattr(growing_gram, "COUNT_BLOCK", block)
         check_rows_of_gamma(case, kind, seed, threads)
 
 

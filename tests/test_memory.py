@@ -109,10 +109,10 @@ LOAD = price.Load(rows=1000, distinct=100, columns=5, outputs=2, codes=500, coun
 
 def test_what_is_held_beside_the_work_comes_on_top_of_it():
     work = 10**9
-    assert LOAD.peak(work) == LOAD.peak(work, 5) == LOAD.beside + work
+    assert LOAD.peak(work) == LOAD.peak(work, 5) == LOAD.held + work
     assert LOAD.peak(0) == max(LOAD.reading, LOAD.observing)
     held = LOAD.codes + 8 * LOAD.distinct * (1 + LOAD.outputs)  # codes, weights and model values at the least
-    assert LOAD.beside >= held
+    assert LOAD.held >= held
     for more in ({"rows": 10**6}, {"distinct": 10**6}, {"outputs": 50}, {"codes": 10**6}):
         assert replace(LOAD, **more).peak(work) > LOAD.peak(work)
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from exanova import reference
 from exanova.design.subsets import up_to_order
 from exanova.errors import InputError
-from exanova.phi import growing, modular
-from exanova.phi.growing import Algebra, gram_rows
-from exanova.phi.kernels import reduce_in_place
-from exanova.phi.modular import primes, product_modulo, residues, weights_modulo
+from exanova.phi import growing_gram, residues
+from exanova.phi.gram_kernels import reduce_in_place
+from exanova.phi.growing_gram import Algebra, gram_rows
+from exanova.phi.residues import modulo, primes, product_modulo, weights_modulo
 from exanova.solve import choice as choices
 from exanova.solve.choice import PaperChoice, SpanChoice, labels_of
-from exanova.solve.modular import AgreedProfile, GrowingProfile, error_bound
+from exanova.solve.residue_factor import AgreedProfile, ResidueFactor, error_bound
 from oracles import cell_masses, dot, project, reduce_rows
 from strategies import examples, supports
 
@@ -48,7 +48,7 @@ def dependent_columns(draw, most=12):
 
 
 def rank_profile(gram, prime):
-    return GrowingProfile(prime).append(np.mod(gram, prime).astype(float))
+    return ResidueFactor(prime).append(np.mod(gram, prime).astype(float))
 
 
 def source(gram, kept, new):
@@ -99,16 +99,16 @@ whole_numbers = st.lists(
 @given(numbers=whole_numbers, prime=st.sampled_from([7, UNEVEN, *PRIMES]))
 def test_residues_are_those_of_whole_numbers(compiled_from, numbers, prime):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(modular, "COMPILED_FROM", compiled_from)
-        found = residues(np.array(numbers, dtype=float), prime)
+        patch.setattr(residues, "COMPILED_FROM", compiled_from)
+        found = modulo(np.array(numbers, dtype=float), prime)
     assert found.tolist() == [n % prime for n in numbers]
 
 
 def test_residues_of_as_many_numbers_as_the_compiled_pass_is_for():
     rng = np.random.default_rng(0)
-    numbers = rng.integers(-(2**53) + 2**20, 2**53 - 2**20, (2, modular.COMPILED_FROM // 2))
+    numbers = rng.integers(-(2**53) + 2**20, 2**53 - 2**20, (2, residues.COMPILED_FROM // 2))
     expected = np.mod(numbers, PRIME)
-    assert residues(numbers.astype(float), PRIME).tolist() == expected.tolist()
+    assert modulo(numbers.astype(float), PRIME).tolist() == expected.tolist()
     flat = numbers.ravel().astype(float)
     reduce_in_place(flat, float(PRIME))
     assert flat.tolist() == expected.ravel().tolist()
@@ -121,18 +121,18 @@ def test_products_modulo_a_prime_are_those_of_whole_numbers(compiled_from, terms
     left, right = rng.integers(0, prime, (3, width)), rng.integers(0, prime, (width, 4))
     expected = [[sum(int(a) * int(b) for a, b in zip(u, v, strict=True)) % prime for v in right.T] for u in left]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(modular, "COMPILED_FROM", compiled_from)
-        patch.setattr(modular, "TERMS", terms)
+        patch.setattr(residues, "COMPILED_FROM", compiled_from)
+        patch.setattr(residues, "TERMS", terms)
         assert product_modulo(left.astype(float), right.astype(float), prime).tolist() == expected
 
 
 @pytest.mark.parametrize("compiled_from", [0, 10**9])
 def test_products_of_the_largest_residues_are_exact_beyond_the_terms_added_at_once(compiled_from, monkeypatch):
-    monkeypatch.setattr(modular, "COMPILED_FROM", compiled_from)
+    monkeypatch.setattr(residues, "COMPILED_FROM", compiled_from)
     for count in (8191, 8192, 8193, 20_001):
         odd = np.full((1, count), float(PRIME - 2))  # squares of even numbers would need fewer digits
         assert product_modulo(odd, odd.T, PRIME).tolist() == [[4 * count % PRIME]]
-    assert modular.TERMS * (PRIME - 1) ** 2 < 2**53 - 2**35
+    assert residues.TERMS * (PRIME - 1) ** 2 < 2**53 - 2**35
 
 
 @given(
@@ -323,7 +323,7 @@ def test_the_gram_matrix_modulo_a_prime_is_the_rational_one(case, order, block):
     everything = [np.arange(len(labels_of(found.index, s))) for s in range(len(found.index.subsets))]
     found._known.clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(growing, "COUNT_BLOCK", block)
+        patch.setattr(growing_gram, "COUNT_BLOCK", block)
         coordinates = found._coordinates(everything, PRIME)
         modulo = gram_rows(found._cells, [Algebra(coordinates, PRIME)], 0)[0]
     phi = [exact_phi(case, case.weight, s, z) for s, z in functions_of(found.index)]

@@ -21,6 +21,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 import exanova
 from exanova import FunctionalANOVA
 
+pytestmark = pytest.mark.filterwarnings("ignore::exanova.errors.OverfitWarning")  # tables of a few rows
+
 SCRIPT = "<script>alert(1)</script>"
 IMAGE = '"><img src=x onerror=alert(2)>'
 OUTPUTS = ["win", SCRIPT, "draw"]

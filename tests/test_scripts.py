@@ -127,7 +127,7 @@ def test_a_third_party_package_out_of_its_place_is_found(package, path, text, sa
     ("path", "text"),
     [
         ("solve/dense.py", "import os.path, numpy.linalg\nfrom scipy.linalg import solve_triangular"),
-        ("phi/kernels.py", "from numba.extending import intrinsic"),
+        ("phi/gram_kernels.py", "from numba.extending import intrinsic"),
         ("compiled.py", "import numba"),
         ("show/charts/canvas.py", "import altair"),
         ("show/records/decomposition.py", "import narwhals as nw"),

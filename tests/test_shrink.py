@@ -312,7 +312,7 @@ def test_more_rows_carry_more_until_the_exact_fit_comes_out(noise):
     for n in (60, 600, 6000):
         rows = rng.integers(0, 4, (n, 3))
         y = sum(table[k][rows[:, k], rows[:, (k + 1) % 3]] for k in range(3)) + noise * rng.normal(size=n)
-        exact = FunctionalANOVA(max_order=2).fit(rows, y)
+        exact = FunctionalANOVA(shrinkage=None, max_order=2).fit(rows, y)
         shrunk = FunctionalANOVA(max_order=2, shrinkage="auto", sampled=True).fit(rows, y)
         if not noise:
             assert DETERMINED in shrunk.certificate_.shrinkage
@@ -404,7 +404,12 @@ def test_all_there_is_is_not_shrunk_and_says_so():
     assert "all there is" in complete.certificate_.shrinkage
     assert complete.certificate_.r2.tolist() == [1.0]
     some = FunctionalANOVA(shrinkage="auto", sampled=False).fit(grid[:7], values[:7])
-    assert difference(on_rows(some, grid[:7]), on_rows(FunctionalANOVA().fit(grid[:7], values[:7]), grid[:7])) == 0.0
+    assert (
+        difference(
+            on_rows(some, grid[:7]), on_rows(FunctionalANOVA(shrinkage=None).fit(grid[:7], values[:7]), grid[:7])
+        )
+        == 0.0
+    )
     known = FunctionalANOVA(shrinkage="auto").fit(Support.from_pmf(np.full((2, 2), 0.25)), np.arange(4.0))
     assert "off" in known.certificate_.shrinkage
     assert "off" in FunctionalANOVA(shrinkage="auto", max_terms=8).fit(grid[:7], values[:7]).certificate_.shrinkage
@@ -428,7 +433,7 @@ def test_other_rows_say_what_leaving_out_said():
     bins = {"age": 12, "income": 12, "luck": 12, "chance": 12}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exact = FunctionalANOVA(n_bins=bins).fit(frame[train], y[train].to_numpy())
+        exact = FunctionalANOVA(shrinkage=None, n_bins=bins).fit(frame[train], y[train].to_numpy())
         shrunk = FunctionalANOVA(n_bins=bins, shrinkage="auto").fit(frame[train], y[train].to_numpy())
         held = {
             name: anova.score(frame[test], y[test].to_numpy()) for name, anova in (("exact", exact), ("shrunk", shrunk))
@@ -527,7 +532,7 @@ def test_intervals_of_shrunken_effects_cover_those_of_the_population():
     rng = np.random.default_rng(3)
     mixed = rng.normal(size=(3, 4)), 0.5 * rng.normal(size=(4, 4)), 0.3 * rng.normal(size=(4, 4, 4))
     many, values = drawn_rows(rng, 200_000, mixed)
-    population = FunctionalANOVA(max_order=2).fit(many, values)
+    population = FunctionalANOVA(shrinkage=None, max_order=2).fit(many, values)
     covered, by_posterior = [], []
     for _ in range(60):
         rows, y = drawn_rows(rng, 400, mixed)

@@ -892,7 +892,7 @@ def test_what_is_no_file_is_not_replaced_by_one(tmp_path):
     anova, _, _ = fitted(array)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(FileWriteError, match="it is there and is no file"):
+    with pytest.raises(FileWriteError, match="it exists and is not a file"):
         anova.save(pipe)
     assert pipe.is_fifo()
     assert os.listdir(tmp_path) == ["pipe"]

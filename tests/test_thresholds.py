@@ -23,7 +23,7 @@ import exanova
 from exanova import FunctionalANOVA
 from exanova.design.passes import Layout
 from exanova.errors import InexactWarning, OutsideSupportWarning
-from exanova.solve.growing import GrowingFactor
+from exanova.solve.float_factor import FloatFactor
 
 SAME = 1e-10
 NEVER = 10**12
@@ -60,22 +60,22 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     # moments
     patches(("phi.monomials.STACK_BYTES", 0)),
     patches(("phi.bitsets.TILE", 5)),
-    patches(("phi.growing.TILE", 5)),
-    patches(("phi.growing.COUNT_BLOCK", 3)),
+    patches(("phi.growing_family.TILE", 5)),
+    patches(("phi.growing_gram.COUNT_BLOCK", 3)),
     patches(("phi.gram.SPARSE", 0)),
     patches(("phi.gram.SPARSE", NEVER)),
     patches(("phi.gram.BLAS_BLOCK_BYTES", 0), ("phi.gram.SPARSE", NEVER)),
     patches(("phi.gram.BLAS_BLOCK_BYTES", 0), ("phi.gram.SPARSE", 0)),
     patches(("phi.gram.BANDS", 1), ("phi.gram.SPARSE", 0)),
     patches(("phi.gram.MIRROR", 1)),
-    patches(("phi.modular.COMPILED_FROM", 0)),
-    patches(("phi.modular.TERMS", 2)),
+    patches(("phi.residues.COMPILED_FROM", 0)),
+    patches(("phi.residues.TERMS", 2)),
     # solve
     patches(("solve.elimination.PANEL", 1)),
-    patches(("solve.growing.PANEL", 1)),
-    patches(("solve.growing.PANEL", 1), ("solve.growing.MERGED", 0)),
-    patches(("solve.growing.PANEL", 3), ("solve.growing.MERGED", 4)),
-    patches(("solve.modular.PANEL", 1)),
+    patches(("solve.float_factor.PANEL", 1)),
+    patches(("solve.float_factor.PANEL", 1), ("solve.float_factor.MERGED", 0)),
+    patches(("solve.float_factor.PANEL", 3), ("solve.float_factor.MERGED", 4)),
+    patches(("solve.residue_factor.PANEL", 1)),
     patches(("solve.choice.BATCH", 3)),
     patches(("solve.top_down.STACK_CELLS", 0)),
     patches(("solve.routes.LARGE_STACK", 0)),
@@ -110,8 +110,8 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
 APART = {
     "basis.projector.LARGEST_TABLE": "moved where it is used, in basis.tables, by a test of its own",
     "basis.pure.FIT": "accuracy",
-    "design.kernels.BLOCK": "built into a kernel: a test of its own",
-    "design.kernels.SMALL_TABLE": "built into a kernel: a test of its own",
+    "design.pass_kernels.BLOCK": "built into a kernel: a test of its own",
+    "design.pass_kernels.SMALL_TABLE": "built into a kernel: a test of its own",
     "design.memory.SHARE": "of the memory of the machine",
     "design.subsets.LARGEST_LISTING": "refuses",
     "effects.certificate_text.MOST_OUTPUTS": "shown",
@@ -126,12 +126,12 @@ APART = {
     "effects.doubts.PROBES": "accuracy",
     "effects.storage.VERSION": "a format",
     "effects.storage.DIGEST": "a format",
-    "effects.summary.STRONGEST": "lines of a text",
+    "effects.printed.STRONGEST": "lines of a text",
     "explain.comparison.LARGEST_CELLS": "lines of a table",
     "phi.share_kernels.BLOCK": "built into a kernel: a test of its own",
-    "phi.kernels.WORDS": "built into a kernel: a test of its own",
-    "phi.modular.COUNT_DIGITS": "decides what is chosen",
-    "phi.modular.LARGEST": "no prime is larger",
+    "phi.gram_kernels.WORDS": "built into a kernel: a test of its own",
+    "phi.residues.COUNT_DIGITS": "decides what is chosen",
+    "phi.residues.LARGEST": "no prime is larger",
     "select.lasso.HELD_OUT": "decides what is chosen",
     "select.lasso.PENALTIES": "decides what is chosen",
     "select.lasso.SMALLEST": "decides what is chosen",
@@ -143,8 +143,8 @@ APART = {
     "solve.cgls.PATIENCE": "accuracy",
     "solve.dense.REFINEMENTS": "accuracy",
     "solve.matrix_free.MOST_ITERATIONS": "accuracy",
-    "solve.modular.AGREEING": "accuracy",
-    "solve.modular.MOST_PRIMES": "refuses",
+    "solve.residue_factor.AGREEING": "accuracy",
+    "solve.residue_factor.MOST_PRIMES": "refuses",
     "solve.moments.REFINEMENTS": "accuracy",
     "select.planning.LASSO_FUNCTIONS": "a price",
     "select.planning.PASSES": "a price",
@@ -324,10 +324,10 @@ def test_a_projector_stands_in_for_a_table_of_functions(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("kernel", "thresholds"),
     [
-        ("design.kernels.scatter_kernel", patches(("design.kernels.BLOCK", 5))),
-        ("design.kernels.scatter_kernel", patches(("design.kernels.SMALL_TABLE", 0))),
-        ("design.kernels.gather_kernel", patches(("design.kernels.BLOCK", 5))),
-        ("design.kernels.outside_kernel", patches(("design.kernels.BLOCK", 5))),
+        ("design.pass_kernels.scatter_kernel", patches(("design.pass_kernels.BLOCK", 5))),
+        ("design.pass_kernels.scatter_kernel", patches(("design.pass_kernels.SMALL_TABLE", 0))),
+        ("design.pass_kernels.gather_kernel", patches(("design.pass_kernels.BLOCK", 5))),
+        ("design.pass_kernels.outside_kernel", patches(("design.pass_kernels.BLOCK", 5))),
         ("phi.share_kernels.share_kernel", patches(("phi.share_kernels.BLOCK", 5))),
     ],
     ids=lambda given: given if isinstance(given, str) else ", ".join(f"{n}={v:g}" for n, v in given),
@@ -353,14 +353,14 @@ def test_no_block_of_a_kernel_decides_the_answer(
 
 
 def test_counts_do_not_depend_on_the_words_handled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from exanova.phi import kernels
+    from exanova.phi import gram_kernels
 
     rng = np.random.default_rng(8)
     left, right = (rng.integers(0, 2**63, (n, 11)).astype(np.uint64) for n in (6, 5))
     before, after = (np.zeros((6, 5), dtype=np.int64) for _ in range(2))
-    kernels.count_tile(left, right, before, 3)
-    monkeypatch.setattr(kernels, "WORDS", 4)
-    numba.njit(kernels.count_tile.py_func)(left, right, after, 3)
+    gram_kernels.count_tile(left, right, before, 3)
+    monkeypatch.setattr(gram_kernels, "WORDS", 4)
+    numba.njit(gram_kernels.count_tile.py_func)(left, right, after, 3)
     np.testing.assert_array_equal(before, after)
     counts = [[sum(int(a & b).bit_count() for a, b in zip(x, y, strict=True)) for y in right] for x in left]
     np.testing.assert_array_equal(before, 3 * np.array(counts))
@@ -371,13 +371,13 @@ def test_a_growing_factor_does_not_depend_on_its_panels(
     monkeypatch: pytest.MonkeyPatch, panel: int, merged: int
 ) -> None:
     """Not even before anything is refined: functions that arrive in batches, some of them spanned by earlier ones."""
-    moved(monkeypatch, (("solve.growing.PANEL", panel), ("solve.growing.MERGED", merged)))
+    moved(monkeypatch, (("solve.float_factor.PANEL", panel), ("solve.float_factor.MERGED", merged)))
     rng = np.random.default_rng(10)
     columns = rng.normal(size=(50, 30))
     for k in range(7, 30, 5):
         columns[:, k] = columns[:, k - 5] - columns[:, k - 6]
     columns /= np.linalg.norm(columns, axis=0)
-    gram, factor = columns.T @ columns, GrowingFactor(capacity=4)
+    gram, factor = columns.T @ columns, FloatFactor(capacity=4)
     for start, end in ((0, 4), (4, 15), (15, 16), (16, 30)):
         factor.append(gram[start:end, :end])
     assert np.flatnonzero(~factor.kept).tolist() == [7, 12, 17, 22, 27]

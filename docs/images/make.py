@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +19,15 @@ ABOARD = np.array([[[5, 175], [1, 144]], [[11, 168], [13, 93]], [[48, 462], [31,
 """People aboard the Titanic by class, sex and age."""
 
 SURVIVED = np.array([[[5, 57], [1, 140]], [[11, 14], [13, 80]], [[13, 75], [14, 76]], [[0, 192], [0, 20]]])
+
+
+def quickstart() -> None:
+    """The effect of a number, from the first block of code in the README."""
+    readme = (HERE.parent.parent / "README.md").read_text(encoding="utf-8")
+    namespace: dict[str, Any] = {}
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(readme.partition("```python\n")[2].partition("```")[0], namespace)
+    namespace["anova"].plot.effect("income").save(HERE / "income.png", ppi=90)
 
 
 def waterfall() -> None:
@@ -42,5 +54,6 @@ def titanic() -> None:
 
 
 if __name__ == "__main__":
+    quickstart()
     waterfall()
     titanic()

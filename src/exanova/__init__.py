@@ -20,7 +20,7 @@ _HOME = {
     "Explanation": "exanova.explain.explanation",
     "Interactions": "exanova.explain.interactions",
     "Comparison": "exanova.explain.comparison",
-    "Selection": "exanova.select.report",
+    "Selection": "exanova.select.record",
     "load": "exanova.estimator",
     "neighbours": "exanova.design.families",
     "errors": "exanova.errors",
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from exanova.explain.comparison import Comparison as Comparison
     from exanova.explain.explanation import Explanation as Explanation
     from exanova.explain.interactions import Interactions as Interactions
-    from exanova.select.report import Selection as Selection
+    from exanova.select.record import Selection as Selection
     from exanova.solve.plan import Plan as Plan
 
 

@@ -1,8 +1,8 @@
-"""How inner loops are compiled: once for all processes where the result can be kept, else once for each process.
+"""Compilation of inner loops: cached on disk if possible, else once per process.
 
-Numba keeps compiled loops beside the source file or in the user's cache directory (``NUMBA_CACHE_DIR`` names another
-place). Where it may write to none of them, as in a container with read-only folders, it refuses to compile at all;
-a loop is then compiled anew in each process, which takes a few seconds and changes no result.
+Numba caches compiled loops next to the source file or in the user's cache directory (``NUMBA_CACHE_DIR`` sets another
+folder). If it can write to none of them, as in a container with read-only folders, it refuses to compile with a cache;
+loops are then compiled in each process, which takes a few seconds and does not change results.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 import numba
 
 REFUSED = "cannot cache function"
-"""How numba's error begins where it has no place to keep a compiled loop."""
+"""Beginning of numba's error message if it has no place to cache a compiled loop."""
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function without the interpreter lock; ``options`` are further ones of ``numba.njit``.
+    """Compile a function that releases the interpreter lock; ``options`` are passed to ``numba.njit``.
 
     >>> @compiled()
     ... def double(x):

@@ -1,4 +1,4 @@
-"""``Decomposition``: the effects of a model with their names and their evidence, and everything they can answer."""
+"""``Decomposition``: the effects of a model with their names and evidence, and all queries on them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.effects.certificate import Certificate
 from exanova.effects.norms import rolled_up
-from exanova.effects.summary import text_of
+from exanova.effects.printed import text_of
 from exanova.effects.tables import GAME, Effects, Schema
 from exanova.errors import InputError, InputTypeError
 from exanova.explain.comparison import Comparison, compare
@@ -25,11 +25,11 @@ from exanova.explain.mean_shapley import MeanShapley
 from exanova.explain.significance import significance_table
 from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.uncertainty import Errors, Uncertainty
-from exanova.messages import Parameter, Words
+from exanova.messages import Parameter, Words, count_of
 from exanova.progress import Progress
 from exanova.query import QuerySettings, seed_of
 from exanova.row_queries import RowQueries
-from exanova.select.report import Selection
+from exanova.select.record import Selection
 from exanova.solve.plan import Plan
 from exanova.typing import FloatArray
 
@@ -42,10 +42,10 @@ Functions = tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Decomposition(RowQueries):
-    """Effects of a model, with names and evidence; what a fitted :class:`FunctionalANOVA` holds as ``decomposition_``.
+    """Effects of a model with names and evidence: the attribute ``decomposition_`` of a :class:`FunctionalANOVA`.
 
-    The record is immutable: other settings make another record with the same effects. What is computed only when it is
-    asked for (standard errors, mean absolute Shapley values) is kept and shared by such records.
+    The record is immutable; ``with_settings`` returns another record with the same effects. Results computed on first
+    use (standard errors, mean absolute Shapley values) are cached and shared by such records.
 
     Attributes:
         schema: names of features, levels and outputs.
@@ -57,12 +57,12 @@ class Decomposition(RowQueries):
         covariance: (S, m) Cov(f_A, f) with the model.
         variance: (m,) Var f of the model.
         mean_shapley: E|Shapley value| of every feature.
-        certificate: what was measured about the effects.
+        certificate: the measured accuracy of the effects.
         plan: how they were computed.
-        ties: how redundancy among subsets of one order was settled, ``"share"`` or ``"first"``.
+        ties: how redundancy among subsets of one order was resolved, ``"share"`` or ``"first"``.
         selection: how a budget was spent, if there was one.
-        selected: functions kept by the paper's algorithm, if that was asked for.
-        sample: the weighted distinct rows of the fit; ``None`` if it was read from a file, for files hold no rows.
+        selected: functions kept by the paper's algorithm, if it was used.
+        sample: the weighted distinct rows of the fit; ``None`` if it was read from a file (files contain no rows).
 
     >>> from exanova import FunctionalANOVA
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
@@ -101,7 +101,7 @@ class Decomposition(RowQueries):
         return np.array(self.values[0])
 
     def with_settings(self, settings: QuerySettings) -> Decomposition:
-        """The same effects, queried under other settings."""
+        """The same effects with other settings for queries."""
         return replace(self, settings=settings)
 
     def importance(
@@ -114,8 +114,8 @@ class Decomposition(RowQueries):
                 Cov(f_A, f) / Var f with its structural and covariance parts; ``"shapley-effects"`` the same
                 shares divided among the features of each subset.
             by: ``"feature"`` divides each subset's amount equally among its features; ``"subset"`` does not.
-            stderr: whether to add ``stderr``, the standard error of ``value``, and for squared amounts ``debiased``:
-                the value without what squares of uncertain numbers are too large by on the average.
+            stderr: whether to add ``stderr``, the standard error of ``value``, and for squared amounts ``debiased``,
+                the value minus the upward bias of squared estimates.
 
         >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
         >>> from exanova import FunctionalANOVA
@@ -145,14 +145,14 @@ class Decomposition(RowQueries):
         n_refits: int = 200,
         random_state: int | None = None,
     ) -> Errors:
-        """Compute the standard errors of all effects and keep them; how that was done is returned.
+        """Compute and cache the standard errors of all effects; returns how they were computed.
 
-        What varies is which rows were drawn and, where equal rows have different outputs, those outputs. The model
-        itself is taken as given.
+        They account for the sampling of rows and, if equal rows have different outputs, for the noise in the outputs.
+        The model itself is treated as fixed.
 
         Args:
             method: ``"linear"``, in closed form from the influence of every row; or ``"bootstrap"``, refits with random
-                weights that choose the subsets anew where a budget did, for cells of few rows and as a check.
+                weights (a selection under a budget is repeated), for cells with few rows and as a check.
             n_refits: number of refits.
             random_state: seed of the refits; by default that of the estimator.
 
@@ -162,7 +162,7 @@ class Decomposition(RowQueries):
         >>> print(anova.errors().unit)
         a row
         >>> anova.effects_["x0"].stderr.round(4).ravel().tolist()
-        [1.291, 1.291]
+        [1.4142, 1.4142]
         """
         if method not in ("linear", "bootstrap"):
             raise InputError.given("method", method, "'linear' or 'bootstrap'")
@@ -173,21 +173,21 @@ class Decomposition(RowQueries):
             return self.uncertainty.compute(method, int(n_refits), seed, progress)
 
     def significance(self, level: float = 0.05) -> Any:
-        """A table of which effects can be told from zero, the clearest first.
+        """A table of which effects differ significantly from zero, smallest p-value first.
 
         One test per effect and output of whether it is zero in all its cells (Wald, in Hotelling's form). The column
-        ``significant`` counts an effect when the share of false discoveries among those that count stays below
-        ``level`` (Benjamini and Hochberg). Effects that are not identified have no test.
+        ``significant`` controls the false discovery rate at ``level`` (Benjamini and Hochberg). Effects that are not
+        identified have no test.
 
         Args:
-            level: share of false discoveries.
+            level: false discovery rate.
         """
         if isinstance(level, bool) or not isinstance(level, int | float) or not 0.0 < level < 1.0:
             raise InputError.given("level", level, "a number between 0 and 1, such as 0.05")
         return significance_table(self.schema, self.index, self.uncertainty, float(level))
 
     def compare(self, other: Any) -> Comparison:
-        """This decomposition and another of the same columns side by side: what changed, the most first."""
+        """Compare with another decomposition of the same columns, largest changes first."""
         if hasattr(type(other), "decomposition_"):  # an estimator, which raises if it is not fitted
             other = other.decomposition_
         if not isinstance(other, Decomposition):
@@ -197,7 +197,7 @@ class Decomposition(RowQueries):
 
     @property
     def plot(self) -> Plots:
-        """Pictures of this decomposition: importances, effects, pairs, rows, the certificate."""
+        """Charts of this decomposition: importances, effects, pairs, rows, the certificate."""
         from exanova.show.plots import Plots
 
         return Plots(self)
@@ -214,11 +214,11 @@ class Decomposition(RowQueries):
         """Write a report: one HTML page that works offline, or JSON or Markdown, by the suffix of ``path``.
 
         Args:
-            path: ends in ``.html``, ``.json`` or ``.md``; what was there is replaced, whole or not at all.
-            X: rows the row explorer may choose from; by default those of the fit. A loaded decomposition has none.
-            model: the model (or its outputs at the rows of ``X``): the explorer then shows what is left of it at a row.
+            path: ends in ``.html``, ``.json`` or ``.md``; an existing file is replaced atomically.
+            X: rows for the row explorer; by default those of the fit. A loaded decomposition has none.
+            model: the model, or its outputs at the rows of ``X``; the explorer then shows the residual of each row.
             title: heading of the report.
-            about: further facts for its beginning, such as ``{"Data": "loans.csv"}``.
+            about: further facts to show at the top, such as ``{"Data": "loans.csv"}``.
 
         >>> import json, os, tempfile
         >>> from exanova import FunctionalANOVA
@@ -235,12 +235,23 @@ class Decomposition(RowQueries):
         write_report(self, path, X=X, model=model, title=title, about=about)
 
     def __str__(self) -> str:
-        rows = f"{self.plan.distinct_rows:,} distinct rows and {len(self.schema.features)} features"
-        return text_of(self.index, self.values, self.schema, self.certificate, rows)
+        distinct = count_of(self.plan.distinct_rows, "distinct row")
+        rows = f"{distinct} and {count_of(len(self.schema.features), 'feature')}"
+        stderr = shares = None
+        if self.sample is not None and self.uncertainty.cheap and len(self.schema.outputs) == 1:
+            stderr = importance_stderr(self.index, self.uncertainty, "l2", "subset")[:, 0]
+        if self.certificate.cancels:
+            shares = self.covariance.sum(axis=1) / (self.variance.sum() or 1.0)
+        return text_of(self.index, self.values, self.schema, self.certificate, rows, stderr, shares)
+
+    def _repr_html_(self) -> str:
+        from exanova.report.notebook import decomposition_html
+
+        return decomposition_html(self)
 
     def __repr__(self) -> str:
-        effects, outputs = len(self.index.subsets), len(self.schema.outputs)
-        return f"<Decomposition: {effects:,} effects of up to {self.order} features, {outputs:,} outputs; {GAME}>"
+        effects, outputs = count_of(len(self.index.subsets), "effect"), count_of(len(self.schema.outputs), "output")
+        return f"<Decomposition: {effects} of up to {count_of(self.order, 'feature')}, {outputs}; {GAME}>"
 
 
 def uncertainty_of(
@@ -252,12 +263,12 @@ def uncertainty_of(
     stored: Mapping[str, FloatArray] | None = None,
     summary: Errors | None = None,
 ) -> Uncertainty:
-    """What answers questions about the uncertainty of effects: from the rows, or from what a file holds.
+    """The uncertainty of effects, from the rows or from the contents of a file.
 
     Args:
         index, values, schema, certificate: the decomposition.
         fitted: the rows as standard errors need them.
-        stored, summary: standard errors that were computed before, and how.
+        stored, summary: standard errors that were computed before, and how they were computed.
     """
     position = {schema.names(subset): s for s, subset in enumerate(index.subsets)}
     shared = frozenset(position[r.features] for r in certificate.redundant if r.features in position)

@@ -1,4 +1,4 @@
-"""A decomposition as the document and the arrays of a file, and back; what comes back is checked part by part."""
+"""Conversion of a decomposition to the document and the arrays of a file, and back, with checks of every part."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from exanova.explain.mean_shapley import MeanShapley
 from exanova.infer.uncertainty import Errors
 from exanova.messages import Words, from_json, to_json
 from exanova.query import QuerySettings
-from exanova.select import report
+from exanova.select import record
 from exanova.solve.plan import Plan
 from exanova.typing import Subset
 
 WHOLE = ("order", "members", "sizes", "chain", "key_start", "cell_start", "cell_key")
 REAL = ("weight", "values", "covariance", "variance")
 DTYPES = {**dict.fromkeys(WHOLE, "<i8"), "lookup": "<i4", **dict.fromkeys(REAL, "<f8")}
-"""Arrays of a file and what they hold; those of the certificate and the Shapley values are real too."""
+"""Arrays of a file by the kind of their numbers; those of the certificate and the Shapley values are real too."""
 
 TABLES = ("numpy", "pandas", "polars", "pyarrow", "modin", "cudf")
-"""Libraries a file may name as the one to make tables with."""
+"""Dataframe libraries that a file may name."""
 
 PARAMETERS: Mapping[str, tuple[type, ...]] = {
     "n_jobs": (int, type(None)),
@@ -46,11 +46,11 @@ PARAMETERS: Mapping[str, tuple[type, ...]] = {
     "strict": (bool,),
     "verbose": (bool, type(None)),
 }
-"""Parameters that answers depend on, and their types."""
+"""Parameters that queries depend on, and their types."""
 
 
 def to_file(found: Decomposition, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The document and the arrays of a file, of what is known; ``parameters`` are those of the estimator."""
+    """The document and the arrays of a file; ``parameters`` are those of the estimator."""
     layout, certificate = found.index.layout, found.certificate
     errors = found.uncertainty.stored
     plain = {f.name: getattr(certificate, f.name) for f in fields(Certificate)}
@@ -91,7 +91,7 @@ def to_file(found: Decomposition, parameters: Mapping[str, Any]) -> tuple[dict[s
 
 
 def _subsets_given(given: Any, found: Decomposition) -> Any:
-    """The parameter ``subsets`` as a list: as given if it is a list of tuples, else by the names of its pairs."""
+    """The parameter ``subsets`` as a list: unchanged if it is a list of tuples, else the names of its pairs."""
     if given is None or (isinstance(given, list) and all(isinstance(s, tuple) for s in given)):
         return given
     family = named_family(given, found.schema.features, found.index.sizes.tolist())
@@ -102,13 +102,13 @@ def from_file(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -
     """The decomposition and the parameters that :func:`to_file` wrote.
 
     Raises:
-        FileFormatError: if something is missing or does not fit together.
+        FileFormatError: if something is missing or inconsistent.
     """
     try:
         parameters = _parameters(document["parameters"])
         found = _decomposition(document, arrays, parameters)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise FileFormatError(f"the file does not hold a whole decomposition ({error}); save it again.") from error
+        raise FileFormatError(f"the file does not contain a whole decomposition ({error}); save it again.") from error
     return found, parameters
 
 
@@ -159,18 +159,18 @@ def _certificate(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 
 
 def _named_arrays(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    """The arrays whose names begin with a prefix, by the rest of their names."""
+    """The arrays whose names begin with a prefix, by their names without the prefix."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _with_sentences(entries: Mapping[str, Any]) -> dict[str, Any]:
-    """A certificate whose notes are sentences again; what is no list is left for ``_record`` to refuse."""
+    """A certificate with its notes converted back to messages; ``_record`` refuses notes that are not a list."""
     notes = entries["notes"]
     return {**entries, "notes": [from_json(note) for note in notes] if isinstance(notes, list) else notes}
 
 
 def _record(kind: type[Certificate] | type[Plan] | type[Errors], entries: Mapping[str, Any]) -> dict[str, Any]:
-    """Entries of a record with its lists as tuples, each of the type the record says."""
+    """Entries of a record, with lists as tuples, checked against the types of its fields."""
     out = {k: _as_tuples(v) for k, v in entries.items()}
     wrong = [f.name for f in fields(kind) if f.name in out and not _is_a(out[f.name], str(f.type))]
     if wrong:
@@ -183,7 +183,7 @@ def _as_tuples(value: Any) -> Any:
 
 
 def _is_a(value: Any, annotation: str) -> bool:
-    """Whether a value read from JSON is of the type that a field is annotated with."""
+    """Whether a value read from JSON has the annotated type of a field."""
     if annotation.startswith("tuple["):
         member = annotation[6:-1].removesuffix(", ...")
         return isinstance(value, tuple) and all(_is_a(v, member) for v in value)
@@ -201,11 +201,11 @@ def _parameters(entries: Mapping[str, Any]) -> dict[str, Any]:
     return {**kept, "subsets": None if subsets is None else [tuple(subset) for subset in subsets]}
 
 
-def _selection(entry: Mapping[str, Any] | None) -> report.Selection | None:
+def _selection(entry: Mapping[str, Any] | None) -> record.Selection | None:
     if entry is None:
         return None
-    rounds = tuple(report.Round(**r) for r in entry["rounds"])
-    return report.Selection(str(entry["method"]), entry["budget"], rounds, str(entry["stopped"]))
+    rounds = tuple(record.Round(**r) for r in entry["rounds"])
+    return record.Selection(str(entry["method"]), entry["budget"], rounds, str(entry["stopped"]))
 
 
 def _summary(entry: Mapping[str, Any] | None) -> Errors | None:
@@ -229,7 +229,7 @@ def _index(arrays: Mapping[str, NDArray[Any]]) -> Family:
 
 
 def _check(found: Decomposition, stored: Mapping[str, NDArray[Any]]) -> None:
-    """Everything that is used as a position lies inside what it points to; each condition may rely on those before."""
+    """Check that every position is within bounds; each condition may rely on the previous ones."""
     parts, errors = _conditions_of_parts(found), _conditions_of_errors(found, stored)
     conditions = (*parts, *errors, *map(_feature_fits, found.encoding.features))
     if not all(conditions):
@@ -276,7 +276,7 @@ def _named(found: Decomposition) -> Iterator[tuple[str, ...]]:
 
 
 def _feature_fits(feature: FeatureLevels) -> bool:
-    """Every raw value, or every bin, leads to a level that exists."""
+    """Whether every raw value or bin maps to an existing level."""
     known = len(set(feature.values)) == len(feature.codes) if not (feature.edges or feature.is_left_out) else True
     bins = len(feature.codes) >= max(1, len(feature.edges) - 1) if feature.edges else True
     return (
@@ -289,7 +289,7 @@ def _feature_fits(feature: FeatureLevels) -> bool:
 
 
 def _conditions_of_cells(index: Family) -> Iterator[bool]:
-    """The family is closed downward; keys, lookups and cells tell the same of every subset of it."""
+    """The family is closed downward; keys, lookups and cells are consistent for every subset."""
     layout, cell_key, cell_start = index.layout, index.cell_key, index.cell_start
     yield _inside(layout.order, layout.members.shape[1] + 1) and _inside(layout.members, len(index.sizes))
     yield index.subsets[:1] == ((),) and len(index.position) == len(index.subsets)
@@ -304,14 +304,14 @@ def _conditions_of_cells(index: Family) -> Iterator[bool]:
 
 
 def _is_closed(index: Family, subset: Subset) -> bool:
-    """Whether the members rise and every subset with one member fewer is there."""
+    """Whether the members are increasing and every subset with one member fewer is in the family."""
     return all(a < b for a, b in pairwise(subset)) and all(
         subset[:k] + subset[k + 1 :] in index.position for k in range(len(subset))
     )
 
 
 def _keys_fit(index: Family, s: int) -> bool:
-    """Whether the keys of a subset are (cells of its prefix) x (levels), and its chain that of its prefixes."""
+    """Whether a subset has (cells of its prefix) x (levels) keys, and the chain of its prefixes."""
     layout, subset = index.layout, index.subsets[s]
     prefix = index.cells_of(index.position[subset[:-1]])
     keys = (prefix.stop - prefix.start) * int(index.sizes[subset[-1]])

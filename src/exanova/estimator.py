@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import wraps
+from html import escape
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
@@ -33,7 +34,7 @@ from exanova.parallel import blas_threads
 from exanova.parameters import check_eval_set, check_parameters, make_request, the_model
 from exanova.progress import Progress
 from exanova.query import QuerySettings
-from exanova.select.report import Selection
+from exanova.select.record import Selection
 from exanova.solve.evidence import Solved
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request
@@ -317,6 +318,11 @@ class FunctionalANOVA:
 
     def __str__(self) -> str:
         return str(self.decomposition_) if hasattr(self, "_decomposition") else f"{self!r}, not fitted"
+
+    def _repr_html_(self) -> str:
+        if not hasattr(self, "_decomposition"):
+            return f"<pre>{escape(str(self))}</pre>"
+        return self.decomposition_._repr_html_()
 
     def _plan(self, rows: Reading, request: Request, n_outputs: int = 1) -> tuple[Plan, Survey | None]:
         plan, survey = plan_fit(request, rows.sample, n_outputs)

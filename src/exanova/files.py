@@ -1,4 +1,4 @@
-"""Files written whole or not at all."""
+"""Atomic writing of files."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from exanova.errors import FileWriteError
 
 
 def write_whole(path: str | os.PathLike[str], body: bytes) -> None:
-    """Write a file beside its final place and move it there; a crash leaves the old file or the new one.
+    """Write a temporary file in the same folder and rename it; after a crash either the old or the new file exists.
 
     Raises:
-        FileWriteError: if the place cannot be written.
+        FileWriteError: if the file cannot be written.
     """
     temporary: Path | None = None
     try:
         if Path(path).exists() and not Path(path).is_file():
-            raise OSError(EINVAL, "it is there and is no file")  # a device or a pipe would be replaced by a file
-        # The name of the temporary file is short and its own: the target may use every character a name may have.
+            raise OSError(EINVAL, "it exists and is not a file")  # renaming would replace a device or a pipe
+        # The temporary file has a short name of its own: the target's name may already have the maximum length.
         temporary = Path(path).with_name(f".exanova-{os.getpid()}-{secrets.token_hex(4)}.part")
         with open(temporary, "xb") as handle:
             handle.write(body)

@@ -1,4 +1,4 @@
-"""The driver of a fit: plan it, then solve for the whole family, shrink its effects, or choose a family under a budget.
+"""The driver of a fit: plan it, then solve for the whole family, shrink its effects, or select a family under a budget.
 
 request, sample  ->  plan_fit  ->  plan, survey  ->  fit_sample  ->  effects with the evidence of the solve
 """
@@ -13,7 +13,7 @@ from exanova.parallel import blas_threads
 from exanova.progress import Progress
 from exanova.select.budget import select_and_fit
 from exanova.select.planning import plan_selection
-from exanova.select.report import Selection
+from exanova.select.record import Selection
 from exanova.shrink.fit import fit_shrunk, why_not
 from exanova.solve.evidence import Shrinkage, Solved
 from exanova.solve.plan import Plan, within_limit
@@ -25,7 +25,7 @@ from exanova.solve.survey import Survey
 
 
 def plan_fit(request: Request, sample: Sample, outputs: int = 1) -> tuple[Plan, Survey | None]:
-    """What a fit will do, and the cells that were surveyed for it; none where a selection will choose the subsets."""
+    """The plan of a fit and the survey of its cells; no survey if a selection will choose the subsets."""
     if request.selection:
         return plan_selection(request, sample, outputs), None
     return make_plan(request, sample, outputs)
@@ -34,7 +34,7 @@ def plan_fit(request: Request, sample: Sample, outputs: int = 1) -> tuple[Plan, 
 def fit_sample(
     sample: Sample, request: Request, plan: Plan, survey: Survey | None, progress: Progress
 ) -> tuple[Solved, Selection | None]:
-    """Run a plan; one that was made for other rows (before some were held out) is made again."""
+    """Run a plan; a plan made for other rows (before some were held out) is made again."""
     if plan.distinct_rows != sample.n_rows:
         plan, survey = plan_fit(request, sample, sample.n_outputs)
     reason = "" if request.shrinkage else None
@@ -54,7 +54,7 @@ def _fit_exactly(
 ) -> tuple[Solved, Selection | None]:
     if survey is None:
         return select_and_fit(sample, request, plan, progress)
-    # The model has told how many outputs it has.
+    # The number of outputs is known now.
     survey = replace(survey, sample=sample, outputs=sample.n_outputs)
     known = replace(priced(request, survey, ROUTES[plan.route]), model_calls=plan.model_calls)
     return run_plan(sample, request, within_limit(known), survey, progress), None

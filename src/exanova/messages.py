@@ -1,6 +1,7 @@
-"""Sentences in which parameters are data, so that Python and the command each spell them in their own way.
+"""Messages in which parameters are data, so that Python and the command line can each spell them in their own way.
 
-A sentence is put together from text and mentions. As a string it is what Python says; ``spelled`` says it otherwise.
+A message consists of text and mentions of parameters. As a string it uses Python's spelling (``max_order=2``);
+``spelled`` uses another.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Self, TypeAlias
 
 
 class Unsaid(Enum):
-    """The value of a parameter that is mentioned by its name alone; an enumeration survives pickling and copies."""
+    """Marks a parameter mentioned without a value; an enumeration survives pickling and copying."""
 
     UNSAID = "unsaid"
 
@@ -22,7 +23,7 @@ UNSAID: Any = Unsaid.UNSAID
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter by its name, with a value if one is meant.
+    """A mention of a parameter, with or without a value.
 
     >>> print(Parameter("max_order", 3), Parameter("min_frequency"))
     max_order=3 min_frequency=
@@ -52,12 +53,12 @@ class Value:
 
 @dataclass(frozen=True)
 class Action:
-    """Something to do with a column that Python does outside this library.
+    """Advice to change a column, which Python users do outside this library.
 
     Attributes:
         name: ``"drop"`` or ``"categorical"``.
         column: the column it is done to.
-        words: how Python says it.
+        words: the advice for Python users.
 
     >>> print(Action("drop", "id", "drop the column"))
     drop the column
@@ -77,22 +78,22 @@ Parts: TypeAlias = Part | Sequence[Part]
 
 
 class Words(str):
-    """A sentence made of parts, which are kept.
+    """A message that keeps the parts it was made of.
 
     Attributes:
         parts: text and mentions, in order.
 
-    >>> said = Words("use ", Parameter("route", "dense"), " instead")
-    >>> said
+    >>> message = Words("use ", Parameter("route", "dense"), " instead")
+    >>> message
     "use route='dense' instead"
-    >>> said.spelled(lambda mention: mention.name.upper())
+    >>> message.spelled(lambda mention: mention.name.upper())
     'use ROUTE instead'
     """
 
     parts: tuple[Part, ...]
 
     def __new__(cls, *parts: Part) -> Self:
-        """Join parts; sentences among them are taken apart."""
+        """Join parts; messages among them are split into their parts."""
         flat = [piece for part in parts for piece in (part.parts if isinstance(part, Words) else (part,))]
         made = super().__new__(cls, "".join(map(str, flat)))
         made.parts = tuple(flat)
@@ -100,7 +101,7 @@ class Words(str):
 
     @classmethod
     def of(cls, parts: Parts) -> Self:
-        """One part, or several."""
+        """From one part or several."""
         return cls(parts) if isinstance(parts, str | Parameter | Value | Action) else cls(*parts)
 
     @property
@@ -109,12 +110,12 @@ class Words(str):
         return tuple(part for part in self.parts if not isinstance(part, str))
 
     def spelled(self, spell: Callable[[Mention], str]) -> str:
-        """The sentence with every mention as ``spell`` writes it."""
+        """The message with every mention written by ``spell``."""
         return "".join(part if isinstance(part, str) else spell(part) for part in self.parts)
 
 
 def joined(sentences: Iterable[str], between: str) -> Words:
-    """Sentences one after the other, their mentions kept.
+    """Join messages, keeping their mentions.
 
     >>> joined(["a", Words(Parameter("ties", "share"))], "; ").mentions
     (Parameter(name='ties', value='share'),)
@@ -124,7 +125,7 @@ def joined(sentences: Iterable[str], between: str) -> Words:
 
 
 def choices(name: str, values: Iterable[Any]) -> list[Part]:
-    """The values that a parameter may have, as parts of a sentence.
+    """The values a parameter may have, as parts of a message.
 
     >>> print(Words(*choices("ties", ["share", "first"])))
     one of 'share', 'first'
@@ -135,8 +136,17 @@ def choices(name: str, values: Iterable[Any]) -> list[Part]:
     return parts[:-1]
 
 
+def count_of(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun, in the singular or the plural.
+
+    >>> count_of(1, "row"), count_of(2000, "row"), count_of(2, "pass", "passes")
+    ('1 row', '2,000 rows', '2 passes')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def to_json(sentence: str) -> Any:
-    """A sentence as JSON: text, or a list of text and parameters ``[name]`` or ``[name, value]``.
+    """A message as JSON: text, or a list of text and parameters ``[name]`` or ``[name, value]``.
 
     >>> to_json(Words("try ", Parameter("route", "dense")))
     ['try ', ['route', 'dense']]
@@ -147,7 +157,7 @@ def to_json(sentence: str) -> Any:
 
 
 def from_json(found: Any) -> str:
-    """The sentence that ``to_json`` wrote.
+    """The message that ``to_json`` wrote.
 
     >>> from_json(["try ", ["route", "dense"]])
     "try route='dense'"

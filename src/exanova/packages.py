@@ -1,4 +1,4 @@
-"""Optional packages, imported when they are needed; if one is missing, the error says what to install."""
+"""Optional packages, imported on demand; if one is missing, the error says what to install."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def package(name: str) -> Any:
     'pyarrow.csv'
     """
     if name.startswith("pyarrow") and find_spec("pandas"):
-        import_module("pandas")  # pyarrow would import it in a place where Ctrl-C is lost
+        import_module("pandas")  # pyarrow would import it at a point where Ctrl-C is ignored
     try:
         return import_module(name)
     except ImportError as error:
@@ -33,7 +33,7 @@ def package(name: str) -> Any:
 
 
 def check_installed(names: Sequence[str], what: str) -> None:
-    """Refuse to begin what would need a missing package at its end."""
+    """Raise an error in advance if one of these packages is missing."""
     absent = [name for name in names if find_spec(name) is None]
     if absent:
         raise MissingPackageError(f"{what} needs {', '.join(absent)}", remedy='install it: pip install "exanova[app]"')

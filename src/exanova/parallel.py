@@ -1,15 +1,15 @@
-"""The one module that owns threads: how many, for our kernels and for BLAS.
+"""Threads: how many to use, for our own kernels and for BLAS. No other module starts threads.
 
-Policy: ``n_jobs`` is a number of threads, ``None`` and ``-1`` mean every core this process may use, other
-negative numbers count back from there as in scikit-learn. Work is split so that each sum of our own is made by one
-thread in an order that does not depend on their number: counts and moments are the same to the last bit. BLAS
-splits its products as it likes, so that effects agree to rounding.
+Policy: ``n_jobs`` is a number of threads; ``None`` and ``-1`` mean every core this process may use; other negative
+numbers count back from there as in scikit-learn. Work is split so that each of our own sums is computed by one thread
+in an order that does not depend on the number of threads: counts and moments are the same to the last bit. BLAS splits
+its products in its own way, so that effects agree up to rounding.
 
-Threads of BLAS wait for each other by spinning, once for each product, and for each column or panel of columns of a
-factorisation. Where another process holds a core, every such wait lasts until the scheduler takes that core away from
-it, some milliseconds, so that a factorisation of 600 columns on two threads takes seconds instead of a tenth of one.
-Hence two rules (:func:`suitable_blas`): products, and factorisations made of products (Cholesky), get threads from
-``BLAS_WORK`` multiplications on; orthogonal factorisations (QR, SVD, eigenvalues), which wait at every column, never.
+BLAS threads wait for each other by spinning, once per product, and once per column or panel of a factorisation. If
+another process uses a core, every such wait lasts until the scheduler interrupts that process, some milliseconds, so
+that a factorisation of 600 columns on two threads takes seconds instead of a tenth of one. Hence two rules
+(:func:`suitable_blas`): products, and factorisations made of products (Cholesky), use several threads from
+``BLAS_WORK`` multiplications on; orthogonal factorisations (QR, SVD, eigenvalues), which wait at every column, use one.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 BLAS_WORK = 4e9
-"""Multiplications of one product, or of one factorisation by products, from which several threads of BLAS gain more on
-an idle machine than they lose on a busy one. Measured with two cores and two other processes on them: a product of
-600 x 600 matrices takes 1.4 times as long on two threads as on one, of 1,200 x 1,200 half as long; Cholesky of 1,200
-columns 5 times, of 2,400 as long; QR of 600 columns 24 times, of 2,400 still 7 times."""
+"""Multiplications of one product, or of one factorisation by products, from which several BLAS threads gain more on an
+idle machine than they lose on a busy one. Measured on two cores shared with two other processes, the time on two
+threads relative to one is 1.4 for a product of 600 x 600 matrices and 0.5 for 1,200 x 1,200; 5 for Cholesky of 1,200
+columns and 1 for 2,400; 24 for QR of 600 columns and 7 for 2,400."""
 
 
 def available_cores() -> int:
-    """Cores this process may run on."""
+    """Number of cores this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else (os.cpu_count() or 1)
 
@@ -67,9 +67,9 @@ def run(task: Callable[[T], R], pieces: Sequence[T], threads: int) -> list[R]:
 
 @contextmanager
 def blas_threads(threads: int) -> Iterator[None]:
-    """Hold BLAS to ``threads`` threads inside the block, or to fewer where it is held to fewer already.
+    """Limit BLAS to ``threads`` threads inside the block, or to an existing lower limit.
 
-    An outer block, or an environment variable such as ``OMP_NUM_THREADS``, is a limit that stays.
+    Limits set by an outer block, or by an environment variable such as ``OMP_NUM_THREADS``, remain in force.
     """
     controller = _blas(len(sys.modules))
     held = min((library["num_threads"] for library in controller.info()), default=threads)
@@ -78,10 +78,10 @@ def blas_threads(threads: int) -> Iterator[None]:
 
 
 def suitable_blas(work: float, threads: int | None = None) -> AbstractContextManager[None]:
-    """Threads of BLAS that suit products (or Cholesky factorisations) of ``work`` multiplications each.
+    """Limit BLAS to the threads that suit products (or Cholesky factorisations) of ``work`` multiplications each.
 
-    One thread below ``BLAS_WORK``; from there on ``threads``, or as many as it is held to already. Work of 0 stands
-    for orthogonal factorisations: one thread, whatever their size.
+    One thread below ``BLAS_WORK``; from there on ``threads``, by default as many as are allowed already. Use a work of
+    0 for orthogonal factorisations, which get one thread whatever their size.
     """
     if work < BLAS_WORK:
         return blas_threads(1)
@@ -90,9 +90,9 @@ def suitable_blas(work: float, threads: int | None = None) -> AbstractContextMan
 
 @lru_cache(maxsize=1)
 def _blas(modules: int) -> Any:
-    """What holds the libraries of BLAS; looking for them takes longer than a small fit.
+    """Controller of the loaded BLAS libraries, cached because discovery takes longer than a small fit.
 
-    They are looked for again when more ``modules`` have been imported, which may have brought another.
+    It is created again when more ``modules`` have been imported, which may have loaded another library.
     """
     from threadpoolctl import ThreadpoolController
 
@@ -100,7 +100,7 @@ def _blas(modules: int) -> Any:
 
 
 def split(length: int, pieces: int) -> list[slice]:
-    """Cut ``range(length)`` in at most ``pieces`` contiguous slices of nearly equal size.
+    """Split ``range(length)`` into at most ``pieces`` contiguous slices of nearly equal size.
 
     >>> split(5, 2)
     [slice(0, 2, None), slice(2, 5, None)]

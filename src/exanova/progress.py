@@ -1,4 +1,4 @@
-"""Progress on one line of the terminal for anything longer than two seconds; silent everywhere else."""
+"""A progress line in the terminal for anything that takes longer than two seconds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Progress:
         self._show()
 
     def step(self, steps: int = 1, note: str = "") -> None:
-        """Record that ``steps`` more are done; ``note`` is shown beside them."""
+        """Record ``steps`` more steps; ``note`` is shown next to their number."""
         self._done += steps
         self._show(note)
 

@@ -1,4 +1,4 @@
-"""What a query needs beside the decomposition: its settings, and new rows encoded, located and within memory."""
+"""Settings of queries, and new rows: encoding, location in the support, and memory limits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from exanova.phi.operator import Phi
 from exanova.typing import Codes
 
 ENCODING_CELL = 16
-"""Bytes for each cell of new rows while they are encoded."""
+"""Bytes per entry of new rows while they are encoded."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class QuerySettings:
     Attributes:
         handle_unknown, strict: what to do with unseen levels and unseen combinations in new rows.
         response_method, batch_size: how a model is called.
-        memory_limit, n_jobs: what a query may use.
+        memory_limit, n_jobs: resources a query may use.
         random_state: seed of refits.
         verbose: whether progress is shown.
     """
@@ -49,17 +49,17 @@ class QuerySettings:
 
     @property
     def threads(self) -> int:
-        """Number of threads that ``n_jobs`` stands for."""
+        """Number of threads according to ``n_jobs``."""
         return parallel.thread_count(self.n_jobs)
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a query makes of its rows, for the price it is checked at before anything is encoded.
+    """The memory a query needs, which is checked before its rows are encoded.
 
     Attributes:
         what: the result, in words.
-        row: bytes of the result for each row.
+        row: bytes of the result per row.
         chunk: largest number of bytes of work at a time.
     """
 
@@ -84,7 +84,7 @@ def locate(
 
     Raises:
         MemoryLimitError: before the rows are encoded, if ``work`` does not fit in the memory limit.
-        OutsideSupportError: if ``strict`` is set and a row holds a combination that never occurred.
+        OutsideSupportError: if ``strict`` is set and a row has a combination that never occurred.
     """
     table = Table.read(X)
     size = bytes_at_rows(index, outputs, table.n_rows, work)
@@ -96,9 +96,9 @@ def locate(
 
 
 def bytes_at_rows(index: Family, outputs: int, rows: int, work: Work) -> int:
-    """Bytes of a query: its rows while they are encoded, or its result beside their codes.
+    """Bytes of a query: its rows while they are encoded, or its result together with their codes.
 
-    The effects over all keys, and the fitted part of the rows, are there too.
+    The effects over all keys and the fitted part of the rows are included.
     """
     d = len(index.sizes)
     tables = 8 * outputs * (index.n_keys + index.n_cells)
@@ -107,7 +107,7 @@ def bytes_at_rows(index: Family, outputs: int, rows: int, work: Work) -> int:
 
 
 def check_memory(what: str, size: int, memory_limit: int | float | str | None) -> None:
-    """Refuse a query of ``size`` bytes that is beyond the memory limit."""
+    """Refuse a query whose ``size`` in bytes exceeds the memory limit."""
     limit = resolve_limit(memory_limit)
     if size > limit:
         raise MemoryLimitError(
@@ -138,7 +138,7 @@ def _tell_outside(outside: NDArray[np.bool_], strict: bool) -> None:
 
 
 def _frames_to_caller() -> int:
-    """How many frames above the caller of this function the code that is not part of the package is."""
+    """Number of stack frames from the caller of this function up to code outside the package."""
     package, frame, level = str(Path(__file__).parent), sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
         frame, level = frame.f_back, level + 1

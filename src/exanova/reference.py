@@ -1,8 +1,8 @@
 """The paper, literally: the functions phi, the system Gamma c = mu and Algorithm 1. Small, readable and slow.
 
 The paper is "Exact Functional ANOVA Decomposition for Categorical Inputs Models" (Ferrere, Bousquet, Gamboa,
-Loubes, Muré); every function below names the definition it spells out. Nothing in the package calls this
-module: it is what a reader of the paper looks up first, an oracle for tests, a baseline for benchmarks.
+Loubes, Muré); every function below names the definition it implements. Nothing in the package calls this
+module: it serves readers of the paper, as an oracle for tests, and as a baseline for benchmarks.
 
 A support is given as ``codes``, shape (d, r), with levels ``0..N_i - 1`` all observed and the r columns
 distinct, and ``p``, shape (r,), their probabilities. Model values ``F`` have shape (r, m), or (r,) for one
@@ -31,13 +31,13 @@ Index: TypeAlias = tuple[Subset, tuple[int, ...]]
 """One element (A, z) of the paper's index space: a subset and one level, never the last, for each member."""
 
 StopReason: TypeAlias = Literal["full rank", "max_rank", "max_seconds", "no more candidates"]
-"""Why Algorithm 1 ended: it spans everything, it met a budget, or the candidates ran out."""
+"""Why Algorithm 1 ended: full rank, a budget was reached, or there were no more candidates."""
 
 RANK_TOLERANCE = 1e-10
-"""A candidate whose part outside the span is below this share of its norm adds no rank.
+"""A candidate whose part outside the span is below this fraction of its norm does not raise the rank.
 
-Rounding leaves about 1e-15 of a dependent candidate, a little more once nearly dependent columns have been
-kept; genuinely new functions of real tables keep far more than this.
+For a dependent candidate this fraction is about 1e-15 due to rounding, a little more once nearly dependent columns
+have been kept; for independent functions of real tables it is far larger.
 """
 
 
@@ -55,7 +55,7 @@ def canonical_subsets(d: int, max_order: int | None = None) -> Iterator[Subset]:
 def functions(sizes: Sequence[int], max_order: int | None = None) -> Iterator[Index]:
     """The index space of pairs (A, z), z in the truncated grid of A (section 3), in canonical order.
 
-    A constant feature has no level below its last, so no subset that holds it appears.
+    A constant feature has no level below its last, so no subset contains it.
 
     >>> list(functions([3, 1, 2]))
     [((), ()), ((0,), (0,)), ((0,), (1,)), ((2,), (0,)), ((0, 2), (0, 0)), ((0, 2), (1, 0))]
@@ -66,14 +66,14 @@ def functions(sizes: Sequence[int], max_order: int | None = None) -> Iterator[In
 
 
 def cell_probabilities(codes: Codes, p: FloatArray, subset: Subset) -> FloatArray:
-    """p_A(x_A) for every row of the support, shape (r,): the probability of the cell of A that holds the row.
+    """p_A(x_A) for every row of the support, shape (r,): the probability of the cell of A that contains the row.
 
     >>> cell_probabilities(np.array([[0, 0, 1], [0, 1, 0]]), np.array([0.5, 0.2, 0.3]), (0,))
     array([0.7, 0.7, 0.3])
     """
     cell = np.zeros(codes.shape[1], dtype=np.int64)
     for i in subset:
-        # Renumbering after each feature keeps the product of many level counts from overflowing.
+        # Renumbering after each feature prevents overflow of the product of level counts.
         _, cell = np.unique(cell * (int(codes[i].max()) + 1) + codes[i], return_inverse=True)
     return np.asarray(np.bincount(cell, weights=p)[cell], dtype=np.float64)
 
@@ -131,7 +131,7 @@ def gram(Phi: FloatArray, p: FloatArray) -> FloatArray:
 
 
 def projections(Phi: FloatArray, p: FloatArray, F: FloatArray) -> FloatArray:
-    """mu(f) of section 3.3, shape (k, m): the inner products <f, phi_A> in L2(p), one column for each output.
+    """mu(f) of section 3.3, shape (k, m): the inner products <f, phi_A> in L2(p), one column per output.
 
     >>> projections(np.array([[1.0, 2.0], [1.0, -2.0]]), np.array([0.5, 0.5]), np.array([3.0, 1.0]))
     array([2., 2.])
@@ -200,14 +200,14 @@ def effects(selected: Sequence[Index], Phi: FloatArray, c: FloatArray) -> dict[S
 
 @dataclass(frozen=True)
 class GreedyBasis:
-    """What Algorithm 1 chose, and how far it went."""
+    """The result of Algorithm 1."""
 
     selected: tuple[Index, ...]
     """The k functions kept, in canonical order."""
     Phi: FloatArray
     """Their values on the rows, shape (r, k)."""
     tried: int
-    """Candidates looked at, kept or not."""
+    """Number of candidates considered, kept or not."""
     seconds: float
     """Time spent."""
     stopped: StopReason
@@ -226,7 +226,7 @@ def algorithm1(
 ) -> GreedyBasis:
     """Algorithm 1, "Greedy Approach": keep a candidate, in canonical order, only if it raises the rank.
 
-    The rank check is Gram-Schmidt in L2(p) against what was kept, one candidate at a time: O(k r) for each.
+    The rank check is Gram-Schmidt in L2(p) against the kept functions, one candidate at a time: O(k r) for each.
     The budgets are the paper's low-rank approximation: at most ``max_rank`` functions, subsets of at most
     ``max_order`` features, about ``max_seconds`` of time.
 
@@ -258,7 +258,7 @@ def algorithm1(
 def _candidates(
     codes: Codes, p: FloatArray, sizes: Sequence[int], max_order: int | None
 ) -> Iterator[tuple[Index, FloatArray]]:
-    """``functions`` with their values, shape (r,); p_A is computed once for each subset, not for each z."""
+    """``functions`` with their values, shape (r,); p_A is computed once per subset, not for each z."""
     for subset, indices in groupby(functions(sizes, max_order), key=itemgetter(0)):
         likelihood = cell_probabilities(codes, p, subset)
         for _, z in indices:
@@ -266,7 +266,7 @@ def _candidates(
 
 
 def _new_direction(Q: FloatArray, y: FloatArray, tolerance: float) -> FloatArray | None:
-    """What y, shape (r,), adds to the orthonormal rows of Q, shape (k, r), as a unit vector, or None."""
+    """The part of y, shape (r,), orthogonal to the rows of Q, shape (k, r), as a unit vector; None if it vanishes."""
     residual = y - (Q @ y) @ Q
     residual -= (Q @ residual) @ Q  # one pass leaves rounding errors of the size of y; a second removes them
     length = float(np.linalg.norm(residual))
@@ -274,7 +274,7 @@ def _new_direction(Q: FloatArray, y: FloatArray, tolerance: float) -> FloatArray
 
 
 def _store(Q: FloatArray, k: int, direction: FloatArray) -> FloatArray:
-    """Q with ``direction`` in row k, twice as tall when it was full."""
+    """Q with ``direction`` in row k, with twice as many rows if it was full."""
     if k == len(Q):
         Q = np.concatenate([Q, np.empty_like(Q)])
     Q[k] = direction

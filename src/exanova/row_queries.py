@@ -31,7 +31,7 @@ from exanova.typing import Codes, FloatArray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RowQueries:
-    """The part of a :class:`Decomposition` that is read at rows.
+    """The queries of a :class:`Decomposition` at rows.
 
     Attributes:
         schema: names of features, levels and outputs.
@@ -84,10 +84,10 @@ class RowQueries:
         """Shapley values of the rows of ``X``.
 
         Args:
-            X: rows, of any table library; columns are found by name, further ones are left aside.
-            model: the model (or its outputs at these rows): its residual is then reported beside the values.
-            residual: ``"report"`` keeps it apart; ``"spread"`` divides it equally among the features.
-            stderr: whether to compute the standard errors of the values (of a spread residual nothing is known).
+            X: rows, from any table library; columns are matched by name, additional ones are ignored.
+            model: the model, or its outputs at these rows; the residual is then reported too.
+            residual: ``"report"`` keeps the residual separate; ``"spread"`` divides it equally among the features.
+            stderr: whether to compute standard errors of the values (not with ``residual="spread"``).
 
         >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
         >>> y = np.array([0.0, 1.0, 1.0, 4.0])
@@ -98,7 +98,7 @@ class RowQueries:
         """
         _check_residual(residual, model, stderr)
         d = len(self.schema.features)
-        # Beside the values, levels as numbers and as text; beside the residual, what the model gives.
+        # Besides the values: levels as numbers and as text; besides the residual: the outputs of the model.
         numbers = d * (self._m + 2) + (0 if model is None else 3 * self._m)
         codes, outside = self._locate(X, Work("the Shapley values", 8 * numbers))
         with closing(Progress(self.settings.verbose)) as progress:
@@ -123,7 +123,7 @@ class RowQueries:
         subsets, shown = self.index.subsets, self.schema.shown
         reached = largest_order(index, int(order), self.order)
         count = sum(len(subset) <= reached for subset in subsets)
-        # Beside the values, the contributions of one chunk of rows, and what becomes of them.
+        # Besides the values: the contributions of one chunk of rows, and their weighted sums.
         codes, outside = self._locate(X, Work("the interactions", 8 * count * self._m, 2 * CHUNK_BYTES))
         with closing(Progress(self.settings.verbose)) as progress:
             values, chosen = interaction_values(self.index, self.values, codes, index, int(order), progress)
@@ -136,7 +136,7 @@ class RowQueries:
         return Interactions(shown(values), names, index, reached, base, outside, self.schema, stderr=errors)
 
     def score(self, X: Any, model: Any, *, sample_weight: Any = None) -> float | FloatArray:
-        """R2 of the fitted part against the model on rows it may not have seen: one number, or one per output."""
+        """R2 of the fitted part against the model, for example on held-out rows: one number, or one per output."""
         codes, _ = self._locate(X, Work("the score", 8 * 5 * self._m))
         weight = check_weights(sample_weight, codes.shape[1], Table.read(X).index).astype(np.float64)
         target = self.model_values(X, model)
@@ -144,7 +144,7 @@ class RowQueries:
         return float(r2[0]) if self.schema.single else r2
 
     def model_values(self, X: Any, model: Any, progress: Progress | None = None) -> FloatArray:
-        """(n, m) values of a model at new rows, called once for each distinct row."""
+        """(n, m) values of a model at new rows; it is called once for each distinct row."""
         settings, outputs = self.settings, self.schema.outputs
         values = values_at(X, model, self.encoding, settings.response_method, settings.batch_size, outputs, progress)
         if values.shape[1] != self._m:

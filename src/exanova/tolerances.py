@@ -103,3 +103,7 @@ covariances are sums of squares, good to some 1e-15 of their largest."""
 DISTINCT = 1e-6
 """Part of an effect in directions that do not vary, relative to the effect, from which it is no rounding: the square
 root of ``VARIES``."""
+
+FREE = 1e-6
+"""Part of the noise of a row that its residual keeps (one minus its leverage), below which it keeps nothing but
+rounding: the row alone decides its own fit, and its residual is zero."""

@@ -1,7 +1,7 @@
 """The paper's functions phi_A^(z), as tables on the observed cells of A.
 
-On a complete table they span the pure space. Where cells are missing they do not lie in it; together over a
-family that is closed downward they still span the same functions as the pure bases do.
+On a complete table they span the pure space. Where cells are missing they do not lie in it, but over a family that is
+closed downward they span the same functions together as the pure bases.
 """
 
 from __future__ import annotations

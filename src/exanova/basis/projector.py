@@ -1,14 +1,15 @@
 """The pure space of a pair with many levels, without any basis: a projector made from a sparse factorisation.
 
-For features with a thousand levels each and fifty thousand observed cells the pure space has dimension 48,001: no
-table of its functions can be written down. Its orthogonal complement is small: the additive functions a(x_i) + b(x_j).
+For two features with a thousand levels each and fifty thousand observed cells the pure space has dimension 48,001, too
+large for a table of its functions. Its orthogonal complement is small: the additive functions a(x_i) + b(x_j).
 In coordinates h = sqrt(p) f,
 
     Q h = h - sqrt(p) (a_i + b_j),   (a, b) the weighted least-squares fit of h / sqrt(p),
 
 whose normal equations are the Laplacian of the bipartite graph of observed cells: one level fixed in each connected
-component, it is factorised once, sparsely. Q stands where a table of functions would: ``Q @ c`` gives values on
-cells, ``Q.T @ s`` the inner products with a measure. Coordinates are as many as cells, of which Q sees its own space.
+component, it is factorised once, sparsely. Q is used in place of a table of functions: ``Q @ c`` gives values on
+cells, ``Q.T @ s`` the inner products with a measure. There are as many coordinates as cells; Q projects them on the
+pure space.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from exanova.typing import FloatArray, IntArray
 
 LARGEST_TABLE = 2500
-"""Cells up to which a subset gets a dense table of functions: 50 MB at the most."""
+"""Cells up to which a subset gets a dense table of functions (at most 50 MB)."""
 
 
 class PureProjector:
@@ -50,7 +51,7 @@ class PureProjector:
         self.shape = (cells, cells)
 
     def project(self, h: FloatArray) -> FloatArray:
-        """Q h for (cells, m) coordinates, projected twice: the second time removes what rounding left."""
+        """Q h for (cells, m) coordinates, projected twice, because the second projection removes rounding errors."""
         for _ in range(2):
             h = h - self._design @ self._solve(np.asarray(self._design.T @ h))
         return np.asarray(h)

@@ -8,11 +8,11 @@ closed form (complete table)
 null space (any pattern)
     K = M diag(sqrt(p_A)) with M the 0/1 margins; an orthonormal basis H of its null space gives H / sqrt(p_A).
 
-    Example: cells (0,0), (0,1), (1,0) of two binary features. Four margins, M has rank 3, three cells: nothing
-    is left, W_A = {0}. Dividing the product of contrasts by p_A, as on a complete table, would give a function
+    Example: cells (0,0), (0,1), (1,0) of two binary features. There are three cells and M (four margins) has
+    rank 3, so W_A = {0}. Dividing the product of contrasts by p_A, as on a complete table, would give a function
     of mean -1.
 
-The rank of M depends on the pattern alone, never on the weights, so that it is settled once, in whole numbers.
+The rank of M depends on the pattern alone, never on the weights, so it is computed once, in whole numbers.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from exanova.parallel import suitable_blas
 from exanova.typing import FloatArray, IntArray
 
 FEW_CELLS = 64
-"""Cells of a local problem up to which BLAS starts no threads of its own accord."""
+"""Cells of a local problem up to which BLAS uses one thread anyway."""
 
 FIT = 1e-8
-"""Relative accuracy of fits of margins that only rank candidates."""
+"""Relative accuracy of the fits of margins that are only used to rank candidates."""
 
 
 def pure_tables(cell_codes: IntArray, sizes: tuple[int, ...], probability: FloatArray) -> FloatArray:
@@ -78,7 +78,7 @@ def pure_dimension(cell_codes: IntArray, sizes: tuple[int, ...]) -> int:
     if len(sizes) == 2:
         return cells - sum(sizes) + _components(cell_codes, sizes)
     margins = margin_matrix(cell_codes, sizes)
-    # Common cells of two margins are whole numbers, without rounding: what vanishes among their eigenvalues is zero.
+    # The entries are counts of common cells, exact whole numbers, so that tiny eigenvalues are zeros.
     with _suitable_threads(cells):
         eigenvalues = np.linalg.eigvalsh(margins @ margins.T)
     return cells - int(np.count_nonzero(eigenvalues > tolerances.rank_of_gram(len(margins)) * eigenvalues[-1]))
@@ -87,7 +87,7 @@ def pure_dimension(cell_codes: IntArray, sizes: tuple[int, ...]) -> int:
 def pure_energy(cell_codes: IntArray, sizes: tuple[int, ...], probability: FloatArray, sums: FloatArray) -> float:
     """Energy of the projection on W_A of a measure given by its (c, m) sums, without a basis of W_A.
 
-    What the margins leave of sums / p in L2(p), by a sparse least-squares fit good enough to rank candidates by.
+    The squared residual of a least-squares fit of sums / p by the margins in L2(p), accurate enough to rank candidates.
 
     >>> complete = np.array([[0, 0, 1, 1], [0, 1, 0, 1]])
     >>> round(pure_energy(complete, (2, 2), np.full(4, 0.25), np.array([[0.25], [0.0], [0.0], [0.0]])), 6)
@@ -107,18 +107,18 @@ def pure_energy(cell_codes: IntArray, sizes: tuple[int, ...], probability: Float
 
 
 def _suitable_threads(cells: int) -> AbstractContextManager[None]:
-    """One thread of BLAS for orthogonal factorisations; tiny ones are spared the asking."""
+    """One BLAS thread for orthogonal factorisations; not worth setting for tiny ones."""
     return suitable_blas(0) if cells > FEW_CELLS else nullcontext()
 
 
 def margin_matrix(cell_codes: IntArray, sizes: tuple[int, ...]) -> FloatArray:
-    """(margins, c) 0/1 matrix: one row for each observed cell of each subset of A with one feature less."""
+    """(margins, c) 0/1 matrix: one row for each observed cell of each subset of A with one feature fewer."""
     rows = [np.equal.outer(np.arange(group.max() + 1), group) for group in _margins_of_cells(cell_codes, sizes)]
     return np.vstack(rows).astype(np.float64)
 
 
 def _margins_of_cells(cell_codes: IntArray, sizes: tuple[int, ...]) -> IntArray:
-    """(|A|, c) for each subset of A with one feature less, the number of the margin every cell falls in."""
+    """(|A|, c) for each subset of A with one feature fewer, the number of the margin every cell falls in."""
     groups = []
     for kept in combinations(range(len(sizes)), len(sizes) - 1):
         key = np.ravel_multi_index(tuple(cell_codes[list(kept)]), tuple(sizes[i] for i in kept))
@@ -132,7 +132,7 @@ def independent_rows(margins: FloatArray) -> FloatArray:
 
     r, pivots = qr(margins.T, mode="r", pivoting=True)
     diagonal = np.abs(np.diagonal(r))
-    # Pivots of a matrix of zeros and ones are either of order one or pure rounding.
+    # Pivots of a 0/1 matrix are either of order one or pure rounding.
     rank = int(np.count_nonzero(diagonal > tolerances.rank_of_columns(*margins.shape) * diagonal[0]))
     return np.asarray(margins[np.sort(pivots[:rank])])
 
@@ -168,8 +168,9 @@ def _closed_form(sizes: tuple[int, ...], root: FloatArray) -> FloatArray:
 def _null_space(margins: FloatArray, root: FloatArray) -> FloatArray:
     """(b, c, k) orthonormal columns that every row of ``margins`` times ``root`` annihilates.
 
-    Which orthonormal columns a factorisation completes itself with is an accident of rounding, and ``ties="first"``
-    would show it. They are turned until triangular on k cells that the pattern alone chooses, which leaves only signs.
+    The orthonormal columns that a factorisation returns for the null space depend on rounding, and ``ties="first"``
+    would expose that. They are rotated to be triangular on k cells chosen by the pattern alone, which fixes them up to
+    signs.
     """
     q, _ = np.linalg.qr(margins.T * root[:, :, None], mode="complete")
     null = q[:, :, len(margins) :]
@@ -180,7 +181,7 @@ def _null_space(margins: FloatArray, root: FloatArray) -> FloatArray:
 
 
 def _free_cells(margins: FloatArray) -> IntArray:
-    """(k,) cells on which a function with vanishing margins may take any values; the others then follow."""
+    """(k,) cells on which a function with vanishing margins may take any values; they determine the other cells."""
     from scipy.linalg import qr
 
     _, pivots = qr(margins, mode="r", pivoting=True)

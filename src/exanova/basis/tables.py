@@ -19,7 +19,7 @@ from exanova.messages import Parameter
 from exanova.typing import FloatArray, IntArray
 
 STACK_BYTES = 64_000_000
-"""Memory one stack of local problems may take."""
+"""Memory of one stack of local problems."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ class Basis:
         return any(isinstance(t, PureProjector) for t in self.tables)
 
     def table(self, s: int) -> FloatArray:
-        """The table of one subset, where a table is needed."""
+        """The table of one subset; an error if it only has a projector."""
         found = self.tables[s]
         if isinstance(found, PureProjector):
             raise MemoryLimitError(
-                f"a pair with {found.shape[0]:,} observed cells has too many for a table of functions, and only the "
-                "matrix-free route does without",
+                f"a pair with {found.shape[0]:,} observed cells is too large for a table of functions, and only the "
+                "matrix-free route works without one",
                 remedy=[
                     "use ",
                     Parameter("route", "auto"),
@@ -89,7 +89,7 @@ def build_basis(
 ) -> Basis:
     """Functions of the subsets of ``index`` from number ``first`` on.
 
-    ``orthonormal=False`` keeps the paper's functions one by one, as its Algorithm 1 takes them.
+    ``orthonormal=False`` keeps the paper's functions themselves, as in its Algorithm 1.
     """
     numbers = range(first, len(index.subsets))
     labels: tuple[IntArray, ...] | None = None
@@ -115,7 +115,7 @@ def dimensions(index: Family, first: int = 0) -> IntArray:
 
 
 def join(first: Basis, second: Basis) -> Basis:
-    """The functions of two consecutive runs of subsets."""
+    """The functions of two consecutive runs of subsets as one basis."""
     labels = None if first.labels is None or second.labels is None else first.labels + second.labels
     return Basis(
         first.tables + second.tables,
@@ -133,8 +133,8 @@ def _projector(index: Family, s: int) -> PureProjector:
     sizes = index.sizes_of(s)
     if len(sizes) != 2:
         raise MemoryLimitError(
-            f"a subset of {len(sizes)} features has {index.codes_of(s).shape[1]:,} observed cells, too many for its "
-            "functions to be written down",
+            f"a subset of {len(sizes)} features has {index.codes_of(s).shape[1]:,} observed cells, too many for a "
+            "table of its functions",
             remedy=[
                 "merge levels with ",
                 Parameter("min_frequency"),
@@ -174,7 +174,7 @@ def on_cells(index: Family, basis: Basis, coefficients: FloatArray) -> FloatArra
 
 
 def on_functions(index: Family, basis: Basis, sums: FloatArray) -> FloatArray:
-    """(q, m) inner products of the functions with a measure given by its (cells, m) sums: the adjoint."""
+    """(q, m) inner products of the functions with a measure given by (cells, m) sums: the adjoint of ``on_cells``."""
     out = np.zeros((basis.n_functions, sums.shape[1]))
     for s, table in enumerate(basis.tables):
         if table.shape[1]:
@@ -183,7 +183,7 @@ def on_functions(index: Family, basis: Basis, sums: FloatArray) -> FloatArray:
 
 
 def order_slices(index: Family, basis: Basis) -> list[slice]:
-    """Functions of each order, the intercept first; orders of the family follow each other."""
+    """Functions of each order, the intercept first."""
     ends = np.flatnonzero(np.diff(index.layout.order, append=index.layout.order[-1] + 1)) + 1
     bounds = [0, *(int(basis.start[end]) for end in ends)]
     return [slice(a, b) for a, b in pairwise(bounds)]

@@ -26,9 +26,12 @@ from exanova.effects.tables import GAME, Effect, Schema, free_name
 from exanova.errors import ExanovaError, FileWriteError, InputError
 from exanova.explain.comparison import Comparison
 from exanova.explain.explanation import Explanation
+from exanova.explain.importance_errors import importance_stderr
 from exanova.explain.interactions import Interactions
 from exanova.files import write_whole
 from exanova.packages import package
+from exanova.report.words import verdicts
+from exanova.show.error_bars import can_compute
 from exanova.show.records import importance_records
 from exanova.solve.plan import Plan
 from exanova.typing import FloatArray
@@ -156,6 +159,8 @@ def decomposition_document(anova: Any, effects: int) -> dict[str, Any]:
         "plan": plan_document(anova.plan_),
         "selection": anova.selection_,
         "importance": importance_records(anova.decomposition_),
+        "net_shares": importance_records(anova.decomposition_, "variance"),
+        "verdicts": verdicts(anova.decomposition_),
         "strongest_effects": strongest(anova, effects),
     }
 
@@ -166,8 +171,9 @@ def plan_document(found: Plan) -> dict[str, Any]:
 
 
 def certificate_document(measured: Certificate) -> dict[str, Any]:
-    """The certificate and its two verdicts."""
-    return {"exact": measured.exact, "unique": measured.unique, **plain(measured)}
+    """The certificate and its verdicts."""
+    said = {"holds": measured.holds, "cancels": measured.cancels, "exact": measured.exact, "unique": measured.unique}
+    return {**said, **plain(measured)}
 
 
 def strongest(anova: Any, count: int) -> list[dict[str, Any]]:
@@ -175,18 +181,44 @@ def strongest(anova: Any, count: int) -> list[dict[str, Any]]:
     state = anova.decomposition_
     norms = squared_norms(state.index, state.values)
     order = np.argsort(-norms[1:].sum(axis=1), kind="stable")[:count] + 1
-    return [{"features": state.schema.names(state.index.subsets[s]), "squared_norm": norms[s]} for s in order.tolist()]
+    errors = norm_errors(state)
+    return [
+        {
+            "features": state.schema.names(state.index.subsets[s]),
+            "squared_norm": norms[s],
+            "stderr": None if errors is None else errors[s],
+        }
+        for s in order.tolist()
+    ]
+
+
+def norm_errors(state: Any) -> Any:
+    """(S, m) standard errors of squared norms, where they are known or cheap to compute."""
+    return importance_stderr(state.index, state.uncertainty, "l2", "subset") if can_compute(state) else None
+
+
+def known_errors(found: Effect) -> Any:
+    """(c, m) standard errors of an effect, where they are known or cheap to compute."""
+    return found.stderr if found.knowledge is not None and found.knowledge.cheap else None
 
 
 def effect_document(found: Effect) -> dict[str, Any]:
     """The table of one effect."""
+    errors = known_errors(found)
     return {
         "features": found.features,
         "outputs": found.output_names,
         "squared_norm": found.norm2,
+        "identified": found.identified,
         "cells": [
-            {"levels": levels, "probability": p, "values": values}
-            for levels, p, values in zip(found.levels, found.probability, found.values, strict=True)
+            {
+                "levels": levels,
+                "probability": found.probability[c],
+                "rows": found.rows[c],
+                "values": found.values[c],
+                "stderr": None if errors is None else errors[c],
+            }
+            for c, levels in enumerate(found.levels)
         ],
     }
 

@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from exanova.cli.output import strongest
+from exanova.cli.output import known_errors, strongest
 from exanova.cli.wording import spoken
 from exanova.design.memory import readable
 from exanova.effects.tables import GAME, Effect
@@ -57,11 +57,21 @@ class Screen:
         for name in found.features:
             table.add_column(Text(legible(name)), overflow="fold")
         table.add_column("probability", justify="right")
-        outputs = _value_columns(table, found.output_names)
-        for levels, p, values in zip(found.levels, found.probability, found.values, strict=True):
-            numbers = [f"{p:.4f}", *(f"{v:+.4g}" if abs(v) > least else "0" for v in values[:outputs])]
-            table.add_row(*(Text(legible(level)) for level in levels), *numbers)
+        table.add_column("rows", justify="right")
+        outputs, errors = _value_columns(table, found.output_names), known_errors(found)
+        alone = outputs == 1 and errors is not None
+        if alone:
+            table.add_column("stderr", justify="right")
+        for c, levels in enumerate(found.levels):
+            values = [f"{v:+.4g}" if abs(v) > least else "0" for v in found.values[c, :outputs]]
+            if errors is not None:
+                said = [f"{e:.2g}" if e == e else "" for e in errors[c, :outputs]]  # NaN is not equal to itself
+                values = [*values, *said] if alone else [f"{v} ± {e}" for v, e in zip(values, said, strict=True)]
+            rows = _count(found.rows[c])
+            table.add_row(*(Text(legible(level)) for level in levels), f"{found.probability[c]:.4f}", rows, *values)
         self._console.print(table)
+        if found.identified is False:
+            self._line("no standard errors: other subsets can express part of this effect on these rows")
 
     def comparison(self, found: Comparison, count: int) -> None:
         """The largest changes, each with the cell that changed most."""
@@ -114,24 +124,28 @@ class Screen:
     def _certificate(self, anova: Any) -> None:
         self._line("")
         for v in verdicts(anova.decomposition_):
-            style = {True: "bold green", False: "bold red", None: "bold"}[v.good]
+            style = "bold yellow" if v.care else {True: "bold green", False: "bold red", None: "bold"}[v.good]
             self._console.print(Text.assemble(f"{v.question} ", (v.answer, style)))
             self._console.print(Padding(Text(spoken(v.because)), (0, 0, 0, 4)))
         self._line("")
 
     def _importance(self, anova: Any) -> None:
+        kind = "variance" if anova.certificate_.cancels else "l1"
         amounts: dict[str, list[float]] = defaultdict(list)
-        for record in importance_records(anova.decomposition_):
+        said: dict[str, list[str]] = defaultdict(list)
+        for record in importance_records(anova.decomposition_, kind):
             amounts[record["feature"]].append(record["value"])
-        self._heading("Importance of features (E|effect|, interactions shared equally among their features)")
+            said[record["feature"]].append(_with_error(record["value"], record["stderr"]))
+        self._heading(f"Importance of features ({IMPORTANCE[kind]})")
         table = Table(box=box.SIMPLE_HEAD)
         table.add_column("feature", overflow="fold")
         outputs = _value_columns(table, anova.output_names_)
         table.add_column("", no_wrap=True)
-        largest = max((sum(values) for values in amounts.values()), default=0.0) or 1.0
-        for name, values in list(amounts.items())[:SHOWN]:
-            bar = "█" * round(BAR * sum(values) / largest)
-            table.add_row(Text(legible(name)), *(f"{v:.4g}" for v in values[:outputs]), Text(bar, style="blue"))
+        total = {name: sum(map(abs, values)) for name, values in amounts.items()}
+        largest = max(total.values(), default=0.0) or 1.0
+        for name in list(amounts)[:SHOWN]:
+            bar = "█" * round(BAR * total[name] / largest)
+            table.add_row(Text(legible(name)), *said[name][:outputs], Text(bar, style="blue"))
         self._console.print(table)
         self._more(len(amounts) - SHOWN, "features", None)
 
@@ -143,7 +157,8 @@ class Screen:
         table.add_column("order", justify="right")
         outputs = _value_columns(table, anova.output_names_)
         for entry in found:
-            norms = (f"{v:.4g}" for v in entry["squared_norm"][:outputs])
+            errors = [None] * outputs if entry["stderr"] is None else entry["stderr"]
+            norms = [_with_error(v, e) for v, e in zip(entry["squared_norm"][:outputs], errors, strict=False)]
             table.add_row(Text(_subset(entry["features"])), str(len(entry["features"])), *norms)
         self._console.print(table)
         self._more(len(anova.effects_) - 1 - count, "effects", "--effects")
@@ -173,6 +188,12 @@ class Screen:
             self._line(f"  and {count:,} more {what}{f' ({option} N shows more)' if option else ''}")
 
 
+IMPORTANCE = {
+    "l1": "E|effect|, interactions shared equally among their features",
+    "variance": "net shares of the variance, for effects cancel; interactions shared equally among their features",
+}
+"""What importances measure."""
+
 SHOWN = 10
 """Number of features listed by importance."""
 
@@ -194,6 +215,15 @@ def _value_columns(table: Table, outputs: Sequence[str]) -> int:
     for name in shown:
         table.add_column(Text("value" if len(outputs) == 1 else legible(name)), justify="right", overflow="fold")
     return len(shown)
+
+
+def _with_error(value: float, stderr: float | None) -> str:
+    """A number with its standard error, where that is known."""
+    return f"{value:.4g}" if stderr is None or stderr != stderr else f"{value:.4g} ± {stderr:.2g}"
+
+
+def _count(rows: float) -> str:
+    return "" if rows != rows else f"{rows:,.0f}" if rows == int(rows) else f"{rows:,.1f}"
 
 
 def _largest_cell(change: Any) -> str:

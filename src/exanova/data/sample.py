@@ -74,6 +74,14 @@ class Sample:
         """(r,) weights, if they are whole numbers; ``None`` if they are not."""
         return self.weight.astype(np.int64, copy=False) if self.weight.dtype.kind in "iu" else None
 
+    @property
+    def copies(self) -> FloatArray:
+        """(r,) how many of the rows given equal each; 1 where real weights do not tell."""
+        if self.draws is not None:
+            counted = self.draws.weight if self.draws.kind == "frequency" else None
+            return np.maximum(np.bincount(self.draws.group, counted, self.n_rows), 1.0)
+        return np.ones(self.n_rows) if self.counts is None else self.counts.astype(np.float64)
+
     @cached_property
     def varying(self) -> list[int]:
         """Features with more than one level; the others never enter."""

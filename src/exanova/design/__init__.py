@@ -1,1 +1,1 @@
-"""What is to be computed: the family of subsets, their cells on the support, and the plan with its price."""
+"""Families of subsets, their cells on the support, and the two passes between rows and cells."""

@@ -1,4 +1,4 @@
-"""Families a user names: lists of subsets, graphs of pairs, neighbourhoods of a grid of pixels."""
+"""Families specified by the user: lists of subsets, graphs of pairs, neighbourhoods in a grid of pixels."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ def neighbours(shape: Sequence[int], radius: int = 1) -> list[tuple[int, int]]:
 
 
 def _refuse_neighbours(sizes: Sequence[int], radius: int) -> None:
-    """Refuse more pairs than can be listed; they are counted axis by axis, each place with those it reaches."""
+    """Refuse more pairs than can be listed. The number of pairs is computed axis by axis, without listing them."""
     reach = [min(radius, n - 1) for n in sizes]
     within = [n + far * (2 * n - far - 1) for n, far in zip(sizes, reach, strict=True)]
     count, most = (prod(within) - prod(sizes)) // 2, listable(resolve_limit(None))
     if count > most:
         raise MemoryLimitError(
             f"shape={tuple(sizes)}, radius={radius} has {count:,} pairs of neighbours, and at most {most:,} can be "
-            "listed in the memory that is free. What would fit: a smaller radius=, or a coarser grid."
+            "listed in the available memory. What would fit: a smaller radius=, or a coarser grid."
         )
 
 
 def named_family(
     given: Any, names: Sequence[str], sizes: Sequence[int], memory_limit: int | None = None
 ) -> tuple[Subset, ...]:
-    """The subsets a user named, closed downward, with every main effect; constant features are left out.
+    """The user's subsets, closed downward, with every main effect and without constant features.
 
     ``given``: subsets of feature names or column positions; a mapping from a feature to those it interacts
-    with; or a graph with ``edges``. A family that cannot be listed in ``memory_limit`` bytes is refused before it is.
+    with; or a graph with ``edges``. A family too large to list in ``memory_limit`` bytes is refused before listing.
 
     >>> named_family([("a", "b")], ["a", "b", "c"], [2, 2, 2])
     ((), (0,), (1,), (2,), (0, 1))
@@ -75,10 +75,10 @@ def named_family(
 
 
 def _refuse_closure(subsets: set[Subset], most: int) -> None:
-    """Refuse a family of more than ``most`` members when closed downward, before its members are listed.
+    """Refuse a family whose downward closure has more than ``most`` members, before listing it.
 
-    The parts of its largest member alone may be too many; else a bound may show that all are few enough; else they
-    are counted one subset after the other, until they are too many.
+    Three checks, cheapest first: the subsets of the largest member alone; an upper bound on the closure; a count,
+    member by member, that stops at ``most``.
     """
     largest = max(map(len, subsets), default=0)
     counted = 2**largest
@@ -99,7 +99,7 @@ def _refuse_closure(subsets: set[Subset], most: int) -> None:
 
 
 def _named_subsets(given: Any, names: Sequence[str], most: int) -> dict[Subset, None]:
-    """The subsets that are named, each once, in the order given."""
+    """The subsets in the order given, without duplicates."""
     entries, both_ways = _entries(given)
     position = {name: i for i, name in reversed(list(enumerate(names)))}
     found: dict[Subset, None] = {}
@@ -122,7 +122,7 @@ def _named_subsets(given: Any, names: Sequence[str], most: int) -> dict[Subset, 
 
 
 def _entries(given: Any) -> tuple[Iterable[Any], bool]:
-    """What is named, one by one, and whether a pair may be there both ways round, and more than once."""
+    """The entries to read as subsets, and whether duplicates are allowed (a graph may list a pair in both orders)."""
     if hasattr(given, "edges"):
         edges = given.edges() if callable(given.edges) else given.edges
         return (tuple(edge)[:2] for edge in edges), True
@@ -155,7 +155,7 @@ def _subset(entry: Any, position: Mapping[str, int]) -> Subset:
     members = [_feature(member, position) for member in entry]
     if not members:
         raise InputError(
-            Parameter("subsets"), " holds an empty subset", remedy="leave it out, the intercept is always there"
+            Parameter("subsets"), " holds an empty subset", remedy="leave it out; the intercept is always included"
         )
     if len(set(members)) < len(members):
         raise InputError(

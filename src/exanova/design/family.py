@@ -31,7 +31,7 @@ class Family:
     Attributes:
         sizes: (d,) levels of each feature.
         subsets: the S members of the family.
-        layout: what the passes need to find keys.
+        layout: the arrays from which the passes compute keys.
         cell_start: (S + 1,) where the cells of each subset begin in the flat list of cells.
         cell_key: (cells,) key of each cell in the flat key space.
         weight: (cells,) total weight of the rows in each cell.
@@ -82,7 +82,7 @@ class Family:
         return np.vstack([before[:, prefix], last[None, :]])
 
     def alike(self, numbers: Sequence[int]) -> list[list[int]]:
-        """These subsets, grouped: members of a group have the same sizes and the same observed cells."""
+        """Group subsets that have the same sizes and the same observed cells."""
         groups: dict[tuple[tuple[int, ...], bytes], list[int]] = defaultdict(list)
         for s in numbers:
             sizes = self.sizes_of(s)
@@ -90,7 +90,7 @@ class Family:
         return list(groups.values())
 
     def _pattern(self, s: int, complete: int) -> bytes:
-        """The observed cells as a string that two subsets of the same sizes share only if their cells coincide."""
+        """A key of the observed cells: equal for two subsets of the same sizes exactly if their cells are equal."""
         cells = self.cells_of(s)
         if cells.stop - cells.start == complete:
             return b"complete"
@@ -99,7 +99,7 @@ class Family:
         return bytes(np.ascontiguousarray(self.codes_of(s)))
 
     def restricted(self, n_subsets: int) -> Family:
-        """The index of the first ``n_subsets`` members alone."""
+        """The family of the first ``n_subsets`` members."""
         cells = int(self.cell_start[n_subsets])
         return Family(
             self.sizes,
@@ -119,7 +119,7 @@ class Family:
 
 
 def intercept_family(sizes: Sequence[int], total: float) -> Family:
-    """The index of the family {()}: one cell that holds every row."""
+    """The family {()}: one cell that contains every row."""
     return Family(
         np.asarray(sizes, dtype=np.int64),
         ((),),
@@ -132,7 +132,7 @@ def intercept_family(sizes: Sequence[int], total: float) -> Family:
 
 
 def extend(index: Family, subsets: Sequence[Subset], codes: Codes, weight: FloatArray, threads: int = 1) -> Family:
-    """Add ``subsets``, all of one order, whose prefixes are in ``index`` already; one pass over the rows.
+    """Add ``subsets``, all of one order, whose prefixes are already in ``index``; one pass over the rows.
 
     >>> codes = np.array([[0, 0, 1], [0, 1, 1]], dtype=np.uint8)
     >>> index = intercept_family([2, 2], 3.0)
@@ -156,7 +156,7 @@ def extend(index: Family, subsets: Sequence[Subset], codes: Codes, weight: Float
 def build_family(
     codes: Codes, weight: FloatArray, sizes: Sequence[int], subsets: Sequence[Subset], threads: int = 1
 ) -> Family:
-    """The family of ``subsets``, closed downward and in canonical order, order by order."""
+    """Build the family of ``subsets`` (closed downward, in canonical order), order by order."""
     family = intercept_family(sizes, float(weight.sum()))
     for order, group in by_order(subsets):
         if order:
@@ -165,7 +165,7 @@ def build_family(
 
 
 def union(first: Family, second: Family) -> tuple[Family, IntArray, IntArray]:
-    """The index of the cells of either, with the weights added, and where the cells of each went."""
+    """The family of all cells of both, with weights added, and the new number of each cell of the two."""
     index = intercept_family(first.sizes.tolist(), float(first.weight[0] + second.weight[0]))
     into = [np.zeros(part.n_cells, dtype=np.int64) for part in (first, second)]
     for s, subset in enumerate(first.subsets):
@@ -190,7 +190,7 @@ def union(first: Family, second: Family) -> tuple[Family, IntArray, IntArray]:
 
 
 def _appended_cells(index: Family, subset: Subset, prefix: int, counts: FloatArray) -> Family:
-    """Add one subset whose weight at every key is known."""
+    """Add one subset, given the weight at each of its keys."""
     layout = index.layout.appended([subset], np.array([prefix]), np.array([len(counts)]))
     return _with_counts(index, [subset], layout, np.array([len(counts)]), counts)
 
@@ -204,8 +204,8 @@ def _with_counts(
 ) -> Family:
     """Finish an extension: keys of positive weight are the new cells.
 
-    Every level is a cell of its feature, also one that these rows (a chunk of more) do not hold: the code of a level
-    is then the number of its cell, which spares a lookup at every row.
+    Every level is a cell of its feature, even if it does not occur in these rows (which may be one chunk of many).
+    The code of a level is then the number of its cell, so that rows need no lookup.
     """
     old = len(index.subsets)
     observed = (counts > 0) | (len(subsets[0]) == 1)

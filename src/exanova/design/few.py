@@ -1,7 +1,7 @@
-"""Few rows, many subsets: the keys of every subset at once, where a loop over subsets would take longer than the work.
+"""Keys of all subsets at once, for a few rows and many subsets.
 
-``passes`` goes over the rows subset by subset; a single row of a thousand subsets is a thousand steps of Python there.
-Here each step takes one more feature of all subsets together, so that there are as many steps as the highest order.
+``passes`` loops over subsets, which for a single row and a thousand subsets is a thousand Python steps. Here step j
+handles the j-th feature of all subsets together, so that there are only as many steps as the highest order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def applies(rows: int, subsets: int, outputs: int = 1) -> bool:
 
 
 def keys_of_subsets(layout: Layout, codes: Codes) -> IntArray:
-    """(S, n) key of every row inside every subset, as ``passes.keys_of_rows`` has them one after the other.
+    """(S, n) key of every row in every subset; the same keys as ``passes.keys_of_rows`` for each subset.
 
     >>> from exanova.design.family import extend, intercept_family
     >>> codes = np.array([[0, 1], [0, 1]], dtype=np.uint8)

@@ -1,9 +1,9 @@
 """The two passes over a complete table with all of its subsets: one axis at a time instead of one subset at a time.
 
-Where every combination of levels occurs and every subset of the features is wanted, the sums of all cells of all
-subsets are the margins of one tensor, and what all subsets add up to at a row is found by adding along each axis what
-is absent from it. Each takes a few passes over the (N_1 + 1) .. (N_d + 1) cells, where reading every table at every row
-would take 2^d passes over the rows: for ten features of four levels a fraction of a second in place of ten.
+If every combination of levels occurs and every subset of the features is in the family, the sums over all cells of all
+subsets are the margins of one tensor, and the sum of all tables at a row is obtained by adding the "absent" entry along
+each axis. Both take a few passes over the (N_1 + 1) .. (N_d + 1) cells; reading every table at every row would take 2^d
+passes over the rows. For ten features of four levels this is a fraction of a second instead of ten.
 
 In an extended tensor, index 0 on an axis means that its feature is not in A; level k is index k + 1.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def is_lattice(layout: Layout) -> bool:
-    """Whether the subsets are all those of some features, and every cell of every one of them was observed."""
+    """Whether the family consists of all subsets of some features and every cell was observed."""
     count, d = len(layout.order), int(layout.order[-1])
     if count != 2**d or len(layout.lookup) != prod(n + 1 for n in _shape(layout)) or d == 0:
         return False
@@ -63,7 +63,7 @@ def _shape(layout: Layout) -> tuple[int, ...]:
 
 
 def _places(layout: Layout, codes: Codes) -> IntArray:
-    """(r,) number of the combination of levels of each row."""
+    """(r,) flat index of each row's combination of levels."""
     place = np.zeros(codes.shape[1], dtype=np.int64)
     for i in layout.members[-1, : layout.order[-1]]:
         place *= layout.sizes[i]
@@ -72,7 +72,7 @@ def _places(layout: Layout, codes: Codes) -> IntArray:
 
 
 def _parts(layout: Layout) -> Iterator[tuple[slice, tuple[slice | int, ...]]]:
-    """For each subset, its keys and where its cells lie in an extended tensor."""
+    """For each subset, its keys and the position of its cells in an extended tensor."""
     features = layout.members[-1, : layout.order[-1]].tolist()
     starts = layout.key_start.tolist()
     for s, (order, members) in enumerate(zip(layout.order.tolist(), layout.members.tolist(), strict=True)):

@@ -1,4 +1,4 @@
-"""Bytes: what may be used, and how a number of them reads."""
+"""Memory limits: bytes that may be used, and how to print them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from exanova.messages import Parameter
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 SIZE = "give bytes, or a text such as '4 GB'"
 SHARE = 0.8
-"""Part of the memory now free that a plan may take when no limit is given."""
+"""Fraction of the available memory that a plan may use when no limit is given."""
 
 
 def resolve_limit(limit: int | float | str | None) -> int:
-    """Bytes a plan may use: a number, a text such as "4 GB", or ``None`` for most of what is free now.
+    """Bytes a plan may use: a number, a text such as "4 GB", or ``None`` for most of the available memory.
 
     >>> resolve_limit("1.5 GB"), resolve_limit(1e6)
     (1500000000, 1000000)
@@ -35,7 +35,7 @@ def resolve_limit(limit: int | float | str | None) -> int:
 
 
 def available() -> int:
-    """Bytes of memory that are free now (all of the machine's where the system does not tell)."""
+    """Bytes of available memory (of total memory where the system does not report what is available)."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             for line in lines:
@@ -49,7 +49,7 @@ def available() -> int:
 
 
 def readable(size: float) -> str:
-    """A number of bytes as a person would write it.
+    """A number of bytes with a unit, rounded for reading.
 
     >>> readable(61_000_000)
     '61 MB'

@@ -1,8 +1,8 @@
 """The two passes over the data: rows into cells (scatter) and cells at rows (gather).
 
-Small work runs in NumPy, large work in compiled kernels that hold a block of rows in cache while every subset
-goes over it, or for complete tables one axis at a time (``lattice``). All make each sum in an order that does not
-depend on the number of threads.
+Small work runs in NumPy. Large work runs in compiled kernels, which process all subsets on a block of rows that stays
+in cache, or for complete tables one axis at a time (``lattice``). No order of summation depends on the number of
+threads.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Layout:
         )
 
     def appended(self, subsets: Sequence[Subset], prefix: IntArray, key_sizes: IntArray) -> Layout:
-        """Room for more subsets of one order; their lookup is still to be filled."""
+        """The layout with more subsets of one order, whose lookup ``with_lookup`` fills in afterwards."""
         k = len(subsets[0])
         width = max(k, self.members.shape[1])
         old = ((0, 0), (0, width - self.members.shape[1]))
@@ -71,7 +71,7 @@ class Layout:
         )
 
     def with_lookup(self, lookup: np.ndarray[tuple[int], np.dtype[np.int32]]) -> Layout:
-        """The lookup of the subsets last appended."""
+        """Set the lookup of the subsets appended last."""
         return replace(self, lookup=np.concatenate([self.lookup, lookup]))
 
     def part(self, first: int, last: int) -> Layout:
@@ -100,8 +100,8 @@ class Layout:
 def keys_of_rows(layout: Layout, codes: Codes, s: int, *, new: bool = False) -> IntArray:
     """(n,) key of every row inside subset number ``s``.
 
-    ``new`` rows may hold unknown levels (-1) and combinations that never occurred: their key is -1. The rows of a
-    sample hold neither, and nothing is checked.
+    ``new`` rows may contain unknown levels (-1) and unobserved combinations, whose key is -1. The rows of a sample
+    contain neither and are not checked.
     """
     order = int(layout.order[s])
     if not new:
@@ -120,7 +120,7 @@ def keys_of_rows(layout: Layout, codes: Codes, s: int, *, new: bool = False) -> 
 
 
 def _keys_inside(layout: Layout, codes: Codes, s: int, order: int) -> IntArray:
-    """The same for the rows of a sample: nothing has to be checked."""
+    """The same for the rows of a sample, without checks."""
     key = np.zeros(codes.shape[1], dtype=np.int64)
     for j in range(order):
         feature = layout.members[s, j]
@@ -142,7 +142,7 @@ def scatter(
 ) -> FloatArray:
     """Sum (r, m) ``values`` of the rows into the keys of the chosen subsets: (keys, m).
 
-    The rows are those of a sample; only the subsets whose lookup is being built have no cells for them yet.
+    The rows must be those of a sample.
     """
     if subsets is None and _goes_by_axes(layout, codes):
         return lattice.scatter_rows(layout, codes, values)
@@ -150,7 +150,7 @@ def scatter(
     base = int(layout.key_start[subsets.start])
     out = np.zeros((int(layout.key_start[subsets.stop]) - base, values.shape[1]))
     if codes.shape[1] * (subsets.stop - subsets.start) >= COMPILED_FROM:
-        from exanova.design.kernels import scatter_kernel
+        from exanova.design.pass_kernels import scatter_kernel
 
         def task(piece: slice) -> None:
             first, last = subsets.start + piece.start, subsets.start + piece.stop
@@ -167,13 +167,13 @@ def scatter(
 
 
 def gather(layout: Layout, codes: Codes, tables: FloatArray, threads: int = 1, *, new: bool = False) -> FloatArray:
-    """Sum over the subsets of their (keys, m) ``tables`` read at each row: (n, m). Unknown keys add nothing."""
+    """(n, m) sum over the subsets of their (keys, m) ``tables`` at each row. Unknown keys add nothing."""
     if not new and _goes_by_axes(layout, codes):
         return lattice.gather_rows(layout, codes, tables)
     n = codes.shape[1]
     out = np.zeros((n, tables.shape[1]))
     if n * len(layout.order) >= COMPILED_FROM:
-        from exanova.design.kernels import gather_kernel
+        from exanova.design.pass_kernels import gather_kernel
 
         def task(rows: slice) -> None:
             gather_kernel(codes, tables, *_arrays(layout), rows.start, rows.stop, not new, out)
@@ -195,7 +195,7 @@ def outside(layout: Layout, codes: Codes, threads: int = 1) -> np.ndarray[tuple[
     n = codes.shape[1]
     out = np.zeros(n, dtype=np.bool_)
     if n * len(layout.order) >= COMPILED_FROM:
-        from exanova.design.kernels import outside_kernel
+        from exanova.design.pass_kernels import outside_kernel
 
         def task(rows: slice) -> None:
             outside_kernel(codes, *_arrays(layout), rows.start, rows.stop, out)
@@ -208,7 +208,7 @@ def outside(layout: Layout, codes: Codes, threads: int = 1) -> np.ndarray[tuple[
 
 
 def _goes_by_axes(layout: Layout, codes: Codes) -> bool:
-    """Whether much is to be done for the rows of a complete table with all of its subsets."""
+    """Whether to use ``lattice``: a complete table with all of its subsets, and enough work to be worth it."""
     return codes.shape[1] * len(layout.order) >= COMPILED_FROM and lattice.is_lattice(layout)
 
 

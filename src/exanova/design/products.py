@@ -1,11 +1,11 @@
 """All pairs of features at once, by products of matrices: the passes of ``passes`` for dense families of pairs.
 
-With one level a feature left out, a function sum_ij f_ij(x_i, x_j) is a quadratic form in one-hot columns z (and a
+With one level per feature left out, a function sum_ij f_ij(x_i, x_j) is a quadratic form in one-hot columns z (and a
 constant), and summing rows into all pairs of cells is one weighted product:
 
-    f(x) = z^T C z,        S = Z diag(v) Z^T,     what was left out follows from the margins.
+    f(x) = z^T C z,        S = Z diag(v) Z^T,     sums for the left-out levels follow from the margins.
 
-For hundreds of features of few levels BLAS does this several times sooner than tables can be read one by one.
+For hundreds of features with few levels BLAS does this several times faster than reading the tables one by one.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from exanova.design.passes import Layout
 from exanova.typing import Codes, FloatArray, IntArray
 
 PIECES = 8
-"""Runs of rows that are multiplied apart, for any number of threads, so that sums do not depend on it."""
+"""Runs of rows that are multiplied separately; fixed, so that sums do not depend on the number of threads."""
 
 BLOCK_BYTES = 16_000_000
-"""Memory of one block of rows of one-hot columns."""
+"""Memory of the one-hot columns of one block of rows."""
 
 PRODUCTS_PER_READ = 16
-"""Products of matrix entries that take no longer than reading one table at one row (about 30 when measured)."""
+"""Multiplications that take as long as reading one table at one row (measured: about 30)."""
 
 
 class OneHot:
@@ -55,7 +55,7 @@ class OneHot:
                 out += (dense * weight[part].astype(dtype)) @ dense.T
             return out
 
-        # As many pieces at a time as there are threads: all eight at once would be held beside their sum.
+        # Only as many pieces at a time as there are threads, to limit the memory held besides their sum.
         total = np.zeros((len(self), len(self)))
         pieces = parallel.split(self._columns.shape[1], PIECES)
         for a in range(0, len(pieces), self._threads):
@@ -77,7 +77,7 @@ class OneHot:
         return np.concatenate([block for piece in self._run(task, pieces) for block in piece])
 
     def _run(self, task: Any, pieces: list[slice]) -> list[Any]:
-        # One thread of BLAS each: small products lose more than they gain from its threads.
+        # One BLAS thread each: small products lose more than they gain from BLAS threads.
         with parallel.blas_threads(1):
             return parallel.run(task, pieces, self._threads)
 
@@ -87,7 +87,7 @@ class OneHot:
 
 
 def restored(products: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
-    """(b, N_i, N_j) sums of pairs, given the (b, N - 1) columns of their features; left-out levels from margins."""
+    """(b, N_i, N_j) sums of pairs from the (b, N - 1) columns of their features; left-out levels from margins."""
     out = np.empty((len(first), first.shape[1] + 1, second.shape[1] + 1))
     out[:, :-1, :-1] = products[first[:, :, None], second[:, None, :]]
     out[:, :-1, -1] = products[first, -1] - out[:, :-1, :-1].sum(axis=2)
@@ -107,7 +107,7 @@ class PairProducts:
         self._levels: dict[int, IntArray] = {}
         moved = []
         for i, size in zip(self._features.tolist(), sizes, strict=True):
-            # The most frequent level is left out: what margins have to restore is then large, not a small difference.
+            # The most frequent level is left out, so that restoring its sums from margins loses the fewest digits.
             common = int(np.bincount(codes[i], minlength=size).argmax())
             self._levels[i] = np.append(np.delete(np.arange(size), common), common)
             moved.append(np.argsort(self._levels[i])[codes[i]])
@@ -129,7 +129,7 @@ class PairProducts:
         return out
 
     def _form(self, table: FloatArray) -> FloatArray:
-        """C: differences from the left-out levels, which the constant takes up."""
+        """C: differences from the left-out levels, whose values go to the constant."""
         form = np.zeros((len(self._one_hot), len(self._one_hot)))
         for keys, first, second in self._groups:
             values = table[keys]
@@ -159,7 +159,7 @@ class PairProducts:
 
 
 def products_are_faster(layout: Layout) -> bool:
-    """Whether the subsets of a layout are pairs, so many that products of all their columns cost less than reads."""
+    """Whether the subsets are pairs, and dense enough that products of all columns cost less than reading tables."""
     if not len(layout.order) or not (layout.order == 2).all():
         return False
     columns = 1 + int((layout.sizes[np.unique(layout.members[:, :2])] - 1).sum())

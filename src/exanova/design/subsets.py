@@ -10,14 +10,14 @@ from math import comb
 from exanova.typing import Subset
 
 LARGEST_LISTING = 20_000_000
-"""Subsets that are listed at all."""
+"""The largest number of subsets that is ever listed."""
 
 SUBSET_BYTES = 250
-"""Memory of a listed subset, with the set that finds repeated ones and the keys it is sorted by."""
+"""Memory per listed subset, including the set that detects duplicates and the sort keys."""
 
 
 def listable(memory_limit: int | None) -> int:
-    """How many subsets may be listed in so many bytes.
+    """How many subsets may be listed in ``memory_limit`` bytes.
 
     >>> listable(25_000), listable(None)
     (100, 20000000)
@@ -45,7 +45,7 @@ def up_to_order(features: Iterable[int], max_order: int) -> list[Subset]:
 
 
 def close_downward(subsets: Iterable[Iterable[int]]) -> list[Subset]:
-    """The smallest family holding ``subsets``, the empty set and every subset of a member, in canonical order.
+    """The smallest family that contains ``subsets``, the empty set and every subset of a member, in canonical order.
 
     >>> close_downward([(2, 1), (0,)])
     [(), (0,), (1,), (2,), (1, 2)]
@@ -57,7 +57,7 @@ def close_downward(subsets: Iterable[Iterable[int]]) -> list[Subset]:
 
 
 def closure_size(subsets: Iterable[Iterable[int]], enough: int) -> int:
-    """How many members ``close_downward(subsets)`` has; counting stops with the subset that makes them ``enough``.
+    """The size of ``close_downward(subsets)``; counting stops once it exceeds ``enough``.
 
     >>> closure_size([(0, 1), (1, 2)], 100), closure_size([(0, 1), (1, 2), (3, 4)], 5)
     (6, 6)
@@ -71,17 +71,17 @@ def closure_size(subsets: Iterable[Iterable[int]], enough: int) -> int:
 
 
 def _add_parts(family: set[Subset], subset: Iterable[int]) -> None:
-    """Add a subset to a family, with all of its parts."""
+    """Add a subset and all of its subsets to a family."""
     members = tuple(sorted(set(subset)))
     if members not in family:
         family.update(s for k in range(1, len(members) + 1) for s in combinations(members, k))
 
 
 def closure_at_most(subsets: Collection[Subset]) -> int:
-    """An upper bound on the members of ``close_downward(subsets)``, without listing them.
+    """An upper bound on the size of ``close_downward(subsets)``, without listing its members.
 
-    Of each order there are no more members than parts of that order, nor than the features have in all; exact for
-    one subset, for pairs, and for all subsets up to an order.
+    For each order, the smaller of two counts: subsets of the members, added up, and subsets of all features. The bound
+    is exact for one subset, for pairs, and for all subsets up to an order.
 
     >>> closure_at_most([(0, 1, 2)]), closure_at_most([(0, 1), (1, 2)]), len(close_downward([(0, 1), (1, 2)]))
     (8, 6, 6)
@@ -93,7 +93,7 @@ def closure_at_most(subsets: Collection[Subset]) -> int:
 
 
 def proper_parts(subset: Subset) -> Iterator[Subset]:
-    """The subsets strictly inside, the empty one left out.
+    """The non-empty proper subsets.
 
     >>> list(proper_parts((1, 4, 6)))
     [(1,), (4,), (6,), (1, 4), (1, 6), (4, 6)]

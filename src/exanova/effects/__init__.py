@@ -1,1 +1,1 @@
-"""What the solve means: effect tables by name, contributions of rows, and the certificate of the result."""
+"""Effect tables by name, contributions at rows, and the certificate of a decomposition."""

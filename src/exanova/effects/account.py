@@ -1,9 +1,9 @@
-"""The account of loss: what the fitted part does not explain of the model, in parts that add up to 1 - R2.
+"""The account of loss: the variance of the model that is not explained, in parts that add up to 1 - R2.
 
 levels       between rows that bins or merged levels made equal
 noise        between equal rows, where outputs were given for rows and differ
 left_out     orders and terms that were not fitted: the residual of a least-squares fit
-shrinkage    what shrinking gave away on these rows beside a least-squares fit of the same functions
+shrinkage    additional residual of shrunken effects, compared with a least-squares fit of the same functions
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Loss:
 
     @property
     def total(self) -> FloatArray:
-        """(m,) everything that is not explained: 1 - R2."""
+        """(m,) total share that is not explained: 1 - R2."""
         return self.levels + self.noise + self.left_out + self.shrinkage
 
     def named(self, output: int) -> dict[str, float]:
-        """The parts of one output that are more than rounding, by what they are called."""
+        """The parts of one output that exceed rounding, by name."""
         parts = {
             "orders and terms left out": self.left_out,
             "bins and merged levels": self.levels,

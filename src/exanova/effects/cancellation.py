@@ -1,7 +1,7 @@
 """Effects that cancel, and the near-redundant features behind them.
 
-Under dependence the effects of different subsets are correlated. Where they work against each other, each may be far
-larger than the model itself, and only their sum means something:
+Under dependence the effects of different subsets are correlated. If they have opposite signs, each may be far larger
+than the model itself, and only their sum is meaningful:
 
     cancellation = sum over A of Var f_A  /  Var(sum over A of f_A)
 
@@ -26,20 +26,20 @@ from exanova.phi.operator import Phi
 from exanova.typing import FloatArray
 
 MOST_FUNCTIONS = 2000
-"""Functions of main effects up to which near-redundant features are looked for: an eigenvalue problem of a second."""
+"""Functions of main effects up to which near-redundant features are searched: an eigenvalue problem of a second."""
 
 MEMBER = 0.1
 """Share of a light direction from which a feature belongs to it."""
 
 
 def cancellation(index: Family, values: FloatArray, fitted_variance: FloatArray) -> FloatArray:
-    """(m,) summed variance of all effects over the (m,) variance of the fitted part; 1 where nothing is fitted."""
+    """(m,) summed variance of all effects over the (m,) variance of the fitted part; 1 if the latter is zero."""
     squares = (index.weight[1:] / index.weight[0]) @ values[1:] ** 2
     return np.asarray(np.divide(squares, fitted_variance, out=np.ones_like(squares), where=fitted_variance > 0))
 
 
 def near_redundant(sample: Sample, index: Family, threads: int = 1) -> tuple[tuple[int, ...], ...]:
-    """Groups of features, each of two or more, whose main effects nearly express each other; empty if too many.
+    """Groups of two or more features whose main effects nearly express each other; empty if there are too many levels.
 
     >>> x = np.array([[0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 1], [0, 1, 0, 1, 0, 1]], dtype=np.uint8)
     >>> from exanova.design.family import build_family

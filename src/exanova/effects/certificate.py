@@ -144,6 +144,11 @@ class Certificate:
         """Whether no other decomposition of this kind over the same subsets exists; ``None`` if not determined."""
         return self.rank == self.n_functions if self.rank_known else None
 
+    def _repr_html_(self) -> str:
+        from exanova.report.notebook import certificate_html
+
+        return certificate_html(self)
+
     def __str__(self) -> str:
         return "\n".join(f"{name:<14}  {text}" for name, text in described(self))
 

@@ -1,9 +1,9 @@
-"""Why a result may be wrong although nothing that was measured on its effects shows it.
+"""Reasons why a result may be wrong that measurements on its effects do not show.
 
-Conditional means and residuals tell whether effects are pure and fitted. They do not tell whether a direction was taken
-for redundant that is only light: then a determined effect is shared. Where weights or directions are light, the rank is
-therefore decided exactly, on the support alone, and compared. Nor do they tell how well the dependences are known along
-which effects are shared: that is measured on the rows, for dependences drawn at random.
+Conditional means and residuals show whether effects are pure and fitted. They do not show whether a light direction was
+treated as redundant, so that a determined effect is shared. If weights or directions are light, the rank is therefore
+computed exactly, on the support alone, and compared. Nor do they show how accurately the dependences along which
+effects are shared are known; that is measured on the rows, for random dependences.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from exanova.solve.request import Request
 from exanova.typing import FloatArray
 
 EXACT_RANK = 3000
-"""Functions up to which a doubtful rank is decided exactly, in seconds."""
+"""Functions up to which a doubtful rank is computed exactly, which takes seconds."""
 
 TRY_DENSE: tuple[Part, ...] = ("try ", Parameter("route", "dense"))
 
 PROBES = 8
-"""Dependences drawn at random that are evaluated on the rows."""
+"""Number of random dependences that are evaluated on the rows."""
 
 
 def doubts(sample: Sample, found: Solved, request: Request) -> tuple[str, ...]:
-    """The first reason for doubt, with its remedy; nothing where there is none."""
+    """The first reason for doubt, with its remedy; empty if there is none."""
     checks: list[Callable[[Sample, Solved, Request], str | None]] = [
         _impossible_rank,
         _too_uneven,
@@ -46,7 +46,7 @@ def doubts(sample: Sample, found: Solved, request: Request) -> tuple[str, ...]:
 
 
 def _is_clear(sample: Sample, found: Solved) -> bool:
-    """Whether neither weights nor directions come near what rounding could hide."""
+    """Whether all weights and directions are well above rounding."""
     heavy = _lightest_weight(sample) >= tolerances.GRAM_DIRECTION
     return heavy and not found.solution.smallest_kept < tolerances.GRAM_DIRECTION
 
@@ -63,7 +63,7 @@ def _impossible_rank(sample: Sample, found: Solved, request: Request) -> str | N
     rank, rows = found.solution.rank, sample.codes.shape[1]
     every_order = found.plan.max_order is None and not found.plan.selection
     if found.solution.rank_known and (rank > rows or (every_order and rank < rows)):
-        return Words(f"rank {rank:,} was found on {rows:,} rows, where all orders have rank {rows:,}; ", *TRY_DENSE)
+        return Words(f"the computed rank is {rank:,}, but all orders on {rows:,} rows have rank {rows:,}; ", *TRY_DENSE)
     return None
 
 
@@ -71,7 +71,7 @@ def _too_uneven(sample: Sample, found: Solved, request: Request) -> str | None:
     iterates = found.plan.route in ("matrix-free", "grid")
     limit = tolerances.UNEVEN_ITERATIONS if iterates else tolerances.UNEVEN
     if _lightest_weight(sample) < limit:
-        return f"{_span(sample)}, more than floating point holds; leave out or merge the lightest rows"
+        return f"{_span(sample)}, too much for floating point; leave out or merge the rows with the smallest weights"
     return None
 
 
@@ -79,9 +79,9 @@ def _light_direction(sample: Sample, found: Solved, request: Request) -> str | N
     smallest = found.solution.smallest_kept
     if found.plan.route != "dense" and smallest < tolerances.GRAM_DIRECTION:
         return Words(
-            f"a direction of {smallest:.1e} was kept, too light for a Gram matrix to give it in full; ",
+            f"a direction of {smallest:.1e} was kept, which is too light to be accurate in a Gram matrix; ",
             Parameter("route", "dense"),
-            " sees it, if it fits in memory",
+            " resolves it, if it fits in memory",
         )
     return None
 
@@ -89,7 +89,7 @@ def _light_direction(sample: Sample, found: Solved, request: Request) -> str | N
 def _rounded_choice(sample: Sample, found: Solved, request: Request) -> str | None:
     if ROUNDED in found.solution.method:
         return Words(
-            "functions were chosen in floating point, and exact arithmetic chooses others; ",
+            "functions were chosen in floating point, and exact arithmetic would choose others; ",
             Parameter("ties", "share"),
             " needs no choice",
         )
@@ -97,11 +97,11 @@ def _rounded_choice(sample: Sample, found: Solved, request: Request) -> str | No
 
 
 def _floating_choice(sample: Sample, found: Solved, request: Request) -> str | None:
-    # Of pure functions the rank by order is compared below, which tells as much.
+    # For pure functions the rank by order is compared below, which is just as informative.
     if FLOATING in found.solution.method and (request.basis == "paper" or request.selection):
         return Words(
-            f"{_span(sample)} and functions were chosen in floating point, which cannot tell light ones from redundant "
-            "ones; ",
+            f"{_span(sample)} and functions were chosen in floating point, which cannot distinguish light functions "
+            "from redundant ones; ",
             Parameter("ties", "share"),
             " makes no such choice",
         )
@@ -109,7 +109,7 @@ def _floating_choice(sample: Sample, found: Solved, request: Request) -> str | N
 
 
 def _is_cut(request: Request) -> bool:
-    """Whether a budget may have cut a subset, so that not all functions of the family take part."""
+    """Whether a budget may have cut a subset, so that not all functions of the family are used."""
     return request.selection is not None and request.ties == "first"
 
 
@@ -117,49 +117,49 @@ def _too_large_to_decide(sample: Sample, found: Solved, request: Request) -> str
     count = len(found.solution.kept)
     if count > EXACT_RANK and not _is_cut(request):
         return (
-            f"{_span(sample)} and the lightest direction is {found.solution.smallest_kept:.1e}: the rank of {count:,} "
-            "functions cannot be told from rounding; merge rare levels, or use fewer functions"
+            f"{_span(sample)} and the lightest direction is {found.solution.smallest_kept:.1e}, so that the rank of "
+            f"{count:,} functions is uncertain due to rounding; merge rare levels, or use fewer functions"
         )
     return None
 
 
 def _wrong_rank(sample: Sample, found: Solved, request: Request) -> str | None:
-    """Compare with the rank of every order, decided exactly."""
+    """Compare with the exact rank of every order."""
     solution = found.solution
     if len(solution.kept) > EXACT_RANK or _is_cut(request):
         return None
     exact = span_ranks(sample.codes, sample.sizes, found.index.subsets, request.threads)
     if solution.rank_known and exact != solution.rank_by_order:
         here, there = (" + ".join(map(str, ranks)) for ranks in (solution.rank_by_order, exact))
-        return Words(f"rank {here} was found in floating point, and it is {there}; ", *TRY_DENSE)
+        return Words(f"the rank in floating point is {here}, the exact rank is {there}; ", *TRY_DENSE)
     if not solution.rank_known and sum(exact) < solution.rank:
         return Words(
-            f"{_span(sample)} and functions depend on each other, which iterations cannot settle; ", *TRY_DENSE
+            f"{_span(sample)} and functions depend on each other, which iterations cannot resolve; ", *TRY_DENSE
         )
     return None
 
 
 def _rough_sharing(sample: Sample, found: Solved, request: Request) -> str | None:
-    """Tell where the dependences that effects are shared along are not known well enough."""
+    """Report if the dependences along which effects are shared are not accurate enough."""
     if request.ties != "share" or found.basis is None:
         return None
     error = _sharing_error(sample, found, found.basis, request.threads)
     if error <= tolerances.SHARING:
         return None
     dense = found.plan.route == "dense"
-    remedy: tuple[Part, ...] = ("leave out or merge the lightest rows",) if dense else TRY_DENSE
+    remedy: tuple[Part, ...] = ("leave out or merge the rows with the smallest weights",) if dense else TRY_DENSE
     return Words(
-        f"weights or directions are so light that effects which several subsets can express may be off by {error:.1e} "
+        f"weights or directions are so light that effects shared by several subsets may have an error of {error:.1e} "
         "of the model's spread; ",
         *remedy,
     )
 
 
 def _sharing_error(sample: Sample, found: Solved, basis: Basis, threads: int) -> float:
-    """By how much shared effects may be off in the lightest cell, relative to the model.
+    """Error of shared effects in the lightest cell, relative to the model.
 
-    A dependence vanishes on the rows. What is left of one, over the lightest direction that counts as none, is its
-    angle with a true one, and a function of unit length is as large as 1 over the root of a cell's probability there.
+    A dependence vanishes on the rows. The norm of a computed one on the rows, over the lightest kept direction, is its
+    angle with a true one; and a function of unit norm can be as large as 1 / sqrt(probability) in a cell.
     """
     null, independent = found.solution.null, found.solution.independent
     count = null.shape[1] if independent is None else len(null) - independent.shape[1]
@@ -172,7 +172,7 @@ def _sharing_error(sample: Sample, found: Solved, basis: Basis, threads: int) ->
 
 
 def _random_dependences(solution: Solution) -> FloatArray:
-    """(q, PROBES) dependences of unit length among the functions."""
+    """(q, PROBES) random dependences of unit norm among the functions."""
     drawn = np.random.default_rng(0).normal(size=(len(solution.null), PROBES))
     if solution.independent is None:
         with suitable_blas(0):

@@ -1,4 +1,4 @@
-"""Sizes of effects: norms of every subset, covariances with the model, and what of both belongs to each feature."""
+"""Sizes of effects: norms of every subset, covariances with the model, and both divided among features."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def covariances(index: Family, values: FloatArray, sums: FloatArray) -> FloatArr
 
 
 def rolled_up(index: Family, by_subset: FloatArray) -> FloatArray:
-    """(d, m) every subset's amount divided equally among its features."""
+    """(d, m) amounts of features: every subset's amount divided equally among its features."""
     out = np.zeros((len(index.sizes), by_subset.shape[1]))
     for s, subset in enumerate(index.subsets):
         for i in subset:

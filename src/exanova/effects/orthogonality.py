@@ -1,14 +1,14 @@
-"""How far effects are from orthogonality: their means given fewer of their features.
+"""Deviation of effects from orthogonality: their conditional means given fewer of their features.
 
-An effect f_A is orthogonal to every function of fewer of its features when E[f_A | x_B = b] = 0 for every B strictly
-inside A and every observed cell b. The deviation is the largest of these conditional means over the family, one per
+An effect f_A is orthogonal to every function of fewer of its features if E[f_A | x_B = b] = 0 for every proper subset B
+of A and every observed cell b. The deviation is the largest of these conditional means over the family, one per
 output: the sum of p_a f_A(a) over the cells a of A inside b, over p_B(b).
 
-Only sets B with one feature fewer than A have to be looked at. For a smaller set C inside B the tower property gives
-E[f_A | x_C] = E[E[f_A | x_B] | x_C], an average, which is never larger than the largest of what it averages.
+Only subsets B with one feature fewer than A need to be checked. For a smaller set C inside B the tower property gives
+E[f_A | x_C] = E[E[f_A | x_B] | x_C], an average, which cannot exceed the largest of the averaged values.
 
-Subsets of the same sizes are stacked in one dense array, 0 where nothing was observed; a subset that fills little of
-its array is summed cell by cell instead.
+Subsets of the same sizes are stacked in one dense array, 0 in unobserved cells; a subset with few observed cells is
+summed cell by cell instead.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from exanova.design.family import Family
 from exanova.typing import FloatArray, IntArray, Subset
 
 STACKED = 2**18
-"""Numbers of a stack of dense tables, unless a single one has more: 2 MB, which the nearest caches hold."""
+"""Numbers in a stack of dense tables (more only for a single table): 2 MB, which fit in the nearest caches."""
 
 DENSE, FILLED = 4096, 8
-"""Cells of a table that is always dense, and of a larger one for each that was observed."""
+"""A table is dense if it has at most DENSE cells, or at most FILLED cells for each observed one."""
 
 
 def conditional_means(index: Family, values: FloatArray) -> FloatArray:

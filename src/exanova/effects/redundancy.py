@@ -1,12 +1,12 @@
 """Which effects are not determined by the model alone: subsets that can express parts of each other on the support.
 
 The functions of a family may be linearly dependent on the rows. Let Z be an orthonormal basis of the dependences, the
-null space of Gamma, one row for each function. An effect f_A is determined exactly when the rows of A in Z vanish:
-otherwise a dependence can be added to the decomposition that changes f_A and no fitted value. Two subsets share when
-the block (Z Z^T)_(A, B) of the projector on the dependences does not vanish. Neither depends on which bases were
-chosen inside the subsets, nor on the route.
+null space of Gamma, one row for each function. An effect f_A is determined exactly if the rows of A in Z vanish:
+otherwise a dependence can be added to the decomposition that changes f_A but no fitted value. Two subsets share if the
+block (Z Z^T)_(A, B) of the projector on the dependences does not vanish. Neither depends on the bases of the subsets
+or on the route.
 
-For two identical columns there is one dependence for each function, and each shares with the other.
+Two identical columns have one dependence for each function, and each column shares with the other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from exanova.parallel import suitable_blas
 from exanova.typing import FloatArray, IntArray
 
 TILE = 1024
-"""Functions whose blocks of the projector are formed together."""
+"""Functions whose blocks of the projector are computed together."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ class Redundancy:
 def sharing_subsets(
     null: FloatArray, subset_of: IntArray, independent: FloatArray | None = None
 ) -> dict[int, list[int]]:
-    """For every subset whose effect is not determined, the other subsets that it shares with.
+    """For every subset whose effect is not determined, the other subsets with which it shares.
 
     Args:
         null: (q, k) any basis of the dependences among q functions.
-        subset_of: (q,) number of the subset of each function, rising.
-        independent: (q, rank) instead, an orthonormal basis of what is orthogonal to all dependences.
+        subset_of: (q,) number of the subset of each function, non-decreasing.
+        independent: (q, rank) instead of ``null``, an orthonormal basis of its orthogonal complement.
 
     >>> null = np.array([[0.0], [1.0], [-1.0], [0.0]])
     >>> sharing_subsets(null, np.array([0, 1, 2, 3]))
@@ -63,7 +63,7 @@ def sharing_subsets(
     else:
         z = independent
     part = np.square(z).sum(axis=1)
-    # Blocks of Z Z^T and of I - Z Z^T differ in the diagonal alone.
+    # Blocks of Z Z^T and of I - Z Z^T differ only on the diagonal.
     size = np.bincount(subset_of, weights=part if independent is None else 1.0 - part)
     involved = np.flatnonzero(np.isin(subset_of, np.flatnonzero(size > tolerances.DEPENDENCE**2)))
     z, owner = z[involved], subset_of[involved]

@@ -1,4 +1,4 @@
-"""Effects read at rows: the fitted part, and the contribution of every subset, with rows outside the support told."""
+"""Effects at rows: the fitted part and the contribution of every subset, with rows outside the support marked."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from exanova.data.sample import NewRows
 from exanova.data.table import frame_of_kind
 from exanova.design.family import Family
 from exanova.effects.tables import GAME, Schema
+from exanova.messages import count_of
 from exanova.phi.operator import Phi
 from exanova.typing import Codes, FloatArray
 
@@ -21,7 +22,7 @@ class Components:
     """Contribution of every subset to every row.
 
     Attributes:
-        values: (n, S, m), or (n, S) for a model with one output; summed over the subsets they are the fitted part.
+        values: (n, S, m), or (n, S) for a model with one output; their sum over the subsets is the fitted part.
         subsets: the S subsets by the names of their features, in canonical order.
         outside: (n,) rows with a combination that never occurred; its effect counts as 0 there.
         output_names: names of the outputs.
@@ -40,7 +41,7 @@ class Components:
     schema: Schema
 
     def to_frame(self) -> Any:
-        """One line for each row and subset: ``row``, ``subset``, ``order``, then ``value`` or one column an output."""
+        """One line per row and subset: ``row``, ``subset``, ``order``, then ``value`` or one column per output."""
         n, count = self.values.shape[:2]
         names = [" x ".join(s) or "(intercept)" for s in self.subsets]
         flat = self.values.reshape(n * count, -1)
@@ -53,7 +54,8 @@ class Components:
         return frame_of_kind(self.schema.kind, columns)
 
     def __repr__(self) -> str:
-        return f"<Components of {len(self.values):,} rows, {len(self.subsets):,} subsets; {GAME}>"
+        rows, subsets = count_of(len(self.values), "row"), count_of(len(self.subsets), "subset")
+        return f"<Components of {rows}, {subsets}; {GAME}>"
 
 
 def fitted_part(index: Family, values: FloatArray, codes: Codes, threads: int = 1) -> FloatArray:

@@ -1,16 +1,16 @@
-"""One file for a decomposition: arrays and JSON, versioned, checksummed, written whole or not at all.
+"""The file format of a decomposition: arrays and JSON, with version and checksum, written atomically.
 
 Layout, all integers little-endian:
 
     8 bytes   magic
     4 bytes   version of the format
     8 bytes   length of the header
-    header    JSON: the document, and for every array its name, dtype, shape and place
-    arrays    raw bytes, one after the other, each begun at a multiple of 8
+    header    JSON: the document, and for every array its name, dtype, shape and position
+    arrays    raw bytes, one after the other, each aligned to a multiple of 8
     32 bytes  SHA-256 of everything before
 
-Nothing is compressed, every length is checked against the size of the file before anything is read, and no two arrays
-share bytes, so that a file cannot make its reader allocate more than its own size, and nothing in it is ever executed.
+Arrays are not compressed, every length is checked against the size of the file before reading, and no two arrays share
+bytes: a file cannot make its reader allocate more than its own size. Nothing in a file is ever executed.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from exanova.files import write_whole
 
 MAGIC = b"EXANOVA\n"
 VERSION = 2
-"""Version of the format: 1 for files of exanova 0.1, 2 for files of 0.2. It rises in the first release that writes
-anything its predecessors cannot read; all earlier versions are read too."""
+"""Version of the format: 1 for files of exanova 0.1, 2 for files of 0.2. It increases in the first release that writes
+something earlier releases cannot read. All earlier versions can be read."""
 
 HEAD = struct.Struct("<8sIQ")
 DIGEST = 32
@@ -40,10 +40,10 @@ DTYPES = ("<f8", "<i8", "<i4", "|u1")
 
 
 def write(path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write the file of a decomposition; a crash leaves the old file or the new one.
+    """Write the file of a decomposition; after a crash either the old or the new file exists.
 
     Raises:
-        FileWriteError: if the place cannot be written.
+        FileWriteError: if the file cannot be written.
     """
     write_whole(path, encode(document, arrays))
 
@@ -66,7 +66,7 @@ def encode(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> b
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no type for but a parameter may be: a number of NumPy, a mapping that is no dictionary."""
+    """Convert parameter values that JSON does not support: NumPy numbers, and mappings other than dictionaries."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):
@@ -83,7 +83,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
     try:
         with open(path, "rb") as handle:
             body = handle.read(len(MAGIC))
-            if body == MAGIC:  # else it is not ours, however long it is
+            if body == MAGIC:  # otherwise it is not a file of ours and need not be read whole
                 body += handle.read()
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         raise FileFormatError(
@@ -120,14 +120,14 @@ def decode(body: bytes, name: str = "the file") -> tuple[dict[str, Any], dict[st
 
 
 def _array(body: bytes, start: int, at: int, entry: Mapping[str, Any]) -> tuple[NDArray[Any], int]:
-    """One array as a copy of its piece of the file, which begins at ``at`` or later, and where that piece ends."""
+    """A copy of one array of the file, which begins at ``at`` or later, and the position where it ends."""
     if entry["dtype"] not in DTYPES:
         raise ValueError(f"unknown dtype {entry['dtype']!r}")
     dtype, shape, place = np.dtype(entry["dtype"]), entry["shape"], entry["at"]
     if not all(type(n) is int and 0 <= n <= len(body) for n in (*shape, place)):
-        raise ValueError(f"array {entry['name']!r} has an impossible shape or place")
+        raise ValueError(f"array {entry['name']!r} has an impossible shape or position")
     first, count = start + place, prod(shape)
     end = first + count * dtype.itemsize
     if first < at or end > len(body) - DIGEST:
-        raise ValueError(f"array {entry['name']!r} reaches beyond its piece of the file")
+        raise ValueError(f"array {entry['name']!r} extends beyond its part of the file")
     return np.frombuffer(body, dtype=dtype, count=count, offset=first).reshape(shape).copy(), end

@@ -1,4 +1,4 @@
-"""Effect tables: each f_A with the levels, probabilities and values of its cells, found by feature names."""
+"""Effect tables: each f_A with the levels, probabilities and values of its cells, accessed by feature names."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from numpy.typing import NDArray
 from exanova.data.table import frame_of_kind
 from exanova.design.family import Family
 from exanova.errors import InputError, UnknownFeatureError
-from exanova.messages import Parameter, Words
+from exanova.messages import Parameter, Words, count_of
 from exanova.typing import FloatArray, Subset
 
 GAME = "functional ANOVA under the joint distribution of the data (not the marginal game of KernelSHAP)"
-"""The game every number of a decomposition belongs to; named wherever values are shown."""
+"""The game that defines every number of a decomposition; named wherever values are shown."""
 
 
 @dataclass(frozen=True)
 class Schema:
-    """Names of everything: what turns arrays into tables a person reads.
+    """Names of features, levels and outputs, for tables.
 
     Attributes:
         features: names of the features.
         labels: for each feature, its levels as text.
         outputs: names of the outputs.
         kind: the dataframe library tables are made with.
-        single: whether the model gave one number a row, and not a vector.
+        single: whether the model returned one number per row instead of a vector.
     """
 
     features: tuple[str, ...]
@@ -43,7 +43,7 @@ class Schema:
         return tuple(self.features[i] for i in subset)
 
     def shown(self, values: FloatArray) -> FloatArray:
-        """Arrays with outputs on the last axis, which is dropped for a model that gave one number a row."""
+        """Drop the last axis (outputs) of an array if the model returned one number per row."""
         return values[..., 0] if self.single else values
 
     @property
@@ -58,17 +58,17 @@ class Schema:
 
 
 class Knowledge(Protocol):
-    """What is known of the uncertainty of the effects, subset by subset; computed when it is asked for."""
+    """The uncertainty of the effects, subset by subset; computed on first use."""
 
     @property
     def cheap(self) -> bool:
-        """Whether standard errors are known, or can be had at once."""
+        """Whether standard errors are known or cheap to compute."""
 
     def stderr_of(self, s: int) -> FloatArray:
         """(c, m) standard errors."""
 
     def critical_of(self, s: int, level: float) -> FloatArray:
-        """(m,) how many standard errors a band over all cells reaches."""
+        """(m,) half-width of a simultaneous band over all cells, in standard errors."""
 
     def rows_of(self, s: int) -> FloatArray:
         """(c,) rows in each cell."""
@@ -81,7 +81,7 @@ class Knowledge(Protocol):
 
 
 FEW_ROWS = 30
-"""Rows of a cell below which its standard error, which supposes many rows, is doubtful."""
+"""Rows of a cell below which its standard error, which is asymptotic, is unreliable."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,10 +92,10 @@ class Effect:
         features: names of the features of A; empty for the intercept.
         levels: for each cell, the levels of those features as text.
         probability: (c,) probability of each cell.
-        values: (c, m) value of f_A in each cell, one column an output.
+        values: (c, m) value of f_A in each cell, one column per output.
         output_names: names of the outputs.
-        number: which subset of the family this is.
-        knowledge: what is known of its uncertainty.
+        number: number of the subset in the family.
+        knowledge: its uncertainty.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
@@ -133,10 +133,10 @@ class Effect:
 
     @property
     def stderr(self) -> FloatArray:
-        """(c, m) standard error of every value, computed for all effects when first asked for.
+        """(c, m) standard error of every value, computed for all effects on first use.
 
-        NaN for an effect that is not identified: other subsets can express part of it, so that it has no value of its
-        own to be uncertain about.
+        NaN for an effect that is not identified: other subsets can express part of it, so that its own values are a
+        convention.
         """
         return self._known.stderr_of(self.number)
 
@@ -144,8 +144,8 @@ class Effect:
         """Lower and upper ends of confidence intervals, (c, m) each.
 
         Args:
-            level: how often an interval made in this way holds the true value.
-            simultaneous: whether that is to hold for all cells of this effect together.
+            level: confidence level.
+            simultaneous: whether the level holds for all cells of this effect together.
         """
         if isinstance(level, bool) or not isinstance(level, int | float) or not 0.0 < level < 1.0:
             raise InputError.given("level", level, "a number between 0 and 1, such as 0.95")
@@ -157,35 +157,35 @@ class Effect:
 
     @property
     def rows(self) -> FloatArray:
-        """(c,) rows in each cell; where weights are probabilities the effective number of rows."""
+        """(c,) number of rows in each cell; the effective number if weights are probabilities."""
         return self._known.rows_of(self.number)
 
     @property
     def few_rows(self) -> NDArray[np.bool_]:
-        """(c,) cells of fewer than 30 rows, whose standard errors are doubtful."""
+        """(c,) cells with fewer than 30 rows, whose standard errors are unreliable."""
         return np.asarray(self.rows < FEW_ROWS)
 
     @property
     def identified(self) -> bool | None:
-        """Whether the rows determine this effect; ``None`` where the route of the fit did not find out."""
+        """Whether the rows determine this effect; ``None`` if the route of the fit did not determine that."""
         return self._known.identified(self.number)
 
     @property
     def certain(self) -> FloatArray:
-        """(m,) norm of the part of this effect that no other subset can express; all of it where it is identified."""
+        """(m,) norm of the part of this effect that no other subset can express; of all of it if it is identified."""
         return self._known.certain_of(self.number)
 
     @property
     def _known(self) -> Knowledge:
         if self.knowledge is None:
-            raise InputError("this effect stands by itself; take it from effects_ of a fitted decomposition.")
+            raise InputError("this effect has no standard errors; take it from effects_ of a fitted decomposition.")
         return self.knowledge
 
     def to_frame(self, *, stderr: bool | None = None) -> Any:
         """A table: features, ``probability``, ``value`` (or one column per output), ``rows`` and ``stderr``.
 
         Args:
-            stderr: whether to add standard errors; by default if they are known already or cheap to compute.
+            stderr: whether to add standard errors; by default if they are known or cheap to compute.
         """
         columns: dict[str, Any] = {name: [cell[k] for cell in self.levels] for k, name in enumerate(self.features)}
         columns[free_name("probability", columns)] = self.probability
@@ -199,10 +199,15 @@ class Effect:
                 columns[free_name(name, columns)] = self.stderr[:, k]
         return frame_of_kind(self.schema.kind, columns)
 
+    def _repr_html_(self) -> str:
+        from exanova.report.notebook import effect_html
+
+        return effect_html(self)
+
     def __repr__(self) -> str:
         name = " x ".join(self.features) or "intercept"
         norms = ", ".join(f"{v:.4g}" for v in self.norm2)
-        return f"<Effect {name}: {len(self.levels)} cells, squared norm {norms}; {GAME}>"
+        return f"<Effect {name}: {count_of(len(self.levels), 'cell')}, squared norm {norms}; {GAME}>"
 
 
 class Zero:
@@ -299,7 +304,8 @@ class Effects(Mapping[tuple[str, ...], Effect]):
         return [names[0] if len(names) == 1 else names for names in self]
 
     def __repr__(self) -> str:
-        return f"<Effects of {len(self)} subsets of {len(self._schema.features)} features; {GAME}>"
+        subsets, features = count_of(len(self), "subset"), count_of(len(self._schema.features), "feature")
+        return f"<Effects of {subsets} of {features}; {GAME}>"
 
     def _subset(self, key: str | tuple[str, ...]) -> Subset:
         names = (key,) if isinstance(key, str) else tuple(key) if isinstance(key, tuple | list) else (key,)
@@ -338,12 +344,12 @@ class Effects(Mapping[tuple[str, ...], Effect]):
         return Words(
             f"the effect of {name} is not part of this decomposition, whose subsets go up to order {highest}; ",
             remedy,
-            ". Orders that could add nothing on this support are not listed: their effects are zero.",
+            ". Orders that cannot add anything on this support are not listed; their effects are zero.",
         )
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """``name``, with underscores if another column is already called so."""
+    """``name``, with underscores appended until no other column has it."""
     while name in taken:
         name += "_"
     return name

@@ -1,1 +1,1 @@
-"""Reading a decomposition: Shapley values, interaction indices, importances, and two decompositions side by side."""
+"""Explanations from a decomposition: Shapley values, interaction indices, importances, comparisons."""

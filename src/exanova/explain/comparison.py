@@ -14,7 +14,7 @@ from exanova.data.table import frame_of_kind
 from exanova.effects.tables import GAME, Effect, Effects, Schema
 from exanova.errors import InputError
 from exanova.explain.common_levels import common_cells
-from exanova.messages import Parameter
+from exanova.messages import Parameter, count_of
 from exanova.typing import FloatArray
 
 LARGEST_CELLS = 5
@@ -29,7 +29,7 @@ LevelsOf = Mapping[str, tuple[FeatureLevels, FeatureLevels]]
 
 @dataclass(frozen=True)
 class ChangedCell:
-    """One cell whose effect changed: its levels, the values before and after, one an output."""
+    """One cell whose effect changed: its levels, and the values before and after, one per output."""
 
     features: tuple[str, ...]
     levels: tuple[str, ...]
@@ -44,11 +44,11 @@ class Change:
     Attributes:
         features: the subset.
         found_in: "both", "first" or "second".
-        norm_before, norm_after: (m,) squared norms, each under its own distribution; NaN where it is absent.
+        norm_before, norm_after: (m,) squared norms, each under its own distribution; NaN if it is absent.
         difference: (m,) squared norm of the difference over the cells both have, under the mean of the two
             distributions (an effect that is absent counts as 0); NaN where they have none in common. Bins with other
             edges are compared on their common parts.
-        shared: probability, mean of the two, of the cells both have.
+        shared: probability of the cells both have, averaged over the two distributions.
         cells: the cells that changed most.
     """
 
@@ -98,6 +98,11 @@ class Comparison:
         columns["game"] = ["joint distribution"] * (len(self.changes) * len(outputs))
         return frame_of_kind(self.schema.kind, columns)
 
+    def _repr_html_(self) -> str:
+        from exanova.report.notebook import comparison_html
+
+        return comparison_html(self)
+
     def __str__(self) -> str:
         lines = [f"What changed, by squared norm of the difference; {self.game}"]
         for change in self.changes[:10]:
@@ -119,11 +124,11 @@ class Comparison:
                 if change.features
             ]
         if len(self.changes) > 10:
-            lines.append(f"  and {len(self.changes) - 10:,} more subsets")
+            lines.append(f"  and {count_of(len(self.changes) - 10, 'more subset')}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"<Comparison of {len(self.changes)} subsets; {self.game}>"
+        return f"<Comparison of {count_of(len(self.changes), 'subset')}; {self.game}>"
 
 
 def compare(first: Effects, second: Effects, schema: Schema, other: Schema, encodings: Encodings) -> Comparison:

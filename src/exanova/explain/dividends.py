@@ -4,7 +4,7 @@ The effects f_A(x_A) are the dividends of the game v(S) = sum of f_A over A insi
 
     I(S) = sum over T containing S of  w(|S|, |T|) f_T,
 
-so that a table of weights by two sizes is all that tells one index from another. With k the order asked for:
+so that an index is defined by a table of weights by two sizes. With k the requested order:
 
     Moebius   1 for T = S
     SII       1 / (t - s + 1)                     SV    SII of single features
@@ -58,7 +58,7 @@ def bernoulli(count: int) -> list[float]:
 
 
 def largest_order(index: str, order: int, highest: int) -> int:
-    """The order an index really has: 1 for values of single features, never above the highest effect."""
+    """The effective order of an index: 1 for values of single features, and at most that of the highest effect."""
     return 1 if index in ("SV", "BV") else min(order, max(highest, 1))
 
 
@@ -74,7 +74,7 @@ def supersets(family: tuple[Subset, ...], order: int) -> tuple[list[int], list[l
 
 
 def weight_matrix(family: tuple[Subset, ...], index: str, order: int) -> tuple[list[int], Any]:
-    """Numbers of the subsets of an index, and the sparse (subsets, family) matrix that makes it from dividends."""
+    """Numbers of the subsets of an index, and the sparse (subsets, family) matrix from dividends to the index."""
     from scipy.sparse import csr_array
 
     highest = len(family[-1])

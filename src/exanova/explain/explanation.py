@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from exanova.data.table import frame_of_kind
 from exanova.effects.tables import GAME, Schema, free_name
 from exanova.errors import InputError, UnknownFeatureError
+from exanova.messages import count_of
 from exanova.typing import Codes, FloatArray
 
 
@@ -24,14 +25,14 @@ class Explanation:
     Attributes:
         values: (n, d), or (n, d, m) for a model with several outputs.
         base_values: (n,) or (n, m), the weighted mean of the model.
-        data: (n, d) levels as float codes, -1 for an unknown level (what shap's plots colour by).
+        data: (n, d) levels as float codes, -1 for an unknown level (used for colours in shap's plots).
         display_data: (n, d) levels as text.
         feature_names: names of the features.
         output_names: names of the outputs.
         outside: (n,) rows with a combination that never occurred; its effect counts as 0.
-        residual: (n,) or (n, m) what the fitted part leaves of the model, or ``None`` if no model was given.
+        residual: (n,) or (n, m) model minus fitted part, or ``None`` if no model was given.
         game: the game these values belong to.
-        stderr: standard errors of ``values``, of the same shape, if they were asked for.
+        stderr: standard errors of ``values``, of the same shape, if they were requested.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"]])
@@ -58,14 +59,14 @@ class Explanation:
         return len(self.values)
 
     def __getitem__(self, key: Any) -> Explanation:
-        """Rows, then features, then outputs, as far as they are left; features and outputs also by name, as in shap."""
+        """Index rows, then features, then outputs, as far as these axes remain; names work too, as in shap."""
         keys = self._keys(key)
         out = self._outputs(keys["output"]) if "output" in keys else self
         out = out._features(keys["feature"]) if "feature" in keys else out
         return out._rows(keys["row"]) if "row" in keys else out
 
     def to_frame(self) -> Any:
-        """Long table: ``row``, ``feature``, ``level``, ``value`` (or one column an output), ``game``."""
+        """Long table: ``row``, ``feature``, ``level``, ``value`` (or one column per output), ``game``."""
         n, d = self.outside.size, len(self.feature_names)
         display = np.array(self.display_data, dtype=object).ravel()
         columns: dict[str, Any] = {
@@ -83,30 +84,35 @@ class Explanation:
         return frame_of_kind(self.schema.kind, columns)
 
     def to_shap(self) -> Any:
-        """A ``shap.Explanation`` that shap's plots accept: codes to colour by, labels to show."""
+        """A ``shap.Explanation`` for shap's plots, with codes for colours and labels as display data."""
         import shap
 
         names = None if self._is_single else list(self.output_names)
         return shap.Explanation(
             values=np.array(self.values),
-            base_values=np.array(self.base_values)[()],  # of one row a number: shap takes no array without axes
+            base_values=np.array(self.base_values)[()],  # a number for one row: shap rejects 0-d arrays
             data=np.array(self.data),
             display_data=np.array(self.display_data, dtype=object),
             feature_names=list(self.feature_names),
             output_names=names,
         )
 
+    def _repr_html_(self) -> str:
+        from exanova.report.notebook import explanation_html
+
+        return explanation_html(self)
+
     def __repr__(self) -> str:
-        outputs = "" if self._is_single else f", {len(self.output_names)} outputs"
-        rows = f"{len(self.outside):,} rows" if np.ndim(self.outside) else "one row"
-        return f"<Explanation of {rows}, {len(self.feature_names)} features{outputs}; {self.game}>"
+        outputs = "" if self._is_single else f", {count_of(len(self.output_names), 'output')}"
+        rows = count_of(len(self.outside) if np.ndim(self.outside) else 1, "row")
+        return f"<Explanation of {rows}, {count_of(len(self.feature_names), 'feature')}{outputs}; {self.game}>"
 
     @property
     def _is_single(self) -> bool:
         return self.schema.single
 
     def _keys(self, key: Any) -> dict[str, Any]:
-        """What was asked of each axis that is left, names turned into positions."""
+        """One index per remaining axis, with names converted to positions."""
         left = {"row": self.outside.ndim, "feature": self.data.ndim - self.outside.ndim, "output": not self._is_single}
         axes = [axis for axis, is_left in left.items() if is_left]
         given = key if isinstance(key, tuple) else (key,)
@@ -167,7 +173,7 @@ def make_explanation(
     residual: FloatArray | None,
     stderr: FloatArray | None = None,
 ) -> Explanation:
-    """Put names on (n, d, m) Shapley values and their errors, the (m,) mean, (d, n) codes and the (n, m) residual."""
+    """Add names to (n, d, m) Shapley values and their errors, the (m,) mean, (d, n) codes and the (n, m) residual."""
     display = np.empty((codes.shape[1], codes.shape[0]), dtype=object)
     for i, labels in enumerate(schema.labels):
         display[:, i] = np.array([*labels, "(unknown)"], dtype=object)[codes[i]]
@@ -187,7 +193,7 @@ def make_explanation(
 
 
 def _number(key: Any, names: tuple[str, ...], what: str) -> Any:
-    """Names turned into positions; everything else as it is."""
+    """Convert names to positions; return anything else unchanged."""
     if isinstance(key, str):
         if what == "row":
             raise InputError(f"rows have no names, but {key!r} was given; write e[:, {key!r}] for a feature.")

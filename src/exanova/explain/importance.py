@@ -1,8 +1,8 @@
 """Importances of subsets and features: norms, mean absolute Shapley values, variance shares, Shapley effects.
 
 Under dependence the share of a subset is Cov(f_A, f) / Var f, the sum of a structural part Var f_A / Var f and a
-covariance part Cov(f_A, f - f_A) / Var f. Shares add up to R2 and may be negative; they are labelled as what they are.
-None of them depends on how levels are named or cut: splitting a level in two identical ones changes nothing.
+covariance part Cov(f_A, f - f_A) / Var f. Shares add up to R2 and may be negative; tables name both parts.
+None of them depends on the coding of levels: splitting a level into two identical ones changes nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def moments_with_model(sample: Sample, found: Solved, threads: int = 1) -> tuple
 
 
 def check_importance(kind: str, by: str) -> None:
-    """Refuse kinds of importances that do not exist."""
+    """Refuse unknown kinds of importances."""
     if kind not in KINDS:
         raise InputError(f"kind={kind!r} was given; expected one of {', '.join(KINDS)}.")
     if by not in ("feature", "subset"):
@@ -86,7 +86,7 @@ def importance_table(schema: Schema, index: Family, amounts: dict[str, FloatArra
 
 
 def _varies(values: FloatArray, variance: FloatArray) -> NDArray[np.bool_]:
-    """(m,) outputs that are not constant up to the rounding of their own mean; others have no variance to share."""
+    """(m,) outputs that are not constant up to the rounding of their mean; the others have no variance to divide."""
     return np.asarray(variance > (tolerances.EPS * np.abs(values[0])) ** 2)
 
 

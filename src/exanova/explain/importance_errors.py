@@ -1,7 +1,7 @@
 """Standard errors of importances by the delta method, and the bias of squared ones.
 
 The influence of row i on an importance has two parts: the weight of the row itself, and the change psi_i of the effects
-times the gradient of the importance by T. With w_a the probability of cell a and v_i the fitted part without its mean,
+times the gradient of the importance in T. With w_a the probability of cell a and v_i the centred fitted part,
 
     E|f_A|          |f_A(x_i)| + sum of w_a sign(T_a) psi_ia
     E[f_A^2]        f_A(x_i)^2 + 2 sum of w_a T_a psi_ia
@@ -9,8 +9,8 @@ times the gradient of the importance by T. With w_a the probability of cell a an
     Var f           (v_i + e_i)^2
     E|shap_j|       |shap_j(x_i)| + sum over A with j, over cells a, of E[sign(shap_j) 1{x_A = a}] psi_ia / |A|
 
-each without its mean. A share is a quotient of two of them. Amounts of features are sums over subsets. Squares of
-estimates are too large on the average, by sum of w_a se_a^2.
+each minus its mean. A share is a quotient of two of them. Amounts of features are sums over subsets. Squares of
+estimates are biased upward by sum of w_a se_a^2.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def importance_stderr(index: Family, uncertainty: Uncertainty, kind: str, by: st
 
 
 def upward_bias(index: Family, uncertainty: Uncertainty) -> FloatArray:
-    """(S, m) sum over the cells of w_a se_a^2: how far the squared norm of every effect is too large on the average."""
+    """(S, m) sum over the cells of w_a se_a^2: the upward bias of the squared norm of every effect."""
     bias = squared_norms(index, uncertainty.stderr)
     bias[0] = 0.0
     return bias
@@ -61,7 +61,7 @@ def _unknown(index: Family, uncertainty: Uncertainty, by: str) -> list[int]:
 
 
 def combinations_of(index: Family, by: str) -> FloatArray:
-    """(S, f) how much of every subset belongs to each of the f amounts."""
+    """(S, f) weight of every subset in each of the f amounts."""
     count = len(index.subsets)
     whole = np.eye(count)
     whole[0] = 0.0
@@ -70,7 +70,7 @@ def combinations_of(index: Family, by: str) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """What importances of one output need of the rows, in normalised units."""
+    """Quantities at the rows for the importances of one output, in normalised units."""
 
     index: Family
     uncertainty: Uncertainty
@@ -88,7 +88,7 @@ class _Rows:
 
     @cached_property
     def centred(self) -> FloatArray:
-        """(r,) v, the fitted part without its mean."""
+        """(r,) v, the centred fitted part."""
         return np.asarray(self.read(self.effects[:, None])[:, 0] - self.effects[0])
 
     @cached_property
@@ -104,7 +104,7 @@ class _Rows:
         return self.phi.synthesise(table)
 
     def spread(self, numbers: FloatArray, parts: FloatArray) -> FloatArray:
-        """(cells, f) numbers of cells times the (S, f) part of their subset in each amount."""
+        """(cells, f) the (cells,) ``numbers`` times the (S, f) weight of their subset in each amount."""
         return numbers[:, None] * np.repeat(parts, np.diff(self.index.cell_start), axis=0)
 
     @cached_property
@@ -137,7 +137,7 @@ def _squared(rows: _Rows, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
 
 
 def _share(rows: _Rows, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
-    """Cov(f_A, f) / Var f: the influence of the numerator, less the share times that of the variance, over it."""
+    """Cov(f_A, f) / Var f: (influence of the numerator - share * influence of the variance) / variance."""
     variance = rows.uncertainty.model_variance[rows.output]
     if not variance:
         return np.zeros((len(rows.effects), parts.shape[1])), RowTerms()
@@ -167,7 +167,7 @@ _STATISTICS: dict[str, Callable[[_Rows, FloatArray], tuple[FloatArray, RowTerms]
 
 
 def _of_refits(index: Family, uncertainty: Uncertainty, engine: RefitErrors, kind: str, by: str) -> FloatArray:
-    """The spread of the same amounts over refits."""
+    """Standard deviations of the same amounts over refits."""
     parts, codes = combinations_of(index, by), uncertainty.fitted.sample.codes
     found = []
     for effects, p, sums, variance in zip(

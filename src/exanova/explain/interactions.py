@@ -14,6 +14,7 @@ from exanova.effects.rows import contributions
 from exanova.effects.tables import GAME, Schema, free_name
 from exanova.errors import InputError
 from exanova.explain.dividends import weight_matrix
+from exanova.messages import count_of
 from exanova.progress import Progress
 from exanova.typing import Codes, FloatArray
 
@@ -33,7 +34,7 @@ class Interactions:
         base_values: (n,) or (n, m), the weighted mean of the model.
         outside: (n,) rows with a combination that never occurred.
         game: the game these values belong to.
-        stderr: standard errors of ``values``, of the same shape, if they were asked for.
+        stderr: standard errors of ``values``, of the same shape, if they were requested.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
@@ -54,7 +55,7 @@ class Interactions:
     stderr: FloatArray | None = None
 
     def to_frame(self) -> Any:
-        """Long table: ``row``, ``subset``, ``order``, ``index``, ``value`` (or one column an output), ``game``."""
+        """Long table: ``row``, ``subset``, ``order``, ``index``, ``value`` (or one column per output), ``game``."""
         n, k = self.values.shape[:2]
         flat = self.values.reshape(n * k, len(self.schema.value_columns))
         columns: dict[str, Any] = {
@@ -72,7 +73,7 @@ class Interactions:
         return frame_of_kind(self.schema.kind, columns)
 
     def to_shapiq(self, output: str | int | None = None) -> list[Any]:
-        """One ``shapiq.InteractionValues`` a row; a model with several outputs needs ``output``."""
+        """One ``shapiq.InteractionValues`` per row; a model with several outputs needs ``output``."""
         from shapiq import InteractionValues
 
         values, base = self._of_output(output)
@@ -103,10 +104,8 @@ class Interactions:
         return self.values[:, :, k], self.base_values[:, k]
 
     def __repr__(self) -> str:
-        return (
-            f"<Interactions: {self.index} up to order {self.order} of {len(self.values):,} rows, "
-            f"{len(self.subsets):,} subsets; {self.game}>"
-        )
+        rows, subsets = count_of(len(self.values), "row"), count_of(len(self.subsets), "subset")
+        return f"<Interactions: {self.index} up to order {self.order} of {rows}, {subsets}; {self.game}>"
 
 
 def interaction_values(

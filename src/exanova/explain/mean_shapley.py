@@ -1,4 +1,4 @@
-"""Mean absolute Shapley values: computed by the fit where that is cheap, else when first asked for, then kept."""
+"""Mean absolute Shapley values: computed by the fit if that is cheap, else on first use, and cached."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from exanova.phi.sharing import CHUNK
 from exanova.typing import FloatArray
 
 CHEAP = 2**17
-"""Values read at rows (rows times features in subsets times outputs) up to which a fit computes them unasked: a
-millisecond, some percent of the fit itself."""
+"""Values read at rows (rows times features in subsets times outputs) up to which the fit computes them: about a
+millisecond, a few percent of the fit itself."""
 
 
 class MeanShapley:
     """(d, m) E|Shapley value| of every feature over the rows of the fit.
 
-    A decomposition read from a file has no rows: it knows them if they were known when it was saved.
+    A decomposition read from a file has no rows; it has the values if they had been computed before saving.
     """
 
     def __init__(
@@ -35,20 +35,20 @@ class MeanShapley:
 
     @property
     def known(self) -> FloatArray | None:
-        """The values, if they were computed."""
+        """The values, or ``None`` if they have not been computed."""
         return self._known
 
     def compute(self, threads: int = 1) -> FloatArray:
-        """The values, computed from the rows if they are not known yet.
+        """The values, computed from the rows on first use.
 
         Raises:
-            InputError: if they are not known and there are no rows.
+            InputError: if they have not been computed and there are no rows.
         """
         if self._known is None:
             if self._sample is None:
                 raise InputError(
-                    "this decomposition was read from a file without mean absolute Shapley values, and files hold no "
-                    "rows. Call importance('shapley') on the fitted object before save(), or average the absolute "
+                    "this decomposition was read from a file without mean absolute Shapley values, and files contain "
+                    "no rows. Call importance('shapley') on the fitted object before save(), or average the absolute "
                     "values of explain(X) over rows of your own."
                 )
             self._known = mean_absolute(self._index, self._values, self._sample, threads)
@@ -63,7 +63,7 @@ class MeanShapley:
 def mean_absolute(index: Family, values: FloatArray, sample: Sample, threads: int = 1) -> FloatArray:
     """(d, m) mean of the absolute Shapley values of the rows.
 
-    Sums are made in pieces of one size, so that they do not depend on the number of threads.
+    Rows are summed in chunks of a fixed size, so that results do not depend on the number of threads.
     """
     codes, probability = sample.codes, sample.probability
     total = np.zeros((codes.shape[0], values.shape[1]))

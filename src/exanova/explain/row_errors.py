@@ -1,8 +1,8 @@
-"""Standard errors of what is read off a row: every index is a sum of effects with fixed weights.
+"""Standard errors of explanations of rows: every index is a sum of effects with fixed weights.
 
 At a row, the index of a subset B is sum over A of M[B, A] T_A(x_A): a linear statistic of T with the weight M[B, A] at
-the cell of A that the row falls in. Where few rows are asked for, the influence of every such statistic is formed;
-where many are, the covariance of all cells once, and then the sum over pairs of the cells of each row.
+the cell of A that the row falls in. For few rows, the influence of every such statistic is computed; for many, the
+covariance of all cells once, and then the sum over pairs of the cells of each row.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from exanova.phi.operator import Phi
 from exanova.typing import Codes, FloatArray, IntArray
 
 WEIGHTS_BYTES = 64_000_000
-"""Memory of the weights of the statistics of some rows."""
+"""Memory of the weights of the statistics of one block of rows."""
 
 
 def row_stderr(index: Family, uncertainty: Uncertainty, codes: Codes, matrix: Any) -> FloatArray:
     """(n, k, m) standard errors of the index with the sparse ``matrix`` (k, S) at the rows ``codes`` (d, n).
 
-    Cells that never occurred count as 0, without an error. NaN where a value is not identified.
+    Cells that never occurred count as 0, with standard error 0. NaN if a value is not identified.
     """
     first, inverse = distinct_rows(codes)
     place = cells_at(index, codes[:, first])
@@ -48,7 +48,7 @@ def cells_at(index: Family, codes: Codes) -> IntArray:
 def weights_at(index: Family, place: IntArray, matrix: FloatArray) -> FloatArray:
     """(cells, n k) weights of the index at rows that fall in the cells ``place`` (n, S)."""
     n, k = len(place), len(matrix)
-    out = np.zeros((index.n_cells + 1, n, k))  # the last cell takes what never occurred
+    out = np.zeros((index.n_cells + 1, n, k))  # the last entry collects cells that never occurred
     rows = np.arange(n)
     for s in range(len(index.subsets)):
         out[place[:, s], rows] = matrix[:, s]
@@ -65,10 +65,10 @@ def _many(index: Family, uncertainty: Uncertainty, place: IntArray, matrix: Floa
 
 
 MOST_CELLS = 6000
-"""Cells whose covariance matrix is formed: 300 MB for each output."""
+"""Largest number of cells whose covariance matrix is computed: 300 MB per output."""
 
 PRODUCTS_PER_READ = 8
-"""Multiplications of a product of matrices in the time of one read of a table at a row."""
+"""Multiplications in a matrix product that take as long as reading one table at one row."""
 
 
 def _by_statistics(index: Family, uncertainty: Uncertainty, place: IntArray, matrix: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Which effects can be told from zero, as a table."""
+"""Significance of effects: tests of zero effects, as a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from exanova.infer.uncertainty import Uncertainty
 
 
 def significance_table(schema: Schema, index: Family, uncertainty: Uncertainty, level: float) -> Any:
-    """One line for each subset and output: statistic, directions, probability, adjusted probability, verdict."""
+    """One line per subset and output: statistic, degrees of freedom, p-value, adjusted p-value, verdict."""
     subsets, m = index.subsets, uncertainty.outputs
     tests = {name: numbers[1:].ravel() for name, numbers in uncertainty.tests().items()}
     identified = [uncertainty.identified(s) is not False for s in range(1, len(subsets)) for _ in range(m)]

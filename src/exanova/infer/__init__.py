@@ -1,1 +1,1 @@
-"""How far other rows could move the result: influence of every row, standard errors, bands, what is identified."""
+"""Sampling uncertainty of a decomposition: influence of every row, standard errors, bands, identified effects."""

@@ -1,4 +1,4 @@
-"""From standard errors to statements: quantiles, bands over several cells at once, tests, false discoveries."""
+"""Quantiles, simultaneous confidence bands, Wald tests, and false discovery rates."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from exanova import tolerances
 from exanova.typing import FloatArray
 
 SIMULATIONS, SEED = 20_000, 20240229
-"""Draws that the quantile of a largest deviation is read from, and their fixed seed."""
+"""Number of simulations for the quantile of the largest deviation, and their fixed seed."""
 
 MOST_SIMULATED = 400
-"""Cells of an effect up to which their correlation is simulated; beyond, Sidak's bound is used."""
+"""Cells of an effect up to which their joint distribution is simulated; above, Sidak's bound is used."""
 
 
 def quantile(level: float) -> float:
-    """How many standard errors an interval of this level reaches on both sides.
+    """Half-width of a two-sided interval of this level, in standard errors.
 
     >>> round(quantile(0.95), 3)
     1.96
@@ -26,7 +26,7 @@ def quantile(level: float) -> float:
 
 
 def sidak(level: float, count: int) -> float:
-    """The same for ``count`` cells at once, never too short whatever their correlation.
+    """The same for ``count`` cells simultaneously; conservative for any correlation.
 
     >>> round(sidak(0.95, 10), 2)
     2.8
@@ -35,7 +35,7 @@ def sidak(level: float, count: int) -> float:
 
 
 def simultaneous(covariance: FloatArray, level: float) -> float:
-    """The quantile of the largest |t| among normal deviations with this (c, c) covariance, by simulation."""
+    """The quantile of the largest |t| of normal deviates with this (c, c) covariance, by simulation."""
     sizes = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     moves = sizes > 0
     count = int(moves.sum())
@@ -57,10 +57,10 @@ def wald(
 
     Hotelling's form of the Wald statistic, T^2 = x^T C^+ x in the coordinates x = Phi_A^T diag(w_A) T of its functions
     ``table`` (c, k), over the k directions that vary: T^2 (n - k) / (k (n - 1)) follows F(k, n - k) for n units. An
-    effect that has a part in a direction that does not vary at all is not zero.
+    effect with a component in a direction of zero variance is not zero.
 
     Returns:
-        the statistic T^2, its k and the probability of a larger one under an effect of zero (NaN where n <= k).
+        the statistic T^2, its k, and the p-value (NaN if n <= k).
     """
     from scipy.special import fdtrc
 
@@ -80,7 +80,7 @@ def wald(
 
 
 def adjusted(p: FloatArray) -> FloatArray:
-    """(t,) smallest share of false discoveries at which each of t tests counts (Benjamini and Hochberg); NaN stay.
+    """(t,) p-values adjusted for the false discovery rate (Benjamini and Hochberg); NaN values stay NaN.
 
     >>> adjusted(np.array([0.01, 0.04, 0.03, np.nan])).round(3).tolist()
     [0.03, 0.04, 0.04, nan]

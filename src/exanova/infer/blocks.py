@@ -1,12 +1,12 @@
-"""Covariances of the cells of each effect, two ways that agree; the cheaper is taken.
+"""Covariances of the cells of each effect, by the cheaper of two equivalent methods.
 
-by rows   the influence of every row on every cell, some rows at a time: r q^2 operations for all outputs together.
+by rows   the influence of every row on every cell, in blocks of rows: r q^2 operations for all outputs together.
 by Grams  with B, E the Gram matrices of the functions under the weights k2 and k1 (sums of kappa e^2 and of kappa e),
 
               Cov_A = (sum of k0 a a^T)_A + Phi_A (Gamma^-1 B Gamma^-T)_A Phi_A^T + X_A K_A^T + K_A X_A^T,
               K_A = Phi_A (Gamma^-1)_A,     X_A = sum over rows of k1 a_A t^T.
 
-          B and E come from adding up pairs of indicators, r |S|^2 / 2 additions; the products take q^3 for each output.
+          B and E come from adding up pairs of indicators, r |S|^2 / 2 additions; the products take q^3 per output.
 """
 
 from __future__ import annotations
@@ -21,19 +21,16 @@ from exanova.data.sample import KnownRows
 from exanova.infer.draws import Totals, Variation
 from exanova.infer.influence import CHUNK_BYTES, Influence, leverages_of_rows, places, responses_of_rows
 from exanova.phi.gram import Moments, projected_gram, weighted_gram
-from exanova.phi.monomials import Monomials, in_monomials, monomials, reference_levels
+from exanova.phi.monomials import Coordinates, Monomials, in_monomials, monomials, reference_levels
 from exanova.phi.operator import Phi
 from exanova.typing import FloatArray, IntArray
 
 Blocks = list[FloatArray]
 """For each subset, (m, c, c) covariances of its cells."""
 
-Coordinates = list[tuple[IntArray, FloatArray]]
-"""For each subset, (t,) numbers of indicators and (t, k) coefficients of functions in them."""
-
 
 def covariance_blocks(influence: Influence, variation: Variation) -> Blocks:
-    """Covariances of the cells of every effect, by the cheaper way."""
+    """Covariances of the cells of every effect, by the cheaper method."""
     out = empty_blocks(influence)
     if variation.rows is not None:
         q, r, m = influence.basis.n_functions, influence.phi.codes.shape[1], influence.values.shape[1]
@@ -46,13 +43,13 @@ def covariance_blocks(influence: Influence, variation: Variation) -> Blocks:
 
 
 def empty_blocks(influence: Influence) -> Blocks:
-    """Covariances of zero."""
+    """Zero-filled covariances."""
     m, sizes = influence.values.shape[1], np.diff(influence.index.cell_start).tolist()
     return [np.zeros((m, c, c)) for c in sizes]
 
 
 def add_by_rows(influence: Influence, variation: Variation, out: Blocks) -> None:
-    """Add what single rows contribute, some rows at a time."""
+    """Add the contributions of single rows, in blocks of rows."""
     assert variation.rows is not None
     index, r = influence.index, influence.phi.codes.shape[1]
     step = max(16, CHUNK_BYTES // (8 * (index.n_cells + influence.basis.n_functions)))
@@ -70,7 +67,7 @@ def add_by_rows(influence: Influence, variation: Variation, out: Blocks) -> None
 
 
 def add_by_grams(influence: Influence, variation: Variation, out: Blocks) -> None:
-    """Add the same from Gram matrices, without the influence of any single row."""
+    """Add the same contributions from Gram matrices, without the influence of each row."""
     assert variation.rows is not None
     k0, k1, k2 = variation.rows
     _add_responses(influence, k0, out)
@@ -87,7 +84,7 @@ def add_by_grams(influence: Influence, variation: Variation, out: Blocks) -> Non
 
 
 def _add_responses(influence: Influence, k0: FloatArray, out: Blocks) -> None:
-    """(sum of k0 a a^T)_A: from cells alone where no other subset moves A, else from the rows."""
+    """(sum of k0 a a^T)_A: from cells alone if no other subset contributes to A, else from the rows."""
     index = influence.index
     mass = influence.phi.analyse(k0[:, None])[:, 0]
     for o in range(influence.values.shape[1]):
@@ -101,7 +98,7 @@ def _add_responses(influence: Influence, k0: FloatArray, out: Blocks) -> None:
 
 
 def _second_moments(influence: Influence, tables: dict[int, FloatArray], k0: FloatArray) -> FloatArray:
-    """Sum over rows of k0 a a^T, a being the sum of tables of several subsets read at the row."""
+    """Sum over rows of k0 a a^T, where a is the sum of the tables of several subsets at the row."""
     size = next(iter(tables.values())).shape[1]
     out, step = np.zeros((size, size)), max(256, CHUNK_BYTES // (16 * size))
     for first in range(0, len(k0), step):
@@ -170,7 +167,7 @@ def signed_gram(influence: Influence, mono: Monomials, weight: FloatArray) -> Fl
 
 
 def add_totals(influence: Influence, totals: Totals, out: Blocks) -> None:
-    """Add what the totals of units contribute."""
+    """Add the contributions of the totals of units."""
     for o, coefficient, moved in moved_by_units(influence, totals):
         for s in range(len(influence.index.subsets)):
             own = moved[:, influence.index.cells_of(s)]
@@ -178,7 +175,7 @@ def add_totals(influence: Influence, totals: Totals, out: Blocks) -> None:
 
 
 def covariance_of_all(influence: Influence, variation: Variation) -> FloatArray:
-    """(m, cells, cells) covariance of all cells of all effects: r N^2 operations for each output."""
+    """(m, cells, cells) covariance of all cells of all effects: r N^2 operations per output."""
     m, size, r = influence.values.shape[1], influence.index.n_cells, influence.phi.codes.shape[1]
     out = np.zeros((m, size, size))
     step = max(16, CHUNK_BYTES // (16 * size))
@@ -203,7 +200,7 @@ def _of_rows(variation: Variation, rows: slice, output: int) -> tuple[FloatArray
 
 
 def moved_by_units(influence: Influence, totals: Totals) -> Iterator[tuple[int, FloatArray, FloatArray]]:
-    """Output, coefficients (u,) and moves (u, cells) of some units at a time."""
+    """Output, coefficients (u,) and changes (u, cells) of the effects, in blocks of units."""
     step, count = max(1, CHUNK_BYTES // (32 * influence.index.n_cells)), len(totals.coefficient)
     for first in range(0, count, step):
         size = min(step, count - first)
@@ -216,9 +213,9 @@ def moved_by_units(influence: Influence, totals: Totals) -> Iterator[tuple[int, 
 def moved_effects(
     influence: Influence, totals: Totals, entries: slice, first: int, count: int, output: int
 ) -> FloatArray:
-    """(count, cells) how far each unit from number ``first`` on moves every effect: W sigma + Phi Gamma^-1 tau.
+    """(count, cells) change of every effect by each unit from number ``first`` on: W sigma + Phi Gamma^-1 tau.
 
-    sigma (cells,) sums the shares of the unit's rows in every cell, tau (q,) its residuals times functions.
+    sigma (cells,) sums the shares of the unit's rows in every cell; tau (q,) sums its residuals times functions.
     """
     index, basis, effects = influence.index, influence.basis, influence.effects(output)
     unit, row = totals.unit[entries] - first, totals.row[entries]

@@ -2,13 +2,16 @@
 
 The variance of a statistic with influence xi_i = a_i + e_i b_i, where a and b depend on the distinct row alone and
 e_i is the residual of raw row i, is a sum over independent units of the squared sum of omega_i xi_i over the unit. Two
-kinds of sums are enough for every way of drawing:
+kinds of sums are enough for every sampling design:
 
     rows    sum over rows of  k0 a^2 + 2 k1 a b + k2 b^2,   k_j = sum of kappa_i e_i^j over raw rows of a distinct row
     totals  sum over units of coefficient * (sum over rows of mass a + moment b)^2
 
 Single rows need the first, clusters and replicate weights the second, and strata subtract their totals by it. Units of
 one stratum (everything is one, where none were given) count n / (n - 1) times, so that their variance has no bias.
+
+Residuals of a fit are smaller than the noise they stand for, by sqrt(1 - h) with h the leverage of the unit. Where they
+stand for noise they are divided by it, so that noise of equal variance in all rows is met without bias.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova import tolerances
 from exanova.data.draws import Draws, Kind
 from exanova.data.sample import Sample
 from exanova.errors import InputError
@@ -27,14 +31,14 @@ from exanova.typing import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """Sums over units, as P entries for a unit and a distinct row.
+    """Sums over units, as P entries, one per pair of a unit and a distinct row that occur together.
 
     Attributes:
         unit: (P,) number of the unit.
         row: (P,) distinct row.
         mass: (P,) sum of the shares omega of its raw rows.
         moment: (P, m) sum of omega times residual.
-        coefficient: (U,) what the square of each unit counts.
+        coefficient: (U,) factor of the square of each unit.
     """
 
     unit: IntArray
@@ -46,11 +50,11 @@ class Totals:
 
 @dataclass(frozen=True, eq=False)
 class Variation:
-    """Everything that varies.
+    """The independent sources of variation.
 
     Attributes:
-        rows: k0 (r,), k1 (r, m) and k2 (r, m), or ``None`` where only totals vary.
-        totals: units and what they count.
+        rows: k0 (r,), k1 (r, m) and k2 (r, m), or ``None`` if only totals vary.
+        totals: units with their coefficients.
     """
 
     rows: tuple[FloatArray, FloatArray, FloatArray] | None
@@ -58,7 +62,7 @@ class Variation:
 
 
 def raw_rows(sample: Sample) -> Draws:
-    """The draws behind the rows: each distinct row as often as its weight says where nothing else is known."""
+    """The raw draws; by default, each distinct row as many times as its weight."""
     if sample.draws is not None:
         return sample.draws
     kind: Kind = "probability" if sample.counts is None else "frequency"
@@ -66,7 +70,7 @@ def raw_rows(sample: Sample) -> Draws:
 
 
 def independent_units(draws: Draws) -> tuple[str, int]:
-    """What varies independently, in words, and how many of it there are."""
+    """The independent unit in words, and the number of units."""
     within = "" if draws.stratum is None else ", drawn within its stratum"
     if draws.replicates is not None:
         return "a column of replicate weights", int(draws.replicates.shape[1])
@@ -76,7 +80,7 @@ def independent_units(draws: Draws) -> tuple[str, int]:
 
 
 def smallest_stratum(draws: Draws) -> float:
-    """Units of the stratum that has the fewest; its variance needs two."""
+    """Number of units in the smallest stratum; a variance needs at least two."""
     if draws.replicates is not None:
         return float("inf")
     if draws.cluster is not None:
@@ -87,15 +91,39 @@ def smallest_stratum(draws: Draws) -> float:
 
 
 def raw_residuals(sample: Sample, draws: Draws, residual: FloatArray) -> FloatArray:
-    """(k, m) residual of every raw row in normalised units, from the (r, m) ones of the distinct rows."""
+    """(k, m) residual of every raw row in normalised units, from the (r, m) residuals of the distinct rows."""
     out = residual[draws.group]
     return out if draws.values is None else out + (draws.values - sample.values[draws.group])
 
 
-def find_variation(sample: Sample, draws: Draws, residual: FloatArray) -> Variation:
-    """What varies, given the (r, m) residuals of the distinct rows; everything in normalised units."""
+def noise_factor(draws: Draws, leverage: FloatArray) -> FloatArray:
+    """(k,) 1 / sqrt(1 - h) for every raw row, from the (r,) leverage of the distinct rows for a share of one.
+
+    h is the leverage of the part of a row's unit that lies in its distinct row. Replicate weights have a variation of
+    their own and are not corrected.
+    """
+    if draws.replicates is not None:
+        return np.ones(len(draws.weight))
+    free = 1.0 - unit_shares(draws) * leverage[draws.group]
+    return np.asarray(1.0 / np.sqrt(np.where(free > tolerances.FREE, free, 1.0)))
+
+
+def unit_shares(draws: Draws) -> FloatArray:
+    """(k,) share of the total weight that the unit of each raw row has in its distinct row."""
+    share = np.asarray(draws.weight / float(draws.weight.sum()))
+    if draws.cluster is None:
+        return np.asarray(share / draws.weight) if draws.kind == "frequency" else share
+    _, place = np.unique(draws.cluster * (int(draws.group.max()) + 1) + draws.group, return_inverse=True)
+    return np.asarray(np.bincount(place, weights=share)[place])
+
+
+def find_variation(sample: Sample, draws: Draws, residual: FloatArray, factor: FloatArray | None = None) -> Variation:
+    """The sources of variation, given the (r, m) residuals of the distinct rows and the (k,) factors of raw rows.
+
+    Everything is in normalised units.
+    """
     share = draws.weight / float(draws.weight.sum())
-    e = raw_residuals(sample, draws, residual)
+    e = raw_residuals(sample, draws, residual) * (1.0 if factor is None else factor[:, None])
     if draws.replicates is not None:
         return _replicated(draws, share, e, len(residual))
     if draws.cluster is not None:
@@ -104,9 +132,9 @@ def find_variation(sample: Sample, draws: Draws, residual: FloatArray) -> Variat
 
 
 def raw_variances(draws: Draws, xi: FloatArray) -> FloatArray:
-    """(f,) variances of statistics with the influence ``xi`` (k, f) at the raw rows, whatever made it.
+    """(f,) variances of statistics with any influence ``xi`` (k, f) at the raw rows.
 
-    The same sums as a :class:`Variation` has, for influences that are not of the form a + e b.
+    The same sums as in a :class:`Variation`, for influences that are not of the form a + e b.
     """
     share = draws.weight / float(draws.weight.sum())
     if draws.replicates is not None:
@@ -127,7 +155,7 @@ def raw_variances(draws: Draws, xi: FloatArray) -> FloatArray:
 
 
 def _single(draws: Draws, share: FloatArray, e: FloatArray, r: int) -> Variation:
-    """Every row by itself: a row of frequency w is w units of share 1 / total each."""
+    """Every row is a unit; a row of frequency w is w units of share 1 / total each."""
     counts = draws.weight.astype(np.float64) if draws.kind == "frequency" else np.ones(len(share))
     stratum = np.zeros(len(share), dtype=np.int64) if draws.stratum is None else draws.stratum
     units = np.bincount(stratum, weights=counts)
@@ -159,7 +187,7 @@ def _strata_of_clusters(draws: Draws, cluster: IntArray) -> IntArray:
 
 
 def _replicated(draws: Draws, share: FloatArray, e: FloatArray, r: int) -> Variation:
-    """One unit per column: the result moves by the sum of the changes of the shares times the influence."""
+    """One unit per column: the result changes by the sum of the changes of the shares times the influence."""
     assert draws.replicates is not None
     assert draws.scale is not None
     change = draws.replicates / draws.replicates.sum(axis=0) - share[:, None]
@@ -171,7 +199,7 @@ def _replicated(draws: Draws, share: FloatArray, e: FloatArray, r: int) -> Varia
 
 
 def _strata_totals(draws: Draws, stratum: IntArray, share: FloatArray, e: FloatArray, part: FloatArray) -> Totals:
-    """What centring within strata takes off: the squared total of each, over its number of units."""
+    """The correction for centring within strata: the squared total of each, over its number of units."""
     return _totals(stratum, draws.group, share, e, -part)
 
 
@@ -193,8 +221,8 @@ def _refuse_lonely(units: NDArray[Any], what: str) -> None:
     if (units > 1).all():
         return
     if len(units) == 1:
-        raise InputError(f"there is a single {what}: nothing says how far another would move the result.")
+        raise InputError(f"there is a single {what}, so that variances cannot be estimated; at least 2 are needed.")
     raise InputError(
-        f"{int((units <= 1).sum())} of {len(units)} strata hold a single {what}, so that nothing says how much it "
-        "varies within; join these strata with others."
+        f"{int((units <= 1).sum())} of {len(units)} strata hold a single {what}, so that the variance within them "
+        "cannot be estimated; join these strata with others."
     )

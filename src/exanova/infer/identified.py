@@ -1,9 +1,9 @@
-"""What the rows determine of an effect when subsets can express parts of each other.
+"""Which part of an effect the rows determine when subsets can express parts of each other.
 
 Z (q x k) is an orthonormal basis of the dependences among the functions, the null space of Gamma: a decomposition may
-be changed by Phi Z z for any z without changing a single fitted value. A statistic lambda^T T is determined when
+be changed by Phi Z z for any z without changing any fitted value. A statistic lambda^T T is determined if
 Z^T Phi^T lambda vanishes. The certain part of f_A is the least ||f_A + Phi_A Z z|| over z: in the coordinates
-c_A = Phi_A^T diag(w_A) f_A of its orthonormal functions, what c_A has outside the range of Z_A.
+c_A = Phi_A^T diag(w_A) f_A of its orthonormal functions, the part of c_A orthogonal to the range of Z_A.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from exanova.typing import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Dependences:
-    """The dependences among the functions of a family, by one of two orthonormal bases.
+    """The dependences among the functions of a family, given by one of two orthonormal bases.
 
     Attributes:
         basis: the functions.
-        null: (q, k) of the dependences, Z; or ``None``.
-        independent: (q, rank) of what is orthogonal to all of them; or ``None``.
+        null: (q, k) basis Z of the dependences, or ``None``.
+        independent: (q, rank) basis of their orthogonal complement, or ``None``.
     """
 
     basis: Basis
@@ -34,7 +34,7 @@ class Dependences:
 
     @classmethod
     def of(cls, basis: Basis, null: FloatArray, independent: FloatArray | None) -> Dependences:
-        """The dependences that a solve found; ``null`` is any basis of them."""
+        """The dependences found by a solve; ``null`` may be any basis of them."""
         return cls(basis, None if independent is not None else np.linalg.qr(null)[0], independent)
 
     def block(self, functions: slice) -> FloatArray:
@@ -65,7 +65,7 @@ def certain_part(index: Family, dependences: Dependences, s: int, values: FloatA
 def determined(
     index: Family, dependences: Dependences, weights: FloatArray
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """(f,) whether the sums of T times ``weights`` (cells, f) are the same for every decomposition of this kind."""
+    """(f,) whether the sums of T times ``weights`` (cells, f) are the same for every decomposition of the fit."""
     projected = on_functions(index, dependences.basis, weights)
     length = np.square(projected).sum(axis=0)
     return np.asarray(dependences.squared_lengths(projected) <= tolerances.DEPENDENCE**2 * length)

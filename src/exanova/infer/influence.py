@@ -1,15 +1,15 @@
 """The influence of a row on every effect, in closed form, and the variances that follow from it.
 
 T holds the values of all effects on all N cells, s_i marks the cells that row i falls in, e_i is its residual. Moving
-weight to row i moves T by
+weight to row i changes T by
 
     psi_i = (W + e_i H) s_i,     H = Phi Gamma^-1 Phi^T,     W = (I - H G) V,
 
-W being given by its blocks (``responses``). So psi_i = a_i + e_i b_i with a_i = W s_i and b_i = Phi Gamma^-1 t_i, where
-t_i = Phi^T s_i holds the functions at row i. A linear statistic lambda^T T has the influence lambda^T psi_i, which is
-two tables on cells, W^T lambda and Phi Gamma^-T Phi^T lambda, read at row i.
+with W given by its blocks (``responses``). So psi_i = a_i + e_i b_i with a_i = W s_i and b_i = Phi Gamma^-1 t_i, where
+t_i = Phi^T s_i holds the functions at row i. A linear statistic lambda^T T has the influence lambda^T psi_i: the two
+tables W^T lambda and Phi Gamma^-T Phi^T lambda on cells, read at row i.
 
-Gamma^-1 stands for any inverse on the range of Gamma: values that are identified do not depend on which.
+Gamma^-1 may be any generalised inverse: identified values do not depend on the choice.
 """
 
 from __future__ import annotations
@@ -26,17 +26,20 @@ from exanova.phi.operator import Phi
 from exanova.typing import FloatArray, IntArray
 
 CHUNK_BYTES = 64_000_000
-"""Memory of one block of rows or of statistics."""
+"""Memory per block of rows or of statistics."""
+
+MOST_LEVERAGE_WORK = 2e10
+"""Multiplications up to which the leverage of every row is computed: about a second."""
 
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """What the influence of every row is made of.
+    """The arrays from which the influence of every row is computed.
 
     Attributes:
         index, basis: cells and functions of the family.
         responses: blocks of W.
-        inverse: (q, q) inverse of Gamma, or ``None`` where no residual is left, so that it is not needed.
+        inverse: (q, q) inverse of Gamma, or ``None`` if all residuals are zero, so that it is not needed.
         values: (cells, m) effects T.
         phi: the cells of the family at the distinct rows.
         threads: threads to use.
@@ -72,7 +75,7 @@ def linear(influence: Influence, output: int, weights: FloatArray) -> tuple[Floa
 
 def covariance(influence: Influence, variation: Variation, output: int, weights: FloatArray) -> FloatArray:
     """(f, f) covariance of the linear statistics with ``weights`` (cells, f)."""
-    a, b = (read(influence, table) for table in linear(influence, output, weights))
+    a, b = (read_at_rows(influence, table) for table in linear(influence, output, weights))
     out = np.zeros((weights.shape[1], weights.shape[1]))
     if variation.rows is not None:
         k0, k1, k2 = variation.rows[0], variation.rows[1][:, output], variation.rows[2][:, output]
@@ -85,12 +88,12 @@ def covariance(influence: Influence, variation: Variation, output: int, weights:
 
 
 def variances(influence: Influence, variation: Variation, output: int, weights: FloatArray) -> FloatArray:
-    """(f,) variances of the linear statistics with ``weights`` (cells, f), some statistics at a time."""
+    """(f,) variances of the linear statistics with ``weights`` (cells, f), in blocks of statistics."""
     out = np.empty(weights.shape[1])
     step = max(1, CHUNK_BYTES // (24 * influence.phi.codes.shape[1]))
     for first in range(0, weights.shape[1], step):
         chosen = slice(first, min(weights.shape[1], first + step))
-        a, b = (read(influence, table) for table in linear(influence, output, weights[:, chosen]))
+        a, b = (read_at_rows(influence, table) for table in linear(influence, output, weights[:, chosen]))
         out[chosen] = variances_of_rows(variation, a, b, output)
     return out
 
@@ -106,9 +109,27 @@ def variances_of_rows(variation: Variation, a: FloatArray, b: FloatArray, output
     return np.asarray(np.maximum(out, 0.0))
 
 
-def read(influence: Influence, table: FloatArray) -> FloatArray:
+def read_at_rows(influence: Influence, table: FloatArray) -> FloatArray:
     """(r, f) sums of the entries of a (cells, f) table at each row."""
     return influence.phi.synthesise(table)
+
+
+def leverages(influence: Influence) -> FloatArray:
+    """(r,) t_i^T Gamma^-1 t_i at the distinct rows: times the share of a unit, how much it decides its own fit.
+
+    They are the rank on the average, which is what all of them are taken for where r q^2 operations are too many.
+    """
+    basis, r = influence.basis, influence.phi.codes.shape[1]
+    assert influence.inverse is not None
+    q = basis.n_functions
+    if float(r) * q**2 > MOST_LEVERAGE_WORK:
+        return np.full(r, float(q))
+    out, step = np.empty(r), max(16, CHUNK_BYTES // (16 * q))
+    for first in range(0, r, step):
+        rows = slice(first, min(r, first + step))
+        functions = np.hstack([basis.table(s)[cells] for s, cells in enumerate(places(influence, rows))])
+        out[rows] = np.einsum("ij,ij->i", functions @ influence.inverse.T, functions)
+    return out
 
 
 def _moved(totals: Totals, a: FloatArray, b: FloatArray, output: int) -> FloatArray:

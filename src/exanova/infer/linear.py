@@ -1,4 +1,4 @@
-"""Standard errors in closed form: of every cell, of linear statistics, of anything smooth."""
+"""Standard errors in closed form: of every cell, of linear statistics, of smooth statistics."""
 
 from __future__ import annotations
 
@@ -11,22 +11,18 @@ from exanova import parallel
 from exanova.data.draws import Draws
 from exanova.design.family import Family
 from exanova.infer.blocks import Blocks, covariance_blocks, covariance_of_all
-from exanova.infer.draws import Variation, find_variation, raw_residuals, raw_rows, raw_variances
+from exanova.infer.draws import Variation, find_variation, noise_factor, raw_residuals, raw_rows, raw_variances
 from exanova.infer.fitted_sample import FittedSample, prepare
-from exanova.infer.influence import Influence, linear, read, variances
+from exanova.infer.influence import Influence, leverages, linear, read_at_rows, variances
 from exanova.typing import FloatArray
 
 COLUMNS_BYTES = 64_000_000
-"""Memory of the influences of some statistics at all raw rows."""
-
-
-MOST_ENLARGED = 5.0
-"""Largest factor of squared residuals for the functions that were fitted."""
+"""Memory of the influences of one block of statistics at all raw rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class RowTerms:
-    """What the influence of f statistics has beside the change of T: direct + e by_residual + e^2 by_square.
+    """Terms of the influence of f statistics besides the change of T: direct + e by_residual + e^2 by_square.
 
     Attributes:
         direct, by_residual, by_square: (r, f) each, over the distinct rows; ``None`` for zero.
@@ -43,36 +39,37 @@ class LinearErrors:
 
     Attributes:
         influence: of every row on every effect.
-        variation: what varies.
+        variation: the sources of variation.
         draws: the raw rows.
         residuals: (k, m) of the raw rows.
+        factor: (k,) what residuals are multiplied by where they stand for noise, or ``None`` without any.
+        means: (m,) variances of the means of the outputs.
     """
 
     influence: Influence
     variation: Variation
     draws: Draws
     residuals: FloatArray
+    factor: FloatArray | None
+    means: FloatArray
 
     @classmethod
-    def of(cls, fitted: FittedSample, index: Family, *, corrected: bool = True) -> LinearErrors:
-        """The closed form for the effects of a fitted sample.
-
-        Residuals of a fit are smaller than those of other rows, by about (n - q) / n in the square for q functions on n
-        rows. Unless ``corrected`` is false, their influence is enlarged by the root of that, the intercept's apart.
-        """
+    def of(cls, fitted: FittedSample, index: Family) -> LinearErrors:
+        """The closed form for the effects of a fitted sample."""
+        sample, draws = fitted.sample, raw_rows(fitted.sample)
         with parallel.blas_threads(fitted.request.threads):
             influence, residual = prepare(fitted, index)
-        draws = raw_rows(fitted.sample)
-        if corrected and influence.inverse is not None:
-            rank = len(influence.inverse) if fitted.solved is None else fitted.solved[1].rank
-            influence.inverse[1:] *= _degrees_of_freedom(draws, rank)
-        variation = find_variation(fitted.sample, draws, residual)
-        return cls(influence, variation, draws, raw_residuals(fitted.sample, draws, residual))
+            factor = None if influence.inverse is None else noise_factor(draws, leverages(influence))
+        variation, raw = find_variation(sample, draws, residual, factor), raw_residuals(sample, draws, residual)
+        values = read_at_rows(influence, influence.values)[draws.group] + raw
+        return cls(influence, variation, draws, raw, factor, raw_variances(draws, values))
 
     @cached_property
     def _blocks(self) -> Blocks:
         with parallel.blas_threads(self.influence.threads):
-            return covariance_blocks(self.influence, self.variation)
+            blocks = covariance_blocks(self.influence, self.variation)
+        blocks[0] = self.means[:, None, None].copy()  # a mean is no fit: its residuals are not too small
+        return blocks
 
     @cached_property
     def stderr(self) -> FloatArray:
@@ -81,7 +78,7 @@ class LinearErrors:
         return np.sqrt(np.maximum(np.concatenate(diagonals), 0.0))
 
     def block(self, cells: slice) -> FloatArray:
-        """(m, c, c) covariance of the cells of one subset, given by where they lie."""
+        """(m, c, c) covariance of the cells of one subset, given as a slice."""
         s = int(np.searchsorted(self.influence.index.cell_start, cells.start))
         return self._blocks[s]
 
@@ -94,7 +91,9 @@ class LinearErrors:
     def all_cells(self) -> FloatArray:
         """(m, cells, cells) covariance of all values."""
         with parallel.blas_threads(self.influence.threads):
-            return covariance_of_all(self.influence, self.variation)
+            out = covariance_of_all(self.influence, self.variation)
+        out[:, 0, 0] = self.means
+        return out
 
     def variances(self, output: int, weights: FloatArray) -> FloatArray:
         """(f,) variances of the sums of T times ``weights`` (cells, f)."""
@@ -114,14 +113,9 @@ class LinearErrors:
         """(k, f) influence of every raw row."""
         tables = linear(self.influence, output, weights)
         group, e = self.draws.group, self.residuals[:, [output]]
-        direct, by_residual = (read(self.influence, table) for table in tables)
+        noise = e if self.factor is None else e * self.factor[:, None]
+        direct, by_noise = (read_at_rows(self.influence, table) for table in tables)
         direct += 0.0 if terms.direct is None else terms.direct[:, chosen]
-        by_residual += 0.0 if terms.by_residual is None else terms.by_residual[:, chosen]
-        out = direct[group] + e * by_residual[group]
+        out = direct[group] + noise * by_noise[group]
+        out += 0.0 if terms.by_residual is None else e * terms.by_residual[group][:, chosen]
         return out if terms.by_square is None else out + e**2 * terms.by_square[group][:, chosen]
-
-
-def _degrees_of_freedom(draws: Draws, rank: int) -> float:
-    """sqrt(n / (n - q)); where functions are nearly as many as rows, no more than the root of five."""
-    rows = float(draws.weight.sum()) if draws.kind == "frequency" else float(len(draws.weight))
-    return float(np.sqrt(rows / max(rows - rank, rows / MOST_ENLARGED)))

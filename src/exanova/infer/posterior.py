@@ -20,7 +20,7 @@ import numpy as np
 from exanova import parallel
 from exanova.basis.tables import build_basis
 from exanova.design.family import Family
-from exanova.infer.draws import find_variation, raw_residuals, raw_rows
+from exanova.infer.draws import find_variation, raw_residuals, raw_rows, raw_variances
 from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.influence import Influence
 from exanova.infer.linear import LinearErrors, RowTerms
@@ -58,10 +58,13 @@ class PosteriorErrors:
             basis = build_basis(index)
             responses = find_responses(index, basis)
         influence = Influence(index, basis, responses, None, fitted.effects, phi, threads)
-        draws, residual = raw_rows(sample), sample.values - phi.synthesise(fitted.effects)
+        draws, part = raw_rows(sample), phi.synthesise(fitted.effects)
+        residual = sample.values - part
         variation, residuals = find_variation(sample, draws, residual), raw_residuals(sample, draws, residual)
         tau = np.array([c.residual for c in posterior.components])
-        return cls(posterior, index, LinearErrors(influence, variation, draws, residuals), tau / posterior.count)
+        means = raw_variances(draws, part[draws.group])
+        drawn = LinearErrors(influence, variation, draws, residuals, None, means)
+        return cls(posterior, index, drawn, tau / posterior.count)
 
     @cached_property
     def _blocks(self) -> list[FloatArray]:

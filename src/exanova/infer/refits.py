@@ -1,8 +1,8 @@
-"""Refits under random weights: a check of the closed form, and an answer where that one is doubtful.
+"""Refits with random weights: a check of the closed form, and an alternative where it is unreliable.
 
-Every independent unit gets a weight drawn from the exponential distribution of mean one (the Bayesian bootstrap), so
-that no cell ever disappears. A unit of several equal rows, or a cluster, gets one draw for all that belongs together;
-within a stratum the draws are divided by their mean. A selection of subsets is made anew in every refit.
+Every independent unit gets a weight from the exponential distribution with mean one (the Bayesian bootstrap), so that
+no cell ever disappears. All rows of a cluster share one draw; within a stratum the draws are divided by their mean. A
+selection of subsets is repeated in every refit.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class RefitErrors:
         return np.asarray(self.effects.std(axis=0, ddof=1))
 
     def block(self, cells: slice) -> FloatArray:
-        """(m, c, c) covariance of the cells of one subset, given by where they lie."""
+        """(m, c, c) covariance of the cells of one subset, given as a slice."""
         apart = self.effects[:, cells] - self.effects[:, cells].mean(axis=0)
         return np.asarray(np.einsum("bcm,bdm->mcd", apart, apart) / (len(apart) - 1))
 
@@ -74,7 +74,7 @@ def refit(fitted: FittedSample, index: Family, count: int, seed: int, progress: 
     if draws.replicates is not None:
         raise InputError(
             "method='bootstrap' draws weights of its own, but replicate_weights= were given; use method='linear', "
-            "which takes them as they are."
+            "which uses them."
         )
     rng = np.random.default_rng(seed)
     parts: list[tuple[FloatArray, ...]] = []
@@ -100,7 +100,7 @@ def _fit(sample: Sample, fitted: FittedSample) -> Solved:
 
 
 def on_index(found: Solved, index: Family) -> FloatArray:
-    """(cells, m) effects of another fit on the same support in the order of ``index``; 0 for subsets it has not."""
+    """(cells, m) effects of another fit on the same support, in the order of ``index``; 0 for missing subsets."""
     out = np.zeros((index.n_cells, found.values.shape[1]))
     for s, subset in enumerate(found.index.subsets):
         if subset in index.position:
@@ -109,7 +109,7 @@ def on_index(found: Solved, index: Family) -> FloatArray:
 
 
 def reweighted(sample: Sample, draws: Draws, rng: np.random.Generator) -> Sample:
-    """The same distinct rows under weights that random numbers multiply."""
+    """The same distinct rows with weights multiplied by random numbers."""
     weight = draws.weight * multipliers(draws, rng)
     r = sample.codes.shape[1]
     totals = group_totals(weight, draws.group, r)
@@ -126,7 +126,7 @@ def multipliers(draws: Draws, rng: np.random.Generator) -> FloatArray:
     counts = np.ones(int(unit.max()) + 1)
     if draws.cluster is None and draws.kind == "frequency":
         counts = draws.weight.astype(np.float64)
-    drawn = rng.gamma(counts)  # the sum of so many exponential numbers
+    drawn = rng.gamma(counts)  # the sum of this many exponential variates
     if draws.stratum is not None:
         stratum = np.zeros(len(counts), dtype=np.int64)
         stratum[unit] = draws.stratum

@@ -1,15 +1,15 @@
-"""How effects answer to the weight of a row although the model values there are met: the spaces move with the weights.
+"""How effects respond to the weight of a row even if its residual is zero: the pure spaces depend on the weights.
 
 More weight in a cell a of A changes which functions of x_A are pure. The effect f_A, held fixed as a function, then has
-a part that belongs to fewer features, and that part moves there. With F (c x L) the functions of all subsets strictly
-inside A, read on the cells of A, and Gamma_A = F^T diag(w_A) F,
+a part that belongs to fewer features, and that part moves there. With F (c x L) the functions of all proper subsets of
+A, on the cells of A, and Gamma_A = F^T diag(w_A) F,
 
     lower part of the indicator of a over w_a:   F Gamma_A^+ F[a]^T     (orthogonal to the pure functions of A)
     response, for T_A(a) = 1:   on A itself  -F Gamma_A^+ F[a]^T,   on B inside A  +Phi_B (Gamma_A^+ F[a]^T)_B.
 
-These are the columns of W = (I - H G) V of the closed form, H = Phi Gamma^-1 Phi^T: what H does to a function that
-belongs to the family is to decompose it, and a function of x_A is decomposed on the cells of A alone. So W is never
-formed: its columns live on the subsets of A, and the responses on all of them add up to zero on the rows.
+These are the columns of W = (I - H G) V of the closed form, H = Phi Gamma^-1 Phi^T: H decomposes a function of the
+family, and a function of x_A is decomposed on the cells of A alone. So W is never formed: its columns are supported on
+the subsets of A, and the responses of all of them add up to zero on the rows.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Responses:
     blocks: tuple[tuple[tuple[int, FloatArray], ...], ...]
 
     def applied(self, b: int, values: Sequence[FloatArray]) -> Iterator[tuple[int, FloatArray]]:
-        """(C, (c_C, c_B) table on the cells of C whose value at a row is its part of (W s)_B), ``values`` being T_C."""
+        """(C, (c_C, c_B) table on the cells of C whose value at a row is its part of (W s)_B); ``values`` is T_C."""
         for c, block in self.blocks[b]:
             yield c, block.T * values[c][:, None]
 
@@ -78,7 +78,7 @@ def cells_inside(index: Family, c: int, inside: list[int]) -> list[IntArray]:
 
 
 def _pseudo_inverse(gram: FloatArray) -> FloatArray:
-    """Of a Gram matrix of functions of unit length."""
+    """Pseudo-inverse of a Gram matrix of functions with unit norm."""
     values, vectors = np.linalg.eigh(gram)
     kept = values > tolerances.rank_of_gram(len(gram))
     return np.asarray((vectors[:, kept] / values[kept]) @ vectors[:, kept].T)

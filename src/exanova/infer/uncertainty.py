@@ -1,4 +1,4 @@
-"""What a decomposition knows about its own uncertainty: computed when first asked for, then kept."""
+"""Standard errors of a decomposition: computed on first use and cached."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from exanova.infer.identified import Dependences, certain_part, determined
 from exanova.infer.linear import LinearErrors
 from exanova.infer.posterior import PosteriorErrors
 from exanova.infer.refits import RefitErrors, refit
-from exanova.messages import Parameter
+from exanova.messages import Parameter, count_of
 from exanova.progress import Progress
 from exanova.typing import FloatArray
 
 CHEAP_WORK = 1e9
-"""Multiplications up to which standard errors are computed without being asked for: a fraction of a second."""
+"""Multiplications up to which standard errors are computed by default: a fraction of a second."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,13 @@ class Errors:
 
     Attributes:
         method: ``"linear"`` (closed form), ``"bootstrap"`` (refits) or, for shrunken effects, ``"posterior"``.
-        weights: what the weights were taken for: ``"frequency"`` or ``"probability"``.
-        unit: what varies independently.
-        units: how many of them there are.
+        weights: how the weights were interpreted: ``"frequency"`` or ``"probability"``.
+        unit: the independent unit.
+        units: number of units.
         refits: number of refits; 0 in closed form.
         unidentified: effects without a standard error, because the rows do not determine them.
-        few_rows: cells with fewer than 30 rows, where linear errors are doubtful.
-        seconds: time it took.
+        few_rows: cells with fewer than 30 rows, where linear errors are unreliable.
+        seconds: computing time.
 
     >>> import exanova
     >>> X = np.array([["a"], ["a"], ["b"], ["b"]])
@@ -63,24 +63,24 @@ class Errors:
 
     def __str__(self) -> str:
         how = f"{self.refits} refits" if self.refits else "closed form" if self.method == "linear" else self.method
-        weights = "count equal rows" if self.weights == "frequency" else "are inverse probabilities of being drawn"
+        weights = "counts of equal rows" if self.weights == "frequency" else "inverse sampling probabilities"
         lines = [
-            f"standard errors by {how}, {self.seconds:.2f} s; what varies is {self.unit} ({self.units:,} of them)",
-            f"weights {weights}",
+            f"standard errors by {how}, {self.seconds:.2f} s; independent unit: {self.unit} ({self.units:,} in all)",
+            f"weights are {weights}",
         ]
         if self.unidentified:
-            lines.append(
-                f"{self.unidentified:,} effects have none: other subsets can express part of them on these rows"
-            )
+            effects = count_of(self.unidentified, "effect")
+            lines.append(f"no standard errors for {effects} that other subsets can express in part on these rows")
         if self.few_rows:
-            lines.append(f"{self.few_rows:,} cells have fewer than {FEW_ROWS} rows; check them with method='bootstrap'")
+            cells = count_of(self.few_rows, "cell")
+            lines.append(f"{cells} with fewer than {FEW_ROWS} rows; check with method='bootstrap'")
         return "\n".join(lines)
 
 
 class Uncertainty:
     """Standard errors of one decomposition, in the units of the model.
 
-    A decomposition read from a file has no rows: it knows what was computed before it was saved.
+    A decomposition read from a file has no rows; it only has the standard errors computed before saving.
     """
 
     def __init__(
@@ -102,17 +102,17 @@ class Uncertainty:
 
     @property
     def fitted(self) -> FittedSample:
-        """The rows, or an error that says why there are none to compute from."""
+        """The rows; an error if there are none to compute standard errors from."""
         if self._fitted is None:
             raise InputError(
-                "this decomposition was read from a file that holds no standard errors, and files hold no rows; call "
+                "this decomposition was read from a file without standard errors, and files contain no rows; call "
                 "errors() on the fitted object before save()."
             )
         if self._fitted.whole:
             raise InputError(
-                f"there are no standard errors: {self._fitted.whole}, so that these rows are all there is and no other "
-                "rows could have been drawn",
-                remedy=["Use ", Parameter("sampled", True), " if they are a sample of more"],
+                f"there are no standard errors: {self._fitted.whole}, so that these rows are the whole population, not "
+                "a sample",
+                remedy=["Use ", Parameter("sampled", True), " if they are a sample from a larger population"],
             )
         return self._fitted
 
@@ -123,7 +123,7 @@ class Uncertainty:
 
     @property
     def cheap(self) -> bool:
-        """Whether standard errors are known, or can be had at once."""
+        """Whether standard errors are known or cheap to compute."""
         if self.known:
             return True
         fitted = self._fitted
@@ -133,11 +133,11 @@ class Uncertainty:
         return min(cells, rows) ** 2 * max(cells, rows) <= CHEAP_WORK and smallest_stratum(raw_rows(fitted.sample)) > 1
 
     def compute(self, method: Literal["linear", "bootstrap"], n_refits: int, seed: int, progress: Progress) -> Errors:
-        """Compute standard errors, or return what is known if they were computed in the same way."""
+        """Compute standard errors, or return the existing ones if they were computed in the same way."""
         n_refits = 0 if method == "linear" else n_refits
         asked = (method, n_refits, seed if n_refits else 0)
         if self.summary is not None and (self._asked == asked or (self._fitted is None and method == "linear")):
-            return self.summary  # what a file holds is what was computed before it was saved
+            return self.summary  # a file contains what was computed before saving
         fitted, started = self.fitted, time.perf_counter()
         if method == "bootstrap":
             self._engine = refit(fitted, self._index, n_refits, seed, progress)
@@ -149,7 +149,7 @@ class Uncertainty:
         self._stored = {}
         few = int((self.rows < FEW_ROWS).sum())
         unit, units = fitted.units
-        stderr = self._engine.stderr  # computed here, so that the time is that of all of it
+        stderr = self._engine.stderr  # computed here, so that the measured time includes it
         assert stderr.shape == self._values.shape
         self.summary = Errors(
             "posterior" if isinstance(self._engine, PosteriorErrors) else method,
@@ -165,12 +165,12 @@ class Uncertainty:
 
     @property
     def engine(self) -> LinearErrors | RefitErrors | PosteriorErrors:
-        """What standard errors are read from; computed in closed form unless refits were asked for."""
+        """The computed standard errors; in closed form unless refits were requested."""
         if self._engine is None:
             if "stderr" in self._stored:
                 raise InputError(
-                    "this decomposition was read from a file: it knows the standard errors of its effects, but not "
-                    "their covariances, which need the rows. Ask the fitted object before it is saved."
+                    "this decomposition was read from a file: it has the standard errors of its effects, but not "
+                    "their covariances, which need the rows. Use the fitted object instead."
                 )
             self.compute("linear", 0, 0, Progress(enabled=False))
         assert self._engine is not None
@@ -178,7 +178,7 @@ class Uncertainty:
 
     @property
     def stderr(self) -> FloatArray:
-        """(cells, m) standard errors, NaN where an effect is not identified."""
+        """(cells, m) standard errors, NaN if an effect is not identified."""
         if "stderr" in self._stored:
             return self._stored["stderr"]
         out = self.engine.stderr * self.fitted.unit
@@ -189,12 +189,12 @@ class Uncertainty:
 
     @property
     def rows(self) -> FloatArray:
-        """(cells,) rows in every cell, the effective number where weights are probabilities; NaN if unknown."""
+        """(cells,) number of rows in every cell, the effective number if weights are probabilities; NaN if unknown."""
         if "rows" not in self._stored:
             weight, fitted = self._index.weight, self._fitted
             if (weight == np.floor(weight)).all() and (fitted is None or fitted.kind == "frequency"):
                 self._stored["rows"] = weight.copy()
-            elif fitted is None or fitted.whole:  # probabilities are no numbers of rows
+            elif fitted is None or fitted.whole:  # probabilities do not count rows
                 self._stored["rows"] = np.full(len(weight), np.nan)
             else:
                 self._stored["rows"] = fitted.rows_of_cells(self._index)
@@ -202,7 +202,7 @@ class Uncertainty:
 
     @property
     def stored(self) -> dict[str, FloatArray]:
-        """Arrays that go to a file: what was computed, or is cheap to compute."""
+        """Arrays to save in a file: those already computed or cheap to compute."""
         if not self.cheap:
             return {"rows": self.rows}
         arrays = {"stderr": self.stderr, "rows": self.rows}
@@ -219,13 +219,13 @@ class Uncertainty:
         return self.rows[self._index.cells_of(s)].copy()
 
     def identified(self, s: int) -> bool | None:
-        """Whether the rows determine an effect; ``None`` where the route of the fit did not find out."""
+        """Whether the rows determine an effect; ``None`` if the route of the fit did not determine that."""
         if s in self._shared:
             return False
         return None if self._unique is None and len(self._index.subsets[s]) else True
 
     def certain_of(self, s: int) -> FloatArray:
-        """(m,) norm of what no other subset can express of an effect."""
+        """(m,) norm of the part of an effect that no other subset can express."""
         values = self._values[self._index.cells_of(s)]
         if s not in self._shared:
             return np.asarray(np.sqrt(self._index.probability_of(s) @ values**2))
@@ -238,13 +238,13 @@ class Uncertainty:
         found = None if self._fitted is None else self._fitted.dependences
         if found is None:
             raise InputError(
-                "the dependences among subsets are not kept in files, unless errors() were computed before save(); ask "
+                "the dependences among subsets are not saved in files unless errors() was called before save(); use "
                 "the fitted object."
             )
         return found
 
     def critical_of(self, s: int, level: float) -> FloatArray:
-        """(m,) how many standard errors a band reaches that holds all cells of an effect at once."""
+        """(m,) half-width of a simultaneous band over all cells of an effect, in standard errors."""
         blocks = self.engine.block(self._index.cells_of(s))
         return np.array([simultaneous(block, level) for block in blocks])
 
@@ -268,7 +268,7 @@ class Uncertainty:
 
     @property
     def has_all_cells(self) -> bool:
-        """Whether the covariance of all cells is known already."""
+        """Whether the covariance of all cells has been computed."""
         return self.engine.has_all_cells
 
     @property
@@ -278,7 +278,7 @@ class Uncertainty:
         return np.asarray(self.engine.all_cells * unit[:, None, None] ** 2)
 
     def linear_stderr(self, weights: FloatArray) -> FloatArray:
-        """(f, m) standard errors of sums of effects times ``weights`` (cells, f); NaN where they are not identified."""
+        """(f, m) standard errors of sums of effects times ``weights`` (cells, f); NaN if they are not identified."""
         m, unit = self._values.shape[1], self.fitted.unit
         out = np.stack([np.sqrt(self.engine.variances(o, weights)) for o in range(m)], axis=1) * unit
         out[~self.determined(weights)] = np.nan
@@ -291,7 +291,7 @@ class Uncertainty:
         return determined(self._index, self._dependences, weights)
 
     def tests(self) -> dict[str, FloatArray]:
-        """(S, m) Wald statistics, directions, probabilities and adjusted probabilities of effects of zero."""
+        """(S, m) Wald statistics, degrees of freedom, p-values and adjusted p-values."""
         shape = (len(self._index.subsets), self._values.shape[1])
         out = {name: np.full(shape, np.nan) for name in ("statistic", "df", "p")}
         effects = self.fitted.without_rounding(self.fitted.effects)

@@ -1,1 +1,1 @@
-"""Sufficient statistics of the rows: cell weights, cell sums and the Gram matrix of indicators, all additive."""
+"""``Phi``, the operator between cells and rows, and the Gram matrices of functions and of indicators."""

@@ -1,7 +1,7 @@
-"""Bitsets over the rows: one bit a row, one bitset an indicator, and the Gram matrix by counting common bits.
+"""Bitsets over the rows (one bit per row, one bitset per indicator), and the Gram matrix by counting common bits.
 
-Rows that count several times are handled by the binary digits of their weight: the rows whose weight has digit b
-form one set of bitsets, and their counts enter with the factor 2^b. Every entry is an exact integer.
+Integer weights are split into binary digits: the rows whose weight has digit b form one set of bitsets, whose counts
+enter with the factor 2^b. Every entry is an exact integer.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from exanova.phi.monomials import Monomials
 from exanova.typing import Codes, IntArray
 
 TILE = 64
-"""Bitsets on each side of a tile: large enough to reuse a row from cache, small enough to share out evenly."""
+"""Bitsets per side of a tile: large enough to reuse rows from cache, small enough to balance the threads."""
 
-Words = np.ndarray[tuple[int, int], np.dtype[np.uint64]]
+Bitsets = np.ndarray[tuple[int, int], np.dtype[np.uint64]]
 
 
-def pack(codes: Codes, feature_levels: list[tuple[int, int]], basis: Monomials) -> Words:
+def pack(codes: Codes, feature_levels: list[tuple[int, int]], basis: Monomials) -> Bitsets:
     """(q, words) one bitset for each indicator over the rows of ``codes``.
 
     ``feature_levels`` gives (feature, level) of each indicator of one feature, by its number.
@@ -28,8 +28,8 @@ def pack(codes: Codes, feature_levels: list[tuple[int, int]], basis: Monomials) 
     return pack_more(np.zeros((0, 0), dtype=np.uint64), codes, feature_levels, basis)
 
 
-def pack_more(known: Words, codes: Codes, feature_levels: list[tuple[int, int]], basis: Monomials) -> Words:
-    """The same when the bitsets of the first indicators are ``known`` already."""
+def pack_more(known: Bitsets, codes: Codes, feature_levels: list[tuple[int, int]], basis: Monomials) -> Bitsets:
+    """The same when the bitsets of the first indicators are already ``known``."""
     rows = codes.shape[1]
     words = np.zeros((len(basis), -(-rows // 64)), dtype=np.uint64)
     a = len(known)
@@ -40,15 +40,15 @@ def pack_more(known: Words, codes: Codes, feature_levels: list[tuple[int, int]],
         a = 1 + len(feature_levels)
     while a < len(basis):
         b = min(len(basis), a + 1024)
-        late = np.flatnonzero(basis.prefix[a:b] >= a)  # a prefix must be packed before what it begins
+        late = np.flatnonzero(basis.prefix[a:b] >= a)  # a prefix must be packed before its extensions
         b = a + int(late[0]) if len(late) else b
         np.bitwise_and(words[basis.prefix[a:b]], words[basis.last[a:b]], out=words[a:b])
         a = b
     return words
 
 
-def pack_singles(words: Words, codes: Codes, feature_levels: list[tuple[int, int]]) -> None:
-    """The constant and the indicators of one feature."""
+def pack_singles(words: Bitsets, codes: Codes, feature_levels: list[tuple[int, int]]) -> None:
+    """Pack the constant and the indicators of single features."""
     octets = words.view(np.uint8)
     width = -(-codes.shape[1] // 8)
     octets[0, :width] = np.packbits(np.ones(codes.shape[1], dtype=bool), bitorder="little")
@@ -67,14 +67,14 @@ def digits(weight: IntArray) -> list[tuple[int, IntArray]]:
 
 
 def count_common(
-    words: Words,
+    words: Bitsets,
     out: IntArray,
     factor: int,
     threads: int,
     step: Callable[[int], None] | None = None,
 ) -> None:
-    """Add ``factor`` times the rows common to every two bitsets to the symmetric matrix ``out``."""
-    from exanova.phi.kernels import count_tile
+    """Add ``factor`` times the number of rows common to every two bitsets to the symmetric matrix ``out``."""
+    from exanova.phi.gram_kernels import count_tile
 
     q = len(words)
     pieces = [slice(a, min(q, a + TILE)) for a in range(0, q, TILE)]

@@ -1,11 +1,11 @@
-"""The moments of a set of rows: what the fit needs to know of them, and nothing of the rows themselves.
+"""The moments of a set of rows: the sufficient statistics of a fit.
 
     cells     weight and sums of F in every cell of every subset
     gram      M[(A,z),(B,w)] = weight of the rows with x_A = z and x_B = w, over indicators without reference levels
     squares   sum of F^2
 
-All of them are additive over rows: the moments of two sets of rows add up to the moments of their union.
-With whole-number weights M is a matrix of exact integers, so that the sum does not depend on how rows were split.
+All are additive: the moments of two sets of rows add up to the moments of their union. With whole-number weights
+M consists of exact integers, so the sum does not depend on how the rows were split.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ BLAS_BLOCK_BYTES = 128_000_000
 
 
 SPARSE = 8
-"""Indicators for each one that is 1 at a row, from which adding up pairs is faster than multiplying matrices."""
+"""Ratio of all indicators to those that are 1 at a row, from which adding pairs is faster than multiplying matrices."""
 
 BANDS = 8
-"""Parts of the rows of a Gram matrix, however many threads there are."""
+"""Bands of rows of a Gram matrix that are added separately; fixed, whatever the number of threads."""
 
 MIRROR = 256
 
@@ -106,7 +106,7 @@ def counted_gram(
 
 
 def weighted_gram(index: Family, basis: Monomials, codes: Codes, weight: FloatArray, threads: int = 1) -> FloatArray:
-    """Gram matrix under real weights: pair by pair where few indicators are 1 at a row, by BLAS where many are."""
+    """Gram matrix for real weights: pair by pair if few indicators are 1 at a row, by BLAS if many are."""
     active = float(index.weight[basis.cell].sum() / index.weight[0])
     if active * SPARSE < len(basis):
         gram = _added_gram(index, basis, codes, weight, threads)
@@ -116,8 +116,8 @@ def weighted_gram(index: Family, basis: Monomials, codes: Codes, weight: FloatAr
 
 
 def _added_gram(index: Family, basis: Monomials, codes: Codes, weight: FloatArray, threads: int) -> FloatArray:
-    """Lower triangle. Threads share its rows, not the data's: sums do not depend on how many there are."""
-    from exanova.phi.kernels import add_common
+    """Lower triangle. Threads split the rows of the matrix, not of the data: sums do not depend on their number."""
+    from exanova.phi.gram_kernels import add_common
 
     gram = np.zeros((len(basis), len(basis)))
     block = max(1024, BLAS_BLOCK_BYTES // (16 * len(index.subsets)))
@@ -181,10 +181,10 @@ def function_gram(
     threads: int = 1,
     progress: Progress | None = None,
 ) -> FloatArray:
-    """Gamma of the functions of ``basis`` on rows: codes (d, r), weight (r,), by the faster of two ways to count.
+    """Gamma of the functions of ``basis`` on rows: codes (d, r), weight (r,), by the faster of two methods.
 
-    Common rows of indicators are counted by bitsets, one pass for each binary digit of the weights, or added up pair by
-    pair, which is faster where few indicators are 1 at a row. Sums of whole numbers are exact either way.
+    Rows common to two indicators are counted by bitsets, one pass per binary digit of the weights, or added up pair by
+    pair, which is faster if few indicators are 1 at a row. Sums of whole numbers are exact either way.
     """
     mono = monomials(index, reference_levels(index))
     whole = weight.dtype.kind == "i"
@@ -221,7 +221,7 @@ def _projected(index: Family, mono: Monomials, gram: NDArray[Any], basis: Basis)
 
 
 def add(first: Moments, second: Moments) -> Moments:
-    """Align the cells of two sets of moments by their levels, then add everything."""
+    """Align the cells of two sets of moments by their levels, then add them."""
     if first.index.subsets != second.index.subsets or not np.array_equal(first.index.sizes, second.index.sizes):
         raise InputError("moments of different families or encodings were added; collect both with the same ones.")
     if not np.array_equal(first.basis.reference, second.basis.reference):

@@ -1,8 +1,8 @@
-"""Indicators u_(A,z) of cells without reference levels: products of one-feature indicators, linearly spanning.
+"""Indicators u_(A,z) of cells without reference levels: products of one-feature indicators that span the family.
 
-With one reference level set aside in each feature, the indicators 1{x_A = z} of the observed cells whose levels
-all differ from the reference span, over a family closed downward, the same functions as all indicators do.
-A function of x_A written on cells becomes a combination of them by one difference an axis (treatment coding).
+With one reference level set aside per feature, the indicators 1{x_A = z} of the observed cells whose levels all differ
+from the reference span the same functions as all indicators, if the family is closed downward. A function given by its
+values on cells becomes a combination of them by one difference per axis (treatment coding).
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ import numpy as np
 from exanova.design.family import Family
 from exanova.typing import FloatArray, IntArray
 
+Coordinates = list[tuple[IntArray, FloatArray]]
+"""For each subset, (t,) numbers of indicators and (t, k) coefficients of its k functions in them."""
+
 STACK_BYTES = 64_000_000
-"""Memory of the functions that are rewritten together."""
+"""Memory of the functions that are rewritten at once."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Monomials:
 
     Attributes:
         reference: (d,) reference level of each feature.
-        cell: (q,) flat number of the cell each indicator stands for.
+        cell: (q,) flat number of the cell of each indicator.
         number: (cells,) number of the indicator of each cell, -1 for a cell with a reference level.
         prefix: (q,) number of the indicator of the cell without its last feature (-1 for the constant).
         last: (q,) number of the indicator of its last level alone (-1 for the constant).
@@ -75,9 +78,7 @@ def monomials(index: Family, reference: IntArray) -> Monomials:
     return Monomials(reference, np.concatenate(cells), number, np.concatenate(prefixes), np.concatenate(lasts))
 
 
-def in_monomials(
-    index: Family, basis: Monomials, subsets: Sequence[int], tables: Sequence[FloatArray]
-) -> list[tuple[IntArray, FloatArray]]:
+def in_monomials(index: Family, basis: Monomials, subsets: Sequence[int], tables: Sequence[FloatArray]) -> Coordinates:
     """Write functions of x_A, given as (c, k) tables on cells, as combinations of indicators.
 
     Args:

@@ -1,4 +1,4 @@
-"""``Phi``: the one operator between the cells of a family and rows. Everything that touches rows goes through it.
+"""``Phi``: the operator between the cells of a family and rows. Every computation on rows goes through it.
 
 With cell_A(i) the cell of subset A that row i falls in, p_i its probability and phi_j the functions of a basis:
 
@@ -7,9 +7,9 @@ With cell_A(i) the cell of subset A that row i falls in, p_i its probability and
     gram         functions       out[j, k] = sum over i of  p_i phi_j(x_i) phi_k(x_i)
 
 ``analyse`` is the transpose of ``synthesise``; ``gram`` is the product of the two around diag(p), counted in whole
-numbers where weights are. All three are sums over rows. Callers say what they want. Which kernel does it (NumPy for
-small work, compiled loops for large, products of matrices for dense families of pairs, one axis after the other for
-complete tables) is decided here and in the modules below.
+numbers if weights are whole. All three are sums over rows. The implementation (NumPy for small work, compiled loops
+for large, products of matrices for dense families of pairs, axis by axis for complete tables) is chosen here and in
+the modules below, never by callers.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Phi:
 
     Args:
         family: the subsets and their cells.
-        rows: a sample or other known rows, whose cells were all observed; or new rows, which are checked one by one.
+        rows: a sample or other known rows, whose cells were all observed; or new rows, which are checked.
         threads: threads to use; no result depends on their number.
-        subsets: a run of subsets, by number, in place of all of them.
-        repeated: whether many passes follow, so that preparing them pays.
+        subsets: a run of subsets, by number; by default all of them.
+        repeated: whether many passes follow, so that preparing them is worthwhile.
 
     >>> sample = Sample(np.array([[0, 0, 1]], dtype=np.uint8), np.ones(3), (2,), np.zeros((3, 1)), 3)
     >>> from exanova.design.family import build_family
@@ -76,7 +76,7 @@ class Phi:
         return passes.gather(self._layout, self.codes, at_keys, self._threads, new=self._new)
 
     def analyse(self, values: FloatArray) -> FloatArray:
-        """(cells, m) sums of (n, m) ``values`` over the rows in each cell; zero in subsets that are not asked for."""
+        """(cells, m) sums of (n, m) ``values`` over the rows in each cell; zero outside the run of subsets."""
         family, run = self.family, self._subsets
         if self._products:
             sums = self._products.scatter(values)
@@ -96,7 +96,7 @@ class Phi:
         return function_gram(self.family, basis, self.codes, self._rows.weight, self._threads, progress)
 
     def functions(self, basis: Basis, numbers: range | None = None) -> FloatArray:
-        """(n, k) the functions of some subsets (all of them unless told) at every row, side by side.
+        """(n, k) the functions of some subsets (by default all) at every row, side by side.
 
         ``basis`` begins with the first of ``numbers``.
         """
@@ -132,7 +132,7 @@ class Phi:
 
     @cached_property
     def _products(self) -> PairProducts | None:
-        """Passes by products of matrices, where there are many of them over a dense family of pairs."""
+        """Passes by products of matrices, if many passes over a dense family of pairs follow."""
         large = len(self._layout.order) * self.codes.shape[1] >= passes.COMPILED_FROM
         if not (self._repeated and large and products_are_faster(self._layout)):
             return None

@@ -1,4 +1,4 @@
-"""Compiled inner loop of Shapley values; imported only when there is much to explain."""
+"""Compiled inner loop of Shapley values; imported only when there are many rows to explain."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from exanova.compiled import compiled
-from exanova.design.kernels import fill_keys_checked
+from exanova.design.pass_kernels import fill_keys_checked
 
 BLOCK = 512
-"""Rows of a block: their values for every feature stay in the second cache for hundreds of features."""
+"""Rows per block: with hundreds of features, their values for every feature fit in the second-level cache."""
 
 
 @compiled()

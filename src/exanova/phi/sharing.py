@@ -1,7 +1,7 @@
-"""Tables read at rows and added to every feature of their subset: the pass behind Shapley values.
+"""Read tables at rows and add them to every feature of their subset: the pass behind Shapley values.
 
-All subsets at once for a few rows, one subset after the other in NumPy, or a compiled loop: every sum is made in the
-order of the subsets, so that the three agree to the last bit.
+Three implementations: all subsets at once for a few rows, one subset after the other in NumPy, and a compiled loop.
+Each adds in the order of the subsets, so that the three agree to the last bit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from exanova.progress import Progress
 from exanova.typing import Codes, FloatArray
 
 CHUNK = 4096
-"""Rows shared at once by one thread: what bounds memory beside the result itself."""
+"""Rows processed at once by one thread, which bounds the memory needed besides the result."""
 
 
 def share_among_features(
@@ -53,7 +53,7 @@ def _plain_chunk(index: Family, tables: FloatArray, codes: Codes) -> FloatArray:
 
 
 def _few_rows(index: Family, tables: FloatArray, codes: Codes) -> FloatArray:
-    """(d, n, m) with all subsets at once; every sum is made in the order of the subsets, as in the other two."""
+    """(d, n, m) with all subsets at once, summed in the order of the subsets as in the other two."""
     layout, (d, n), m = index.layout, codes.shape, tables.shape[1]
     keys = few.keys_of_subsets(layout, codes)
     shared = np.where((keys >= 0)[:, :, None], tables[layout.key_start[:-1, None] + np.maximum(keys, 0)], 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from exanova.report.summary import Summary
@@ -55,21 +55,23 @@ def _about(summary: Summary) -> Iterator[str]:
 
 
 def _importance(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
-    yield from ("## Importance", "", "E|f| of every effect, divided equally among its features.", "")
-    lines = _by(summary.importance, ("feature",), outputs)
-    rows = [[escaped(feature), *map(_number, values)] for (feature,), values in lines[:FEATURES]]
+    net = "Net shares of the variance, Cov(f_A, f) / Var f, divided equally among features: effects cancel."
+    amount = "E|f| of every effect, divided equally among its features."
+    yield from ("## Importance", "", net if summary.importance_kind == "variance" else amount, "")
+    lines = _by(summary.importance, ("feature",), outputs, _with_error)
+    rows = [[escaped(feature), *said] for (feature,), said in lines[:FEATURES]]
     yield from _table(["feature", *_headings(outputs)], rows)
     yield from _more(len(lines) - len(rows), "features")
 
 
 def _effects(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
     if summary.effects:
-        yield from ("## Effects of single features", "")
+        yield from ("## Effects of single features", "", f"Value ± standard error. {summary.errors}", "")
     for effect in summary.effects[:FEATURES]:
         yield from (f"### {escaped(effect['feature'])}", "")
-        lines = _by(effect["records"], ("level", "probability"), outputs)
-        rows = [[escaped(level), f"{100 * p:.3g} %", *map(_signed, values)] for (level, p), values in lines[:LEVELS]]
-        yield from _table(["level", "probability", *_headings(outputs)], rows)
+        lines = _by(effect["records"], ("level", "probability", "rows"), outputs, _with_error)
+        rows = [[escaped(name), f"{100 * p:.3g} %", _number(n), *said] for (name, p, n), said in lines[:LEVELS]]
+        yield from _table(["level", "probability", "rows", *_headings(outputs)], rows)
         yield from _more(effect["levels"] - len(rows), "levels")
     yield from _more(len(summary.effects) - FEATURES, "features")
 
@@ -110,13 +112,23 @@ def _left_out(summary: Summary) -> Iterator[str]:
         yield from ("## Left out", "", *(f"- {escaped(sentence)}" for sentence in summary.left_out), "")
 
 
+def _value(record: Record) -> float:
+    return float(record["value"])
+
+
+def _with_error(record: Record) -> str:
+    """A value with its standard error, where that is known."""
+    shown = _number(record["value"]) if "feature" in record else _signed(record["value"])
+    return shown if record["stderr"] is None else f"{shown} ± {record['stderr']:.2g}"
+
+
 def _by(
-    records: Iterable[Record], fields: tuple[str, ...], outputs: Sequence[str]
-) -> list[tuple[tuple[Any, ...], list[float]]]:
+    records: Iterable[Record], fields: tuple[str, ...], outputs: Sequence[str], of: Callable[[Record], Any] = _value
+) -> list[tuple[tuple[Any, ...], list[Any]]]:
     """Values of the outputs side by side, for each combination of the fields, in the order they come."""
-    lines: dict[tuple[Any, ...], dict[str, float]] = {}
+    lines: dict[tuple[Any, ...], dict[str, Any]] = {}
     for r in records:
-        lines.setdefault(tuple(r[field] for field in fields), {})[r["output"]] = r["value"]
+        lines.setdefault(tuple(r[field] for field in fields), {})[r["output"]] = of(r)
     return [(key, [values[output] for output in outputs]) for key, values in lines.items()]
 
 

@@ -19,6 +19,7 @@ from exanova.show.charts import (
     waterfall_chart,
 )
 from exanova.show.charts.rows import STEP, step_names
+from exanova.show.error_bars import UNIDENTIFIED
 from exanova.show.records import Record, legible, short
 
 WHOLE, BROAD = 330, 150
@@ -57,7 +58,8 @@ class Listed:
     Attributes:
         field: where its values are in a record.
         title: heading.
-        kind: "text", "number", "percent", or "value" for a number on the scale of the model, where rounding is 0.
+        kind: "text", "number", "percent", "error" (two digits), or "value" for a number on the scale of the model,
+            where rounding is 0.
         only: "page" or "file", if it is in one of the two only.
     """
 
@@ -68,7 +70,13 @@ class Listed:
 
 
 VALUE, PROBABILITY = Listed("value", "effect", "value"), Listed("probability", "probability", "percent")
+ROWS, STDERR = Listed("rows", "rows", "number"), Listed("stderr", "± (standard error)", "error")
+MEAN = Listed("mean", "mean of the model here, less its overall mean", "value")
 AMOUNT = Listed("value", "E|f|", "value")
+
+
+OPTIONAL = (ROWS, STDERR, MEAN)
+"""Columns of which nothing may be known."""
 
 
 class Page:
@@ -85,28 +93,47 @@ class Page:
         self.certificate = self._certificate()
         self._fit()
         self._strongest()
+        self._significance()
         self._redundancy()
         if summary.sample is not None:
             self._rows(summary.sample)
 
+    @property
+    def has_faded(self) -> bool:
+        """Whether some level has few rows."""
+        return any(record["few"] for effect in self._summary.effects for record in effect["records"])
+
+    @property
+    def has_means(self) -> bool:
+        """Whether the mean of the model is known at levels."""
+        return any(record["mean"] is not None for effect in self._summary.effects for record in effect["records"])
+
+    @property
+    def has_faded_pairs(self) -> bool:
+        """Whether some cell of a pair has few rows."""
+        return any(record["few"] for pair in self._summary.pairs for record in pair["records"])
+
     def _importance(self) -> Figure:
-        records = self._summary.importance
+        records, kind = self._summary.importance, self._summary.importance_kind
 
         def chart(alike: list[Record]) -> Any:
-            return importance_chart(alike, floor=self._summary.rounding)
+            notes = self._summary.importance_notes
+            return importance_chart(alike, kind=kind, floor=self._summary.rounding, notes=notes)
 
         drawn = self.payload.picture("importance", chart, records)
-        self._table("importance", records, Listed("feature", "feature"), Listed("value", "importance", "value"))
+        name = "net share of the variance" if kind == "variance" else "importance"
+        self._table("importance", records, Listed("feature", "feature"), Listed("value", name, "value"), STDERR)
         return Figure("importance", "Importance of features", drawn.notes, "Bars: importance of each feature.")
 
     def _effect(self, key: str, effect: Record) -> Figure:
         name, records = effect["feature"], effect["records"]
 
         def chart(alike: list[Record]) -> Any:
-            return effect_chart(alike, feature=name, floor=self._summary.rounding)
+            return effect_chart(alike, feature=name, floor=self._summary.rounding, notes=notes)
 
+        notes = [UNIDENTIFIED] if effect["identified"] is False else []
         drawn = self.payload.picture(key, chart, records)
-        self._table(key, records, Listed("level", "level"), PROBABILITY, VALUE)
+        self._table(key, records, Listed("level", "level"), PROBABILITY, ROWS, VALUE, STDERR, MEAN)
         return Figure(key, legible(name), drawn.notes, f"The effect of each level of {short(name)}.")
 
     def _pair(self, key: str, pair: Record) -> Figure:
@@ -122,7 +149,7 @@ class Page:
             Listed("second", legible(second)),
             Listed("observed", "observed"),
         )
-        self._table(key, pair["records"], *levels, PROBABILITY, VALUE)
+        self._table(key, pair["records"], *levels, PROBABILITY, ROWS, VALUE, STDERR)
         title = f"{legible(first)} × {legible(second)}"
         label = f"Heat map: the interaction of {short(first)} and {short(second)}."
         return Figure(key, title, drawn.notes, label, _room(drawn.width))
@@ -166,6 +193,14 @@ class Page:
     def _strongest(self) -> None:
         records = [{**record, "subset": _joined(record["subset"])} for record in self._summary.strongest]
         self._table("strongest", records, Listed("subset", "subset"), Listed("order", "order", "number"), AMOUNT)
+
+    def _significance(self) -> None:
+        numbers = [Listed(field, title, "error") for field, title in (("p", "p"), ("q", "q (false discoveries)"))]
+        clear = Listed("significant", "told from zero")
+        statistics = Listed("statistic", "statistic", "number"), Listed("df", "directions", "number")
+        self._table(
+            "significance", self._summary.significance, Listed("subset", "subset"), *statistics, *numbers, clear
+        )
 
     def _redundancy(self) -> None:
         records = [
@@ -218,7 +253,11 @@ class Page:
         }
 
     def _table(self, key: str, records: Sequence[Record], *columns: Listed) -> None:
-        """Records under a name, and the columns a reader sees; a file names the output beside them."""
+        """Records under a name, and the columns a reader sees; a file names the output beside them.
+
+        Columns in which nothing is known are left out.
+        """
+        columns = tuple(c for c in columns if c not in OPTIONAL or any(r[c.field] is not None for r in records))
         by_output = bool(records) and "output" in records[0]
         fields = [*(["output"] if by_output else []), *(column.field for column in columns)]
         self.payload.table(key, [{field: record[field] for field in fields} for record in records])

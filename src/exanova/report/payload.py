@@ -14,6 +14,9 @@ from typing import Any
 
 from exanova.show.records import Record
 
+COMPANIONS, DIGITS = ("stderr", "mean"), 5
+"""Fields beside a value, and how many of their digits a page holds."""
+
 NO_CONFIG = ("config", "title", "description", "$schema")
 """Parts of a specification that the page says itself."""
 
@@ -51,7 +54,8 @@ class Payload:
 
     def part(self, records: Sequence[Record]) -> Record:
         """Records with the same fields as references to columns."""
-        fields = {name: self._column([record[name] for record in records]) for name in (records[0] if records else ())}
+        names = records[0] if records else ()
+        fields = {name: self._column([_short(name, record[name]) for record in records]) for name in names}
         return {"length": len(records), "fields": fields}
 
     def table(self, name: str, records: Sequence[Record]) -> None:
@@ -128,6 +132,11 @@ def in_script(text: str) -> str:
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
+
+
+def _short(field: str, value: Any) -> Any:
+    """Numbers that only go with others, to as many digits as anybody reads."""
+    return float(f"{value:.{DIGITS}g}") if field in COMPANIONS and value is not None else value
 
 
 def _packed(values: list[Any]) -> Any:

@@ -19,9 +19,11 @@ from exanova.effects.norms import absolute_norms
 from exanova.effects.tables import GAME
 from exanova.report.rows import rows_left_out, rows_to_show, sample_records
 from exanova.report.words import headline, redundancy_in_words, rows_in_words, verdicts
+from exanova.show.error_bars import can_compute, errors_in_words, importance_notes
 from exanova.show.records import (
     Record,
     certificate_records,
+    columns_of,
     effect_records,
     importance_records,
     network_records,
@@ -34,12 +36,15 @@ TITLE = "Functional ANOVA report"
 PAIRS, SUBSETS, REDUNDANT = 30, 100, 100
 """Pairs in full, subsets by strength and redundant subsets that a reader may want to look through."""
 
+TESTS = 3000
+"""Effects up to which it is tested which can be told from zero: a test takes some tens of microseconds."""
+
 EFFECT_LEVELS, PAIR_LEVELS = 200, 30
 """Levels of one feature, by how much of its effect they carry."""
 
-EFFECT_NUMBERS, PAIR_NUMBERS = 20_000, 20_000
-"""Numbers in all effects and in all pairs: with those of the rows, what keeps a page below 5 MB whatever the features,
-levels and outputs."""
+EFFECT_NUMBERS, PAIR_NUMBERS = 16_000, 20_000
+"""Values in all effects and in all pairs, each with its standard error: with those of the rows, what keeps a page below
+5 MB whatever the features, levels and outputs."""
 
 NETWORKS = 12
 """Outputs up to which each has a network of its own."""
@@ -57,13 +62,19 @@ class Summary:
         game: the game every number belongs to.
         outputs: names of the outputs.
         facts: ``name``, ``value``: what was explained.
-        verdicts: ``question``, ``answer``, ``good``, ``because``: the certificate in words.
+        verdicts: ``question``, ``answer``, ``good``, ``because``, ``care``: the certificate in words.
         fit: a record an output: ``mean``, ``r2``, ``mse``, ``relative_mse``, ``within_variance``, and ``r2_held_out``,
             ``mse_held_out`` (``None`` where no rows were held out).
         certificate: what was measured against its tolerance, see ``certificate_records``.
-        importance: ``feature``, ``output``, ``value``, the largest first.
+        importance_kind: what ``importance`` measures: "l1", or "variance" (net shares) where effects cancel.
+        importance: ``feature``, ``output``, ``value``, ``stderr``, the largest first.
+        importance_notes: what its error bars are, or why there are none.
+        errors: the same of effects.
+        significance: ``subset``, ``output``, ``statistic``, ``df``, ``p``, ``q``, ``significant``: which effects can be
+            told from zero, the clearest first; empty where that is not known or not cheap to compute.
         strongest: ``subset``, ``order``, ``output``, ``value`` = E|f_A|, the strongest subset first.
-        effects: ``feature``, ``levels`` (how many there are), ``records``; the most important feature first.
+        effects: ``feature``, ``levels`` (how many there are), ``identified``, ``records``; the most important feature
+            first.
         pairs: ``first``, ``second``, ``levels``, ``value`` = E|f| over all outputs, ``records``; the strongest first.
         networks: ``output`` (``None``: all of them), ``nodes``, ``edges``.
         redundancy: ``subset``, ``shared_with``.
@@ -82,7 +93,11 @@ class Summary:
     verdicts: list[Record]
     fit: list[Record]
     certificate: list[Record]
+    importance_kind: str
     importance: list[Record]
+    importance_notes: list[str]
+    errors: str
+    significance: list[Record]
     strongest: list[Record]
     effects: list[Record]
     pairs: list[Record]
@@ -116,30 +131,37 @@ def summarise(
         title: of the report.
         about: further facts to tell, such as where the data come from.
     """
-    importance = importance_records(decomposition)
+    kind = "variance" if decomposition.certificate.cancels else "l1"
+    importance = importance_records(decomposition, kind)
     effects, without_effect = _effects(decomposition, list(dict.fromkeys(r["feature"] for r in importance)))
     pairs, without_pair = _pairs(decomposition)
     strongest, weaker = _strongest(decomposition)
+    significance, untold = _significance(decomposition)
     shown = rows_to_show(decomposition, X, model)
     certificate = decomposition.certificate
     left_out = [
         *_left(without_effect, "main effects", "those of the least important features"),
         *_left(without_pair, "pairs", "the weakest"),
         *_left(weaker, "subsets in the list of the strongest", "the weakest"),
+        *_left(untold, "lines in the table of effects that can be told from zero", "the least clear"),
         *_left(len(certificate.redundant) - REDUNDANT, "redundant subsets", "the last in canonical order"),
         *_levels_left(effects, pairs),
         *rows_left_out(shown),
     ]
     return Summary(
         title=title or TITLE,
-        headline=headline(importance, strongest),
+        headline=headline(importance, strongest, certificate.holds),
         game=GAME,
         outputs=list(decomposition.schema.outputs),
         facts=[*({"name": str(k), "value": str(v)} for k, v in (about or {}).items()), *_facts(decomposition)],
         verdicts=[asdict(answer) for answer in verdicts(decomposition)],
         fit=[_finite(record) for record in _fit(decomposition)],
         certificate=[_finite(record) for record in certificate_records(certificate)],
+        importance_kind=kind,
         importance=importance,
+        importance_notes=importance_notes(decomposition, importance),
+        errors=errors_in_words(decomposition),
+        significance=significance,
         strongest=strongest,
         effects=effects,
         pairs=pairs,
@@ -211,7 +233,8 @@ def _effects(decomposition: Decomposition, features: list[str]) -> tuple[list[Re
         spent += len(kept)
         if shown and spent > EFFECT_NUMBERS:
             break
-        shown.append({"feature": name, "levels": levels, "records": kept})
+        identified = decomposition.effects[name].identified
+        shown.append({"feature": name, "levels": levels, "identified": identified, "records": kept})
     return shown, len(with_effect) - len(shown)
 
 
@@ -261,6 +284,20 @@ def _strongest(decomposition: Decomposition) -> tuple[list[Record], int]:
         for k, output in enumerate(schema.outputs)
     ]
     return records, len(order) - SUBSETS
+
+
+def _significance(decomposition: Decomposition) -> tuple[list[Record], int]:
+    """Which effects can be told from zero, as far as that is cheap to compute, and how many lines are left out."""
+    if not can_compute(decomposition) or len(decomposition.index.subsets) > TESTS:
+        return [], 0
+    columns = columns_of(decomposition.significance())
+    count, outputs = len(columns["subset"]), decomposition.schema.outputs
+    columns.setdefault("output", list(outputs) * count)
+    fields = ("subset", "output", "statistic", "df", "p", "q", "significant")
+    lines = zip(*(columns[field] for field in fields), strict=True)
+    tested = [dict(zip(fields, line, strict=True)) for line in lines]
+    shown = [_finite(record) for record in tested if not math.isnan(record["p"])][:SUBSETS]
+    return shown, len(tested) - len(shown)
 
 
 def _networks(decomposition: Decomposition) -> list[Record]:

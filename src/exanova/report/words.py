@@ -28,12 +28,14 @@ class Verdict:
         answer: a word or a number.
         good: whether the reader may rest; ``None`` where the answer is neither good nor bad.
         because: what was measured.
+        care: whether the answer calls for care in reading the effects.
     """
 
     question: str
     answer: str
     good: bool | None
     because: str
+    care: bool = False
 
 
 def verdicts(decomposition: Decomposition) -> list[Verdict]:
@@ -42,11 +44,15 @@ def verdicts(decomposition: Decomposition) -> list[Verdict]:
     found = [_other_rows(certificate, outputs), _not_explained(certificate, outputs)]
     if certificate.cancels:
         found.append(_cancellation(certificate))
+    if certificate.near_redundant:
+        found.append(_near_redundant(certificate))
     return [*found, _unique(certificate, decomposition.ties), _computed(certificate)]
 
 
-def headline(importance: Sequence[Record], strongest: Sequence[Record]) -> str:
+def headline(importance: Sequence[Record], strongest: Sequence[Record], holds: bool | None = True) -> str:
     """What matters most: the first features and the strongest interaction, all outputs together.
+
+    Where the fit does not hold on other rows, that is said with it.
 
     >>> headline([{"feature": "a", "value": 2.0}, {"feature": "b", "value": 0.0}], [])
     'Of 2 features, a matters most.'
@@ -61,7 +67,8 @@ def headline(importance: Sequence[Record], strongest: Sequence[Record]) -> str:
     together = next((r["subset"] for r in strongest if r["order"] > 1 and r["value"] > 0), None)
     matters = "matters" if len(first) == 1 else "matter"
     interaction = f"; the strongest interaction is {' × '.join(map(legible, together))}" if together else ""
-    return f"Of {len(total):,} features, {named} {matters} most{interaction}."
+    doubt = " Other rows would not say the same: read this with care." if holds is False else ""
+    return f"Of {len(total):,} features, {named} {matters} most{interaction}.{doubt}"
 
 
 def redundancy_in_words(certificate: Certificate) -> str:
@@ -106,7 +113,7 @@ def _other_rows(certificate: Certificate, outputs: tuple[str, ...]) -> Verdict:
         return Verdict(question, "There are none", True, _sentence(Words(certificate.eval_method)))
     if certificate.r2_eval is None:
         because = Words("The fit on other rows was not measured. ", Parameter("eval_set", 0.2), " measures it.")
-        return Verdict(question, "Not known", None, because)
+        return Verdict(question, "Not known", None, because, care=True)
     how = certificate.eval_method or "on held-out rows"
     here = f"R² is {_numbers(certificate.r2_eval, outputs)} {how}, {_numbers(certificate.r2, outputs)} on these rows."
     if certificate.holds:
@@ -135,13 +142,23 @@ def _not_explained(certificate: Certificate, outputs: tuple[str, ...]) -> Verdic
 def _cancellation(certificate: Certificate) -> Verdict:
     assert certificate.cancellation is not None
     times = float(certificate.cancellation.max())
-    groups = [", ".join(map(legible, group)) for group in certificate.near_redundant[:MOST]]
-    near = f" Nearly redundant features: {'; '.join(groups)}." if groups else ""
     because = (
         f"Single effects have {times:.3g} times the variance of their sum, because the features depend on each other. "
-        f"Read them together: net shares of the variance say what each contributes.{near}"
+        "Read them together: net shares of the variance say what each contributes."
     )
-    return Verdict("Do effects cancel?", f"{times:.3g}-fold", None, because)
+    return Verdict("Do effects cancel?", f"{times:.3g}-fold", None, because, care=True)
+
+
+def _near_redundant(certificate: Certificate) -> Verdict:
+    """Features that can nearly stand in for each other; which of them has an effect hangs on few rows."""
+    groups = [" and ".join(map(legible, group)) for group in certificate.near_redundant[:MOST]]
+    more = len(certificate.near_redundant) - len(groups)
+    named = "; ".join(groups) + (f"; and {more:,} more groups" if more else "")
+    because = (
+        f"{named}: on nearly all rows one of them tells the others. Their combined effect is well determined, how it "
+        "is split among them is not: read their effects together."
+    )
+    return Verdict("Can features stand in for each other?", "Nearly", None, because, care=True)
 
 
 def _computed(certificate: Certificate) -> Verdict:
@@ -158,11 +175,12 @@ def _computed(certificate: Certificate) -> Verdict:
 def _unique(certificate: Certificate, ties: str) -> Verdict:
     question = "Is it unique?"
     if certificate.unique is None:
+        how = "A shrunken fit" if certificate.effective_functions else f"The {certificate.route} route"
         return Verdict(
             question,
             "Not determined",
             None,
-            f"The {certificate.route} route does not determine the rank of the {certificate.n_functions:,} functions.",
+            f"{how} does not determine the rank of the {certificate.n_functions:,} functions.",
         )
     if certificate.unique:
         return Verdict(

@@ -1,1 +1,1 @@
-"""Choosing the family: the right few thousand functions out of millions."""
+"""Selecting a family: a few thousand functions out of millions, under a budget."""

@@ -1,4 +1,4 @@
-"""From a budget to effects: main effects first, then a selection, then the exact fit of what was chosen."""
+"""From a budget to effects: main effects first, then a selection, then the exact fit of the selected family."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from exanova.parallel import blas_threads
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.select.canonical import take_in_order, whole_subsets
-from exanova.select.growth import GrowingFit
+from exanova.select.growing_fit import GrowingFit
 from exanova.select.lasso import choose_by_lasso
-from exanova.select.report import Selection
+from exanova.select.record import Selection
 from exanova.select.screening import screen
 from exanova.solve.choice import FLOATING, ROUNDED, PaperChoice, SpanChoice, can_be_solved
 from exanova.solve.evidence import Solution, Solved
@@ -33,7 +33,7 @@ from exanova.typing import Subset
 
 
 def select_and_fit(sample: Sample, request: Request, plan: Plan, progress: Progress) -> tuple[Solved, Selection]:
-    """Choose a family under the budget of ``request`` and decompose over it."""
+    """Select a family under the budget of ``request`` and decompose over it."""
     method = request.selection or "screen"
     if not sample.varying:
         found = decompose(sample, _over(request, ((),)), progress)
@@ -46,13 +46,13 @@ def select_and_fit(sample: Sample, request: Request, plan: Plan, progress: Progr
 
 
 def _over(request: Request, family: tuple[Subset, ...]) -> Request:
-    """The same request over a family that has been chosen."""
+    """The same request for a selected family."""
     order = max(map(len, family))
     return replace(request, subsets=family, max_order=order, selection=None, max_terms=None, candidates=None)
 
 
 def check_budget(sizes: tuple[int, ...], max_terms: int) -> None:
-    """Refuse a budget that does not hold the main effects.
+    """Refuse a budget that is too small for the main effects.
 
     >>> check_budget((3, 2), 4)
     """
@@ -88,10 +88,10 @@ def _by_growth(sample: Sample, request: Request, plan: Plan, progress: Progress)
         selection = screen(sample, request, fit, budget, progress)
     progress.phase("solving")
     solution = fit.solve()
-    # A light direction that was dropped in the order of arrival is no rounding: later functions may have brought it.
+    # A light direction dropped in the order of arrival need not be rounding: later functions may contain it.
     light = solution.largest_dropped > tolerances.rank_of_gram(len(solution.kept))
     if request.ties == "share" and (light or not solution.converged):
-        # Functions nearly expressed by others came before them: the chosen family is eliminated again, with pivoting.
+        # Nearly redundant functions may have come first: the selected family is eliminated again, with pivoting.
         return decompose(sample, _over(request, tuple(close_downward(fit.index.subsets))), progress), selection
     solution = replace(solution, method=solution.method.replace(FLOATING, how))
     return in_canonical_order(sample, request, plan, fit.index, fit.basis, solution), selection
@@ -100,7 +100,7 @@ def _by_growth(sample: Sample, request: Request, plan: Plan, progress: Progress)
 def _canonical_family(
     sample: Sample, request: Request, mains: list[Subset], budget: int, progress: Progress
 ) -> tuple[tuple[Subset, ...], Selection]:
-    """Whole subsets in canonical order within the budget; what decided their rank is forgotten again."""
+    """Whole subsets in canonical order within the budget."""
     span = SpanChoice(sample.codes, sample.sizes, request.threads)
     span.add(mains)
     selection = take_in_order(sample, request, span, budget, progress)
@@ -111,9 +111,10 @@ def _canonical_family(
 def _canonical_functions(
     sample: Sample, request: Request, plan: Plan, mains: list[Subset], budget: int, progress: Progress
 ) -> tuple[Solved, Selection]:
-    """The paper's functions in canonical order within the budget, chosen exactly and solved for afterwards.
+    """The paper's functions in canonical order within the budget, selected exactly and solved for afterwards.
 
-    Pivots of the paper's functions grow too light for a factor in the order of arrival; it has to wait.
+    In the order of arrival their pivots become too small for a factor in floating point, so that the solve, with
+    pivoting, comes after the selection.
     """
     choice = PaperChoice(sample.codes, sample.weight, sample.sizes, request.threads, budget)
     choice.add(mains)
@@ -123,7 +124,7 @@ def _canonical_functions(
     family = close_downward(useful)
     index = build_family(sample.codes, sample.mass, sample.sizes, family, request.threads)
     chosen = [choice.chosen[choice.index.position[s]] for s in index.subsets]
-    # Without a function chosen, a pair or more is there for the cells of others alone.
+    # A subset of order 2 or higher without selected functions is only needed for the cells of others.
     basis = only_some(
         build_basis(index, "paper", orthonormal=False),
         [len(subset) < 2 or len(own) > 0 for subset, own in zip(index.subsets, chosen, strict=True)],
@@ -132,7 +133,7 @@ def _canonical_functions(
     kept[np.concatenate([start + own for start, own in zip(basis.start[:-1], chosen, strict=True)])] = True
     solution = _solve_chosen(sample, request, index, basis, kept)
     if choice.rank >= budget:
-        # Functions offered after the rank was reached are not dependent, only not needed.
+        # Functions considered after the rank limit was reached are not dependent, only not needed.
         last = int(np.flatnonzero(kept)[-1])
         solution = replace(solution, null=solution.null[:, ~solution.null[last + 1 :].any(axis=0)])
     solution = replace(solution, method=f"elimination of the Gram matrix, {choice.how}")
@@ -151,7 +152,7 @@ def _solve_chosen(sample: Sample, request: Request, index: Family, basis: Basis,
 def in_canonical_order(
     sample: Sample, request: Request, plan: Plan, index: Family, basis: Basis, solution: Solution
 ) -> Solved:
-    """A decomposition whose subsets arrived in any order, with its subsets in canonical order."""
+    """Sort the subsets of a decomposition into canonical order."""
     order = sorted(range(len(index.subsets)), key=lambda s: canonical_key(index.subsets[s]))
     subsets = [index.subsets[s] for s in order]
     sorted_index = build_family(sample.codes, sample.mass, sample.sizes, subsets, request.threads)

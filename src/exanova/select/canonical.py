@@ -1,8 +1,8 @@
 """Canonical selection under a budget: functions in the order of the paper until the rank is reached.
 
-With the paper's functions and ``ties="first"`` this keeps, function by function, what a greedy search with one rank
-test for each candidate keeps. With ``ties="share"`` whole subsets are kept, as long as their rank fits; which raise
-it is decided exactly, whatever the weights.
+With the paper's functions and ``ties="first"`` this keeps the same functions as a greedy search with one rank test per
+candidate. With ``ties="share"`` whole subsets are kept, as long as their rank fits the budget; which of them raise the
+rank is decided exactly, for any weights.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ import numpy as np
 from exanova.data.sample import Sample
 from exanova.progress import Progress
 from exanova.select.gains import PairScreen, cost
-from exanova.select.growth import GrowingFit
-from exanova.select.report import Round, Selection
+from exanova.select.growing_fit import GrowingFit
+from exanova.select.record import Round, Selection
 from exanova.solve.choice import SpanChoice
 from exanova.solve.request import Request, orders_of
 from exanova.typing import Subset
 
 Growing = GrowingFit | SpanChoice
-"""A family that grows and knows its rank."""
+"""A growing family with a known rank."""
 
 SMALLEST_BATCH, LARGEST_BATCH = 256, 4096
-"""Functions that are looked at together."""
+"""Smallest and largest number of functions tested in one batch."""
 
 
 def take_in_order(sample: Sample, request: Request, fit: Growing, budget: int, progress: Progress) -> Selection:
     """Append subsets of order two and higher in canonical order until the rank is ``budget``."""
     rounds: list[Round] = []
-    stopped = "every subset was offered"
+    stopped = "all subsets were considered"
     for subsets in orders_of(request, sample.varying):
         if len(subsets[0]) == 1:
             continue
@@ -41,13 +41,14 @@ def take_in_order(sample: Sample, request: Request, fit: Growing, budget: int, p
         added = min(fit.rank, budget) - before
         rounds.append(Round(len(subsets[0]), looked_at, taken, added, before + added))
         if fit.rank >= min(budget, sample.codes.shape[1]):
-            stopped = "the budget is used up" if fit.rank >= budget else "every function on the support is spanned"
+            spanned = "the family spans every function on the support"
+            stopped = "the budget is used up" if fit.rank >= budget else spanned
             break
     return Selection("canonical", budget, tuple(rounds), stopped)
 
 
 def _pairs_with_functions(sample: Sample, request: Request, pairs: list[Subset]) -> list[Subset]:
-    """Pairs with a function of their own: the others add nothing to their main effects, whatever the basis."""
+    """Pairs with at least one function; the others add nothing to their main effects in any basis."""
     screen = PairScreen(sample.codes, sample.probability, sample.sizes, request.threads)
     some = {pair for pair, dimension in zip(screen.pairs, screen.dimensions(), strict=True) if dimension}
     return [pair for pair in pairs if pair in some]
@@ -56,10 +57,10 @@ def _pairs_with_functions(sample: Sample, request: Request, pairs: list[Subset])
 def _take_order(
     sample: Sample, fit: Growing, subsets: list[Subset], budget: int, progress: Progress
 ) -> tuple[int, int]:
-    """Append subsets of one order in batches until the rank is reached: how many were looked at, and kept.
+    """Append subsets of one order in batches until the rank is reached; returns the numbers considered and kept.
 
-    A batch holds about as many functions as the rank still lacks, more when few of the last ones were new.
-    Subsets that add nothing to the rank are not kept: lower orders and earlier subsets express them.
+    A batch has about as many functions as are missing to the rank, more if few of the last batch raised it.
+    Subsets that do not raise the rank are not kept: lower orders and earlier subsets express them.
     """
     done = taken = 0
     rate = 1.0
@@ -75,7 +76,7 @@ def _take_order(
 
 
 def _batch(sizes: tuple[int, ...], subsets: list[Subset], wanted: float) -> tuple[list[Subset], int]:
-    """The first subsets with about ``wanted`` functions, within what is counted at once."""
+    """The first subsets with about ``wanted`` functions, within the limits of a batch."""
     room = min(max(wanted, SMALLEST_BATCH), LARGEST_BATCH)
     functions = 0
     for k, subset in enumerate(subsets, start=1):
@@ -86,7 +87,7 @@ def _batch(sizes: tuple[int, ...], subsets: list[Subset], wanted: float) -> tupl
 
 
 def whole_subsets(span: SpanChoice, selection: Selection, budget: int) -> tuple[list[Subset], Selection]:
-    """Subsets that raise the rank, as long as all their functions fit in the budget; the last round is cut to them."""
+    """Subsets that raise the rank, as long as all their functions fit the budget; the last round is cut accordingly."""
     gained = span.rank_of_subset()
     inside = (gained > 0) & (np.cumsum(gained) <= budget)
     family = [subset for subset, use in zip(span.index.subsets, inside, strict=True) if use or len(subset) < 2]

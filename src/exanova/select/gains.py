@@ -1,9 +1,10 @@
-"""How much each subset would explain of a residual: the energy of its projection on the pure space.
+"""The gain of each candidate subset: how much of a residual it would explain.
 
     gain(A) = || P_(W_A) e ||^2 = | H_A^T s_A |^2,     s_A = E[e 1{x_A = cell}],
 
-with H_A an orthonormal basis of W_A. For all pairs at once the sums s_A are one weighted product of one-hot columns,
-with one level a feature left out and restored from the margins: seconds for hundreds of thousands of pairs.
+with H_A an orthonormal basis of the pure space W_A. For all pairs at once the sums s_A are one weighted product of
+one-hot columns, with one level per feature left out and restored from the margins: seconds for hundreds of thousands of
+pairs.
 """
 
 from __future__ import annotations
@@ -32,17 +33,17 @@ BLOCK_BYTES = 64_000_000
 """Memory of one stack of local problems."""
 
 WIDE = 200
-"""Cells above which a candidate is priced by a fit of its margins: a basis would cost cells^3."""
+"""Cells above which the gain comes from a fit of the margins, because a basis would cost cells^3."""
 
 
 @dataclass(frozen=True)
 class Gains:
-    """What each candidate would explain.
+    """The gain of each candidate.
 
     Attributes:
         subsets: the candidates.
         energy: (k,) energy of the projection of the residual, all outputs together.
-        functions: (k,) functions each would cost.
+        functions: (k,) functions of each candidate.
     """
 
     subsets: list[Subset]
@@ -59,14 +60,14 @@ class Gains:
         return np.asarray(np.divide(self.energy, self.functions, out=out, where=self.functions > 0))
 
     def best_first(self) -> IntArray:
-        """Numbers of the candidates by energy per function, the largest first; those without functions left out."""
+        """Numbers of the candidates by decreasing energy per function, without those that have no functions."""
         worth = self.worth()
         order = np.argsort(-worth, kind="stable")
         return np.asarray(order[worth[order] > 0.0])
 
 
 class PairScreen:
-    """All pairs of the varying features of a support; what does not depend on the residual is computed once."""
+    """Gains of all pairs of varying features; everything that does not depend on the residual is computed once."""
 
     def __init__(self, codes: Codes, probability: FloatArray, sizes: Sequence[int], threads: int = 1) -> None:
         self._codes, self._sizes, self._threads = codes, list(sizes), threads
@@ -79,7 +80,7 @@ class PairScreen:
         self._one, self._other = np.triu_indices(len(self._features), 1)
 
     def dimensions(self) -> IntArray:
-        """(pairs,) dimension of the pure space of every pair, from which cells occur alone."""
+        """(pairs,) dimension of the pure space of every pair, from the pattern of observed cells alone."""
         out = np.zeros(len(self.pairs), dtype=np.int64)
         for (a, b), numbers in self._shapes.items():
             step = max(1, BLOCK_BYTES // (8 * a * b))
@@ -94,7 +95,7 @@ class PairScreen:
     def gains(self, residual: FloatArray) -> Gains:
         """Gains of every pair for an (r, m) residual."""
         energy, functions = np.zeros(len(self.pairs)), np.zeros(len(self.pairs), dtype=np.int64)
-        # Single precision ranks candidates as well as double does, in half the time; nothing else uses these sums.
+        # Single precision is enough to rank candidates and takes half the time; these sums have no other use.
         sums = [self._products(self._weights * column, np.float32) for column in residual.T]
         for (a, b), numbers in self._shapes.items():
             cells = max(1, a * b)
@@ -114,7 +115,7 @@ class PairScreen:
 
     @cached_property
     def _shapes(self) -> dict[tuple[int, int], IntArray]:
-        """Numbers of the pairs by their numbers of levels."""
+        """Numbers of the pairs, grouped by their numbers of levels."""
         sizes = np.array([self._sizes[i] for i in self._features], dtype=np.int64)
         shapes, group = np.unique(np.stack([sizes[self._one], sizes[self._other]]), axis=1, return_inverse=True)
         order = np.argsort(group.ravel(), kind="stable")
@@ -122,7 +123,7 @@ class PairScreen:
         return {(int(a), int(b)): numbers for (a, b), numbers in zip(shapes.T, pieces, strict=True)}
 
     def _common_rows(self) -> FloatArray:
-        """The same for equal weights, exactly, by counting bits: which cells occur must not be a matter of rounding."""
+        """The same for equal weights, exactly, by counting bits, so that rounding cannot change which cells occur."""
         q = int(self._start[-1]) + 1
         words = np.zeros((q, -(-self._codes.shape[1] // 64)), dtype=np.uint64)
         levels = [(i, level) for i in self._features for level in range(self._sizes[i] - 1)]
@@ -149,7 +150,7 @@ class PairScreen:
 
 
 class SubsetScreen:
-    """Listed subsets of any order; their dimensions, which do not depend on the residual, are computed once."""
+    """Gains of listed subsets of any order; dimensions, which do not depend on the residual, are computed once."""
 
     def __init__(self, sample: Sample, threads: int = 1) -> None:
         self._sample, self._threads = sample, threads
@@ -173,7 +174,7 @@ class SubsetScreen:
         return Gains(subsets, energy, functions)
 
     def _wide(self, index: Family, s: int, sums: FloatArray) -> tuple[float, int]:
-        """Energy and functions of a subset of many cells, without a basis of its functions."""
+        """Energy and number of functions of a subset with many cells, without a basis."""
         codes, sizes, subset = index.codes_of(s), index.sizes_of(s), index.subsets[s]
         if subset not in self._dimension:
             self._dimension[subset] = pure_dimension(codes, sizes)
@@ -181,7 +182,7 @@ class SubsetScreen:
 
 
 def _stack_gains(occurs: NDArray[np.bool_], probability: FloatArray, sums: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Energy and functions of a stack of pairs with (b, N_i, N_j) cells and (b, N_i, N_j, m) sums."""
+    """Energy and numbers of functions of a stack of pairs with (b, N_i, N_j) cells and (b, N_i, N_j, m) sums."""
     b, n_i, n_j = occurs.shape
     flat, p, s = occurs.reshape(b, -1), probability.reshape(b, -1), sums.reshape(b, n_i * n_j, -1)
     if (n_i, n_j) == (2, 2):
@@ -203,7 +204,7 @@ def _codes_of_cells(n_i: int, n_j: int) -> IntArray:
 
 
 def _patterns(occurs: NDArray[np.bool_]) -> list[IntArray]:
-    """Numbers of the rows of a (b, cells) table that are alike, group by group."""
+    """Numbers of the rows of a (b, cells) table, grouped into equal rows."""
     groups: dict[bytes, list[int]] = defaultdict(list)
     for k, pattern in enumerate(np.packbits(occurs, axis=1)):
         groups[pattern.tobytes()].append(k)
@@ -211,7 +212,7 @@ def _patterns(occurs: NDArray[np.bool_]) -> list[IntArray]:
 
 
 def _binary_gains(occurs: NDArray[np.bool_], p: FloatArray, s: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Two binary features: one function, +-1 / p, or none where a cell is missing."""
+    """Two binary features: one function, +-1 / p, or none if a cell is missing."""
     complete = occurs.all(axis=1)
     sign = np.array([1.0, -1.0, -1.0, 1.0])
     inverse = np.divide(1.0, p, out=np.zeros_like(p), where=occurs)
@@ -222,5 +223,5 @@ def _binary_gains(occurs: NDArray[np.bool_], p: FloatArray, s: FloatArray) -> tu
 
 
 def cost(sizes: Sequence[int], subset: Subset) -> int:
-    """Functions of a complete subset: an upper bound for any."""
+    """Number of functions if every cell occurs: an upper bound."""
     return prod(sizes[i] - 1 for i in subset)

@@ -1,15 +1,16 @@
-"""Group lasso: a sparse path over subsets on the precomputed Gamma, its penalty chosen by held-out fidelity.
+"""Group lasso: a sparse path over subsets on the precomputed Gamma, with the penalty chosen on held-out rows.
 
-Main effects are not penalised; they are eliminated, so that the path lives on the Schur complement S of the
-interactions. A subset enters or stays out as a whole:
+Main effects are not penalised; they are eliminated, so that the path uses the Schur complement S of the interactions.
+A subset is selected as a whole or not at all:
 
     minimise  c^T S c / 2 - c^T t + penalty * sum over A of sqrt(k_A) |c_A|.
 
-Pure bases are orthonormal in each subset, so the norms of all groups are on one scale. Accelerated proximal
-gradients, warm from one penalty to the next. (The usual libraries solve the lasso of single columns; shrinking all
-functions of a subset together, for all outputs, is what makes the result a family of subsets.)
-The path only chooses; the decomposition is then fitted again, exactly, without any penalty. So a family is judged by
-its refit too: judged by shrunk coefficients, every further subset would pay by letting the others shrink less.
+Pure bases are orthonormal in each subset, so the norms of all groups are on one scale. The solver is accelerated
+proximal gradients with warm starts along the path. (Common libraries solve the lasso of single columns; to select a
+family of subsets, all functions of a subset must be shrunk together, for all outputs.)
+The path only selects a family, which is then fitted exactly, without a penalty. Each family on the path is therefore
+scored by its refit: scored by the shrunk coefficients, larger families would look better only because they are shrunk
+less.
 """
 
 from __future__ import annotations
@@ -27,24 +28,24 @@ from exanova.design.subsets import close_downward
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.select.gains import PairScreen, cost
-from exanova.select.report import Round, Selection
+from exanova.select.record import Round, Selection
 from exanova.solve.elimination import factorise, solve
 from exanova.solve.request import Request
 from exanova.typing import FloatArray, IntArray, Subset
 
 HELD_OUT = 0.2
-"""Share of the distinct rows the penalty is chosen on."""
+"""Fraction of the distinct rows held out to choose the penalty."""
 
 PENALTIES = 24
 SMALLEST = 3e-3
-"""Length of the path, and its last penalty as a share of the first that takes nothing."""
+"""Number of penalties, and the last one as a fraction of the first, at which no subset is selected."""
 
 ITERATIONS = 300
 CHANGE = 1e-5
-"""A penalty is done when an iteration changes the coefficients by less than this share of their norm."""
+"""Converged when an iteration changes the coefficients by less than this fraction of their norm."""
 
 MOST_CANDIDATES = 6000
-"""Functions a path without a budget may start from: those with the largest gains."""
+"""Largest number of candidate functions without a budget; those with the largest gains are used."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class GroupProblem:
 
 
 def choose_by_lasso(sample: Sample, request: Request, progress: Progress) -> tuple[tuple[Subset, ...], Selection]:
-    """The family, closed downward, whose path predicts held-out rows best, within the budget."""
+    """The family on the path, closed downward and within the budget, that predicts held-out rows best."""
     train, held = sample.split(HELD_OUT, request.random_state)
     family = _candidates(train, request, progress)
     index = build_family(train.codes, train.mass, sample.sizes, family, request.threads)
@@ -101,14 +102,14 @@ def choose_by_lasso(sample: Sample, request: Request, progress: Progress) -> tup
 
 
 def descend(problem: GroupProblem, penalty: float, start: FloatArray) -> tuple[FloatArray, bool]:
-    """Minimiser of the penalised problem by accelerated proximal gradients, from ``start``; whether it converged."""
+    """Minimiser of the penalised problem by accelerated proximal gradients from ``start``, and whether it converged."""
     step = 1.0 / max(_largest_eigenvalue(problem.gram), np.finfo(np.float64).tiny)
     point, ahead, momentum = start, start, 1.0
     for _ in range(ITERATIONS):
         moved = shrink(problem, ahead - step * (problem.gram @ ahead - problem.target), step * penalty)
         following = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
         change = moved - point
-        if np.sum(change * (ahead - moved)) > 0:  # momentum points uphill: start it again
+        if np.sum(change * (ahead - moved)) > 0:  # momentum points uphill: restart it
             following, momentum = 1.0, 1.0
         ahead = moved + (momentum - 1.0) / following * change
         point, momentum = moved, following
@@ -118,7 +119,7 @@ def descend(problem: GroupProblem, penalty: float, start: FloatArray) -> tuple[F
 
 
 def refitted(problem: GroupProblem, groups: Sequence[int]) -> FloatArray:
-    """(q, m) coefficients without any penalty of the groups that were chosen, zero elsewhere."""
+    """(q, m) unpenalised coefficients of the selected groups, zero elsewhere."""
     coefficients = np.zeros_like(problem.target)
     numbers = np.concatenate(
         [np.zeros(0, dtype=np.int64), *(np.arange(problem.start[g], problem.start[g + 1]) for g in groups)]
@@ -130,7 +131,7 @@ def refitted(problem: GroupProblem, groups: Sequence[int]) -> FloatArray:
 
 
 def shrink(problem: GroupProblem, values: FloatArray, amount: float) -> FloatArray:
-    """Shorten every group by ``amount`` times the root of its size, to zero at most.
+    """Reduce the norm of every group by ``amount`` times the square root of its size, but not below zero.
 
     >>> problem = GroupProblem(np.eye(3), np.zeros((3, 1)), np.array([0, 2, 3]))
     >>> shrink(problem, np.array([[3.0], [4.0], [0.5]]), 1.0).round(6).ravel().tolist()
@@ -147,18 +148,18 @@ def _norms(problem: GroupProblem, values: FloatArray) -> FloatArray:
 
 
 def _largest_eigenvalue(gram: FloatArray) -> float:
-    """An upper estimate by Lanczos steps from a random start: enough for a step length."""
+    """Largest eigenvalue by Lanczos steps from a random start, accurate enough for a step length."""
     from scipy.sparse.linalg import eigsh
 
     if len(gram) < 16:
         return float(np.linalg.eigvalsh(gram).max(initial=0.0))
-    start = np.random.default_rng(0).standard_normal(len(gram))  # a plain start may miss the largest direction
+    start = np.random.default_rng(0).standard_normal(len(gram))  # a constant start may miss the largest eigenvector
     found = eigsh(gram, k=1, which="LA", v0=start, tol=1e-2, return_eigenvectors=False)
     return 1.05 * float(found[0])
 
 
 def _candidates(train: Sample, request: Request, progress: Progress) -> list[Subset]:
-    """Candidate subsets with their parts: those permitted, the best by gain when they are too many."""
+    """Candidate subsets with all of their subsets: all permitted ones or, if too many, those with the best gains."""
     if request.candidates is not None:
         return close_downward([*request.candidates, *((i,) for i, n in enumerate(train.sizes) if n > 1)])
     varying = train.varying
@@ -178,7 +179,7 @@ def _candidates(train: Sample, request: Request, progress: Progress) -> list[Sub
 
 
 def _all_within(varying: list[int], max_order: int | None, sizes: tuple[int, ...], limit: int) -> list[Subset] | None:
-    """Every subset up to an order, unless they have more than ``limit`` functions; listed no further than that."""
+    """Every subset up to an order, unless they have more than ``limit`` functions; listing stops at that point."""
     highest = len(varying) if max_order is None else min(max_order, len(varying))
     listed: list[Subset] = []
     functions = 0
@@ -193,8 +194,11 @@ def _all_within(varying: list[int], max_order: int | None, sizes: tuple[int, ...
 def _problem(
     train: Sample, index: Family, basis: Basis, request: Request
 ) -> tuple[GroupProblem, Callable[[FloatArray], FloatArray], int]:
-    """Eliminate intercept and main effects; also the way back to all coefficients, and how many subsets
-    are not penalised."""
+    """Eliminate intercept and main effects.
+
+    Returns the problem, a function from its coefficients to those of all functions, and the number of subsets that are
+    not penalised.
+    """
     phi = Phi(index, train, request.threads)
     gamma = phi.gram(basis)
     mu = on_functions(index, basis, phi.analyse(train.weighted_values))

@@ -1,4 +1,4 @@
-"""The plan of a selection: it keeps at most its budget, so that its price is known before anything is chosen."""
+"""The plan of a selection: it keeps at most its budget, so that its cost is known in advance."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from exanova.solve.routes import COMMON_WORDS, FLOPS, LOOKUPS
 from exanova.solve.survey import load_of
 
 LASSO_FUNCTIONS = 6000
-"""Functions a lasso without a budget starts from."""
+"""Candidate functions of a lasso without a budget."""
 
 PASSES = 16
-"""Passes over the rows: rounds of screening, and the refinement of what was chosen."""
+"""Passes over the rows: rounds of screening, and the refinement of the selected family."""
 
 
 def plan_selection(request: Request, sample: Sample, outputs: int = 1) -> Plan:
-    """A factor as large as the budget, beside what ranks the candidates; refused if it does not fit in memory."""
+    """The plan for a factor of the size of the budget and the ranking of candidates; raises if it does not fit."""
     r, mains = sample.n_rows, 1 + sum(n - 1 for n in sample.sizes)
     q = min(request.max_terms or LASSO_FUNCTIONS, r)
     load = load_of(sample, outputs)
@@ -39,14 +39,14 @@ def plan_selection(request: Request, sample: Sample, outputs: int = 1) -> Plan:
 
 
 def _phases(request: Request, sizes: Sequence[int], functions: int, load: price.Load) -> tuple[int, ...]:
-    """Bytes of choosing, and of the exact fit of what was chosen where that comes after."""
+    """Bytes of the selection and, if it comes afterwards, of the exact fit of the selected family."""
     ranking = price.screening(sizes, load, request.threads)
     refitting = price.eliminating(functions, load)
     if request.selection == "screen":
-        return (ranking + price.growing(functions, load),)
+        return (ranking + price.growing_fit(functions, load),)
     if request.selection == "canonical":
-        # What is chosen modulo primes is then decomposed by moments.
-        growing = price.growing(functions, load)
+        # Functions chosen modulo primes are fitted by moments afterwards.
+        growing = price.growing_fit(functions, load)
         return (growing, refitting) if request.ties == "share" else (growing,)
     offered = min(LASSO_FUNCTIONS, 4 * (request.max_terms or LASSO_FUNCTIONS)) + sum(n - 1 for n in sizes)
     return ranking, price.lasso(min(offered, _functions_within(sizes, request.max_order)), load), refitting

@@ -1,9 +1,9 @@
-"""Screening: rounds of looking at what every candidate would explain of the residual, and taking the best.
+"""Screening: in each round, compute the gain of every candidate on the residual and take the best.
 
-Pairs are looked at all at once. Higher orders go by heredity: a subset is a candidate when all its parts with one
-feature less were taken, and a triple also when two of its three pairs were: the pairs that the best such triples
-lack are taken before the first of them, for families are closed downward and lower orders come first.
-Rounds of one order end when its part of the budget is used up or the best gain falls below the threshold.
+All pairs are candidates. Higher orders follow heredity: a subset is a candidate when all of its subsets with one
+feature fewer were taken, and a triple also when two of its three pairs were. The missing pairs of the best such triples
+are taken before the first triple, because families are closed downward and lower orders come first. Rounds of one
+order end when its part of the budget is used up or the best gain falls below the threshold.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from exanova.design.subsets import canonical_key
 from exanova.messages import Parameter, Words
 from exanova.progress import Progress
 from exanova.select.gains import Gains, PairScreen, SubsetScreen, cost
-from exanova.select.growth import GrowingFit
-from exanova.select.report import Round, Selection
+from exanova.select.growing_fit import GrowingFit
+from exanova.select.record import Round, Selection
 from exanova.solve.request import Request
 from exanova.typing import FloatArray, IntArray, Subset
 
 ROUNDS = 6
-"""Rounds an order's part of the budget is taken in: each later one sees the residual the earlier ones left."""
+"""Rounds into which an order's part of the budget is divided; each uses the residual after the previous one."""
 
 CANDIDATE_WORK = 2_000_000_000
-"""Rows times candidate subsets of order three and higher that one round may look at."""
+"""Rows times candidate subsets of order three and higher that one round may evaluate."""
 
 
 def screen(sample: Sample, request: Request, fit: GrowingFit, budget: int, progress: Progress) -> Selection:
-    """Grow ``fit``, which holds the main effects, up to ``budget`` functions."""
+    """Add subsets to ``fit``, which has the main effects, up to ``budget`` functions."""
     highest = len(sample.sizes) if request.max_order is None else request.max_order
     state = _Screen(sample, request, fit, budget, progress)
     stopped: str = Words("main effects only: ", Parameter("max_order", 1))
     for order in range(2, highest + 1):
-        # A higher order may deserve room: half of what is left is taken first, then the two orders compete.
+        # Higher orders may need room: half of the remaining budget is used first, then the two orders compete.
         limit = budget if order == highest else fit.rank + (budget - fit.rank + 1) // 2
         stopped = state.run_order(order, limit)
         if order < highest and state.taken_at(order) and fit.rank < budget:
             limit = fit.rank + state.share_of(order, budget - fit.rank)
             stopped = state.run_order(order, limit) if limit > fit.rank else stopped
         if fit.rank < budget and order > 2 and not state.taken_at(order):
-            # Nothing of this order is worth taking: what was set aside for it goes to the order below.
+            # No subset of this order was worth taking: its part of the budget goes to the order below.
             stopped = state.run_order(order - 1, budget)
         if fit.rank >= budget or not state.taken_at(order):
             break
@@ -54,7 +54,7 @@ def screen(sample: Sample, request: Request, fit: GrowingFit, budget: int, progr
 
 
 class _Screen:
-    """The state of a screening: what was taken, what each round saw."""
+    """The state of a screening: subsets taken, and the record of each round."""
 
     def __init__(self, sample: Sample, request: Request, fit: GrowingFit, budget: int, progress: Progress) -> None:
         self._sample, self._request, self._fit, self._progress = sample, request, fit, progress
@@ -71,7 +71,7 @@ class _Screen:
         return any(len(s) == order for s in self._taken)
 
     def share_of(self, order: int, room: int) -> int:
-        """How many of ``room`` functions this order deserves when its candidates and the next order's compete."""
+        """How many of ``room`` functions go to this order when its candidates compete with those of the next order."""
         own = self._gains(order)
         heirs = self._heirs(order + 1, parts=2 if order == 2 else order + 1)
         following = self._listed_gains(heirs, self._fit.residual())
@@ -83,11 +83,11 @@ class _Screen:
         return int(functions[inside[is_own[inside]]].sum())
 
     def run_order(self, order: int, limit: int) -> str:
-        """Rounds of one order until ``limit`` functions; says why they ended."""
+        """Run rounds of one order up to ``limit`` functions; returns why they ended."""
         if order == 3 and not self.taken_at(3):
             self._take_lacking_pairs(limit)
         start = self._fit.rank
-        for k in range(1, 2 * ROUNDS):  # the later rounds only make up for functions that turned out redundant
+        for k in range(1, 2 * ROUNDS):  # later rounds only replace functions that turned out to be redundant
             self._progress.phase(f"screening subsets of order {order}, round {k}")
             goal = start + (limit - start) * min(k, ROUNDS) // ROUNDS
             gains = self._gains(order)
@@ -99,7 +99,7 @@ class _Screen:
                 return self._why(gains)
             if self._fit.rank >= limit:
                 break
-        return "the budget is used up" if self._fit.rank >= limit else "every round was used"
+        return "the budget is used up" if self._fit.rank >= limit else "the largest number of rounds was reached"
 
     def _gains(self, order: int) -> Gains:
         residual = self._fit.residual()
@@ -111,7 +111,7 @@ class _Screen:
         return self._listed_gains(self._heirs(order, parts=order), residual)
 
     def _open_pairs(self) -> IntArray:
-        """Numbers of the pairs that may still be taken."""
+        """Numbers of the pairs that have not been taken."""
         assert self._pairs is not None
         if self._open is None:
             self._open = np.array([self._permitted(s) for s in self._pairs.pairs], dtype=bool)
@@ -128,7 +128,7 @@ class _Screen:
         return self._listed.gains(index, candidates, residual)
 
     def _heirs(self, order: int, parts: int) -> list[Subset]:
-        """Subsets of which at least ``parts`` parts were taken, most parts first, as many as can be looked at."""
+        """Subsets with at least ``parts`` parts (one feature fewer) taken, most first, as many as can be evaluated."""
         by_core: dict[Subset, list[int]] = {}
         for part in (s for s in self._taken if len(s) == order - 1):
             for i in part:
@@ -137,14 +137,14 @@ class _Screen:
         for core, ends in by_core.items():
             for a, b in combinations(sorted(ends), 2):
                 together[tuple(sorted((*core, a, b)))] += 1
-        # t parts taken show as t (t - 1) / 2 pairs of parts with a common core.
+        # If t parts were taken, t (t - 1) / 2 pairs of them have a common core.
         enough = [s for s, count in together.items() if count >= comb(parts, 2)]
         ranked = sorted(enough, key=lambda s: (-together[s], canonical_key(s)))
         most = max(1, CANDIDATE_WORK // self._sample.codes.shape[1])
         return [s for s in ranked if s not in self._taken and self._permitted(s)][:most]
 
     def _take_lacking_pairs(self, limit: int) -> None:
-        """The pairs that the best triples with two taken pairs still lack."""
+        """Take the missing pairs of the best triples that have two pairs."""
         gains = self._listed_gains(self._heirs(3, parts=2), self._fit.residual())
         room = limit - self._fit.rank
         chosen = [gains.subsets[k] for k in self._choose(gains, room, room)]
@@ -159,7 +159,7 @@ class _Screen:
         return self._allowed is None or subset in self._allowed
 
     def _choose(self, gains: Gains, wanted: int, room: int) -> IntArray:
-        """Numbers of the best candidates for ``wanted`` functions, parts they lack included, at most ``room``."""
+        """Numbers of the best candidates for ``wanted`` functions, missing parts included, at most ``room``."""
         chosen: list[int] = []
         added: set[Subset] = set()
         floor = self._request.min_gain * self._variance
@@ -201,10 +201,11 @@ class _Screen:
     def _why(self, gains: Gains) -> str:
         ranked = gains.best_first()
         if not len(ranked):
-            return "nothing is left to take"
+            return "no candidates remain"
         if gains.energy[ranked[0]] < self._request.min_gain * self._variance * gains.functions[ranked[0]]:
-            return Words("what is left is below ", Parameter("min_gain", self._request.min_gain), " of the variance")
-        return "nothing worth taking fits in the rest of the budget"
+            threshold = Parameter("min_gain", self._request.min_gain)
+            return Words("the best remaining gain per function is below ", threshold, " of the variance")
+        return "no remaining candidate fits the budget"
 
     def _energy(self, values: FloatArray) -> FloatArray:
         return np.asarray(self._sample.probability @ values**2)

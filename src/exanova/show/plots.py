@@ -14,6 +14,7 @@ from exanova.effects.tables import GAME, Schema
 from exanova.errors import InputError, UnknownFeatureError
 from exanova.explain.explanation import Explanation
 from exanova.show import records, row_records
+from exanova.show.error_bars import error_notes, importance_notes, mark_notes
 from exanova.show.records import short
 
 Output = str | int | Sequence[str | int] | None
@@ -47,7 +48,7 @@ class Plots:
         self._decomposition = decomposition
 
     def importance(self, kind: str = "l1", *, output: Output = None, top: int = 20) -> Any:
-        """Bars of the most important features.
+        """Bars of the most important features, with 95 % intervals where standard errors are known or cheap.
 
         Args:
             kind: as in ``FunctionalANOVA.importance``.
@@ -56,10 +57,15 @@ class Plots:
         """
         charts, names = _charts(), self._outputs(output)
         listed = _of(records.importance_records(self._decomposition, kind), names)
-        return charts.importance_chart(listed, kind=kind, top=_checked(top), floor=self._floor)
+        notes = importance_notes(self._decomposition, listed)
+        return charts.importance_chart(listed, kind=kind, top=_checked(top), floor=self._floor, notes=notes)
 
     def effect(self, feature: str, *, output: Output = None, top: int = 30, ordered: bool | None = None) -> Any:
         """The main effect of a feature: bars with the probability of each level, or a line if levels are ordered.
+
+        Whiskers are 95 % intervals, where standard errors are known or cheap to compute (``errors()`` computes them);
+        levels with fewer than 30 rows are faded. A diamond is the mean of the model at the level, less its overall
+        mean: where it is far from the effect, other features account for the difference.
 
         Args:
             feature: its name.
@@ -70,10 +76,13 @@ class Plots:
         """
         charts, names = _charts(), self._outputs(output)
         listed = _of(records.effect_records(self._decomposition, feature, ordered), names)
-        return charts.effect_chart(listed, feature=feature, top=_checked(top), floor=self._floor)
+        notes = [*error_notes(self._decomposition, [self._decomposition.effects[feature]]), *mark_notes(listed)]
+        return charts.effect_chart(listed, feature=feature, top=_checked(top), floor=self._floor, notes=notes)
 
     def pair(self, first: str, second: str, *, output: Output = None, top: int = 30) -> Any:
         """The interaction of two features as a heat map; crossed cells never occurred and have no value.
+
+        Cells with fewer than 30 rows are faded; the tooltip has rows and standard errors.
 
         Args:
             first: feature of the rows.
@@ -85,7 +94,8 @@ class Plots:
         listed = _of(records.pair_records(self._decomposition, first, second, _checked(top)), names)
         schema = self._decomposition.schema
         rows, columns = (len(schema.labels[schema.features.index(name)]) for name in (first, second))
-        return charts.pair_chart(listed, first=first, second=second, sizes=(rows, columns), floor=self._floor)
+        notes, sizes = list(mark_notes(listed)), (rows, columns)
+        return charts.pair_chart(listed, first=first, second=second, sizes=sizes, floor=self._floor, notes=notes)
 
     def network(self, *, output: str | int | None = None, top: int = 24) -> Any:
         """Features on a circle, sized by importance, with lines as wide as their interactions are strong.

@@ -23,6 +23,7 @@ from exanova.decomposition import Decomposition
 from exanova.effects.certificate import Certificate
 from exanova.effects.norms import absolute_norms, rolled_up
 from exanova.effects.tables import Effect
+from exanova.show.error_bars import NO_CELL, CellErrors, can_compute, cell_errors, known, level_means
 from exanova.typing import FloatArray, Level
 
 Record = dict[str, Any]
@@ -50,16 +51,29 @@ TITLE_LENGTH = 60
 
 
 def importance_records(decomposition: Decomposition, kind: str = "l1") -> list[Record]:
-    """``feature``, ``output``, ``value``: the table of ``importance``, the largest first, constant features as 0."""
-    frame = decomposition.importance(kind)
-    columns = frame if isinstance(frame, dict) else nw.from_native(frame, eager_only=True).to_dict(as_series=False)
-    outputs = columns.get("output", decomposition.schema.outputs * len(columns["feature"]))
-    triples = zip(columns["feature"], outputs, columns["value"], strict=True)
-    return [{"feature": str(f), "output": str(o), "value": float(v)} for f, o, v in triples]
+    """``feature``, ``output``, ``value``, ``stderr``: the table of ``importance``, the largest first.
+
+    Constant features count as 0; ``stderr`` is ``None`` where it is not known and not cheap to compute.
+    """
+    with_errors = can_compute(decomposition)
+    columns = columns_of(decomposition.importance(kind, stderr=with_errors))
+    count = len(columns["feature"])
+    outputs = columns.get("output", decomposition.schema.outputs * count)
+    errors = columns["stderr"] if with_errors else [float("nan")] * count
+    lines = zip(columns["feature"], outputs, columns["value"], errors, strict=True)
+    return [{"feature": str(f), "output": str(o), "value": float(v), "stderr": known(e)} for f, o, v, e in lines]
+
+
+def columns_of(frame: Any) -> dict[str, list[Any]]:
+    """The columns of a table of any library, as lists."""
+    return frame if isinstance(frame, dict) else nw.from_native(frame, eager_only=True).to_dict(as_series=False)
 
 
 def effect_records(decomposition: Decomposition, name: str, ordered: bool | None = None) -> list[Record]:
-    """``level``, ``position``, ``probability``, ``output``, ``value``, ``ordered`` of one main effect.
+    """One main effect: a record for each level and output.
+
+    Fields: ``level``, ``position``, ``probability``, ``rows``, ``few`` (rows), ``output``, ``value``, ``stderr``,
+    ``mean`` (of the model at the level, less its overall mean), ``ordered``; ``None`` where something is not known.
 
     Args:
         decomposition: the decomposition.
@@ -71,6 +85,7 @@ def effect_records(decomposition: Decomposition, name: str, ordered: bool | None
     effect = decomposition.effects[(name,)]
     schema = decomposition.schema
     places = _places(decomposition.encoding.features[schema.features.index(name)], schema.kind, ordered)
+    errors, means = cell_errors(decomposition, effect), level_means(decomposition, effect)
     return [
         {
             "level": level,
@@ -78,6 +93,8 @@ def effect_records(decomposition: Decomposition, name: str, ordered: bool | None
             "probability": float(effect.probability[position]),
             "output": output,
             "value": float(effect.values[position, k]),
+            **errors.fields(position, k),
+            "mean": None if means is None else float(means[position, k]),
             "ordered": places[position],
         }
         for k, output in enumerate(schema.outputs)
@@ -89,15 +106,17 @@ def pair_records(decomposition: Decomposition, first: str, second: str, top: int
     """Every cell of the grid of two features, with ``observed`` and, where it is false, no ``value``.
 
     Fields: ``first``, ``second`` (levels), ``first_position``, ``second_position``, ``probability``, ``output``,
-    ``value``, ``observed``. ``top`` keeps the levels of each feature that carry most of E|f|.
+    ``value``, ``rows``, ``few``, ``stderr``, ``observed``. ``top`` keeps the levels of each feature that carry
+    most of E|f|.
     """
     schema = decomposition.schema
     effect = decomposition.effects[(first, second)]
     labels = [schema.labels[schema.features.index(name)] for name in (first, second)]
     cells = _cells_by_position(effect, (first, second), labels)
     rows, columns = _strongest_levels(effect, cells, [len(names) for names in labels], top)
+    errors = cell_errors(decomposition, effect)
     return [
-        _cell_record(effect, cells.get((i, j)), (labels[0][i], labels[1][j]), (i, j), k, output)
+        _cell_record(effect, errors, cells.get((i, j)), (labels[0][i], labels[1][j]), (i, j), k, output)
         for k, output in enumerate(schema.outputs)
         for i in rows
         for j in columns
@@ -225,7 +244,13 @@ def _strongest_levels(
 
 
 def _cell_record(
-    effect: Effect, cell: int | None, levels: tuple[str, str], places: tuple[int, int], k: int, output: str
+    effect: Effect,
+    errors: CellErrors,
+    cell: int | None,
+    levels: tuple[str, str],
+    places: tuple[int, int],
+    k: int,
+    output: str,
 ) -> Record:
     return {
         "first": levels[0],
@@ -235,6 +260,7 @@ def _cell_record(
         "probability": 0.0 if cell is None else float(effect.probability[cell]),
         "output": output,
         "value": None if cell is None else float(effect.values[cell, k]),
+        **(NO_CELL if cell is None else errors.fields(cell, k)),
         "observed": cell is not None,
     }
 

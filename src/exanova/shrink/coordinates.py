@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf
 
 from exanova import tolerances
 from exanova.basis.tables import Basis
@@ -104,6 +103,8 @@ def root(covariance: FloatArray) -> FloatArray:
     >>> root(np.array([[4.0, 0.0], [0.0, 9.0]])).tolist()
     [[2.0, 0.0], [0.0, 3.0]]
     """
+    from scipy.linalg.lapack import dpotrf
+
     lower, failed = dpotrf(covariance, lower=1, clean=1)
     smallest = tolerances.rank_of_gram(len(covariance)) * float(np.diagonal(covariance).max(initial=0.0))
     if not failed and float(np.diagonal(lower).min(initial=np.inf)) ** 2 > smallest:

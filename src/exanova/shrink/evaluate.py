@@ -11,7 +11,7 @@ from exanova.basis.tables import Basis
 from exanova.data.sample import KnownRows, Sample
 from exanova.design.family import Family
 from exanova.phi.operator import Phi
-from exanova.shrink.left_out import FEWEST_SAMPLED, LeftOut, left_out_of_exact, rows_to_leave_out
+from exanova.shrink.left_out import FEWEST_SAMPLED, Equal, LeftOut, left_out_of_exact, rows_to_leave_out
 from exanova.solve.evidence import Solved
 from exanova.solve.price import eliminating
 from exanova.solve.request import Request
@@ -31,7 +31,7 @@ class OtherRows:
     """The fit on rows that it was not fitted to.
 
     Attributes:
-        mse: (m,) mean squared error in normalised units, without the variance within equal rows.
+        mse: (m,) mean squared error in normalised units, beside the variance within equal rows.
         method: how it was measured, in words.
     """
 
@@ -50,13 +50,15 @@ def other_rows(sample: Sample, found: Solved, request: Request) -> OtherRows | N
     q = float(found.basis.n_functions)
     if not request.shrinkage and q**2 * (q + min(sample.n_rows, max(q, FEWEST_SAMPLED))) > CHEAP_WORK:
         return None
-    found_out = leave_rows_out(sample, found, request)
+    try:
+        found_out = leave_rows_out(sample, found, request)
+    except ArithmeticError:  # under weights too uneven for a Gram matrix the fit itself is flagged
+        return None
     return OtherRows(found_out.mse, _how(len(found_out.rows), sample))
 
 
 def _how(left_out: int, sample: Sample) -> str:
-    every = left_out == sample.n_rows
-    return f"leaving out {'each distinct row' if every else f'{left_out:,} distinct rows drawn at random'}"
+    return f"leaving out {'each row' if left_out == sample.n_rows else f'{left_out:,} rows drawn at random'}"
 
 
 def why_none(sample: Sample, found: Solved, request: Request) -> str | None:
@@ -88,7 +90,8 @@ def leave_rows_out(sample: Sample, found: Solved, request: Request) -> LeftOut:
         chosen = rows_to_leave_out(sample.n_rows, len(gamma), seed=request.random_state)
         with parallel.suitable_blas(float(len(gamma)) ** 3):
             at_rows = _Functions(sample, index, basis)
-            return left_out_of_exact(gamma, found.solution.coefficients, at_rows, residual, sample.probability, chosen)
+            c, p, equal = found.solution.coefficients, sample.probability, Equal.of(sample)
+            return left_out_of_exact(gamma, c, at_rows, residual, p, chosen, equal)
 
 
 class _Functions:

@@ -17,7 +17,7 @@ from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.shrink import price
 from exanova.shrink.components import Components, bounds, described
-from exanova.shrink.left_out import LeftOut, left_out_by_rows, left_out_of_shrunk, rows_to_leave_out
+from exanova.shrink.left_out import Equal, LeftOut, left_out_by_rows, left_out_of_shrunk, rows_to_leave_out
 from exanova.shrink.likelihood import ByFunctions
 from exanova.shrink.posterior import (
     Columns,
@@ -185,6 +185,7 @@ def _one_part(work: Prepared, ratios: Ratios, chosen: IntArray) -> tuple[Posteri
     scale = work.scale(found.logs, ratios.by_subset)
     likelihood = work.likelihood(ratios.outputs, ratios.by_subset)
     lower, values = likelihood.factor(found.logs), work.values[:, ratios.outputs]
+    equal = Equal.of(work.sample, ratios.outputs)
     if isinstance(likelihood, ByFunctions):
         solved = solve_by_functions(lower, scale, work.columns, values, work.precision)
         spread = Spread(lower)
@@ -193,11 +194,11 @@ def _one_part(work: Prepared, ratios: Ratios, chosen: IntArray) -> tuple[Posteri
         def at_rows(rows: IntArray) -> FloatArray:
             return work.prior.on_rows(work.index, codes[:, rows]) * scale
 
-        left = left_out_of_shrunk(lower, at_rows, solved.residual, work.precision, chosen)
+        left = left_out_of_shrunk(lower, at_rows, solved.residual, work.precision, chosen, equal)
     else:
         solved = solve_by_rows(lower, scale, work.columns, values, work.precision)
         spread = Spread(lower, _reader(work, scale))
-        left = left_out_by_rows(lower, solved.residual, work.precision)
+        left = left_out_by_rows(lower, solved.residual, work.precision, equal)
     part = Part(ratios.outputs, found.residual, scale, spread, by_order(work, ratios, found.effective))
     return solved, part, left
 

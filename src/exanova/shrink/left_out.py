@@ -1,10 +1,14 @@
 """What the other rows say of a row: the fit without it, in closed form, for shrunken and for exact fits.
 
 A fit that is linear in the values predicts a row left out with the error e_i / (1 - h_i), e_i being its residual and
-h_i the part of its own value in its fitted value. The distinct row is left out as a whole, the functions stay. With
-Lambda the penalty on the coefficients and t_i the functions at row i,
+h_i the part of its own value in its fitted value. The functions stay. With Lambda the penalty on the coefficients and
+t_i the functions at row i,
 
-    h_i = p_i t_i^T (Gamma + Lambda)^-1 t_i:   one triangular solve a row, q^2 operations.
+    h_i = p_i t_i^T (Gamma + Lambda)^-1 t_i:   one triangular solve per row, q^2 operations.
+
+That leaves out a distinct row as a whole. Of c_i equal rows, one alone has the part h_i / c_i: other rows drawn in the
+same way repeat combinations that occur, as often as these do, and one row left out of many equal ones says so. Where
+equal rows have different values, each has its own deviation from their mean.
 
 An exact fit has Lambda = 0, and h_i = 1 for a row that alone determines a direction: of the fits without it that meet
 the others equally well, the one of least energy is meant. That is the limit of a vanishing penalty, which therefore
@@ -20,10 +24,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
-from scipy.linalg.lapack import dpotrf
 
 from exanova import tolerances
+from exanova.data.sample import Sample
 from exanova.typing import FloatArray, IntArray
 
 ROWS_PER_FUNCTION = 1
@@ -81,8 +84,37 @@ def rows_to_leave_out(rows: int, functions: int, fits: int = 1, seed: int = 0) -
     return np.sort(np.random.default_rng(seed).choice(rows, wanted, replace=False))
 
 
+@dataclass(frozen=True, eq=False)
+class Equal:
+    """What is known of the equal rows behind each distinct one.
+
+    Attributes:
+        copies: (r,) how many there are; 1 leaves out distinct rows as a whole.
+        within: (r, m) variance of their values, or 0.
+    """
+
+    copies: FloatArray | float = 1.0
+    within: FloatArray | float = 0.0
+
+    @classmethod
+    def of(cls, sample: Sample, outputs: IntArray | None = None) -> Equal:
+        """The rows behind the distinct ones of a sample, for all outputs or some."""
+        if sample.within is None:
+            return cls(sample.copies)
+        return cls(sample.copies, sample.within if outputs is None else sample.within[:, outputs])
+
+
+DISTINCT = Equal()
+"""Distinct rows are left out as a whole."""
+
+
 def left_out_of_shrunk(
-    lower: FloatArray, at_rows: AtRows, residual: FloatArray, precision: FloatArray, rows: IntArray
+    lower: FloatArray,
+    at_rows: AtRows,
+    residual: FloatArray,
+    precision: FloatArray,
+    rows: IntArray,
+    equal: Equal = DISTINCT,
 ) -> LeftOut:
     """Leave rows out of a shrunken fit with the factor ``lower`` (q, q) of I + S Z^T D Z S.
 
@@ -91,15 +123,19 @@ def left_out_of_shrunk(
     probability = precision / precision.sum()
     lengths, _ = _at_rows(lower, at_rows, rows)
     kept = 1.0 - probability[rows] - precision[rows] * lengths
-    return _summarised(residual, residual[rows], kept, probability, rows)
+    return _summarised(residual, residual[rows], kept, probability, rows, equal)
 
 
-def left_out_by_rows(lower: FloatArray, residual: FloatArray, precision: FloatArray) -> LeftOut:
+def left_out_by_rows(
+    lower: FloatArray, residual: FloatArray, precision: FloatArray, equal: Equal = DISTINCT
+) -> LeftOut:
     """The same from the factor ``lower`` (r, r) of D^-1 + Z S^2 Z^T: 1 - h is the diagonal of its inverse over D."""
+    from scipy.linalg import solve_triangular
+
     inverse = solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False)
     probability = precision / precision.sum()
     kept = np.square(inverse).sum(axis=0) / precision - probability
-    return _summarised(residual, residual, kept, probability, np.arange(len(probability)))
+    return _summarised(residual, residual, kept, probability, np.arange(len(probability)), equal)
 
 
 def left_out_of_exact(
@@ -109,6 +145,7 @@ def left_out_of_exact(
     residual: FloatArray,
     probability: FloatArray,
     rows: IntArray,
+    equal: Equal = DISTINCT,
 ) -> LeftOut:
     """Leave rows out of a least-squares fit.
 
@@ -119,21 +156,28 @@ def left_out_of_exact(
         residual: (r, m) of the fit.
         probability: (r,) of the rows.
         rows: (N,) rows to leave out.
+        equal: the equal rows behind each.
     """
+    from scipy.linalg import cho_solve
+    from scipy.linalg.lapack import dpotrf
+
     penalty = np.full(len(gamma), VANISHING)
     penalty[0] = 0.0
     lower, failed = dpotrf(gamma + np.diag(penalty), lower=1, clean=1)
-    assert not failed
+    if failed:
+        raise ArithmeticError("the Gram matrix is not positive in floating point")
     # The residual that the penalty would leave, without its cancellation in rows that determine a direction alone.
     moved = cho_solve((lower, True), penalty[:, None] * coefficients, check_finite=False)
     lengths, change = _at_rows(lower, at_rows, rows, moved)
-    return _summarised(residual, residual[rows] + change, 1.0 - probability[rows] * lengths, probability, rows)
+    return _summarised(residual, residual[rows] + change, 1.0 - probability[rows] * lengths, probability, rows, equal)
 
 
 def _at_rows(
     lower: FloatArray, at_rows: AtRows, rows: IntArray, coefficients: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """(N,) |R^-1 t_i|^2 and (N, m) t_i^T c, some rows at a time."""
+    from scipy.linalg import solve_triangular
+
     coefficients = np.zeros((len(lower), 0)) if coefficients is None else coefficients
     lengths, sums = np.empty(len(rows)), np.empty((len(rows), coefficients.shape[1]))
     step = max(16, BLOCK_BYTES // (8 * max(1, len(lower))))
@@ -147,13 +191,19 @@ def _at_rows(
 
 
 def _summarised(
-    residual: FloatArray, own: FloatArray, kept: FloatArray, probability: FloatArray, rows: IntArray
+    residual: FloatArray, own: FloatArray, kept: FloatArray, probability: FloatArray, rows: IntArray, equal: Equal
 ) -> LeftOut:
-    """Errors from residuals ``own`` (N, m) and 1 - h (N,); a single row has nothing to be predicted from."""
+    """Errors from residuals ``own`` (N, m) and 1 - h (N,); a single row has nothing to be predicted from.
+
+    Deviations from the mean of equal rows, whose variance is counted elsewhere, grow by the same factor.
+    """
+    copies = np.broadcast_to(np.asarray(equal.copies, dtype=np.float64), probability.shape)[rows]
+    kept = 1.0 - (1.0 - kept) / copies
     alone = int((kept < ALONE).sum())
     kept = np.maximum(kept, ROUNDING)
     errors = own / kept[:, None] if len(probability) > 1 else np.zeros_like(own)
-    square = probability[rows, None] * errors**2
+    within = np.broadcast_to(np.asarray(equal.within, dtype=np.float64), residual.shape)[rows]
+    square = probability[rows, None] * (errors**2 + within * (1.0 / kept[:, None] ** 2 - 1.0))
     if len(rows) == len(probability):
         return LeftOut(rows, errors, square.sum(axis=0), np.zeros(own.shape[1]), alone)
     plain = probability[rows, None] * residual[rows] ** 2

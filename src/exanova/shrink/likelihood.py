@@ -25,8 +25,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
-from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
 
 from exanova.errors import ExanovaError
 from exanova.messages import Parameter
@@ -110,6 +108,9 @@ class ByFunctions:
 
     def at(self, logs: FloatArray) -> Evaluation:
         """Evaluate at the logarithms (K,) of the ratios."""
+        from scipy.linalg import cho_solve, solve_triangular
+        from scipy.linalg.lapack import dtrtri
+
         scale, lower = self.scale(logs), self.factor(logs)
         logdet = 2.0 * float(np.log(np.diagonal(lower)).sum())
         target = scale[:, None] * self.projections
@@ -170,6 +171,8 @@ class ByColumns:
 
     def at(self, logs: FloatArray) -> Evaluation:
         """Evaluate at the logarithms (K,) of the ratios."""
+        from scipy.linalg import solve_triangular
+
         scaled = self._scaled(logs)
         lower = self._factor(scaled)
         logdet = 2.0 * float(np.log(np.diagonal(lower)).sum()) - float(np.log(self.noise).sum())
@@ -220,6 +223,9 @@ class ByRows:
 
     def at(self, logs: FloatArray) -> Evaluation:
         """Evaluate at the logarithms (K,) of the ratios."""
+        from scipy.linalg import cho_solve, solve_triangular
+        from scipy.linalg.lapack import dpotri
+
         lower = self.factor(logs)
         logdet = 2.0 * float(np.log(np.diagonal(lower)).sum()) - float(np.log(self.noise).sum())
         u = cho_solve((lower, True), self.values, check_finite=False)
@@ -249,6 +255,8 @@ def _apart(column: FloatArray, group: IntArray, count: int) -> FloatArray:
 
 
 def _cholesky(matrix: FloatArray) -> FloatArray:
+    from scipy.linalg.lapack import dpotrf
+
     lower, failed = dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
     if failed:  # bounds of the ratios keep the matrix positive by a wide margin
         raise ExanovaError(

@@ -19,7 +19,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
 
 from exanova import tolerances
 from exanova.design.family import Family
@@ -73,6 +72,8 @@ class Spread:
         return half.T @ half if self.read is None else v.T @ v - half.T @ half
 
     def _half(self, v: FloatArray, subset: int | None, first: int) -> FloatArray:
+        from scipy.linalg import solve_triangular
+
         if self.read is not None:
             return np.asarray(solve_triangular(self.lower, self.read(v, subset), lower=True, check_finite=False))
         # Zeros stay zeros: the rest of the factor is enough.
@@ -191,6 +192,8 @@ def solve_by_functions(
     lower: FloatArray, scale: FloatArray, columns: Columns, values: FloatArray, precision: FloatArray
 ) -> PosteriorMean:
     """Posterior mean from the factor (q, q) over functions; ``values`` (r, m), ``precision`` (r,) the diagonal of D."""
+    from scipy.linalg import cho_solve
+
     target = scale[:, None] * columns.analyse(precision[:, None] * values)
     size = max(float(np.abs(target).max(initial=0.0)), np.finfo(np.float64).tiny)
     z, left, best = np.zeros_like(target), target, np.inf
@@ -213,6 +216,8 @@ def solve_by_rows(
     lower: FloatArray, scale: FloatArray, columns: Columns, values: FloatArray, precision: FloatArray
 ) -> PosteriorMean:
     """The same from the factor (r, r) over rows."""
+    from scipy.linalg import cho_solve
+
     alpha, left, best, found = np.zeros_like(values), values, np.inf, None
     size = max(float(np.abs(values).max(initial=0.0)), np.finfo(np.float64).tiny)
     for step in range(REFINEMENTS):

@@ -16,6 +16,9 @@ SQUARES_BY_FUNCTIONS, SQUARES_BY_ROWS = 5, 4
 OUTPUTS_WORK = 4e11
 """Multiplications that the likelihoods of all outputs may take; beyond, similar outputs share their ratios."""
 
+SUBSETS_WORK = 1.3e11
+"""Multiplications that ratios of subsets may take on top: some seconds."""
+
 WRITTEN = 60_000_000
 """Rows times functions up to which the functions are written down at the rows: half a gigabyte."""
 
@@ -44,7 +47,7 @@ def has_subset_ratios(rows: int, functions: int, sets: int) -> bool:
     (True, True, False)
     """
     work = float(min(rows, functions)) ** 2 * functions
-    return sets * EVALUATIONS * work <= OUTPUTS_WORK and (not by_rows(rows, functions) or rows * functions <= WRITTEN)
+    return sets * EVALUATIONS * work <= SUBSETS_WORK and (not by_rows(rows, functions) or rows * functions <= WRITTEN)
 
 
 def shrinking(functions: int, index: Family, load: Load) -> int:

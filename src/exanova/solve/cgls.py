@@ -1,8 +1,8 @@
-"""Conjugate gradients for least squares: Phi^T D Phi c = Phi^T D y, knowing Phi only by what it does.
+"""Conjugate gradients for least squares, Phi^T D Phi c = Phi^T D y, with Phi given as an operator.
 
-From zero they stay in the range of Phi^T and converge to the shortest solution. Every output has its own step
-lengths. Runs are restarted on residuals computed afresh, so that what is reported was measured and rounding does
-not build up.
+Started from zero, the iterates stay in the range of Phi^T and converge to the minimum-norm solution. Every output has
+its own step lengths. Runs are restarted from recomputed residuals, so that rounding does not accumulate and the
+reported residual is a measured one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from exanova import tolerances
 from exanova.typing import FloatArray
 
 PATIENCE = 60
-"""Iterations without a smaller residual, if that is also half of all, after which only rounding moves."""
+"""Iterations without a smaller residual (at least half of all) after which only rounding errors change."""
 
 Step = Callable[[int, str], None]
 
@@ -26,7 +26,7 @@ class Operator(Protocol):
 
     @property
     def p(self) -> FloatArray:
-        """Probabilities, to be multiplied with values."""
+        """Probabilities, to multiply values by."""
         ...
 
     def synthesise(self, c: FloatArray) -> FloatArray:
@@ -41,7 +41,7 @@ class Operator(Protocol):
 def conjugate_gradients(
     operator: Operator, values: FloatArray, limit: int, step: Step | None = None, scale: FloatArray | None = None
 ) -> tuple[FloatArray, float, int]:
-    """Coefficients, relative size of the residual of the normal equations, iterations.
+    """Coefficients, relative residual of the normal equations, number of iterations.
 
     Residuals are relative to ``scale`` (m,), by default the size of the projections themselves.
     """
@@ -72,7 +72,7 @@ def _sweep(
     scale: FloatArray,
     step: Step | None,
 ) -> tuple[FloatArray, int]:
-    """One run from zero, until the recurred residual has fallen to rounding, or falls no further."""
+    """One run from zero, until the recursive residual is at rounding level or stops decreasing."""
     c, direction = np.zeros_like(gradient), gradient
     squared = _dot(gradient, gradient)
     used, best, best_size, best_used = 0, c, start, 0
@@ -80,7 +80,7 @@ def _sweep(
         used += 1
         image = operator.synthesise(direction)
         curvature = _dot(image * operator.p, image)
-        # An output that has converged stays where it is: rounding would carry it away again.
+        # An output that has converged is not updated any more: rounding would move it away again.
         moving = (curvature > 0) & (np.sqrt(squared) > tolerances.ITERATIVE * scale)
         length = np.divide(squared, curvature, out=np.zeros_like(squared), where=moving)
         c = c + length * direction

@@ -1,8 +1,9 @@
-"""Which functions of a growing family raise the rank, decided exactly whatever the weights.
+"""Which functions of a growing family raise the rank, decided exactly for any weights.
 
-What is independent on the support does not depend on the weights of its rows: every distinct row counts once in the
-Gram matrices here, which hold whole numbers. So the span of a family (`SpanChoice`) depends on its cells alone. The
-paper's functions (`PaperChoice`) are +-1 over the weights of cells: counts or doubles, modulo primes without rounding.
+Linear independence on the support does not depend on the weights of the rows, so every distinct row counts once in the
+Gram matrices here, which consist of whole numbers. The span of a family (`SpanChoice`) depends on its cells alone. The
+paper's functions (`PaperChoice`) are +-1 over the weights of cells, which are counts or doubles; modulo a prime neither
+is rounded.
 """
 
 from __future__ import annotations
@@ -19,22 +20,24 @@ from exanova import tolerances
 from exanova.basis.paper import paper_numerators
 from exanova.design.family import Family
 from exanova.design.subsets import by_order
-from exanova.phi.growing import Algebra, Coordinates, GrowingIndicators, gram_rows
-from exanova.phi.modular import are_counts, cell_weights_modulo, paper_coordinates, residues
+from exanova.phi.growing_family import GrowingFamily
+from exanova.phi.growing_gram import Algebra, gram_rows
+from exanova.phi.monomials import Coordinates
+from exanova.phi.residues import are_counts, cell_weights_modulo, modulo, paper_coordinates
 from exanova.solve.evidence import Solution
-from exanova.solve.modular import AgreedProfile
+from exanova.solve.residue_factor import AgreedProfile
 from exanova.typing import Codes, FloatArray, IntArray, Subset
 
 FLOATING = "functions chosen in floating point"
-ROUNDED = f"{FLOATING} (exact arithmetic tells some apart by the rounding of the weights alone)"
-"""How functions were chosen where it was not exactly; the second where those chosen exactly cannot be solved for."""
+ROUNDED = f"{FLOATING} (exact arithmetic distinguishes some by the rounding of the weights alone)"
+"""How functions were chosen if not exactly; the second, if the exact choice led to an unsolvable system."""
 
 BATCH = 2048
-"""Functions of a given family that are offered together."""
+"""Functions of a given family that are tested in one batch."""
 
 
 class SpanChoice:
-    """What every subset of a family that grows, main effects first, adds to the span: indicators that raise the rank.
+    """The indicators of each subset of a growing family (main effects first) that raise the rank.
 
     Attributes:
         chosen: for each subset, numbers of its own functions that raised the rank.
@@ -42,13 +45,13 @@ class SpanChoice:
 
     def __init__(self, codes: Codes, sizes: Sequence[int], threads: int = 1, max_rank: int | None = None) -> None:
         once = np.ones(codes.shape[1], dtype=np.int64)
-        self._cells = GrowingIndicators(codes, once, sizes, threads)
+        self._cells = GrowingFamily(codes, once, sizes, threads)
         self._profile = AgreedProfile(max_rank)
         self.chosen: list[IntArray] = []
 
     @property
     def index(self) -> Family:
-        """Cells of the family so far; every distinct row has the weight one."""
+        """Cells of the family so far; every distinct row has weight one."""
         return self._cells.index
 
     @property
@@ -58,18 +61,18 @@ class SpanChoice:
 
     @property
     def how(self) -> str:
-        """How the choice was made, and how far it can be trusted."""
+        """How the choice was made, with its error probability."""
         return f"functions chosen exactly modulo primes (error probability below {self._profile.error:.0e})"
 
     def rank_of_subset(self) -> IntArray:
-        """(S,) what each subset added to the rank."""
+        """(S,) rank added by each subset."""
         return np.array([len(numbers) for numbers in self.chosen], dtype=np.int64)
 
     def add(self, subsets: Sequence[Subset]) -> NDArray[np.bool_]:
         """Append subsets of one order: which of their functions raise the rank; the first time the intercept's too."""
         first = self._cells.extend(subsets)
         nothing = np.zeros(0, dtype=np.int64)
-        self.chosen += [nothing] * (first - len(self.chosen))  # parts that were not there have no functions
+        self.chosen += [nothing] * (first - len(self.chosen))  # missing proper subsets are added without functions
         sizes = self._sizes(first)
         offered = [*self.chosen, *(np.arange(size) for size in sizes)]
         kept = self._profile.append(lambda primes, known: self._gram_rows(offered, primes, first if known else 0))
@@ -77,7 +80,7 @@ class SpanChoice:
         return kept
 
     def add_useful(self, subsets: Sequence[Subset]) -> int:
-        """Append those of the subsets, all of one order, that raise the rank; how many they are."""
+        """Append those of the subsets, all of one order, that raise the rank; returns their number."""
         self.add(subsets)
         before = len(self.chosen) - len(subsets)
         useful = [s for s in range(before, len(self.chosen)) if len(self.chosen[s])]
@@ -87,7 +90,7 @@ class SpanChoice:
         return len(useful)
 
     def _sizes(self, first: int) -> list[int]:
-        """How many functions each subset from number ``first`` on has."""
+        """Number of functions of each subset from number ``first`` on."""
         bounds = np.searchsorted(self._cells.indicators.cell, self.index.cell_start[first:])
         return [int(size) for size in np.diff(bounds)]
 
@@ -97,11 +100,11 @@ class SpanChoice:
         numbers = np.concatenate([start + own for start, own in zip(bounds, offered, strict=False)])
         known = sum(map(len, offered[:first]))
         counts = self._cells.counts(numbers[known:], numbers)
-        return [residues(counts.copy(), prime) for prime in primes]
+        return [modulo(counts.copy(), prime) for prime in primes]
 
 
 def span_ranks(codes: Codes, sizes: Sequence[int], family: Sequence[Subset], threads: int = 1) -> tuple[int, ...]:
-    """What each order adds to the rank of a family closed downward, in canonical order, on the rows of ``codes``.
+    """Rank added by each order of a family (closed downward, in canonical order) on the rows of ``codes``.
 
     >>> codes = np.array([[0, 0, 1], [0, 1, 1]], dtype=np.uint8)
     >>> span_ranks(codes, (2, 2), [(), (0,), (1,), (0, 1)])
@@ -135,7 +138,7 @@ class PaperChoice(SpanChoice):
         """Append subsets of one order: which of their functions raise the rank; the first time the intercept's too."""
         known = len(self.chosen)
         kept = super().add(subsets)
-        # Coordinates of what was offered are not those of what was chosen.
+        # Coordinates computed above belong to all candidates, not to those that were chosen.
         self._known = {prime: self._known[prime][:known] for prime in self._profile.primes}
         return kept
 
@@ -146,7 +149,7 @@ class PaperChoice(SpanChoice):
         return np.concatenate([self.add(batch) for batch in batches]) if batches else np.ones(1, dtype=bool)
 
     def _batches(self, subsets: list[Subset]) -> list[list[Subset]]:
-        """Subsets of one order, cut where they have about ``BATCH`` functions; main effects come together."""
+        """Subsets of one order in batches of about ``BATCH`` functions; main effects form one batch."""
         if len(subsets[0]) == 1:
             return [subsets]
         functions = np.cumsum([prod(int(self.index.sizes[i]) - 1 for i in s) for s in subsets])
@@ -168,7 +171,7 @@ class PaperChoice(SpanChoice):
         """Coordinates modulo a prime of the functions ``offered``; ``None`` if it divides the weight of a cell."""
         known = self._known.setdefault(prime, [])
         new = range(len(known), len(offered))
-        # Parts that were not there are not offered, and have no labels.
+        # Proper subsets that were missing have no candidates and no labels.
         labels = [self._labels[self.index.subsets[s]][offered[s]] if len(offered[s]) else None for s in new]
         cells = cell_weights_modulo(self.index, self._codes, self._weight, len(known), prime)
         found = paper_coordinates(self.index, self._cells.indicators, new, labels, cells, prime)
@@ -187,10 +190,10 @@ def labels_of(index: Family, s: int) -> IntArray:
 
 
 def can_be_solved(solution: Solution, weight: NDArray[Any]) -> bool:
-    """Whether a solution for functions chosen exactly stands; for counts it does, and its evidence says how well.
+    """Whether to accept a solution for functions chosen exactly; for counts always, and its evidence shows the quality.
 
-    Rounded weights break dependences that hold for the weights that were meant: independent features, for example. What
-    is left of a dependence is then a direction lighter than a Gram matrix can hold.
+    Rounded weights break dependences that hold for the intended weights, for example those of independent features. A
+    broken dependence leaves a direction too light to be resolved in a Gram matrix.
     """
     light = solution.smallest_kept < tolerances.rank_of_gram(len(solution.kept))
     return are_counts(weight) or (solution.converged and not light)

@@ -1,10 +1,10 @@
-"""Dense route: orthogonal factorisation of the functions themselves, order by order. Small, safe, exact.
+"""Dense route: orthogonal factorisation of the functions on the rows, order by order. The most accurate route.
 
-The columns sqrt(p) phi are factorised without ever forming their Gram matrix, so that directions of probability
-1e-20 are still told from rounding, where a Gram matrix would lose them below 1e-12. For order k, with U the
-orthonormal directions of the lower orders,
+The columns sqrt(p) phi are factorised without forming their Gram matrix, so that directions of probability 1e-20 can
+be distinguished from rounding; a Gram matrix would lose them below 1e-12. For order k, with U the orthonormal
+directions of the lower orders,
 
-    E_k = (I - U U^T) Phi_k = U_k diag(s_k) V_k^T   (share: singular vectors; the shortest solution follows)
+    E_k = (I - U U^T) Phi_k = U_k diag(s_k) V_k^T   (share: singular vectors, minimum-norm solution)
                             = U_k R_k               (first: Gram-Schmidt in the given order, skipping)
 """
 
@@ -25,12 +25,12 @@ from exanova.typing import FloatArray, IntArray
 REFINEMENTS = 3
 
 Chosen = NDArray[np.bool_] | None
-"""(k,) which functions of an order raise the rank, where that was decided exactly."""
+"""(k,) which functions of an order raise the rank, if that was decided exactly."""
 
 
 @dataclass(frozen=True)
 class _Order:
-    """Directions one order adds: E = u core, with the part of Phi that lies in lower orders beside it."""
+    """Directions added by one order, E = u core, and the part of Phi that lies in lower orders."""
 
     phi: FloatArray
     u: FloatArray
@@ -48,12 +48,12 @@ def solve_dense(
     """Fit ``values`` by the functions of all orders, lowest first.
 
     Args:
-        blocks: for each order, (r, k) functions on the rows and, where that is known better than rounding tells, which
-            of them raise the rank; not asked for once the rank is ``stop_at_rank``.
+        blocks: for each order, (r, k) functions on the rows and, if that was decided exactly, which of them raise the
+            rank; not consumed further once the rank is ``stop_at_rank``.
         root: (r,) square roots of the probabilities.
         values: (r, m) model values.
-        ties: how redundancy inside an order is settled.
-        stop_at_rank: rank at which nothing is left to explain.
+        ties: how redundancy inside an order is resolved.
+        stop_at_rank: rank at which everything is explained.
     """
     orders: list[_Order] = []
     basis = np.zeros((len(root), 0))
@@ -81,7 +81,7 @@ def solve_dense(
 def _add_order(phi: FloatArray, basis: FloatArray, ties: Ties, chosen: Chosen) -> _Order:
     below = basis.T @ phi
     rest = phi - basis @ below
-    again = basis.T @ rest  # the second projection removes what rounding left of the first
+    again = basis.T @ rest  # the second projection removes rounding errors of the first
     below, rest = below + again, rest - basis @ again
     tolerance = tolerances.rank_of_columns(*phi.shape)
     if ties == "share":
@@ -109,7 +109,7 @@ def _shared(phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: flo
 
 
 def _outside(basis: FloatArray, u: FloatArray) -> FloatArray:
-    """Directions ``u`` made orthogonal to ``basis`` again: what rounding left of it weighs more in short ones."""
+    """Make directions ``u`` orthogonal to ``basis`` again: normalising short ones has magnified rounding errors."""
     rest = u - basis @ (basis.T @ u)
     with suitable_blas(0):
         q, r = np.linalg.qr(rest)
@@ -121,7 +121,7 @@ def _in_order(
 ) -> _Order:
     from scipy.linalg import solve_triangular
 
-    # The paper's functions are not of unit length, and rounding grows with their length.
+    # The paper's functions do not have unit norm, and rounding errors are proportional to their norm.
     length = np.linalg.norm(phi, axis=0)
     length = np.where(length > 0, length, 1.0)
     q, kept, refused = gram_schmidt(rest / length, tolerance, basis, chosen)
@@ -149,12 +149,12 @@ def _in_order(
 def gram_schmidt(
     columns: FloatArray, tolerance: float, basis: FloatArray, chosen: Chosen = None
 ) -> tuple[FloatArray, IntArray, float]:
-    """Orthonormal directions of the columns that raise the rank, in order; their numbers; largest norm refused.
+    """Orthonormal directions of the columns that raise the rank, in order; their numbers; largest norm rejected.
 
-    Which columns raise it is told by ``chosen`` (k,), or by what earlier ones leave of them.
+    ``chosen`` (k,) marks the columns that raise the rank; by default, those with a residual on earlier ones.
 
     Directions are kept orthogonal to the orthonormal ``basis`` of earlier ones too. A short direction is projected
-    again once it has unit length, for rounding has grown with it.
+    again after normalising, which magnifies rounding errors.
     """
     rows, count = basis.shape
     q = np.empty((rows, min(rows, count + columns.shape[1])), order="F")
@@ -181,7 +181,7 @@ def _projected(known: FloatArray, v: FloatArray) -> FloatArray:
 
 
 def _refine(orders: list[_Order], target: FloatArray) -> tuple[list[FloatArray], float, int]:
-    """Solve, then solve again for what is left of the projections until nothing is gained."""
+    """Solve, then solve for the residual of the projections until it stops decreasing."""
     total = [np.zeros((part.phi.shape[1], target.shape[1])) for part in orders]
     scale = max(_projection_size(orders, target), tolerances.EPS)
     left, best = target, np.inf
@@ -218,7 +218,7 @@ def _projection_size(orders: list[_Order], left: FloatArray) -> float:
 
 
 def _dependences(orders: list[_Order]) -> tuple[FloatArray, FloatArray | None]:
-    """(q, k) the dependences among the functions or, where those are more, (q, rank) what is orthogonal to them."""
+    """(q, k) basis of the dependences among the functions or, if smaller, (q, rank) of their orthogonal complement."""
     size, rank = sum(part.phi.shape[1] for part in orders), sum(part.u.shape[1] for part in orders)
     if size - rank <= rank:
         return _null_space(orders), None
@@ -228,7 +228,7 @@ def _dependences(orders: list[_Order]) -> tuple[FloatArray, FloatArray | None]:
 
 
 def _null_space(orders: list[_Order]) -> FloatArray:
-    """(q, k) a basis of the dependences among the functions: of each order, with what they need of lower ones."""
+    """(q, k) basis of the dependences among the functions, order by order, each with its terms of lower orders."""
     start = np.cumsum([0] + [part.phi.shape[1] for part in orders])
     found = [np.zeros((int(start[-1]), 0))]
     for k, part in enumerate(orders):

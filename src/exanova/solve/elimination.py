@@ -1,14 +1,14 @@
-"""Elimination order by order: a Cholesky factorisation of Gamma in which a lower order always comes first.
+"""Elimination order by order: a Cholesky factorisation of Gamma in which lower orders come first.
 
-    Gamma = R^T R,   R block upper trapezoidal, one block of rows an order.
+    Gamma = R^T R,   R block upper trapezoidal, one block of rows per order.
 
-What a lower order can express, a higher order may not claim: each order is factorised after the lower ones have
-been taken out of it. Inside an order, redundancy is settled by ``ties``:
+Lower orders have priority: each order is factorised after projecting out the lower ones. ``ties`` decides how
+redundancy inside an order is resolved:
 
-share   pivoted Cholesky S = P L L^T P^T, and the shortest solution of L^T P^T c = t: the pseudo-inverse, i.e. the
-        least total energy, which depends on no order of rows, columns or levels.
-first   Cholesky in the order given, skipping a column whose pivot vanishes: the columns a greedy search that
-        tests the rank one function at a time would keep.
+share   pivoted Cholesky S = P L L^T P^T, and the minimum-norm solution of L^T P^T c = t (the pseudo-inverse), which
+        does not depend on the order of rows, columns or levels.
+first   Cholesky in the order given, skipping a column whose pivot vanishes. This keeps the same columns as a greedy
+        search that tests the rank one function at a time.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class OrderFactor:
         columns: the functions of this order among all.
         pivots: (k,) functions in the order of elimination; the first ``rank`` carry the factor.
         lower: (k, rank) L, its first ``rank`` rows lower triangular.
-        dropped: largest pivot that was taken for rounding.
-        row_space: (k, t) orthonormal basis of the range of L, or of what is orthogonal to it, whichever is smaller;
-            ``None`` where solutions need no projection.
+        dropped: largest pivot that was treated as rounding.
+        row_space: (k, t) orthonormal basis of the range of L or of its orthogonal complement, whichever is smaller;
+            ``None`` if solutions need no projection.
     """
 
     columns: slice
@@ -49,7 +49,7 @@ class OrderFactor:
 
     @property
     def rank(self) -> int:
-        """Directions this order adds."""
+        """Rank added by this order."""
         return int(self.lower.shape[1])
 
     @property
@@ -109,7 +109,7 @@ def solve(factor: Factor, projections: FloatArray) -> FloatArray:
 
 
 def dependences(factor: Factor) -> tuple[FloatArray, FloatArray | None]:
-    """(q, k) the dependences among the functions or, where those are more, (q, rank) what is orthogonal to them."""
+    """(q, k) basis of the dependences among the functions or, if smaller, (q, rank) of their orthogonal complement."""
     size, rank = factor.orders[-1].columns.stop, sum(part.rank for part in factor.orders)
     if size - rank <= rank:
         return null_space(factor), None
@@ -130,7 +130,7 @@ def _rows_of_factor(factor: Factor, size: int, rank: int) -> FloatArray:
 
 
 def null_space(factor: Factor) -> FloatArray:
-    """(q, k) a basis of the linear dependences among the functions: one for each function that raised no rank.
+    """(q, k) basis of the linear dependences among the functions: one for each function that did not raise the rank.
 
     >>> gram = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]], order="F")
     >>> null_space(factorise(gram, [slice(0, 1), slice(1, 3)], "first")).ravel().tolist()
@@ -142,7 +142,7 @@ def null_space(factor: Factor) -> FloatArray:
 
 
 def _null_of_order(factor: Factor, k: int, size: int) -> FloatArray:
-    """Dependences of the functions of one order that raised no rank: on kept ones, and on lower orders."""
+    """Functions of one order that did not raise the rank, as combinations of kept ones and of lower orders."""
     from scipy.linalg import solve_triangular
 
     part = factor.orders[k]
@@ -162,7 +162,7 @@ def _null_of_order(factor: Factor, k: int, size: int) -> FloatArray:
 
 
 def _shortest(part: OrderFactor, target: FloatArray) -> FloatArray:
-    """Solve L^T c = target: c supported on the kept functions, then, to share, its projection on the range of L."""
+    """Solve L^T c = target with c supported on the kept functions; for "share", project it on the range of L."""
     from scipy.linalg import solve_triangular
 
     out = np.zeros((len(part.pivots), target.shape[1]))
@@ -188,7 +188,7 @@ def row_space(lower: FloatArray) -> FloatArray | None:
 
 
 def _orthonormal(columns: FloatArray) -> FloatArray:
-    """An orthonormal basis of independent columns."""
+    """An orthonormal basis of the span of independent columns."""
     with suitable_blas(0):
         return np.linalg.qr(columns)[0]
 
@@ -203,14 +203,14 @@ def _pivoted(block: FloatArray, columns: slice, tolerance: float) -> OrderFactor
     pivots = np.asarray(pivots, dtype=np.int64) - 1
     if diagonal.max() <= tolerance:  # LAPACK always takes a first pivot
         rank = 0
-    if rank < len(block):  # of a full factor only the lower triangle is ever read
+    if rank < len(block):  # only the lower triangle of a full factor is used
         lower = np.asfortranarray(np.tril(lower)[:, :rank])
     left = diagonal[pivots[rank:]] - np.einsum("ij,ij->i", lower[rank:], lower[rank:])
     return OrderFactor(columns, pivots, lower, float(np.abs(left).max(initial=0.0)), row_space(lower))
 
 
 def _in_order(block: FloatArray, columns: slice, tolerance: float) -> OrderFactor:
-    """Cholesky in the given order, by panels, leaving out every column whose pivot is below the tolerance."""
+    """Cholesky in the given order, by panels, skipping every column whose pivot is below the tolerance."""
     from scipy.linalg import solve_triangular
 
     size = len(block)
@@ -241,7 +241,7 @@ def skip_panel(
     """Unblocked Cholesky of one panel that skips vanishing pivots, or all but the ``chosen`` columns.
 
     Returns:
-        the factor (k, kept), the kept columns, the largest pivot refused, the smallest pivot kept.
+        the factor (k, kept), the kept columns, the largest pivot rejected, the smallest pivot kept.
     """
     size = len(block)
     factor = np.zeros((size, size))

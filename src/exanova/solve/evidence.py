@@ -1,4 +1,4 @@
-"""What a solve returns: effects on cells, and beside them rank, conditioning, redundancy, iterations."""
+"""What a solve returns: effects on cells, with rank, conditioning, redundancy and iterations as evidence."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from exanova.typing import FloatArray, IntArray, Subset
 
 @dataclass(frozen=True)
 class Solution:
-    """Coefficients of the functions and what was found on the way.
+    """Coefficients of the functions and the evidence of the solve.
 
     Attributes:
         coefficients: (q, m), zero for functions that were not kept.
         kept: (q,) bool, under ``ties="first"`` the functions selected; all True under ``ties="share"``.
         rank_by_order: rank added by each order, the intercept being order 0.
-        smallest_kept: smallest squared direction that counted as new (1 when all are orthogonal); where conjugate
-            gradients solve for the higher orders, among those that were eliminated.
-        largest_dropped: largest squared direction taken for rounding (0 when nothing was dropped).
-        null: (q, k) a basis of the linear dependences among the functions on the rows; no columns where there are none,
-            or where they were not determined.
-        independent: where dependences outnumber the rank, in place of them: (q, rank) an orthonormal basis of what is
-            orthogonal to all of them.
+        smallest_kept: smallest squared direction that raised the rank (1 when all are orthogonal); if conjugate
+            gradients solve for the higher orders, among the orders that were eliminated.
+        largest_dropped: largest squared direction treated as rounding (0 when none was dropped).
+        null: (q, k) basis of the linear dependences among the functions on the rows; no columns if there are none or
+            they were not determined.
+        independent: if the dependences outnumber the rank, in place of ``null``: (q, rank) an orthonormal basis of
+            their orthogonal complement.
         iterations: refinement steps or conjugate gradient iterations.
-        residual: size of the normal equations' residual, relative to the projections.
-        method: how the system was solved, in a word or two.
+        residual: norm of the residual of the normal equations, relative to the projections.
+        method: how the system was solved, in a few words.
         converged: whether the residual met its tolerance.
-        rank_known: whether the rank was determined; otherwise functions are counted.
+        rank_known: whether the rank was determined; if not, ``rank_by_order`` counts functions.
     """
 
     coefficients: FloatArray
@@ -57,16 +57,16 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class Shrinkage:
-    """What a shrunken fit found out beside its effects, in normalised units.
+    """Results of a shrunken fit besides its effects, in normalised units.
 
     Attributes:
-        described: the variance components and how they were found, in words; why nothing was shrunk, where so.
-        effective: for each order from 1 on, the functions that the rows determine, averaged over the outputs.
-        left_out: (N, m) residuals of distinct rows in the fit without them.
-        left_out_rows: (N,) numbers of these rows: all, or some drawn at random.
-        left_out_mse: (m,) mean square of such residuals over all rows, estimated where not all were left out.
-        left_out_stderr: (m,) standard error of that estimate; 0 where all were.
-        posterior: the posterior, from which the variance of any linear statistic can be had.
+        described: the variance components and how they were estimated, in words; or why nothing was shrunk.
+        effective: effective number of functions of each order from 1 on, averaged over the outputs.
+        left_out: (N, m) leave-one-out residuals of distinct rows.
+        left_out_rows: (N,) numbers of these rows: all, or a random sample.
+        left_out_mse: (m,) mean squared leave-one-out residual over all rows, estimated if not all were left out.
+        left_out_stderr: (m,) standard error of that estimate; 0 if all rows were left out.
+        posterior: the posterior, which gives the variance of any linear statistic.
         least_squares: (m,) mean squared residual of a least-squares fit of the same functions.
     """
 
@@ -82,16 +82,16 @@ class Shrinkage:
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """Every effect at every cell, with the evidence of the solve: what each route and each selection returns.
+    """Every effect at every cell, with the evidence of the solve: the result of each route and each selection.
 
     Attributes:
         index: the family and its cells.
         values: (cells, m) effects.
-        plan: what was planned.
+        plan: the plan that was run.
         solution: evidence; its coefficients belong to ``basis``.
         basis: the functions used, ``None`` on the grid route, where they are implicit.
         saturated: whether the family spans every function on the support.
-        shrinkage: what shrinking found out, where it was asked for.
+        shrinkage: results of shrinkage, if it was requested.
     """
 
     index: Family

@@ -8,9 +8,9 @@ at a time, each linear in the size of the tensor:
     collapse    out[cell] = in[absent] + in[cell]
 
 Then Phi c = collapse(expand(c) / P) with P = margins(p), and its adjoint in L2(p) is expand^T(margins(p y) / P).
-Under independence Gamma is the identity: one iteration, and the Möbius formula and the Walsh transform follow.
-Columns are scaled to unit norm, which costs one more expansion and spares most of the iterations when the
-probabilities spread over orders of magnitude.
+Under independence Gamma is the identity, so that one iteration is enough; the Möbius formula and the Walsh transform
+are special cases. Columns are scaled to unit norm, which costs one more expansion and saves most of the iterations
+when the probabilities span orders of magnitude.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class GridSolution:
     """Effects of every subset at once.
 
     Attributes:
-        effects: (N_1 + 1, .., N_d + 1, m) value of f_A at each cell of A, A read off the non-zero indices.
+        effects: (N_1 + 1, .., N_d + 1, m) value of f_A at each cell of A, where A is the set of non-zero indices.
         iterations: conjugate gradient iterations.
         residual: of the normal equations, relative to the projections.
         converged: whether it met its tolerance.
@@ -90,10 +90,10 @@ def solve_grid(p: FloatArray, values: FloatArray, max_iterations: int = 5000, st
 
 
 def along_axes(x: FloatArray, matrices: Sequence[FloatArray]) -> FloatArray:
-    """Apply one matrix along every axis but the last (a Kronecker product), as one BLAS product an axis.
+    """Apply one matrix along every axis but the last (a Kronecker product), by one BLAS product per axis.
 
-    Each product takes the leading axis and leaves its image as the trailing one, so that after the last the axes
-    stand again in their order, behind the outputs.
+    Each product transforms the leading axis and moves it to the end, so that the axes are in their original order
+    after the last one, behind the outputs.
     """
     outputs = x.shape[-1]
     for matrix in matrices:
@@ -114,7 +114,7 @@ def margins(x: FloatArray) -> FloatArray:
 
 
 def collapse(x: FloatArray) -> FloatArray:
-    """Add what is absent to every cell, on every axis but the last."""
+    """Add the "absent" entry to every cell, along every axis but the last."""
     return along_axes(x, [np.hstack([np.ones((n - 1, 1)), np.eye(n - 1)]) for n in x.shape[:-1]])
 
 

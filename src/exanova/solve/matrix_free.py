@@ -1,14 +1,14 @@
-"""Matrix-free route: families whose Gram matrix does not fit, by conjugate gradients over passes of the rows.
+"""Matrix-free route: families whose Gram matrix does not fit in memory, by conjugate gradients over passes of the rows.
 
-Intercept, main effects and as many further orders as are few enough are eliminated exactly. What remains is
+Intercept, main effects and further orders with few enough functions are eliminated exactly. For the others,
 
     E = (I - P) Phi,   P the projection on these lower orders, Phi the functions of the higher ones,
 
-and conjugate gradients on E from zero converge to the shortest solution: what a lower order can express is not
-claimed, and redundancy among the rest is shared (jointly, where several orders are left). Bases are orthonormal in
-every subset, so the blocks of the diagonal are identities already; eliminating the lower orders is the rest of the
-preconditioning. One iteration is one pass from cells to rows and one back, by products of matrices for dense families
-of pairs; memory is a few vectors over rows and cells.
+and conjugate gradients on E from zero converge to the minimum-norm solution: lower orders have priority, and
+redundancy among the higher ones is shared (jointly, if there are several). Bases are orthonormal in every subset, so
+the diagonal blocks are identities; eliminating the lower orders is the only other preconditioning. One iteration is
+one pass from cells to rows and one back, by products of matrices for dense families of pairs; memory is a few vectors
+over rows and cells.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def solve_matrix_free(sample: Sample, index: Family, basis: Basis, threads: int,
     reduced = Reduced(low, high, factor, p)
     progress.phase("conjugate gradients")
     target = reduced.without_low(sample.values)
-    # What lower orders leave may be nothing but rounding: residuals are measured against the model itself.
+    # The residual of the lower orders may be pure rounding, so that the scale is that of the model itself.
     scale = np.sqrt(np.asarray((p * sample.values**2).sum(axis=0)))
     c, residual, iterations = conjugate_gradients(reduced, target, MOST_ITERATIONS, progress.step, scale)
     left = sample.values - high.synthesise(c)
@@ -137,7 +137,7 @@ def solve_matrix_free(sample: Sample, index: Family, basis: Basis, threads: int,
 
 
 def _eliminated(index: Family, basis: Basis) -> int:
-    """How many subsets belong to the lower orders that are eliminated: at least order one, never the last order."""
+    """Number of subsets of the lower orders that are eliminated: at least order one, never the last order."""
     sizes, large = index.layout.order, too_large_for_tables(index)
     split = int(np.searchsorted(sizes, 1, side="right"))
     for order in range(2, int(sizes.max())):

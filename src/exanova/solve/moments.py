@@ -20,19 +20,19 @@ from exanova.typing import FloatArray
 REFINEMENTS = 8
 
 ProjectResidual = Callable[[FloatArray | None], FloatArray]
-"""(q, m) coefficients (``None``: all zero) to the (q, m) projections of what they leave of the model values."""
+"""From (q, m) coefficients (``None``: all zero) to the (q, m) projections of their residual."""
 
 
 @dataclass(frozen=True, eq=False)
 class Projections:
-    """Projections of the residual that coefficients leave, straight from the rows.
+    """Projections of the residual of given coefficients, computed from the rows.
 
     Attributes:
-        phi: the cells at the rows.
+        phi: the operator between cells and rows.
         basis: the functions.
         sample: the rows with their values.
         sums: (cells, m) sums of the weighted values.
-        ridge: a penalty on squared coefficients, the intercept's apart.
+        ridge: a penalty on squared coefficients, except the intercept's.
     """
 
     phi: Phi
@@ -54,9 +54,9 @@ class Projections:
 
 
 def solve_moments(gamma: FloatArray, orders: Sequence[slice], project: ProjectResidual, ties: Ties) -> Solution:
-    """Solve Gamma c = mu by elimination; ``project`` gives mu - Gamma c straight from the rows.
+    """Solve Gamma c = mu by elimination; ``project`` computes mu - Gamma c from the rows.
 
-    Gamma is only a factor here: its rounding slows refinement down, it does not enter the answer.
+    Gamma only preconditions the refinement: its rounding errors slow convergence but do not affect the result.
     """
     with suitable_blas(float(len(gamma)) ** 3 / 3):
         factor = factorise(gamma, orders, ties)
@@ -86,7 +86,7 @@ def solve_kept(
 ) -> Solution:
     """Solve for functions already known to be independent; the others get no coefficient.
 
-    Inside each order the known set is eliminated with pivoting, which is kinder to light directions.
+    Inside each order these functions are eliminated with pivoting, which is more accurate for light directions.
     """
     numbers = np.flatnonzero(kept)
     before = np.concatenate([[0], np.cumsum(kept)])
@@ -118,7 +118,7 @@ def solve_kept(
 
 
 def _null_of_dropped(factor: Factor, gamma: FloatArray, kept: NDArray[np.bool_]) -> FloatArray:
-    """(q, k) each function that was left out as a combination of kept ones."""
+    """(q, k) each function that was not kept, as a combination of kept ones."""
     numbers, others = np.flatnonzero(kept), np.flatnonzero(~kept)
     null = np.zeros((len(kept), len(others)))
     if len(others):
@@ -128,12 +128,12 @@ def _null_of_dropped(factor: Factor, gamma: FloatArray, kept: NDArray[np.bool_])
 
 
 def within_tolerance(residual: float, functions: int) -> bool:
-    """Whether the normal equations are met to rounding."""
+    """Whether the normal equations hold up to rounding."""
     return bool(residual <= tolerances.NORMAL_EQUATIONS * np.sqrt(functions))
 
 
 def refine(factor: Factor, project: ProjectResidual, limit: int = REFINEMENTS) -> tuple[FloatArray, float, int]:
-    """Solve, then solve for what is left, until nothing is gained: coefficients, residual, steps."""
+    """Solve, then solve for the residual until it stops decreasing: coefficients, residual, steps."""
     left = project(None)
     scale = max(float(np.abs(left).max(initial=0.0)), np.finfo(np.float64).tiny)
     coefficients, best = np.zeros_like(left), np.inf

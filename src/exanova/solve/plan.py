@@ -1,4 +1,4 @@
-"""``Plan``: what a fit will do, priced before it runs; what does not fit in memory is refused with what would."""
+"""``Plan``: what a fit will do, with its cost, before it runs; a plan that does not fit in memory is refused."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import NoReturn
 
 from exanova.design.memory import readable
 from exanova.errors import MemoryLimitError
-from exanova.messages import Parameter, Part
+from exanova.messages import Parameter, Part, count_of
 
 STARTING = 0.3
-"""Seconds of any fit: loading kernels, reading, measuring."""
+"""Fixed cost of any fit in seconds: loading kernels, reading, measuring."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a fit will do, priced before it runs.
+    """What a fit will do, with its cost, before it runs.
 
     Attributes:
-        rows: rows given; ``distinct_rows`` of them differ, and only those are computed with.
-        features: features that vary; constant ones never enter.
-        max_order: largest order of interactions that will be listed (``None``: until nothing is left).
-        subsets: subsets of features, the empty one included (0 while a selection has not chosen them).
+        rows: number of rows; ``distinct_rows`` of them are distinct, and only those are used.
+        features: features that vary; constant ones are ignored.
+        max_order: largest order of interactions (``None``: until everything is explained).
+        subsets: subsets of features, the empty one included (0 before a selection has chosen them).
         cells: observed combinations of levels of all subsets together.
-        functions: functions of all subsets, the intercept included; ``functions_by_order`` says where.
+        functions: functions of all subsets, the intercept included; ``functions_by_order`` splits them by order.
         route: "grid", "dense", "moments" or "matrix-free"; "screen selection" and the like under a budget.
-        memory: bytes the fit will hold at its peak, by this estimate.
-        memory_limit: bytes it may hold.
+        memory: estimated peak memory in bytes.
+        memory_limit: memory limit in bytes.
         passes: passes over the distinct rows.
         model_calls: rows the model will be called on, if there is a model to call.
-        seconds: seconds to expect on two cores, without the model's own time: right within a factor of a few.
+        seconds: estimated seconds on two cores without the model's own time, accurate to a factor of a few.
         selection: how a budget is spent; empty without a budget.
 
     >>> import numpy as np
@@ -61,23 +61,26 @@ class Plan:
         orders = " + ".join(f"{k:,}" for k in self.functions_by_order)
         seconds = f"{self.seconds:.0f}" if self.seconds >= 10 else f"{self.seconds:.1f}"
         more = ", more orders while a residual remains" if self.max_order is None and self.route != "grid" else ""
+        subsets, cells = count_of(self.subsets, "subset"), count_of(self.cells, "cell")
         return (
-            f"{self.distinct_rows:,} distinct rows of {self.rows:,}, {self.features} varying features; "
-            f"{self.subsets:,} subsets, {self.cells:,} cells, {self.functions:,} functions ({orders}{more}); "
+            f"{count_of(self.distinct_rows, 'distinct row')} of {self.rows:,}, "
+            f"{count_of(self.features, 'varying feature')}; "
+            f"{subsets}, {cells}, {count_of(self.functions, 'function')} ({orders}{more}); "
             f"route {self.route}, {readable(self.memory)} of {readable(self.memory_limit)}, "
-            f"{self.passes} passes, about {seconds} s, model called on {self.model_calls:,} rows"
+            f"{count_of(self.passes, 'pass', 'passes')}, about {seconds} s, "
+            f"model called on {count_of(self.model_calls, 'row')}"
         )
 
 
 def within_limit(plan: Plan, order: int | None = None) -> Plan:
-    """The plan, if it fits in memory; ``order`` is the highest order listed so far."""
+    """Return the plan if it fits in memory, else raise; ``order`` is the highest order listed so far."""
     if plan.memory > plan.memory_limit:
         refuse(plan, order)
     return plan
 
 
 def refuse(plan: Plan, order: int | None) -> NoReturn:
-    """Raise because a plan does not fit in memory, with what would."""
+    """Raise an error for a plan that does not fit in memory, with advice on what would fit."""
     reached = f"order {order}" if order else "all orders"
     advice: list[Part] = ["fewer levels (", Parameter("min_frequency"), ", ", Parameter("n_bins"), ")"]
     if order and order > 1:

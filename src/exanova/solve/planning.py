@@ -1,4 +1,4 @@
-"""From a request and a sample to a plan: survey the cells order by order, choose a route, price it."""
+"""From a request and a sample to a plan: survey the cells order by order, choose a route, estimate its cost."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from exanova.solve.survey import Survey, complete_survey, dense_applies, is_prod
 from exanova.typing import Subset
 
 MOMENTS_FUNCTIONS = 15_000
-"""Functions beyond which passes over the rows cost less than a factorisation."""
+"""Functions above which passes over the rows cost less than a factorisation."""
 
 GRID_FUNCTIONS = 200
 """Functions of a complete table from which the grid is tried before an orthogonal factorisation."""
 
 
 def make_plan(request: Request, sample: Sample, outputs: int = 1) -> tuple[Plan, Survey]:
-    """Survey the cells order by order and choose a route; refuses what does not fit in memory."""
+    """Survey the cells order by order and choose a route; raises if the plan does not fit in memory."""
     whole = _as_a_whole(request, sample, outputs)
     if whole is not None:
         return within_limit(priced(request, whole, ROUTES["grid"])), whole
@@ -41,7 +41,7 @@ def make_plan(request: Request, sample: Sample, outputs: int = 1) -> tuple[Plan,
 
 
 def next_order(request: Request, plan: Plan, survey: Survey) -> tuple[Plan, Survey] | None:
-    """The plan with one more order, where every order is wanted and one is left; else ``None``."""
+    """The plan with one more order, if all orders are requested and there is another one; else ``None``."""
     if not request.every_order or survey.family is None:
         return None
     listed, varying = len(survey.family.subsets[-1]), survey.sample.varying
@@ -54,13 +54,13 @@ def next_order(request: Request, plan: Plan, survey: Survey) -> tuple[Plan, Surv
 
 
 def unpriced(request: Request, sample: Sample) -> Plan:
-    """What is known before anything was surveyed."""
+    """The plan before the survey, without cost."""
     r, d, limit = sample.n_rows, len(sample.varying), request.memory_limit
     return Plan(sample.rows, r, d, request.max_order, 0, 0, 0, (), request.route, 0, limit, 0, r)
 
 
 def priced(request: Request, survey: Survey, route: Route | None = None) -> Plan:
-    """The plan for a surveyed family, by the route given or the one chosen."""
+    """The plan for a surveyed family, by the requested route or the one chosen."""
     route = route or choose(request, survey)
     passes = route.passes(survey)
     return replace(
@@ -78,7 +78,7 @@ def priced(request: Request, survey: Survey, route: Route | None = None) -> Plan
 
 
 def choose(request: Request, survey: Survey) -> Route:
-    """The route asked for, or the safest that is cheap enough; a grid is taken before anything is listed."""
+    """The requested route, or the most accurate one that is cheap enough."""
     named = request.route if request.route != "auto" else "matrix-free" if survey.has_large_pairs else "moments"
     refusal = ROUTES[named].refusal(request, survey)
     if refusal:
@@ -96,7 +96,7 @@ def choose(request: Request, survey: Survey) -> Route:
 
 
 def _as_a_whole(request: Request, sample: Sample, outputs: int) -> Survey | None:
-    """The survey of a complete table that goes by the grid; ``None`` where another route is chosen."""
+    """The survey of a complete table that uses the grid route; ``None`` if another route is chosen."""
     if request.route not in ("auto", "grid"):
         return None
     survey = complete_survey(sample, outputs)
@@ -110,14 +110,14 @@ def _as_a_whole(request: Request, sample: Sample, outputs: int) -> Survey | None
 
 
 def _memory(request: Request, survey: Survey, route: Route) -> int:
-    """Bytes at the peak of a fit by one route."""
+    """Peak memory of a fit by one route, in bytes."""
     measuring = price.measuring(survey.keys, survey.cells, survey.subsets, survey.load)
     listing = 0 if survey.family is None else price.listing(survey.keys, survey.subsets)
     return survey.load.peak(route.memory(request, survey), listing, measuring)
 
 
 def _check_listing(plan: Plan, survey: Survey, subsets: list[Subset], request: Request) -> None:
-    """Refuse one more order if even listing its cells would not fit."""
+    """Refuse one more order if listing its cells alone would not fit in memory."""
     family = survey.family
     assert family is not None
     prefix = np.array([family.position[s[:-1]] for s in subsets])

@@ -1,8 +1,8 @@
-"""What a fit holds at its peak, in bytes, phase by phase: reading, observing, listing cells, solving, measuring.
+"""Peak memory of a fit in bytes, phase by phase: reading, observing, listing cells, solving, measuring.
 
-A phase holds its own work beside what is held from the reading to the end, the :class:`Load`. The peak of a fit is that
-of its largest phase. The constants count arrays that stand side by side in the code of a phase, as measured by
-``benchmarks/memory.py``: what is measured stays below 1.2 times what is priced, and is rarely less than half of it.
+Each phase needs its own work and the :class:`Load` that is held throughout. The peak of a fit is that of its largest
+phase. The constants count arrays that exist at the same time in a phase, as measured by ``benchmarks/memory.py``:
+measured memory is below 1.2 times the estimate, and rarely less than half of it.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from exanova.design.products import BLOCK_BYTES, products_are_faster
 from exanova.errors import MemoryLimitError
 from exanova.messages import Parameter
 from exanova.phi.gram import BLAS_BLOCK_BYTES
-from exanova.phi.growing import COUNT_BLOCK
+from exanova.phi.growing_gram import COUNT_BLOCK
 from exanova.solve.matrix_free import MOST_ELIMINATED
 
 READING_CELL, READING_ROW = 4, 104
 """Bytes for each cell of the table, and for each of its rows, while it is read: codes, sorted rows, equal rows."""
 
 GIVEN_ROW, DISTINCT_ROW = 24, 48
-"""Bytes held until the end for each row given (position, weight, group) and each distinct one (the same, weights)."""
+"""Bytes held throughout for each row (position, weight, group) and each distinct row (the same, weights)."""
 
 LISTED_KEY = 44
-"""Bytes for each key while the cells of an order are listed: its count, whether and as what it was observed."""
+"""Bytes for each key while the cells of an order are listed: its count, whether it was observed, its cell."""
 
 SUBSET = 400
-"""Bytes of a subset in an index: a tuple, its entry in a dictionary, its part of a layout."""
+"""Bytes of a subset in a family: a tuple, its entry in a dictionary, its part of a layout."""
 
 PROJECTOR = 2000
-"""Bytes a cell of the sparse factorisation behind a projector, with its fill-in."""
+"""Bytes per cell of the sparse factorisation in a projector, with its fill-in."""
 
 DENSE_COPIES, DENSE_SQUARES = 9, 4
-"""Arrays of (rows, functions) and of (functions, functions) side by side in an orthogonal factorisation."""
+"""Arrays of (rows, functions) and of (functions, functions) held at once in an orthogonal factorisation."""
 
 GRAM_COPIES, REDUNDANT_COPIES = 4, 5
-"""Arrays of (functions, functions) beside a Gram matrix in elimination; with more functions than rows, which are then
-redundant for certain, their null directions come on top."""
+"""Arrays of (functions, functions) besides the Gram matrix in elimination. With more functions than rows some are
+certainly redundant, and their null directions are added."""
 
 LOCAL_STACK = 64_000_000
-"""Bytes of one of the three arrays of a stack of local problems, by which pairs are screened."""
+"""Bytes of one of the three arrays of a stack of local problems in the screening of pairs."""
 
 PAIR = 350
 """Bytes of a pair in a screening: a tuple, its places, its gain."""
@@ -53,10 +53,10 @@ PAIR = 350
 
 @dataclass(frozen=True)
 class Load:
-    """What is held beside the work of every phase.
+    """Sizes of the arrays that are held throughout a fit, besides the work of each phase.
 
     Attributes:
-        rows: rows given, of which ``distinct`` differ.
+        rows: number of rows, of which ``distinct`` are distinct.
         columns: columns of the table.
         outputs: outputs of the model.
         codes: bytes of the codes of the distinct rows.
@@ -71,32 +71,32 @@ class Load:
     counts: bool
 
     @property
-    def beside(self) -> int:
-        """Bytes from the reading to the end: groups of rows, codes, weights, model values and their residual."""
+    def held(self) -> int:
+        """Bytes held throughout: groups of rows, codes, weights, model values and their residual."""
         return GIVEN_ROW * self.rows + self.codes + (DISTINCT_ROW + 16 * self.outputs) * self.distinct
 
     @property
     def reading(self) -> int:
-        """Bytes while the table is read and its equal rows are found."""
+        """Bytes while the table is read and its equal rows are grouped."""
         return reading(self.rows, self.columns)
 
     @property
     def observing(self) -> int:
-        """Bytes while outputs given for all rows are averaged over equal ones."""
-        return self.beside + 8 * self.rows * (1 + 3 * self.outputs)
+        """Bytes while outputs are averaged over equal rows."""
+        return self.held + 8 * self.rows * (1 + 3 * self.outputs)
 
     def peak(self, *phases: int) -> int:
-        """Bytes of a fit that reads the table, gets its outputs and goes through these phases."""
-        return max(self.reading, self.observing, self.beside + max(phases))
+        """Peak bytes of a fit that reads the table, gets its outputs and runs these phases."""
+        return max(self.reading, self.observing, self.held + max(phases))
 
 
 def reading(rows: int, columns: int) -> int:
-    """Bytes while a table is read and its equal rows are found."""
+    """Bytes while a table is read and its equal rows are grouped."""
     return rows * (READING_ROW + READING_CELL * columns)
 
 
 def check_reading(rows: int, columns: int, memory_limit: int) -> None:
-    """Refuse a table that cannot be read within the limit, before it is.
+    """Refuse a table that cannot be read within the memory limit, before reading it.
 
     >>> check_reading(1000, 10, 10**6)
     """
@@ -106,8 +106,8 @@ def check_reading(rows: int, columns: int, memory_limit: int) -> None:
             f"reading {rows:,} rows of {columns} columns needs about {readable(needed)}; the memory limit is "
             f"{readable(memory_limit)}",
             remedy=[
-                f"What would fit: {memory_limit // reading(1, columns):,} rows, equal ones counted beforehand and "
-                "given once with ",
+                f"What would fit: {memory_limit // reading(1, columns):,} rows, for example distinct rows with counts "
+                "in ",
                 Parameter("sample_weight"),
                 ", or a larger ",
                 Parameter("memory_limit"),
@@ -133,7 +133,7 @@ def local_tables(index: Family) -> int:
 
 
 def grid(cells: int, features: int, load: Load) -> int:
-    """Bytes of conjugate gradients on extended tensors, and of the index that is made of them."""
+    """Bytes of conjugate gradients on extended tensors, and of the family built from them."""
     tensors = 8 * cells * (5 + 5 * load.outputs)
     return tensors + 8 * load.distinct * (features + 10 * load.outputs)
 
@@ -151,9 +151,9 @@ def moments(functions: int, index: Family, load: Load) -> int:
 
 
 def eliminating(functions: int, load: Load) -> int:
-    """Bytes of a Gram matrix alone: while it is made, and while it is eliminated."""
+    """Bytes of a Gram matrix, while it is computed and while it is eliminated."""
     r, q = load.distinct, functions
-    # Every indicator gives at most one function, rarely fewer: a tenth more covers the patterns with holes.
+    # There are at least as many indicators as functions, rarely more: a tenth more covers patterns with missing cells.
     indicators = int(1.1 * q)
     collecting = _collecting(indicators, load)
     return 8 * indicators**2 + max(collecting, 8 * q * q * (REDUNDANT_COPIES if q > r else GRAM_COPIES))
@@ -180,32 +180,32 @@ def screening(sizes: Sequence[int], load: Load, threads: int) -> int:
     )
 
 
-def growing(functions: int, load: Load) -> int:
-    """Bytes of a factor that grows, its final copy, the bitsets of its indicators, and a block of counts."""
+def growing_fit(functions: int, load: Load) -> int:
+    """Bytes of a growing factor, its final copy, the bitsets of its indicators, and a block of counts."""
     q, r = functions, load.distinct
     counts = 8 * min(COUNT_BLOCK, q) * q
     return 20 * q * q + counts + 2 * q * (r // 8) + 8 * load.outputs * 6 * r
 
 
 def lasso(candidates: int, load: Load) -> int:
-    """Bytes of the Gram matrix of the candidates, its projection and what remains of that without main effects."""
+    """Bytes of the Gram matrix of the candidates, its projection, and the same after eliminating main effects."""
     q, r = candidates, load.distinct
     return 36 * q * q + _collecting(q, load) + 8 * load.outputs * 6 * r
 
 
 def _collecting(indicators: int, load: Load) -> int:
-    """Bytes of what a Gram matrix is made from: bitsets of counts, or a block of dense indicators."""
+    """Bytes of the input of a Gram matrix: bitsets for counts, or a block of dense indicators."""
     bits = indicators * (load.distinct // 8 + 8)
     return bits if load.counts else max(bits, min(BLAS_BLOCK_BYTES, 8 * indicators * load.distinct))
 
 
 def _index(index: Family, load: Load) -> int:
-    """Bytes of an index, and of the effects on its cells."""
+    """Bytes of a family, and of the effects on its cells."""
     return 4 * index.n_keys + (16 + 16 * load.outputs) * index.n_cells + SUBSET * len(index.subsets)
 
 
 def _pair_products(index: Family, load: Load, threads: int) -> int:
-    """Bytes of one-hot columns and blocks of them, should the pairs go by products of matrices."""
+    """Bytes of one-hot columns and blocks of them, if pairs are handled by products of matrices."""
     first = int(np.searchsorted(index.layout.order, 2))
     if not products_are_faster(index.layout.part(first, len(index.subsets))):
         return 0

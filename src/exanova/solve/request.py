@@ -1,4 +1,4 @@
-"""``Request``: what is asked of the engine, apart from the data, and the subsets it asks for."""
+"""``Request``: the parameters of a fit, without the data, and the subsets they specify."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ RouteName = Literal["auto", "grid", "dense", "moments", "matrix-free"]
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of the engine, apart from the data.
+    """The parameters of a fit, without the data.
 
     Attributes:
         max_order: largest order, ``None`` for every order until rank r is reached.
-        subsets: an explicit family, closed downward, in place of an order.
+        subsets: an explicit family, closed downward, instead of an order.
         max_terms: a budget of functions, the intercept included.
         selection: how the budget is spent: "canonical", "screen" or "lasso".
         candidates: subsets a selection may take; ``None`` for all up to ``max_order``.
-        min_gain: screening takes nothing that explains less, per function, as a share of the variance.
-        ridge: added to the diagonal of Gamma but for the intercept; 0 keeps the result exact.
-        random_state: seed of the split a lasso chooses its penalty by, and of rows drawn for a likelihood.
-        shrinkage: whether effects are shrunk to what the rows can carry.
-        sampled: whether the rows are a sample of more, and not all there is.
-        ordered: (d,) how many levels of each feature, from the first on, are in order.
+        min_gain: screening stops when the best remaining gain per function is below this fraction of the variance.
+        ridge: added to the diagonal of Gamma except for the intercept; 0 keeps the result exact.
+        random_state: seed of the split used to choose the lasso penalty, and of rows drawn for a likelihood.
+        shrinkage: whether effects are shrunk.
+        sampled: whether the rows are a sample from a larger population, not all of it.
+        ordered: (d,) how many levels of each feature, from the first on, are ordered.
         basis: "pure" or "paper".
         ties: "share" or "first".
         route: "auto" or one of the routes.
@@ -59,17 +59,17 @@ class Request:
 
     @property
     def every_order(self) -> bool:
-        """Whether orders are added until nothing is left."""
+        """Whether orders are added until everything is explained."""
         return self.max_order is None and self.subsets is None
 
     @property
     def is_plain(self) -> bool:
-        """Whether pure functions share what they have in common, without a penalty: what every route can do."""
+        """Whether the basis is pure, ties are shared and there is no ridge: every route supports this."""
         return self.ties == "share" and self.basis == "pure" and not self.ridge
 
 
 def orders_of(request: Request, varying: list[int]) -> Iterator[list[Subset]]:
-    """Subsets of each order in turn, the empty set apart, listed only when they are reached."""
+    """Subsets of each order from 1 on, listed lazily."""
     if request.subsets is not None:
         yield from (group for k, group in by_order(request.subsets) if k)
         return

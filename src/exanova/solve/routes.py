@@ -7,8 +7,8 @@
 | moments | a Gram matrix that fits | Gram matrix of counts, elimination order by order, refinement from the rows |
 | matrix-free | pure functions, shared ties | lower orders eliminated, conjugate gradients over passes of the rows |
 
-Each is one :class:`Route`: its name, why it cannot do what is asked, its price, and its solve. A new route is one more
-entry of :data:`ROUTES`; ``planning.choose`` says when it is taken. Whatever the route, the result is a ``Solved``.
+Each is one :class:`Route`: its name, when it is not applicable, its cost, and its solve. A new route is one more entry
+of :data:`ROUTES`; ``planning.choose`` decides when it is used. Every route returns a ``Solved``.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from exanova.data.sample import Sample
 from exanova.design.family import Family, complete_family, extend
 from exanova.messages import Parameter, Value, Words, joined
 from exanova.parallel import suitable_blas
-from exanova.phi.modular import are_counts
 from exanova.phi.operator import Phi
+from exanova.phi.residues import are_counts
 from exanova.progress import Progress
 from exanova.solve import price
 from exanova.solve.choice import FLOATING, ROUNDED, PaperChoice, can_be_solved
@@ -41,14 +41,14 @@ from exanova.solve.top_down import groups_of_shapes, solve_top_down
 from exanova.typing import FloatArray, Subset
 
 FEW_ITERATIONS, GRID_ITERATIONS = 1000, 5000
-"""Iterations on a grid where something else would be quick too, and where it would not."""
+"""Largest number of iterations on a grid if another route would be fast too, and if not."""
 
 LARGE_STACK = 20_000
-"""Cells of tables of the same shape, on the average, from which they are worth a fit of their own."""
+"""Average number of cells per stack of tables of one shape from which a separate fit of each stack is worthwhile."""
 
 FLOPS, LOOKUPS, COMMON_WORDS, GRID_CELLS = 3e10, 5e8, 4e9, 2e7
-"""What two cores do in a second: products of matrices, reads of tables by rows, words of 64 rows compared, cells of a
-grid iterated to the end. Measured on the benchmarks' tables; other machines differ by a factor of a few."""
+"""Throughput of two cores per second: multiplications in matrix products, table reads at rows, words of 64 rows
+compared, cells of a grid solved. Measured on the benchmarks' tables; other machines differ by a factor of a few."""
 
 
 ONE_ITERATION, PROJECTED_CELLS = 2e-4, 3e7
@@ -56,8 +56,8 @@ ONE_ITERATION, PROJECTED_CELLS = 2e-4, 3e7
 
 
 @dataclass(frozen=True)
-class Job:
-    """What a route is given to solve."""
+class SolveJob:
+    """The input of a route."""
 
     sample: Sample
     request: Request
@@ -77,11 +77,11 @@ class Route:
     """One way to solve.
 
     Attributes:
-        name: what ``route=`` and the certificate call it.
-        refusal: why it cannot do what is asked on a surveyed table, in words; ``None`` where it can.
+        name: its name in ``route=`` and in the certificate.
+        refusal: why the route is not applicable to a request and a surveyed table, in words; ``None`` if it is.
         memory: bytes of its own work.
         passes: passes over the rows.
-        seconds: seconds on two cores beside the passes.
+        seconds: seconds on two cores, without the passes.
         solve: the solve itself.
     """
 
@@ -90,18 +90,18 @@ class Route:
     memory: Callable[[Request, Survey], int]
     passes: Callable[[Survey], int]
     seconds: Callable[[Survey], float]
-    solve: Callable[[Job], Solved]
+    solve: Callable[[SolveJob], Solved]
 
 
 def local_work(family: Family, columns: int) -> float:
-    """Multiplications of a factorisation for each pair or larger subset, and of products with so many columns."""
+    """Multiplications of the local problem of each subset of order 2 or higher, and of its products."""
     cells = np.diff(family.cell_start).astype(np.float64)
     cells[too_large_for_tables(family)] = 0.0
     return float(4 * (cells[family.layout.order > 1] ** 3).sum() + columns * (cells**2).sum())
 
 
 def passes_and_local_work(survey: Survey, passes: int, columns: int = 0) -> float:
-    """Seconds of so many passes over the rows and of the functions of every subset."""
+    """Seconds of this many passes over the rows and of the local problems of every subset."""
     reads = passes * float(survey.sample.n_rows) * survey.subsets / LOOKUPS
     return STARTING + reads + (0.0 if survey.family is None else local_work(survey.family, columns) / FLOPS)
 
@@ -143,7 +143,7 @@ def _needs_gram(request: Request) -> str:
 
 
 def _tables_refusal(request: Request, survey: Survey) -> str | None:
-    """Routes that write functions down as tables cannot take pairs with too many cells."""
+    """Routes that need tables of functions are not applicable to pairs with too many cells."""
     return _matrix_free_refusal(request, survey) if survey.has_large_pairs else None
 
 
@@ -157,15 +157,15 @@ def _matrix_free_refusal(request: Request, survey: Survey) -> str | None:
 
 
 def _all_orders_at_once(sample: Sample, p: FloatArray, shape: tuple[int, ...]) -> bool:
-    """Whether one fit of all orders is faster than one fit after the other from the highest order down.
+    """Whether one fit of all orders is faster than separate fits from the highest order down.
 
-    It is under independence, in one iteration, and for even weights unless large tables of the same shape abound.
+    It is under independence (one iteration), and for even weights unless there are many large tables of one shape.
     """
     per_stack = np.prod([n + 1 for n in shape]) / max(1, groups_of_shapes(shape))
     return bool(p.max() <= EVEN * p.min() and per_stack <= LARGE_STACK) or is_product(sample)
 
 
-def _by_grid(job: Job) -> Solved:
+def _by_grid(job: SolveJob) -> Solved:
     sample, request = job.sample, job.request
     varying = sample.varying
     shape = tuple(sample.sizes[i] for i in varying)
@@ -175,10 +175,10 @@ def _by_grid(job: Job) -> Solved:
     p[place], f[place] = sample.probability, sample.values
     job.progress.phase("conjugate gradients")
     solve = solve_grid if _all_orders_at_once(sample, p, shape) else solve_top_down
-    # Where a factorisation would be cheap, the most uneven weights are left to it after some iterations.
+    # If a factorisation would be cheap, very uneven weights are left to it after some iterations.
     cheap = request.route == "auto" and dense_applies(len(p), len(p), even=False)
     limit = FEW_ITERATIONS if cheap else GRID_ITERATIONS
-    # Products along one axis are as long as the table and as narrow as the axis.
+    # Each product along an axis multiplies the whole table by a matrix of the size of that axis.
     with suitable_blas(float(np.prod([n + 1 for n in shape])) * max(shape, default=1) * f.shape[1]):
         found = solve(p.reshape(shape), f.reshape(*shape, -1), limit, job.progress.step)
         weights = margins(p.reshape(*shape, 1))[..., 0] * float(sample.weight.sum())
@@ -208,11 +208,11 @@ def _flat(family: Family, varying: list[int], effects: FloatArray) -> FloatArray
     return np.concatenate(parts)
 
 
-def _by_dense(job: Job) -> Solved:
+def _by_dense(job: SolveJob) -> Solved:
     sample, request = job.sample, job.request
     grown = _OrderByOrder(sample, request, job.family)
     root = np.sqrt(sample.probability)
-    # Orders that were asked for are listed even where lower ones leave nothing to them.
+    # Requested orders are listed even if lower ones explain everything.
     stop = len(root) if request.every_order else len(root) + 1
     solution = solve_dense(grown.blocks(), root, sample.values, request.ties, stop_at_rank=stop)
     solution = replace(solution, method=solution.method + grown.how)
@@ -220,7 +220,7 @@ def _by_dense(job: Job) -> Solved:
 
 
 class _OrderByOrder:
-    """Hands out the functions order by order and remembers which were asked for."""
+    """Yields the functions order by order and keeps those that were used."""
 
     def __init__(self, sample: Sample, request: Request, surveyed: Family) -> None:
         self._sample, self._request, self._surveyed = sample, request, surveyed
@@ -233,7 +233,7 @@ class _OrderByOrder:
 
     @property
     def how(self) -> str:
-        """How functions were chosen, where some were."""
+        """How functions were chosen, if some were."""
         return f", {self._choice.how}" if self._choice else f", {FLOATING}" if self._floating else ""
 
     def blocks(self) -> Iterator[tuple[FloatArray, NDArray[np.bool_] | None]]:
@@ -242,7 +242,7 @@ class _OrderByOrder:
         for subsets in orders_of(self._request, self._sample.varying):
             chosen = self._choice.add(subsets) if self._choice else None
             if chosen is not None and len(subsets[0]) == 1:
-                chosen = chosen[1:]  # the first call tells of the intercept too
+                chosen = chosen[1:]  # the first call includes the intercept
             yield self._next(subsets), chosen
 
     def _next(self, subsets: list[Subset]) -> FloatArray:
@@ -256,7 +256,7 @@ class _OrderByOrder:
         return Phi(self.family, sample).functions(new, range(first, len(self.family.subsets)))
 
 
-def _by_moments(job: Job) -> Solved:
+def _by_moments(job: SolveJob) -> Solved:
     sample, request, family = job.sample, job.request, job.family
     basis = build_basis(family, request.basis, orthonormal=request.ties == "share")
     phi = Phi(family, sample, request.threads)
@@ -278,14 +278,14 @@ def _by_moments(job: Job) -> Solved:
 def _exact_choice(
     sample: Sample, request: Request, family: Family, basis: Basis
 ) -> tuple[NDArray[np.bool_], str] | None:
-    """The paper's greedy choice, exactly, and how it was made; ``None`` where functions are not those of the paper."""
+    """The paper's greedy choice, exactly, and how it was made; ``None`` if the functions are not those of the paper."""
     if request.ties != "first" or basis.labels is None or request.ridge:
         return None
     choice = PaperChoice(sample.codes, sample.weight, sample.sizes, request.threads)
     return choice.add_family(family.subsets), f"elimination of the Gram matrix, {choice.how}"
 
 
-def _by_matrix_free(job: Job) -> Solved:
+def _by_matrix_free(job: SolveJob) -> Solved:
     basis = build_basis(job.family)
     solution = solve_matrix_free(job.sample, job.family, basis, job.request.threads, job.progress)
     values = on_cells(job.family, basis, solution.coefficients)

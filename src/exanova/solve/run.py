@@ -1,4 +1,4 @@
-"""Run a plan: the route it chose, further orders where they are wanted, and a fallback that the certificate names."""
+"""Run a plan: its route, further orders if all are requested, and a fallback that the certificate reports."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from exanova.solve.evidence import Solved
 from exanova.solve.plan import Plan
 from exanova.solve.planning import make_plan, next_order
 from exanova.solve.request import Request
-from exanova.solve.routes import ROUTES, Job
+from exanova.solve.routes import ROUTES, SolveJob
 from exanova.solve.survey import Survey
 
 
 def decompose(sample: Sample, request: Request, progress: Progress | None = None) -> Solved:
-    """Plan, then run the route the plan chose."""
+    """Plan, then run the plan."""
     plan, survey = make_plan(request, sample, sample.n_outputs)
     return run_plan(sample, request, plan, survey, progress or Progress(enabled=False))
 
@@ -24,7 +24,7 @@ def decompose(sample: Sample, request: Request, progress: Progress | None = None
 def run_plan(sample: Sample, request: Request, plan: Plan, survey: Survey, progress: Progress) -> Solved:
     """Run a plan that was made for this sample."""
     with blas_threads(request.threads):
-        found = ROUTES[plan.route].solve(Job(sample, request, plan, survey, progress))
+        found = ROUTES[plan.route].solve(SolveJob(sample, request, plan, survey, progress))
         if plan.route == "grid" and request.route == "auto" and not found.solution.converged:
             return decompose(sample, replace(request, route="dense"), progress)
         while plan.route == "moments" and found.solution.rank < sample.n_rows:
@@ -32,5 +32,5 @@ def run_plan(sample: Sample, request: Request, plan: Plan, survey: Survey, progr
             if wider is None:
                 break
             plan, survey = wider
-            found = ROUTES[plan.route].solve(Job(sample, request, plan, survey, progress))
+            found = ROUTES[plan.route].solve(SolveJob(sample, request, plan, survey, progress))
     return found

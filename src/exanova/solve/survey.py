@@ -1,6 +1,6 @@
-"""``Survey``: the cells of a family on a sample, found before any model is called and before a route is chosen.
+"""``Survey``: the cells of a family on a sample, before the model is called and a route is chosen.
 
-A complete table of which every order is wanted needs no listing: its cells are all combinations.
+A complete table with all orders requested needs no listing: its cells are all combinations.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from exanova.typing import Subset
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What a table tells about the cost of its decomposition.
+    """The sizes of a decomposition, which determine its cost.
 
     Attributes:
         sample: the distinct rows; their values are not used.
-        outputs: outputs of the model, as far as they are known.
+        outputs: number of outputs, as far as it is known.
         by_order: functions of each order, the intercept first.
-        family: the subsets and their cells; ``None`` for a complete table that is taken as a whole.
+        family: the subsets and their cells; ``None`` for a complete table, whose cells are not listed.
     """
 
     sample: Sample
@@ -52,17 +52,17 @@ class Survey:
 
     @property
     def keys(self) -> int:
-        """Entries of the tables that find the cell of a row."""
+        """Length of the flat key space of the family."""
         return self.cells if self.family is None else self.family.n_keys
 
     @cached_property
     def load(self) -> price.Load:
-        """What is held beside the work of every phase."""
+        """Memory held throughout, besides the work of each phase."""
         return load_of(self.sample, self.outputs)
 
     @cached_property
     def is_even(self) -> bool:
-        """Whether the largest weight is at most ``EVEN`` times the smallest: Gram matrices are as safe then."""
+        """Whether the largest weight is at most ``EVEN`` times the smallest, so that Gram matrices are accurate."""
         return bool(self.sample.weight.max() <= EVEN * self.sample.weight.min())
 
     @cached_property
@@ -83,8 +83,9 @@ EVEN = 1e3
 
 
 DENSE_WORK, EVEN_DENSE_WORK = 4e9, 4e8
-"""Rows x functions x the smaller of the two up to which the dense route takes about a second; the same where weights
-are even and moments as safe and faster. Not with the paper's functions, whose Gram matrix is ill-conditioned."""
+"""Rows x functions x the smaller of the two up to which the dense route is used: about a second of work; and for even
+weights, where moments are as accurate and faster (except for the paper's functions, whose Gram matrix is
+ill-conditioned)."""
 
 
 def dense_applies(rows: int, functions: int, *, even: bool) -> bool:
@@ -93,7 +94,7 @@ def dense_applies(rows: int, functions: int, *, even: bool) -> bool:
 
 
 def load_of(sample: Sample, outputs: int) -> price.Load:
-    """What the rows of a sample take beside the work of every phase."""
+    """Memory that the rows of a sample take throughout, besides the work of each phase."""
     whole = bool((sample.weight == np.floor(sample.weight)).all())
     return price.Load(sample.rows, sample.n_rows, len(sample.codes), outputs, sample.codes.nbytes, whole)
 
@@ -112,7 +113,7 @@ def is_complete(sample: Sample) -> bool:
 
 
 def is_product(sample: Sample) -> bool:
-    """Whether a complete table has, cell by cell, the product of its margins as its distribution."""
+    """Whether the distribution on a complete table is the product of its margins, cell by cell."""
     probability = sample.probability
     expected = np.ones_like(probability)
     for row, size in zip(sample.codes, sample.sizes, strict=True):

@@ -1,13 +1,13 @@
 """Grid route for uneven weights: a complete table is decomposed from the highest order down.
 
-The effect of all of A is what the functions of fewer features leave of the table of A,
+The effect of A is the residual of the table of A after fitting functions of fewer features,
 
     f_A = T_A - sum_i g_i(x_(A without i)),   g the least-squares fit in L2(p_A),
 
-and each g_i is handed down to the table of A without i, where it is decomposed in turn. Every fit is a small one, by
-conjugate gradients on the margins of one table; tables of the same shape are fitted side by side. Weights that span
-orders of magnitude slow down the highest order only, where there is a single table; all orders at once, as in
-``grid``, suffer from them in every iteration.
+and each g_i is added to the table of A without i, where it is decomposed in turn. Every fit is small, by conjugate
+gradients on the margins of one table; tables of the same shape are fitted together. Weights that span orders of
+magnitude slow down only the highest order, where there is a single table; in ``grid``, which fits all orders at once,
+they slow down every iteration.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from exanova.solve.grid import GridSolution, margins
 from exanova.typing import FloatArray, Subset
 
 STACK_CELLS = 1_000_000
-"""Cells, times outputs, of the tables that are fitted side by side."""
+"""Cells times outputs of the tables that are fitted together."""
 
 
-class Parts:
+class MarginFunctions:
     """Functions of all features but one, on a stack of complete tables; an operator of ``cgls``.
 
-    Coordinates are values times the root of the probability of their margin, one feature left out after the other.
+    Coordinates are values times the square root of the probability of their margin, for each feature left out in turn.
     """
 
     def __init__(self, p: FloatArray) -> None:
@@ -80,7 +80,7 @@ def solve_top_down(
     for order in range(d, 0, -1):
         for stack in _stacks(p.shape, order, m):
             weights = [np.broadcast_to(everything[_place(subset, d)], tables[subset].shape) for subset in stack]
-            parts = Parts(_side_by_side(weights))
+            parts = MarginFunctions(_side_by_side(weights))
             table = _side_by_side([tables.pop(subset) for subset in stack])
             found = conjugate_gradients(parts, table, max_iterations, step, np.tile(scale, len(stack)))
             worst, iterations = max(worst, found[1]), iterations + found[2]
@@ -94,12 +94,12 @@ def solve_top_down(
 
 
 def groups_of_shapes(sizes: tuple[int, ...]) -> int:
-    """How many stacks of tables of the same shape there are at least."""
+    """Lower bound on the number of stacks of tables of the same shape."""
     return sum(len({tuple(sizes[i] for i in s) for s in combinations(range(len(sizes)), k)}) for k in range(len(sizes)))
 
 
 def _stacks(sizes: tuple[int, ...], order: int, outputs: int) -> list[list[Subset]]:
-    """Subsets of one order whose tables have the same shape, as many as are fitted side by side."""
+    """Subsets of one order whose tables have the same shape, in stacks that are fitted together."""
     alike: dict[tuple[int, ...], list[Subset]] = defaultdict(list)
     for subset in combinations(range(len(sizes)), order):
         alike[tuple(sizes[i] for i in subset)].append(subset)
@@ -111,17 +111,17 @@ def _stacks(sizes: tuple[int, ...], order: int, outputs: int) -> list[list[Subse
 
 
 def _place(subset: Subset, d: int) -> tuple[slice | int, ...]:
-    """Where a subset lies in an extended tensor: index 0 on the axes of absent features."""
+    """Position of a subset in an extended tensor: index 0 on the axes of absent features."""
     return tuple(slice(1, None) if i in subset else 0 for i in range(d))
 
 
 def _side_by_side(tables: list[FloatArray]) -> FloatArray:
-    """Tables of one shape with their outputs on one axis, one table after the other."""
+    """Stack tables of one shape, with their outputs, along the last axis."""
     return np.concatenate(tables, axis=-1)
 
 
 def _hand_down(tables: dict[Subset, FloatArray], stack: list[Subset], k: int, given: FloatArray, m: int) -> None:
-    """Add the functions without the k-th feature of every subset to the tables of what is left of it."""
+    """Add the functions without the k-th feature of every subset to the tables of the smaller subsets."""
     squeezed = given.squeeze(axis=k)
     for number, subset in enumerate(stack):
         rest = subset[:k] + subset[k + 1 :]

@@ -18,6 +18,7 @@
   function shown(value, kind) {
     if (value === null || value === undefined) return "";
     if (kind === "percent") return `${plain(100 * value, 3)} %`;
+    if (kind === "error") return plain(value, 2);
     if (kind === "value" && Math.abs(value) <= payload.rounding) return "0";
     return typeof value === "number" ? plain(value, 4) : String(value) || "(empty)";
   }
@@ -67,6 +68,7 @@
       title: { color: ink, subtitleColor: muted },
       text: { color: ink },
       rule: { color: muted },
+      style: { whisker: { color: ink, stroke: ink } },
       view: { stroke: "transparent" },
     };
   }
@@ -95,17 +97,17 @@
     } else {
       full.width = holder.clientWidth;
       full.autosize = { type: "fit-x", contains: "padding" };
-      squeeze(full, full.width);
+      squeeze(full, full.width, holder.id.startsWith("effect-"));
     }
     return full;
   }
 
-  // On a narrow picture names take less room, and the numbers printed beside bars keep theirs.
+  // On a narrow picture names take less room, and numbers printed beside bars, not in columns, keep theirs.
 
-  function squeeze(spec, width) {
+  function squeeze(spec, width, inColumns) {
     for (const { x, y } of spec.layer.map(({ encoding }) => encoding)) {
       if (y?.axis?.labelLimit) y.axis.labelLimit = Math.min(y.axis.labelLimit, 0.4 * width);
-      if (width < NARROW && x?.scale?.domain?.[0] < 0) x.scale.padding = PRINTED;
+      if (width < NARROW && !inColumns && x?.scale?.domain?.[0] < 0) x.scale.padding = PRINTED;
       if (x?.axis && x.type === "quantitative") x.axis.labelBound = true;
       if (x?.axis && x.type !== "quantitative") Object.assign(x.axis, { labelOverlap: "greedy", labelSeparation: 4 });
     }

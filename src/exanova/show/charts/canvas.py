@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from exanova.effects.tables import GAME
 from exanova.errors import MissingPackageError
+from exanova.show.error_bars import REACH
 from exanova.show.records import Record, legible, short
 
 try:
@@ -46,6 +47,12 @@ SLANTED_WIDTH = 130
 LETTER = 7
 """Pixels of a letter, about."""
 
+WHISKER = "whisker"
+"""The style of error bars, means and whatever else is drawn on top of colours, in the colour of print."""
+
+FAINT = 0.35
+"""Opacity of marks that stand for few rows."""
+
 NUMBER = ".6~g"
 """How numbers on axes are written: no row of zeros before or after them."""
 
@@ -78,6 +85,7 @@ def theme(dark: bool = False) -> dict[str, Any]:
         "text": {"color": ink, "fontSize": 11},
         "rule": {"color": NEUTRAL},
         "view": {"stroke": None},
+        "style": {WHISKER: {"color": ink, "stroke": ink}},
     }
 
 
@@ -102,7 +110,43 @@ def finished(chart: Any, title: str, notes: Sequence[str] = ()) -> Any:
         title=alt.TitleParams(text=title, subtitle=[*notes, f"game: {game}", f"({other}"], offset=12),
         description=". ".join([title, *notes, f"Game: {GAME}"]),
     )
-    return described.configure(**theme())
+    return shown_offline(described.configure(**theme()))
+
+
+class _Offline:
+    """A chart that a notebook shows as a drawing: the page that altair makes by default loads scripts from a network.
+
+    Who enables another renderer of altair gets what that makes, such as tooltips.
+    """
+
+    def _repr_mimebundle_(self, *args: Any, **options: Any) -> Any:
+        if alt.renderers.active != "default":
+            return super()._repr_mimebundle_(*args, **options)  # type: ignore[misc]
+        try:
+            import vl_convert
+        except ImportError:  # then there is no other way to draw it
+            return super()._repr_mimebundle_(*args, **options)  # type: ignore[misc]
+        version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+        svg = vl_convert.vegalite_to_svg(self.to_dict(), vl_version=version)  # type: ignore[attr-defined]
+        return {"image/svg+xml": svg, "text/plain": repr(type(self).__name__)}
+
+
+class OfflineLayer(_Offline, alt.LayerChart):
+    """A chart of several layers."""
+
+
+class OfflineConcat(_Offline, alt.ConcatChart):
+    """Charts side by side."""
+
+
+OFFLINE = {alt.LayerChart: OfflineLayer, alt.ConcatChart: OfflineConcat}
+
+
+def shown_offline(chart: Any) -> Any:
+    """The same chart, which a notebook shows without a network."""
+    # Not by assignment, which altair takes for a property of the chart.
+    object.__setattr__(chart, "__class__", OFFLINE.get(type(chart), type(chart)))
+    return chart
 
 
 def panels(records: Sequence[Record], draw: Callable[[list[Record], Place], Any], columns: int = 4) -> Any:
@@ -163,18 +207,49 @@ def with_sign(base: Any, floor: float) -> Any:
     return base.transform_calculate(number=f"abs(datum.value) <= {floor!r} ? '' : datum.value < 0 ? '−' : '+'")
 
 
-def printed_numbers(base: Any, x: Any, floor: float = 0.0, form: str = "+.3g") -> list[Any]:
-    """Values in print, outside the bar: to its left if negative, else to its right."""
-    numbers = with_number(base, floor, form).encode(x=x, text="number:N")
+def printed_numbers(base: Any, x: Any, floor: float = 0.0, form: str = "+.3g", left: Any = None) -> list[Any]:
+    """Values in print, outside the bar: to its left if negative, else to its right.
+
+    ``x`` is where bars end on the right, ``left`` where those of negative values do, if that is another field.
+    """
+    left = x if left is None else left
+    numbers = with_number(base, floor, form).encode(text="number:N")
     return [
-        numbers.transform_filter("datum.value >= 0").mark_text(align="left", dx=4),
-        numbers.transform_filter("datum.value < 0").mark_text(align="right", dx=-4),
+        numbers.transform_filter("datum.value >= 0").mark_text(align="left", dx=4).encode(x=x),
+        numbers.transform_filter("datum.value < 0").mark_text(align="right", dx=-4).encode(x=left),
     ]
 
 
 def either(test: str, colour: str, otherwise: str) -> Any:
     """One colour where a test holds and another elsewhere; altair makes this much faster than what ``when`` says."""
     return alt.ColorValue(otherwise, condition={"test": test, "value": colour})
+
+
+def with_ends(base: Any, signed: bool = True) -> Any:
+    """A chart whose data have the ends of their 95 % interval, in ``low`` and ``high``; the value where unknown."""
+    reach = f"(datum.stderr == null ? 0 : {REACH!r} * datum.stderr)"
+    low = f"datum.value - {reach}"
+    return base.transform_calculate(low=low if signed else f"max(0, {low})", high=f"datum.value + {reach}")
+
+
+def interval(record: Record) -> tuple[float, float]:
+    """The ends of the 95 % interval of a record; its value twice where no standard error is known."""
+    half = REACH * (record.get("stderr") or 0.0)
+    return record["value"] - half, record["value"] + half
+
+
+def reached(records: Iterable[Record]) -> list[float]:
+    """Everything an axis has to have room for: values, intervals and means."""
+    listed = list(records)
+    means = [r["mean"] for r in listed if r.get("mean") is not None]
+    return [*(end for r in listed for end in interval(r)), *means]
+
+
+def faded(records: Iterable[Record]) -> dict[str, Any]:
+    """The channel that fades marks of few rows, if there are any."""
+    if not any(r.get("few") for r in records):
+        return {}
+    return {"opacity": alt.OpacityValue(1, condition={"test": "datum.few", "value": FAINT})}
 
 
 def sign_colour() -> Any:
@@ -212,11 +287,18 @@ def ink_on_ramp(bound: float) -> Any:
 
 def tooltips(*fields: str) -> list[Any]:
     """What a pointer shows: names in full, probabilities as percentages, values with their sign."""
-    formats = {"value": "+.6g", "probability": ".3%", "importance": ".6g"}
+    formats = {"value": "+.6g", "probability": ".3%", "importance": ".6g", "rows": ",.6~g", "stderr": ".3g"}
+    formats |= {"low": "+.6g", "high": "+.6g", "mean": "+.6g"}
     return [
         alt.Tooltip(f"{name}:Q", format=formats[name]) if name in formats else alt.Tooltip(f"{name}:N")
         for name in fields
     ]
+
+
+def known_fields(records: Iterable[Record], *fields: str) -> list[str]:
+    """Those of the fields that some record knows."""
+    listed = list(records)
+    return [field for field in fields if any(r.get(field) is not None for r in listed)]
 
 
 def label_angle(names: Sequence[str], width: float) -> int:

@@ -13,24 +13,31 @@ from exanova.show.charts.canvas import (
     NEGATIVE,
     NEUTRAL,
     NUMBER,
+    NUMBER_WIDTH,
     POSITIVE,
     SAYING,
     SLANTED_WIDTH,
+    WHISKER,
     Place,
     alt,
+    faded,
     finished,
     flat,
     growing,
     inline,
+    known_fields,
     label_angle,
     left_out,
     name_axis,
     panels,
     printed_numbers,
+    reached,
     sign_colour,
     spread,
     tooltips,
     value_axis,
+    with_ends,
+    with_number,
     zero_line,
 )
 from exanova.show.records import Record, legible_names, short
@@ -53,8 +60,11 @@ TOP_FEATURES, TOP_LEVELS = 20, 30
 POINTS = 40
 """Ordered levels up to which each gets a point sized by its probability."""
 
-PROBABILITIES = 52
-"""Pixels right of the bars that their probabilities take."""
+EFFECTS, BOTH = 52, 112
+"""Pixels right of the bars where the column of their values ends, and that of their probabilities."""
+
+EDGE = 8
+"""Pixels between the longest bar or whisker and the edge."""
 
 HEIGHT = 220
 """Pixels of the axis of values of a line."""
@@ -73,11 +83,21 @@ CHECK_STEP = 54
 
 
 def importance_chart(
-    records: Sequence[Record], *, kind: str = "l1", top: int = TOP_FEATURES, floor: float = 0.0
+    records: Sequence[Record],
+    *,
+    kind: str = "l1",
+    top: int = TOP_FEATURES,
+    floor: float = 0.0,
+    notes: Sequence[str] = (),
 ) -> Any:
-    """Bars of the most important features, one panel an output; a note names how many are left out.
+    """Bars of the most important features, with 95 % intervals where they are known, one panel per output.
 
-    ``floor`` is the size up to which effects are rounding.
+    Args:
+        records: of all features.
+        kind: what was measured.
+        top: most features; a note names how many are left out.
+        floor: the size up to which effects are rounding.
+        notes: what is to be said under the title.
     """
     floor = {"l1": floor, "l2": floor**2, "shapley": floor}.get(kind, 0.0)  # shares have no size of their own
     kept, whole = _largest(records, "feature", top)
@@ -85,22 +105,37 @@ def importance_chart(
     shown = [{**r, "name": names[r["feature"]]} for r in records if r["feature"] in names]
     cut = left_out(len(kept), whole, "features", "of largest importance")
     drawn = _bars(shown, list(names.values()), "feature", signed=kind in SIGNED, floor=floor)
-    return finished(drawn, "Importance of features", [AMOUNTS[kind], *cut, *flat(records, floor)])
+    return finished(drawn, "Importance of features", [AMOUNTS[kind], *notes, *cut, *flat(records, floor)])
 
 
-def effect_chart(records: Sequence[Record], *, feature: str, top: int = TOP_LEVELS, floor: float = 0.0) -> Any:
+def effect_chart(
+    records: Sequence[Record],
+    *,
+    feature: str,
+    top: int = TOP_LEVELS,
+    floor: float = 0.0,
+    notes: Sequence[str] = (),
+) -> Any:
     """A main effect: bars with probabilities, or a line with points where the levels have an order.
 
-    ``floor`` is the size up to which values are rounding.
+    Whiskers are 95 % intervals, diamonds the mean of the model at a level; marks of few rows are faded.
+
+    Args:
+        records: levels of the feature.
+        feature: its name.
+        top: most bars.
+        floor: the size up to which values are rounding.
+        notes: what is to be said under the title.
     """
     title = f"Effect of {short(feature)}"
     if any(r["ordered"] for r in records):
-        return _ordered_chart(records, title, floor)
+        return _ordered_chart(records, title, floor, notes)
     kept, whole = _largest(records, "level", top)
     names = legible_names([level for level in dict.fromkeys(r["level"] for r in records) if level in set(kept)])
     shown = [{**r, "name": names[r["level"]]} for r in records if r["level"] in names]
-    notes = [*left_out(len(names), whole, "levels", "that carry most of E|f|"), *flat(records, floor)]
-    return finished(_bars(shown, list(names.values()), "level", signed=True, floor=floor), title, notes)
+    cut = left_out(len(names), whole, "levels", "that carry most of E|f|")
+    drawn = _bars(shown, list(names.values()), "level", signed=True, floor=floor)
+    return finished(drawn, title, [*notes, *cut, *flat(records, floor)])
 
 
 def certificate_chart(records: Sequence[Record], *, exact: bool, notes: Sequence[str] = ()) -> Any:
@@ -145,42 +180,63 @@ def _largest(records: Sequence[Record], field: str, top: int) -> tuple[list[str]
 
 
 def _bars(records: list[Record], names: list[str], of: str, signed: bool, floor: float) -> Any:
-    """Bars of features or of levels, these with their probabilities in a column at the right edge."""
-    values = [r["value"] for r in records]
+    """Bars of features with their amounts beside them, or of levels with columns of numbers at the right edge."""
+    values = reached(records) if signed else [max(0.0, end) for end in reached(records)]
     colour, form = (sign_colour(), "+.3g") if signed else (alt.ColorValue(AMOUNT), ".3g")
-    tooltip = tooltips(of, "output", "value", *(["probability"] if of == "level" else []))
+    known = known_fields(records, "stderr", "rows", "mean")
+    tooltip = tooltips(of, "output", "value", *(["probability"] if of == "level" else []), *known)
 
     def draw(part: list[Record], place: Place) -> Any:
         width = 360 if place.alone else 190
-        x, y = value_axis(spread(values, width, floor)), name_axis(names, labels=place.left)
-        base = alt.Chart(inline(part)).encode(y=y, tooltip=tooltip)
-        bars = base.mark_bar(height={"band": 0.75}).encode(x=x, color=colour)
-        column = _probabilities(base) if of == "level" and place.right else []
-        layers = alt.layer(bars, *printed_numbers(base, x, floor, form), zero_line(), *column)
+        domain = spread(values, width, floor, room=EDGE if of == "level" else NUMBER_WIDTH)
+        x, y = value_axis(domain), name_axis(names, labels=place.left)
+        base = with_ends(alt.Chart(inline(part)), signed).encode(y=y, tooltip=tooltip)
+        bars = base.mark_bar(height={"band": 0.75}).encode(x=x, color=colour, **faded(records))
+        if of == "level":
+            printed = [*_column(with_number(base, floor, form), "number:N", "effect", EFFECTS)]
+            printed += (
+                _column(base, alt.Text("probability:Q", format=".1%"), "probability", BOTH) if place.right else []
+            )
+        else:
+            ends = value_axis(domain, "high"), value_axis(domain, "low")
+            printed = printed_numbers(base, ends[0], floor, form, left=ends[1])
+        layers = alt.layer(bars, zero_line(), *_on_bars(base, domain, known), *printed)
         return layers.properties(height=STEP * len(names), width=width)
 
     return panels(records, draw)
 
 
-def _probabilities(base: Any) -> list[Any]:
-    """Probabilities in print, right of the bars, with their name at the height of the axis."""
-    heading = alt.Chart(inline([{}])).mark_text(align="right", dx=PROBABILITIES, dy=13, opacity=0.8, fontSize=10)
-    share = alt.Text("probability:Q", format=".1%")
+def _on_bars(base: Any, domain: Sequence[float], known: Sequence[str]) -> list[Any]:
+    """Whiskers and diamonds, where standard errors and means are known."""
+    whiskers = base.transform_filter("datum.stderr != null").mark_rule(style=WHISKER, strokeWidth=1.5)
+    means = base.transform_filter("datum.mean != null").mark_point(style=WHISKER, shape="diamond", size=32, opacity=1)
     return [
-        base.mark_text(align="right", dx=PROBABILITIES, opacity=0.8).encode(x=AT_X("width"), text=share),
-        heading.encode(x=AT_X("width"), y=AT_Y("height"), text=SAYING("probability")),
+        *([whiskers.encode(x=value_axis(domain, "low"), x2="high:Q")] if "stderr" in known else []),
+        *([means.encode(x=value_axis(domain, "mean"))] if "mean" in known else []),
     ]
 
 
-def _ordered_chart(records: Sequence[Record], title: str, floor: float) -> Any:
+def _column(base: Any, text: Any, title: str, place: int) -> list[Any]:
+    """Numbers in print, ending ``place`` pixels right of the bars, with their name at the height of the axis."""
+    heading = alt.Chart(inline([{}])).mark_text(align="right", dx=place, dy=13, opacity=0.8, fontSize=10)
+    return [
+        base.mark_text(align="right", dx=place, opacity=0.8).encode(x=AT_X("width"), text=text),
+        heading.encode(x=AT_X("width"), y=AT_Y("height"), text=SAYING(title)),
+    ]
+
+
+def _ordered_chart(records: Sequence[Record], title: str, floor: float, notes: Sequence[str]) -> Any:
     names = legible_names(list(dict.fromkeys(r["level"] for r in records)))
     shown = [{**r, "name": names[r["level"]]} for r in records]
-    domain = spread((r["value"] for r in records), HEIGHT, floor, room=16)
-    drawn = panels(shown, lambda part, place: _line(part, place, list(names.values()), domain), columns=2)
-    return finished(drawn, title, flat(records, floor))
+    domain = spread(reached(records), HEIGHT, floor, room=16)
+    known = known_fields(records, "stderr", "rows", "mean")
+    drawn = panels(shown, lambda part, place: _line(part, place, list(names.values()), domain, known), columns=2)
+    return finished(drawn, title, [*notes, *flat(records, floor)])
 
 
-def _line(records: list[Record], place: Place, names: list[str], domain: tuple[float, float]) -> Any:
+def _line(
+    records: list[Record], place: Place, names: list[str], domain: tuple[float, float], known: Sequence[str]
+) -> Any:
     """A line through the ordered levels; a level outside the order, such as missing, is a point on its own."""
     width = min(560 if place.alone else 300, max(160, 44 * len(names)))
     axis = alt.Axis(
@@ -191,16 +247,29 @@ def _line(records: list[Record], place: Place, names: list[str], domain: tuple[f
     )
     x = alt.X("name:O", title=None, scale=alt.Scale(domain=names), axis=axis)
     scale = alt.Scale(domain=list(domain), nice=False)
-    y = alt.Y("value:Q", title="effect" if place.left else None, scale=scale, axis=alt.Axis(format=NUMBER))
-    tooltip = tooltips("level", "output", "value", "probability")
-    base = alt.Chart(inline(records)).encode(x=x, y=y, tooltip=tooltip)
+    title = "effect" if place.left else None
+    y, low, mean = (
+        alt.Y(f"{field}:Q", title=title, scale=scale, axis=alt.Axis(format=NUMBER))
+        for field in ("value", "low", "mean")
+    )
+    tooltip = tooltips("level", "output", "value", "probability", *known)
+    base = with_ends(alt.Chart(inline(records))).encode(x=x, y=y, tooltip=tooltip)
     line = base.transform_filter("datum.ordered").mark_line(color=NEUTRAL, strokeWidth=1.5)
-    points = base.mark_point(filled=True, opacity=1, size=10).encode(color=sign_colour())
+    points = base.mark_point(filled=True, opacity=1, size=10).encode(color=sign_colour(), **faded(records))
+    layers = [line, points]
     if len(names) <= POINTS:
         size = growing(records, "probability", "probability", [10, 260], ".1~%")
-        points = points.encode(size=alt.Size("probability:Q", **size))
+        layers = [line, points.encode(size=alt.Size("probability:Q", **size))]
+    if "stderr" in known:
+        whiskers = base.transform_filter("datum.stderr != null").mark_rule(style=WHISKER, strokeWidth=1.2)
+        layers.append(whiskers.encode(y=low, y2="high:Q"))
+    if "mean" in known and len(names) <= POINTS:
+        means = base.transform_filter("datum.mean != null").mark_point(
+            style=WHISKER, shape="diamond", size=28, opacity=1
+        )
+        layers.append(means.encode(y=mean))
     zero = alt.Chart(inline([{}])).mark_rule(strokeWidth=1.5).encode(y=alt.YDatum(0))
-    return alt.layer(zero, line, points).properties(width=width, height=HEIGHT)
+    return alt.layer(zero, *layers).properties(width=width, height=HEIGHT)
 
 
 def _drawn(record: Record) -> Record:

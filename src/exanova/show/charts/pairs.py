@@ -15,11 +15,13 @@ from exanova.show.charts.canvas import (
     Place,
     alt,
     cell_format,
+    faded,
     finished,
     flat,
     growing,
     ink_on_ramp,
     inline,
+    known_fields,
     label_angle,
     left_out,
     panels,
@@ -59,8 +61,9 @@ def pair_chart(
     second: str,
     sizes: tuple[int, int] | None = None,
     floor: float = 0.0,
+    notes: Sequence[str] = (),
 ) -> Any:
-    """A heat map of a pair; crossed cells were never observed and have no value.
+    """A heat map of a pair; crossed cells were never observed and have no value, cells of few rows are faded.
 
     Args:
         records: cells of the grid.
@@ -68,10 +71,11 @@ def pair_chart(
         second: the feature of the columns.
         sizes: how many levels both features have, if the records may hold some of them only.
         floor: the size up to which values are rounding.
+        notes: what is to be said under the title.
     """
     rows, columns = (legible_names(list(dict.fromkeys(r[side] for r in records))) for side in ("first", "second"))
     shown = [{**r, "row": rows[r["first"]], "column": columns[r["second"]]} for r in records]
-    notes = [
+    cut = [
         note
         for name, kept, whole in zip((first, second), (rows, columns), sizes or (0, 0), strict=True)
         for note in left_out(len(kept), whole, f"levels of {short(name, 30)}", "that carry most of E|f|")
@@ -81,7 +85,7 @@ def pair_chart(
     titles = short(first), short(second)
     across = max(1, min(4, WIDEST // (CELL * len(columns) + 20)))
     drawn = panels(shown, lambda part, place: _heat_map(part, place, grid, titles, (floor, bound)), across)
-    return finished(drawn, f"Interaction of {titles[0]} and {titles[1]}", notes + flat(records, floor))
+    return finished(drawn, f"Interaction of {titles[0]} and {titles[1]}", [*notes, *cut, *flat(records, floor)])
 
 
 def network_chart(
@@ -131,13 +135,16 @@ def _heat_map(
     sides = alt.Axis(labels=place.left, domain=False, ticks=False, labelPadding=6)
     y = alt.Y("row:N", title=titles[0] if place.left else None, scale=alt.Scale(domain=rows), axis=sides)
     tooltip = [alt.Tooltip("first:N", title=titles[0]), alt.Tooltip("second:N", title=titles[1])]
-    tooltip += tooltips("output", "value", "probability")
+    tooltip += tooltips("output", "value", "probability", *known_fields(records, "rows", "stderr"))
     seen = alt.Chart(inline(r for r in records if r["observed"])).encode(x=x, y=y, tooltip=tooltip)
     printed = with_number(seen, floor, cell_format(bound)) if roomy else with_sign(seen, floor)
-    layers = [
-        seen.mark_rect(stroke=NEUTRAL, strokeWidth=0.4).encode(color=ramp_colour(bound, "effect")),
-        printed.mark_text(fontSize=10).encode(text="number:N", color=ink_on_ramp(bound)),
-    ]
+    cells = seen.mark_rect(stroke=NEUTRAL, strokeWidth=0.4)
+    layers = [cells.encode(color=ramp_colour(bound, "effect"), **faded(records))]
+    text = printed.mark_text(fontSize=10).encode(text="number:N")
+    if any(r["few"] for r in records):  # through faded cells the paper shines, on which print has its own colour
+        layers.append(text.transform_filter("datum.few"))
+        text = text.transform_filter("!datum.few")
+    layers.append(text.encode(color=ink_on_ramp(bound)))
     never = [{**r, "kind": "never observed"} for r in records if not r["observed"]]
     if never:
         shape = alt.Shape("kind:N", title=None, scale=alt.Scale(domain=["never observed"], range=[CROSS]))

@@ -1,7 +1,7 @@
 """Compiled inner loops of the passes; imported only when the work is large enough to pay for it.
 
-Each kernel walks the rows in blocks that stay in cache and lets every subset go over a block in turn, so that
-a code is read from memory once a pass. Kernels release the interpreter lock; who calls them splits the work.
+Each kernel walks the rows in blocks that stay in cache and processes all subsets on one block before the next, so
+that each code is read from memory once per pass. Kernels release the interpreter lock; callers split the work.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import numpy as np
 from exanova.compiled import compiled
 
 BLOCK = 4096
-"""Rows of a block."""
+"""Rows per block."""
 
 SMALL_TABLE = 512
-"""Keys of the largest table that is kept four times."""
+"""Keys of the largest table that is kept in four copies."""
 
 
 @compiled()
 def fill_keys(
     codes: Any, members: Any, sizes: Any, chain: Any, lookup: Any, s: int, order: int, a: int, b: int, keys: Any
 ) -> None:
-    """Write the key of rows a..b inside subset ``s`` to ``keys``; every row is known to lie in the support."""
+    """Write the keys of rows a..b in subset ``s`` to ``keys``; all rows must lie in the support."""
     if order == 0:
         keys[: b - a] = 0
         return
@@ -45,7 +45,7 @@ def fill_keys(
 def fill_keys_checked(
     codes: Any, members: Any, sizes: Any, chain: Any, lookup: Any, s: int, order: int, a: int, b: int, keys: Any
 ) -> None:
-    """The same for rows that may lie outside: -1 for an unknown level or an unseen prefix."""
+    """The same for rows that may lie outside the support: -1 for an unknown level or an unobserved prefix."""
     keys[: b - a] = 0
     for j in range(order):
         feature = members[s, j]
@@ -76,8 +76,8 @@ def scatter_kernel(
 ) -> None:
     """Add the values of every row to its key in subsets first..last of ``out``, which begins at key ``base``.
 
-    Neighbouring rows often fall in the same cell, and an addition must wait for the one before it. Small tables
-    are therefore kept four times, rows taking turns, and added up after each block.
+    Neighbouring rows often fall in the same cell, and each addition must wait for the one before it. Small tables
+    are therefore kept in four copies, which rows use in turn and which are added up after each block.
     """
     r, m = values.shape
     keys = np.empty(BLOCK, dtype=np.int32)
@@ -139,7 +139,7 @@ def gather_kernel(
     inside: bool,
     out: Any,
 ) -> None:
-    """Add to rows first..last of ``out`` the values of their keys in every subset; ``inside``: all are observed."""
+    """Add the values at the keys of rows first..last, over all subsets, to ``out``; ``inside``: all are observed."""
     m = out.shape[1]
     keys = np.empty(BLOCK, dtype=np.int32)
     for a in range(first, last, BLOCK):

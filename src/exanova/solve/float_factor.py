@@ -1,11 +1,12 @@
-"""A factorisation that grows: new functions are appended and only their rows of Gamma are ever computed.
+"""``FloatFactor``: the growing factor of a Gram matrix in floating point; ``ResidueFactor`` is the same modulo a prime.
 
-Left-looking Cholesky by panels, in the order functions arrive, skipping a function whose pivot vanishes:
+New functions are appended, and only their rows of Gamma are ever computed. Left-looking Cholesky by panels, in the
+order in which functions arrive, skipping a function whose pivot vanishes:
 
     L[new, panel] = (Gamma[new, panel] - L[new, before] L[panel, before]^T) L[panel, panel]^-T
 
-Appending in several rounds costs what one factorisation of the final family costs, q^3 / 3, all of it in BLAS
-products. The factor serves both rules for ties: kept functions alone, or shared through the row space.
+Appending in several rounds costs as much as one factorisation of the final family, q^3 / 3, all of it in BLAS
+products. The factor serves both rules for ties: kept functions only, or shared through the row space.
 """
 
 from __future__ import annotations
@@ -22,25 +23,25 @@ from exanova.solve.elimination import Factor, OrderFactor, Ties, row_space, skip
 from exanova.typing import FloatArray
 
 PANEL = 128
-"""Functions whose directions are found together."""
+"""Functions factorised together."""
 
 MERGED = 1024
-"""Directions of earlier functions that new ones are brought against together."""
+"""Columns of L up to which neighbouring panels are merged."""
 
 
 @dataclass(frozen=True)
 class _Panel:
-    """Functions kept together: their numbers, their columns of L, their own triangle."""
+    """A panel of kept functions: their numbers, their columns of L, and their triangle of L."""
 
     functions: NDArray[np.int64]
     columns: slice
     triangle: FloatArray
 
 
-class GrowingFactor:
-    """L with Gamma = L L^T on the kept functions; grows by rows (functions) and columns (directions).
+class FloatFactor:
+    """L with Gamma = L L^T on the kept functions; gains a row per function and a column per direction.
 
-    >>> factor = GrowingFactor(capacity=3)
+    >>> factor = FloatFactor(capacity=3)
     >>> factor.append(np.array([[1.0]]))
     >>> factor.append(np.array([[0.5, 1.0, 1.0], [0.5, 1.0, 1.0]]))
     >>> factor.rank, factor.kept.tolist()
@@ -69,7 +70,7 @@ class GrowingFactor:
     def append(self, gamma_rows: FloatArray, chosen: NDArray[np.bool_] | None = None) -> None:
         """Add functions, given their (new, old + new) rows of Gamma.
 
-        ``chosen`` (new,) names those that raise the rank, where that is known better than pivots tell.
+        ``chosen`` (new,) marks those that raise the rank, if that was decided exactly; by default pivots decide.
         """
         from scipy.linalg import solve_triangular
 
@@ -138,7 +139,7 @@ class GrowingFactor:
         return coefficients
 
     def _merged(self) -> list[_Panel]:
-        """Neighbouring panels put together: products with many columns run at the machine's speed."""
+        """Merge neighbouring panels: products with many columns are faster."""
         out: list[_Panel] = []
         for panel in self._panels:
             last = out[-1] if out else None
@@ -163,7 +164,7 @@ class GrowingFactor:
         tolerance: float,
         chosen: NDArray[np.bool_] | None,
     ) -> None:
-        """Directions of a few new functions; ``own`` (new, new) is what directions up to ``before`` leave of Gamma."""
+        """Factorise one panel of new functions; ``own`` (new, new) is Gamma minus the directions up to ``before``."""
         from scipy.linalg import solve_triangular
 
         done, width = self.rank, panel.stop - panel.start
@@ -185,7 +186,7 @@ class GrowingFactor:
     def _reserve(self, total: int) -> None:
         if total <= len(self._l):
             return
-        total += total // 4  # grow by quarters, not by batches
+        total += total // 4  # grow by a quarter, to reallocate rarely
         grown = np.zeros((total, max(self._l.shape[1], min(total, self._max_rank))))
         grown[: self.size, : self._l.shape[1]] = self._l[: self.size]
         kept = np.zeros(total, dtype=bool)

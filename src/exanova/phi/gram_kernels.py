@@ -1,4 +1,4 @@
-"""Compiled loops over common rows: counted as bits, or added up with weights; imported when a Gram matrix is made."""
+"""Compiled loops of Gram matrices: counting common bits, adding weights of common rows, residues modulo a prime."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from numba.extending import intrinsic
 from exanova.compiled import compiled
 
 WORDS = 512
-"""Words of a row handled at once: 4 KB, so that a row and the tile it meets stay in the nearest caches."""
+"""Words of a bitset processed at once: 4 KB, so that it and its tile stay in the nearest caches."""
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def population(typing_context: Any, word: Any) -> Any:
-    """Number of bits set in a word, by the machine's own instruction."""
+    """Number of bits set in a word, by the machine instruction."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
@@ -27,7 +27,7 @@ def population(typing_context: Any, word: Any) -> Any:
 def count_tile(left: Any, right: Any, out: Any, scale: int) -> None:
     """Add ``scale`` times the number of rows common to each pair of bitsets to ``out`` (rows of left, of right).
 
-    Four bitsets meet two at a time: six words are fetched for eight comparisons instead of sixteen.
+    Four bitsets are compared with two at a time: six words are loaded for eight comparisons instead of sixteen.
     """
     words = left.shape[1]
     rows, columns = left.shape[0] // 4 * 4, right.shape[0] // 2 * 2
@@ -74,7 +74,7 @@ def count_eight(left: Any, right: Any, i: int, j: int, a: int, b: int, out: Any,
 
 @compiled()
 def count_cached(left: Any, right: Any, repeats: int) -> Any:
-    """AND-and-count of two cached rows again and again: the machine's own limit, for benchmarks."""
+    """Repeat AND-and-count on two cached bitsets: the limit of the machine, for benchmarks."""
     total = np.uint64(0)
     for k in range(repeats):
         left[0] = np.uint64(k)
@@ -87,7 +87,7 @@ def count_cached(left: Any, right: Any, repeats: int) -> Any:
 def add_common(numbers: Any, weight: Any, first: int, last: int, gram: Any) -> None:
     """Add the weight of every row to ``gram`` (lower triangle, rows ``first`` to ``last``) at its pairs of indicators.
 
-    ``numbers`` (subsets, rows) holds the indicator of each subset that is 1 at a row, rising down a column, or -1.
+    ``numbers`` (subsets, rows): the indicator of each subset that is 1 at a row, increasing down a column, or -1.
     """
     active = np.empty(numbers.shape[0], dtype=np.int64)
     for r in range(numbers.shape[1]):
@@ -107,7 +107,7 @@ def add_common(numbers: Any, weight: Any, first: int, last: int, gram: Any) -> N
 def reduce_in_place(flat: Any, prime: float) -> None:
     """Replace whole numbers by their residues modulo a prime; one pass, no division.
 
-    They must be below 2^53 by a prime or more: the quotient may be one off, and its multiple must still be exact.
+    They must be below 2^53 minus the prime: the quotient may be off by one, and its multiple must remain exact.
     """
     inverse = 1.0 / prime
     for k in range(flat.shape[0]):

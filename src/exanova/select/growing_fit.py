@@ -1,8 +1,8 @@
-"""A fit that grows: subsets are added in rounds, and after each round the residual is known.
+"""``GrowingFit``: a fit to which subsets are added in rounds, with a residual after each round.
 
 The intercept and the main effects come first; every round appends functions of one order, never lower than before.
-Gamma is computed for new functions only and its factor is extended, so that all rounds together cost what the
-last one alone would.
+Gamma is computed for new functions only and its factor is extended, so that all rounds together cost as much as one
+fit of the final family.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ import numpy as np
 from exanova.basis.tables import Basis, on_cells
 from exanova.data.sample import Sample
 from exanova.design.family import Family
-from exanova.phi.growing import GrowingGram
-from exanova.phi.modular import are_counts
+from exanova.phi.growing_gram import GrowingGram
 from exanova.phi.operator import Phi
+from exanova.phi.residues import are_counts
 from exanova.solve.choice import FLOATING, PaperChoice
 from exanova.solve.elimination import null_space
 from exanova.solve.evidence import Solution
-from exanova.solve.growing import GrowingFactor
+from exanova.solve.float_factor import FloatFactor
 from exanova.solve.moments import Projections, refine, within_tolerance
 from exanova.solve.request import Request
 from exanova.typing import FloatArray, IntArray, Subset
 
 
 class GrowingFit:
-    """The decomposition of a model over a family that grows."""
+    """The decomposition of a model over a growing family."""
 
     def __init__(self, sample: Sample, request: Request, capacity: int, max_rank: int | None = None) -> None:
         self._sample, self._request = sample, request
-        # Under rounded weights, directions that only exact arithmetic sees would spoil a factor without pivoting.
+        # With rounded weights, an exact choice would keep directions too light for a factor without pivoting.
         exact = request.basis == "paper" and request.ties == "first" and are_counts(sample.weight)
         self._choice = (
             PaperChoice(sample.codes, sample.weight, sample.sizes, request.threads, max_rank) if exact else None
@@ -45,7 +45,7 @@ class GrowingFit:
             orthonormal=request.ties == "share",
             threads=request.threads,
         )
-        self._factor = GrowingFactor(capacity, max_rank)
+        self._factor = FloatFactor(capacity, max_rank)
         self._orders: list[int] = [0]
         self._residual, self._left_by = sample.values, 0
         self._sums, self._summed = np.zeros((0, sample.values.shape[1])), 0
@@ -71,7 +71,7 @@ class GrowingFit:
         return self._factor.full
 
     def add(self, subsets: Sequence[Subset]) -> None:
-        """Append subsets of one order, not lower than any before; none of them twice."""
+        """Append distinct subsets of one order, which is not lower than any before."""
         before = self._factor.size
         rows = self._gram.add(subsets)
         penalised = np.arange(1 if before == 0 else 0, len(rows))
@@ -86,7 +86,7 @@ class GrowingFit:
             self._orders.append(self._factor.size)
 
     def add_useful(self, subsets: Sequence[Subset]) -> int:
-        """Append subsets and forget again those that did not raise the rank; how many were kept."""
+        """Append subsets, without those that do not raise the rank; returns how many were kept."""
         functions = self._factor.size
         self.add(subsets)
         before = len(self.index.subsets) - len(subsets)
@@ -106,7 +106,7 @@ class GrowingFit:
         self._sums = self._sums[: self.index.cell_start[self._summed]]
 
     def rank_of_subset(self) -> IntArray:
-        """(S,) functions of each subset that raised the rank, in the order they came."""
+        """(S,) number of functions of each subset that raised the rank, in the order of arrival."""
         cumulated = np.concatenate([[0], np.cumsum(self._factor.kept)])
         return np.diff(cumulated[self.basis.start])
 
@@ -129,13 +129,13 @@ class GrowingFit:
         )
 
     def _how(self) -> str:
-        """How functions were chosen, where some were."""
+        """How functions were chosen, if some were."""
         if self._request.ties == "share":
             return ""
         return f", {self._choice.how}" if self._choice else f", {FLOATING}"
 
     def residual(self) -> FloatArray:
-        """(r, m) what the functions so far leave of the model, by one solve without refinement."""
+        """(r, m) residual of the functions so far, by one solve without refinement."""
         if self._left_by != self._factor.size:
             coefficients = self._factor.solve(self._projections(None))
             fitted = self._phi().synthesise(on_cells(self.index, self.basis, coefficients))
@@ -146,7 +146,7 @@ class GrowingFit:
         return [slice(a, b) for a, b in pairwise(self._orders)]
 
     def _projections(self, coefficients: FloatArray | None) -> FloatArray:
-        """Projections on the functions that take part: under a rank limit others may be left unexplained."""
+        """Projections on the kept functions; under a rank limit the residual may have a part in the others."""
         sums, ridge = self._sums_of_values(), self._request.ridge
         left = Projections(self._phi(), self.basis, self._sample, sums, ridge)(coefficients)
         if self._request.ties == "first":
@@ -154,7 +154,7 @@ class GrowingFit:
         return left
 
     def _sums_of_values(self) -> FloatArray:
-        """(cells, m) sums of the model values; only subsets that came since the last call take a pass."""
+        """(cells, m) sums of the model values; only subsets added since the last call need a pass."""
         known, count = self._summed, len(self.index.subsets)
         if known < count:
             sums = self._phi(slice(known, count)).analyse(self._sample.weighted_values)
@@ -167,7 +167,7 @@ class GrowingFit:
         return Phi(self.index, self._sample, self._request.threads, subsets=subsets)
 
     def _null(self, null: FloatArray) -> FloatArray:
-        """Dependences; functions offered after the rank was reached are not dependent, only not needed."""
+        """Dependences; functions considered after the rank limit was reached are not dependent, only not needed."""
         if not self.full:
             return null
         last = int(np.flatnonzero(self._factor.kept)[-1])

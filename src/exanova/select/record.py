@@ -1,8 +1,10 @@
-"""What a selection looked at, took and left, round by round."""
+"""The record of a selection, round by round: candidates, subsets taken, and the best remaining gain."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from exanova.messages import count_of
 
 
 @dataclass(frozen=True)
@@ -10,14 +12,14 @@ class Round:
     """One round of a selection.
 
     Attributes:
-        order: size of the subsets looked at.
-        looked_at: candidates.
+        order: order of the candidates.
+        looked_at: number of candidates.
         taken: subsets added.
         functions: functions added.
         rank: rank after the round.
-        r2: R2 after the round, all outputs together, where it was looked at.
-        best_left: largest gain per function among what was not taken, as a share of the variance (for a lasso the
-            penalty, as a share of the first).
+        r2: R2 after the round, all outputs together, if it was computed.
+        best_left: largest gain per function among the remaining candidates, as a fraction of the variance (for a lasso,
+            the penalty as a fraction of the first).
     """
 
     order: int
@@ -30,11 +32,9 @@ class Round:
 
     def __str__(self) -> str:
         fit = "" if self.r2 is None else f", R2 {self.r2:.4f}"
-        left = "" if self.best_left is None else f", left {self.best_left:.1e}"
-        return (
-            f"order {self.order}: looked at {self.looked_at:,}, took {self.taken:,} ({self.functions:,} functions), "
-            f"rank {self.rank:,}{fit}{left}"
-        )
+        left = "" if self.best_left is None else f", best remaining {self.best_left:.1e}"
+        candidates, functions = count_of(self.looked_at, "candidate"), count_of(self.functions, "function")
+        return f"order {self.order}: {candidates}, {self.taken:,} taken ({functions}), rank {self.rank:,}{fit}{left}"
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class Selection:
 
     Attributes:
         method: "canonical", "screen" or "lasso".
-        budget: functions allowed.
-        rounds: what each round looked at, took and left.
-        stopped: why it ended.
+        budget: largest number of functions.
+        rounds: the record of each round.
+        stopped: why the selection ended.
 
     >>> print(Selection("screen", 10, (), "the budget is used up"))
     screen, at most 10 functions: the budget is used up
@@ -57,5 +57,5 @@ class Selection:
     stopped: str
 
     def __str__(self) -> str:
-        budget = "no budget" if self.budget is None else f"at most {self.budget:,} functions"
+        budget = "no budget" if self.budget is None else f"at most {count_of(self.budget, 'function')}"
         return "\n".join([f"{self.method}, {budget}: {self.stopped}", *(f"  {r}" for r in self.rounds)])

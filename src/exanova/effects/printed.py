@@ -1,4 +1,4 @@
-"""A decomposition in a few lines that a person can read: fit, certificate, strongest effects."""
+"""The printed text of a decomposition: fit, certificate, strongest effects."""
 
 from __future__ import annotations
 
@@ -13,8 +13,23 @@ from exanova.typing import FloatArray
 STRONGEST = 10
 
 
-def text_of(index: Family, values: FloatArray, schema: Schema, certificate: Certificate, rows: str) -> str:
-    """The text that ``print`` shows of a fitted decomposition."""
+def text_of(
+    index: Family,
+    values: FloatArray,
+    schema: Schema,
+    certificate: Certificate,
+    rows: str,
+    stderr: FloatArray | None = None,
+    shares: FloatArray | None = None,
+) -> str:
+    """The text that ``print`` shows of a fitted decomposition.
+
+    Args:
+        index, values, schema, certificate: the decomposition.
+        rows: how many rows and features it has, in words.
+        stderr: (S,) standard errors of the squared norms, if known; NaN where an effect is not identified.
+        shares: (S,) net shares of the variance, to be shown beside the norms.
+    """
     norms = squared_norms(index, values)
     centred = norms[1:].sum(axis=1) if len(norms) > 1 else np.zeros(0)
     order = np.argsort(-centred, kind="stable")[:STRONGEST]
@@ -27,13 +42,17 @@ def text_of(index: Family, values: FloatArray, schema: Schema, certificate: Cert
         f"mean: {', '.join(f'{v:.4g}' for v in values[0][:8])}{', ...' if values.shape[1] > 8 else ''}",
     ]
     if len(order):
-        lines.append("strongest effects (squared norm, all outputs):")
+        net = "" if shares is None else "; net share of the variance"
+        lines.append(f"strongest effects (squared norm, all outputs{net}):")
         width = max(len(_name(index, schema, s + 1)) for s in order)
-        lines += [f"  {_name(index, schema, s + 1):<{width}}  {centred[s]:.4g}" for s in order]
+        for s in order + 1:
+            error = "" if stderr is None or np.isnan(stderr[s]) else f" ± {stderr[s]:.2g}"
+            share = "" if shares is None else f"  {100 * shares[s]:+.1f} %"
+            lines.append(f"  {_name(index, schema, s):<{width}}  {centred[s - 1]:.4g}{error}{share}")
     if len(centred) > STRONGEST:
         lines.append(f"  and {len(centred) - STRONGEST:,} more")
     if certificate.redundant:
-        lines.append("redundant on this support (shared or settled by ties=):")
+        lines.append("redundant on this support (resolved by ties=):")
         lines += [f"  {r}" for r in certificate.redundant[:5]]
         if len(certificate.redundant) > 5:
             lines.append(f"  and {len(certificate.redundant) - 5:,} more")

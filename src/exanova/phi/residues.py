@@ -1,6 +1,6 @@
-"""Arithmetic modulo primes below 2^20: whole numbers in doubles, exact.
+"""Arithmetic modulo primes below 2^20: exact, with whole numbers stored in doubles.
 
-Numbers below 2^20 keep sums of 8,192 products exact in double precision, so that all of it runs in BLAS. Weights
+Sums of 8,192 products of numbers below 2^20 are exact in double precision, so that everything runs in BLAS. Weights
 need not be counts: a double is a whole number times a power of two, and two has an inverse modulo every odd prime.
 """
 
@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from exanova.basis.paper import paper_numerators
 from exanova.design import passes
 from exanova.design.family import Family
-from exanova.phi.monomials import Monomials, in_monomials
+from exanova.phi.monomials import Coordinates, Monomials, in_monomials
 from exanova.typing import Codes, FloatArray, IntArray
 
 COMPILED_FROM = 100_000
-"""Numbers from which a compiled pass beats NumPy's remainder."""
+"""Array size from which a compiled loop is faster than NumPy's remainder."""
 
 TERMS = 8192
-"""Products of residues that add up to less than 2^53, by 2^35 and more."""
+"""Products of residues whose sum stays below 2^53, with a margin of at least 2^35."""
 
 COUNT_DIGITS = 32
-"""Binary digits of the largest count: rounded weights have 53 and more between them."""
+"""Binary digits of the largest count; rounded real weights span 53 or more."""
 
 LARGEST = 2**20
 """All primes are below this."""
@@ -44,28 +44,28 @@ def primes() -> Iterator[int]:
 
 
 def product_modulo(left: FloatArray, right: FloatArray, prime: int) -> FloatArray:
-    """left @ right modulo a prime, cut so that every partial sum is exact.
+    """left @ right modulo a prime, split so that every partial sum is exact.
 
     >>> product_modulo(np.array([[3.0, 4.0]]), np.array([[5.0], [6.0]]), 7).tolist()
     [[4.0]]
     """
     if left.shape[1] <= TERMS:
-        return residues(left @ right, prime)
+        return modulo(left @ right, prime)
     out = np.zeros((left.shape[0], right.shape[1]))
     for a in range(0, left.shape[1], TERMS):
-        out += residues(left[:, a : a + TERMS] @ right[a : a + TERMS], prime)
-    return residues(out, prime)
+        out += modulo(left[:, a : a + TERMS] @ right[a : a + TERMS], prime)
+    return modulo(out, prime)
 
 
-def residues(x: FloatArray, prime: int) -> FloatArray:
+def modulo(x: FloatArray, prime: int) -> FloatArray:
     """Whole numbers below 2^53 - 2^20 in size, modulo a prime; ``x`` may be overwritten.
 
-    >>> residues(np.array([-1.0, 7.0, 20.0]), 7).tolist()
+    >>> modulo(np.array([-1.0, 7.0, 20.0]), 7).tolist()
     [6.0, 0.0, 6.0]
     """
     if x.size < COMPILED_FROM:
         return np.mod(x, prime)
-    from exanova.phi.kernels import reduce_in_place
+    from exanova.phi.gram_kernels import reduce_in_place
 
     x = np.ascontiguousarray(x)
     reduce_in_place(x.reshape(-1), float(prime))
@@ -102,7 +102,7 @@ def are_counts(weight: NDArray[Any]) -> bool:
 
 
 def cell_weights_modulo(index: Family, codes: Codes, weight: NDArray[Any], first: int, prime: int) -> FloatArray:
-    """(cells,) weights of cells modulo a prime; those of the subsets before number ``first`` are left at one."""
+    """(cells,) weights of cells modulo a prime; those of the subsets before number ``first`` are set to one."""
     rows = weights_modulo(weight, prime)[:, None]
     sums = passes.scatter(index.layout, codes, rows, slice(first, len(index.subsets)))[:, 0]
     keys = index.cell_key[index.cell_start[first] :] - int(index.layout.key_start[first])
@@ -118,11 +118,12 @@ def paper_coordinates(
     labels: Sequence[IntArray | None],
     cells: FloatArray,
     prime: int,
-) -> list[tuple[IntArray, FloatArray]] | None:
-    """Numbers of indicators and (t, k) coefficients, modulo a prime, of the paper's functions.
+) -> Coordinates | None:
+    """Coordinates of the paper's functions in indicators, modulo a prime.
 
-    Up to a factor, phi_A^(z) has the entries +-1 / (weight of the cell). ``cells`` (cells,) holds these weights;
-    ``None`` where one of them is a multiple of the prime and has no inverse. Subsets without labels have no functions.
+    Up to a factor, phi_A^(z) has the entries +-1 / (weight of the cell). ``cells`` (cells,) holds these weights. The
+    result is ``None`` if one of them is a multiple of the prime and has no inverse. Subsets without labels have no
+    functions.
     """
     tables = []
     for s, z in zip(subsets, labels, strict=True):

@@ -1,16 +1,17 @@
-"""Which functions raise the rank, decided exactly: elimination modulo primes.
+"""``ResidueFactor``: the growing factor of a Gram matrix modulo a prime; ``FloatFactor`` is the same in floating point.
 
-The paper's functions are far from orthogonal where cells are missing; one after the other, their pivots on real
-data fall smoothly below 1e-6, where the rounding of a Gram matrix has grown to, and a greedy choice goes wrong.
-But counts and doubles are rational numbers, and modulo a prime the same elimination is exact:
+It decides exactly which functions raise the rank. The paper's functions are far from orthogonal if cells are missing:
+on real data their pivots decrease smoothly to below 1e-6, the level of accumulated rounding errors in a Gram matrix,
+and a greedy choice in floating point goes wrong. But counts and doubles are rational numbers, and modulo a prime the
+same elimination is exact:
 
     Gram = L D L^T modulo the prime, left-looking by panels, skipping columns whose pivot is zero.
 
-A pivot that is zero in the rationals is zero modulo every prime. One that is not may still vanish modulo a prime,
-which then misses a direction, and is wrong about later functions too. It never invents one: as long as two primes
-agree, functions kept modulo either are independent. So where they first disagree the prime that keeps a function is
-right; the other is discarded and a further prime takes its place. A choice stands when two primes agree on it, and
-is wrong only if both miss the same direction first.
+A pivot that is zero in the rationals is zero modulo every prime. A non-zero pivot may vanish modulo a prime, which then
+misses a direction, and may be wrong about later functions too. The opposite error cannot happen: as long as two primes
+agree, functions kept modulo either are independent. So at the first disagreement the prime that keeps a function is
+right; the other is discarded and replaced by a further prime. A choice is accepted when two primes agree on it
+(``AgreedProfile``), and is wrong only if both miss the same direction first.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from exanova.errors import InputError
 from exanova.messages import Parameter
-from exanova.phi.modular import primes, product_modulo
+from exanova.phi.residues import primes, product_modulo
 from exanova.typing import FloatArray
 
 PANEL = 64
@@ -33,18 +34,18 @@ AGREEING = 2
 """Primes that must agree on a choice."""
 
 MOST_PRIMES = 1000
-"""Primes that are tried; each is expected to serve unless the cells number millions."""
+"""Primes tried at most; nearly all of them are usable unless there are millions of cells."""
 
 GramRows = Callable[[Sequence[int], int], "list[FloatArray | None]"]
-"""(primes, first) to the rows, modulo each prime, of the Gram matrix of the functions kept and the new ones, from
+"""From (primes, first) to the rows, modulo each prime, of the Gram matrix of the kept and the new functions, from
 function number ``first`` on; ``None`` for a prime that cannot be used."""
 
 
 def error_bound(rank: int, chosen: Sequence[int]) -> float:
     """Probability that a choice on which all of these primes agree is wrong.
 
-    The first direction missed would be one of ``rank`` pivots, and vanish modulo each of the primes: 1 / prime each,
-    if a pivot that is not zero is as likely to have one remainder as another.
+    The first missed direction would be one of ``rank`` pivots and vanish modulo each of the primes, with probability
+    1 / prime each if all remainders of a non-zero pivot are equally likely.
 
     >>> error_bound(400, [1048573, 1048571]) < 1e-9
     True
@@ -53,12 +54,12 @@ def error_bound(rank: int, chosen: Sequence[int]) -> float:
 
 
 class AgreedProfile:
-    """The rank profile of functions that arrive in batches, agreed upon by two primes."""
+    """The rank profile of functions that arrive in batches: which of them raise the rank, agreed on by two primes."""
 
     def __init__(self, max_rank: int | None = None, candidates: Sequence[int] | None = None) -> None:
         self._max_rank = max_rank
         self._untried = iter(candidates) if candidates is not None else islice(primes(), MOST_PRIMES)
-        self._profiles: list[GrowingProfile] = []
+        self._profiles: list[ResidueFactor] = []
         self._smallest: int | None = None
         self.rank = 0
 
@@ -69,20 +70,20 @@ class AgreedProfile:
 
     @property
     def error(self) -> float:
-        """Probability, at most, that the choice so far is wrong."""
+        """Upper bound on the probability that the choice so far is wrong."""
         return error_bound(self.rank, [self._smallest or 1] * AGREEING)
 
     def append(self, rows: GramRows) -> NDArray[np.bool_]:
-        """Add functions: which of them raise the rank. Only those are kept."""
+        """Add functions and return which of them raise the rank. Only those are kept."""
         best: NDArray[np.bool_] | None = None
-        agreeing: list[GrowingProfile] = []
+        agreeing: list[ResidueFactor] = []
         waiting = self._profiles
         while len(agreeing) < AGREEING:
             waiting = waiting or [self._fresh() for _ in range(AGREEING - len(agreeing))]
             found = self._found(waiting, rows)
             for profile, kept in zip(waiting, found, strict=True):
                 if kept is None or (best is not None and kept.tobytes() < best.tobytes()):
-                    continue  # the prime cannot be used, or has missed a direction that another one sees
+                    continue  # the prime cannot be used, or has missed a direction that another one has
                 if best is None or kept.tobytes() > best.tobytes():
                     best, agreeing = kept, []
                 agreeing.append(profile)
@@ -92,28 +93,28 @@ class AgreedProfile:
         self._smallest = min([*self.primes, self._smallest or self.primes[0]])
         return best
 
-    def _found(self, profiles: list[GrowingProfile], rows: GramRows) -> list[NDArray[np.bool_] | None]:
-        """(new,) what each prime keeps; fresh ones start from the functions kept so far, and must keep those."""
+    def _found(self, profiles: list[ResidueFactor], rows: GramRows) -> list[NDArray[np.bool_] | None]:
+        """(new,) functions kept by each prime; a fresh prime must also keep the functions kept so far."""
         missing = self.rank - profiles[0].rank
         grams = rows([profile.prime for profile in profiles], profiles[0].rank)
         kept = [None if g is None else p.append(g) for p, g in zip(profiles, grams, strict=True)]
         return [None if k is None or not k[:missing].all() else k[missing:] for k in kept]
 
-    def _fresh(self) -> GrowingProfile:
+    def _fresh(self) -> ResidueFactor:
         prime = next(self._untried, None)
         if prime is None:
             raise InputError(
-                f"{MOST_PRIMES:,} primes were tried, and nearly each divides the weight of one of the cells: there are "
+                f"{MOST_PRIMES:,} primes were tried, and nearly all of them divide the weight of some cell: there are "
                 "too many cells to choose the paper's functions exactly",
                 remedy=["merge levels, or use ", Parameter("basis", "pure")],
             )
-        return GrowingProfile(prime, self._max_rank)
+        return ResidueFactor(prime, self._max_rank)
 
 
-class GrowingProfile:
-    """The rank profile, modulo one prime, of functions that arrive in batches; those that add nothing are forgotten.
+class ResidueFactor:
+    """L and D with Gram = L D L^T modulo one prime, on the kept functions; functions arrive in batches.
 
-    >>> profile = GrowingProfile(7)
+    >>> profile = ResidueFactor(7)
     >>> profile.append(np.array([[1.0]])).tolist()
     [True]
     >>> profile.append(np.array([[2.0, 4.0, 0.0], [0.0, 0.0, 5.0]])).tolist()
@@ -124,11 +125,11 @@ class GrowingProfile:
         self.prime, self.rank = prime, 0
         self._max_rank = max_rank
         self._left, self._pivots = np.zeros((0, 0)), np.zeros(0)
-        # Columns of L found together, and the inverse of D L^T on them.
+        # Columns of L computed together, and the inverse of D L^T on them.
         self._panels: list[tuple[slice, FloatArray]] = []
 
     def append(self, rows: FloatArray) -> NDArray[np.bool_]:
-        """Add functions, given their (new, kept + new) rows of the Gram matrix; which of them raise the rank."""
+        """Add functions, given their (new, kept + new) rows of the Gram matrix; return which of them raise the rank."""
         old, new = self.rank, len(rows)
         left, kept = np.zeros((new, old + new)), np.zeros(new, dtype=bool)
         self._pivots = np.concatenate([self._pivots[:old], np.zeros(new)])
@@ -142,7 +143,7 @@ class GrowingProfile:
         return kept
 
     def _rest(self, gram: FloatArray, left: FloatArray, others: FloatArray, done: int) -> FloatArray:
-        """What the first ``done`` directions leave of the products of the functions ``left`` and ``others``."""
+        """Products of the functions ``left`` and ``others`` minus their part in the first ``done`` directions."""
         scaled = np.mod(others[:, :done] * self._pivots[:done], self.prime)
         return np.mod(gram - product_modulo(left[:, :done], scaled.T, self.prime), self.prime)
 
@@ -176,7 +177,7 @@ class GrowingProfile:
         return taken
 
     def _reserve(self) -> None:
-        """Room for L, by quarters."""
+        """Grow the array of L by a quarter if it is full."""
         if self.rank > len(self._left):
             size = self.rank + self.rank // 4
             grown = np.zeros((size, size))

@@ -1,0 +1,156 @@
+"""What is known of the uncertainty of a picture's numbers, and why there are no error bars where there are none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.decomposition import Decomposition
+from exanova.effects.tables import FEW_ROWS, Effect
+from exanova.typing import FloatArray
+
+Record = dict[str, Any]
+
+REACH = NormalDist().inv_cdf(0.975)
+"""Standard errors from a value to the ends of its 95 % interval."""
+
+FADED = f"faded: fewer than {FEW_ROWS} rows"
+
+MEANS = "diamonds: mean of the model at the level, less its overall mean"
+
+
+@dataclass(frozen=True, eq=False)
+class CellErrors:
+    """Rows and standard errors of the cells of one effect.
+
+    Attributes:
+        rows: (c,) rows of each cell; NaN where unknown.
+        few: (c,) cells with too few rows to be relied on; none where the rows are all there is.
+        stderr: (c, m) standard errors; NaN where unknown.
+    """
+
+    rows: FloatArray
+    few: NDArray[np.bool_]
+    stderr: FloatArray
+
+    def fields(self, cell: int, output: int) -> Record:
+        """``rows``, ``few``, ``stderr`` of a cell; ``None`` where unknown."""
+        return {
+            "rows": _whole(self.rows[cell]),
+            "few": bool(self.few[cell]),
+            "stderr": known(self.stderr[cell, output]),
+        }
+
+
+NO_CELL: Record = {"rows": None, "few": False, "stderr": None}
+"""The fields of a cell that was never observed."""
+
+
+def cell_errors(decomposition: Decomposition, effect: Effect) -> CellErrors:
+    """What is known of an effect without a long computation."""
+    cheap = decomposition.uncertainty.cheap
+    stderr = effect.stderr if cheap else np.full(effect.values.shape, np.nan)
+    few = effect.few_rows & decomposition.certificate.sampled
+    return CellErrors(effect.rows, few, stderr)
+
+
+def level_means(decomposition: Decomposition, effect: Effect) -> FloatArray | None:
+    """(c, m) mean of the model at each level of a main effect, less its overall mean; ``None`` without rows."""
+    sample = decomposition.sample
+    if sample is None:
+        return None
+    index = decomposition.index
+    (feature,) = index.subsets[effect.number]
+    codes, levels = sample.codes[feature], index.codes_of(effect.number)[0]
+    size = int(max(codes.max(), levels.max())) + 1
+    sums = np.stack([np.bincount(codes, column, size) for column in sample.weighted_values.T], axis=1)
+    means = sums[levels] / effect.probability[:, None] - sample.probability @ sample.values
+    return np.asarray(means if sample.scaling is None else means * sample.scaling.unit)
+
+
+def error_notes(decomposition: Decomposition, effects: Iterable[Effect]) -> list[str]:
+    """What the whiskers of some effects are, or why there are none."""
+    why = _why_none(decomposition)
+    if why:
+        return [f"no error bars: {why}"]
+    if all(effect.identified is False for effect in effects):
+        return [UNIDENTIFIED]
+    return [f"whiskers: 95 % intervals; {what_varies(decomposition)}"]
+
+
+def importance_notes(decomposition: Decomposition, records: Sequence[Record]) -> list[str]:
+    """The same of importances, which are known for a feature all of whose effects are identified."""
+    why = _why_none(decomposition)
+    if not why and decomposition.sample is None:
+        why = "a file holds standard errors of effects, not of importances"
+    if why:
+        return [f"no error bars: {why}"]
+    if all(record["stderr"] is None for record in records):
+        return ["no error bars: other subsets can express part of these effects on these rows"]
+    return [f"whiskers: 95 % intervals; {what_varies(decomposition)}"]
+
+
+UNIDENTIFIED = "no error bars: other subsets can express part of this effect on these rows"
+
+
+def what_varies(decomposition: Decomposition) -> str:
+    """What intervals are about: which rows were drawn."""
+    summary = decomposition.uncertainty.summary
+    if summary is None:  # the standard errors have not been asked for yet
+        unit, units = decomposition.uncertainty.fitted.units
+    else:
+        unit, units = summary.unit, summary.units
+    return (
+        f"what varies is which rows were drawn ({units:,})" if unit == "a row" else f"what varies is {unit} ({units:,})"
+    )
+
+
+def errors_in_words(decomposition: Decomposition) -> str:
+    """The same for all effects of a report, as a sentence."""
+    why = _why_none(decomposition)
+    if why:
+        return f"There are no error bars: {why}."
+    return f"Whiskers are 95 % intervals: {what_varies(decomposition)}."
+
+
+def mark_notes(records: Sequence[Record]) -> Iterator[str]:
+    """What diamonds and faded marks mean, where there are any."""
+    if any(record.get("mean") is not None for record in records):
+        yield MEANS
+    if any(record.get("few") for record in records):
+        yield FADED
+
+
+def can_compute(decomposition: Decomposition) -> bool:
+    """Whether covariances of effects are known or cheap: those of a file are not, for it holds no rows."""
+    return decomposition.sample is not None and decomposition.uncertainty.cheap
+
+
+def known(value: float) -> float | None:
+    """A number, or ``None`` where it is not known."""
+    return float(value) if math.isfinite(value) else None
+
+
+def _why_none(decomposition: Decomposition) -> str:
+    """Why no effect has a standard error; empty where there are some."""
+    if not decomposition.certificate.sampled:
+        return "these rows are all there is"
+    if decomposition.uncertainty.cheap:
+        return ""
+    if decomposition.sample is None:
+        return "the file holds no standard errors"
+    fitted = decomposition.uncertainty.fitted
+    if fitted.why_not_linear and fitted.posterior is None:
+        return "errors(method='bootstrap') computes them by refitting"
+    return "errors() computes them"
+
+
+def _whole(rows: float) -> float | int | None:
+    """A number of rows, as a whole number where it is one."""
+    return int(rows) if math.isfinite(rows) and rows == int(rows) else known(rows)
