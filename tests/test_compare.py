@@ -205,7 +205,7 @@ def test_the_table_of_a_comparison(kind):
     assert isinstance(found, Comparison)
     assert isinstance(frame, kind)
     assert list(frame.columns) == [
-        *("subset", "output", "found_in", "norm_before", "norm_after", "difference", "shared", "game"),
+        *("subset", "output", "found_in", "norm_before", "norm_after", "difference", "shared"),
     ]
     assert len(frame) == 2 * len(found.changes) == 2 * 7
     assert "(intercept)" in list(frame["subset"])
@@ -222,7 +222,7 @@ def test_the_summary_names_what_changed_most():
     assert "blue, small: " in text
     wide = table().assign(extra=["u", "v"] * 6)
     many = FunctionalANOVA(shrinkage=None, max_order=2).fit(wide, price)
-    assert "and 1 more subsets" in str(many.compare(many))
+    assert "and 1 more subset" in str(many.compare(many))
 
 
 # The score
