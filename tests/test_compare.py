@@ -205,7 +205,7 @@ def test_the_table_of_a_comparison(kind):
     assert isinstance(found, Comparison)
     assert isinstance(frame, kind)
     assert list(frame.columns) == [
-        *("subset", "output", "found_in", "norm_before", "norm_after", "difference", "shared", "game"),
+        *("subset", "output", "found_in", "norm_before", "norm_after", "difference", "shared"),
     ]
     assert len(frame) == 2 * len(found.changes) == 2 * 7
     assert "(intercept)" in list(frame["subset"])

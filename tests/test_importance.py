@@ -195,7 +195,7 @@ def test_shares_may_be_negative_and_are_labelled():
     assert percent["x1"][0] < 0
     assert percent["x0"][0] - percent["x1"][0] == pytest.approx(100.0)
     assert list(anova.importance("variance").columns) == [
-        *("feature", "output", "value", "structural", "covariance", "percent", "game"),
+        *("feature", "output", "value", "structural", "covariance", "percent"),
     ]
     assert amounts(anova, "variance", column="structural")["x1"][0] > 0
 
@@ -231,13 +231,13 @@ def test_tables_are_of_the_kind_that_was_fitted(make, kind, importance):
     frame = anova.importance(importance)
     assert isinstance(frame, kind)
     names = frame.column_names if kind is pa.Table else list(frame.columns)
-    assert [n for n in names if n not in ("structural", "covariance")] == ["feature", "value", "percent", "game"]
+    assert [n for n in names if n not in ("structural", "covariance")] == ["feature", "value", "percent"]
 
 
 def test_subsets_are_listed_with_their_order():
     case, _ = product_case((2, 3, 2), seed=9, outputs=2)
     frame = fit(case, max_order=2).importance("l2", by="subset")
-    assert list(frame.columns) == ["subset", "order", "output", "value", "percent", "game"]
+    assert list(frame.columns) == ["subset", "order", "output", "value", "percent"]
     assert len(frame) == 2 * 6
     assert (frame["order"] == frame["subset"].str.count(" x ") + 1).all()
 

@@ -226,7 +226,7 @@ def test_the_long_table_is_of_the_kind_that_was_fitted(kind):
     found = anova.interactions(X, index="SII")
     frame = found.to_frame()
     assert isinstance(frame, kind)
-    assert list(frame.columns) == ["row", "subset", "order", "index", "n", "y", "game"]
+    assert list(frame.columns) == ["row", "subset", "order", "index", "n", "y"]
     assert list(frame["subset"]) == ["a", "b", "a x b"] * 4
     assert list(frame["order"]) == [1, 1, 2] * 4
     assert set(frame["index"]) == {"SII"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from exanova import FunctionalANOVA
 from exanova.basis import projector, tables
 from exanova.basis.projector import PureProjector
 from exanova.basis.pure import pure_tables
-from exanova.errors import InputError, MemoryLimitError
+from exanova.errors import InexactWarning, InputError, MemoryLimitError
 from exanova.solve import matrix_free
 
 
@@ -127,3 +128,35 @@ def test_the_plan_turns_to_it_when_the_gram_matrix_does_not_fit() -> None:
     assert plan.memory <= 120_000_000 < unlimited.memory
     with pytest.raises(MemoryLimitError, match="120 MB"):
         FunctionalANOVA(shrinkage=None, max_order=2, route="moments", memory_limit="120 MB").plan(x)
+
+
+# The price
+
+
+def days(n, others, levels, seed=0):
+    rng = np.random.default_rng(seed)
+    columns = {"day": rng.integers(0, 366, n).astype(str)}
+    columns |= {f"c{k}": rng.integers(0, levels, n).astype(str) for k in range(others)}
+    X = pd.DataFrame(columns)
+    return X, np.sin(X["day"].astype(float) / 58).to_numpy() + rng.normal(0, 0.1, n)
+
+
+@pytest.mark.parametrize(("n", "others", "levels"), [(20_000, 3, 10), (30_000, 2, 12), (9_000, 5, 12)])
+def test_the_iterations_of_a_column_of_days_are_foreseen(n, others, levels):
+    X, y = days(n, others, levels)
+    anova = FunctionalANOVA(shrinkage=None, sampled=False)
+    plan = anova.plan(X)
+    assert plan.route == "matrix-free"
+    iterations = anova.fit(X, y).certificate_.iterations
+    assert iterations / 4 <= plan.passes / 2 <= 4 * iterations
+
+
+def test_as_many_functions_as_rows_are_priced_and_the_advice_is_to_merge_levels():
+    X, y = days(8_000, 3, 10)
+    anova = FunctionalANOVA(shrinkage=None, sampled=False)
+    plan = anova.plan(X)
+    assert plan.passes == 2 * matrix_free.MOST_ITERATIONS
+    assert plan.seconds > 2.0
+    with pytest.warns(InexactWarning, match="after 2,000 iterations; merge rare levels with min_frequency=") as caught:
+        anova.fit(X, y)
+    assert not any("weights" in str(w.message) or "route=" in str(w.message) for w in caught)

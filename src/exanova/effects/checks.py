@@ -69,8 +69,7 @@ def _residual_mean(c: Certificate) -> Check:
     remedy = Words(
         f"the residual has a mean of {c.residual_mean:.1e} of the model's spread in some cell, where a least-squares "
         "fit leaves none; ",
-        Parameter("route", "dense"),
-        " is safer under extreme weights",
+        _more_accurate(c),
     )
     meaning = "largest mean of the residual in a cell"
     return _judged("residual mean", meaning, c.residual_mean, tolerances.RESIDUAL_MEAN, remedy)
@@ -80,9 +79,8 @@ def _reconstruction(c: Certificate) -> Check:
     if not c.saturated:
         return Check("reconstruction", "largest residual of the fitted part", c.reconstruction, None, None)
     remedy = Words(
-        f"the effects sum to the model only within {c.reconstruction:.1e} of its spread; the weights are too unequal "
-        "for this route, try ",
-        Parameter("route", "dense"),
+        f"the effects sum to the model only within {c.reconstruction:.1e} of its spread; ",
+        _more_accurate(c),
     )
     meaning = "largest error of the sum of the effects"
     return _judged("reconstruction", meaning, c.reconstruction, tolerances.RECONSTRUCTION, remedy)
@@ -93,12 +91,26 @@ def _normal_equations(c: Certificate) -> Check:
     step = 1.0 if c.route.startswith("grid") else sqrt(c.n_functions)
     tolerance = None if c.route.startswith("dense") else step * tolerances.NORMAL_EQUATIONS
     remedy = Words(
-        f"the solve stopped at a relative residual of {c.residual:.1e}; ",
-        Parameter("route", "dense"),
-        " is safer under extreme weights, if it fits in memory",
+        f"the solve stopped at a relative residual of {c.residual:.1e} after {c.iterations:,} iterations; ",
+        _more_accurate(c),
     )
     met = None if tolerance is None and c.converged else c.converged
     return Check("normal equations", "residual of the solve", c.residual, tolerance, met, "" if c.converged else remedy)
+
+
+def _more_accurate(c: Certificate) -> Words:
+    """What to do where rounding, or iterations that have not converged, leave too much."""
+    if not c.route.startswith("matrix-free"):
+        return Words(Parameter("route", "dense"), " is more accurate, if it fits in memory")
+    # Without a matrix, what is slow is a family with about as many functions as rows, and rare levels in it.
+    return Words(
+        "merge rare levels with ",
+        Parameter("min_frequency"),
+        " or ",
+        Parameter("n_bins"),
+        ", or use a smaller ",
+        Parameter("max_order"),
+    )
 
 
 def _rank(c: Certificate) -> Check:

@@ -348,6 +348,20 @@ class Effects(Mapping[tuple[str, ...], Effect]):
         )
 
 
+def frame_with_game(kind: str, columns: Mapping[str, Any]) -> Any:
+    """A dataframe that says in its metadata which game its numbers belong to: ``frame.attrs["game"]`` in pandas.
+
+    >>> "game" in frame_with_game("pandas", {"a": [1]}).attrs
+    True
+    """
+    frame = frame_of_kind(kind, columns)
+    if hasattr(frame, "attrs"):
+        frame.attrs["game"] = GAME
+    elif hasattr(frame, "replace_schema_metadata"):  # pyarrow
+        frame = frame.replace_schema_metadata({"game": GAME})
+    return frame
+
+
 def free_name(name: str, taken: Collection[str]) -> str:
     """``name``, with underscores appended until no other column has it."""
     while name in taken:

@@ -10,8 +10,7 @@ import numpy as np
 
 from exanova.data.encoding import Encoding
 from exanova.data.feature import FeatureLevels
-from exanova.data.table import frame_of_kind
-from exanova.effects.tables import GAME, Effect, Effects, Schema
+from exanova.effects.tables import GAME, Effect, Effects, Schema, frame_with_game
 from exanova.errors import InputError
 from exanova.explain.common_levels import common_cells
 from exanova.messages import Parameter, count_of
@@ -95,8 +94,7 @@ class Comparison:
         for name in ("norm_before", "norm_after", "difference"):
             columns[name] = np.concatenate([getattr(c, name) for c in self.changes])
         columns["shared"] = np.repeat([c.shared for c in self.changes], len(outputs))
-        columns["game"] = ["joint distribution"] * (len(self.changes) * len(outputs))
-        return frame_of_kind(self.schema.kind, columns)
+        return frame_with_game(self.schema.kind, columns)
 
     def _repr_html_(self) -> str:
         from exanova.report.notebook import comparison_html

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.data.table import frame_of_kind
-from exanova.effects.tables import GAME, Schema, free_name
+from exanova.effects.tables import GAME, Schema, frame_with_game, free_name
 from exanova.errors import InputError, UnknownFeatureError
 from exanova.messages import count_of
 from exanova.typing import Codes, FloatArray
@@ -66,7 +65,7 @@ class Explanation:
         return out._rows(keys["row"]) if "row" in keys else out
 
     def to_frame(self) -> Any:
-        """Long table: ``row``, ``feature``, ``level``, ``value`` (or one column per output), ``game``."""
+        """Long table: ``row``, ``feature``, ``level``, ``value`` (or one column per output)."""
         n, d = self.outside.size, len(self.feature_names)
         display = np.array(self.display_data, dtype=object).ravel()
         columns: dict[str, Any] = {
@@ -76,12 +75,11 @@ class Explanation:
         }
         flat = np.reshape(self.values, (n * d, len(self.output_names)))
         for k, name in enumerate(self.schema.value_columns):
-            columns[free_name(name, (*columns, "game"))] = flat[:, k]
+            columns[free_name(name, columns)] = flat[:, k]
         if self.stderr is not None:
             errors = np.reshape(self.stderr, (n * d, len(self.output_names)))
             columns.update({name: errors[:, k] for k, name in enumerate(self.schema.stderr_columns)})
-        columns["game"] = ["joint distribution"] * (n * d)
-        return frame_of_kind(self.schema.kind, columns)
+        return frame_with_game(self.schema.kind, columns)
 
     def to_shap(self) -> Any:
         """A ``shap.Explanation`` for shap's plots, with codes for colours and labels as display data."""

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from exanova import tolerances
 from exanova.data.sample import Sample
-from exanova.data.table import frame_of_kind
 from exanova.design.family import Family
 from exanova.effects.norms import absolute_norms, covariances, squared_norms
-from exanova.effects.tables import Schema
+from exanova.effects.tables import Schema, frame_with_game
 from exanova.errors import InputError
 from exanova.phi.operator import Phi
 from exanova.solve.evidence import Solved
@@ -110,5 +109,4 @@ def _long(schema: Schema, by: str, names: list[str], orders: list[int] | None, c
     total = np.abs(value).sum(axis=0)
     percent = 100.0 * value / np.where(total > 0, total, 1.0)
     out["percent"] = percent[rank].ravel()
-    out["game"] = ["joint distribution"] * (len(rank) * m)
-    return frame_of_kind(schema.kind, out)
+    return frame_with_game(schema.kind, out)

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.data.table import frame_of_kind
 from exanova.design.family import Family
 from exanova.effects.rows import contributions
-from exanova.effects.tables import GAME, Schema, free_name
+from exanova.effects.tables import GAME, Schema, frame_with_game, free_name
 from exanova.errors import InputError
 from exanova.explain.dividends import weight_matrix
 from exanova.messages import count_of
@@ -55,7 +54,7 @@ class Interactions:
     stderr: FloatArray | None = None
 
     def to_frame(self) -> Any:
-        """Long table: ``row``, ``subset``, ``order``, ``index``, ``value`` (or one column per output), ``game``."""
+        """Long table: ``row``, ``subset``, ``order``, ``index``, ``value`` (or one column per output)."""
         n, k = self.values.shape[:2]
         flat = self.values.reshape(n * k, len(self.schema.value_columns))
         columns: dict[str, Any] = {
@@ -65,12 +64,11 @@ class Interactions:
             "index": [self.index] * (n * k),
         }
         for j, name in enumerate(self.schema.value_columns):
-            columns[free_name(name, (*columns, "game"))] = flat[:, j]
+            columns[free_name(name, columns)] = flat[:, j]
         if self.stderr is not None:
             errors = self.stderr.reshape(n * k, -1)
             columns.update({name: errors[:, j] for j, name in enumerate(self.schema.stderr_columns)})
-        columns["game"] = ["joint distribution"] * (n * k)
-        return frame_of_kind(self.schema.kind, columns)
+        return frame_with_game(self.schema.kind, columns)
 
     def to_shapiq(self, output: str | int | None = None) -> list[Any]:
         """One ``shapiq.InteractionValues`` per row; a model with several outputs needs ``output``."""

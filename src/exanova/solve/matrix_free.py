@@ -13,6 +13,7 @@ over rows and cells.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,28 @@ MOST_ITERATIONS = 2000
 
 MOST_ELIMINATED = 6000
 """Functions of lower orders that are eliminated exactly: a Gram matrix of 300 MB."""
+
+
+NEARLY_SQUARE = (0.85, 1.3)
+"""Functions over rows between which the smallest directions are so small that the iterations do not converge."""
+
+
+def expected_iterations(rows: int, functions: int) -> int:
+    """Iterations to expect: those of random functions of this number on so many rows.
+
+    Squared singular values of a random matrix of aspect ratio a lie between (1 - sqrt(a))^2 and (1 + sqrt(a))^2, and
+    each iteration gains as much as the ratio of these roots allows. Measured on columns of 366 levels with others:
+    22, 34, 53 and 140 iterations where this says 31, 45, 60 and 115.
+
+    >>> expected_iterations(55_295, 10_491), expected_iterations(7_897, 9_222)
+    (45, 2000)
+    """
+    ratio = functions / rows
+    if NEARLY_SQUARE[0] <= ratio <= NEARLY_SQUARE[1]:
+        return MOST_ITERATIONS
+    root = math.sqrt(ratio)
+    condition = (1.0 + root) / abs(1.0 - root)
+    return min(MOST_ITERATIONS, math.ceil(condition * math.log(2.0 / tolerances.ITERATIVE) / 2.0))
 
 
 class Block:

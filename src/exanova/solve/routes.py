@@ -32,7 +32,7 @@ from exanova.solve.choice import FLOATING, ROUNDED, PaperChoice, can_be_solved
 from exanova.solve.dense import solve_dense
 from exanova.solve.evidence import Solution, Solved
 from exanova.solve.grid import margins, solve_grid
-from exanova.solve.matrix_free import solve_matrix_free
+from exanova.solve.matrix_free import expected_iterations, solve_matrix_free
 from exanova.solve.moments import Projections, solve_kept, solve_moments
 from exanova.solve.plan import STARTING, Plan
 from exanova.solve.request import Request, orders_of
@@ -49,6 +49,10 @@ LARGE_STACK = 20_000
 FLOPS, LOOKUPS, COMMON_WORDS, GRID_CELLS = 3e10, 5e8, 4e9, 2e7
 """Throughput of two cores per second: multiplications in matrix products, table reads at rows, words of 64 rows
 compared, cells of a grid solved. Measured on the benchmarks' tables; other machines differ by a factor of a few."""
+
+
+ONE_ITERATION, PROJECTED_CELLS = 2e-4, 3e7
+"""Seconds of an iteration without a matrix on the smallest table, and cells projected on a pure space in a second."""
 
 
 @dataclass(frozen=True)
@@ -324,6 +328,15 @@ def _moments_seconds(survey: Survey) -> float:
     return common + q**3 / FLOPS + q**2 / 2 * r / 64 / COMMON_WORDS
 
 
+def _matrix_free_seconds(survey: Survey) -> float:
+    assert survey.family is not None
+    iterations = expected_iterations(survey.sample.n_rows, survey.functions)
+    cells = np.diff(survey.family.cell_start)[too_large_for_tables(survey.family)].sum()
+    # Every iteration projects twice from cells to functions and twice back.
+    one = ONE_ITERATION + 4 * float(cells) / PROJECTED_CELLS + local_work(survey.family, 2) / FLOPS
+    return passes_and_local_work(survey, 2 * iterations) + iterations * one
+
+
 ROUTES: dict[str, Route] = {
     route.name: route
     for route in (
@@ -350,8 +363,8 @@ ROUTES: dict[str, Route] = {
             "matrix-free",
             _matrix_free_refusal,
             _matrix_free_memory,
-            lambda survey: 100,
-            lambda survey: passes_and_local_work(survey, 100),
+            lambda survey: 2 * expected_iterations(survey.sample.n_rows, survey.functions),
+            _matrix_free_seconds,
             _by_matrix_free,
         ),
     )
