@@ -32,8 +32,8 @@ from benchmarks.mixed_tables import TABLES, Mixed, friedman
 from exanova import FunctionalANOVA
 from exanova.errors import ExanovaError
 
-DEFAULT_IS_COMPLETE = False
-"""Whether ``FunctionalANOVA()`` shrinks by itself; until then that is said."""
+DEFAULT_IS_COMPLETE = True
+"""Whether ``FunctionalANOVA()`` shrinks by default; version 0.1 has to be asked for it."""
 
 BINS = 12
 """Bins of a column of numbers, where the number of bins is not what is compared."""
