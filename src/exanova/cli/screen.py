@@ -65,7 +65,8 @@ class Screen:
         for c, levels in enumerate(found.levels):
             values = [f"{v:+.4g}" if abs(v) > least else "0" for v in found.values[c, :outputs]]
             if errors is not None:
-                said = [f"{e:.2g}" if e == e else "" for e in errors[c, :outputs]]  # NaN is not equal to itself
+                known = errors[c, :outputs]
+                said = ["" if e != e else f"{e:.2g}" if e > least else "0" for e in known]  # NaN is not itself
                 values = [*values, *said] if alone else [f"{v} ± {e}" for v, e in zip(values, said, strict=True)]
             rows = _count(found.rows[c])
             table.add_row(*(Text(legible(level)) for level in levels), f"{found.probability[c]:.4f}", rows, *values)
