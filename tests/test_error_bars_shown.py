@@ -67,10 +67,8 @@ def subtitle(chart) -> str:
 
 def drawn_rules(chart) -> int:
     """Whiskers in the layers of a chart."""
-    return json.dumps(chart.to_dict()).count('"high"') and sum(
-        layer["mark"].get("style") == "whisker" and layer["mark"]["type"] == "rule"
-        for layer in chart.to_dict()["layer"]
-    )
+    marks = [layer["mark"] for layer in chart.to_dict()["layer"]]
+    return sum(mark.get("style") == "whisker" and mark["type"] == "rule" for mark in marks)
 
 
 # Plots
@@ -81,11 +79,8 @@ def test_whiskers_are_the_intervals_of_the_effect(anova, name):
     effect = anova.effects_[name]
     low, high = effect.interval()
     chart = anova.plot.effect(name)
-    (calculated,) = {
-        tuple(t["calculate"] for t in layer["transform"][:2])
-        for layer in chart.to_dict()["layer"]
-        if "transform" in layer
-    }
+    layers = [layer["transform"] for layer in chart.to_dict()["layer"] if "transform" in layer]
+    (calculated,) = {tuple(step["calculate"] for step in steps[:2]) for steps in layers}
     for c, r in enumerate(sorted(data_of(chart, "level"), key=lambda r: r["position"])):
         assert r["stderr"] == effect.stderr[c, 0]
         assert r["value"] - REACH * r["stderr"] == pytest.approx(low[c, 0], rel=1e-12)

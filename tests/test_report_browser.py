@@ -179,7 +179,7 @@ def test_the_output_that_is_chosen_is_the_one_that_is_shown(opened, report, anov
     effect = anova.effects_[feature]
     for k, output in enumerate(("win", "draw")):
         values = effect.values[:, OUTPUTS.index(output)]
-        found = [float(row[-1]) for row in (shown, cells(page, "effect-0"))[k]]
+        found = [float(row[3]) for row in (shown, cells(page, "effect-0"))[k]]  # level, probability, rows, effect
         np.testing.assert_allclose(found, values, rtol=1e-3, atol=1e-15)
     assert seen.said == []
 
@@ -401,6 +401,18 @@ def test_a_feature_is_found_by_its_name(opened, report):
     expect(page.locator("#found")).to_have_text("1 of 4 features")
     page.get_by_label("Find a feature").fill("")
     expect(page.locator("#effects figure:visible")).to_have_count(4)
+
+
+def test_a_fit_that_does_not_hold_is_told_first_and_error_bars_are_drawn(opened, report, anova):
+    page, seen = opened(report)
+    assert anova.certificate_.holds is False
+    card = page.locator(".verdicts > li").first
+    expect(card).to_contain_text("Would other rows say the same?")
+    expect(card).to_have_class("bad")
+    page.locator("#effect-0").scroll_into_view_if_needed()
+    expect(page.locator("#effect-0[data-drawn]")).to_be_visible()
+    assert page.locator("#effect-0 svg .mark-rule line").count() > len(anova.effects_["size"].levels)
+    assert seen.said == []
 
 
 def test_one_output_and_no_rows_open_as_silently(opened, tmp_path):

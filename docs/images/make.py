@@ -22,12 +22,13 @@ SURVIVED = np.array([[[5, 57], [1, 140]], [[11, 14], [13, 80]], [[13, 75], [14, 
 
 
 def quickstart() -> None:
-    """The effect of a number, from the first block of code in the README."""
+    """The effect of a number, with the table and the model of the first block of code in the README."""
     readme = (HERE.parent.parent / "README.md").read_text(encoding="utf-8")
     namespace: dict[str, Any] = {}
     with contextlib.redirect_stdout(io.StringIO()):
         exec(readme.partition("```python\n")[2].partition("```")[0], namespace)
-    namespace["anova"].plot.effect("income").save(HERE / "income.png", ppi=90)
+    anova = FunctionalANOVA(n_bins=12).fit(namespace["loans"], namespace["risk"])
+    anova.plot.effect("income").save(HERE / "income.png", ppi=90)
 
 
 def waterfall() -> None:

@@ -201,7 +201,7 @@ def _read_frame(X: Any) -> Table:
     try:
         frame = nw.from_native(X, eager_only=True)
     except TypeError as error:
-        if hasattr(X, "__array__"):
+        if hasattr(X, "__array__") and not nw.dependencies.is_into_series(X):
             return _read_array(np.asarray(X))
         hint = " Call .collect() on it first." if callable(getattr(X, "collect", None)) else ""
         raise InputTypeError(
