@@ -551,3 +551,15 @@ def test_intervals_of_shrunken_effects_cover_those_of_the_population():
             by_posterior.extend(away <= 1.96 * posterior[own][often])
     assert 0.93 <= np.mean(covered) <= 0.97
     assert np.mean(by_posterior) < 0.9
+
+
+def test_a_sample_of_a_complete_table_is_shrunk_and_measured_like_any_other():
+    """Noisy rows of one column of twenty levels: the grid would take them for all there is."""
+    rng = np.random.default_rng(0)
+    level = np.concatenate([np.arange(20), rng.integers(0, 20, 60)])[:, None]
+    y = rng.normal(size=80)
+    anova = FunctionalANOVA(max_order=1, sampled=True).fit(level, y)
+    dense = FunctionalANOVA(max_order=1, sampled=True, route="dense").fit(level, y)
+    assert "off" not in anova.certificate_.shrinkage
+    assert anova.certificate_.r2_eval is not None
+    np.testing.assert_allclose(anova.effects_["x0"].values, dense.effects_["x0"].values, atol=1e-9)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from exanova.data.sample import Sample
+from exanova.design.family import Family
 from exanova.parallel import blas_threads
 from exanova.progress import Progress
 from exanova.select.budget import select_and_fit
@@ -22,6 +23,9 @@ from exanova.solve.request import Request
 from exanova.solve.routes import ROUTES
 from exanova.solve.run import run_plan
 from exanova.solve.survey import Survey
+
+MOST_LISTED = 3000
+"""Functions of a complete table up to which its effects are shrunk if the rows are a sample."""
 
 
 def plan_fit(request: Request, sample: Sample, outputs: int = 1) -> tuple[Plan, Survey | None]:
@@ -39,7 +43,7 @@ def fit_sample(
         plan, survey = plan_fit(request, sample, sample.n_outputs)
     reason = "" if request.shrinkage else None
     if request.shrinkage:
-        index = None if survey is None else survey.family
+        index = _listed_family(sample, request, survey)
         reason = why_not(sample, request, plan, index)
         if reason is None and index is not None:
             with blas_threads(request.threads):
@@ -47,6 +51,15 @@ def fit_sample(
                 return fit_shrunk(sample, request, plan, index, progress, lambda: exactly()[0]), None
     found, selection = _fit_exactly(sample, request, plan, survey, progress)
     return (found if reason is None else replace(found, shrinkage=Shrinkage(reason))), selection
+
+
+def _listed_family(sample: Sample, request: Request, survey: Survey | None) -> Family | None:
+    """The family that effects are shrunk over; of a complete table it is listed where its functions are few enough."""
+    if survey is None or survey.family is not None:
+        return None if survey is None else survey.family
+    if not request.sampled or survey.functions > MOST_LISTED:
+        return None
+    return make_plan(replace(request, route="dense"), sample, sample.n_outputs)[1].family
 
 
 def _fit_exactly(

@@ -55,8 +55,9 @@ def why_not(sample: Sample, request: Request, plan: Plan, index: Family | None) 
     """Why a fit is not shrunk although that was asked for; ``None`` where it is."""
     if request.basis != "pure" or request.ties != "share" or request.ridge or request.selection:
         return "off: shrinkage goes with basis='pure', ties='share' and no ridge or budget"
-    if index is None or not request.sampled:
-        return "off: the rows are all there is"
+    if not request.sampled or index is None:
+        many = f"every combination of levels occurs, and {plan.functions:,} functions are too many to shrink"
+        return f"off: {many if request.sampled else 'the rows are all there is'}"
     if too_large_for_tables(index).any():
         return "off: a pair has too many cells for a table of functions"
     needed = price.shrinking(plan.functions, index, load_of(sample, sample.n_outputs))
@@ -65,9 +66,9 @@ def why_not(sample: Sample, request: Request, plan: Plan, index: Family | None) 
             f"off: shrinking {plan.functions:,} functions needs about {readable(needed)}, the memory limit is "
             f"{readable(request.memory_limit)}"
         )
-    if min(plan.functions, sample.n_rows) > LARGEST:
-        return f"off: {plan.functions:,} functions on {sample.n_rows:,} rows are more than a shrunken fit takes"
-    return None
+    too_many = min(plan.functions, sample.n_rows) > LARGEST
+    rows = f"off: {plan.functions:,} functions on {sample.n_rows:,} rows are more than a shrunken fit takes"
+    return rows if too_many else None
 
 
 def fit_family(sample: Sample, request: Request, family: tuple[Subset, ...], progress: Progress) -> Solved:
