@@ -26,7 +26,7 @@ from exanova.messages import Parameter, count_of
 from exanova.progress import Progress
 from exanova.typing import FloatArray
 
-CHEAP_WORK = 1e9
+CHEAP_WORK = 1e10
 """Multiplications up to which standard errors are computed by default: a fraction of a second."""
 
 
