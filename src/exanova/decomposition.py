@@ -158,7 +158,7 @@ class Decomposition(RowQueries):
 
         >>> from exanova import FunctionalANOVA
         >>> X = np.array([["a"], ["a"], ["b"], ["b"]])
-        >>> anova = FunctionalANOVA().fit(X, np.array([0.0, 2.0, 4.0, 6.0]))
+        >>> anova = FunctionalANOVA(shrinkage=None).fit(X, np.array([0.0, 2.0, 4.0, 6.0]))
         >>> print(anova.errors().unit)
         a row
         >>> anova.effects_["x0"].stderr.round(4).ravel().tolist()

@@ -61,7 +61,7 @@ class Certificate:
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"]])
-    >>> certificate = exanova.FunctionalANOVA().fit(X, np.array([0.0, 1.0, 5.0])).certificate_
+    >>> certificate = exanova.FunctionalANOVA(sampled=False).fit(X, np.array([0.0, 1.0, 5.0])).certificate_
     >>> certificate.exact, certificate.unique, certificate.rank
     (True, True, 3)
     """

@@ -35,7 +35,7 @@ class Explanation:
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"]])
-    >>> e = exanova.FunctionalANOVA().fit(X, np.array([0.0, 1.0, 5.0])).explain(X)
+    >>> e = exanova.FunctionalANOVA(sampled=False).fit(X, np.array([0.0, 1.0, 5.0])).explain(X)
     >>> bool(np.allclose(e.values.sum(axis=1) + e.base_values, [0.0, 1.0, 5.0]))
     True
     >>> e[:, "x0"].values.shape, e[2].display_data.tolist()

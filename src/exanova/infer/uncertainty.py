@@ -46,7 +46,7 @@ class Errors:
 
     >>> import exanova
     >>> X = np.array([["a"], ["a"], ["b"], ["b"]])
-    >>> anova = exanova.FunctionalANOVA().fit(X, np.array([0.0, 1.0, 3.0, 4.0]))
+    >>> anova = exanova.FunctionalANOVA(shrinkage=None).fit(X, np.array([0.0, 1.0, 3.0, 4.0]))
     >>> errors = anova.errors()
     >>> errors.method, errors.unit, errors.units
     ('linear', 'a row', 4)
