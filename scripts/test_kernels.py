@@ -31,11 +31,11 @@ NUMERICAL = (
     "tests/test_readme.py",
     "tests/test_laws.py",
     "tests/test_results.py",
-    "tests/test_routes.py",
-    "tests/test_evidence.py",
-    "tests/test_storage.py",
-    "tests/test_plots.py",
-    "tests/test_cli.py",
+    "tests/solve/test_routes.py",
+    "tests/effects/test_evidence.py",
+    "tests/effects/test_storage.py",
+    "tests/show/test_plots.py",
+    "tests/cli/test_cli.py",
     "src",
 )
 """What prints numbers, or compares them: the selection that is run unless another is asked for."""

@@ -1,6 +1,6 @@
 """Files: every answer comes back, no crash loses one, no damage goes unnoticed, nothing hostile gets in.
 
-``PYTHONPATH=tests python tests/test_storage.py --write`` writes the golden file of a new version of the format.
+``PYTHONPATH=tests python tests/effects/test_storage.py --write`` writes the golden file of a new version of the format.
 Those that are there stay for ever: they are what the first release wrote, and have to load in every later one.
 """
 
@@ -35,7 +35,7 @@ from exanova.effects import storage
 from exanova.errors import FileFormatError, FileWriteError, InexactWarning, InputTypeError, OutsideSupportWarning
 from exanova.explain.importance import KINDS
 
-GOLDEN = Path(__file__).resolve().parent / "golden" / "v1.exanova"
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "v1.exanova"
 
 
 # What is saved: one decomposition of every kind
@@ -904,7 +904,7 @@ def test_what_is_no_file_is_not_replaced_by_one(tmp_path):
 
 if __name__ == "__main__":
     if sys.argv[1:] != ["--write"]:
-        sys.exit("PYTHONPATH=tests python tests/test_storage.py --write")
+        sys.exit("PYTHONPATH=tests python tests/effects/test_storage.py --write")
     write_golden()
 
 
