@@ -173,7 +173,7 @@ def mnist_rows(settings: Settings) -> Facts:
     result = e.values.nbytes + e.data.nbytes + e.display_data.nbytes
     del e
     threads = parallel.thread_count(None)
-    engine, _ = timed(lambda: shapley_values(state.index, state.values, codes, threads))
+    engine, _ = timed(lambda: shapley_values(state.family, state.values, codes, threads))
     return facts | {
         "rows": len(X),
         "subsets": len(anova.effects_),

@@ -132,10 +132,10 @@ def up_to(last: list[int], support: Support) -> Family:
 
 def half_of(support: Support) -> Family:
     """The first subsets that have half of all functions of up to two features."""
-    family = pairs_of(support)
-    index = build_family(support.codes, support.weight.astype(float), support.sizes, family, threads=2)
-    functions = np.cumsum(dimensions(index))
-    return family[: int(np.searchsorted(functions, functions[-1] / 2)) + 1]
+    subsets = pairs_of(support)
+    family = build_family(support.codes, support.weight.astype(float), support.sizes, subsets, threads=2)
+    functions = np.cumsum(dimensions(family))
+    return subsets[: int(np.searchsorted(functions, functions[-1] / 2)) + 1]
 
 
 def gram(settings: Settings, how: str) -> Facts:
@@ -146,14 +146,14 @@ def gram(settings: Settings, how: str) -> Facts:
     support, _ = connect4_case(settings).observed()
     codes = support.codes
     weight = np.ones(codes.shape[1], dtype=np.int64)
-    index = build_family(codes, weight.astype(float), support.sizes, pairs_of(support), threads=2)
-    basis = monomials(index, reference_levels(index))
+    family = build_family(codes, weight.astype(float), support.sizes, pairs_of(support), threads=2)
+    basis = monomials(family, reference_levels(family))
     facts = {"columns": len(basis), "rows": codes.shape[1], "words": -(-codes.shape[1] // 64)}
     if how == "counts":
         threads = parallel.thread_count(None)
-        found, result = timed(lambda: module.counted_gram(index, basis, codes, weight, threads))
+        found, result = timed(lambda: module.counted_gram(family, basis, codes, weight, threads))
     else:
-        columns = dense_columns(codes, module.single_levels(index, basis), basis)
+        columns = dense_columns(codes, module.single_levels(family, basis), basis)
         found, result = timed(lambda: blas_gram(columns))
     return facts | found | {"trace": float(np.trace(result))}
 

@@ -143,9 +143,9 @@ def _cached_reads(threads: int, rows: int = 500_000) -> float:
     """Reads of eight pairs of binary features, over and over: few cells, few columns of codes."""
     codes = np.random.default_rng(0).integers(0, 2, (8, rows), dtype=np.uint8)
     subsets = [(), *((i,) for i in range(8)), *((i, i + 1) for i in range(7))]
-    index = build_family(codes, np.ones(rows), (2,) * 8, subsets)
-    tables = np.ones((index.n_keys, 1))
-    return rows * len(subsets) / _fastest(lambda: passes.gather(index.layout, codes, tables, threads))
+    family = build_family(codes, np.ones(rows), (2,) * 8, subsets)
+    tables = np.ones((family.n_keys, 1))
+    return rows * len(subsets) / _fastest(lambda: passes.gather(family.layout, codes, tables, threads))
 
 
 def lines(phases: dict[str, Facts], machine: dict[str, float], total: float) -> list[str]:

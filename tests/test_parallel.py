@@ -66,9 +66,9 @@ def test_products_with_the_gram_matrix_are_shared_by_their_size(
 ) -> None:
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 3, (4, 200)).astype(np.uint8)
-    index = build_family(codes, np.ones(200), (3, 3, 3, 3), up_to_order(range(4), 2))
-    moments = collect(index, codes, np.ones(200, dtype=np.int64), np.zeros((200, 1)))
-    basis = build_basis(index)
+    family = build_family(codes, np.ones(200), (3, 3, 3, 3), up_to_order(range(4), 2))
+    moments = collect(family, codes, np.ones(200, dtype=np.int64), np.zeros((200, 1)))
+    basis = build_basis(family)
     blas.limits.clear()
     expected = projected_gram(moments, basis)
     assert blas.limits == [1]

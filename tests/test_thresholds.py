@@ -415,7 +415,7 @@ def test_every_number_in_capitals_is_moved_or_said_to_be_no_size() -> None:
 def test_the_thresholds_are_reached() -> None:
     """The examples have what the thresholds are about: holes, redundancy, several subsets alike, an order above two."""
     anova = fitted(table(4, (2, 3, 4, 3), 60), max_order=3)
-    layout: Layout = anova.decomposition_.index.layout
+    layout: Layout = anova.decomposition_.family.layout
     assert (layout.lookup < 0).any()
     assert layout.order.max() == 3
     x = table(0, (2, 3, 4, 3), 45)

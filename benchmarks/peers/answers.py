@@ -74,10 +74,10 @@ class Tables(Mapping[Subset, FloatArray]):
 def tables_of(anova: FunctionalANOVA, rows: Rows) -> dict[Subset, FloatArray]:
     """Our effects of the first output over products of levels, 0 in the cells that never occur."""
     state, found = anova.decomposition_, {}
-    for s, subset in enumerate(state.index.subsets):
-        values = state.values[state.index.cells_of(s), 0]
+    for s, subset in enumerate(state.family.subsets):
+        values = state.values[state.family.cells_of(s), 0]
         found[subset] = np.zeros(rows.shape(subset))
-        found[subset][tuple(state.index.codes_of(s))] = values if subset else values[0]
+        found[subset][tuple(state.family.codes_of(s))] = values if subset else values[0]
     return found
 
 

@@ -81,7 +81,7 @@ def ours(settings: Settings, depth: int, d: int) -> Facts:
         return anova, anova.components(X)
 
     facts, (anova, parts) = measured(work, settings.limit)
-    answer = {s: parts.values[:, k] for k, s in enumerate(anova.decomposition_.index.subsets)}
+    answer = {s: parts.values[:, k] for k, s in enumerate(anova.decomposition_.family.subsets)}
     store(kept(settings, depth, d), answer)
     facts |= {"route": anova.certificate_.route, "model_rows": counted.rows, "never": 0.0}
     return facts | described(answer, X, model)

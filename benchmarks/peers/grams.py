@@ -44,15 +44,15 @@ class Given:
         self.codes = np.ascontiguousarray(rng.integers(0, LEVELS, (d, n)).astype(np.uint8))
         self.weight: Any = rng.integers(1, 4, n) if kind == "counts" else rng.exponential(size=n)
         self.threads = settings.threads
-        family = [(), *((i,) for i in range(d)), *combinations(range(d), 2)]
-        self.index = build_family(self.codes, self.weight.astype(float), [LEVELS] * d, family, self.threads)
-        self.reference = reference_levels(self.index)
-        self.basis = monomials(self.index, self.reference)
+        subsets = [(), *((i,) for i in range(d)), *combinations(range(d), 2)]
+        self.family = build_family(self.codes, self.weight.astype(float), [LEVELS] * d, subsets, self.threads)
+        self.reference = reference_levels(self.family)
+        self.basis = monomials(self.family, self.reference)
 
     @property
     def columns(self) -> FloatArray:
         """(n, q) the columns as floating-point numbers."""
-        return dense_columns(self.codes, moments.single_levels(self.index, self.basis), self.basis)
+        return dense_columns(self.codes, moments.single_levels(self.family, self.basis), self.basis)
 
     @property
     def without_reference(self) -> Any:
@@ -80,8 +80,8 @@ def counted(given: Given) -> Any:
     """Ours: population counts for whole numbers, sums over the pairs of cells of every row for real ones."""
     if given.weight.dtype.kind == "i":
         weight = given.weight.astype(np.int64)
-        return lambda: moments.counted_gram(given.index, given.basis, given.codes, weight, given.threads)
-    return lambda: moments.weighted_gram(given.index, given.basis, given.codes, given.weight, given.threads)
+        return lambda: moments.counted_gram(given.family, given.basis, given.codes, weight, given.threads)
+    return lambda: moments.weighted_gram(given.family, given.basis, given.codes, given.weight, given.threads)
 
 
 def tabmat_sandwich(given: Given) -> Any:

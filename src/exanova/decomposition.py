@@ -50,7 +50,7 @@ class Decomposition(RowQueries):
     Attributes:
         schema: names of features, levels and outputs.
         encoding: levels of every feature, to encode new rows.
-        index: cells of every subset.
+        family: cells of every subset.
         values: (cells, m) effects.
         uncertainty: their standard errors and what is identified.
         settings: parameters that queries depend on.
@@ -84,7 +84,7 @@ class Decomposition(RowQueries):
     @cached_property
     def effects(self) -> Effects:
         """Mapping from feature names to :class:`Effect`."""
-        return Effects(self.index, self.values, self.schema, self.uncertainty, self._left_out_by)
+        return Effects(self.family, self.values, self.schema, self.uncertainty, self._left_out_by)
 
     @property
     def _left_out_by(self) -> Words | None:
@@ -127,16 +127,16 @@ class Decomposition(RowQueries):
         if kind == "shapley":
             amounts = {"value": self.mean_shapley.compute(self.settings.threads)}
         else:
-            amounts = importance_amounts(self.index, self.values, self.covariance, self.variance, kind)
+            amounts = importance_amounts(self.family, self.values, self.covariance, self.variance, kind)
             if stderr and kind != "l1":
-                bias = upward_bias(self.index, self.uncertainty)
+                bias = upward_bias(self.family, self.uncertainty)
                 bias = bias if kind == "l2" else bias / divisor(self.values, self.variance)
                 amounts["debiased"] = amounts["value"] - bias
             if by == "feature":
-                amounts = {name: rolled_up(self.index, amount) for name, amount in amounts.items()}
+                amounts = {name: rolled_up(self.family, amount) for name, amount in amounts.items()}
         if stderr:
-            amounts["stderr"] = importance_stderr(self.index, self.uncertainty, kind, by)
-        return importance_table(self.schema, self.index, amounts, by)
+            amounts["stderr"] = importance_stderr(self.family, self.uncertainty, kind, by)
+        return importance_table(self.schema, self.family, amounts, by)
 
     def errors(
         self,
@@ -184,7 +184,7 @@ class Decomposition(RowQueries):
         """
         if isinstance(level, bool) or not isinstance(level, int | float) or not 0.0 < level < 1.0:
             raise InputError.given("level", level, "a number between 0 and 1, such as 0.05")
-        return significance_table(self.schema, self.index, self.uncertainty, float(level))
+        return significance_table(self.schema, self.family, self.uncertainty, float(level))
 
     def compare(self, other: Any) -> Comparison:
         """Compare with another decomposition of the same columns, largest changes first."""
@@ -239,10 +239,10 @@ class Decomposition(RowQueries):
         rows = f"{distinct} and {count_of(len(self.schema.features), 'feature')}"
         stderr = shares = None
         if self.sample is not None and self.uncertainty.cheap and len(self.schema.outputs) == 1:
-            stderr = importance_stderr(self.index, self.uncertainty, "l2", "subset")[:, 0]
+            stderr = importance_stderr(self.family, self.uncertainty, "l2", "subset")[:, 0]
         if self.certificate.cancels:
             shares = self.covariance.sum(axis=1) / (self.variance.sum() or 1.0)
-        return text_of(self.index, self.values, self.schema, self.certificate, rows, stderr, shares)
+        return text_of(self.family, self.values, self.schema, self.certificate, rows, stderr, shares)
 
     def _repr_html_(self) -> str:
         from exanova.report.notebook import decomposition_html
@@ -250,12 +250,12 @@ class Decomposition(RowQueries):
         return decomposition_html(self)
 
     def __repr__(self) -> str:
-        effects, outputs = count_of(len(self.index.subsets), "effect"), count_of(len(self.schema.outputs), "output")
+        effects, outputs = count_of(len(self.family.subsets), "effect"), count_of(len(self.schema.outputs), "output")
         return f"<Decomposition: {effects} of up to {count_of(self.order, 'feature')}, {outputs}; {GAME}>"
 
 
 def uncertainty_of(
-    index: Family,
+    family: Family,
     values: FloatArray,
     schema: Schema,
     certificate: Certificate,
@@ -266,10 +266,10 @@ def uncertainty_of(
     """The uncertainty of effects, from the rows or from the contents of a file.
 
     Args:
-        index, values, schema, certificate: the decomposition.
+        family, values, schema, certificate: the decomposition.
         fitted: the rows as standard errors need them.
         stored, summary: standard errors that were computed before, and how they were computed.
     """
-    position = {schema.names(subset): s for s, subset in enumerate(index.subsets)}
+    position = {schema.names(subset): s for s, subset in enumerate(family.subsets)}
     shared = frozenset(position[r.features] for r in certificate.redundant if r.features in position)
-    return Uncertainty(index, values, fitted, stored, summary, certificate.unique, shared)
+    return Uncertainty(family, values, fitted, stored, summary, certificate.unique, shared)

@@ -51,7 +51,7 @@ PARAMETERS: Mapping[str, tuple[type, ...]] = {
 
 def to_file(found: Decomposition, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The document and the arrays of a file; ``parameters`` are those of the estimator."""
-    layout, certificate = found.index.layout, found.certificate
+    layout, certificate = found.family.layout, found.certificate
     errors = found.uncertainty.stored
     plain = {f.name: getattr(certificate, f.name) for f in fields(Certificate)}
     measured = {k: v for k, v in plain.items() if isinstance(v, np.ndarray)}
@@ -76,9 +76,9 @@ def to_file(found: Decomposition, parameters: Mapping[str, Any]) -> tuple[dict[s
         "chain": layout.chain,
         "key_start": layout.key_start,
         "lookup": layout.lookup,
-        "cell_start": found.index.cell_start,
-        "cell_key": found.index.cell_key,
-        "weight": found.index.weight,
+        "cell_start": found.family.cell_start,
+        "cell_key": found.family.cell_key,
+        "weight": found.family.weight,
         "values": found.values,
         "covariance": found.covariance,
         "variance": found.variance,
@@ -94,8 +94,8 @@ def _subsets_given(given: Any, found: Decomposition) -> Any:
     """The parameter ``subsets`` as a list: unchanged if it is a list of tuples, else the names of its pairs."""
     if given is None or (isinstance(given, list) and all(isinstance(s, tuple) for s in given)):
         return given
-    family = named_family(given, found.schema.features, found.index.sizes.tolist())
-    return [found.schema.names(subset) for subset in family if len(subset) > 1]
+    subsets = named_family(given, found.schema.features, found.family.sizes.tolist())
+    return [found.schema.names(subset) for subset in subsets if len(subset) > 1]
 
 
 def from_file(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> tuple[Decomposition, dict[str, Any]]:
@@ -118,20 +118,20 @@ def _decomposition(
     wrong = [k for k, array in arrays.items() if array.dtype != DTYPES.get(k, "<f8")]
     if wrong:
         raise ValueError(f"array {wrong[0]!r} is of dtype {arrays[wrong[0]].dtype}")
-    index, values, schema = _index(arrays), arrays["values"], _schema(document["schema"])
+    family, values, schema = _family(arrays), arrays["values"], _schema(document["schema"])
     certificate = _certificate(document, arrays)
     stored, summary = _named_arrays(arrays, "errors."), _summary(document.get("errors"))
     selected = document["selected"]
     found = Decomposition(
         schema=schema,
         encoding=Encoding.from_json(document["encoding"]),
-        index=index,
+        family=family,
         values=values,
-        uncertainty=uncertainty_of(index, values, schema, certificate, stored=stored, summary=summary),
+        uncertainty=uncertainty_of(family, values, schema, certificate, stored=stored, summary=summary),
         settings=QuerySettings(**{f.name: parameters[f.name] for f in fields(QuerySettings) if f.name in parameters}),
         covariance=arrays["covariance"],
         variance=arrays["variance"],
-        mean_shapley=MeanShapley(index, values, None, arrays.get("shapley")),
+        mean_shapley=MeanShapley(family, values, None, arrays.get("shapley")),
         certificate=certificate,
         plan=Plan(**_record(Plan, document["plan"])),
         ties=document.get("ties", parameters.get("ties", "share")),
@@ -212,7 +212,7 @@ def _summary(entry: Mapping[str, Any] | None) -> Errors | None:
     return None if entry is None else Errors(**_record(Errors, entry))
 
 
-def _index(arrays: Mapping[str, NDArray[Any]]) -> Family:
+def _family(arrays: Mapping[str, NDArray[Any]]) -> Family:
     layout = Layout(*(arrays[name] for name in ("order", "members", "sizes", "chain", "key_start", "lookup")))
     subsets = tuple(
         tuple(members[:order]) for order, members in zip(layout.order.tolist(), layout.members.tolist(), strict=True)
@@ -234,19 +234,19 @@ def _check(found: Decomposition, stored: Mapping[str, NDArray[Any]]) -> None:
     conditions = (*parts, *errors, *map(_feature_fits, found.encoding.features))
     if not all(conditions):
         raise ValueError(f"its parts do not fit together (check {conditions.index(False)})")
-    for k, condition in enumerate(_conditions_of_cells(found.index), start=len(conditions)):
+    for k, condition in enumerate(_conditions_of_cells(found.family), start=len(conditions)):
         if not condition:
             raise ValueError(f"its parts do not fit together (check {k})")
 
 
 def _conditions_of_parts(found: Decomposition) -> Iterator[bool]:
-    index, layout, schema, encoding = found.index, found.index.layout, found.schema, found.encoding
-    s, d, m, cells = len(index.subsets), len(schema.features), len(schema.outputs), len(index.cell_key)
+    family, layout, schema, encoding = found.family, found.family.layout, found.schema, found.encoding
+    s, d, m, cells = len(family.subsets), len(schema.features), len(schema.outputs), len(family.cell_key)
     certificate = found.certificate
-    yield layout.key_start.shape == index.cell_start.shape == (s + 1,) and layout.order.shape == (s,)
+    yield layout.key_start.shape == family.cell_start.shape == (s + 1,) and layout.order.shape == (s,)
     yield layout.members.shape == layout.chain.shape and layout.members.shape[0] == s
     yield layout.sizes.shape == (d,) and encoding.sizes == tuple(layout.sizes.tolist())
-    yield layout.lookup.ndim == index.cell_key.ndim == 1 and index.weight.shape == (cells,)
+    yield layout.lookup.ndim == family.cell_key.ndim == 1 and family.weight.shape == (cells,)
     yield found.values.shape == (cells, m) and found.covariance.shape == (s, m) and found.variance.shape == (m,)
     yield found.mean_shapley.known is None or found.mean_shapley.known.shape == (d, m)
     measured = [getattr(certificate, f.name) for f in fields(Certificate) if "FloatArray" in str(f.type)]
@@ -255,12 +255,12 @@ def _conditions_of_parts(found: Decomposition) -> Iterator[bool]:
     yield all(_is_a(names, "tuple[str, ...]") for names in (schema.features, schema.outputs, *_named(found)))
     yield schema.kind in TABLES and m >= 1 and (m == 1 or not schema.single)
     yield bool(np.isfinite(found.values).all() and np.isfinite(found.covariance).all())
-    yield bool(np.isfinite(index.weight).all() and (index.weight > 0).all() and (found.variance >= 0).all())
+    yield bool(np.isfinite(family.weight).all() and (family.weight > 0).all() and (found.variance >= 0).all())
     yield found.ties in ("share", "first")
 
 
 def _conditions_of_errors(found: Decomposition, stored: Mapping[str, NDArray[Any]]) -> Iterator[bool]:
-    (cells, m), s = found.values.shape, len(found.index.subsets)
+    (cells, m), s = found.values.shape, len(found.family.subsets)
     shapes = {"stderr": (cells, m), "rows": (cells,), "certain": (s, m)}
     yield all(shapes.get(name) == array.shape for name, array in stored.items())
     yield (found.uncertainty.summary is None) == ("stderr" not in stored)
@@ -288,34 +288,34 @@ def _feature_fits(feature: FeatureLevels) -> bool:
     )
 
 
-def _conditions_of_cells(index: Family) -> Iterator[bool]:
+def _conditions_of_cells(family: Family) -> Iterator[bool]:
     """The family is closed downward; keys, lookups and cells are consistent for every subset."""
-    layout, cell_key, cell_start = index.layout, index.cell_key, index.cell_start
-    yield _inside(layout.order, layout.members.shape[1] + 1) and _inside(layout.members, len(index.sizes))
-    yield index.subsets[:1] == ((),) and len(index.position) == len(index.subsets)
-    yield bool((np.diff(layout.order) >= 0).all()) and all(_is_closed(index, s) for s in index.subsets)
+    layout, cell_key, cell_start = family.layout, family.cell_key, family.cell_start
+    yield _inside(layout.order, layout.members.shape[1] + 1) and _inside(layout.members, len(family.sizes))
+    yield family.subsets[:1] == ((),) and len(family.position) == len(family.subsets)
+    yield bool((np.diff(layout.order) >= 0).all()) and all(_is_closed(family, s) for s in family.subsets)
     yield _rises(layout.key_start, len(layout.lookup)) and _rises(cell_start, len(cell_key))
     yield cell_start[1] == layout.key_start[1] == 1
     yield bool(layout.lookup.min() >= -1) and np.array_equal(cell_key, np.flatnonzero(layout.lookup >= 0))
     yield np.array_equal(cell_start, np.searchsorted(cell_key, layout.key_start))
     own = np.arange(len(cell_key)) - np.repeat(cell_start[:-1], np.diff(cell_start))
     yield np.array_equal(layout.lookup[cell_key], own)
-    yield all(_keys_fit(index, s) for s in range(1, len(index.subsets)))
+    yield all(_keys_fit(family, s) for s in range(1, len(family.subsets)))
 
 
-def _is_closed(index: Family, subset: Subset) -> bool:
+def _is_closed(family: Family, subset: Subset) -> bool:
     """Whether the members are increasing and every subset with one member fewer is in the family."""
     return all(a < b for a, b in pairwise(subset)) and all(
-        subset[:k] + subset[k + 1 :] in index.position for k in range(len(subset))
+        subset[:k] + subset[k + 1 :] in family.position for k in range(len(subset))
     )
 
 
-def _keys_fit(index: Family, s: int) -> bool:
+def _keys_fit(family: Family, s: int) -> bool:
     """Whether a subset has (cells of its prefix) x (levels) keys, and the chain of its prefixes."""
-    layout, subset = index.layout, index.subsets[s]
-    prefix = index.cells_of(index.position[subset[:-1]])
-    keys = (prefix.stop - prefix.start) * int(index.sizes[subset[-1]])
-    chain = [int(layout.key_start[index.position[subset[: j + 1]]]) for j in range(1, len(subset) - 1)]
+    layout, subset = family.layout, family.subsets[s]
+    prefix = family.cells_of(family.position[subset[:-1]])
+    keys = (prefix.stop - prefix.start) * int(family.sizes[subset[-1]])
+    chain = [int(layout.key_start[family.position[subset[: j + 1]]]) for j in range(1, len(subset) - 1)]
     return bool(
         layout.key_start[s + 1] - layout.key_start[s] == keys and layout.chain[s, 1 : len(subset) - 1].tolist() == chain
     )

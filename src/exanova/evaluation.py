@@ -26,7 +26,7 @@ HELD_OUT = "on held-out rows"
 
 def on_held_out_rows(certificate: Certificate, held: Sample, found: Solved, threads: int) -> Certificate:
     """The certificate with the fit on distinct rows that were held out."""
-    fitted = fitted_part(found.index, found.values, held.codes, threads)
+    fitted = fitted_part(found.family, found.values, held.codes, threads)
     fit = measure_fit(held.values, fitted, held.probability, held.within)
     return replace(certificate, r2_eval=fit.r2, mse_eval=fit.mse * _unit(held) ** 2, eval_method=HELD_OUT)
 
@@ -37,7 +37,7 @@ def on_further_rows(decomposition: Decomposition, X: Any, model: Any, progress: 
     codes = decomposition.encoding.encode(Table.read(X), settings.handle_unknown).astype(np.int32)
     target = decomposition.model_values(X, model, progress)
     p = np.full(codes.shape[1], 1.0 / codes.shape[1])
-    fit = measure_fit(target, fitted_part(decomposition.index, decomposition.values, codes, settings.threads), p)
+    fit = measure_fit(target, fitted_part(decomposition.family, decomposition.values, codes, settings.threads), p)
     return replace(decomposition.certificate, r2_eval=fit.r2, mse_eval=fit.mse, eval_method=HELD_OUT)
 
 

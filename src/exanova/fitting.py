@@ -43,12 +43,12 @@ def fit_sample(
         plan, survey = plan_fit(request, sample, sample.n_outputs)
     reason = "" if request.shrinkage else None
     if request.shrinkage:
-        index = _listed_family(sample, request, survey)
-        reason = why_not(sample, request, plan, index)
-        if reason is None and index is not None:
+        family = _listed_family(sample, request, survey)
+        reason = why_not(sample, request, plan, family)
+        if reason is None and family is not None:
             with blas_threads(request.threads):
                 exactly = partial(_fit_exactly, sample, request, plan, survey, progress)
-                return fit_shrunk(sample, request, plan, index, progress, lambda: exactly()[0]), None
+                return fit_shrunk(sample, request, plan, family, progress, lambda: exactly()[0]), None
     found, selection = _fit_exactly(sample, request, plan, survey, progress)
     return (found if reason is None else replace(found, shrinkage=Shrinkage(reason))), selection
 

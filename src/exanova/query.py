@@ -78,7 +78,7 @@ def seed_of(random_state: int | None) -> int:
 
 
 def locate(
-    X: Any, encoding: Encoding, index: Family, outputs: int, settings: QuerySettings, work: Work
+    X: Any, encoding: Encoding, family: Family, outputs: int, settings: QuerySettings, work: Work
 ) -> tuple[Codes, NDArray[np.bool_]]:
     """(d, n) codes of new rows, and (n,) which of them fall outside the support, with a warning or an error.
 
@@ -87,22 +87,22 @@ def locate(
         OutsideSupportError: if ``strict`` is set and a row has a combination that never occurred.
     """
     table = Table.read(X)
-    size = bytes_at_rows(index, outputs, table.n_rows, work)
+    size = bytes_at_rows(family, outputs, table.n_rows, work)
     check_memory(f"{work.what} of {table.n_rows:,} rows", size, settings.memory_limit)
     codes = encoding.encode(table, settings.handle_unknown).astype(np.int32)
-    outside = Phi(index, NewRows(codes), settings.threads).outside()
+    outside = Phi(family, NewRows(codes), settings.threads).outside()
     _tell_outside(outside, settings.strict)
     return codes, outside
 
 
-def bytes_at_rows(index: Family, outputs: int, rows: int, work: Work) -> int:
+def bytes_at_rows(family: Family, outputs: int, rows: int, work: Work) -> int:
     """Bytes of a query: its rows while they are encoded, or its result together with their codes.
 
     The effects over all keys and the fitted part of the rows are included.
     """
-    d = len(index.sizes)
-    tables = 8 * outputs * (index.n_keys + index.n_cells)
-    working = min(work.chunk, 16 * rows * len(index.subsets) * outputs)
+    d = len(family.sizes)
+    tables = 8 * outputs * (family.n_keys + family.n_cells)
+    working = min(work.chunk, 16 * rows * len(family.subsets) * outputs)
     return int(max(rows * ENCODING_CELL * d, rows * (4 * d + 8 * outputs + work.row) + working + tables))
 
 

@@ -36,7 +36,7 @@ class RowQueries:
     Attributes:
         schema: names of features, levels and outputs.
         encoding: levels of every feature, to encode new rows.
-        index: cells of every subset.
+        family: cells of every subset.
         values: (cells, m) effects.
         uncertainty: their standard errors and what is identified.
         settings: parameters that queries depend on.
@@ -44,7 +44,7 @@ class RowQueries:
 
     schema: Schema
     encoding: Encoding
-    index: Family
+    family: Family
     values: FloatArray
     uncertainty: Uncertainty
     settings: QuerySettings
@@ -52,7 +52,7 @@ class RowQueries:
     @property
     def order(self) -> int:
         """Number of features in the largest subset."""
-        return len(self.index.subsets[-1])
+        return len(self.family.subsets[-1])
 
     def predict(self, X: Any) -> FloatArray:
         """The fitted part at the rows of ``X``: (n,) for a model with one output, else (n, m)."""
@@ -68,9 +68,9 @@ class RowQueries:
         >>> parts.subsets, parts.values.round(12).tolist()
         (((), ('x0',), ('x1',), ('x0', 'x1')), [[1.5, -1.0, -1.0, 0.5]])
         """
-        codes, outside = self._locate(X, Work("the components", 8 * len(self.index.subsets) * self._m))
-        values = contributions(self.index, self.values, codes)
-        subsets = tuple(map(self.schema.names, self.index.subsets))
+        codes, outside = self._locate(X, Work("the components", 8 * len(self.family.subsets) * self._m))
+        values = contributions(self.family, self.values, codes)
+        subsets = tuple(map(self.schema.names, self.family.subsets))
         return Components(self.schema.shown(values), subsets, outside, self.schema.outputs, self.schema)
 
     def explain(
@@ -103,8 +103,8 @@ class RowQueries:
         codes, outside = self._locate(X, Work("the Shapley values", 8 * numbers))
         with closing(Progress(self.settings.verbose)) as progress:
             left = None if model is None else self.model_values(X, model, progress) - self._fitted_part(codes)
-            values = shapley_values(self.index, self.values, codes, self.settings.threads, progress)
-            errors = shapley_stderr(self.index, self.uncertainty, codes) if stderr else None
+            values = shapley_values(self.family, self.values, codes, self.settings.threads, progress)
+            errors = shapley_stderr(self.family, self.uncertainty, codes) if stderr else None
         if residual == "spread" and left is not None:
             values, left = values + left[:, None, :] / d, np.zeros_like(left)
         return make_explanation(self.schema, values, self.values[0], codes, outside, left, errors)
@@ -120,17 +120,17 @@ class RowQueries:
         """
         if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
             raise InputError.given("order", order, "a whole number of at least 1")
-        subsets, shown = self.index.subsets, self.schema.shown
+        subsets, shown = self.family.subsets, self.schema.shown
         reached = largest_order(index, int(order), self.order)
         count = sum(len(subset) <= reached for subset in subsets)
         # Besides the values: the contributions of one chunk of rows, and their weighted sums.
         codes, outside = self._locate(X, Work("the interactions", 8 * count * self._m, 2 * CHUNK_BYTES))
         with closing(Progress(self.settings.verbose)) as progress:
-            values, chosen = interaction_values(self.index, self.values, codes, index, int(order), progress)
+            values, chosen = interaction_values(self.family, self.values, codes, index, int(order), progress)
             errors = None
             if stderr:
                 matrix = weight_matrix(subsets, index, int(order))[1]
-                errors = shown(row_stderr(self.index, self.uncertainty, codes, matrix))
+                errors = shown(row_stderr(self.family, self.uncertainty, codes, matrix))
         names = tuple(self.schema.names(subsets[k]) for k in chosen)
         base = shown(np.broadcast_to(self.values[0], (codes.shape[1], self._m)))
         return Interactions(shown(values), names, index, reached, base, outside, self.schema, stderr=errors)
@@ -159,10 +159,10 @@ class RowQueries:
         return int(self.values.shape[1])
 
     def _fitted_part(self, codes: Codes) -> FloatArray:
-        return fitted_part(self.index, self.values, codes, self.settings.threads)
+        return fitted_part(self.family, self.values, codes, self.settings.threads)
 
     def _locate(self, X: Any, work: Work) -> tuple[Codes, NDArray[np.bool_]]:
-        return locate(X, self.encoding, self.index, self._m, self.settings, work)
+        return locate(X, self.encoding, self.family, self._m, self.settings, work)
 
 
 def _check_residual(residual: str, model: Any, stderr: bool) -> None:

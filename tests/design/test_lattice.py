@@ -19,22 +19,22 @@ from strategies import MODERATE, examples, supports
 def test_both_passes_agree_with_reading_every_subset(case, seed):
     varying = [i for i, n in enumerate(case.sizes) if n > 1]
     codes = case.rows.T.astype(np.uint8)
-    index = build_family(codes, case.weight.astype(float), case.sizes, up_to_order(varying, len(varying)))
-    assert lattice.is_lattice(index.layout) == bool(varying)
+    family = build_family(codes, case.weight.astype(float), case.sizes, up_to_order(varying, len(varying)))
+    assert lattice.is_lattice(family.layout) == bool(varying)
     if not varying:
         return
-    tables = np.random.default_rng(seed).integers(-9, 10, (index.n_keys, 2)).astype(float)
+    tables = np.random.default_rng(seed).integers(-9, 10, (family.n_keys, 2)).astype(float)
     values = case.values * 4
     np.testing.assert_array_equal(
-        lattice.scatter_rows(index.layout, codes, values), passes.scatter(index.layout, codes, values)
+        lattice.scatter_rows(family.layout, codes, values), passes.scatter(family.layout, codes, values)
     )
     np.testing.assert_array_equal(
-        lattice.gather_rows(index.layout, codes, tables), passes.gather(index.layout, codes, tables)
+        lattice.gather_rows(family.layout, codes, tables), passes.gather(family.layout, codes, tables)
     )
 
 
 @pytest.mark.parametrize(
-    ("rows", "family"),
+    ("rows", "subsets"),
     [
         (np.ndindex(2, 3, 2), up_to_order(range(3), 2)),
         ([c for c in np.ndindex(2, 3, 2) if c != (1, 1, 1)], up_to_order(range(3), 3)),
@@ -44,10 +44,10 @@ def test_both_passes_agree_with_reading_every_subset(case, seed):
     ],
     ids=["not all orders", "a hole", "two rows", "a family", "the intercept"],
 )
-def test_anything_else_is_no_lattice(rows, family):
+def test_anything_else_is_no_lattice(rows, subsets):
     codes = np.array(list(rows)).T.astype(np.uint8)
-    index = build_family(codes, np.ones(codes.shape[1]), codes.max(axis=1) + 1, family)
-    assert not lattice.is_lattice(index.layout)
+    family = build_family(codes, np.ones(codes.shape[1]), codes.max(axis=1) + 1, subsets)
+    assert not lattice.is_lattice(family.layout)
 
 
 def test_a_fit_by_axes_is_the_fit_subset_by_subset(monkeypatch):

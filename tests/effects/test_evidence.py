@@ -397,21 +397,21 @@ def test_a_row_behind_an_unseen_prefix_is_outside_every_longer_subset():
 
     seen = np.array([row for row in product(range(2), repeat=4) if row[:2] != (1, 1)])
     codes = np.ascontiguousarray(seen.T, dtype=np.uint8)
-    index = intercept_family([2] * 4, float(len(seen)))
+    family = intercept_family([2] * 4, float(len(seen)))
     for order in range(1, 5):
-        index = extend(index, list(combinations(range(4), order)), codes, np.ones(len(seen)))
+        family = extend(family, list(combinations(range(4), order)), codes, np.ones(len(seen)))
     new = np.array([*product(range(2), repeat=4), (0, -1, 0, 0)], dtype=np.int32)
-    known = [{tuple(row[list(subset)]) for row in seen} for subset in index.subsets]
-    observed = [[tuple(row[list(a)]) in cells for row in new] for a, cells in zip(index.subsets, known, strict=True)]
-    keys = few.keys_of_subsets(index.layout, np.ascontiguousarray(new.T))
+    known = [{tuple(row[list(subset)]) for row in seen} for subset in family.subsets]
+    observed = [[tuple(row[list(a)]) in cells for row in new] for a, cells in zip(family.subsets, known, strict=True)]
+    keys = few.keys_of_subsets(family.layout, np.ascontiguousarray(new.T))
     for s, inside in enumerate(observed):
-        assert (passes.cells_of_rows(index.layout, np.ascontiguousarray(new.T), s, new=True) >= 0).tolist() == inside
-        prefix = observed[index.position[index.subsets[s][:-1]]] if index.subsets[s] else inside
+        assert (passes.cells_of_rows(family.layout, np.ascontiguousarray(new.T), s, new=True) >= 0).tolist() == inside
+        prefix = observed[family.position[family.subsets[s][:-1]]] if family.subsets[s] else inside
         assert all(key < 0 for key, before in zip(keys[s], prefix, strict=True) if not before)
         assert all(key >= 0 for key, own in zip(keys[s], inside, strict=True) if own)
     outside = (~np.array(observed)).any(axis=0).tolist()
     for found in (few.outside, passes.outside):
-        assert found(index.layout, np.ascontiguousarray(new.T)).tolist() == outside
+        assert found(family.layout, np.ascontiguousarray(new.T)).tolist() == outside
 
 
 def test_bases_are_pure_under_weights_of_fifteen_orders_of_magnitude():
@@ -500,5 +500,5 @@ def test_the_reference_level_is_the_most_frequent_one():
 
     codes = np.array([[0, 1, 1, 2], [1, 1, 0, 1]], dtype=np.uint8)
     weight = np.array([1.0, 1.0, 1.0, 5.0])
-    index = extend(intercept_family([3, 2], 8.0), [(0,), (1,)], codes, weight)
-    assert reference_levels(index).tolist() == [2, 1]
+    family = extend(intercept_family([3, 2], 8.0), [(0,), (1,)], codes, weight)
+    assert reference_levels(family).tolist() == [2, 1]

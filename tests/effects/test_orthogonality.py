@@ -34,19 +34,19 @@ def effect_tables(draw):
     varying = [i for i, n in enumerate(case.sizes) if n > 1]
     every = [s for k in range(min(4, len(varying)) + 1) for s in combinations(varying, k)]
     chosen = draw(st.lists(st.sampled_from(every), max_size=4), label="family")
-    index = build_family(
+    family = build_family(
         case.rows.T.astype(np.uint8), case.weight.astype(float), case.sizes, close_downward([*chosen, every[-1]])
     )
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1), label="values"))
-    return case, index, rng.integers(-64, 65, (index.n_cells, draw(st.integers(1, 3)))) / 16.0
+    return case, family, rng.integers(-64, 65, (family.n_cells, draw(st.integers(1, 3)))) / 16.0
 
 
-def by_loops(case, index, values):
+def by_loops(case, family, values):
     """The definition, one row of the support at a time, in exact fractions."""
     rows, weight = case.rows.tolist(), [Fraction(int(w)) for w in case.weight]
     total, worst = sum(weight), [Fraction(0)] * values.shape[1]
-    for s, subset in enumerate(index.subsets):
-        table = dict(zip(map(tuple, index.codes_of(s).T.tolist()), values[index.cells_of(s)].tolist(), strict=True))
+    for s, subset in enumerate(family.subsets):
+        table = dict(zip(map(tuple, family.codes_of(s).T.tolist()), values[family.cells_of(s)].tolist(), strict=True))
         for smaller in proper_subsets(subset):
             sums: dict[tuple[int, ...], list[Fraction]] = {}
             masses: dict[tuple[int, ...], Fraction] = defaultdict(Fraction)
@@ -68,9 +68,9 @@ def test_conditional_means_are_those_of_the_definition(path, drawn):
     with pytest.MonkeyPatch.context() as patch:
         for name, value in PATHS[path].items():
             patch.setattr(orthogonality, name, value)
-        case, index, values = drawn
-        means = conditional_means(index, values)
-    np.testing.assert_allclose(means, by_loops(case, index, values), rtol=1e-12, atol=1e-13)
+        case, family, values = drawn
+        means = conditional_means(family, values)
+    np.testing.assert_allclose(means, by_loops(case, family, values), rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -79,24 +79,24 @@ def test_every_margin_counts_and_not_the_total_alone(path, monkeypatch):
     for name, value in PATHS[path].items():
         monkeypatch.setattr(orthogonality, name, value)
     grid = np.array(list(np.ndindex(2, 2, 2)))
-    index = build_family(grid.T.astype(np.uint8), np.ones(8), (2, 2, 2), close_downward([(0, 1, 2)]))
-    values = np.zeros((index.n_cells, 1))
-    values[index.cells_of(index.position[0, 1, 2]), 0] = (-1.0) ** (grid[:, 0] + grid[:, 1])
-    assert conditional_means(index, values).tolist() == [1.0]
+    family = build_family(grid.T.astype(np.uint8), np.ones(8), (2, 2, 2), close_downward([(0, 1, 2)]))
+    values = np.zeros((family.n_cells, 1))
+    values[family.cells_of(family.position[0, 1, 2]), 0] = (-1.0) ** (grid[:, 0] + grid[:, 1])
+    assert conditional_means(family, values).tolist() == [1.0]
 
 
 def test_a_level_that_no_row_holds_has_no_conditional_mean():
     codes = np.array([[0, 0, 2, 2], [0, 1, 0, 1]], dtype=np.uint8)
-    index = build_family(codes, np.ones(4), (3, 2), close_downward([(0, 1)]))
-    values = np.zeros((index.n_cells, 1))
-    values[index.cells_of(index.position[0, 1]), 0] = [1.0, 1.0, -1.0, -1.0]
-    assert conditional_means(index, values).tolist() == [1.0]
+    family = build_family(codes, np.ones(4), (3, 2), close_downward([(0, 1)]))
+    values = np.zeros((family.n_cells, 1))
+    values[family.cells_of(family.position[0, 1]), 0] = [1.0, 1.0, -1.0, -1.0]
+    assert conditional_means(family, values).tolist() == [1.0]
 
 
 def test_what_is_no_number_is_not_passed_over():
     codes = np.array([[0, 1]], dtype=np.uint8)
-    index = build_family(codes, np.ones(2), (2,), close_downward([(0,)]))
-    assert np.isnan(conditional_means(index, np.array([[0.0, 0.0], [1.0, np.nan], [-1.0, 0.0]]))).tolist() == [
+    family = build_family(codes, np.ones(2), (2,), close_downward([(0,)]))
+    assert np.isnan(conditional_means(family, np.array([[0.0, 0.0], [1.0, np.nan], [-1.0, 0.0]]))).tolist() == [
         False,
         True,
     ]

@@ -60,10 +60,10 @@ def test_the_covariance_of_all_cells_and_single_statistics_agree(index):
     for given in ({}, {"clusters": cluster}):
         anova = FunctionalANOVA(shrinkage=None).fit(rows, y, **given)
         state = anova.decomposition_
-        dense = np.asarray(weight_matrix(state.index.subsets, index, 2)[1].todense())
-        place = row_errors.cells_at(state.index, rows[:12].T.astype(np.int32))
-        single = row_errors._by_statistics(state.index, state.uncertainty, place, dense)
-        together = row_errors._by_cells(state.index, state.uncertainty, place, dense)
+        dense = np.asarray(weight_matrix(state.family.subsets, index, 2)[1].todense())
+        place = row_errors.cells_at(state.family, rows[:12].T.astype(np.int32))
+        single = row_errors._by_statistics(state.family, state.uncertainty, place, dense)
+        together = row_errors._by_cells(state.family, state.uncertainty, place, dense)
         assert np.allclose(single, together)
 
 

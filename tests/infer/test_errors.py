@@ -32,14 +32,14 @@ def data_of(case):
 
 
 def linear_errors(data, found, request):
-    return LinearErrors.of(FittedSample(data, found.values, request), found.index)
+    return LinearErrors.of(FittedSample(data, found.values, request), found.family)
 
 
 def identified_cells(found):
     """(cells,) whether the effect of a cell is determined."""
-    out = np.ones(found.index.n_cells, dtype=bool)
+    out = np.ones(found.family.n_cells, dtype=bool)
     for s in sharing_subsets(found.solution.null, found.basis.subset_of_function()):
-        out[found.index.cells_of(s)] = False
+        out[found.family.cells_of(s)] = False
     return out
 
 
@@ -105,9 +105,9 @@ def test_both_ways_and_every_statistic_tell_the_same_covariances(case, order):
     by_rows, by_grams = blocks.empty_blocks(errors.influence), blocks.empty_blocks(errors.influence)
     blocks.add_by_rows(errors.influence, errors.variation, by_rows)
     blocks.add_by_grams(errors.influence, errors.variation, by_grams)
-    whole = influence.covariance(errors.influence, errors.variation, 0, np.eye(found.index.n_cells))
-    for s in range(len(found.index.subsets)):
-        own = found.index.cells_of(s)
+    whole = influence.covariance(errors.influence, errors.variation, 0, np.eye(found.family.n_cells))
+    for s in range(len(found.family.subsets)):
+        own = found.family.cells_of(s)
         if known[own].all():
             scale = max(np.abs(by_rows[s]).max(), 1e-9)
             assert np.allclose(by_rows[s], by_grams[s], rtol=0, atol=1e-7 * scale)
@@ -118,8 +118,8 @@ def test_both_ways_and_every_statistic_tell_the_same_covariances(case, order):
     mass, moment = np.sqrt(k0), k1 / np.sqrt(k0)[:, None]
     assert np.allclose(k1**2, k0[:, None] * k2)  # without noise between equal rows, a row is one vector
     blocks.add_totals(errors.influence, blocks.Totals(row, row, mass, moment, np.ones(len(row))), pairs)
-    for s in range(len(found.index.subsets)):
-        if known[found.index.cells_of(s)].all():
+    for s in range(len(found.family.subsets)):
+        if known[found.family.cells_of(s)].all():
             assert np.allclose(by_rows[s], pairs[s], rtol=0, atol=1e-7 * max(np.abs(by_rows[s]).max(), 1e-9))
 
 
@@ -407,13 +407,13 @@ def test_dependences_by_either_basis_say_the_same():
     whole = np.linalg.qr(np.hstack([null, np.eye(len(null))]))[0]
     first = Dependences(found.basis, null)
     second = Dependences(found.basis, None, whole[:, null.shape[1] :])
-    weights = rng.normal(size=(found.index.n_cells, 3))
+    weights = rng.normal(size=(found.family.n_cells, 3))
     weights[:, 0] = 0.0
     weights[0, 0] = 1.0
-    assert determined(found.index, first, weights).tolist() == determined(found.index, second, weights).tolist()
-    for s in range(len(found.index.subsets)):
-        values = found.values[found.index.cells_of(s)]
-        parts = [certain_part(found.index, one, s, values) for one in (first, second)]
+    assert determined(found.family, first, weights).tolist() == determined(found.family, second, weights).tolist()
+    for s in range(len(found.family.subsets)):
+        values = found.values[found.family.cells_of(s)]
+        parts = [certain_part(found.family, one, s, values) for one in (first, second)]
         assert np.allclose(*parts, atol=1e-9)
 
 
@@ -424,7 +424,7 @@ def test_shrunken_effects_have_the_errors_of_their_posterior():
     if sample.posterior is None:
         pytest.skip("these rows carry every function: nothing is shrunk")
     assert anova.errors().method == "posterior"
-    posterior = sample.posterior.cell_variances(anova.decomposition_.uncertainty._index)
+    posterior = sample.posterior.cell_variances(anova.decomposition_.uncertainty._family)
     assert (stderr(anova) ** 2 >= (1 - 1e-9) * posterior * sample.unit**2).all()
     assert np.isfinite(anova.significance()["p"]).any()
     anova.errors("bootstrap", n_refits=3)

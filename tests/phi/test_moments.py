@@ -33,24 +33,24 @@ def arrays(case):
 def moments_of(case, order, chosen=slice(None), reference=None, threads=1):
     codes, weight, values, sizes = arrays(case)
     codes, weight, values = np.ascontiguousarray(codes[:, chosen]), weight[chosen], values[chosen]
-    index = build_family(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order), threads)
-    return collect(index, codes, weight, values, reference=reference, threads=threads)
+    family = build_family(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order), threads)
+    return collect(family, codes, weight, values, reference=reference, threads=threads)
 
 
 def cell_table(moments):
     """{(subset, levels): (weight, sums)} of every cell."""
-    index = moments.index
+    family = moments.family
     return {
-        (subset, tuple(cell)): (float(index.weight[k]), moments.sums[k].tolist())
-        for s, subset in enumerate(index.subsets)
-        for cell, k in zip(index.codes_of(s).T.tolist(), range(*index.cells_of(s).indices(index.n_cells)), strict=True)
+        (subset, tuple(cell)): (float(family.weight[k]), moments.sums[k].tolist())
+        for s, subset in enumerate(family.subsets)
+        for cell, k in zip(family.codes_of(s).T.tolist(), range(family.n_cells)[family.cells_of(s)], strict=True)
     }
 
 
 def gram_table(moments):
     """{((A, z), (B, w)): weight of the rows with both} over the indicators of the Gram matrix."""
-    index = moments.index
-    names = [(subset, tuple(cell)) for s, subset in enumerate(index.subsets) for cell in index.codes_of(s).T.tolist()]
+    family = moments.family
+    names = [(subset, tuple(cell)) for s, subset in enumerate(family.subsets) for cell in family.codes_of(s).T.tolist()]
     names = [names[k] for k in moments.basis.cell]
     return {(a, b): moments.gram[i, j].item() for i, a in enumerate(names) for j, b in enumerate(names)}
 
@@ -70,8 +70,8 @@ def test_moments_of_two_sets_of_rows_add_up_to_those_of_their_union_exactly(case
     assert gram_table(joined) == gram_table(whole)
     assert cell_table(joined) == cell_table(whole)  # the values are quarters: their sums are exact too
     assert joined.squares.tolist() == whole.squares.tolist()
-    np.testing.assert_array_equal(joined.index.cell_key, whole.index.cell_key)
-    np.testing.assert_array_equal(joined.index.layout.lookup, whole.index.layout.lookup)
+    np.testing.assert_array_equal(joined.family.cell_key, whole.family.cell_key)
+    np.testing.assert_array_equal(joined.family.layout.lookup, whole.family.layout.lookup)
 
 
 @examples(20)
@@ -102,8 +102,8 @@ def test_moments_of_different_families_or_reference_levels_are_not_added():
     rows = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
 
     def moments(order, reference):
-        index = build_family(rows.T.copy(), np.ones(4), (2, 2), up_to_order(range(2), order))
-        return collect(index, rows.T.copy(), np.ones(4, dtype=int), np.zeros((4, 1)), reference=np.array(reference))
+        family = build_family(rows.T.copy(), np.ones(4), (2, 2), up_to_order(range(2), order))
+        return collect(family, rows.T.copy(), np.ones(4, dtype=int), np.zeros((4, 1)), reference=np.array(reference))
 
     with pytest.raises(InputError, match=r"different families.*collect both with the same"):
         moments(1, [0, 0]) + moments(2, [0, 0])
@@ -116,10 +116,10 @@ def test_moments_of_different_families_or_reference_levels_are_not_added():
 
 def dense_gram(moments, codes, weight):
     """The same matrix as a plain product of indicator columns, in Python integers."""
-    index = moments.index
+    family = moments.family
     columns = []
-    for s, subset in enumerate(index.subsets):
-        for cell, k in zip(index.codes_of(s).T, range(index.n_cells)[index.cells_of(s)], strict=True):
+    for s, subset in enumerate(family.subsets):
+        for cell, k in zip(family.codes_of(s).T, range(family.n_cells)[family.cells_of(s)], strict=True):
             if moments.basis.number[k] >= 0:
                 columns.append((codes[list(subset)] == cell[:, None]).all(axis=0))
     indicators = np.array(columns).astype(weight.dtype)
@@ -142,9 +142,9 @@ def test_the_gram_matrix_is_a_product_of_indicators(case, order):
 def test_whole_weights_count_as_repeated_rows(case, order):
     codes, weight, values, sizes = arrays(case)
     again = np.repeat(np.arange(len(weight)), weight)
-    index = build_family(codes[:, again], np.ones(len(again)), sizes, up_to_order(range(len(sizes)), order))
+    family = build_family(codes[:, again], np.ones(len(again)), sizes, up_to_order(range(len(sizes)), order))
     ones = np.ones(len(again), dtype=np.int64)
-    repeated = collect(index, np.ascontiguousarray(codes[:, again]), ones, values[again])
+    repeated = collect(family, np.ascontiguousarray(codes[:, again]), ones, values[again])
     weighted = moments_of(case, order)
     assert gram_table(repeated) == gram_table(weighted)
     assert cell_table(repeated) == cell_table(weighted)
@@ -164,8 +164,8 @@ def test_counts_of_more_indicators_than_a_tile_and_any_number_of_rows(rows, thre
     rng = np.random.default_rng(rows)
     codes = rng.integers(0, 5, (6, rows)).astype(np.uint8)
     weight = rng.integers(1, 100, rows)
-    index = build_family(codes, weight.astype(float), (5,) * 6, up_to_order(range(6), 3))
-    moments = collect(index, codes, weight, np.zeros((rows, 1)), threads=threads)
+    family = build_family(codes, weight.astype(float), (5,) * 6, up_to_order(range(6), 3))
+    moments = collect(family, codes, weight, np.zeros((rows, 1)), threads=threads)
     np.testing.assert_array_equal(moments.gram, dense_gram(moments, codes, weight))
 
 
@@ -174,8 +174,8 @@ def test_counts_of_more_indicators_than_a_tile_and_any_number_of_rows(rows, thre
 def test_gamma_from_the_moments_is_gamma_from_the_rows(case, order, kind):
     codes, _, _, _ = arrays(case)
     moments = moments_of(case, order)
-    basis = build_basis(moments.index, kind, orthonormal=kind == "pure")
-    phi = Phi(moments.index, KnownRows(codes)).functions(basis)
+    basis = build_basis(moments.family, kind, orthonormal=kind == "pure")
+    phi = Phi(moments.family, KnownRows(codes)).functions(basis)
     gamma = projected_gram(moments, basis)
     np.testing.assert_allclose(gamma, phi.T @ (case.probability[:, None] * phi), atol=1e-10)
     np.testing.assert_allclose(np.diagonal(gamma), 1.0, atol=1e-10)
@@ -210,18 +210,18 @@ def passes_of(layout, codes, values, tables, threads):
 @example(case=SPARSE, order=3, threads=2, seed=0)
 def test_compiled_passes_are_the_numpy_passes(case, order, threads, seed):
     codes, weight, values, sizes = arrays(case)
-    index = build_family(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order))
+    family = build_family(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order))
     rng = np.random.default_rng(seed)
-    tables = index.to_keys(rng.normal(size=(index.n_cells, 2)))
-    plain = passes_of(index.layout, codes, values, tables, threads)
+    tables = family.to_keys(rng.normal(size=(family.n_cells, 2)))
+    plain = passes_of(family.layout, codes, values, tables, threads)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(passes, "COMPILED_FROM", 0)
-        compiled = passes_of(index.layout, codes, values, tables, threads)
+        compiled = passes_of(family.layout, codes, values, tables, threads)
         rebuilt = build_family(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order), threads)
     for ours, theirs in zip(plain, compiled, strict=True):  # a complete table is summed one axis at a time
         np.testing.assert_allclose(ours, theirs, rtol=1e-13, atol=1e-13)
-    np.testing.assert_array_equal(rebuilt.cell_key, index.cell_key)
-    np.testing.assert_allclose(rebuilt.weight, index.weight, rtol=1e-14)  # kernels sum real weights in four turns
+    np.testing.assert_array_equal(rebuilt.cell_key, family.cell_key)
+    np.testing.assert_allclose(rebuilt.weight, family.weight, rtol=1e-14)  # kernels sum real weights in four turns
     assert not plain[-1].any()
 
 
@@ -230,13 +230,13 @@ def test_compiled_passes_are_the_numpy_passes(case, order, threads, seed):
 @example(case=SPARSE, order=3, threads=2, seed=0)
 def test_compiled_passes_on_new_rows_with_unseen_cells_and_unknown_levels(case, order, threads, seed):
     codes, weight, _, sizes = arrays(case)
-    index = build_family(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order))
+    family = build_family(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order))
     rng = np.random.default_rng(seed)
-    tables = index.to_keys(rng.normal(size=(index.n_cells, 2)))
+    tables = family.to_keys(rng.normal(size=(family.n_cells, 2)))
     new = np.stack([rng.integers(-1, n, 50) for n in sizes]).astype(np.int32)
 
     def both():
-        return passes.gather(index.layout, new, tables, threads, new=True), passes.outside(index.layout, new, threads)
+        return passes.gather(family.layout, new, tables, threads, new=True), passes.outside(family.layout, new, threads)
 
     plain = both()
     with pytest.MonkeyPatch.context() as patch:
@@ -244,9 +244,9 @@ def test_compiled_passes_on_new_rows_with_unseen_cells_and_unknown_levels(case, 
         compiled = both()
     np.testing.assert_array_equal(plain[0], compiled[0])
     np.testing.assert_array_equal(plain[1], compiled[1])
-    seen = [{tuple(cell) for cell in index.codes_of(s).T.tolist()} for s in range(len(index.subsets))]
+    seen = [{tuple(cell) for cell in family.codes_of(s).T.tolist()} for s in range(len(family.subsets))]
     expected = [
-        any(tuple(row[list(subset)].tolist()) not in cells for subset, cells in zip(index.subsets, seen, strict=True))
+        any(tuple(row[list(subset)].tolist()) not in cells for subset, cells in zip(family.subsets, seen, strict=True))
         for row in new.T
     ]
     assert plain[1].tolist() == expected
@@ -263,10 +263,10 @@ def test_the_number_of_threads_changes_no_bit_of_the_moments(monkeypatch, compil
     values = rng.normal(size=(5000, 2))
     found = []
     for threads in (1, 2, 5):
-        index = build_family(codes, weight.astype(float), (4,) * 8, up_to_order(range(8), 2), threads)
-        found.append(collect(index, codes, weight, values, threads=threads))
+        family = build_family(codes, weight.astype(float), (4,) * 8, up_to_order(range(8), 2), threads)
+        found.append(collect(family, codes, weight, values, threads=threads))
     for other in found[1:]:
-        np.testing.assert_array_equal(other.index.weight, found[0].index.weight)
+        np.testing.assert_array_equal(other.family.weight, found[0].family.weight)
         np.testing.assert_array_equal(other.gram, found[0].gram)
         np.testing.assert_array_equal(other.sums, found[0].sums)
 
@@ -277,15 +277,15 @@ def test_weighted_counts_do_not_depend_on_how_they_are_added_up(features, levels
     rng = np.random.default_rng(levels)
     codes = rng.integers(0, levels, (features, 700)).astype(np.uint8)
     weight = rng.integers(1, 9, 700)
-    family = [(), *((i,) for i in range(features)), *combinations(range(features), 2)]
-    index = build_family(codes, weight.astype(float), (levels,) * features, family)
-    indicators = monomials(index, reference_levels(index))
-    counted = gram.counted_gram(index, indicators, codes, weight)
+    subsets = [(), *((i,) for i in range(features)), *combinations(range(features), 2)]
+    family = build_family(codes, weight.astype(float), (levels,) * features, subsets)
+    indicators = monomials(family, reference_levels(family))
+    counted = gram.counted_gram(family, indicators, codes, weight)
     for way in (gram._added_gram, gram._multiplied_gram):
         threads = (1,) if way is gram._added_gram else ()
-        found = gram._mirrored(way(index, indicators, codes, weight.astype(float), *threads))
+        found = gram._mirrored(way(family, indicators, codes, weight.astype(float), *threads))
         np.testing.assert_allclose(found, counted, rtol=1e-13)
     parts = rng.random(700)
-    one, two = (gram.weighted_gram(index, indicators, codes, parts, threads) for threads in (1, 2))
+    one, two = (gram.weighted_gram(family, indicators, codes, parts, threads) for threads in (1, 2))
     assert np.array_equal(one, two)
     assert np.array_equal(one, one.T)

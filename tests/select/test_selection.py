@@ -90,8 +90,8 @@ def test_gains_of_all_pairs_are_those_of_listed_pairs(case, threads):
     codes, weight = codes_of(case), case.weight.astype(float)
     residual = case.values - case.probability @ case.values
     found = PairScreen(codes, case.probability, case.sizes, threads).gains(residual)
-    index = build_family(codes, weight, case.sizes, up_to_order(varying, 1))
-    listed = SubsetScreen(sample_of(case), threads).gains(index, pairs, residual)
+    family = build_family(codes, weight, case.sizes, up_to_order(varying, 1))
+    listed = SubsetScreen(sample_of(case), threads).gains(family, pairs, residual)
     assert found.subsets == listed.subsets
     np.testing.assert_array_equal(found.functions, listed.functions)
     energy = float((case.probability @ residual**2).sum())
@@ -106,8 +106,8 @@ def listed_gains(case, order):
     """What every subset of an order would explain of the values of a case."""
     varying = [i for i, n in enumerate(case.sizes) if n > 1]
     codes, weight = codes_of(case), case.weight.astype(float)
-    index = build_family(codes, weight, case.sizes, up_to_order(varying, order - 1))
-    return SubsetScreen(sample_of(case)).gains(index, list(combinations(varying, order)), case.values)
+    family = build_family(codes, weight, case.sizes, up_to_order(varying, order - 1))
+    return SubsetScreen(sample_of(case)).gains(family, list(combinations(varying, order)), case.values)
 
 
 @examples(30)
@@ -526,7 +526,7 @@ def test_what_a_subset_adds_to_the_span_is_exact(case, order, data):
                 seen.append(subset)
                 added[subset] = rank_of_indicators(case.rows, seen) - before
             assert span.add_useful(batch) == sum(added[subset] > 0 for subset in batch)
-    gained = dict(zip(span.index.subsets, span.rank_of_subset().tolist(), strict=True))
+    gained = dict(zip(span.family.subsets, span.rank_of_subset().tolist(), strict=True))
     assert {subset: count for subset, count in gained.items() if len(subset) > 1 and count} == {
         subset: count for subset, count in added.items() if count
     }

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from test_shrink import LOGS, arranged, data_of, has_columns, likelihoods
 
 from exanova import FunctionalANOVA
 from exanova.basis.tables import build_basis
@@ -27,7 +28,6 @@ from exanova.shrink.left_out import (
 from exanova.solve.request import Request
 from exanova.solve.run import decompose
 from strategies import MODERATE, examples, supports
-from test_shrink import LOGS, arranged, data_of, has_columns, likelihoods
 
 
 @examples(30)
@@ -61,8 +61,8 @@ def exact_case(case, order):
     """Functions at the rows, their Gram matrix, and a least-squares fit of least energy."""
     codes = case.rows.T.astype(np.uint8)
     varying = [i for i, n in enumerate(case.sizes) if n > 1]
-    index = build_family(codes, case.weight.astype(float), case.sizes, up_to_order(varying, order))
-    phi = Phi(index, KnownRows(codes)).functions(build_basis(index))
+    family = build_family(codes, case.weight.astype(float), case.sizes, up_to_order(varying, order))
+    phi = Phi(family, KnownRows(codes)).functions(build_basis(family))
     coefficients = shortest(phi, case.probability, case.values)
     return phi, phi.T @ (case.probability[:, None] * phi), coefficients
 

@@ -204,7 +204,7 @@ def test_the_whole_fit_is_the_same_by_functions_and_by_rows(case, order):
     first, second = by_functions.shrinkage, by_rows.shrinkage
     # Where nothing is left, 1 - h is a small difference of two numbers over functions.
     np.testing.assert_allclose(first.left_out, second.left_out, atol=1e-2 * scale)
-    index = by_rows.index
+    index = by_rows.family
     variances = [s.posterior.cell_variances(index) for s in (first, second)]
     np.testing.assert_allclose(*variances, atol=1e-6 * scale**2)
     blocks = [s.posterior.blocks(index) for s in (first, second)]
@@ -374,7 +374,7 @@ def test_a_family_that_was_chosen_is_shrunk_like_any_other():
     family = ((), (0,), (1,), (2,), (3,), (0, 1))
     data = Sample(np.ascontiguousarray(rows.T).astype(np.uint8), np.ones(len(rows), dtype=np.int64), (4,) * 4, y, 90)
     found = fit_family(data, Request(shrinkage=True), family, Progress(enabled=False))
-    assert found.index.subsets == family
+    assert found.family.subsets == family
     named = FunctionalANOVA(subsets=[("x0", "x1")], shrinkage="auto", sampled=True).fit(
         pd.DataFrame(rows, columns=["x0", "x1", "x2", "x3"]), y[:, 0]
     )
@@ -511,7 +511,7 @@ def test_errors_of_shrunken_effects_agree_with_each_other():
         anova = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, np.stack([y, rng.normal(size=n)], axis=1))
         anova.errors()
         uncertainty = anova.decomposition_.uncertainty
-        engine, index = uncertainty.engine, uncertainty._index
+        engine, index = uncertainty.engine, uncertainty._family
         everything = engine.all_cells
         for o in range(2):
             np.testing.assert_allclose(np.diagonal(everything[o]), engine.stderr[:, o] ** 2, rtol=1e-6, atol=1e-12)
@@ -538,7 +538,7 @@ def test_intervals_of_shrunken_effects_cover_those_of_the_population():
         rows, y = drawn_rows(rng, 400, mixed)
         anova = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, y)
         uncertainty = anova.decomposition_.uncertainty
-        index, fitted = uncertainty._index, uncertainty.fitted
+        index, fitted = uncertainty._family, uncertainty.fitted
         posterior = np.sqrt(fitted.posterior.cell_variances(index))[:, 0] * fitted.unit
         for names in anova.effects_:
             effect, true = anova.effects_[names], population.effects_[names]

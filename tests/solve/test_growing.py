@@ -156,7 +156,7 @@ def check_rows_of_gamma(case, kind, seed, threads):
         for part in np.array_split(np.arange(len(subsets)), 2) if order > 1 else [np.arange(len(subsets))]:
             if len(part):
                 blocks.append(gram.add([subsets[k] for k in part]))
-    phi = Phi(gram.cells.index, KnownRows(codes_of(case))).functions(gram.basis)
+    phi = Phi(gram.cells.family, KnownRows(codes_of(case))).functions(gram.basis)
     direct = phi.T @ (case.probability[:, None] * phi)
     first = 0
     for rows in blocks:
@@ -173,9 +173,9 @@ def test_a_triple_without_its_pairs_brings_their_cells_and_no_functions():
     gram = GrowingGram(codes, np.ones(50, dtype=np.int64), (3,) * 4)
     gram.add([(i,) for i in range(4)])
     rows = gram.add([(0, 2, 3)])
-    phi = Phi(gram.cells.index, KnownRows(codes)).functions(gram.basis)
+    phi = Phi(gram.cells.family, KnownRows(codes)).functions(gram.basis)
     np.testing.assert_allclose(rows, (phi.T @ phi / 50)[-len(rows) :], atol=1e-12)
-    dimension = dict(zip(gram.cells.index.subsets, np.diff(gram.basis.start), strict=True))
+    dimension = dict(zip(gram.cells.family.subsets, np.diff(gram.basis.start), strict=True))
     assert [dimension[pair] for pair in ((0, 2), (0, 3), (2, 3))] == [0, 0, 0]
 
 
@@ -197,7 +197,7 @@ def test_what_was_forgotten_leaves_no_trace(kind):
     gram.keep_of_last(6, [7, 9])
     direct.add(mains)
     direct.add([pairs[1], pairs[3]])
-    assert gram.cells.index.subsets == direct.cells.index.subsets
+    assert gram.cells.family.subsets == direct.cells.family.subsets
     np.testing.assert_allclose(gram.add(pairs[6:]), direct.add(pairs[6:]), atol=1e-12)
 
 
@@ -222,5 +222,5 @@ def test_a_fit_that_grew_is_the_fit_of_the_family_it_reached(case, ties, ridge):
     solution, direct = fit.solve(), decompose(data, request)
     assert solution.rank == direct.solution.rank
     scale = max(1.0, float(np.abs(direct.solution.coefficients).max()))
-    assert fit.index.subsets == direct.index.subsets
+    assert fit.family.subsets == direct.family.subsets
     np.testing.assert_allclose(solution.coefficients, direct.solution.coefficients, atol=1e-7 * scale)

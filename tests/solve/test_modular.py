@@ -299,7 +299,7 @@ def test_the_papers_functions_are_chosen_exactly_whatever_the_weights(kind, case
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choices, "BATCH", 5)
         kept = found.add_family(up_to_order(varying, order))
-    phi = [exact_phi(case, weight, s, z) for s, z in functions_of(found.index)]
+    phi = [exact_phi(case, weight, s, z) for s, z in functions_of(found.family)]
     assert kept.tolist() == rational_profile([list(row) for row in zip(*phi, strict=True)])
 
 
@@ -310,7 +310,7 @@ def test_the_papers_functions_are_kept_as_algorithm_1_keeps_them(case, order):
     found = PaperChoice(codes_of(case), case.weight, case.sizes)
     kept = found.add_family(up_to_order(range(len(case.sizes)), order))
     expected = reference.algorithm1(case.rows.T, case.probability, case.sizes, max_order=order).selected
-    assert tuple(f for f, k in zip(functions_of(found.index), kept, strict=True) if k) == expected
+    assert tuple(f for f, k in zip(functions_of(found.family), kept, strict=True) if k) == expected
 
 
 @examples(30)
@@ -320,13 +320,13 @@ def test_the_gram_matrix_modulo_a_prime_is_the_rational_one(case, order, block):
     assume(all(n > 1 for n in case.sizes))
     found = PaperChoice(codes_of(case), case.weight, case.sizes)
     found.add_family(up_to_order(range(len(case.sizes)), order))
-    everything = [np.arange(len(labels_of(found.index, s))) for s in range(len(found.index.subsets))]
+    everything = [np.arange(len(labels_of(found.family, s))) for s in range(len(found.family.subsets))]
     found._known.clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(growing_gram, "COUNT_BLOCK", block)
         coordinates = found._coordinates(everything, PRIME)
         modulo = gram_rows(found._cells, [Algebra(coordinates, PRIME)], 0)[0]
-    phi = [exact_phi(case, case.weight, s, z) for s, z in functions_of(found.index)]
+    phi = [exact_phi(case, case.weight, s, z) for s, z in functions_of(found.family)]
     exact = [[dot(f, g) for g in phi] for f in phi]
     assert modulo.tolist() == [[v.numerator * pow(v.denominator, -1, PRIME) % PRIME for v in row] for row in exact]
 

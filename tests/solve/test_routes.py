@@ -221,7 +221,7 @@ def test_an_explicit_family_is_projected_on_its_own_span(case, seed):
     family = ((), (pair[0],), (pair[1],), pair)
     data = Sample(case.rows.T.astype(np.uint8), case.weight, case.sizes, case.values, len(case.rows))
     dense, moments = (decompose(data, Request(subsets=family, route=route)) for route in ("dense", "moments"))
-    assert dense.index.subsets == moments.index.subsets == family
+    assert dense.family.subsets == moments.family.subsets == family
     np.testing.assert_allclose(dense.values, moments.values, atol=1e-9 * max(1, np.abs(dense.values).max()))
     alone = fit(case.with_values(case.values), max_order=0)  # the mean is the same in every family
     np.testing.assert_allclose(dense.values[0], alone.intercept_, atol=1e-12)

@@ -85,32 +85,32 @@ class Basis:
 
 
 def build_basis(
-    index: Family, kind: Literal["pure", "paper"] = "pure", *, orthonormal: bool = True, first: int = 0
+    family: Family, kind: Literal["pure", "paper"] = "pure", *, orthonormal: bool = True, first: int = 0
 ) -> Basis:
-    """Functions of the subsets of ``index`` from number ``first`` on.
+    """Functions of the subsets of ``family`` from number ``first`` on.
 
     ``orthonormal=False`` keeps the paper's functions themselves, as in its Algorithm 1.
     """
-    numbers = range(first, len(index.subsets))
+    numbers = range(first, len(family.subsets))
     labels: tuple[IntArray, ...] | None = None
     if kind == "pure":
-        tables = pure_basis(index, numbers)
+        tables = pure_basis(family, numbers)
     else:
-        pairs = [paper_tables(index.codes_of(s), index.sizes_of(s), index.probability_of(s)) for s in numbers]
+        pairs = [paper_tables(family.codes_of(s), family.sizes_of(s), family.probability_of(s)) for s in numbers]
         tables = [table for table, _ in pairs]
         if orthonormal:
-            tables = [orthonormalised(t, index.probability_of(s)) for (t, _), s in zip(pairs, numbers, strict=True)]
+            tables = [orthonormalised(t, family.probability_of(s)) for (t, _), s in zip(pairs, numbers, strict=True)]
         else:
             labels = tuple(z for _, z in pairs)
     start = np.concatenate([[0], np.cumsum([t.shape[1] for t in tables])]).astype(np.int64)
     return Basis(tuple(tables), start, labels)
 
 
-def dimensions(index: Family, first: int = 0) -> IntArray:
+def dimensions(family: Family, first: int = 0) -> IntArray:
     """(S - first,) dimension of the pure space of each subset, from the patterns of cells alone."""
-    out = np.zeros(len(index.subsets) - first, dtype=np.int64)
-    for alike in index.alike(range(first, len(index.subsets))):
-        out[np.array(alike) - first] = pure_dimension(index.codes_of(alike[0]), index.sizes_of(alike[0]))
+    out = np.zeros(len(family.subsets) - first, dtype=np.int64)
+    for alike in family.alike(range(first, len(family.subsets))):
+        out[np.array(alike) - first] = pure_dimension(family.codes_of(alike[0]), family.sizes_of(alike[0]))
     return out
 
 
@@ -124,16 +124,16 @@ def join(first: Basis, second: Basis) -> Basis:
     )
 
 
-def too_large_for_tables(index: Family) -> NDArray[np.bool_]:
+def too_large_for_tables(family: Family) -> NDArray[np.bool_]:
     """(S,) subsets with too many cells for a table of functions."""
-    return np.asarray((index.layout.order > 1) & (np.diff(index.cell_start) > LARGEST_TABLE))
+    return np.asarray((family.layout.order > 1) & (np.diff(family.cell_start) > LARGEST_TABLE))
 
 
-def _projector(index: Family, s: int) -> PureProjector:
-    sizes = index.sizes_of(s)
+def _projector(family: Family, s: int) -> PureProjector:
+    sizes = family.sizes_of(s)
     if len(sizes) != 2:
         raise MemoryLimitError(
-            f"a subset of {len(sizes)} features has {index.codes_of(s).shape[1]:,} observed cells, too many for a "
+            f"a subset of {len(sizes)} features has {family.codes_of(s).shape[1]:,} observed cells, too many for a "
             "table of its functions",
             remedy=[
                 "merge levels with ",
@@ -144,46 +144,46 @@ def _projector(index: Family, s: int) -> PureProjector:
                 Parameter("max_order", 2),
             ],
         )
-    return PureProjector(index.codes_of(s), (sizes[0], sizes[1]), index.probability_of(s))
+    return PureProjector(family.codes_of(s), (sizes[0], sizes[1]), family.probability_of(s))
 
 
-def pure_basis(index: Family, numbers: Sequence[int]) -> list[FloatArray | PureProjector]:
+def pure_basis(family: Family, numbers: Sequence[int]) -> list[FloatArray | PureProjector]:
     """The functions of the subsets with these numbers."""
     tables: dict[int, FloatArray | PureProjector] = {}
-    for members in index.alike(numbers):
-        codes, sizes = index.codes_of(members[0]), index.sizes_of(members[0])
+    for members in family.alike(numbers):
+        codes, sizes = family.codes_of(members[0]), family.sizes_of(members[0])
         cells = codes.shape[1]
         if len(sizes) > 1 and cells > LARGEST_TABLE:
-            tables.update((s, _projector(index, s)) for s in members)
+            tables.update((s, _projector(family, s)) for s in members)
             continue
         at_once = max(1, STACK_BYTES // (16 * cells * cells))
         for a in range(0, len(members), at_once):
             stack = members[a : a + at_once]
-            built = pure_tables(codes, sizes, np.stack([index.probability_of(s) for s in stack]))
+            built = pure_tables(codes, sizes, np.stack([family.probability_of(s) for s in stack]))
             tables.update(zip(stack, built, strict=True))
     return [tables[s] for s in numbers]
 
 
-def on_cells(index: Family, basis: Basis, coefficients: FloatArray) -> FloatArray:
+def on_cells(family: Family, basis: Basis, coefficients: FloatArray) -> FloatArray:
     """(cells, m) values of every f_A = sum of coefficients times functions, for (q, m) coefficients."""
-    out = np.zeros((index.n_cells, coefficients.shape[1]))
+    out = np.zeros((family.n_cells, coefficients.shape[1]))
     for s, table in enumerate(basis.tables):
         if table.shape[1]:
-            out[index.cells_of(s)] = table @ coefficients[basis.functions_of(s)]
+            out[family.cells_of(s)] = table @ coefficients[basis.functions_of(s)]
     return out
 
 
-def on_functions(index: Family, basis: Basis, sums: FloatArray) -> FloatArray:
+def on_functions(family: Family, basis: Basis, sums: FloatArray) -> FloatArray:
     """(q, m) inner products of the functions with a measure given by (cells, m) sums: the adjoint of ``on_cells``."""
     out = np.zeros((basis.n_functions, sums.shape[1]))
     for s, table in enumerate(basis.tables):
         if table.shape[1]:
-            out[basis.functions_of(s)] = table.T @ sums[index.cells_of(s)]
+            out[basis.functions_of(s)] = table.T @ sums[family.cells_of(s)]
     return out
 
 
-def order_slices(index: Family, basis: Basis) -> list[slice]:
+def order_slices(family: Family, basis: Basis) -> list[slice]:
     """Functions of each order, the intercept first."""
-    ends = np.flatnonzero(np.diff(index.layout.order, append=index.layout.order[-1] + 1)) + 1
+    ends = np.flatnonzero(np.diff(family.layout.order, append=family.layout.order[-1] + 1)) + 1
     bounds = [0, *(int(basis.start[end]) for end in ends)]
     return [slice(a, b) for a, b in pairwise(bounds)]

@@ -179,12 +179,12 @@ def certificate_document(measured: Certificate) -> dict[str, Any]:
 def strongest(anova: Any, count: int) -> list[dict[str, Any]]:
     """The subsets with the largest squared norm, summed over outputs."""
     state = anova.decomposition_
-    norms = squared_norms(state.index, state.values)
+    norms = squared_norms(state.family, state.values)
     order = np.argsort(-norms[1:].sum(axis=1), kind="stable")[:count] + 1
     errors = norm_errors(state)
     return [
         {
-            "features": state.schema.names(state.index.subsets[s]),
+            "features": state.schema.names(state.family.subsets[s]),
             "squared_norm": norms[s],
             "stderr": None if errors is None else errors[s],
         }
@@ -194,7 +194,7 @@ def strongest(anova: Any, count: int) -> list[dict[str, Any]]:
 
 def norm_errors(state: Any) -> Any:
     """(S, m) standard errors of squared norms, where they are known or cheap to compute."""
-    return importance_stderr(state.index, state.uncertainty, "l2", "subset") if can_compute(state) else None
+    return importance_stderr(state.family, state.uncertainty, "l2", "subset") if can_compute(state) else None
 
 
 def known_errors(found: Effect) -> Any:

@@ -131,26 +131,26 @@ def intercept_family(sizes: Sequence[int], total: float) -> Family:
     )
 
 
-def extend(index: Family, subsets: Sequence[Subset], codes: Codes, weight: FloatArray, threads: int = 1) -> Family:
-    """Add ``subsets``, all of one order, whose prefixes are already in ``index``; one pass over the rows.
+def extend(family: Family, subsets: Sequence[Subset], codes: Codes, weight: FloatArray, threads: int = 1) -> Family:
+    """Add ``subsets``, all of one order, whose prefixes are already in ``family``; one pass over the rows.
 
     >>> codes = np.array([[0, 0, 1], [0, 1, 1]], dtype=np.uint8)
-    >>> index = intercept_family([2, 2], 3.0)
-    >>> index = extend(index, [(0,), (1,)], codes, np.ones(3))
-    >>> index = extend(index, [(0, 1)], codes, np.ones(3))
-    >>> index.codes_of(3)
+    >>> family = intercept_family([2, 2], 3.0)
+    >>> family = extend(family, [(0,), (1,)], codes, np.ones(3))
+    >>> family = extend(family, [(0, 1)], codes, np.ones(3))
+    >>> family.codes_of(3)
     array([[0, 0, 1],
            [0, 1, 1]])
     """
     if not subsets:
-        return index
-    old = len(index.subsets)
-    prefix = np.array([index.position[s[:-1]] for s in subsets], dtype=np.int64)
-    prefix_cells = index.cell_start[prefix + 1] - index.cell_start[prefix]
-    key_sizes = prefix_cells * index.sizes[[s[-1] for s in subsets]]
-    layout = index.layout.appended(subsets, prefix, key_sizes)
+        return family
+    old = len(family.subsets)
+    prefix = np.array([family.position[s[:-1]] for s in subsets], dtype=np.int64)
+    prefix_cells = family.cell_start[prefix + 1] - family.cell_start[prefix]
+    key_sizes = prefix_cells * family.sizes[[s[-1] for s in subsets]]
+    layout = family.layout.appended(subsets, prefix, key_sizes)
     counts = passes.scatter(layout, codes, weight[:, None], slice(old, old + len(subsets)), threads)[:, 0]
-    return _with_counts(index, subsets, layout, key_sizes, counts)
+    return _with_counts(family, subsets, layout, key_sizes, counts)
 
 
 def build_family(
@@ -166,37 +166,37 @@ def build_family(
 
 def union(first: Family, second: Family) -> tuple[Family, IntArray, IntArray]:
     """The family of all cells of both, with weights added, and the new number of each cell of the two."""
-    index = intercept_family(first.sizes.tolist(), float(first.weight[0] + second.weight[0]))
+    family = intercept_family(first.sizes.tolist(), float(first.weight[0] + second.weight[0]))
     into = [np.zeros(part.n_cells, dtype=np.int64) for part in (first, second)]
     for s, subset in enumerate(first.subsets):
         if not subset:
             continue
-        prefix = index.position[subset[:-1]]
-        size = int(index.sizes[subset[-1]])
-        prefix_cells = int(index.cell_start[prefix + 1] - index.cell_start[prefix])
+        prefix = family.position[subset[:-1]]
+        size = int(family.sizes[subset[-1]])
+        prefix_cells = int(family.cell_start[prefix + 1] - family.cell_start[prefix])
         counts = np.zeros(prefix_cells * size)
         keys = []
         for part, moved in zip((first, second), into, strict=True):
             local = part.cell_key[part.cells_of(s)] - part.layout.key_start[s]
             before, level = np.divmod(local, size)
-            before = moved[before + part.cell_start[prefix]] - index.cell_start[prefix]
+            before = moved[before + part.cell_start[prefix]] - family.cell_start[prefix]
             keys.append(before * size + level)
             counts[keys[-1]] += part.weight[part.cells_of(s)]
-        index = _appended_cells(index, subset, prefix, counts)
-        lookup = index.layout.lookup[index.layout.key_start[s] :]
+        family = _appended_cells(family, subset, prefix, counts)
+        lookup = family.layout.lookup[family.layout.key_start[s] :]
         for part, moved, key in zip((first, second), into, keys, strict=True):
-            moved[part.cells_of(s)] = lookup[key] + index.cell_start[s]
-    return index, into[0], into[1]
+            moved[part.cells_of(s)] = lookup[key] + family.cell_start[s]
+    return family, into[0], into[1]
 
 
-def _appended_cells(index: Family, subset: Subset, prefix: int, counts: FloatArray) -> Family:
+def _appended_cells(family: Family, subset: Subset, prefix: int, counts: FloatArray) -> Family:
     """Add one subset, given the weight at each of its keys."""
-    layout = index.layout.appended([subset], np.array([prefix]), np.array([len(counts)]))
-    return _with_counts(index, [subset], layout, np.array([len(counts)]), counts)
+    layout = family.layout.appended([subset], np.array([prefix]), np.array([len(counts)]))
+    return _with_counts(family, [subset], layout, np.array([len(counts)]), counts)
 
 
 def _with_counts(
-    index: Family,
+    family: Family,
     subsets: Sequence[Subset],
     layout: passes.Layout,
     key_sizes: IntArray,
@@ -207,23 +207,23 @@ def _with_counts(
     Every level is a cell of its feature, even if it does not occur in these rows (which may be one chunk of many).
     The code of a level is then the number of its cell, so that rows need no lookup.
     """
-    old = len(index.subsets)
+    old = len(family.subsets)
     observed = (counts > 0) | (len(subsets[0]) == 1)
     first_key = layout.key_start[old:-1] - layout.key_start[old]
     before = np.concatenate([[0], np.cumsum(observed)])
     cells_before = before[first_key]
     lookup = np.where(observed, before[:-1] - np.repeat(cells_before, key_sizes), -1).astype(np.int32)
     new_keys = np.flatnonzero(observed) + layout.key_start[old]
-    starts = np.concatenate([cells_before[1:], [before[-1]]]) + index.n_cells
-    position = dict(index.position)
+    starts = np.concatenate([cells_before[1:], [before[-1]]]) + family.n_cells
+    position = dict(family.position)
     position.update((s, old + k) for k, s in enumerate(subsets))
     return Family(
-        index.sizes,
-        index.subsets + tuple(subsets),
+        family.sizes,
+        family.subsets + tuple(subsets),
         layout.with_lookup(lookup),
-        np.concatenate([index.cell_start, starts]),
-        np.concatenate([index.cell_key, new_keys]),
-        np.concatenate([index.weight, counts[observed]]),
+        np.concatenate([family.cell_start, starts]),
+        np.concatenate([family.cell_key, new_keys]),
+        np.concatenate([family.weight, counts[observed]]),
         position,
     )
 
@@ -233,15 +233,15 @@ def complete_family(sizes: Sequence[int], features: Sequence[int], weights: Floa
 
     ``weights`` has shape (N_1 + 1, ..) over ``features``; index 0 on an axis means that feature is not in A.
     """
-    index = intercept_family(sizes, float(weights[(0,) * len(features)]))
+    family = intercept_family(sizes, float(weights[(0,) * len(features)]))
     for order in range(1, len(features) + 1):
         subsets = list(combinations(features, order))
         counts = []
         for subset in subsets:
             place = tuple(slice(1, None) if i in subset else 0 for i in features)
             counts.append(weights[place].ravel())
-        prefix = np.array([index.position[s[:-1]] for s in subsets], dtype=np.int64)
+        prefix = np.array([family.position[s[:-1]] for s in subsets], dtype=np.int64)
         key_sizes = np.array([len(c) for c in counts], dtype=np.int64)
-        layout = index.layout.appended(subsets, prefix, key_sizes)
-        index = _with_counts(index, subsets, layout, key_sizes, np.concatenate(counts))
-    return index
+        layout = family.layout.appended(subsets, prefix, key_sizes)
+        family = _with_counts(family, subsets, layout, key_sizes, np.concatenate(counts))
+    return family

@@ -29,9 +29,9 @@ def keys_of_subsets(layout: Layout, codes: Codes) -> IntArray:
 
     >>> from exanova.design.family import extend, intercept_family
     >>> codes = np.array([[0, 1], [0, 1]], dtype=np.uint8)
-    >>> index = extend(intercept_family([2, 2], 2.0), [(0,), (1,)], codes, np.ones(2))
-    >>> index = extend(index, [(0, 1)], codes, np.ones(2))
-    >>> keys_of_subsets(index.layout, np.array([[0, 1, -1], [1, 1, 0]])).tolist()
+    >>> family = extend(intercept_family([2, 2], 2.0), [(0,), (1,)], codes, np.ones(2))
+    >>> family = extend(family, [(0, 1)], codes, np.ones(2))
+    >>> keys_of_subsets(family.layout, np.array([[0, 1, -1], [1, 1, 0]])).tolist()
     [[0, 0, 0], [0, 1, -1], [1, 1, 0], [1, 3, -1]]
     """
     keys = np.zeros((len(layout.order), codes.shape[1]), dtype=np.int64)

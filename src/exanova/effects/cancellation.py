@@ -32,13 +32,13 @@ MEMBER = 0.1
 """Share of a light direction from which a feature belongs to it."""
 
 
-def cancellation(index: Family, values: FloatArray, fitted_variance: FloatArray) -> FloatArray:
+def cancellation(family: Family, values: FloatArray, fitted_variance: FloatArray) -> FloatArray:
     """(m,) summed variance of all effects over the (m,) variance of the fitted part; 1 if the latter is zero."""
-    squares = (index.weight[1:] / index.weight[0]) @ values[1:] ** 2
+    squares = (family.weight[1:] / family.weight[0]) @ values[1:] ** 2
     return np.asarray(np.divide(squares, fitted_variance, out=np.ones_like(squares), where=fitted_variance > 0))
 
 
-def near_redundant(sample: Sample, index: Family, threads: int = 1) -> tuple[tuple[int, ...], ...]:
+def near_redundant(sample: Sample, family: Family, threads: int = 1) -> tuple[tuple[int, ...], ...]:
     """Groups of two or more features whose main effects nearly express each other; empty if there are too many levels.
 
     >>> x = np.array([[0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 1], [0, 1, 0, 1, 0, 1]], dtype=np.uint8)
@@ -47,8 +47,8 @@ def near_redundant(sample: Sample, index: Family, threads: int = 1) -> tuple[tup
     >>> near_redundant(sample, build_family(x, np.ones(6), (2, 2, 2), [(), (0,), (1,), (2,)]))
     ((0, 1),)
     """
-    mains = index.restricted(int(np.searchsorted(index.layout.order, 2)))
-    functions = int(np.maximum(index.sizes - 1, 0).sum())
+    mains = family.restricted(int(np.searchsorted(family.layout.order, 2)))
+    functions = int(np.maximum(family.sizes - 1, 0).sum())
     # Independent functions on n rows drawn at random have directions as light as (1 - sqrt(q / n))^2.
     light_by_chance = max(0.0, 1.0 - sqrt(functions / sample.rows)) ** 2
     if len(mains.subsets) < 3 or functions > MOST_FUNCTIONS or not light_by_chance:

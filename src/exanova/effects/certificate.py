@@ -192,7 +192,7 @@ def certify(
     sample: Sample, found: Solved, names: tuple[str, ...], scaling: Scaling, seconds: float, request: Request
 ) -> Certificate:
     """Measure a decomposition on its own support; ``sample`` and ``found`` are in normalised units."""
-    phi = Phi(found.index, sample, request.threads)
+    phi = Phi(found.family, sample, request.threads)
     fitted = phi.synthesise(found.values)
     fit = measure_fit(sample.values, fitted, sample.probability, sample.within)
     within = np.zeros(sample.values.shape[1]) if sample.within is None else sample.probability @ sample.within
@@ -201,9 +201,9 @@ def certify(
     solution, basis = found.solution, found.basis
     lost = account(sample, sample.values - fitted, None if found.shrinkage is None else found.shrinkage.least_squares)
     variance = sample.probability @ (fitted - found.values[0]) ** 2
-    near = near_redundant(sample, found.index, request.threads)
+    near = near_redundant(sample, found.family, request.threads)
     certificate = Certificate(
-        orthogonality=_worst(conditional_means(found.index, found.values) / scale),
+        orthogonality=_worst(conditional_means(found.family, found.values) / scale),
         reconstruction=_worst(fit.largest / scale),
         reconstruction_l2=_worst(np.sqrt(fit.mse - within) / scale),
         residual_mean=_residual_mean(phi, sample, found, sample.values - fitted, scale, request),
@@ -230,7 +230,7 @@ def certify(
         loss_noise=lost.noise,
         loss_left_out=lost.left_out,
         loss_shrinkage=lost.shrinkage,
-        cancellation=cancellation(found.index, found.values, variance),
+        cancellation=cancellation(found.family, found.values, variance),
         near_redundant=tuple(tuple(names[i] for i in group) for group in near),
     )
     if found.shrinkage is not None:
@@ -262,9 +262,9 @@ def _residual_mean(
     shrunk = found.shrinkage is not None and found.shrinkage.posterior is not None
     if shrunk or request.ridge or (request.selection and request.ties == "first"):
         return float("nan")
-    index = found.index
+    family = found.family
     sums = phi.analyse(sample.probability[:, None] * residual)
-    means = np.abs(sums) / (index.weight / index.weight[0])[:, None]
+    means = np.abs(sums) / (family.weight / family.weight[0])[:, None]
     return _worst(means.max(axis=0) / scale)
 
 
@@ -274,7 +274,7 @@ def _redundancies(found: Solved, names: tuple[str, ...]) -> tuple[Redundancy, ..
         return ()
 
     def named(s: int) -> tuple[str, ...]:
-        return tuple(names[i] for i in found.index.subsets[s])
+        return tuple(names[i] for i in found.family.subsets[s])
 
     sharing = sharing_subsets(found.solution.null, found.basis.subset_of_function(), found.solution.independent)
     return tuple(Redundancy(named(a), tuple(map(named, others))) for a, others in sorted(sharing.items()))

@@ -128,7 +128,7 @@ def _wrong_rank(sample: Sample, found: Solved, request: Request) -> str | None:
     solution = found.solution
     if len(solution.kept) > EXACT_RANK or _is_cut(request):
         return None
-    exact = span_ranks(sample.codes, sample.sizes, found.index.subsets, request.threads)
+    exact = span_ranks(sample.codes, sample.sizes, found.family.subsets, request.threads)
     if solution.rank_known and exact != solution.rank_by_order:
         here, there = (" + ".join(map(str, ranks)) for ranks in (solution.rank_by_order, exact))
         return Words(f"the rank in floating point is {here}, the exact rank is {there}; ", *TRY_DENSE)
@@ -165,8 +165,8 @@ def _sharing_error(sample: Sample, found: Solved, basis: Basis, threads: int) ->
     count = null.shape[1] if independent is None else len(null) - independent.shape[1]
     if not count:
         return 0.0
-    tables = on_cells(found.index, basis, _random_dependences(found.solution))
-    left = Phi(found.index, sample, threads).synthesise(tables)
+    tables = on_cells(found.family, basis, _random_dependences(found.solution))
+    left = Phi(found.family, sample, threads).synthesise(tables)
     size = np.sqrt(count * (sample.probability @ left**2).max())
     return float(size / np.sqrt(min(1.0, found.solution.smallest_kept) * sample.probability.min()))
 

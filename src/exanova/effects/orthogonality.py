@@ -28,28 +28,28 @@ DENSE, FILLED = 4096, 8
 """A table is dense if it has at most DENSE cells, or at most FILLED cells for each observed one."""
 
 
-def conditional_means(index: Family, values: FloatArray) -> FloatArray:
+def conditional_means(family: Family, values: FloatArray) -> FloatArray:
     """(m,) largest ``|E[f_A | x_B = b]|`` of (cells, m) effects, over all A, all B strictly inside A and observed b.
 
     >>> from exanova.design.family import extend, intercept_family
     >>> codes, weight = np.array([[0, 1, 1]], dtype=np.uint8), np.ones(3)
-    >>> index = extend(intercept_family([2], 3.0), [(0,)], codes, weight)
-    >>> conditional_means(index, np.array([[5.0], [2.0], [-1.0]])).tolist()
+    >>> family = extend(intercept_family([2], 3.0), [(0,)], codes, weight)
+    >>> conditional_means(family, np.array([[5.0], [2.0], [-1.0]])).tolist()
     [0.0]
-    >>> conditional_means(index, np.array([[5.0], [2.0], [0.5]])).tolist()
+    >>> conditional_means(family, np.array([[5.0], [2.0], [0.5]])).tolist()
     [1.0]
     """
     worst = np.zeros(values.shape[1])
     by_sizes: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for s, subset in enumerate(index.subsets):
-        if subset and _is_dense(index, s):
-            by_sizes[index.sizes_of(s)].append(s)
+    for s, subset in enumerate(family.subsets):
+        if subset and _is_dense(family, s):
+            by_sizes[family.sizes_of(s)].append(s)
         elif subset:
-            worst = np.maximum(worst, _sparse_means(index, subset, _measure(index, values, s)))
+            worst = np.maximum(worst, _sparse_means(family, subset, _measure(family, values, s)))
     for sizes, numbers in by_sizes.items():
         at_once = max(1, STACKED // (prod(sizes) * (values.shape[1] + 1)))
         for a in range(0, len(numbers), at_once):
-            stack = _stacked(index, values, sizes, numbers[a : a + at_once])
+            stack = _stacked(family, values, sizes, numbers[a : a + at_once])
             worst = np.maximum(worst, [_largest_mean(stack.sum(axis=axis)) for axis in range(len(sizes))]).max(axis=0)
     return np.asarray(worst)
 
@@ -61,46 +61,46 @@ def _largest_mean(margin: FloatArray) -> FloatArray:
     return np.asarray(sums.reshape(-1, sums.shape[-1]).max(axis=0, initial=0.0))
 
 
-def _is_dense(index: Family, s: int) -> bool:
-    return prod(index.sizes_of(s)) <= max(DENSE, FILLED * (int(index.cell_start[s + 1]) - int(index.cell_start[s])))
+def _is_dense(family: Family, s: int) -> bool:
+    return prod(family.sizes_of(s)) <= max(DENSE, FILLED * (int(family.cell_start[s + 1]) - int(family.cell_start[s])))
 
 
-def _measure(index: Family, values: FloatArray, s: int) -> FloatArray:
+def _measure(family: Family, values: FloatArray, s: int) -> FloatArray:
     """(c, m + 1) values of a subset times probabilities of its cells, and the probabilities."""
-    p = index.probability_of(s)[:, None]
-    return np.hstack([p * values[index.cells_of(s)], p])
+    p = family.probability_of(s)[:, None]
+    return np.hstack([p * values[family.cells_of(s)], p])
 
 
-def _stacked(index: Family, values: FloatArray, sizes: tuple[int, ...], numbers: list[int]) -> FloatArray:
+def _stacked(family: Family, values: FloatArray, sizes: tuple[int, ...], numbers: list[int]) -> FloatArray:
     """(N_1, .., N_k, b, m + 1) measures of subsets of these sizes, side by side."""
     stack = np.zeros((prod(sizes), len(numbers), values.shape[1] + 1))
     for k, s in enumerate(numbers):
-        measure = _measure(index, values, s)
+        measure = _measure(family, values, s)
         if len(measure) == len(stack):
             stack[:, k] = measure
         else:
-            stack[np.ravel_multi_index(tuple(index.codes_of(s)), sizes), k] = measure
+            stack[np.ravel_multi_index(tuple(family.codes_of(s)), sizes), k] = measure
     return stack.reshape(*sizes, len(numbers), -1)
 
 
-def _sparse_means(index: Family, subset: Subset, measure: FloatArray) -> FloatArray:
+def _sparse_means(family: Family, subset: Subset, measure: FloatArray) -> FloatArray:
     """(m,) largest conditional mean of a measure (c, m + 1) on the observed cells of a subset."""
-    codes = dict(zip(subset, index.codes_of(index.position[subset]), strict=True))
+    codes = dict(zip(subset, family.codes_of(family.position[subset]), strict=True))
     worst = np.zeros(measure.shape[1] - 1)
     for place in range(len(subset)):
         part = subset[:place] + subset[place + 1 :]
-        cells = _cells_inside(index, part, codes, len(measure))
+        cells = _cells_inside(family, part, codes, len(measure))
         margin = np.stack([np.bincount(cells, column) for column in measure.T], axis=1).astype(np.float64)
         worst = np.maximum(worst, _largest_mean(margin))
     return worst
 
 
-def _cells_inside(index: Family, subset: Subset, codes: dict[int, IntArray], count: int) -> IntArray:
+def _cells_inside(family: Family, subset: Subset, codes: dict[int, IntArray], count: int) -> IntArray:
     """(count,) cell of a member of the family that each of ``count`` combinations of levels falls in."""
-    s, layout = index.position[subset], index.layout
+    s, layout = family.position[subset], family.layout
     cell = np.zeros(count, dtype=np.int64)
     for j, feature in enumerate(subset):
-        key = cell * index.sizes[feature] + codes[feature]
-        start = layout.key_start[s if j + 1 == len(subset) else index.position[subset[: j + 1]]]
+        key = cell * family.sizes[feature] + codes[feature]
+        start = layout.key_start[s if j + 1 == len(subset) else family.position[subset[: j + 1]]]
         cell = layout.lookup[start + key].astype(np.int64)
     return cell

@@ -14,7 +14,7 @@ STRONGEST = 10
 
 
 def text_of(
-    index: Family,
+    family: Family,
     values: FloatArray,
     schema: Schema,
     certificate: Certificate,
@@ -25,12 +25,12 @@ def text_of(
     """The text that ``print`` shows of a fitted decomposition.
 
     Args:
-        index, values, schema, certificate: the decomposition.
+        family, values, schema, certificate: the decomposition.
         rows: how many rows and features it has, in words.
         stderr: (S,) standard errors of the squared norms, if known; NaN where an effect is not identified.
         shares: (S,) net shares of the variance, to be shown beside the norms.
     """
-    norms = squared_norms(index, values)
+    norms = squared_norms(family, values)
     centred = norms[1:].sum(axis=1) if len(norms) > 1 else np.zeros(0)
     order = np.argsort(-centred, kind="stable")[:STRONGEST]
     lines = [
@@ -44,11 +44,11 @@ def text_of(
     if len(order):
         net = "" if shares is None else "; net share of the variance"
         lines.append(f"strongest effects (squared norm, all outputs{net}):")
-        width = max(len(_name(index, schema, s + 1)) for s in order)
+        width = max(len(_name(family, schema, s + 1)) for s in order)
         for s in order + 1:
             error = "" if stderr is None or np.isnan(stderr[s]) else f" ± {stderr[s]:.2g}"
             share = "" if shares is None else f"  {100 * shares[s]:+.1f} %"
-            lines.append(f"  {_name(index, schema, s):<{width}}  {centred[s - 1]:.4g}{error}{share}")
+            lines.append(f"  {_name(family, schema, s):<{width}}  {centred[s - 1]:.4g}{error}{share}")
     if len(centred) > STRONGEST:
         lines.append(f"  and {len(centred) - STRONGEST:,} more")
     if certificate.redundant:
@@ -59,8 +59,8 @@ def text_of(
     return "\n".join(lines)
 
 
-def _name(index: Family, schema: Schema, s: int) -> str:
-    return " x ".join(schema.names(index.subsets[s]))
+def _name(family: Family, schema: Schema, s: int) -> str:
+    return " x ".join(schema.names(family.subsets[s]))
 
 
 def _outputs(schema: Schema) -> str:

@@ -58,17 +58,17 @@ class Components:
         return f"<Components of {rows}, {subsets}; {GAME}>"
 
 
-def fitted_part(index: Family, values: FloatArray, codes: Codes, threads: int = 1) -> FloatArray:
+def fitted_part(family: Family, values: FloatArray, codes: Codes, threads: int = 1) -> FloatArray:
     """(n, m) sum of all effects at each row; cells never observed add nothing."""
-    return Phi(index, NewRows(codes), threads).synthesise(values)
+    return Phi(family, NewRows(codes), threads).synthesise(values)
 
 
-def contributions(index: Family, values: FloatArray, codes: Codes) -> FloatArray:
+def contributions(family: Family, values: FloatArray, codes: Codes) -> FloatArray:
     """(n, S, m) value of every effect at each row; 0 in cells never observed."""
-    out = np.zeros((codes.shape[1], len(index.subsets), values.shape[1]))
-    phi = Phi(index, NewRows(codes))
-    for s in range(len(index.subsets)):
+    out = np.zeros((codes.shape[1], len(family.subsets), values.shape[1]))
+    phi = Phi(family, NewRows(codes))
+    for s in range(len(family.subsets)):
         cell = phi.cells(s)
         known = cell >= 0
-        out[known, s] = values[index.cell_start[s] + cell[known]]
+        out[known, s] = values[family.cell_start[s] + cell[known]]
     return out

@@ -255,32 +255,32 @@ class Effects(Mapping[tuple[str, ...], Effect]):
 
     def __init__(
         self,
-        index: Family,
+        family: Family,
         values: FloatArray,
         schema: Schema,
         knowledge: Knowledge | None = None,
         left_out: Words | None = None,
     ) -> None:
-        self._index, self._values, self._schema, self._knowledge = index, values, schema, knowledge
+        self._family, self._values, self._schema, self._knowledge = family, values, schema, knowledge
         self._left_out = left_out
         self._position = {name: i for i, name in enumerate(schema.features)}
 
     def __getitem__(self, key: str | tuple[str, ...]) -> Effect:
         subset = self._subset(key)
-        varying = tuple(i for i in subset if self._index.sizes[i] > 1)
-        if varying not in self._index.position:
+        varying = tuple(i for i in subset if self._family.sizes[i] > 1)
+        if varying not in self._family.position:
             raise UnknownFeatureError(self._why_absent(varying))
         if varying != subset:
-            return self._zero(subset, self._index.position[varying])
-        s = self._index.position[subset]
-        codes = self._index.codes_of(s)
+            return self._zero(subset, self._family.position[varying])
+        s = self._family.position[subset]
+        codes = self._family.codes_of(s)
         labels = [self._schema.labels[i] for i in subset]
         levels = tuple(tuple(labels[k][c] for k, c in enumerate(cell)) for cell in codes.T.tolist())
         return Effect(
             self._schema.names(subset),
             levels,
-            self._index.probability_of(s),
-            self._values[self._index.cells_of(s)].copy(),
+            self._family.probability_of(s),
+            self._values[self._family.cells_of(s)].copy(),
             self._schema.outputs,
             self._schema,
             s,
@@ -288,14 +288,14 @@ class Effects(Mapping[tuple[str, ...], Effect]):
         )
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
-        return (self._schema.names(subset) for subset in self._index.subsets)
+        return (self._schema.names(subset) for subset in self._family.subsets)
 
     def __len__(self) -> int:
-        return len(self._index.subsets)
+        return len(self._family.subsets)
 
     def __contains__(self, key: object) -> bool:
         try:
-            return self._subset(key) in self._index.position  # type: ignore[arg-type]
+            return self._subset(key) in self._family.position  # type: ignore[arg-type]
         except UnknownFeatureError:
             return False
 
@@ -322,12 +322,12 @@ class Effects(Mapping[tuple[str, ...], Effect]):
 
     def _zero(self, subset: Subset, s: int) -> Effect:
         """The effect of a subset with features of one level: zero on the cells of the others, subset ``s``."""
-        place = {i: k for k, i in enumerate(self._index.subsets[s])}
-        cells = self._index.codes_of(s).T.tolist()
+        place = {i: k for k, i in enumerate(self._family.subsets[s])}
+        cells = self._family.codes_of(s).T.tolist()
         labels = self._schema.labels
         levels = tuple(tuple(labels[i][cell[place[i]] if i in place else 0] for i in subset) for cell in cells)
         values = np.zeros((len(cells), len(self._schema.outputs)))
-        probability = self._index.probability_of(s)
+        probability = self._family.probability_of(s)
         names, outputs = self._schema.names(subset), self._schema.outputs
         return Effect(names, levels, probability, values, outputs, self._schema, s, Zero(*values.shape))
 
@@ -335,7 +335,7 @@ class Effects(Mapping[tuple[str, ...], Effect]):
         name = " x ".join(self._schema.names(subset))
         if self._left_out is not None:
             return Words(f"the effect of {name} was left out by ", self._left_out, "; it is not known to be zero.")
-        highest = len(self._index.subsets[-1])
+        highest = len(self._family.subsets[-1])
         remedy = (
             Words("name it in ", Parameter("subsets"))
             if len(subset) <= highest

@@ -62,31 +62,31 @@ def largest_order(index: str, order: int, highest: int) -> int:
     return 1 if index in ("SV", "BV") else min(order, max(highest, 1))
 
 
-def supersets(family: tuple[Subset, ...], order: int) -> tuple[list[int], list[list[int]]]:
+def supersets(subsets: tuple[Subset, ...], order: int) -> tuple[list[int], list[list[int]]]:
     """Members of size 1 .. order, and for each the members of the family that contain it, by number."""
-    chosen = [k for k, subset in enumerate(family) if 1 <= len(subset) <= order]
-    number = {family[k]: j for j, k in enumerate(chosen)}
+    chosen = [k for k, subset in enumerate(subsets) if 1 <= len(subset) <= order]
+    number = {subsets[k]: j for j, k in enumerate(chosen)}
     containing: list[list[int]] = [[] for _ in chosen]
-    for t, subset in enumerate(family):
+    for t, subset in enumerate(subsets):
         for inner in _nonempty_parts(subset, order):
             containing[number[inner]].append(t)
     return chosen, containing
 
 
-def weight_matrix(family: tuple[Subset, ...], index: str, order: int) -> tuple[list[int], Any]:
-    """Numbers of the subsets of an index, and the sparse (subsets, family) matrix from dividends to the index."""
+def weight_matrix(subsets: tuple[Subset, ...], index: str, order: int) -> tuple[list[int], Any]:
+    """Numbers of the subsets of an index, and the sparse (chosen, subsets) matrix from dividends to the index."""
     from scipy.sparse import csr_array
 
-    highest = len(family[-1])
+    highest = len(subsets[-1])
     order = largest_order(index, order, highest)
     weights = size_weights(index, order, highest)
-    chosen, containing = supersets(family, order)
+    chosen, containing = supersets(subsets, order)
     rows = np.repeat(np.arange(len(chosen)), [len(c) for c in containing])
     columns = np.array([t for c in containing for t in c], dtype=np.int64)
-    sizes = np.array([len(s) for s in family], dtype=np.int64)
-    own = np.array([len(family[k]) for k in chosen], dtype=np.int64)
+    sizes = np.array([len(s) for s in subsets], dtype=np.int64)
+    own = np.array([len(subsets[k]) for k in chosen], dtype=np.int64)
     entries = weights[own[rows], sizes[columns]] if len(rows) else np.zeros(0)
-    return chosen, csr_array((entries, (rows, columns)), shape=(len(chosen), len(family)))
+    return chosen, csr_array((entries, (rows, columns)), shape=(len(chosen), len(subsets)))
 
 
 def _moebius(s: int, t: int, k: int) -> float:

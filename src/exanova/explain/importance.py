@@ -27,9 +27,9 @@ KINDS = ("l1", "l2", "shapley", "variance", "shapley-effects")
 
 def moments_with_model(sample: Sample, found: Solved, threads: int = 1) -> tuple[FloatArray, FloatArray]:
     """(S, m) covariance of every effect with the model, and (m,) variance of the model as given."""
-    sums = Phi(found.index, sample, threads).analyse(sample.weighted_values)
+    sums = Phi(found.family, sample, threads).analyse(sample.weighted_values)
     squares = (sample.values - sums[0]) ** 2 + (0.0 if sample.within is None else sample.within)
-    return covariances(found.index, found.values, sums), sample.probability @ squares
+    return covariances(found.family, found.values, sums), sample.probability @ squares
 
 
 def check_importance(kind: str, by: str) -> None:
@@ -43,20 +43,20 @@ def check_importance(kind: str, by: str) -> None:
 
 
 def importance_amounts(
-    index: Family, values: FloatArray, covariance: FloatArray, variance: FloatArray, kind: str
+    family: Family, values: FloatArray, covariance: FloatArray, variance: FloatArray, kind: str
 ) -> dict[str, FloatArray]:
     """Named (S, m) amounts of every subset; ``value`` is the importance itself.
 
     Args:
-        index: cells of every subset.
+        family: cells of every subset.
         values: (cells, m) effects.
         covariance: (S, m) Cov(f_A, f).
         variance: (m,) Var f.
         kind: any but "shapley", whose amounts are those of features.
     """
     if kind == "l1":
-        return {"value": _without_intercept(absolute_norms(index, values))}
-    squared = _without_intercept(squared_norms(index, values))
+        return {"value": _without_intercept(absolute_norms(family, values))}
+    squared = _without_intercept(squared_norms(family, values))
     if kind == "l2":
         return {"value": squared}
     varies, scale = _varies(values, variance), divisor(values, variance)
@@ -72,15 +72,15 @@ def divisor(values: FloatArray, variance: FloatArray) -> FloatArray:
     return np.where(_varies(values, variance), variance, 1.0)
 
 
-def importance_table(schema: Schema, index: Family, amounts: dict[str, FloatArray], by: str) -> Any:
+def importance_table(schema: Schema, family: Family, amounts: dict[str, FloatArray], by: str) -> Any:
     """The table of ``Decomposition.importance``.
 
     ``amounts`` are (d, m) of features or (S, m) of subsets, as ``by`` says; the intercept has no line.
     """
     if by == "feature":
         return _long(schema, by, list(schema.features), None, amounts)
-    names = [" x ".join(schema.names(s)) for s in index.subsets[1:]]
-    orders = [len(s) for s in index.subsets[1:]]
+    names = [" x ".join(schema.names(s)) for s in family.subsets[1:]]
+    orders = [len(s) for s in family.subsets[1:]]
     return _long(schema, by, names, orders, {name: amount[1:] for name, amount in amounts.items()})
 
 

@@ -33,46 +33,46 @@ from exanova.phi.operator import Phi
 from exanova.typing import FloatArray
 
 
-def importance_stderr(index: Family, uncertainty: Uncertainty, kind: str, by: str) -> FloatArray:
+def importance_stderr(family: Family, uncertainty: Uncertainty, kind: str, by: str) -> FloatArray:
     """(S, m) standard errors of the amounts of every subset, or (d, m) of every feature; NaN if not identified."""
     engine, unit = uncertainty.engine, uncertainty.fitted.unit
     power = {"l1": 1, "shapley": 1, "l2": 2}.get(kind, 0)
     if isinstance(engine, LinearErrors | PosteriorErrors):
-        out = _linear(index, uncertainty, engine, kind, by)
+        out = _linear(family, uncertainty, engine, kind, by)
     else:
-        out = _of_refits(index, uncertainty, engine, kind, by)
+        out = _of_refits(family, uncertainty, engine, kind, by)
     out = out * unit**power
-    out[_unknown(index, uncertainty, by)] = np.nan
+    out[_unknown(family, uncertainty, by)] = np.nan
     return np.asarray(out)
 
 
-def upward_bias(index: Family, uncertainty: Uncertainty) -> FloatArray:
+def upward_bias(family: Family, uncertainty: Uncertainty) -> FloatArray:
     """(S, m) sum over the cells of w_a se_a^2: the upward bias of the squared norm of every effect."""
-    bias = squared_norms(index, uncertainty.stderr)
+    bias = squared_norms(family, uncertainty.stderr)
     bias[0] = 0.0
     return bias
 
 
-def _unknown(index: Family, uncertainty: Uncertainty, by: str) -> list[int]:
+def _unknown(family: Family, uncertainty: Uncertainty, by: str) -> list[int]:
     """Subsets that are not identified, or features of such subsets."""
-    subsets = index.subsets
+    subsets = family.subsets
     shared = [s for s in range(len(subsets)) if uncertainty.identified(s) is False]
     return shared if by == "subset" else sorted({i for s in shared for i in subsets[s]})
 
 
-def combinations_of(index: Family, by: str) -> FloatArray:
+def combinations_of(family: Family, by: str) -> FloatArray:
     """(S, f) weight of every subset in each of the f amounts."""
-    count = len(index.subsets)
+    count = len(family.subsets)
     whole = np.eye(count)
     whole[0] = 0.0
-    return whole if by == "subset" else rolled_up(index, whole).T
+    return whole if by == "subset" else rolled_up(family, whole).T
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
     """Quantities at the rows for the importances of one output, in normalised units."""
 
-    index: Family
+    family: Family
     uncertainty: Uncertainty
     output: int
 
@@ -84,7 +84,7 @@ class _Rows:
     @cached_property
     def probability(self) -> FloatArray:
         """(cells,) w."""
-        return np.asarray(self.index.weight / self.index.weight[0])
+        return np.asarray(self.family.weight / self.family.weight[0])
 
     @cached_property
     def centred(self) -> FloatArray:
@@ -105,22 +105,22 @@ class _Rows:
 
     def spread(self, numbers: FloatArray, parts: FloatArray) -> FloatArray:
         """(cells, f) the (cells,) ``numbers`` times the (S, f) weight of their subset in each amount."""
-        return numbers[:, None] * np.repeat(parts, np.diff(self.index.cell_start), axis=0)
+        return numbers[:, None] * np.repeat(parts, np.diff(self.family.cell_start), axis=0)
 
     @cached_property
     def phi(self) -> Phi:
         """The cells of the family at the rows."""
         fitted = self.uncertainty.fitted
-        return Phi(self.index, fitted.sample, fitted.request.threads)
+        return Phi(self.family, fitted.sample, fitted.request.threads)
 
 
 def _linear(
-    index: Family, uncertainty: Uncertainty, engine: LinearErrors | PosteriorErrors, kind: str, by: str
+    family: Family, uncertainty: Uncertainty, engine: LinearErrors | PosteriorErrors, kind: str, by: str
 ) -> FloatArray:
-    parts = combinations_of(index, by)
+    parts = combinations_of(family, by)
     out = np.empty((parts.shape[1], uncertainty.outputs))
     for o in range(uncertainty.outputs):
-        rows = _Rows(index, uncertainty, o)
+        rows = _Rows(family, uncertainty, o)
         gradient, terms = _STATISTICS[kind](rows, parts)
         out[:, o] = np.sqrt(engine.smooth_variances(o, gradient, terms))
     return out
@@ -142,7 +142,7 @@ def _share(rows: _Rows, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
     if not variance:
         return np.zeros((len(rows.effects), parts.shape[1])), RowTerms()
     effects, v = rows.read(rows.spread(rows.effects, parts)), rows.centred[:, None]
-    share = np.add.reduceat(rows.effects * rows.model_sums, rows.index.cell_start[:-1]) @ parts / variance
+    share = np.add.reduceat(rows.effects * rows.model_sums, rows.family.cell_start[:-1]) @ parts / variance
     gradient = rows.spread(rows.model_sums, parts) / variance
     direct, by_residual = effects * v - share * v**2, effects - 2.0 * share * v
     return gradient, RowTerms(
@@ -151,8 +151,8 @@ def _share(rows: _Rows, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
 
 
 def _absolute_shapley(rows: _Rows, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
-    sample, index = rows.uncertainty.fitted.sample, rows.index
-    values = shapley_values(index, rows.effects[:, None], sample.codes)[:, :, 0]
+    sample, family = rows.uncertainty.fitted.sample, rows.family
+    values = shapley_values(family, rows.effects[:, None], sample.codes)[:, :, 0]
     signs = rows.phi.analyse(sample.probability[:, None] * np.sign(values))
     return signs * rows.spread(np.ones(len(rows.effects)), parts), RowTerms(np.abs(values))
 
@@ -166,19 +166,19 @@ _STATISTICS: dict[str, Callable[[_Rows, FloatArray], tuple[FloatArray, RowTerms]
 }
 
 
-def _of_refits(index: Family, uncertainty: Uncertainty, engine: RefitErrors, kind: str, by: str) -> FloatArray:
+def _of_refits(family: Family, uncertainty: Uncertainty, engine: RefitErrors, kind: str, by: str) -> FloatArray:
     """Standard deviations of the same amounts over refits."""
-    parts, codes = combinations_of(index, by), uncertainty.fitted.sample.codes
+    parts, codes = combinations_of(family, by), uncertainty.fitted.sample.codes
     found = []
     for effects, p, sums, variance in zip(
         engine.effects, engine.probability, engine.sums, engine.variance, strict=True
     ):
         if kind == "shapley":
-            values = shapley_values(index, effects, codes)
+            values = shapley_values(family, effects, codes)
             found.append(np.einsum("n,ndm->dm", p, np.abs(values)))
             continue
-        weight = Phi(index, KnownRows(codes)).analyse(p[:, None])[:, 0]
-        weighed = replace(index, weight=weight)
+        weight = Phi(family, KnownRows(codes)).analyse(p[:, None])[:, 0]
+        weighed = replace(family, weight=weight)
         if kind == "l1":
             amounts = absolute_norms(weighed, effects)
         elif kind == "l2":

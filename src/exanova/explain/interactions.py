@@ -107,7 +107,7 @@ class Interactions:
 
 
 def interaction_values(
-    index: Family,
+    family: Family,
     values: FloatArray,
     codes: Codes,
     name: str,
@@ -115,15 +115,15 @@ def interaction_values(
     progress: Progress | None = None,
 ) -> tuple[FloatArray, list[int]]:
     """(n, k, m) index ``name`` at each row and the numbers of its k subsets."""
-    chosen, matrix = weight_matrix(index.subsets, name, order)
+    chosen, matrix = weight_matrix(family.subsets, name, order)
     n, m = codes.shape[1], values.shape[1]
     out = np.empty((n, len(chosen), m))
-    chunk = max(1, CHUNK_BYTES // (8 * max(1, len(index.subsets) * m)))
+    chunk = max(1, CHUNK_BYTES // (8 * max(1, len(family.subsets) * m)))
     if progress:
         progress.phase("interactions of rows", n)
     for a in range(0, n, chunk):
         rows = slice(a, min(n, a + chunk))
-        parts = contributions(index, values, codes[:, rows])
+        parts = contributions(family, values, codes[:, rows])
         for o in range(m):
             out[rows, :, o] = (matrix @ parts[:, :, o].T).T
         if progress:

@@ -24,12 +24,12 @@ class MeanShapley:
 
     def __init__(
         self,
-        index: Family,
+        family: Family,
         values: FloatArray,
         sample: Sample | None,
         known: FloatArray | None = None,
     ) -> None:
-        self._index, self._values, self._sample, self._known = index, values, sample, known
+        self._family, self._values, self._sample, self._known = family, values, sample, known
         if sample is not None and known is None and self._work <= CHEAP:
             self.compute()
 
@@ -51,16 +51,16 @@ class MeanShapley:
                     "no rows. Call importance('shapley') on the fitted object before save(), or average the absolute "
                     "values of explain(X) over rows of your own."
                 )
-            self._known = mean_absolute(self._index, self._values, self._sample, threads)
+            self._known = mean_absolute(self._family, self._values, self._sample, threads)
         return self._known
 
     @property
     def _work(self) -> int:
         rows = 0 if self._sample is None else self._sample.n_rows
-        return int(rows * self._index.layout.order.sum() * self._values.shape[1])
+        return int(rows * self._family.layout.order.sum() * self._values.shape[1])
 
 
-def mean_absolute(index: Family, values: FloatArray, sample: Sample, threads: int = 1) -> FloatArray:
+def mean_absolute(family: Family, values: FloatArray, sample: Sample, threads: int = 1) -> FloatArray:
     """(d, m) mean of the absolute Shapley values of the rows.
 
     Rows are summed in chunks of a fixed size, so that results do not depend on the number of threads.
@@ -69,7 +69,7 @@ def mean_absolute(index: Family, values: FloatArray, sample: Sample, threads: in
     total = np.zeros((codes.shape[0], values.shape[1]))
     step = CHUNK * max(1, threads)
     for a in range(0, codes.shape[1], step):
-        sizes = np.abs(shapley_values(index, values, codes[:, a : a + step], threads))
+        sizes = np.abs(shapley_values(family, values, codes[:, a : a + step], threads))
         for b in range(0, len(sizes), CHUNK):
             piece = slice(b, b + CHUNK)
             total += np.einsum("n,ndm->dm", probability[a : a + step][piece], sizes[piece])

@@ -23,44 +23,44 @@ WEIGHTS_BYTES = 64_000_000
 """Memory of the weights of the statistics of one block of rows."""
 
 
-def row_stderr(index: Family, uncertainty: Uncertainty, codes: Codes, matrix: Any) -> FloatArray:
+def row_stderr(family: Family, uncertainty: Uncertainty, codes: Codes, matrix: Any) -> FloatArray:
     """(n, k, m) standard errors of the index with the sparse ``matrix`` (k, S) at the rows ``codes`` (d, n).
 
     Cells that never occurred count as 0, with standard error 0. NaN if a value is not identified.
     """
     first, inverse = distinct_rows(codes)
-    place = cells_at(index, codes[:, first])
+    place = cells_at(family, codes[:, first])
     dense = np.asarray(matrix.todense(), dtype=np.float64)
-    found = _by_cells(index, uncertainty, place, dense) if _many(index, uncertainty, place, dense) else None
-    return (_by_statistics(index, uncertainty, place, dense) if found is None else found)[inverse]
+    found = _by_cells(family, uncertainty, place, dense) if _many(family, uncertainty, place, dense) else None
+    return (_by_statistics(family, uncertainty, place, dense) if found is None else found)[inverse]
 
 
-def cells_at(index: Family, codes: Codes) -> IntArray:
+def cells_at(family: Family, codes: Codes) -> IntArray:
     """(n, S) flat number of the cell of every subset at every row, -1 for one that never occurred."""
-    out = np.empty((codes.shape[1], len(index.subsets)), dtype=np.int64)
-    phi = Phi(index, NewRows(codes))
-    for s in range(len(index.subsets)):
+    out = np.empty((codes.shape[1], len(family.subsets)), dtype=np.int64)
+    phi = Phi(family, NewRows(codes))
+    for s in range(len(family.subsets)):
         cell = phi.cells(s)
-        out[:, s] = np.where(cell >= 0, index.cell_start[s] + cell, -1)
+        out[:, s] = np.where(cell >= 0, family.cell_start[s] + cell, -1)
     return out
 
 
-def weights_at(index: Family, place: IntArray, matrix: FloatArray) -> FloatArray:
+def weights_at(family: Family, place: IntArray, matrix: FloatArray) -> FloatArray:
     """(cells, n k) weights of the index at rows that fall in the cells ``place`` (n, S)."""
     n, k = len(place), len(matrix)
-    out = np.zeros((index.n_cells + 1, n, k))  # the last entry collects cells that never occurred
+    out = np.zeros((family.n_cells + 1, n, k))  # the last entry collects cells that never occurred
     rows = np.arange(n)
-    for s in range(len(index.subsets)):
+    for s in range(len(family.subsets)):
         out[place[:, s], rows] = matrix[:, s]
-    return out[:-1].reshape(index.n_cells, n * k)
+    return out[:-1].reshape(family.n_cells, n * k)
 
 
-def _many(index: Family, uncertainty: Uncertainty, place: IntArray, matrix: FloatArray) -> bool:
+def _many(family: Family, uncertainty: Uncertainty, place: IntArray, matrix: FloatArray) -> bool:
     """Whether the covariance of all cells costs less than the influence of every statistic."""
     rows = uncertainty.fitted.sample.n_rows
-    single = len(place) * len(matrix) * rows * len(index.subsets)
+    single = len(place) * len(matrix) * rows * len(family.subsets)
     return uncertainty.has_all_cells or (
-        index.n_cells <= MOST_CELLS and rows * index.n_cells**2 / PRODUCTS_PER_READ < single
+        family.n_cells <= MOST_CELLS and rows * family.n_cells**2 / PRODUCTS_PER_READ < single
     )
 
 
@@ -71,17 +71,17 @@ PRODUCTS_PER_READ = 8
 """Multiplications in a matrix product that take as long as reading one table at one row."""
 
 
-def _by_statistics(index: Family, uncertainty: Uncertainty, place: IntArray, matrix: FloatArray) -> FloatArray:
+def _by_statistics(family: Family, uncertainty: Uncertainty, place: IntArray, matrix: FloatArray) -> FloatArray:
     n, k = len(place), len(matrix)
-    step = max(1, WEIGHTS_BYTES // (8 * k * index.n_cells))
+    step = max(1, WEIGHTS_BYTES // (8 * k * family.n_cells))
     parts = []
     for a in range(0, n, step):
-        weights = weights_at(index, place[a : a + step], matrix)
+        weights = weights_at(family, place[a : a + step], matrix)
         parts.append(uncertainty.linear_stderr(weights).reshape(-1, k, uncertainty.outputs))
     return np.concatenate(parts)
 
 
-def _by_cells(index: Family, uncertainty: Uncertainty, place: IntArray, matrix: FloatArray) -> FloatArray:
+def _by_cells(family: Family, uncertainty: Uncertainty, place: IntArray, matrix: FloatArray) -> FloatArray:
     n, k = len(place), len(matrix)
     covariance = uncertainty.all_cells
     out = np.empty((n, k, len(covariance)))
@@ -90,18 +90,18 @@ def _by_cells(index: Family, uncertainty: Uncertainty, place: IntArray, matrix: 
         own = matrix[:, seen]
         block = covariance[:, cells[seen][:, None], cells[seen]]
         out[row] = np.einsum("ka,mab,kb->km", own, block, own, optimize=True)
-    step = max(1, WEIGHTS_BYTES // (8 * k * index.n_cells))
+    step = max(1, WEIGHTS_BYTES // (8 * k * family.n_cells))
     for a in range(0, n, step) if uncertainty.shares else ():
-        known = uncertainty.determined(weights_at(index, place[a : a + step], matrix))
+        known = uncertainty.determined(weights_at(family, place[a : a + step], matrix))
         out[a : a + step][~known.reshape(-1, k)] = np.nan
     return np.sqrt(np.maximum(out, 0.0))
 
 
-def shapley_stderr(index: Family, uncertainty: Uncertainty, codes: Codes) -> FloatArray:
+def shapley_stderr(family: Family, uncertainty: Uncertainty, codes: Codes) -> FloatArray:
     """(n, d, m) standard errors of the Shapley values of rows (d, n); 0 for a feature without effects."""
-    chosen, matrix = weight_matrix(index.subsets, "SV", 1)
+    chosen, matrix = weight_matrix(family.subsets, "SV", 1)
     out = np.zeros((codes.shape[1], codes.shape[0], uncertainty.outputs))
-    features = [index.subsets[k][0] for k in chosen]
+    features = [family.subsets[k][0] for k in chosen]
     if features:
-        out[:, features] = row_stderr(index, uncertainty, codes, matrix)
+        out[:, features] = row_stderr(family, uncertainty, codes, matrix)
     return out

@@ -12,16 +12,16 @@ from exanova.typing import Codes, FloatArray
 
 
 def shapley_values(
-    index: Family, values: FloatArray, codes: Codes, threads: int = 1, progress: Progress | None = None
+    family: Family, values: FloatArray, codes: Codes, threads: int = 1, progress: Progress | None = None
 ) -> FloatArray:
     """(n, d, m) sum over A containing i of f_A / |A|; cells never observed add nothing.
 
     >>> from exanova.design.family import extend, intercept_family
     >>> codes = np.array([[0, 1], [0, 1]], dtype=np.uint8)
-    >>> index = extend(intercept_family([2, 2], 2.0), [(0,), (1,)], codes, np.ones(2))
-    >>> shapley_values(index, np.array([[1.0], [-2.0], [2.0], [0.5], [-0.5]]), codes)[:, :, 0].tolist()
+    >>> family = extend(intercept_family([2, 2], 2.0), [(0,), (1,)], codes, np.ones(2))
+    >>> shapley_values(family, np.array([[1.0], [-2.0], [2.0], [0.5], [-0.5]]), codes)[:, :, 0].tolist()
     [[-2.0, 0.5], [2.0, -0.5]]
     """
-    order = np.maximum(index.layout.order, 1)
-    shares = values / np.repeat(order, np.diff(index.cell_start))[:, None]
-    return Phi(index, NewRows(codes), threads).share(shares, progress)
+    order = np.maximum(family.layout.order, 1)
+    shares = values / np.repeat(order, np.diff(family.cell_start))[:, None]
+    return Phi(family, NewRows(codes), threads).share(shares, progress)

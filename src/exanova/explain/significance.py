@@ -12,9 +12,9 @@ from exanova.effects.tables import Schema
 from exanova.infer.uncertainty import Uncertainty
 
 
-def significance_table(schema: Schema, index: Family, uncertainty: Uncertainty, level: float) -> Any:
+def significance_table(schema: Schema, family: Family, uncertainty: Uncertainty, level: float) -> Any:
     """One line per subset and output: statistic, degrees of freedom, p-value, adjusted p-value, verdict."""
-    subsets, m = index.subsets, uncertainty.outputs
+    subsets, m = family.subsets, uncertainty.outputs
     tests = {name: numbers[1:].ravel() for name, numbers in uncertainty.tests().items()}
     identified = [uncertainty.identified(s) is not False for s in range(1, len(subsets)) for _ in range(m)]
     names = [" x ".join(schema.names(subset)) for subset in subsets[1:] for _ in range(m)]

@@ -35,7 +35,7 @@ def covariance_blocks(influence: Influence, variation: Variation) -> Blocks:
     if variation.rows is not None:
         q, r, m = influence.basis.n_functions, influence.phi.codes.shape[1], influence.values.shape[1]
         noisy = influence.inverse is not None
-        by_grams = not noisy or m * (q**3 + r * len(influence.index.subsets) ** 2) < r * q**2
+        by_grams = not noisy or m * (q**3 + r * len(influence.family.subsets) ** 2) < r * q**2
         (add_by_grams if by_grams else add_by_rows)(influence, variation, out)
     for totals in variation.totals:
         add_totals(influence, totals, out)
@@ -44,15 +44,15 @@ def covariance_blocks(influence: Influence, variation: Variation) -> Blocks:
 
 def empty_blocks(influence: Influence) -> Blocks:
     """Zero-filled covariances."""
-    m, sizes = influence.values.shape[1], np.diff(influence.index.cell_start).tolist()
+    m, sizes = influence.values.shape[1], np.diff(influence.family.cell_start).tolist()
     return [np.zeros((m, c, c)) for c in sizes]
 
 
 def add_by_rows(influence: Influence, variation: Variation, out: Blocks) -> None:
     """Add the contributions of single rows, in blocks of rows."""
     assert variation.rows is not None
-    index, r = influence.index, influence.phi.codes.shape[1]
-    step = max(16, CHUNK_BYTES // (8 * (index.n_cells + influence.basis.n_functions)))
+    family, r = influence.family, influence.phi.codes.shape[1]
+    step = max(16, CHUNK_BYTES // (8 * (family.n_cells + influence.basis.n_functions)))
     for first in range(0, r, step):
         rows = slice(first, min(r, first + step))
         place = places(influence, rows)
@@ -61,8 +61,8 @@ def add_by_rows(influence: Influence, variation: Variation, out: Blocks) -> None
             a = responses_of_rows(influence, o, place)
             k0, k1, k2 = _of_rows(variation, rows, o)
             weighted = k0 * a + k1 * b, k1 * a + k2 * b
-            for s in range(len(index.subsets)):
-                own = index.cells_of(s)
+            for s in range(len(family.subsets)):
+                own = family.cells_of(s)
                 out[s][o] += weighted[0][:, own].T @ a[:, own] + weighted[1][:, own].T @ b[:, own]
 
 
@@ -73,10 +73,10 @@ def add_by_grams(influence: Influence, variation: Variation, out: Blocks) -> Non
     _add_responses(influence, k0, out)
     if influence.inverse is None:
         return
-    index, basis = influence.index, influence.basis
-    mono = monomials(index, reference_levels(index))
+    family, basis = influence.family, influence.basis
+    mono = monomials(family, reference_levels(family))
     members = range(len(basis.tables))
-    coordinates = in_monomials(index, mono, members, [basis.table(s) for s in members])
+    coordinates = in_monomials(family, mono, members, [basis.table(s) for s in members])
     with parallel.suitable_blas(float(basis.n_functions) ** 3):
         for o in range(influence.values.shape[1]):
             _add_noise(influence, mono, k2[:, o], [block[o] for block in out])
@@ -85,14 +85,14 @@ def add_by_grams(influence: Influence, variation: Variation, out: Blocks) -> Non
 
 def _add_responses(influence: Influence, k0: FloatArray, out: Blocks) -> None:
     """(sum of k0 a a^T)_A: from cells alone if no other subset contributes to A, else from the rows."""
-    index = influence.index
+    family = influence.family
     mass = influence.phi.analyse(k0[:, None])[:, 0]
     for o in range(influence.values.shape[1]):
         effects = influence.effects(o)
-        for s in range(len(index.subsets)):
+        for s in range(len(family.subsets)):
             tables = dict(influence.responses.applied(s, effects))
             if set(tables) == {s}:
-                out[s][o] += (mass[index.cells_of(s)][:, None] * tables[s]).T @ tables[s]
+                out[s][o] += (mass[family.cells_of(s)][:, None] * tables[s]).T @ tables[s]
             elif tables:
                 out[s][o] += _second_moments(influence, tables, k0)
 
@@ -115,7 +115,7 @@ def _add_noise(influence: Influence, mono: Monomials, k2: FloatArray, out: Block
     inverse, basis = influence.inverse, influence.basis
     assert inverse is not None
     half = inverse @ _function_gram(
-        influence, mono, weighted_gram(influence.index, mono, influence.phi.codes, k2, influence.threads)
+        influence, mono, weighted_gram(influence.family, mono, influence.phi.codes, k2, influence.threads)
     )
     for s, block in enumerate(out):
         own = basis.functions_of(s)
@@ -125,15 +125,15 @@ def _add_noise(influence: Influence, mono: Monomials, k2: FloatArray, out: Block
 def _function_gram(influence: Influence, mono: Monomials, gram: FloatArray) -> FloatArray:
     """(q, q) Gram matrix of the functions from that of the indicators."""
     nothing = np.zeros((0, 0))
-    moments = Moments(influence.index, mono, gram, nothing, nothing)
-    return projected_gram(moments, influence.basis) * float(influence.index.weight[0])
+    moments = Moments(influence.family, mono, gram, nothing, nothing)
+    return projected_gram(moments, influence.basis) * float(influence.family.weight[0])
 
 
 def _add_cross(
     influence: Influence, mono: Monomials, coordinates: Coordinates, k1: FloatArray, output: int, out: Blocks
 ) -> None:
     """X_A K_A^T and its transpose."""
-    inverse, index, basis = influence.inverse, influence.index, influence.basis
+    inverse, family, basis = influence.inverse, influence.family, influence.basis
     assert inverse is not None
     if not k1.any():
         return
@@ -148,7 +148,7 @@ def _add_cross(
         if not tables:
             continue
         moved = np.zeros((block.shape[0], basis.n_functions))
-        found = in_monomials(index, mono, list(tables), list(tables.values()))
+        found = in_monomials(family, mono, list(tables), list(tables.values()))
         for numbers, rows in found:
             moved += rows.T @ functions[numbers]
         product = moved @ (basis.table(s) @ inverse[basis.functions_of(s)]).T
@@ -162,21 +162,21 @@ def signed_gram(influence: Influence, mono: Monomials, weight: FloatArray) -> Fl
         rows = np.flatnonzero(sign * weight > 0)
         if len(rows):
             codes = np.ascontiguousarray(influence.phi.codes[:, rows])
-            out += sign * weighted_gram(influence.index, mono, codes, sign * weight[rows], influence.threads)
+            out += sign * weighted_gram(influence.family, mono, codes, sign * weight[rows], influence.threads)
     return out
 
 
 def add_totals(influence: Influence, totals: Totals, out: Blocks) -> None:
     """Add the contributions of the totals of units."""
     for o, coefficient, moved in moved_by_units(influence, totals):
-        for s in range(len(influence.index.subsets)):
-            own = moved[:, influence.index.cells_of(s)]
+        for s in range(len(influence.family.subsets)):
+            own = moved[:, influence.family.cells_of(s)]
             out[s][o] += (coefficient[:, None] * own).T @ own
 
 
 def covariance_of_all(influence: Influence, variation: Variation) -> FloatArray:
     """(m, cells, cells) covariance of all cells of all effects: r N^2 operations per output."""
-    m, size, r = influence.values.shape[1], influence.index.n_cells, influence.phi.codes.shape[1]
+    m, size, r = influence.values.shape[1], influence.family.n_cells, influence.phi.codes.shape[1]
     out = np.zeros((m, size, size))
     step = max(16, CHUNK_BYTES // (16 * size))
     for first in range(0, r if variation.rows is not None else 0, step):
@@ -201,7 +201,7 @@ def _of_rows(variation: Variation, rows: slice, output: int) -> tuple[FloatArray
 
 def moved_by_units(influence: Influence, totals: Totals) -> Iterator[tuple[int, FloatArray, FloatArray]]:
     """Output, coefficients (u,) and changes (u, cells) of the effects, in blocks of units."""
-    step, count = max(1, CHUNK_BYTES // (32 * influence.index.n_cells)), len(totals.coefficient)
+    step, count = max(1, CHUNK_BYTES // (32 * influence.family.n_cells)), len(totals.coefficient)
     for first in range(0, count, step):
         size = min(step, count - first)
         entries = slice(*np.searchsorted(totals.unit, [first, first + size]).tolist())
@@ -217,29 +217,29 @@ def moved_effects(
 
     sigma (cells,) sums the shares of the unit's rows in every cell; tau (q,) sums its residuals times functions.
     """
-    index, basis, effects = influence.index, influence.basis, influence.effects(output)
+    family, basis, effects = influence.family, influence.basis, influence.effects(output)
     unit, row = totals.unit[entries] - first, totals.row[entries]
     codes = np.ascontiguousarray(influence.phi.codes[:, row])
     mass = _in_cells(influence, codes, unit, count, totals.mass[entries])
-    out = np.zeros((count, index.n_cells))
-    for s in range(len(index.subsets)):
+    out = np.zeros((count, family.n_cells))
+    for s in range(len(family.subsets)):
         for c, table in influence.responses.applied(s, effects):
-            out[:, index.cells_of(s)] += mass[:, index.cells_of(c)] @ table
+            out[:, family.cells_of(s)] += mass[:, family.cells_of(c)] @ table
     if influence.inverse is not None:
         sums = _in_cells(influence, codes, unit, count, totals.moment[entries, output])
-        solved = influence.inverse @ on_functions(index, basis, sums.T)
-        for s in range(len(index.subsets)):
-            out[:, index.cells_of(s)] += (basis.table(s) @ solved[basis.functions_of(s)]).T
+        solved = influence.inverse @ on_functions(family, basis, sums.T)
+        for s in range(len(family.subsets)):
+            out[:, family.cells_of(s)] += (basis.table(s) @ solved[basis.functions_of(s)]).T
     return out
 
 
 def _in_cells(influence: Influence, codes: FloatArray, unit: IntArray, count: int, weight: FloatArray) -> FloatArray:
     """(count, cells) sums of the weights of entries in each cell, for each unit."""
-    index = influence.index
-    phi = Phi(index, KnownRows(codes))
-    out = np.empty((count, index.n_cells))
-    for s in range(len(index.subsets)):
-        own = index.cells_of(s)
+    family = influence.family
+    phi = Phi(family, KnownRows(codes))
+    out = np.empty((count, family.n_cells))
+    for s in range(len(family.subsets)):
+        own = family.cells_of(s)
         size = own.stop - own.start
         key = unit * size + phi.cells(s)
         out[:, own] = np.bincount(key, weights=weight, minlength=count * size).reshape(count, size)

@@ -60,14 +60,14 @@ class FittedSample:
         """What the weights are: ``"frequency"`` or ``"probability"``."""
         return raw_rows(self.sample).kind
 
-    def rows_of_cells(self, index: Family) -> FloatArray:
+    def rows_of_cells(self, family: Family) -> FloatArray:
         """(cells,) raw rows in every cell; where weights are probabilities the effective number (sum w)^2 / sum w^2."""
         draws, r = raw_rows(self.sample), self.sample.n_rows
         if draws.kind == "frequency":
-            return index.weight.copy()
+            return family.weight.copy()
         weight = draws.weight.astype(np.float64)
         by_row = np.stack([np.bincount(draws.group, w, r) for w in (weight, weight**2)], axis=1).astype(np.float64)
-        sums = Phi(index, self.sample, self.request.threads).analyse(by_row)
+        sums = Phi(family, self.sample, self.request.threads).analyse(by_row)
         return np.asarray(sums[:, 0] ** 2 / sums[:, 1])
 
     @property
@@ -125,7 +125,7 @@ def why_whole(sampled: bool | str, sample: Sample) -> str:
     return ""
 
 
-def prepare(fitted: FittedSample, index: Family) -> tuple[Influence, FloatArray]:
+def prepare(fitted: FittedSample, family: Family) -> tuple[Influence, FloatArray]:
     """The influence of every row, and the (r, m) residuals of the distinct rows, zero where they are rounding."""
     if fitted.why_not_linear:
         raise InputError(
@@ -134,23 +134,23 @@ def prepare(fitted: FittedSample, index: Family) -> tuple[Influence, FloatArray]
             remedy="ask for errors(method='bootstrap'), which refits",
         )
     sample, threads = fitted.sample, fitted.request.threads
-    residual = _residual(fitted, Phi(index, sample, threads).synthesise(fitted.effects))
+    residual = _residual(fitted, Phi(family, sample, threads).synthesise(fitted.effects))
     noisy = bool(residual.any()) or (sample.draws is not None and sample.draws.values is not None)
-    _refuse_large(fitted, index, noisy)
+    _refuse_large(fitted, family, noisy)
     with parallel.suitable_blas(0):
-        basis = build_basis(index)
-        responses = find_responses(index, basis)
-    inverse = inverse_gram(sample, index, basis, threads) if noisy else None
-    return Influence(index, basis, responses, inverse, fitted.effects, Phi(index, sample, threads), threads), residual
+        basis = build_basis(family)
+        responses = find_responses(family, basis)
+    inverse = inverse_gram(sample, family, basis, threads) if noisy else None
+    return Influence(family, basis, responses, inverse, fitted.effects, Phi(family, sample, threads), threads), residual
 
 
-def inverse_gram(sample: Sample, index: Family, basis: Basis, threads: int) -> FloatArray:
+def inverse_gram(sample: Sample, family: Family, basis: Basis, threads: int) -> FloatArray:
     """(q, q) an inverse of Gamma on its range, lower orders first."""
-    gamma = Phi(index, sample, threads).gram(basis)
+    gamma = Phi(family, sample, threads).gram(basis)
     with parallel.suitable_blas(float(len(gamma)) ** 3):
         found = _positive_inverse(gamma)
         if found is None:  # singular: eliminated as the fit itself does
-            found = solve(factorise(gamma, order_slices(index, basis), "share"), np.eye(len(gamma)))
+            found = solve(factorise(gamma, order_slices(family, basis), "share"), np.eye(len(gamma)))
         return found
 
 
@@ -176,14 +176,14 @@ def _residual(fitted: FittedSample, values: FloatArray) -> FloatArray:
     return np.where(met, 0.0, residual)
 
 
-def _refuse_large(fitted: FittedSample, index: Family, noisy: bool) -> None:
+def _refuse_large(fitted: FittedSample, family: Family, noisy: bool) -> None:
     """Raise where the inverse of the Gram matrix, or the covariances of the cells of an effect, do not fit."""
-    sizes = np.diff(index.cell_start).astype(np.float64)
-    functions = float(dimensions(index).sum()) if noisy else 0.0
+    sizes = np.diff(family.cell_start).astype(np.float64)
+    functions = float(dimensions(family).sum()) if noisy else 0.0
     needed = 8 * (5 * functions**2 + (2 + fitted.sample.n_outputs) * float((sizes**2).sum()))
-    if needed > fitted.request.memory_limit or too_large_for_tables(index).any():
+    if needed > fitted.request.memory_limit or too_large_for_tables(family).any():
         raise MemoryLimitError(
-            f"linear standard errors of {index.n_cells:,} cells take about {readable(int(needed))}, the memory limit "
+            f"linear standard errors of {family.n_cells:,} cells take about {readable(int(needed))}, the memory limit "
             f"is {readable(fitted.request.memory_limit)}",
             remedy=[
                 "fit fewer functions, merge levels with ",

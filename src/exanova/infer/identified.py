@@ -53,19 +53,19 @@ class Dependences:
         return np.asarray(np.square(vectors - self.independent @ (self.independent.T @ vectors)).sum(axis=0))
 
 
-def certain_part(index: Family, dependences: Dependences, s: int, values: FloatArray) -> FloatArray:
+def certain_part(family: Family, dependences: Dependences, s: int, values: FloatArray) -> FloatArray:
     """(m,) least norm of the effect of subset number ``s`` with ``values`` (c, m), over all dependences."""
     basis = dependences.basis
-    coordinates = basis.table(s).T @ (index.probability_of(s)[:, None] * values)
+    coordinates = basis.table(s).T @ (family.probability_of(s)[:, None] * values)
     sizes, vectors = np.linalg.eigh(dependences.block(basis.functions_of(s)))
     own = vectors[:, sizes <= tolerances.DEPENDENCE**2]
     return np.asarray(np.linalg.norm(own.T @ coordinates, axis=0))
 
 
 def determined(
-    index: Family, dependences: Dependences, weights: FloatArray
+    family: Family, dependences: Dependences, weights: FloatArray
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """(f,) whether the sums of T times ``weights`` (cells, f) are the same for every decomposition of the fit."""
-    projected = on_functions(index, dependences.basis, weights)
+    projected = on_functions(family, dependences.basis, weights)
     length = np.square(projected).sum(axis=0)
     return np.asarray(dependences.squared_lengths(projected) <= tolerances.DEPENDENCE**2 * length)

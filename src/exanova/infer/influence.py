@@ -37,7 +37,7 @@ class Influence:
     """The arrays from which the influence of every row is computed.
 
     Attributes:
-        index, basis: cells and functions of the family.
+        family, basis: cells and functions of the family.
         responses: blocks of W.
         inverse: (q, q) inverse of Gamma, or ``None`` if all residuals are zero, so that it is not needed.
         values: (cells, m) effects T.
@@ -45,7 +45,7 @@ class Influence:
         threads: threads to use.
     """
 
-    index: Family
+    family: Family
     basis: Basis
     responses: Responses
     inverse: FloatArray | None
@@ -55,22 +55,22 @@ class Influence:
 
     def effects(self, output: int) -> list[FloatArray]:
         """(c,) values of each effect, for one output."""
-        return [self.values[self.index.cells_of(s), output] for s in range(len(self.index.subsets))]
+        return [self.values[self.family.cells_of(s), output] for s in range(len(self.family.subsets))]
 
 
 def linear(influence: Influence, output: int, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """W^T lambda and Phi Gamma^-T Phi^T lambda, both (cells, f), for statistics with ``weights`` lambda (cells, f)."""
-    index, effects = influence.index, influence.effects(output)
+    family, effects = influence.family, influence.effects(output)
     direct = np.zeros_like(weights)
     for b, blocks in enumerate(influence.responses.blocks):
-        own = weights[index.cells_of(b)]
+        own = weights[family.cells_of(b)]
         if own.any():
             for c, block in blocks:
-                direct[index.cells_of(c)] += effects[c][:, None] * (block.T @ own)
+                direct[family.cells_of(c)] += effects[c][:, None] * (block.T @ own)
     if influence.inverse is None:
         return direct, np.zeros_like(weights)
-    solved = influence.inverse.T @ on_functions(index, influence.basis, weights)
-    return direct, on_cells(index, influence.basis, solved)
+    solved = influence.inverse.T @ on_functions(family, influence.basis, weights)
+    return direct, on_cells(family, influence.basis, solved)
 
 
 def covariance(influence: Influence, variation: Variation, output: int, weights: FloatArray) -> FloatArray:
@@ -144,26 +144,26 @@ def _moved(totals: Totals, a: FloatArray, b: FloatArray, output: int) -> FloatAr
 
 def places(influence: Influence, rows: slice) -> list[IntArray]:
     """For each subset, (n,) the cell of some of the rows."""
-    return [influence.phi.cells(s, rows) for s in range(len(influence.index.subsets))]
+    return [influence.phi.cells(s, rows) for s in range(len(influence.family.subsets))]
 
 
 def responses_of_rows(influence: Influence, output: int, place: list[IntArray]) -> FloatArray:
     """(rows, cells) a_i = W s_i of rows that fall in the cells ``place``."""
-    index, effects = influence.index, influence.effects(output)
-    out = np.zeros((len(place[0]), index.n_cells))
-    for s in range(len(index.subsets)):
+    family, effects = influence.family, influence.effects(output)
+    out = np.zeros((len(place[0]), family.n_cells))
+    for s in range(len(family.subsets)):
         for c, table in influence.responses.applied(s, effects):
-            out[:, index.cells_of(s)] += table[place[c]]
+            out[:, family.cells_of(s)] += table[place[c]]
     return out
 
 
 def leverages_of_rows(influence: Influence, place: list[IntArray]) -> FloatArray:
     """(rows, cells) b_i = Phi Gamma^-1 t_i of the same rows; the same for every output."""
-    index, basis = influence.index, influence.basis
-    out = np.zeros((len(place[0]), index.n_cells))
+    family, basis = influence.family, influence.basis
+    out = np.zeros((len(place[0]), family.n_cells))
     if influence.inverse is None:
         return out
     solved = np.hstack([basis.table(s)[cells] for s, cells in enumerate(place)]) @ influence.inverse.T
     for s in range(len(place)):
-        out[:, index.cells_of(s)] = solved[:, basis.functions_of(s)] @ basis.table(s).T
+        out[:, family.cells_of(s)] = solved[:, basis.functions_of(s)] @ basis.table(s).T
     return out

@@ -54,11 +54,11 @@ class LinearErrors:
     means: FloatArray
 
     @classmethod
-    def of(cls, fitted: FittedSample, index: Family) -> LinearErrors:
+    def of(cls, fitted: FittedSample, family: Family) -> LinearErrors:
         """The closed form for the effects of a fitted sample."""
         sample, draws = fitted.sample, raw_rows(fitted.sample)
         with parallel.blas_threads(fitted.request.threads):
-            influence, residual = prepare(fitted, index)
+            influence, residual = prepare(fitted, family)
             factor = None if influence.inverse is None else noise_factor(draws, leverages(influence))
         variation, raw = find_variation(sample, draws, residual, factor), raw_residuals(sample, draws, residual)
         values = read_at_rows(influence, influence.values)[draws.group] + raw
@@ -79,7 +79,7 @@ class LinearErrors:
 
     def block(self, cells: slice) -> FloatArray:
         """(m, c, c) covariance of the cells of one subset, given as a slice."""
-        s = int(np.searchsorted(self.influence.index.cell_start, cells.start))
+        s = int(np.searchsorted(self.influence.family.cell_start, cells.start))
         return self._blocks[s]
 
     @property

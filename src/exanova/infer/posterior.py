@@ -39,39 +39,39 @@ class PosteriorErrors:
 
     Attributes:
         posterior: what the rows say of the effects.
-        index: cells of the family.
+        family: cells of the family.
         drawn: how effects move with the cell probabilities: closed form without a residual.
         mean: (m,) variance of the mean of the model that comes from the residual.
     """
 
     posterior: Posterior
-    index: Family
+    family: Family
     drawn: LinearErrors
     mean: FloatArray = field(repr=False)
 
     @classmethod
-    def of(cls, fitted: FittedSample, index: Family, posterior: Posterior) -> PosteriorErrors:
+    def of(cls, fitted: FittedSample, family: Family, posterior: Posterior) -> PosteriorErrors:
         """The errors of the shrunken effects of a sample."""
         sample, threads = fitted.sample, fitted.request.threads
-        phi = Phi(index, sample, threads)
+        phi = Phi(family, sample, threads)
         with parallel.suitable_blas(0):
-            basis = build_basis(index)
-            responses = find_responses(index, basis)
-        influence = Influence(index, basis, responses, None, fitted.effects, phi, threads)
+            basis = build_basis(family)
+            responses = find_responses(family, basis)
+        influence = Influence(family, basis, responses, None, fitted.effects, phi, threads)
         draws, part = raw_rows(sample), phi.synthesise(fitted.effects)
         residual = sample.values - part
         variation, residuals = find_variation(sample, draws, residual), raw_residuals(sample, draws, residual)
         tau = np.array([c.residual for c in posterior.components])
         means = raw_variances(draws, part[draws.group])
         drawn = LinearErrors(influence, variation, draws, residuals, None, means)
-        return cls(posterior, index, drawn, tau / posterior.count)
+        return cls(posterior, family, drawn, tau / posterior.count)
 
     @cached_property
     def _blocks(self) -> list[FloatArray]:
         with parallel.blas_threads(self.drawn.influence.threads):
-            out = self.posterior.blocks(self.index)
+            out = self.posterior.blocks(self.family)
         for s, block in enumerate(out):
-            block += self.drawn.block(self.index.cells_of(s))
+            block += self.drawn.block(self.family.cells_of(s))
         out[0] += self.mean[:, None, None]
         return out
 
@@ -83,7 +83,7 @@ class PosteriorErrors:
 
     def block(self, cells: slice) -> FloatArray:
         """(m, c, c) covariance of the cells of one subset, given by where they lie."""
-        return self._blocks[int(np.searchsorted(self.index.cell_start, cells.start))]
+        return self._blocks[int(np.searchsorted(self.family.cell_start, cells.start))]
 
     @property
     def has_all_cells(self) -> bool:
@@ -94,9 +94,9 @@ class PosteriorErrors:
     def all_cells(self) -> FloatArray:
         """(m, cells, cells) covariance of all values."""
         out = self.drawn.all_cells.copy()
-        every = np.eye(self.index.n_cells)
+        every = np.eye(self.family.n_cells)
         for o in range(len(out)):
-            out[o] += self.posterior.covariance(self.index, o, every)
+            out[o] += self.posterior.covariance(self.family, o, every)
             out[o, 0, 0] += self.mean[o]
         return out
 
@@ -113,10 +113,10 @@ class PosteriorErrors:
         out = np.empty(weights.shape[1])
         for part in self._parts(weights.shape[1]):
             own = weights[:, part]
-            out[part] = self.posterior.variances(self.index, output, own) + self.mean[output] * own[0] ** 2
+            out[part] = self.posterior.variances(self.family, output, own) + self.mean[output] * own[0] ** 2
         return out
 
     def _parts(self, count: int) -> Iterator[slice]:
-        step = max(1, BLOCK_BYTES // (32 * max(1, len(self.posterior.prior.order), self.index.n_keys)))
+        step = max(1, BLOCK_BYTES // (32 * max(1, len(self.posterior.prior.order), self.family.n_keys)))
         for first in range(0, count, step):
             yield slice(first, min(count, first + step))

@@ -68,7 +68,7 @@ class RefitErrors:
         return np.asarray((self.effects[:, :, output] @ weights).var(axis=0, ddof=1))
 
 
-def refit(fitted: FittedSample, index: Family, count: int, seed: int, progress: Progress) -> RefitErrors:
+def refit(fitted: FittedSample, family: Family, count: int, seed: int, progress: Progress) -> RefitErrors:
     """Fit ``count`` times with random weights."""
     draws = raw_rows(fitted.sample)
     if draws.replicates is not None:
@@ -80,18 +80,18 @@ def refit(fitted: FittedSample, index: Family, count: int, seed: int, progress: 
     parts: list[tuple[FloatArray, ...]] = []
     progress.phase("refits", count)
     for _ in range(count):
-        parts.append(_refitted(fitted, index, reweighted(fitted.sample, draws, rng)))
+        parts.append(_refitted(fitted, family, reweighted(fitted.sample, draws, rng)))
         progress.step(1)
     return RefitErrors(*(np.stack(column) for column in zip(*parts, strict=True)))
 
 
-def _refitted(fitted: FittedSample, index: Family, sample: Sample) -> tuple[FloatArray, ...]:
+def _refitted(fitted: FittedSample, family: Family, sample: Sample) -> tuple[FloatArray, ...]:
     """Effects, probabilities, sums and variance of one refit."""
     found = _fit(sample, fitted)
-    sums = Phi(index, sample, fitted.request.threads).analyse(sample.weighted_values)
+    sums = Phi(family, sample, fitted.request.threads).analyse(sample.weighted_values)
     within = 0.0 if sample.within is None else sample.within
     variance = sample.probability @ ((sample.values - sums[0]) ** 2 + within)
-    return on_index(found, index), sample.probability, sums, variance
+    return on_index(found, family), sample.probability, sums, variance
 
 
 def _fit(sample: Sample, fitted: FittedSample) -> Solved:
@@ -99,12 +99,12 @@ def _fit(sample: Sample, fitted: FittedSample) -> Solved:
     return fit_sample(sample, fitted.request, plan, survey, Progress(enabled=False))[0]
 
 
-def on_index(found: Solved, index: Family) -> FloatArray:
-    """(cells, m) effects of another fit on the same support, in the order of ``index``; 0 for missing subsets."""
-    out = np.zeros((index.n_cells, found.values.shape[1]))
-    for s, subset in enumerate(found.index.subsets):
-        if subset in index.position:
-            out[index.cells_of(index.position[subset])] = found.values[found.index.cells_of(s)]
+def on_index(found: Solved, family: Family) -> FloatArray:
+    """(cells, m) effects of another fit on the same support, in the order of ``family``; 0 for missing subsets."""
+    out = np.zeros((family.n_cells, found.values.shape[1]))
+    for s, subset in enumerate(found.family.subsets):
+        if subset in family.position:
+            out[family.cells_of(family.position[subset])] = found.values[found.family.cells_of(s)]
     return out
 
 

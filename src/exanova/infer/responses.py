@@ -45,15 +45,15 @@ class Responses:
             yield c, block.T * values[c][:, None]
 
 
-def find_responses(index: Family, basis: Basis) -> Responses:
+def find_responses(family: Family, basis: Basis) -> Responses:
     """The responses of every subset of the family, one small problem per subset."""
-    found: list[list[tuple[int, FloatArray]]] = [[] for _ in index.subsets]
-    for c in range(1, len(index.subsets)):
-        inside = _proper_parts(index, c)
-        places = cells_inside(index, c, inside)
+    found: list[list[tuple[int, FloatArray]]] = [[] for _ in family.subsets]
+    for c in range(1, len(family.subsets)):
+        inside = _proper_parts(family, c)
+        places = cells_inside(family, c, inside)
         tables = [basis.table(b) for b in inside]
         lower = np.hstack([table[place] for table, place in zip(tables, places, strict=True)])
-        solved = _pseudo_inverse(lower.T @ (index.probability_of(c)[:, None] * lower)) @ lower.T
+        solved = _pseudo_inverse(lower.T @ (family.probability_of(c)[:, None] * lower)) @ lower.T
         start = 0
         for b, table in zip(inside, tables, strict=True):
             found[b].append((c, table @ solved[start : start + table.shape[1]]))
@@ -62,18 +62,18 @@ def find_responses(index: Family, basis: Basis) -> Responses:
     return Responses(tuple(map(tuple, found)))
 
 
-def _proper_parts(index: Family, c: int) -> list[int]:
+def _proper_parts(family: Family, c: int) -> list[int]:
     """Numbers of the subsets strictly inside subset number ``c``; the family is closed downward."""
-    subset = index.subsets[c]
-    return [index.position[part] for size in range(len(subset)) for part in combinations(subset, size)]
+    subset = family.subsets[c]
+    return [family.position[part] for size in range(len(subset)) for part in combinations(subset, size)]
 
 
-def cells_inside(index: Family, c: int, inside: list[int]) -> list[IntArray]:
+def cells_inside(family: Family, c: int, inside: list[int]) -> list[IntArray]:
     """For each subset of ``inside``, (c_C,) its cell that each cell of subset number ``c`` lies in."""
-    own = index.codes_of(c)
-    codes = np.zeros((len(index.sizes), own.shape[1]), dtype=np.int32)
-    codes[list(index.subsets[c])] = own
-    phi = Phi(index, KnownRows(codes))
+    own = family.codes_of(c)
+    codes = np.zeros((len(family.sizes), own.shape[1]), dtype=np.int32)
+    codes[list(family.subsets[c])] = own
+    phi = Phi(family, KnownRows(codes))
     return [phi.cells(b) for b in inside]
 
 

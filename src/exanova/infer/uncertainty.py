@@ -85,7 +85,7 @@ class Uncertainty:
 
     def __init__(
         self,
-        index: Family,
+        family: Family,
         values: FloatArray,
         fitted: FittedSample | None,
         stored: Mapping[str, NDArray[np.float64]] | None = None,
@@ -93,7 +93,7 @@ class Uncertainty:
         unique: bool | None = None,
         shared: frozenset[int] = frozenset(),
     ) -> None:
-        self._index, self._values, self._fitted = index, values, fitted
+        self._family, self._values, self._fitted = family, values, fitted
         self._stored = dict(stored or {})
         self._unique, self._shared = unique, shared
         self._engine: LinearErrors | RefitErrors | PosteriorErrors | None = None
@@ -129,7 +129,7 @@ class Uncertainty:
         fitted = self._fitted
         if fitted is None or fitted.whole or (fitted.why_not_linear and fitted.posterior is None):
             return False
-        cells, rows = float(self._index.n_cells), float(fitted.sample.codes.shape[1])
+        cells, rows = float(self._family.n_cells), float(fitted.sample.codes.shape[1])
         return min(cells, rows) ** 2 * max(cells, rows) <= CHEAP_WORK and smallest_stratum(raw_rows(fitted.sample)) > 1
 
     def compute(self, method: Literal["linear", "bootstrap"], n_refits: int, seed: int, progress: Progress) -> Errors:
@@ -140,11 +140,11 @@ class Uncertainty:
             return self.summary  # a file contains what was computed before saving
         fitted, started = self.fitted, time.perf_counter()
         if method == "bootstrap":
-            self._engine = refit(fitted, self._index, n_refits, seed, progress)
+            self._engine = refit(fitted, self._family, n_refits, seed, progress)
         elif fitted.posterior is not None:
-            self._engine = PosteriorErrors.of(fitted, self._index, fitted.posterior)
+            self._engine = PosteriorErrors.of(fitted, self._family, fitted.posterior)
         else:
-            self._engine = LinearErrors.of(fitted, self._index)
+            self._engine = LinearErrors.of(fitted, self._family)
         self._asked = asked
         self._stored = {}
         few = int((self.rows < FEW_ROWS).sum())
@@ -157,7 +157,7 @@ class Uncertainty:
             unit,
             units,
             n_refits,
-            sum(self.identified(s) is False for s in range(len(self._index.subsets))),
+            sum(self.identified(s) is False for s in range(len(self._family.subsets))),
             few,
             time.perf_counter() - started,
         )
@@ -183,7 +183,7 @@ class Uncertainty:
             return self._stored["stderr"]
         out = self.engine.stderr * self.fitted.unit
         for s in self._shared:
-            out[self._index.cells_of(s)] = np.nan
+            out[self._family.cells_of(s)] = np.nan
         self._stored["stderr"] = out
         return out
 
@@ -191,13 +191,13 @@ class Uncertainty:
     def rows(self) -> FloatArray:
         """(cells,) number of rows in every cell, the effective number if weights are probabilities; NaN if unknown."""
         if "rows" not in self._stored:
-            weight, fitted = self._index.weight, self._fitted
+            weight, fitted = self._family.weight, self._fitted
             if (weight == np.floor(weight)).all() and (fitted is None or fitted.kind == "frequency"):
                 self._stored["rows"] = weight.copy()
             elif fitted is None or fitted.whole:  # probabilities do not count rows
                 self._stored["rows"] = np.full(len(weight), np.nan)
             else:
-                self._stored["rows"] = fitted.rows_of_cells(self._index)
+                self._stored["rows"] = fitted.rows_of_cells(self._family)
         return self._stored["rows"]
 
     @property
@@ -207,31 +207,31 @@ class Uncertainty:
             return {"rows": self.rows}
         arrays = {"stderr": self.stderr, "rows": self.rows}
         if self._shared and (self._fitted is not None or "certain" in self._stored):
-            arrays["certain"] = np.stack([self.certain_of(s) for s in range(len(self._index.subsets))])
+            arrays["certain"] = np.stack([self.certain_of(s) for s in range(len(self._family.subsets))])
         return arrays
 
     def stderr_of(self, s: int) -> FloatArray:
         """(c, m) standard errors of one effect."""
-        return self.stderr[self._index.cells_of(s)].copy()
+        return self.stderr[self._family.cells_of(s)].copy()
 
     def rows_of(self, s: int) -> FloatArray:
         """(c,) rows in the cells of one effect."""
-        return self.rows[self._index.cells_of(s)].copy()
+        return self.rows[self._family.cells_of(s)].copy()
 
     def identified(self, s: int) -> bool | None:
         """Whether the rows determine an effect; ``None`` if the route of the fit did not determine that."""
         if s in self._shared:
             return False
-        return None if self._unique is None and len(self._index.subsets[s]) else True
+        return None if self._unique is None and len(self._family.subsets[s]) else True
 
     def certain_of(self, s: int) -> FloatArray:
         """(m,) norm of the part of an effect that no other subset can express."""
-        values = self._values[self._index.cells_of(s)]
+        values = self._values[self._family.cells_of(s)]
         if s not in self._shared:
-            return np.asarray(np.sqrt(self._index.probability_of(s) @ values**2))
+            return np.asarray(np.sqrt(self._family.probability_of(s) @ values**2))
         if "certain" in self._stored:
             return np.array(self._stored["certain"][s])
-        return certain_part(self._index, self._dependences, s, values)
+        return certain_part(self._family, self._dependences, s, values)
 
     @cached_property
     def _dependences(self) -> Dependences:
@@ -245,7 +245,7 @@ class Uncertainty:
 
     def critical_of(self, s: int, level: float) -> FloatArray:
         """(m,) half-width of a simultaneous band over all cells of an effect, in standard errors."""
-        blocks = self.engine.block(self._index.cells_of(s))
+        blocks = self.engine.block(self._family.cells_of(s))
         return np.array([simultaneous(block, level) for block in blocks])
 
     @property
@@ -288,21 +288,21 @@ class Uncertainty:
         """(f,) whether sums of effects times ``weights`` (cells, f) are identified."""
         if not self._shared:
             return np.ones(weights.shape[1], dtype=bool)
-        return determined(self._index, self._dependences, weights)
+        return determined(self._family, self._dependences, weights)
 
     def tests(self) -> dict[str, FloatArray]:
         """(S, m) Wald statistics, degrees of freedom, p-values and adjusted p-values."""
-        shape = (len(self._index.subsets), self._values.shape[1])
+        shape = (len(self._family.subsets), self._values.shape[1])
         out = {name: np.full(shape, np.nan) for name in ("statistic", "df", "p")}
         effects = self.fitted.without_rounding(self.fitted.effects)
         units = self.fitted.units[1]
         for s in range(1, shape[0]):
             if s in self._shared:
                 continue
-            own, table = self._index.cells_of(s), pure_basis(self._index, [s])[0]
+            own, table = self._family.cells_of(s), pure_basis(self._family, [s])[0]
             assert isinstance(table, np.ndarray)
             for o, block in enumerate(self.engine.block(own)):
-                found = wald(effects[own, o], block, self._index.probability_of(s), table, units)
+                found = wald(effects[own, o], block, self._family.probability_of(s), table, units)
                 out["statistic"][s, o], out["df"][s, o], out["p"][s, o] = found
         out["q"] = adjusted(out["p"].ravel()).reshape(shape)
         return out

@@ -46,14 +46,14 @@ class Moments:
     """Sufficient statistics of weighted rows for a family of subsets.
 
     Attributes:
-        index: cells of the family and their weights.
+        family: cells of the family and their weights.
         basis: the indicators of the Gram matrix.
         gram: (q, q) symmetric, integers when every weight is one.
         sums: (cells, m) weighted sums of F in each cell.
         squares: (m,) weighted sum of F squared.
     """
 
-    index: Family
+    family: Family
     basis: Monomials
     gram: NDArray[Any]
     sums: FloatArray
@@ -65,7 +65,7 @@ class Moments:
 
 
 def collect(
-    index: Family,
+    family: Family,
     codes: Codes,
     weight: NDArray[Any],
     values: FloatArray,
@@ -75,19 +75,19 @@ def collect(
     progress: Progress | None = None,
 ) -> Moments:
     """Collect the moments of rows: codes (d, r), weight (r,), values (r, m)."""
-    basis = monomials(index, reference_levels(index) if reference is None else reference)
+    basis = monomials(family, reference_levels(family) if reference is None else reference)
     gram: NDArray[Any]
     if weight.dtype.kind == "i":
-        gram = counted_gram(index, basis, codes, weight, threads, progress)
+        gram = counted_gram(family, basis, codes, weight, threads, progress)
     else:
-        gram = weighted_gram(index, basis, codes, weight, threads)
+        gram = weighted_gram(family, basis, codes, weight, threads)
     weighted = weight[:, None] * values
-    sums = passes.scatter(index.layout, codes, weighted, threads=threads)[index.cell_key]
-    return Moments(index, basis, gram, sums, np.einsum("rm,rm->m", weighted, values))
+    sums = passes.scatter(family.layout, codes, weighted, threads=threads)[family.cell_key]
+    return Moments(family, basis, gram, sums, np.einsum("rm,rm->m", weighted, values))
 
 
 def counted_gram(
-    index: Family,
+    family: Family,
     basis: Monomials,
     codes: Codes,
     weight: IntArray,
@@ -96,7 +96,7 @@ def counted_gram(
 ) -> IntArray:
     """Exact integer Gram matrix by population counts."""
     gram = np.zeros((len(basis), len(basis)), dtype=np.int64)
-    singles = single_levels(index, basis)
+    singles = single_levels(family, basis)
     for factor, rows in digits(weight):
         chosen = codes if len(rows) == codes.shape[1] else codes[:, rows]
         if progress:
@@ -105,28 +105,28 @@ def counted_gram(
     return gram
 
 
-def weighted_gram(index: Family, basis: Monomials, codes: Codes, weight: FloatArray, threads: int = 1) -> FloatArray:
+def weighted_gram(family: Family, basis: Monomials, codes: Codes, weight: FloatArray, threads: int = 1) -> FloatArray:
     """Gram matrix for real weights: pair by pair if few indicators are 1 at a row, by BLAS if many are."""
-    active = float(index.weight[basis.cell].sum() / index.weight[0])
+    active = float(family.weight[basis.cell].sum() / family.weight[0])
     if active * SPARSE < len(basis):
-        gram = _added_gram(index, basis, codes, weight, threads)
+        gram = _added_gram(family, basis, codes, weight, threads)
     else:
-        gram = _multiplied_gram(index, basis, codes, weight)
+        gram = _multiplied_gram(family, basis, codes, weight)
     return _mirrored(gram)
 
 
-def _added_gram(index: Family, basis: Monomials, codes: Codes, weight: FloatArray, threads: int) -> FloatArray:
+def _added_gram(family: Family, basis: Monomials, codes: Codes, weight: FloatArray, threads: int) -> FloatArray:
     """Lower triangle. Threads split the rows of the matrix, not of the data: sums do not depend on their number."""
     from exanova.phi.gram_kernels import add_common
 
     gram = np.zeros((len(basis), len(basis)))
-    block = max(1024, BLAS_BLOCK_BYTES // (16 * len(index.subsets)))
+    block = max(1024, BLAS_BLOCK_BYTES // (16 * len(family.subsets)))
     for a in range(0, codes.shape[1], block):
         rows = slice(a, min(a + block, codes.shape[1]))
-        numbers = np.empty((len(index.subsets), rows.stop - rows.start), dtype=np.int32)
-        for s in range(len(index.subsets)):
-            inside = passes.cells_of_rows(index.layout, codes[:, rows], s)
-            numbers[s] = basis.number[index.cells_of(s)][inside]
+        numbers = np.empty((len(family.subsets), rows.stop - rows.start), dtype=np.int32)
+        for s in range(len(family.subsets)):
+            inside = passes.cells_of_rows(family.layout, codes[:, rows], s)
+            numbers[s] = basis.number[family.cells_of(s)][inside]
         task = partial(_add_band, add_common, numbers, weight[rows], gram)
         parallel.run(task, parallel.split(len(basis), BANDS), threads)
     return gram
@@ -138,14 +138,14 @@ def _add_band(
     add_common(numbers, weight, band.start, band.stop, gram)
 
 
-def _multiplied_gram(index: Family, basis: Monomials, codes: Codes, weight: FloatArray) -> FloatArray:
+def _multiplied_gram(family: Family, basis: Monomials, codes: Codes, weight: FloatArray) -> FloatArray:
     """Lower triangle, by a blocked symmetric product."""
     from scipy.linalg.blas import dsyrk
 
     q, r = len(basis), codes.shape[1]
     gram = np.zeros((q, q), order="F")
     block = max(64, BLAS_BLOCK_BYTES // (8 * q))
-    singles = single_levels(index, basis)
+    singles = single_levels(family, basis)
     for a in range(0, r, block):
         dense = _dense_indicators(codes[:, a : a + block], singles, basis)
         dense *= np.sqrt(weight[a : a + block])
@@ -163,18 +163,18 @@ def _mirrored(lower: FloatArray) -> FloatArray:
     return lower
 
 
-def single_levels(index: Family, basis: Monomials) -> list[tuple[int, int]]:
+def single_levels(family: Family, basis: Monomials) -> list[tuple[int, int]]:
     """(feature, level) of each indicator of one feature, in order."""
     out: list[tuple[int, int]] = []
-    for s, subset in enumerate(index.subsets):
+    for s, subset in enumerate(family.subsets):
         if len(subset) == 1:
-            kept = basis.number[index.cells_of(s)] >= 0
+            kept = basis.number[family.cells_of(s)] >= 0
             out.extend((subset[0], int(level)) for level in np.flatnonzero(kept))
     return out
 
 
 def function_gram(
-    index: Family,
+    family: Family,
     basis: Basis,
     codes: Codes,
     weight: NDArray[Any],
@@ -186,30 +186,30 @@ def function_gram(
     Rows common to two indicators are counted by bitsets, one pass per binary digit of the weights, or added up pair by
     pair, which is faster if few indicators are 1 at a row. Sums of whole numbers are exact either way.
     """
-    mono = monomials(index, reference_levels(index))
+    mono = monomials(family, reference_levels(family))
     whole = weight.dtype.kind == "i"
     planes = int(weight.max()).bit_length() if whole else 1
-    if whole and SPARSE * len(index.subsets) >= basis.n_functions * planes:
-        gram: NDArray[Any] = counted_gram(index, mono, codes, weight, threads, progress)
+    if whole and SPARSE * len(family.subsets) >= basis.n_functions * planes:
+        gram: NDArray[Any] = counted_gram(family, mono, codes, weight, threads, progress)
     elif whole:
-        gram = _mirrored(_added_gram(index, mono, codes, weight.astype(np.float64), threads))
+        gram = _mirrored(_added_gram(family, mono, codes, weight.astype(np.float64), threads))
     else:
-        gram = weighted_gram(index, mono, codes, weight, threads)
-    return _projected(index, mono, gram, basis)
+        gram = weighted_gram(family, mono, codes, weight, threads)
+    return _projected(family, mono, gram, basis)
 
 
 def projected_gram(moments: Moments, basis: Basis) -> FloatArray:
     """Gamma = T^T M T / total for the functions of ``basis``."""
-    return _projected(moments.index, moments.basis, moments.gram, basis)
+    return _projected(moments.family, moments.basis, moments.gram, basis)
 
 
-def _projected(index: Family, mono: Monomials, gram: NDArray[Any], basis: Basis) -> FloatArray:
+def _projected(family: Family, mono: Monomials, gram: NDArray[Any], basis: Basis) -> FloatArray:
     """T^T M T / total, one (subset, everything) product at a time."""
     q = basis.n_functions
-    total = float(index.weight[0])
+    total = float(family.weight[0])
     half = np.empty((q, len(mono)))
     members = range(len(basis.tables))
-    coordinates = in_monomials(index, mono, members, [basis.table(s) for s in members])
+    coordinates = in_monomials(family, mono, members, [basis.table(s) for s in members])
     largest = max(rows.size for _, rows in coordinates) * max(q, len(mono))
     gamma = np.empty((q, q), order="F")
     with parallel.suitable_blas(largest):
@@ -222,20 +222,20 @@ def _projected(index: Family, mono: Monomials, gram: NDArray[Any], basis: Basis)
 
 def add(first: Moments, second: Moments) -> Moments:
     """Align the cells of two sets of moments by their levels, then add them."""
-    if first.index.subsets != second.index.subsets or not np.array_equal(first.index.sizes, second.index.sizes):
+    if first.family.subsets != second.family.subsets or not np.array_equal(first.family.sizes, second.family.sizes):
         raise InputError("moments of different families or encodings were added; collect both with the same ones.")
     if not np.array_equal(first.basis.reference, second.basis.reference):
         raise InputError("moments with different reference levels were added; pass the same reference= to both.")
-    index, into_first, into_second = union(first.index, second.index)
-    basis = monomials(index, first.basis.reference)
+    family, into_first, into_second = union(first.family, second.family)
+    basis = monomials(family, first.basis.reference)
     kinds = {first.gram.dtype, second.gram.dtype}
     gram = np.zeros((len(basis), len(basis)), dtype=np.result_type(*kinds))
-    sums = np.zeros((index.n_cells, first.sums.shape[1]))
+    sums = np.zeros((family.n_cells, first.sums.shape[1]))
     for part, into in ((first, into_first), (second, into_second)):
         numbers = basis.number[into[part.basis.cell]]
         gram[np.ix_(numbers, numbers)] += part.gram
         sums[into] += part.sums
-    return Moments(index, basis, gram, sums, first.squares + second.squares)
+    return Moments(family, basis, gram, sums, first.squares + second.squares)
 
 
 def _dense_indicators(codes: Codes, singles: list[tuple[int, int]], basis: Monomials) -> FloatArray:

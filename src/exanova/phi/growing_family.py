@@ -24,7 +24,7 @@ class GrowingFamily:
     """A family that grows by subsets of one order at a time, main effects first, with its indicators as bitsets.
 
     Attributes:
-        index: the family so far.
+        family: the family so far.
         indicators: its indicators.
     """
 
@@ -35,26 +35,26 @@ class GrowingFamily:
         self._reference = np.array(levels, dtype=np.int64)
         self._planes = planes(codes, weight)
         self._words: list[Bitsets] = [np.zeros((0, 0), dtype=np.uint64) for _ in self._planes]
-        self.index = intercept_family(sizes, float(weight.sum()))
-        self.indicators = monomials(self.index, self._reference)
+        self.family = intercept_family(sizes, float(weight.sum()))
+        self.indicators = monomials(self.family, self._reference)
 
     def extend(self, subsets: Sequence[Subset]) -> int:
         """Append subsets, preceded by those of their proper subsets that are missing, which cell lookup needs.
 
         Returns the number of the first of ``subsets`` (on the first call, of the intercept, which is added too).
         """
-        missing = {part for s in subsets for part in proper_parts(s)} - set(self.index.position)
+        missing = {part for s in subsets for part in proper_parts(s)} - set(self.family.position)
         for _, group in by_order(sorted(missing, key=canonical_key)):
             self._append(group)
-        first = len(self.index.subsets) if len(self._words[0]) else 0
+        first = len(self.family.subsets) if len(self._words[0]) else 0
         self._append(subsets)
         return first
 
     def _append(self, subsets: Sequence[Subset]) -> None:
         weight = self._weight.astype(np.float64)
-        self.index = extend(self.index, subsets, self._codes, weight, self._threads)
-        self.indicators = monomials(self.index, self._reference)
-        singles = single_levels(self.index, self.indicators)
+        self.family = extend(self.family, subsets, self._codes, weight, self._threads)
+        self.indicators = monomials(self.family, self._reference)
+        singles = single_levels(self.family, self.indicators)
         self._words = [
             pack_more(words, codes, singles, self.indicators)
             for words, (_, codes) in zip(self._words, self._planes, strict=True)
@@ -62,9 +62,9 @@ class GrowingFamily:
 
     def keep_of_last(self, n_before: int, useful: Sequence[int]) -> None:
         """Remove the subsets added after the first ``n_before``, except those numbered ``useful``."""
-        subsets = [self.index.subsets[s] for s in useful]
-        self.index = self.index.restricted(n_before)
-        self.indicators = monomials(self.index, self._reference)
+        subsets = [self.family.subsets[s] for s in useful]
+        self.family = self.family.restricted(n_before)
+        self.indicators = monomials(self.family, self._reference)
         self._words = [words[: len(self.indicators)] for words in self._words]
         if subsets:
             self._append(subsets)

@@ -49,17 +49,19 @@ class GrowingGram:
 
     def add(self, subsets: Sequence[Subset]) -> FloatArray:
         """Rows (new, old + new) of Gamma for the functions of ``subsets``; the first call adds the intercept too."""
-        first, index = self.cells.extend(subsets), self.cells.index
+        first, family = self.cells.extend(subsets), self.cells.family
         # Missing proper subsets were redundant: they are added with cells and without functions.
-        parts = self._without_functions(index.subsets[len(self.basis.tables) : first])
-        new = build_basis(index, self._kind, orthonormal=self._orthonormal, first=first)  # type: ignore[arg-type]
+        parts = self._without_functions(family.subsets[len(self.basis.tables) : first])
+        new = build_basis(family, self._kind, orthonormal=self._orthonormal, first=first)  # type: ignore[arg-type]
         self.basis = join(join(self.basis, parts), new)
         self._describe()
         rows = gram_rows(self.cells, [Algebra(self._coordinates)], first)[0]
-        return np.divide(rows, float(index.weight[0]), out=rows)
+        return np.divide(rows, float(family.weight[0]), out=rows)
 
     def _without_functions(self, subsets: Sequence[Subset]) -> Basis:
-        cells = [len(self.cells.index.weight[self.cells.index.cells_of(self.cells.index.position[s])]) for s in subsets]
+        cells = [
+            len(self.cells.family.weight[self.cells.family.cells_of(self.cells.family.position[s])]) for s in subsets
+        ]
         labels = tuple(np.zeros((0, len(s)), dtype=np.int64) for s in subsets)
         named = self._kind == "paper" and not self._orthonormal
         start = np.zeros(len(subsets) + 1, dtype=np.int64)
@@ -69,7 +71,7 @@ class GrowingGram:
         """Compute the coordinates of the subsets that have none yet."""
         new = range(len(self._coordinates), len(self.basis.tables))
         tables = [self.basis.table(s) for s in new]
-        self._coordinates += in_monomials(self.cells.index, self.cells.indicators, new, tables)
+        self._coordinates += in_monomials(self.cells.family, self.cells.indicators, new, tables)
 
     def keep_of_last(self, n_before: int, useful: Sequence[int]) -> None:
         """Remove the subsets added after the first ``n_before``, except those numbered ``useful``."""

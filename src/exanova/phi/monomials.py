@@ -46,31 +46,31 @@ class Monomials:
         return len(self.cell)
 
 
-def reference_levels(index: Family) -> IntArray:
+def reference_levels(family: Family) -> IntArray:
     """(d,) the most frequent level of each feature of the family; 0 for features outside it."""
-    reference = np.zeros(len(index.sizes), dtype=np.int64)
-    for s, subset in enumerate(index.subsets):
+    reference = np.zeros(len(family.sizes), dtype=np.int64)
+    for s, subset in enumerate(family.subsets):
         if len(subset) == 1:
-            reference[subset[0]] = int(np.argmax(index.weight[index.cells_of(s)]))
+            reference[subset[0]] = int(np.argmax(family.weight[family.cells_of(s)]))
     return reference
 
 
-def monomials(index: Family, reference: IntArray) -> Monomials:
-    """List the indicators of every subset of ``index``, in the order of its cells."""
-    number = np.full(index.n_cells, -1, dtype=np.int64)
+def monomials(family: Family, reference: IntArray) -> Monomials:
+    """List the indicators of every subset of ``family``, in the order of its cells."""
+    number = np.full(family.n_cells, -1, dtype=np.int64)
     cells, prefixes, lasts = [np.array([0])], [np.array([-1])], [np.array([-1])]
     number[0], count = 0, 1
-    for s, subset in enumerate(index.subsets):
+    for s, subset in enumerate(family.subsets):
         if not subset:
             continue
         feature = subset[-1]
-        local = index.cell_key[index.cells_of(s)] - index.layout.key_start[s]
-        before, level = np.divmod(local, index.sizes[feature])
-        before = number[before + index.cell_start[index.position[subset[:-1]]]]
+        local = family.cell_key[family.cells_of(s)] - family.layout.key_start[s]
+        before, level = np.divmod(local, family.sizes[feature])
+        before = number[before + family.cell_start[family.position[subset[:-1]]]]
         kept = (before >= 0) & (level != reference[feature])
-        chosen = np.flatnonzero(kept) + index.cell_start[s]
+        chosen = np.flatnonzero(kept) + family.cell_start[s]
         number[chosen] = np.arange(count, count + len(chosen))
-        single = index.cell_start[index.position[(feature,)]]
+        single = family.cell_start[family.position[(feature,)]]
         cells.append(chosen)
         prefixes.append(before[kept])
         lasts.append(number[single + level[kept]])
@@ -78,11 +78,11 @@ def monomials(index: Family, reference: IntArray) -> Monomials:
     return Monomials(reference, np.concatenate(cells), number, np.concatenate(prefixes), np.concatenate(lasts))
 
 
-def in_monomials(index: Family, basis: Monomials, subsets: Sequence[int], tables: Sequence[FloatArray]) -> Coordinates:
+def in_monomials(family: Family, basis: Monomials, subsets: Sequence[int], tables: Sequence[FloatArray]) -> Coordinates:
     """Write functions of x_A, given as (c, k) tables on cells, as combinations of indicators.
 
     Args:
-        index: the cells.
+        family: the cells.
         basis: the indicators.
         subsets: numbers of the subsets A.
         tables: the functions of each.
@@ -92,27 +92,29 @@ def in_monomials(index: Family, basis: Monomials, subsets: Sequence[int], tables
     """
     table_of = dict(zip(subsets, tables, strict=True))
     found: dict[int, tuple[IntArray, FloatArray]] = {}
-    for members in index.alike(subsets):
+    for members in family.alike(subsets):
         groups: dict[tuple[tuple[int, ...], int], list[int]] = defaultdict(list)
         for s in members:
-            levels = tuple(int(basis.reference[i]) for i in index.subsets[s])
+            levels = tuple(int(basis.reference[i]) for i in family.subsets[s])
             groups[levels, table_of[s].shape[1]].append(s)
         for (levels, _), group in groups.items():
             at_once = max(1, STACK_BYTES // (8 * (1 + table_of[group[0]].size)))
             for a in range(0, len(group), at_once):
                 stack = group[a : a + at_once]
-                numbers, rows = _stack_in_monomials(index, basis, stack, np.stack([table_of[s] for s in stack]), levels)
+                numbers, rows = _stack_in_monomials(
+                    family, basis, stack, np.stack([table_of[s] for s in stack]), levels
+                )
                 found.update(zip(stack, zip(numbers, rows, strict=True), strict=True))
     return [found[s] for s in subsets]
 
 
 def _stack_in_monomials(
-    index: Family, basis: Monomials, members: list[int], tables: FloatArray, reference: tuple[int, ...]
+    family: Family, basis: Monomials, members: list[int], tables: FloatArray, reference: tuple[int, ...]
 ) -> tuple[IntArray, FloatArray]:
     """The same for (b, c, k) tables of subsets with the same cells and reference levels: (b, t) and (b, t, k)."""
     first, count = members[0], tables.shape[2]
-    dense = np.zeros((len(members), *index.sizes_of(first), count))
-    dense[(slice(None), *index.codes_of(first))] = tables
+    dense = np.zeros((len(members), *family.sizes_of(first), count))
+    dense[(slice(None), *family.codes_of(first))] = tables
     for axis, level in enumerate(reference):
         at_reference = (*(slice(None),) * (axis + 1), slice(level, level + 1))
         kept = dense[at_reference].copy()
@@ -121,12 +123,12 @@ def _stack_in_monomials(
     numbers, rows = [], []
     for size in range(len(reference) + 1):
         for axes in combinations(range(len(reference)), size):
-            parts = [index.position[tuple(index.subsets[s][a] for a in axes)] for s in members]
-            cells = np.flatnonzero(basis.number[index.cells_of(parts[0])] >= 0)
-            levels = index.codes_of(parts[0])[:, cells]
+            parts = [family.position[tuple(family.subsets[s][a] for a in axes)] for s in members]
+            cells = np.flatnonzero(basis.number[family.cells_of(parts[0])] >= 0)
+            levels = family.codes_of(parts[0])[:, cells]
             place: list[int | IntArray] = list(reference)
             for row, axis in enumerate(axes):
                 place[axis] = levels[row]
             rows.append(dense[(slice(None), *place)].reshape(len(members), len(cells), count))
-            numbers.append(basis.number[index.cell_start[parts][:, None] + cells])
+            numbers.append(basis.number[family.cell_start[parts][:, None] + cells])
     return np.concatenate(numbers, axis=1), np.concatenate(rows, axis=1)

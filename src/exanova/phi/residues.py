@@ -101,18 +101,18 @@ def are_counts(weight: NDArray[Any]) -> bool:
     return bool(exponent.max() - lowest.min() <= COUNT_DIGITS)
 
 
-def cell_weights_modulo(index: Family, codes: Codes, weight: NDArray[Any], first: int, prime: int) -> FloatArray:
+def cell_weights_modulo(family: Family, codes: Codes, weight: NDArray[Any], first: int, prime: int) -> FloatArray:
     """(cells,) weights of cells modulo a prime; those of the subsets before number ``first`` are set to one."""
     rows = weights_modulo(weight, prime)[:, None]
-    sums = passes.scatter(index.layout, codes, rows, slice(first, len(index.subsets)))[:, 0]
-    keys = index.cell_key[index.cell_start[first] :] - int(index.layout.key_start[first])
-    out = np.ones(index.n_cells)
-    out[index.cell_start[first] :] = np.mod(sums[keys], prime)
+    sums = passes.scatter(family.layout, codes, rows, slice(first, len(family.subsets)))[:, 0]
+    keys = family.cell_key[family.cell_start[first] :] - int(family.layout.key_start[first])
+    out = np.ones(family.n_cells)
+    out[family.cell_start[first] :] = np.mod(sums[keys], prime)
     return out
 
 
 def paper_coordinates(
-    index: Family,
+    family: Family,
     indicators: Monomials,
     subsets: Sequence[int],
     labels: Sequence[IntArray | None],
@@ -127,12 +127,12 @@ def paper_coordinates(
     """
     tables = []
     for s, z in zip(subsets, labels, strict=True):
-        weight = cells[index.cells_of(s)]
+        weight = cells[family.cells_of(s)]
         if z is None:
             tables.append(np.zeros((len(weight), 0)))
             continue
         if not weight.all():
             return None
         inverse = np.array([pow(int(w), -1, prime) for w in weight], dtype=np.float64)
-        tables.append(paper_numerators(index.codes_of(s), index.sizes_of(s), z) * inverse[:, None])
-    return [(numbers, np.mod(rows, prime)) for numbers, rows in in_monomials(index, indicators, subsets, tables)]
+        tables.append(paper_numerators(family.codes_of(s), family.sizes_of(s), z) * inverse[:, None])
+    return [(numbers, np.mod(rows, prime)) for numbers, rows in in_monomials(family, indicators, subsets, tables)]

@@ -19,19 +19,19 @@ CHUNK = 4096
 
 
 def share_among_features(
-    index: Family, tables: FloatArray, codes: Codes, threads: int = 1, progress: Progress | None = None
+    family: Family, tables: FloatArray, codes: Codes, threads: int = 1, progress: Progress | None = None
 ) -> FloatArray:
     """(n, d, m) for each feature, the sum of the (keys, m) ``tables`` of its subsets; unobserved cells add nothing."""
     n, d, m = codes.shape[1], codes.shape[0], tables.shape[1]
     out = np.empty((n, d, m))
-    share_chunk = _few_rows if few.applies(n, len(index.subsets), m) else _plain_chunk
-    if n * len(index.subsets) >= passes.COMPILED_FROM:
+    share_chunk = _few_rows if few.applies(n, len(family.subsets), m) else _plain_chunk
+    if n * len(family.subsets) >= passes.COMPILED_FROM:
         share_chunk = _compiled_chunk
     if progress:
         progress.phase("explaining rows", n)
 
     def task(rows: slice) -> None:
-        out[rows] = share_chunk(index, tables, np.ascontiguousarray(codes[:, rows])).transpose(1, 0, 2)
+        out[rows] = share_chunk(family, tables, np.ascontiguousarray(codes[:, rows])).transpose(1, 0, 2)
         if progress:
             progress.step(rows.stop - rows.start)
 
@@ -39,22 +39,22 @@ def share_among_features(
     return out
 
 
-def _plain_chunk(index: Family, tables: FloatArray, codes: Codes) -> FloatArray:
+def _plain_chunk(family: Family, tables: FloatArray, codes: Codes) -> FloatArray:
     """(d, n, m) by NumPy, one subset after the other."""
     out = np.zeros((codes.shape[0], codes.shape[1], tables.shape[1]))
-    for s, subset in enumerate(index.subsets):
+    for s, subset in enumerate(family.subsets):
         if not subset:
             continue
-        keys = passes.keys_of_rows(index.layout, codes, s, new=True)
-        shared = np.where((keys >= 0)[:, None], tables[index.layout.key_start[s] + np.maximum(keys, 0)], 0.0)
+        keys = passes.keys_of_rows(family.layout, codes, s, new=True)
+        shared = np.where((keys >= 0)[:, None], tables[family.layout.key_start[s] + np.maximum(keys, 0)], 0.0)
         for feature in subset:
             out[feature] += shared
     return out
 
 
-def _few_rows(index: Family, tables: FloatArray, codes: Codes) -> FloatArray:
+def _few_rows(family: Family, tables: FloatArray, codes: Codes) -> FloatArray:
     """(d, n, m) with all subsets at once, summed in the order of the subsets as in the other two."""
-    layout, (d, n), m = index.layout, codes.shape, tables.shape[1]
+    layout, (d, n), m = family.layout, codes.shape, tables.shape[1]
     keys = few.keys_of_subsets(layout, codes)
     shared = np.where((keys >= 0)[:, :, None], tables[layout.key_start[:-1, None] + np.maximum(keys, 0)], 0.0)
     subset, place = np.nonzero(np.arange(layout.members.shape[1]) < layout.order[:, None])
@@ -64,11 +64,11 @@ def _few_rows(index: Family, tables: FloatArray, codes: Codes) -> FloatArray:
     return np.array(sums, dtype=np.float64).T.reshape(d, n, m)
 
 
-def _compiled_chunk(index: Family, tables: FloatArray, codes: Codes) -> FloatArray:
+def _compiled_chunk(family: Family, tables: FloatArray, codes: Codes) -> FloatArray:
     from exanova.phi.share_kernels import share_kernel
 
     out = np.zeros((codes.shape[0], codes.shape[1], tables.shape[1]))
-    layout = index.layout
+    layout = family.layout
     share_kernel(
         codes, tables, layout.order, layout.members, layout.sizes, layout.chain, layout.key_start, layout.lookup, out
     )

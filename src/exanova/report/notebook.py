@@ -42,7 +42,7 @@ def decomposition_html(decomposition: Decomposition) -> str:
         f"{_counted(len(decomposition.schema.features), 'feature')}",
         f"<ul>{''.join(answers)}</ul>",
         _table(["strongest effects", title], _strongest(decomposition, kind)),
-        _more(len(decomposition.index.subsets) - 1 - EFFECTS, "effects"),
+        _more(len(decomposition.family.subsets) - 1 - EFFECTS, "effects"),
     )
 
 

@@ -113,11 +113,11 @@ def _from_fit(decomposition: Decomposition, size: int) -> ShownRows | None:
         return None
     codes = decomposition.sample.codes
     what = f"the fitted part of {codes.shape[1]:,} rows"
-    needed = bytes_at_rows(decomposition.index, decomposition.values.shape[1], codes.shape[1], Work(what))
+    needed = bytes_at_rows(decomposition.family, decomposition.values.shape[1], codes.shape[1], Work(what))
     check_memory(what, needed, decomposition.settings.memory_limit)
-    rows = spread_rows(fitted_part(decomposition.index, decomposition.values, codes), size)
+    rows = spread_rows(fitted_part(decomposition.family, decomposition.values, codes), size)
     chosen = np.ascontiguousarray(codes[:, rows])
-    values = shapley_values(decomposition.index, decomposition.values, chosen)
+    values = shapley_values(decomposition.family, decomposition.values, chosen)
     outside = np.zeros(len(rows), dtype=np.bool_)
     explanation = make_explanation(decomposition.schema, values, decomposition.values[0], chosen, outside, None)
     return ShownRows(rows, codes.shape[1], False, explanation)

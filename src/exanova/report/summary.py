@@ -180,10 +180,10 @@ def summarise(
 
 def _facts(decomposition: Decomposition) -> list[Record]:
     plan, certificate = decomposition.plan, decomposition.certificate
-    schema, index = decomposition.schema, decomposition.index
-    still = [name for name, n in zip(schema.features, index.sizes, strict=True) if n < 2]
+    schema, family = decomposition.schema, decomposition.family
+    still = [name for name, n in zip(schema.features, family.sizes, strict=True) if n < 2]
     constant = f"; constant, and so without effect: {_listed(still)}" if still else ""
-    subsets, cells = len(index.subsets) - 1, len(index.cell_key) - 1
+    subsets, cells = len(family.subsets) - 1, len(family.cell_key) - 1
     facts = [
         ("Rows", f"{plan.rows:,} given, {plan.distinct_rows:,} distinct ones in the fit"),
         ("Features", f"{len(schema.features):,}{constant}"),
@@ -249,19 +249,19 @@ def _strongest_levels(records: list[Record], top: int) -> list[Record]:
 
 def _pairs(decomposition: Decomposition) -> tuple[list[Record], int]:
     """The strongest pairs, as far as the budget goes, and how many are left out."""
-    index, schema = decomposition.index, decomposition.schema
-    strength = absolute_norms(index, decomposition.values).sum(axis=1)
-    numbers = [s for s, subset in enumerate(index.subsets) if len(subset) == 2]
+    family, schema = decomposition.family, decomposition.schema
+    strength = absolute_norms(family, decomposition.values).sum(axis=1)
+    numbers = [s for s, subset in enumerate(family.subsets) if len(subset) == 2]
     numbers.sort(key=lambda s: -strength[s])
     shown: list[Record] = []
     spent = 0
     for s in numbers[:PAIRS]:
-        first, second = schema.names(index.subsets[s])
+        first, second = schema.names(family.subsets[s])
         records = pair_records(decomposition, first, second, PAIR_LEVELS)
         spent += len(records)
         if shown and spent > PAIR_NUMBERS:
             break
-        levels = [int(index.sizes[i]) for i in index.subsets[s]]
+        levels = [int(family.sizes[i]) for i in family.subsets[s]]
         shown.append(
             {"first": first, "second": second, "levels": levels, "value": float(strength[s]), "records": records}
         )
@@ -270,13 +270,13 @@ def _pairs(decomposition: Decomposition) -> tuple[list[Record], int]:
 
 def _strongest(decomposition: Decomposition) -> tuple[list[Record], int]:
     """The strongest subsets of any order, and how many are left out."""
-    index, schema = decomposition.index, decomposition.schema
-    norms = absolute_norms(index, decomposition.values)
+    family, schema = decomposition.family, decomposition.schema
+    norms = absolute_norms(family, decomposition.values)
     order = 1 + np.argsort(-norms[1:].sum(axis=1), kind="stable")
     records = [
         {
-            "subset": list(schema.names(index.subsets[s])),
-            "order": len(index.subsets[s]),
+            "subset": list(schema.names(family.subsets[s])),
+            "order": len(family.subsets[s]),
             "output": output,
             "value": float(norms[s, k]),
         }
@@ -288,7 +288,7 @@ def _strongest(decomposition: Decomposition) -> tuple[list[Record], int]:
 
 def _significance(decomposition: Decomposition) -> tuple[list[Record], int]:
     """Which effects can be told from zero, as far as that is cheap to compute, and how many lines are left out."""
-    if not can_compute(decomposition) or len(decomposition.index.subsets) > TESTS:
+    if not can_compute(decomposition) or len(decomposition.family.subsets) > TESTS:
         return [], 0
     columns = columns_of(decomposition.significance())
     count, outputs = len(columns["subset"]), decomposition.schema.outputs

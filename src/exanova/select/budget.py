@@ -40,15 +40,15 @@ def select_and_fit(sample: Sample, request: Request, plan: Plan, progress: Progr
         return found, Selection(method, request.max_terms, (), "no feature varies")
     with blas_threads(request.threads):
         if request.selection == "lasso":
-            family, selection = choose_by_lasso(sample, request, progress)
-            return decompose(sample, _over(request, family), progress), selection
+            subsets, selection = choose_by_lasso(sample, request, progress)
+            return decompose(sample, _over(request, subsets), progress), selection
         return _by_growth(sample, request, plan, progress)
 
 
-def _over(request: Request, family: tuple[Subset, ...]) -> Request:
+def _over(request: Request, subsets: tuple[Subset, ...]) -> Request:
     """The same request for a selected family."""
-    order = max(map(len, family))
-    return replace(request, subsets=family, max_order=order, selection=None, max_terms=None, candidates=None)
+    order = max(map(len, subsets))
+    return replace(request, subsets=subsets, max_order=order, selection=None, max_terms=None, candidates=None)
 
 
 def check_budget(sizes: tuple[int, ...], max_terms: int) -> None:
@@ -71,8 +71,8 @@ def _by_growth(sample: Sample, request: Request, plan: Plan, progress: Progress)
     check_budget(sample.sizes, request.max_terms)
     mains: list[Subset] = [(i,) for i in sample.varying]
     if request.selection == "canonical" and request.ties == "share":
-        family, selection = _canonical_family(sample, request, mains, budget, progress)
-        return decompose(sample, _over(request, family), progress), selection
+        subsets, selection = _canonical_family(sample, request, mains, budget, progress)
+        return decompose(sample, _over(request, subsets), progress), selection
     how = FLOATING
     if request.selection == "canonical" and request.basis == "paper":
         found, selection = _canonical_functions(sample, request, plan, mains, budget, progress)
@@ -92,9 +92,9 @@ def _by_growth(sample: Sample, request: Request, plan: Plan, progress: Progress)
     light = solution.largest_dropped > tolerances.rank_of_gram(len(solution.kept))
     if request.ties == "share" and (light or not solution.converged):
         # Nearly redundant functions may have come first: the selected family is eliminated again, with pivoting.
-        return decompose(sample, _over(request, tuple(close_downward(fit.index.subsets))), progress), selection
+        return decompose(sample, _over(request, tuple(close_downward(fit.family.subsets))), progress), selection
     solution = replace(solution, method=solution.method.replace(FLOATING, how))
-    return in_canonical_order(sample, request, plan, fit.index, fit.basis, solution), selection
+    return in_canonical_order(sample, request, plan, fit.family, fit.basis, solution), selection
 
 
 def _canonical_family(
@@ -104,8 +104,8 @@ def _canonical_family(
     span = SpanChoice(sample.codes, sample.sizes, request.threads)
     span.add(mains)
     selection = take_in_order(sample, request, span, budget, progress)
-    family, selection = whole_subsets(span, selection, budget)
-    return tuple(close_downward(family)), selection
+    subsets, selection = whole_subsets(span, selection, budget)
+    return tuple(close_downward(subsets)), selection
 
 
 def _canonical_functions(
@@ -120,41 +120,41 @@ def _canonical_functions(
     choice.add(mains)
     selection = take_in_order(sample, request, choice, budget, progress)
     progress.phase("solving")
-    useful = [s for s, own in zip(choice.index.subsets, choice.chosen, strict=True) if len(own) or len(s) < 2]
-    family = close_downward(useful)
-    index = build_family(sample.codes, sample.mass, sample.sizes, family, request.threads)
-    chosen = [choice.chosen[choice.index.position[s]] for s in index.subsets]
+    useful = [s for s, own in zip(choice.family.subsets, choice.chosen, strict=True) if len(own) or len(s) < 2]
+    subsets = close_downward(useful)
+    family = build_family(sample.codes, sample.mass, sample.sizes, subsets, request.threads)
+    chosen = [choice.chosen[choice.family.position[s]] for s in family.subsets]
     # A subset of order 2 or higher without selected functions is only needed for the cells of others.
     basis = only_some(
-        build_basis(index, "paper", orthonormal=False),
-        [len(subset) < 2 or len(own) > 0 for subset, own in zip(index.subsets, chosen, strict=True)],
+        build_basis(family, "paper", orthonormal=False),
+        [len(subset) < 2 or len(own) > 0 for subset, own in zip(family.subsets, chosen, strict=True)],
     )
     kept = np.zeros(basis.n_functions, dtype=bool)
     kept[np.concatenate([start + own for start, own in zip(basis.start[:-1], chosen, strict=True)])] = True
-    solution = _solve_chosen(sample, request, index, basis, kept)
+    solution = _solve_chosen(sample, request, family, basis, kept)
     if choice.rank >= budget:
         # Functions considered after the rank limit was reached are not dependent, only not needed.
         last = int(np.flatnonzero(kept)[-1])
         solution = replace(solution, null=solution.null[:, ~solution.null[last + 1 :].any(axis=0)])
     solution = replace(solution, method=f"elimination of the Gram matrix, {choice.how}")
-    return _finished(sample, plan, index, basis, solution), selection
+    return _finished(sample, plan, family, basis, solution), selection
 
 
-def _solve_chosen(sample: Sample, request: Request, index: Family, basis: Basis, kept: NDArray[np.bool_]) -> Solution:
+def _solve_chosen(sample: Sample, request: Request, family: Family, basis: Basis, kept: NDArray[np.bool_]) -> Solution:
     """Coefficients of the functions ``kept`` (q,): their Gram matrix is eliminated with pivoting inside each order."""
-    phi = Phi(index, sample, request.threads)
+    phi = Phi(family, sample, request.threads)
     gamma = phi.gram(basis)
     gamma[range(1, len(gamma)), range(1, len(gamma))] += request.ridge
     project = Projections(phi, basis, sample, phi.analyse(sample.weighted_values), request.ridge)
-    return solve_kept(gamma, order_slices(index, basis), project, kept)
+    return solve_kept(gamma, order_slices(family, basis), project, kept)
 
 
 def in_canonical_order(
-    sample: Sample, request: Request, plan: Plan, index: Family, basis: Basis, solution: Solution
+    sample: Sample, request: Request, plan: Plan, family: Family, basis: Basis, solution: Solution
 ) -> Solved:
     """Sort the subsets of a decomposition into canonical order."""
-    order = sorted(range(len(index.subsets)), key=lambda s: canonical_key(index.subsets[s]))
-    subsets = [index.subsets[s] for s in order]
+    order = sorted(range(len(family.subsets)), key=lambda s: canonical_key(family.subsets[s]))
+    subsets = [family.subsets[s] for s in order]
     sorted_index = build_family(sample.codes, sample.mass, sample.sizes, subsets, request.threads)
     functions = np.concatenate([np.arange(basis.start[s], basis.start[s + 1]) for s in order]).astype(np.int64)
     sorted_basis = Basis(
@@ -172,16 +172,16 @@ def in_canonical_order(
     return _finished(sample, plan, sorted_index, sorted_basis, sorted_solution)
 
 
-def _finished(sample: Sample, plan: Plan, index: Family, basis: Basis, solution: Solution) -> Solved:
+def _finished(sample: Sample, plan: Plan, family: Family, basis: Basis, solution: Solution) -> Solved:
     priced = replace(
         plan,
-        subsets=len(index.subsets),
-        cells=index.n_cells,
+        subsets=len(family.subsets),
+        cells=family.n_cells,
         functions=basis.n_functions,
-        functions_by_order=_functions_by_order(index, basis),
+        functions_by_order=_functions_by_order(family, basis),
     )
-    values = on_cells(index, basis, solution.coefficients)
-    return Solved(index, values, priced, solution, basis, solution.rank == sample.n_rows)
+    values = on_cells(family, basis, solution.coefficients)
+    return Solved(family, values, priced, solution, basis, solution.rank == sample.n_rows)
 
 
 def only_some(basis: Basis, wanted: Sequence[bool]) -> Basis:
@@ -192,6 +192,6 @@ def only_some(basis: Basis, wanted: Sequence[bool]) -> Basis:
     return Basis(tables, np.concatenate([[0], np.cumsum([t.shape[1] for t in tables])]).astype(np.int64), labels)
 
 
-def _functions_by_order(index: Family, basis: Basis) -> tuple[int, ...]:
-    sizes = np.array([len(s) for s in index.subsets])
+def _functions_by_order(family: Family, basis: Basis) -> tuple[int, ...]:
+    sizes = np.array([len(s) for s in family.subsets])
     return tuple(int(np.diff(basis.start)[sizes == k].sum()) for k in range(int(sizes.max()) + 1))

@@ -90,11 +90,11 @@ def whole_subsets(span: SpanChoice, selection: Selection, budget: int) -> tuple[
     """Subsets that raise the rank, as long as all their functions fit the budget; the last round is cut accordingly."""
     gained = span.rank_of_subset()
     inside = (gained > 0) & (np.cumsum(gained) <= budget)
-    family = [subset for subset, use in zip(span.index.subsets, inside, strict=True) if use or len(subset) < 2]
+    chosen = [subset for subset, use in zip(span.family.subsets, inside, strict=True) if use or len(subset) < 2]
     if selection.rounds:
         *earlier, last = selection.rounds
-        own = inside & (span.index.layout.order == last.order)
+        own = inside & (span.family.layout.order == last.order)
         functions, rank = int(gained[own].sum()), int(gained[inside].sum())
         last = replace(last, taken=int(np.count_nonzero(own)), functions=functions, rank=rank)
         selection = replace(selection, rounds=(*earlier, last))
-    return family, selection
+    return chosen, selection

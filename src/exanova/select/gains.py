@@ -156,13 +156,13 @@ class SubsetScreen:
         self._sample, self._threads = sample, threads
         self._dimension: dict[Subset, int] = {}
 
-    def gains(self, index: Family, subsets: list[Subset], residual: FloatArray) -> Gains:
-        """Gains of subsets of one order, whose prefixes are in ``index``, by one pass over the rows."""
-        sample, old = self._sample, len(index.subsets)
-        wider = extend(index, subsets, sample.codes, sample.mass, self._threads)
+    def gains(self, family: Family, subsets: list[Subset], residual: FloatArray) -> Gains:
+        """Gains of subsets of one order, whose prefixes are in ``family``, by one pass over the rows."""
+        sample, old = self._sample, len(family.subsets)
+        wider = extend(family, subsets, sample.codes, sample.mass, self._threads)
         phi = Phi(wider, sample, self._threads, subsets=slice(old, len(wider.subsets)))
-        values = phi.analyse(sample.probability[:, None] * residual)[index.n_cells :]
-        cells = wider.cell_start[old:] - index.n_cells
+        values = phi.analyse(sample.probability[:, None] * residual)[family.n_cells :]
+        cells = wider.cell_start[old:] - family.n_cells
         energy, functions = np.zeros(len(subsets)), np.zeros(len(subsets), dtype=np.int64)
         wide = np.diff(cells) > WIDE
         for k in np.flatnonzero(wide):
@@ -173,12 +173,12 @@ class SubsetScreen:
             functions[k] = table.shape[1]
         return Gains(subsets, energy, functions)
 
-    def _wide(self, index: Family, s: int, sums: FloatArray) -> tuple[float, int]:
+    def _wide(self, family: Family, s: int, sums: FloatArray) -> tuple[float, int]:
         """Energy and number of functions of a subset with many cells, without a basis."""
-        codes, sizes, subset = index.codes_of(s), index.sizes_of(s), index.subsets[s]
+        codes, sizes, subset = family.codes_of(s), family.sizes_of(s), family.subsets[s]
         if subset not in self._dimension:
             self._dimension[subset] = pure_dimension(codes, sizes)
-        return pure_energy(codes, sizes, index.probability_of(s), sums), self._dimension[subset]
+        return pure_energy(codes, sizes, family.probability_of(s), sums), self._dimension[subset]
 
 
 def _stack_gains(occurs: NDArray[np.bool_], probability: FloatArray, sums: FloatArray) -> tuple[FloatArray, IntArray]:

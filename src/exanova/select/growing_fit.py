@@ -51,9 +51,9 @@ class GrowingFit:
         self._sums, self._summed = np.zeros((0, sample.values.shape[1])), 0
 
     @property
-    def index(self) -> Family:
+    def family(self) -> Family:
         """Cells of the family so far."""
-        return self._gram.cells.index
+        return self._gram.cells.family
 
     @property
     def basis(self) -> Basis:
@@ -89,9 +89,9 @@ class GrowingFit:
         """Append subsets, without those that do not raise the rank; returns how many were kept."""
         functions = self._factor.size
         self.add(subsets)
-        before = len(self.index.subsets) - len(subsets)
+        before = len(self.family.subsets) - len(subsets)
         gained = self.rank_of_subset()
-        useful = [s for s in range(before, len(self.index.subsets)) if gained[s]]
+        useful = [s for s in range(before, len(self.family.subsets)) if gained[s]]
         if len(useful) < len(subsets):
             of_subset = self.basis.subset_of_function()[functions:]
             keep = np.isin(of_subset, useful)
@@ -103,7 +103,7 @@ class GrowingFit:
 
     def _forget_sums(self, n_subsets: int) -> None:
         self._summed = min(self._summed, n_subsets)
-        self._sums = self._sums[: self.index.cell_start[self._summed]]
+        self._sums = self._sums[: self.family.cell_start[self._summed]]
 
     def rank_of_subset(self) -> IntArray:
         """(S,) number of functions of each subset that raised the rank, in the order of arrival."""
@@ -138,7 +138,7 @@ class GrowingFit:
         """(r, m) residual of the functions so far, by one solve without refinement."""
         if self._left_by != self._factor.size:
             coefficients = self._factor.solve(self._projections(None))
-            fitted = self._phi().synthesise(on_cells(self.index, self.basis, coefficients))
+            fitted = self._phi().synthesise(on_cells(self.family, self.basis, coefficients))
             self._residual, self._left_by = self._sample.values - fitted, self._factor.size
         return self._residual
 
@@ -155,16 +155,16 @@ class GrowingFit:
 
     def _sums_of_values(self) -> FloatArray:
         """(cells, m) sums of the model values; only subsets added since the last call need a pass."""
-        known, count = self._summed, len(self.index.subsets)
+        known, count = self._summed, len(self.family.subsets)
         if known < count:
             sums = self._phi(slice(known, count)).analyse(self._sample.weighted_values)
-            new = slice(int(self.index.cell_start[known]), None)
+            new = slice(int(self.family.cell_start[known]), None)
             self._sums, self._summed = np.concatenate([self._sums, sums[new]]), count
         return self._sums
 
     def _phi(self, subsets: slice | None = None) -> Phi:
         """The cells of the family so far, or of a run of its subsets, at the rows."""
-        return Phi(self.index, self._sample, self._request.threads, subsets=subsets)
+        return Phi(self.family, self._sample, self._request.threads, subsets=subsets)
 
     def _null(self, null: FloatArray) -> FloatArray:
         """Dependences; functions considered after the rank limit was reached are not dependent, only not needed."""

@@ -65,15 +65,15 @@ class GroupProblem:
 def choose_by_lasso(sample: Sample, request: Request, progress: Progress) -> tuple[tuple[Subset, ...], Selection]:
     """The family on the path, closed downward and within the budget, that predicts held-out rows best."""
     train, held = sample.split(HELD_OUT, request.random_state)
-    family = _candidates(train, request, progress)
-    index = build_family(train.codes, train.mass, sample.sizes, family, request.threads)
-    basis = build_basis(index)
+    subsets = _candidates(train, request, progress)
+    family = build_family(train.codes, train.mass, sample.sizes, subsets, request.threads)
+    basis = build_basis(family)
     progress.phase("Gram matrix of the candidates")
-    problem, backward, mains = _problem(train, index, basis, request)
+    problem, backward, mains = _problem(train, family, basis, request)
     price = dimensions(
-        build_family(sample.codes, sample.mass, sample.sizes, family, request.threads)
+        build_family(sample.codes, sample.mass, sample.sizes, subsets, request.threads)
     )  # on all rows, not train
-    best, best_family, rounds = -np.inf, [s for s in index.subsets if len(s) < 2], []
+    best, best_family, rounds = -np.inf, [s for s in family.subsets if len(s) < 2], []
     largest = _norms(problem, problem.target) / np.where(problem.weight > 0, problem.weight, 1.0)
     top = float(largest.max(initial=0.0))
     state, unfinished = np.zeros_like(problem.target), 0
@@ -82,13 +82,13 @@ def choose_by_lasso(sample: Sample, request: Request, progress: Progress) -> tup
         state, converged = descend(problem, float(penalty), state)
         unfinished += not converged
         inside = np.concatenate([np.ones(mains, dtype=bool), _norms(problem, state) > 0])
-        chosen = close_downward(subset for subset, kept in zip(index.subsets, inside, strict=True) if kept)
-        functions = int(price[[index.position[s] for s in chosen]].sum())
-        refit = refitted(problem, [index.position[s] - mains for s in chosen if len(s) > 1])
-        score = _score(held, index, on_cells(index, basis, backward(refit)), request.threads)
+        chosen = close_downward(subset for subset, kept in zip(family.subsets, inside, strict=True) if kept)
+        functions = int(price[[family.position[s] for s in chosen]].sum())
+        refit = refitted(problem, [family.position[s] - mains for s in chosen if len(s) > 1])
+        score = _score(held, family, on_cells(family, basis, backward(refit)), request.threads)
         order = max(map(len, chosen))
         rounds.append(
-            Round(order, len(index.subsets), len(chosen), functions, functions, score, float(penalty / (top or 1.0)))
+            Round(order, len(family.subsets), len(chosen), functions, functions, score, float(penalty / (top or 1.0)))
         )
         progress.step()
         if request.max_terms is not None and functions > request.max_terms:
@@ -192,17 +192,17 @@ def _all_within(varying: list[int], max_order: int | None, sizes: tuple[int, ...
 
 
 def _problem(
-    train: Sample, index: Family, basis: Basis, request: Request
+    train: Sample, family: Family, basis: Basis, request: Request
 ) -> tuple[GroupProblem, Callable[[FloatArray], FloatArray], int]:
     """Eliminate intercept and main effects.
 
     Returns the problem, a function from its coefficients to those of all functions, and the number of subsets that are
     not penalised.
     """
-    phi = Phi(index, train, request.threads)
+    phi = Phi(family, train, request.threads)
     gamma = phi.gram(basis)
-    mu = on_functions(index, basis, phi.analyse(train.weighted_values))
-    mains = sum(1 for s in index.subsets if len(s) < 2)
+    mu = on_functions(family, basis, phi.analyse(train.weighted_values))
+    mains = sum(1 for s in family.subsets if len(s) < 2)
     first = int(basis.start[mains])
     low = factorise(np.asfortranarray(gamma[:first, :first]), [slice(0, 1), slice(1, first)], "share")
     cross, high = gamma[:first, first:], gamma[first:, first:]
@@ -215,9 +215,9 @@ def _problem(
     return problem, backward, mains
 
 
-def _score(held: Sample, index: Family, values: FloatArray, threads: int) -> float:
+def _score(held: Sample, family: Family, values: FloatArray, threads: int) -> float:
     """Mean R2 over the outputs on held-out rows."""
-    fitted = Phi(index, NewRows(held.codes), threads).synthesise(values)
+    fitted = Phi(family, NewRows(held.codes), threads).synthesise(values)
     p = held.probability
     mean = p @ held.values
     variance = (p @ (held.values - mean) ** 2).sum()

@@ -59,7 +59,7 @@ class _Screen:
     def __init__(self, sample: Sample, request: Request, fit: GrowingFit, budget: int, progress: Progress) -> None:
         self._sample, self._request, self._fit, self._progress = sample, request, fit, progress
         self._allowed = None if request.candidates is None else set(request.candidates)
-        self._taken: set[Subset] = {s for s in fit.index.subsets if s}
+        self._taken: set[Subset] = {s for s in fit.family.subsets if s}
         self._pairs: PairScreen | None = None
         self._open: NDArray[np.bool_] | None = None
         self._listed = SubsetScreen(sample, request.threads)
@@ -123,9 +123,9 @@ class _Screen:
         if not candidates:
             return Gains([], np.zeros(0), np.zeros(0, dtype=np.int64))
         sample = self._sample
-        prefixes = sorted({s[:-1] for s in candidates} - set(self._fit.index.position), key=canonical_key)
-        index = extend(self._fit.index, prefixes, sample.codes, sample.mass, self._request.threads)
-        return self._listed.gains(index, candidates, residual)
+        prefixes = sorted({s[:-1] for s in candidates} - set(self._fit.family.position), key=canonical_key)
+        family = extend(self._fit.family, prefixes, sample.codes, sample.mass, self._request.threads)
+        return self._listed.gains(family, candidates, residual)
 
     def _heirs(self, order: int, parts: int) -> list[Subset]:
         """Subsets with at least ``parts`` parts (one feature fewer) taken, most first, as many as can be evaluated."""

@@ -65,9 +65,9 @@ def level_means(decomposition: Decomposition, effect: Effect) -> FloatArray | No
     sample = decomposition.sample
     if sample is None:
         return None
-    index = decomposition.index
-    (feature,) = index.subsets[effect.number]
-    codes, levels = sample.codes[feature], index.codes_of(effect.number)[0]
+    family = decomposition.family
+    (feature,) = family.subsets[effect.number]
+    codes, levels = sample.codes[feature], family.codes_of(effect.number)[0]
     size = int(max(codes.max(), levels.max())) + 1
     sums = np.stack([np.bincount(codes, column, size) for column in sample.weighted_values.T], axis=1)
     means = sums[levels] / effect.probability[:, None] - sample.probability @ sample.values

@@ -190,7 +190,7 @@ class Plots:
         return names
 
     def _network_notes(self, output: str | None, nodes: int, edges: int) -> list[str]:
-        schema, subsets = self._decomposition.schema, self._decomposition.index.subsets
+        schema, subsets = self._decomposition.schema, self._decomposition.family.subsets
         pairs, features = sum(len(subset) == 2 for subset in subsets), len(schema.features)
         several = f"all {len(schema.outputs)} outputs added up" if len(schema.outputs) > 1 else None
         return [

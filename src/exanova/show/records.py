@@ -138,18 +138,20 @@ def network_records(
         nodes: ``feature``, ``value``, ``x``, ``y``, in the order of the columns.
         edges: ``first``, ``second``, ``value``, ``x``, ``y``, ``x2``, ``y2``, the strongest first.
     """
-    norms = absolute_norms(decomposition.index, decomposition.values)
+    norms = absolute_norms(decomposition.family, decomposition.values)
     outputs = slice(None) if output is None else [decomposition.schema.outputs.index(output)]
-    features = rolled_up(decomposition.index, norms)[:, outputs].sum(axis=1)
+    features = rolled_up(decomposition.family, norms)[:, outputs].sum(axis=1)
     kept = sorted(np.argsort(-features, kind="stable")[:nodes].tolist())
     angle = np.pi / 2 - 2 * np.pi * np.arange(len(kept)) / max(1, len(kept))
     place = {i: (float(np.cos(a)), float(np.sin(a))) for i, a in zip(kept, angle, strict=True)}
     strength = norms[:, outputs].sum(axis=1)
-    pairs = [s for s, subset in enumerate(decomposition.index.subsets) if len(subset) == 2 and set(subset) <= set(kept)]
+    pairs = [
+        s for s, subset in enumerate(decomposition.family.subsets) if len(subset) == 2 and set(subset) <= set(kept)
+    ]
     pairs.sort(key=lambda s: -strength[s])
     names = decomposition.schema.features
     found = [{"feature": names[i], "value": float(features[i]), "x": place[i][0], "y": place[i][1]} for i in kept]
-    links = [(decomposition.index.subsets[s], float(strength[s])) for s in pairs[:edges]]
+    links = [(decomposition.family.subsets[s], float(strength[s])) for s in pairs[:edges]]
     return found, [_edge(names[i], names[j], value, place[i], place[j]) for (i, j), value in links]
 
 

@@ -33,7 +33,7 @@ def held_out_errors(
     rows, out = NewRows(judges.codes.astype(np.int32)), []
     for family in families:
         found = fit_family(sample, request, family, progress)
-        fitted = Phi(found.index, rows, request.threads).synthesise(found.values)
+        fitted = Phi(found.family, rows, request.threads).synthesise(found.values)
         out.append(judges.probability @ (judges.values - fitted) ** 2)
     return np.array(out)
 

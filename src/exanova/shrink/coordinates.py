@@ -56,37 +56,37 @@ class Prior:
         by_order = {k: ratio / self.total[k] for k, ratio in zip(self.orders, ratios, strict=True) if self.total[k] > 0}
         return np.sqrt(np.array([by_order.get(int(k), 0.0) for k in self.order], dtype=np.float64))
 
-    def on_rows(self, index: Family, codes: Codes) -> FloatArray:
+    def on_rows(self, family: Family, codes: Codes) -> FloatArray:
         """(r, columns) every column at every row."""
-        out, phi = np.empty((codes.shape[1], len(self.order))), Phi(index, KnownRows(codes))
+        out, phi = np.empty((codes.shape[1], len(self.order))), Phi(family, KnownRows(codes))
         for s, own, table in self.groups():
             out[:, own] = table[phi.cells(s)]
         return out
 
-    def on_cells(self, index: Family, coordinates: FloatArray) -> FloatArray:
+    def on_cells(self, family: Family, coordinates: FloatArray) -> FloatArray:
         """(cells, m) the effects with these (columns, m) coordinates, on their cells; the intercept is 0."""
-        out = np.zeros((index.n_cells, coordinates.shape[1]))
+        out = np.zeros((family.n_cells, coordinates.shape[1]))
         for s, own, table in self.groups():
-            out[index.cells_of(s)] = table @ coordinates[own]
+            out[family.cells_of(s)] = table @ coordinates[own]
         return out
 
-    def on_columns(self, index: Family, sums: FloatArray) -> FloatArray:
+    def on_columns(self, family: Family, sums: FloatArray) -> FloatArray:
         """(columns, m) inner products of the columns with a measure given by its (cells, m) sums: the adjoint."""
         out = np.empty((len(self.order), sums.shape[1]))
         for s, own, table in self.groups():
-            out[own] = table.T @ sums[index.cells_of(s)]
+            out[own] = table.T @ sums[family.cells_of(s)]
         return out
 
 
-def make_prior(index: Family, basis: Basis, kernels: dict[int, FloatArray]) -> Prior:
+def make_prior(family: Family, basis: Basis, kernels: dict[int, FloatArray]) -> Prior:
     """The prior of every subset of a family but the intercept, given the kernel of every feature's levels."""
     subsets, tables, factors, orders = [], [], [], []
-    for s, subset in enumerate(index.subsets):
+    for s, subset in enumerate(family.subsets):
         functions = basis.table(s)
         if not subset or not functions.shape[1]:
             continue
-        weighted = index.probability_of(s)[:, None] * functions
-        factors.append(root(weighted.T @ cell_kernel(index.codes_of(s), subset, kernels) @ weighted))
+        weighted = family.probability_of(s)[:, None] * functions
+        factors.append(root(weighted.T @ cell_kernel(family.codes_of(s), subset, kernels) @ weighted))
         tables.append(functions @ factors[-1])
         subsets.append(s)
         orders.append(np.full(functions.shape[1], len(subset)))

@@ -82,14 +82,14 @@ def exact_bytes(sample: Sample, functions: int) -> int:
 
 def leave_rows_out(sample: Sample, found: Solved, request: Request) -> LeftOut:
     """Leave every distinct row out of an exact fit, or some drawn at random; see :func:`why_none` first."""
-    basis, index = found.basis, found.index
+    basis, family = found.basis, found.family
     assert basis is not None
     with parallel.blas_threads(request.threads):
-        phi = Phi(index, sample, request.threads)
+        phi = Phi(family, sample, request.threads)
         gamma, residual = phi.gram(basis), sample.values - phi.synthesise(found.values)
         chosen = rows_to_leave_out(sample.n_rows, len(gamma), seed=request.random_state)
         with parallel.suitable_blas(float(len(gamma)) ** 3):
-            at_rows = _Functions(sample, index, basis)
+            at_rows = _Functions(sample, family, basis)
             c, p, equal = found.solution.coefficients, sample.probability, Equal.of(sample)
             return left_out_of_exact(gamma, c, at_rows, residual, p, chosen, equal)
 
@@ -97,9 +97,9 @@ def leave_rows_out(sample: Sample, found: Solved, request: Request) -> LeftOut:
 class _Functions:
     """The functions of a family at rows given by their numbers."""
 
-    def __init__(self, sample: Sample, index: Family, basis: Basis) -> None:
-        self._sample, self._index, self._basis = sample, index, basis
+    def __init__(self, sample: Sample, family: Family, basis: Basis) -> None:
+        self._sample, self._family, self._basis = sample, family, basis
 
     def __call__(self, rows: IntArray) -> FloatArray:
         codes = np.ascontiguousarray(self._sample.codes[:, rows])
-        return Phi(self._index, KnownRows(codes)).functions(self._basis)
+        return Phi(self._family, KnownRows(codes)).functions(self._basis)

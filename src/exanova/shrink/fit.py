@@ -51,16 +51,16 @@ LARGEST = 15_000
 DETERMINED = "off: the rows determine every function"
 
 
-def why_not(sample: Sample, request: Request, plan: Plan, index: Family | None) -> str | None:
+def why_not(sample: Sample, request: Request, plan: Plan, family: Family | None) -> str | None:
     """Why a fit is not shrunk although that was asked for; ``None`` where it is."""
     if request.basis != "pure" or request.ties != "share" or request.ridge or request.selection:
         return "off: shrinkage goes with basis='pure', ties='share' and no ridge or budget"
-    if not request.sampled or index is None:
+    if not request.sampled or family is None:
         many = f"every combination of levels occurs, and {plan.functions:,} functions are too many to shrink"
         return f"off: {many if request.sampled else 'the rows are all there is'}"
-    if too_large_for_tables(index).any():
+    if too_large_for_tables(family).any():
         return "off: a pair has too many cells for a table of functions"
-    needed = price.shrinking(plan.functions, index, load_of(sample, sample.n_outputs))
+    needed = price.shrinking(plan.functions, family, load_of(sample, sample.n_outputs))
     if needed > request.memory_limit:
         return (
             f"off: shrinking {plan.functions:,} functions needs about {readable(needed)}, the memory limit is "
@@ -71,10 +71,10 @@ def why_not(sample: Sample, request: Request, plan: Plan, index: Family | None) 
     return rows if too_many else None
 
 
-def fit_family(sample: Sample, request: Request, family: tuple[Subset, ...], progress: Progress) -> Solved:
+def fit_family(sample: Sample, request: Request, subsets: tuple[Subset, ...], progress: Progress) -> Solved:
     """Shrink the effects of a family that has been chosen, closed downward and in canonical order."""
-    order = max(map(len, family))
-    chosen = replace(request, subsets=family, max_order=order, selection=None, max_terms=None, candidates=None)
+    order = max(map(len, subsets))
+    chosen = replace(request, subsets=subsets, max_order=order, selection=None, max_terms=None, candidates=None)
     plan, survey = make_plan(chosen, sample, sample.n_outputs)
 
     def exactly() -> Solved:
@@ -87,10 +87,10 @@ def fit_family(sample: Sample, request: Request, family: tuple[Subset, ...], pro
 
 
 def fit_shrunk(
-    sample: Sample, request: Request, plan: Plan, index: Family, progress: Progress, exactly: Callable[[], Solved]
+    sample: Sample, request: Request, plan: Plan, family: Family, progress: Progress, exactly: Callable[[], Solved]
 ) -> Solved:
     """Decompose with effects shrunk to what the rows can carry; by ``exactly`` where they carry everything."""
-    work = Prepared.of(sample, request, index, progress)
+    work = Prepared.of(sample, request, family, progress)
     progress.phase("variance components")
     exact, found = None, ratios_of_orders(work, request)
     for by_subset in (False, True):  # where the ratios of orders tell, those of subsets are not needed
@@ -123,7 +123,7 @@ def _may_be_determined(work: Prepared, found: list[Ratios]) -> bool:
 
 def _lost(work: Prepared, exact: Solved, found: list[Ratios]) -> FloatArray:
     """(m,) mean squared difference of the exact and the shrunken fit, as a share of the variance."""
-    fitted = Phi(exact.index, work.sample).synthesise(exact.values)
+    fitted = Phi(exact.family, work.sample).synthesise(exact.values)
     out, p = np.zeros(work.values.shape[1]), work.sample.probability
     for ratios in found:
         own = ratios.outputs
@@ -153,7 +153,7 @@ def _decomposition(work: Prepared, request: Request, plan: Plan, found: list[Rat
         equations, steps = max(equations, solved.equations), max(steps, solved.steps)
     components = _components(work, found)
     posterior = Posterior(work.prior, tuple(parts), components, float(work.precision.sum()))
-    values = work.prior.on_cells(work.index, coordinates)
+    values = work.prior.on_cells(work.family, coordinates)
     values[0] = p @ work.sample.values
     shrinkage = Shrinkage(
         described(components),
@@ -166,7 +166,7 @@ def _decomposition(work: Prepared, request: Request, plan: Plan, found: list[Rat
         least_squares=_least_squares(work),
     )
     solution = _solution(work, components, equations, steps)
-    return Solved(work.index, values, plan, solution, work.basis, False, shrinkage)
+    return Solved(work.family, values, plan, solution, work.basis, False, shrinkage)
 
 
 def _least_squares(work: Prepared) -> FloatArray:
@@ -193,7 +193,7 @@ def _one_part(work: Prepared, ratios: Ratios, chosen: IntArray) -> tuple[Posteri
         codes = work.sample.codes
 
         def at_rows(rows: IntArray) -> FloatArray:
-            return work.prior.on_rows(work.index, codes[:, rows]) * scale
+            return work.prior.on_rows(work.family, codes[:, rows]) * scale
 
         left = left_out_of_shrunk(lower, at_rows, solved.residual, work.precision, chosen, equal)
     else:
@@ -233,7 +233,7 @@ def _components(work: Prepared, found: list[Ratios]) -> tuple[Components, ...]:
 
 
 def _solution(work: Prepared, components: tuple[Components, ...], equations: float, steps: int) -> Solution:
-    orders, dimensions, q = work.index.layout.order, work.basis.dimensions, work.basis.n_functions
+    orders, dimensions, q = work.family.layout.order, work.basis.dimensions, work.basis.n_functions
     return Solution(
         coefficients=np.zeros((0, work.values.shape[1])),
         kept=np.ones(q, dtype=bool),

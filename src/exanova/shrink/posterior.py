@@ -131,27 +131,27 @@ class Posterior:
                 return part, float(part.residual[place[0]])
         return None
 
-    def variances(self, index: Family, output: int, weights: FloatArray) -> FloatArray:
+    def variances(self, family: Family, output: int, weights: FloatArray) -> FloatArray:
         """(f,) posterior variances of the sums of effects times ``weights`` (cells, f)."""
         found = self.part_of(output)
         if found is None:
             return np.zeros(weights.shape[1])
         part, residual = found
-        v = part.scale[:, None] * self.prior.on_columns(index, weights)
+        v = part.scale[:, None] * self.prior.on_columns(family, weights)
         return residual * part.spread.variances(v)
 
-    def covariance(self, index: Family, output: int, weights: FloatArray) -> FloatArray:
+    def covariance(self, family: Family, output: int, weights: FloatArray) -> FloatArray:
         """(f, f) their posterior covariance."""
         found = self.part_of(output)
         if found is None:
             return np.zeros((weights.shape[1], weights.shape[1]))
         part, residual = found
-        return residual * part.spread.covariance(part.scale[:, None] * self.prior.on_columns(index, weights))
+        return residual * part.spread.covariance(part.scale[:, None] * self.prior.on_columns(family, weights))
 
-    def blocks(self, index: Family) -> list[FloatArray]:
+    def blocks(self, family: Family) -> list[FloatArray]:
         """For each subset, (m, c, c) posterior covariances of its cells."""
         m = len(self.components)
-        out = [np.zeros((m, c, c)) for c in np.diff(index.cell_start).tolist()]
+        out = [np.zeros((m, c, c)) for c in np.diff(family.cell_start).tolist()]
         for part in self.parts:
             for s, own, table in self.prior.groups():
                 v = np.zeros((len(part.scale), len(table)))
@@ -159,15 +159,15 @@ class Posterior:
                 out[s][part.outputs] = part.residual[:, None, None] * part.spread.covariance(v, s, own.start)
         return out
 
-    def cell_variances(self, index: Family) -> FloatArray:
+    def cell_variances(self, family: Family) -> FloatArray:
         """(cells, m) posterior variance of every effect in every cell."""
-        out = np.zeros((index.n_cells, len(self.components)))
+        out = np.zeros((family.n_cells, len(self.components)))
         for part in self.parts:
             for s, own, table in self.prior.groups():
                 v = np.zeros((len(part.scale), len(table)))
                 v[own] = (table * part.scale[own]).T
                 found = part.spread.variances(v, s, own.start)
-                out[index.cells_of(s)][:, part.outputs] = found[:, None] * part.residual
+                out[family.cells_of(s)][:, part.outputs] = found[:, None] * part.residual
         return out
 
 

@@ -27,7 +27,7 @@ class Prepared:
     """A sample and a family, with what a likelihood and a posterior need of them.
 
     Attributes:
-        sample, index, phi, basis: the rows, the family, its cells at the rows and its functions.
+        sample, family, phi, basis: the rows, the family, its cells at the rows and its functions.
         kernels: for each feature, the covariance of the values of its levels.
         prior: the functions in coordinates of the prior.
         values: (r, m) centred values.
@@ -37,7 +37,7 @@ class Prepared:
     """
 
     sample: Sample
-    index: Family
+    family: Family
     phi: Phi
     basis: Basis
     kernels: dict[int, FloatArray]
@@ -48,27 +48,27 @@ class Prepared:
     gram: FloatArray | None
 
     @classmethod
-    def of(cls, sample: Sample, request: Request, index: Family, progress: Progress) -> Prepared:
+    def of(cls, sample: Sample, request: Request, family: Family, progress: Progress) -> Prepared:
         """Build the functions, and where these are fewer than the rows, their Gram matrix."""
         kernels = {
-            subset[0]: level_kernel(index.probability_of(s), request.ordered[subset[0]] if request.ordered else 0)
-            for s, subset in enumerate(index.subsets)
+            subset[0]: level_kernel(family.probability_of(s), request.ordered[subset[0]] if request.ordered else 0)
+            for s, subset in enumerate(family.subsets)
             if len(subset) == 1
         }
         progress.phase("functions")
         with parallel.suitable_blas(0):
-            basis = build_basis(index)
-            prior = make_prior(index, basis, kernels)
+            basis = build_basis(family)
+            prior = make_prior(family, basis, kernels)
         p, r, q = sample.probability, sample.n_rows, len(prior.order)
         # Whole numbers are counts of equal rows; of other weights only the proportions mean something.
         precision = r * p if sample.counts is None else sample.mass
-        phi = Phi(index, sample, request.threads, repeated=True)
+        phi = Phi(family, sample, request.threads, repeated=True)
         gram = None
         if not price.by_rows(r, q):
             gamma = phi.gram(basis, progress=progress)[1:, 1:] * float(precision.sum())
             gram = gram_of_columns(np.asfortranarray(gamma), prior)
         values = sample.values - p @ sample.values
-        return cls(sample, index, phi, basis, kernels, prior, values, precision, columns_of(phi, prior), gram)
+        return cls(sample, family, phi, basis, kernels, prior, values, precision, columns_of(phi, prior), gram)
 
     @property
     def varying(self) -> IntArray:
@@ -103,7 +103,7 @@ class Prepared:
 
     @cached_property
     def _at_rows(self) -> FloatArray:
-        return self.prior.on_rows(self.index, self.sample.codes)
+        return self.prior.on_rows(self.family, self.sample.codes)
 
     @cached_property
     def _row_kernels(self) -> list[FloatArray]:

@@ -50,16 +50,16 @@ def has_subset_ratios(rows: int, functions: int, sets: int) -> bool:
     return sets * EVALUATIONS * work <= SUBSETS_WORK and (not by_rows(rows, functions) or rows * functions <= WRITTEN)
 
 
-def shrinking(functions: int, index: Family, load: Load) -> int:
+def shrinking(functions: int, family: Family, load: Load) -> int:
     """Bytes of a shrunken fit: its matrices, a factor for every set of ratios, and passes over the rows."""
     r, q, m = load.distinct, functions, load.outputs
-    size, orders = min(r, q), int(index.layout.order.max())
+    size, orders = min(r, q), int(family.layout.order.max())
     squares = SQUARES_BY_ROWS + orders if by_rows(r, q) else SQUARES_BY_FUNCTIONS
     factors = sets_of_ratios(r, q, m) - 1
-    passes = 8 * m * (2 * index.n_keys + 6 * r + 6 * q)
+    passes = 8 * m * (2 * family.n_keys + 6 * r + 6 * q)
     collecting = 0 if by_rows(r, q) else 8 * int(1.1 * q) ** 2 + int(1.1 * q) * (r // 8 + 8)
     matrices = max(8 * size * size * (squares + factors), collecting + 8 * 3 * size * size)
     if by_rows(r, q) and has_subset_ratios(r, q, sets_of_ratios(r, q, m)):
         matrices += 8 * 4 * r * q
     leaving_out = 0 if by_rows(r, q) else 3 * min(BLOCK_BYTES, 8 * q * min(r, max(q, FEWEST_SAMPLED)))
-    return matrices + passes + leaving_out + 3 * local_tables(index)
+    return matrices + passes + leaving_out + 3 * local_tables(family)

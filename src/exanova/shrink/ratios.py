@@ -84,7 +84,7 @@ def _starts(work: Prepared, request: Request, outputs: IntArray) -> FloatArray |
     if min(r, q) < START_FROM or r <= START_ROWS or not len(outputs):
         return None
     rows = np.sort(np.random.default_rng(request.random_state).choice(r, START_ROWS, replace=False))
-    between = row_kernels(work.sample.codes[:, rows], work.kernels, work.index.subsets)
+    between = row_kernels(work.sample.codes[:, rows], work.kernels, work.family.subsets)
     p = work.sample.probability[rows] / work.sample.probability[rows].sum()
     kernels = [between[k] / float(p @ np.diagonal(between[k])) for k in work.prior.orders]
     y = work.values[np.ix_(rows, outputs)]

@@ -50,9 +50,9 @@ class SpanChoice:
         self.chosen: list[IntArray] = []
 
     @property
-    def index(self) -> Family:
+    def family(self) -> Family:
         """Cells of the family so far; every distinct row has weight one."""
-        return self._cells.index
+        return self._cells.family
 
     @property
     def rank(self) -> int:
@@ -91,12 +91,12 @@ class SpanChoice:
 
     def _sizes(self, first: int) -> list[int]:
         """Number of functions of each subset from number ``first`` on."""
-        bounds = np.searchsorted(self._cells.indicators.cell, self.index.cell_start[first:])
+        bounds = np.searchsorted(self._cells.indicators.cell, self.family.cell_start[first:])
         return [int(size) for size in np.diff(bounds)]
 
     def _gram_rows(self, offered: list[IntArray], primes: Sequence[int], first: int) -> list[FloatArray | None]:
         """Rows of the Gram matrix of the functions ``offered`` of each subset, from subset number ``first`` on."""
-        bounds = np.searchsorted(self._cells.indicators.cell, self.index.cell_start)
+        bounds = np.searchsorted(self._cells.indicators.cell, self.family.cell_start)
         numbers = np.concatenate([start + own for start, own in zip(bounds, offered, strict=False)])
         known = sum(map(len, offered[:first]))
         counts = self._cells.counts(numbers[known:], numbers)
@@ -152,14 +152,14 @@ class PaperChoice(SpanChoice):
         """Subsets of one order in batches of about ``BATCH`` functions; main effects form one batch."""
         if len(subsets[0]) == 1:
             return [subsets]
-        functions = np.cumsum([prod(int(self.index.sizes[i]) - 1 for i in s) for s in subsets])
+        functions = np.cumsum([prod(int(self.family.sizes[i]) - 1 for i in s) for s in subsets])
         cuts = np.flatnonzero(np.diff(functions // BATCH)) + 1
         return [subsets[a:b] for a, b in pairwise([0, *cuts.tolist(), len(subsets)])]
 
     def _sizes(self, first: int) -> list[int]:
-        new = range(first, len(self.index.subsets))
-        self._labels.update((self.index.subsets[s], labels_of(self.index, s)) for s in new)
-        return [len(self._labels[self.index.subsets[s]]) for s in new]
+        new = range(first, len(self.family.subsets))
+        self._labels.update((self.family.subsets[s], labels_of(self.family, s)) for s in new)
+        return [len(self._labels[self.family.subsets[s]]) for s in new]
 
     def _gram_rows(self, offered: list[IntArray], primes: Sequence[int], first: int) -> list[FloatArray | None]:
         found = {prime: self._coordinates(offered, prime) for prime in primes}
@@ -172,21 +172,21 @@ class PaperChoice(SpanChoice):
         known = self._known.setdefault(prime, [])
         new = range(len(known), len(offered))
         # Proper subsets that were missing have no candidates and no labels.
-        labels = [self._labels[self.index.subsets[s]][offered[s]] if len(offered[s]) else None for s in new]
-        cells = cell_weights_modulo(self.index, self._codes, self._weight, len(known), prime)
-        found = paper_coordinates(self.index, self._cells.indicators, new, labels, cells, prime)
+        labels = [self._labels[self.family.subsets[s]][offered[s]] if len(offered[s]) else None for s in new]
+        cells = cell_weights_modulo(self.family, self._codes, self._weight, len(known), prime)
+        found = paper_coordinates(self.family, self._cells.indicators, new, labels, cells, prime)
         if found is None:
             return None
         known += found
         return known
 
 
-def labels_of(index: Family, s: int) -> IntArray:
+def labels_of(family: Family, s: int) -> IntArray:
     """(k, |A|) the z of the paper's functions of a subset that do not vanish on the support."""
-    sizes = index.sizes_of(s)
+    sizes = family.sizes_of(s)
     labels = list(product(*(range(n - 1) for n in sizes)))
     z = np.array(labels, dtype=np.int64).reshape(len(labels), len(sizes))
-    return z[paper_numerators(index.codes_of(s), sizes, z).any(axis=0)]
+    return z[paper_numerators(family.codes_of(s), sizes, z).any(axis=0)]
 
 
 def can_be_solved(solution: Solution, weight: NDArray[Any]) -> bool:

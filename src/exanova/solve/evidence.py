@@ -85,7 +85,7 @@ class Solved:
     """Every effect at every cell, with the evidence of the solve: the result of each route and each selection.
 
     Attributes:
-        index: the family and its cells.
+        family: the family and its cells.
         values: (cells, m) effects.
         plan: the plan that was run.
         solution: evidence; its coefficients belong to ``basis``.
@@ -94,7 +94,7 @@ class Solved:
         shrinkage: results of shrinkage, if it was requested.
     """
 
-    index: Family
+    family: Family
     values: FloatArray
     plan: Plan
     solution: Solution
@@ -109,7 +109,7 @@ class Solved:
         kept = self.solution.kept
         return [
             (subset, tuple(z))
-            for s, subset in enumerate(self.index.subsets)
+            for s, subset in enumerate(self.family.subsets)
             for z, taken in zip(self.basis.labels[s].tolist(), kept[self.basis.functions_of(s)], strict=True)
             if taken
         ]

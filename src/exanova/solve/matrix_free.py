@@ -103,11 +103,11 @@ class Reduced:
         return self.high.analyse(y)
 
 
-def solve_matrix_free(sample: Sample, index: Family, basis: Basis, threads: int, progress: Progress) -> Solution:
+def solve_matrix_free(sample: Sample, family: Family, basis: Basis, threads: int, progress: Progress) -> Solution:
     """Coefficients over all functions of ``basis``."""
-    split, count, p = _eliminated(index, basis), len(index.subsets), sample.probability[:, None]
-    low, high = (Block(sample, index, basis, run, threads) for run in (slice(0, split), slice(split, count)))
-    factor = _low_factor(sample, index.restricted(split), basis.restricted(split), threads)
+    split, count, p = _eliminated(family, basis), len(family.subsets), sample.probability[:, None]
+    low, high = (Block(sample, family, basis, run, threads) for run in (slice(0, split), slice(split, count)))
+    factor = _low_factor(sample, family.restricted(split), basis.restricted(split), threads)
     reduced = Reduced(low, high, factor, p)
     progress.phase("conjugate gradients")
     target = reduced.without_low(sample.values)
@@ -117,7 +117,7 @@ def solve_matrix_free(sample: Sample, index: Family, basis: Basis, threads: int,
     left = sample.values - high.synthesise(c)
     below = solve(factor, low.analyse(left))
     below = below + solve(factor, low.analyse(left - low.synthesise(below)))  # one step of refinement
-    sizes = index.layout.order
+    sizes = family.layout.order
     return Solution(
         coefficients=np.vstack([below, c]),
         kept=np.ones(basis.n_functions, dtype=bool),
@@ -136,9 +136,9 @@ def solve_matrix_free(sample: Sample, index: Family, basis: Basis, threads: int,
     )
 
 
-def _eliminated(index: Family, basis: Basis) -> int:
+def _eliminated(family: Family, basis: Basis) -> int:
     """Number of subsets of the lower orders that are eliminated: at least order one, never the last order."""
-    sizes, large = index.layout.order, too_large_for_tables(index)
+    sizes, large = family.layout.order, too_large_for_tables(family)
     split = int(np.searchsorted(sizes, 1, side="right"))
     for order in range(2, int(sizes.max())):
         upto = int(np.searchsorted(sizes, order, side="right"))
@@ -148,6 +148,6 @@ def _eliminated(index: Family, basis: Basis) -> int:
     return split
 
 
-def _low_factor(sample: Sample, index: Family, basis: Basis, threads: int) -> Factor:
+def _low_factor(sample: Sample, family: Family, basis: Basis, threads: int) -> Factor:
     """Factor of the lower orders, in order."""
-    return factorise(Phi(index, sample, threads).gram(basis), order_slices(index, basis), "share")
+    return factorise(Phi(family, sample, threads).gram(basis), order_slices(family, basis), "share")

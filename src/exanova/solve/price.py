@@ -122,13 +122,13 @@ def listing(keys: int, subsets: int) -> int:
 
 def measuring(keys: int, cells: int, subsets: int, load: Load) -> int:
     """Bytes while covariances, errors and conditional means of a result are measured."""
-    index = 4 * keys + 16 * cells + SUBSET * subsets
-    return index + 8 * load.outputs * (keys + 4 * cells + 7 * load.distinct)
+    family = 4 * keys + 16 * cells + SUBSET * subsets
+    return family + 8 * load.outputs * (keys + 4 * cells + 7 * load.distinct)
 
 
-def local_tables(index: Family) -> int:
+def local_tables(family: Family) -> int:
     """Bytes of the functions of all subsets on their cells."""
-    cells, large = np.diff(index.cell_start), too_large_for_tables(index)
+    cells, large = np.diff(family.cell_start), too_large_for_tables(family)
     return 8 * int(np.square(cells[~large]).sum()) + PROJECTOR * int(cells[large].sum())
 
 
@@ -138,16 +138,16 @@ def grid(cells: int, features: int, load: Load) -> int:
     return tensors + 8 * load.distinct * (features + 10 * load.outputs)
 
 
-def dense(functions: int, index: Family, load: Load) -> int:
+def dense(functions: int, family: Family, load: Load) -> int:
     """Bytes of orthogonal factorisations of the functions on the rows."""
     r, q = load.distinct, functions
-    return 8 * (DENSE_COPIES * r * q + DENSE_SQUARES * q * q) + local_tables(index) + _index(index, load)
+    return 8 * (DENSE_COPIES * r * q + DENSE_SQUARES * q * q) + local_tables(family) + _family(family, load)
 
 
-def moments(functions: int, index: Family, load: Load) -> int:
+def moments(functions: int, family: Family, load: Load) -> int:
     """Bytes of a Gram matrix of indicators, its bitsets or blocks, and its elimination."""
-    refining = 8 * load.outputs * (2 * index.n_keys + 4 * load.distinct + 3 * functions)
-    return eliminating(functions, load) + refining + 2 * local_tables(index) + _index(index, load)
+    refining = 8 * load.outputs * (2 * family.n_keys + 4 * load.distinct + 3 * functions)
+    return eliminating(functions, load) + refining + 2 * local_tables(family) + _family(family, load)
 
 
 def eliminating(functions: int, load: Load) -> int:
@@ -159,13 +159,13 @@ def eliminating(functions: int, load: Load) -> int:
     return 8 * indicators**2 + max(collecting, 8 * q * q * (REDUNDANT_COPIES if q > r else GRAM_COPIES))
 
 
-def matrix_free(by_order: Sequence[int], index: Family, load: Load, threads: int) -> int:
+def matrix_free(by_order: Sequence[int], family: Family, load: Load, threads: int) -> int:
     """Bytes of conjugate gradients over passes of the rows, and of the lower orders' elimination."""
     r, q = load.distinct, sum(by_order)
     low = max(sum(by_order[:2]), min(MOST_ELIMINATED, sum(by_order[:-1])))
-    vectors = 8 * load.outputs * (3 * index.n_keys + 6 * q + 12 * r)
-    work = vectors + _pair_products(index, load, threads) + 24 * low * low + low * (r // 8)
-    return work + local_tables(index) + _index(index, load)
+    vectors = 8 * load.outputs * (3 * family.n_keys + 6 * q + 12 * r)
+    work = vectors + _pair_products(family, load, threads) + 24 * low * low + low * (r // 8)
+    return work + local_tables(family) + _family(family, load)
 
 
 def screening(sizes: Sequence[int], load: Load, threads: int) -> int:
@@ -199,16 +199,16 @@ def _collecting(indicators: int, load: Load) -> int:
     return bits if load.counts else max(bits, min(BLAS_BLOCK_BYTES, 8 * indicators * load.distinct))
 
 
-def _index(index: Family, load: Load) -> int:
+def _family(family: Family, load: Load) -> int:
     """Bytes of a family, and of the effects on its cells."""
-    return 4 * index.n_keys + (16 + 16 * load.outputs) * index.n_cells + SUBSET * len(index.subsets)
+    return 4 * family.n_keys + (16 + 16 * load.outputs) * family.n_cells + SUBSET * len(family.subsets)
 
 
-def _pair_products(index: Family, load: Load, threads: int) -> int:
+def _pair_products(family: Family, load: Load, threads: int) -> int:
     """Bytes of one-hot columns and blocks of them, if pairs are handled by products of matrices."""
-    first = int(np.searchsorted(index.layout.order, 2))
-    if not products_are_faster(index.layout.part(first, len(index.subsets))):
+    first = int(np.searchsorted(family.layout.order, 2))
+    if not products_are_faster(family.layout.part(first, len(family.subsets))):
         return 0
-    columns = 1 + int((index.sizes - 1).sum())
+    columns = 1 + int((family.sizes - 1).sum())
     blocks = 4 * threads * min(BLOCK_BYTES, 8 * 8192 * columns)
     return load.distinct * (columns + 8 * load.columns) + blocks
