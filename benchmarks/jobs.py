@@ -20,7 +20,7 @@ from benchmarks import tables
 from benchmarks.harness import Facts, clocked, once, size, timed
 from benchmarks.phases import cached_words
 from exanova import FunctionalANOVA, Support, parallel, reference
-from exanova.basis.tables import dimensions
+from exanova.basis.functions import dimensions
 from exanova.data.sample import Sample
 from exanova.design.family import build_family
 from exanova.design.memory import available

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 import exanova
-from exanova.cli.run import run
+from exanova.cli.entry import run
 
 HOME = str(Path(exanova.__file__).resolve().parent.parent)
 

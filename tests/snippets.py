@@ -15,7 +15,7 @@ from itertools import pairwise, zip_longest
 from pathlib import Path
 from unittest.mock import patch
 
-from exanova.cli.run import run
+from exanova.cli.entry import run
 from exanova.errors import OutsideSupportWarning
 
 ROOT = Path(__file__).resolve().parent.parent

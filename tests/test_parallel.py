@@ -12,7 +12,7 @@ import pytest
 
 from exanova import FunctionalANOVA, estimator, parallel
 from exanova.basis import pure
-from exanova.basis.tables import build_basis
+from exanova.basis.functions import build_basis
 from exanova.design.family import build_family
 from exanova.design.subsets import up_to_order
 from exanova.effects.certificate import certify

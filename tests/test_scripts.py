@@ -108,7 +108,7 @@ def test_a_module_in_no_layer_is_found(package):
     ("path", "text", "says"),
     [
         ("solve/dense.py", "def late():\n    import numba", "numba is imported, which only compiled, phi"),
-        ("effects/tables.py", "from narwhals.typing import Frame", "narwhals is imported, which only data, show"),
+        ("effects/effect.py", "from narwhals.typing import Frame", "narwhals is imported, which only data, show"),
         ("show/charts/pair.py", "import typer", "typer is imported, which only cli may"),
         ("show/html.py", "from rich import box", "rich is imported, which only cli may"),
         ("estimator.py", "import sklearn.base", "sklearn is imported, which only"),

@@ -55,7 +55,7 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     ),
     patches(("design.passes.COMPILED_FROM", 0), ("design.products.PRODUCTS_PER_READ", 0)),
     # basis
-    patches(("basis.tables.STACK_BYTES", 0)),
+    patches(("basis.functions.STACK_BYTES", 0)),
     patches(("basis.pure.FEW_CELLS", 0)),
     # moments
     patches(("phi.monomials.STACK_BYTES", 0)),
@@ -115,7 +115,7 @@ APART = {
     "design.memory.SHARE": "of the memory of the machine",
     "design.subsets.LARGEST_LISTING": "refuses",
     "effects.certificate_text.MOST_OUTPUTS": "shown",
-    "effects.tables.FEW_ROWS": "flags cells",
+    "effects.effect.FEW_ROWS": "flags cells",
     "explain.row_errors.PRODUCTS_PER_READ": "chooses between two ways that tests of standard errors compare",
     "explain.row_errors.MOST_CELLS": "chooses between two ways that tests of standard errors compare",
     "explain.row_errors.WEIGHTS_BYTES": "cuts work in blocks of rows",
@@ -146,8 +146,8 @@ APART = {
     "solve.residue_factor.AGREEING": "accuracy",
     "solve.residue_factor.MOST_PRIMES": "refuses",
     "solve.moments.REFINEMENTS": "accuracy",
-    "select.planning.LASSO_FUNCTIONS": "a price",
-    "select.planning.PASSES": "a price",
+    "select.selection_plan.LASSO_FUNCTIONS": "a price",
+    "select.selection_plan.PASSES": "a price",
     "solve.routes.FLOPS": "a price",
     "solve.routes.ONE_ITERATION": "a price",
     "solve.routes.PROJECTED_CELLS": "a price",
@@ -320,7 +320,7 @@ def test_a_projector_stands_in_for_a_table_of_functions(monkeypatch: pytest.Monk
         return effects("pairs", fitted(x, np.arange(40) % 3 + 1))
 
     before = pairs()
-    moved(monkeypatch, (("basis.tables.LARGEST_TABLE", 0),))
+    moved(monkeypatch, (("basis.functions.LARGEST_TABLE", 0),))
     check(pairs, before)
 
 

@@ -12,9 +12,9 @@ _HOME = {
     "FunctionalANOVA": "exanova.estimator",
     "Decomposition": "exanova.decomposition",
     "Support": "exanova.data.support",
-    "Effect": "exanova.effects.tables",
-    "Effects": "exanova.effects.tables",
-    "Components": "exanova.effects.rows",
+    "Effect": "exanova.effects.effect",
+    "Effects": "exanova.effects.effect",
+    "Components": "exanova.effects.at_rows",
     "Certificate": "exanova.effects.certificate",
     "Plan": "exanova.solve.plan",
     "Explanation": "exanova.explain.explanation",
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from exanova.data.support import Support as Support
     from exanova.decomposition import Decomposition as Decomposition
     from exanova.design.families import neighbours as neighbours
+    from exanova.effects.at_rows import Components as Components
     from exanova.effects.certificate import Certificate as Certificate
-    from exanova.effects.rows import Components as Components
-    from exanova.effects.tables import Effect as Effect
-    from exanova.effects.tables import Effects as Effects
+    from exanova.effects.effect import Effect as Effect
+    from exanova.effects.effect import Effects as Effects
     from exanova.estimator import FunctionalANOVA as FunctionalANOVA
     from exanova.estimator import load as load
     from exanova.explain.comparison import Comparison as Comparison

@@ -14,9 +14,9 @@ import numpy as np
 from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.effects.certificate import Certificate
+from exanova.effects.effect import GAME, Effects, Schema
 from exanova.effects.norms import rolled_up
 from exanova.effects.printed import text_of
-from exanova.effects.tables import GAME, Effects, Schema
 from exanova.errors import InputError, InputTypeError
 from exanova.explain.comparison import Comparison, compare
 from exanova.explain.importance import check_importance, divisor, importance_amounts, importance_table

@@ -18,8 +18,8 @@ from exanova.design.families import named_family
 from exanova.design.family import Family
 from exanova.design.passes import Layout
 from exanova.effects.certificate import Certificate
+from exanova.effects.effect import Schema
 from exanova.effects.redundancy import Redundancy
-from exanova.effects.tables import Schema
 from exanova.errors import FileFormatError
 from exanova.explain.mean_shapley import MeanShapley
 from exanova.infer.uncertainty import Errors

@@ -21,8 +21,8 @@ from exanova.data.sample import Sample
 from exanova.decomposition import Decomposition, uncertainty_of
 from exanova.decomposition_file import from_file, to_file
 from exanova.effects.certificate import certify
+from exanova.effects.effect import Schema
 from exanova.effects.storage import read, write
-from exanova.effects.tables import Schema
 from exanova.errors import InexactWarning, InputError
 from exanova.evaluation import by_leaving_out, on_further_rows, on_held_out_rows, warn_if_it_does_not_hold
 from exanova.explain.importance import moments_with_model

@@ -11,8 +11,8 @@ import numpy as np
 from exanova.data.sample import Sample
 from exanova.data.table import Table
 from exanova.decomposition import Decomposition
+from exanova.effects.at_rows import fitted_part
 from exanova.effects.certificate import Certificate, measure_fit
-from exanova.effects.rows import fitted_part
 from exanova.errors import OverfitWarning
 from exanova.messages import Parameter, Part, Words
 from exanova.progress import Progress

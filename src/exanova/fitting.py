@@ -13,8 +13,8 @@ from exanova.design.family import Family
 from exanova.parallel import blas_threads
 from exanova.progress import Progress
 from exanova.select.budget import select_and_fit
-from exanova.select.planning import plan_selection
 from exanova.select.record import Selection
+from exanova.select.selection_plan import plan_selection
 from exanova.shrink.fit import fit_shrunk, why_not
 from exanova.solve.evidence import Shrinkage, Solved
 from exanova.solve.plan import Plan, within_limit

@@ -14,9 +14,9 @@ from exanova.data.observe import values_at
 from exanova.data.table import Table
 from exanova.data.weights import check_weights
 from exanova.design.family import Family
+from exanova.effects.at_rows import Components, contributions, fitted_part
 from exanova.effects.certificate import measure_fit
-from exanova.effects.rows import Components, contributions, fitted_part
-from exanova.effects.tables import Schema
+from exanova.effects.effect import Schema
 from exanova.errors import InputError
 from exanova.explain.dividends import largest_order, weight_matrix
 from exanova.explain.explanation import Explanation, make_explanation

@@ -333,7 +333,7 @@ def test_a_reader_that_stops_reading_is_no_error(fitted, tmp_path, buffered):
 
 def test_help_comes_without_the_library():
     program = (
-        "import sys; from exanova.cli.run import run; code = run(['--help']);"
+        "import sys; from exanova.cli.entry import run; code = run(['--help']);"
         "heavy = {'numpy', 'sklearn', 'altair', 'pandas', 'pyarrow', 'numba', 'narwhals'} & set(sys.modules);"
         "sys.exit(f'imported {heavy}' if heavy else code)"
     )

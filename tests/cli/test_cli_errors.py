@@ -236,7 +236,7 @@ def test_out_of_memory_and_interrupted(folder, capsys, monkeypatch):
     refused(ends_with(MemoryError()), "out of memory")
     for error in (KeyboardInterrupt(), typer.Abort()):  # also where it reaches nobody who reads the command line
         with monkeypatch.context() as patch:
-            patch.setattr("exanova.cli.run._invoke", mock.Mock(side_effect=error))
+            patch.setattr("exanova.cli.entry._invoke", mock.Mock(side_effect=error))
             ended = inside(capsys, "show", "model.exanova")
         assert (ended.code, ended.out, ended.err) == (130, "", "interrupted\n")
     ended = ends_with(KeyboardInterrupt())

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from cli_helpers import LOANS, PREDICTED, RISK, TABLE, inside, refused
 from exanova import FunctionalANOVA
 from exanova.cli.columns import Choice, divide, learned_kinds, typed
-from exanova.cli.tables import Reading, read_table
+from exanova.cli.table_files import ReadOptions, read_table
 from exanova.cli.text import split_names
 from exanova.errors import InputError
 
@@ -141,7 +141,7 @@ def test_what_is_no_file(folder, capsys):
 
 def kinds(folder, body, **reading):
     (folder / "t.csv").write_bytes(body)
-    table = read_table("t.csv", Reading(**reading))
+    table = read_table("t.csv", ReadOptions(**reading))
     return {field.name: str(field.type) for field in table.schema}, table.to_pydict()
 
 
@@ -185,7 +185,7 @@ def test_formats_with_types_keep_them(folder):
     (folder / "t.jsonl").write_bytes(lines(frame))
     (folder / "t.parquet").write_bytes(parquet(frame))
     for name in ("t.jsonl", "t.parquet"):
-        assert read_table(name, Reading()).to_pydict() == frame.to_dict("list")
+        assert read_table(name, ReadOptions()).to_pydict() == frame.to_dict("list")
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)), min_size=1))

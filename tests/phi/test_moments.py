@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from exanova.basis.tables import build_basis
+from exanova.basis.functions import build_basis
 from exanova.data.sample import KnownRows
 from exanova.design import passes
 from exanova.design.family import build_family

@@ -28,8 +28,8 @@ from exanova.errors import (
     NotFittedError,
     OutsideSupportWarning,
 )
+from exanova.report.explorer import ROWS, spread_rows
 from exanova.report.page import Page
-from exanova.report.rows import ROWS, spread_rows
 from exanova.report.summary import EFFECT_LEVELS, PAIR_LEVELS, PAIRS, summarise
 
 pytestmark = pytest.mark.filterwarnings("ignore::exanova.errors.OverfitWarning")  # tables of a few rows

@@ -16,7 +16,7 @@ import pytest
 import exanova
 from cli_helpers import environment
 from exanova import FunctionalANOVA
-from exanova.effects.tables import FEW_ROWS
+from exanova.effects.effect import FEW_ROWS
 from exanova.report.summary import summarise
 from exanova.show import records
 from exanova.show.error_bars import REACH

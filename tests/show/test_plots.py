@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import exanova
 from exanova import FunctionalANOVA
-from exanova.effects.tables import GAME
+from exanova.effects.effect import GAME
 from exanova.errors import (
     ExanovaError,
     InputError,

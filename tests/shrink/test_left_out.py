@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from test_shrink import LOGS, arranged, data_of, has_columns, likelihoods
 
 from exanova import FunctionalANOVA
-from exanova.basis.tables import build_basis
+from exanova.basis.functions import build_basis
 from exanova.data.sample import KnownRows, Sample
 from exanova.design.family import build_family
 from exanova.design.subsets import up_to_order

@@ -14,15 +14,14 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from exanova import FunctionalANOVA, Support
-from exanova.basis.tables import build_basis
+from exanova.basis.functions import build_basis
 from exanova.data.sample import Sample
 from exanova.design.family import build_family
 from exanova.design.subsets import up_to_order
 from exanova.infer.linear import RowTerms
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
-from exanova.shrink import price
-from exanova.shrink.budget import held_out_errors, where_to_stop
+from exanova.shrink import cost
 from exanova.shrink.components import Pulled, bounds, maximise
 from exanova.shrink.coordinates import gram_of_columns, make_prior
 from exanova.shrink.fit import DETERMINED, fit_family, fit_shrunk, why_not
@@ -30,6 +29,7 @@ from exanova.shrink.likelihood import ByColumns, ByFunctions, ByRows
 from exanova.shrink.posterior import Columns, solve_by_functions, solve_by_rows
 from exanova.shrink.prepared import columns_of
 from exanova.shrink.prior import level_kernel, row_kernels
+from exanova.shrink.stopping import held_out_errors, where_to_stop
 from exanova.solve.planning import make_plan
 from exanova.solve.request import Request
 from exanova.solve.run import run_plan
@@ -193,9 +193,9 @@ def cells_at(index, case, s):
 def test_the_whole_fit_is_the_same_by_functions_and_by_rows(case, order):
     request = Request(max_order=order, ordered=case.sizes, shrinkage=True, route="moments")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(price, "by_rows", lambda rows, functions: True)
+        patch.setattr(cost, "by_rows", lambda rows, functions: True)
         by_rows = shrunk_arrays(case, request)
-        patch.setattr(price, "by_rows", lambda rows, functions: False)
+        patch.setattr(cost, "by_rows", lambda rows, functions: False)
         by_functions = shrunk_arrays(case, request)
     if by_functions.shrinkage.described == DETERMINED:
         return
@@ -342,7 +342,7 @@ def test_outputs_that_share_their_ratios_agree_with_those_that_do_not(monkeypatc
     )
     y = (y + 0.5 * rng.normal(size=y.shape)).T
     own = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, y)
-    monkeypatch.setattr(price, "sets_of_ratios", lambda rows, functions, outputs: 1)
+    monkeypatch.setattr(cost, "sets_of_ratios", lambda rows, functions, outputs: 1)
     shared = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, y)
     assert 0 < np.abs(own.predict(rows) - shared.predict(rows)).max() < 0.1
     np.testing.assert_allclose(own.certificate_.r2_eval, shared.certificate_.r2_eval, atol=0.01)
@@ -484,7 +484,7 @@ def test_a_shrunken_fit_holds_no_more_than_was_priced(n, levels):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     plan, survey = make_plan(request, data, 2)
-    priced = price.shrinking(plan.functions, survey.family, load_of(data, 2))
+    priced = cost.shrinking(plan.functions, survey.family, load_of(data, 2))
     assert 0.3 * priced < peak < 1.2 * priced
     tight = replace(request, memory_limit=priced // 2)
     assert "memory limit" in why_not(data, tight, plan, survey.family)

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from exanova import FunctionalANOVA
-from exanova.basis import projector, tables
+from exanova.basis import functions, projector
 from exanova.basis.projector import PureProjector
 from exanova.basis.pure import pure_tables
 from exanova.errors import InexactWarning, InputError, MemoryLimitError
@@ -83,7 +83,7 @@ def test_tables_and_projectors_give_the_same_effects(monkeypatch: pytest.MonkeyP
     x, weight, y = small_table(5, rows=200)
     with_tables = FunctionalANOVA(shrinkage=None, route="dense").fit(x, y, sample_weight=weight)
     monkeypatch.setattr(projector, "LARGEST_TABLE", 5)
-    monkeypatch.setattr(tables, "LARGEST_TABLE", 5)
+    monkeypatch.setattr(functions, "LARGEST_TABLE", 5)
     with_projectors = FunctionalANOVA(shrinkage=None).fit(x, y, sample_weight=weight)
     assert with_projectors.plan_.route == "matrix-free"
     assert with_projectors.certificate_.n_functions == with_tables.certificate_.n_functions
@@ -111,7 +111,7 @@ def test_what_it_cannot_do_is_refused(asked: dict[str, object]) -> None:
 
 
 def test_triples_with_too_many_cells_name_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "LARGEST_TABLE", 5)
+    monkeypatch.setattr(functions, "LARGEST_TABLE", 5)
     x, _, y = small_table(1, rows=200)
     with pytest.raises(MemoryLimitError, match="min_frequency= or n_bins=, or use max_order=2"):
         FunctionalANOVA(shrinkage=None, max_order=3).fit(x, y)

@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """Run the command with the arguments of this process, and end the process with its exit code."""
     try:
-        from exanova.cli.run import run
+        from exanova.cli.entry import run
     except ModuleNotFoundError as error:
         if error.name != "typer":
             raise

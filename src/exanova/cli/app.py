@@ -13,7 +13,7 @@ from exanova import __version__
 from exanova.cli import arguments as a
 
 if TYPE_CHECKING:
-    from exanova.cli.tables import Reading
+    from exanova.cli.table_files import ReadOptions
 
 
 def _text(*paragraphs: str) -> str:
@@ -201,7 +201,9 @@ def explain(
             data=data,
             reading=_reading(format_, separator, missing, text),
             choice=Choice(_all(features), _all(ignore), _all(prediction), weight),
-            fit=commands.Fit(max_order, _all(subsets, interactions), _all(n_bins), min_frequency, memory_limit, others),
+            fit=commands.FitOptions(
+                max_order, _all(subsets, interactions), _all(n_bins), min_frequency, memory_limit, others
+            ),
             model=model,
             trust_pickle=trust_pickle,
             output_names=output_names,
@@ -317,7 +319,7 @@ def plan(
         data,
         _reading(format_, separator, missing, text),
         Choice(_all(features), _all(ignore), _all(prediction), weight),
-        commands.Fit(max_order, _all(subsets, interactions), _all(n_bins), min_frequency, memory_limit, others),
+        commands.FitOptions(max_order, _all(subsets, interactions), _all(n_bins), min_frequency, memory_limit, others),
         json,
     )
 
@@ -334,8 +336,8 @@ def _all(*given: a.Names) -> tuple[str, ...]:
     return tuple(text for texts in given for text in texts or ())
 
 
-def _reading(format_: str | None, separator: str | None, missing: a.Names, text: a.Names) -> Reading:
-    from exanova.cli.tables import Reading
+def _reading(format_: str | None, separator: str | None, missing: a.Names, text: a.Names) -> ReadOptions:
+    from exanova.cli.table_files import ReadOptions
 
     names = [name for part in _all(text) for name in part.split(",")]
-    return Reading(format_, separator, _all(missing), tuple(names))
+    return ReadOptions(format_, separator, _all(missing), tuple(names))

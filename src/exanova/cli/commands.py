@@ -18,7 +18,7 @@ from exanova.cli.columns import Choice, as_numbers, check_columns, divide, kinds
 from exanova.cli.models import Model, load_model
 from exanova.cli.output import STDOUT, Target, Targets, emit_document, write_table
 from exanova.cli.screen import Screen, busy
-from exanova.cli.tables import STDIN, Reading, read_table
+from exanova.cli.table_files import STDIN, ReadOptions, read_table
 from exanova.errors import InputError, OutsideSupportWarning
 from exanova.estimator import FunctionalANOVA, load
 from exanova.packages import check_installed
@@ -29,7 +29,7 @@ from exanova.typing import FloatArray
 
 
 @dataclass(frozen=True)
-class Fit:
+class FitOptions:
     """Options of a fit, as text if their meaning depends on the columns.
 
     Attributes:
@@ -76,9 +76,9 @@ class Job:
     """
 
     data: str
-    reading: Reading
+    reading: ReadOptions
     choice: Choice
-    fit: Fit
+    fit: FitOptions
     model: str | None = None
     trust_pickle: bool = False
     output_names: str | None = None
@@ -133,7 +133,7 @@ def explain(job: Job) -> None:
         screen.next_commands(_after_explain(job, anova))
 
 
-def rows(saved: str, data: str, reading: Reading, wish: Wish, rules: dict[str, Any]) -> None:
+def rows(saved: str, data: str, reading: ReadOptions, wish: Wish, rules: dict[str, Any]) -> None:
     """Explain new rows with a saved decomposition."""
     to_file = [Target("--output", wish.output, output.TABLES)] if wish.output != STDOUT else []
     targets = Targets(to_file, [saved, data], wish.force)
@@ -184,7 +184,7 @@ def compare(before: str, after: str, count: int, json: bool) -> None:
         Screen().comparison(found, count)
 
 
-def plan(data: str, reading: Reading, choice: Choice, fit: Fit, json: bool) -> None:
+def plan(data: str, reading: ReadOptions, choice: Choice, fit: FitOptions, json: bool) -> None:
     """Show what ``explain`` would need for this table."""
     parts = divide(read_table(data, reading), choice, _shown(data))
     found: Plan = fit.estimator(parts.features.column_names).plan(

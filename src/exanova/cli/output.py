@@ -21,8 +21,8 @@ import numpy as np
 from exanova import __version__
 from exanova.cli.wording import spoken
 from exanova.effects.certificate import Certificate
+from exanova.effects.effect import GAME, Effect, Schema, free_name
 from exanova.effects.norms import squared_norms
-from exanova.effects.tables import GAME, Effect, Schema, free_name
 from exanova.errors import ExanovaError, FileWriteError, InputError
 from exanova.explain.comparison import Comparison
 from exanova.explain.explanation import Explanation

@@ -17,7 +17,7 @@ from rich.text import Text
 from exanova.cli.output import known_errors, strongest
 from exanova.cli.wording import spoken
 from exanova.design.memory import readable
-from exanova.effects.tables import GAME, Effect
+from exanova.effects.effect import GAME, Effect
 from exanova.explain.comparison import Comparison
 from exanova.report.words import verdicts
 from exanova.show.records import importance_records, legible

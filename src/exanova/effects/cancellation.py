@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import tolerances
-from exanova.basis.tables import build_basis
+from exanova.basis.functions import build_basis
 from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.parallel import suitable_blas

@@ -154,7 +154,7 @@ class Certificate:
 
 
 @dataclass(frozen=True)
-class Fit:
+class FitErrors:
     """Errors of the fitted part on rows: (m,) each."""
 
     r2: FloatArray
@@ -165,7 +165,7 @@ class Fit:
 
 def measure_fit(
     values: FloatArray, fitted: FloatArray, probability: FloatArray, within: FloatArray | None = None
-) -> Fit:
+) -> FitErrors:
     """Compare the fitted part with the model on rows with probabilities (r,).
 
     ``within`` (r, m) is the variance of what was averaged at each row: it is part of the model and of the error.
@@ -185,7 +185,7 @@ def measure_fit(
     met = mse <= (tolerances.RECONSTRUCTION * np.abs(mean)) ** 2
     r2 = np.where(still, met.astype(float), 1.0 - mse / np.where(still, 1.0, variance))
     relative = np.divide(mse, square, out=np.zeros_like(mse), where=square > 0)
-    return Fit(r2, mse, relative, np.abs(error).max(axis=0, initial=0.0))
+    return FitErrors(r2, mse, relative, np.abs(error).max(axis=0, initial=0.0))
 
 
 def certify(

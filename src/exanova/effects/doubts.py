@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from exanova import tolerances
-from exanova.basis.tables import Basis, on_cells
+from exanova.basis.functions import Basis, on_cells
 from exanova.data.sample import Sample
 from exanova.messages import Parameter, Part, Words
 from exanova.parallel import suitable_blas

@@ -6,8 +6,8 @@ import numpy as np
 
 from exanova.design.family import Family
 from exanova.effects.certificate import Certificate
+from exanova.effects.effect import GAME, Schema
 from exanova.effects.norms import squared_norms
-from exanova.effects.tables import GAME, Schema
 from exanova.typing import FloatArray
 
 STRONGEST = 10

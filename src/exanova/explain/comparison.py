@@ -10,7 +10,7 @@ import numpy as np
 
 from exanova.data.encoding import Encoding
 from exanova.data.feature import FeatureLevels
-from exanova.effects.tables import GAME, Effect, Effects, Schema, frame_with_game
+from exanova.effects.effect import GAME, Effect, Effects, Schema, frame_with_game
 from exanova.errors import InputError
 from exanova.explain.common_levels import common_cells
 from exanova.messages import Parameter, count_of

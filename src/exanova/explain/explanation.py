@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.effects.tables import GAME, Schema, frame_with_game, free_name
+from exanova.effects.effect import GAME, Schema, frame_with_game, free_name
 from exanova.errors import InputError, UnknownFeatureError
 from exanova.messages import count_of
 from exanova.typing import Codes, FloatArray

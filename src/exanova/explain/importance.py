@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from exanova import tolerances
 from exanova.data.sample import Sample
 from exanova.design.family import Family
+from exanova.effects.effect import Schema, frame_with_game
 from exanova.effects.norms import absolute_norms, covariances, squared_norms
-from exanova.effects.tables import Schema, frame_with_game
 from exanova.errors import InputError
 from exanova.phi.operator import Phi
 from exanova.solve.evidence import Solved

@@ -26,7 +26,7 @@ from exanova.design.family import Family
 from exanova.effects.norms import absolute_norms, covariances, rolled_up, squared_norms
 from exanova.explain.shapley import shapley_values
 from exanova.infer.linear import LinearErrors, RowTerms
-from exanova.infer.posterior import PosteriorErrors
+from exanova.infer.posterior_errors import PosteriorErrors
 from exanova.infer.refits import RefitErrors
 from exanova.infer.uncertainty import Uncertainty
 from exanova.phi.operator import Phi

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.design.family import Family
-from exanova.effects.rows import contributions
-from exanova.effects.tables import GAME, Schema, frame_with_game, free_name
+from exanova.effects.at_rows import contributions
+from exanova.effects.effect import GAME, Schema, frame_with_game, free_name
 from exanova.errors import InputError
 from exanova.explain.dividends import weight_matrix
 from exanova.messages import count_of

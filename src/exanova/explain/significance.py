@@ -8,7 +8,7 @@ import numpy as np
 
 from exanova.data.table import frame_of_kind
 from exanova.design.family import Family
-from exanova.effects.tables import Schema
+from exanova.effects.effect import Schema
 from exanova.infer.uncertainty import Uncertainty
 
 

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from exanova import parallel
-from exanova.basis.tables import on_functions
+from exanova.basis.functions import on_functions
 from exanova.data.sample import KnownRows
-from exanova.infer.draws import Totals, Variation
 from exanova.infer.influence import CHUNK_BYTES, Influence, leverages_of_rows, places, responses_of_rows
+from exanova.infer.units import Totals, Variation
 from exanova.phi.gram import Moments, projected_gram, weighted_gram
 from exanova.phi.monomials import Coordinates, Monomials, in_monomials, monomials, reference_levels
 from exanova.phi.operator import Phi

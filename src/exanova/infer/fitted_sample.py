@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from exanova import parallel, tolerances
-from exanova.basis.tables import Basis, build_basis, dimensions, order_slices, too_large_for_tables
+from exanova.basis.functions import Basis, build_basis, dimensions, order_slices, too_large_for_tables
 from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.design.memory import readable
 from exanova.errors import InputError, MemoryLimitError
-from exanova.infer.draws import independent_units, raw_rows
 from exanova.infer.identified import Dependences
 from exanova.infer.influence import Influence
 from exanova.infer.responses import find_responses
+from exanova.infer.units import independent_units, raw_rows
 from exanova.messages import Parameter, Words
 from exanova.phi.operator import Phi
 from exanova.shrink.posterior import Posterior

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exanova import tolerances
-from exanova.basis.tables import Basis, on_functions
+from exanova.basis.functions import Basis, on_functions
 from exanova.design.family import Family
 from exanova.typing import FloatArray
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exanova.basis.tables import Basis, on_cells, on_functions
+from exanova.basis.functions import Basis, on_cells, on_functions
 from exanova.design.family import Family
-from exanova.infer.draws import Totals, Variation
 from exanova.infer.responses import Responses
+from exanova.infer.units import Totals, Variation
 from exanova.phi.operator import Phi
 from exanova.typing import FloatArray, IntArray
 

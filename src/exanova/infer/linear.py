@@ -11,9 +11,9 @@ from exanova import parallel
 from exanova.data.draws import Draws
 from exanova.design.family import Family
 from exanova.infer.blocks import Blocks, covariance_blocks, covariance_of_all
-from exanova.infer.draws import Variation, find_variation, noise_factor, raw_residuals, raw_rows, raw_variances
 from exanova.infer.fitted_sample import FittedSample, prepare
 from exanova.infer.influence import Influence, leverages, linear, read_at_rows, variances
+from exanova.infer.units import Variation, find_variation, noise_factor, raw_residuals, raw_rows, raw_variances
 from exanova.typing import FloatArray
 
 COLUMNS_BYTES = 64_000_000

@@ -19,8 +19,8 @@ from exanova.data.weights import group_totals
 from exanova.design.family import Family
 from exanova.errors import InputError
 from exanova.fitting import fit_sample, plan_fit
-from exanova.infer.draws import raw_rows
 from exanova.infer.fitted_sample import FittedSample
+from exanova.infer.units import raw_rows
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.solve.evidence import Solved

@@ -11,17 +11,17 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.basis.tables import pure_basis
+from exanova.basis.functions import pure_basis
 from exanova.design.family import Family
-from exanova.effects.tables import FEW_ROWS
+from exanova.effects.effect import FEW_ROWS
 from exanova.errors import InputError
 from exanova.infer.bands import adjusted, simultaneous, wald
-from exanova.infer.draws import raw_rows, smallest_stratum
 from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.identified import Dependences, certain_part, determined
 from exanova.infer.linear import LinearErrors
-from exanova.infer.posterior import PosteriorErrors
+from exanova.infer.posterior_errors import PosteriorErrors
 from exanova.infer.refits import RefitErrors, refit
+from exanova.infer.units import raw_rows, smallest_stratum
 from exanova.messages import Parameter, count_of
 from exanova.progress import Progress
 from exanova.typing import FloatArray

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import parallel
-from exanova.basis.tables import Basis
+from exanova.basis.functions import Basis
 from exanova.design import passes
 from exanova.design.family import Family, union
 from exanova.errors import InputError

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.basis.tables import Basis, build_basis, join
+from exanova.basis.functions import Basis, build_basis, join
 from exanova.phi.growing_family import GrowingFamily
 from exanova.phi.monomials import Coordinates, in_monomials
 from exanova.phi.residues import modulo, product_modulo

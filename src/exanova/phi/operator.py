@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.basis.tables import Basis
+from exanova.basis.functions import Basis
 from exanova.data.sample import KnownRows, NewRows, Sample
 from exanova.design import few, passes
 from exanova.design.family import Family

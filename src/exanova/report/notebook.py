@@ -10,7 +10,7 @@ import numpy as np
 from exanova.decomposition import Decomposition
 from exanova.effects.certificate import Certificate
 from exanova.effects.certificate_text import described
-from exanova.effects.tables import GAME, Effect
+from exanova.effects.effect import GAME, Effect
 from exanova.explain.comparison import Comparison
 from exanova.explain.explanation import Explanation
 from exanova.report.words import verdicts

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from exanova.report.explorer import ROW_FEATURES
 from exanova.report.payload import Payload
-from exanova.report.rows import ROW_FEATURES
 from exanova.report.summary import Summary
 from exanova.show.charts import (
     certificate_chart,
@@ -18,7 +18,7 @@ from exanova.show.charts import (
     theme,
     waterfall_chart,
 )
-from exanova.show.charts.rows import STEP, step_names
+from exanova.show.charts.explained import STEP, step_names
 from exanova.show.error_bars import UNIDENTIFIED
 from exanova.show.records import Record, legible, short
 

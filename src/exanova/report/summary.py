@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from exanova.decomposition import Decomposition
+from exanova.effects.effect import GAME
 from exanova.effects.norms import absolute_norms
-from exanova.effects.tables import GAME
-from exanova.report.rows import rows_left_out, rows_to_show, sample_records
+from exanova.report.explorer import rows_left_out, rows_to_show, sample_records
 from exanova.report.words import headline, redundancy_in_words, rows_in_words, verdicts
 from exanova.show.error_bars import can_compute, errors_in_words, importance_notes
 from exanova.show.records import (

@@ -11,7 +11,7 @@ from exanova import tolerances
 from exanova.decomposition import Decomposition
 from exanova.effects.certificate import Certificate
 from exanova.messages import Parameter, Words, joined
-from exanova.report.rows import ShownRows
+from exanova.report.explorer import ShownRows
 from exanova.show.records import Record, legible
 from exanova.typing import FloatArray
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import tolerances
-from exanova.basis.tables import Basis, build_basis, on_cells, order_slices
+from exanova.basis.functions import Basis, build_basis, on_cells, order_slices
 from exanova.data.sample import Sample
 from exanova.design.family import Family, build_family
 from exanova.design.subsets import canonical_key, close_downward

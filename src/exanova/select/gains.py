@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.basis.functions import pure_basis
 from exanova.basis.pure import pure_dimension, pure_energy, pure_tables
-from exanova.basis.tables import pure_basis
 from exanova.data.sample import Sample
 from exanova.design.family import Family, extend
 from exanova.design.products import OneHot, restored

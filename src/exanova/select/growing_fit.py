@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from exanova.basis.tables import Basis, on_cells
+from exanova.basis.functions import Basis, on_cells
 from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.phi.growing_gram import GrowingGram

@@ -21,7 +21,7 @@ from itertools import chain, combinations
 
 import numpy as np
 
-from exanova.basis.tables import Basis, build_basis, dimensions, on_cells, on_functions
+from exanova.basis.functions import Basis, build_basis, dimensions, on_cells, on_functions
 from exanova.data.sample import NewRows, Sample
 from exanova.design.family import Family, build_family
 from exanova.design.subsets import close_downward

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.decomposition import Decomposition
-from exanova.effects.tables import FEW_ROWS, Effect
+from exanova.effects.effect import FEW_ROWS, Effect
 from exanova.typing import FloatArray
 
 Record = dict[str, Any]

@@ -10,7 +10,7 @@ import numpy as np
 
 from exanova.data.table import Table, frame_of_kind
 from exanova.decomposition import Decomposition
-from exanova.effects.tables import GAME, Schema
+from exanova.effects.effect import GAME, Schema
 from exanova.errors import InputError, UnknownFeatureError
 from exanova.explain.explanation import Explanation
 from exanova.show import records, row_records

@@ -21,8 +21,8 @@ from exanova.data.feature import FeatureLevels
 from exanova.data.levels import label_levels, sort_levels
 from exanova.decomposition import Decomposition
 from exanova.effects.certificate import Certificate
+from exanova.effects.effect import Effect
 from exanova.effects.norms import absolute_norms, rolled_up
-from exanova.effects.tables import Effect
 from exanova.show.error_bars import NO_CELL, CellErrors, can_compute, cell_errors, known, level_means
 from exanova.typing import FloatArray, Level
 

@@ -48,7 +48,7 @@ LONGEST_STEP = 3.0
 
 
 @dataclass(frozen=True)
-class Components:
+class VarianceComponents:
     """Variances chosen by likelihood, for one output in its normalised unit.
 
     Attributes:
@@ -174,10 +174,10 @@ def alike(logs: FloatArray, most: int) -> list[IntArray]:
         apart *= 1.5
 
 
-def described(components: tuple[Components, ...]) -> str:
+def described(components: tuple[VarianceComponents, ...]) -> str:
     """Variance components in words, as shares of the variance that the prior expects of the first output.
 
-    >>> described((Components((1, 2), (3.0, 0.5), 0.5, True, 100),))
+    >>> described((VarianceComponents((1, 2), (3.0, 0.5), 0.5, True, 100),))
     'order 1 75 %, order 2 12 %, residual 12 % of the prior variance; likelihood maximised on 100 rows'
     """
     first = components[0]

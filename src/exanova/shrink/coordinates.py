@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exanova import tolerances
-from exanova.basis.tables import Basis
+from exanova.basis.functions import Basis
 from exanova.data.sample import KnownRows
 from exanova.design.family import Family
 from exanova.phi.operator import Phi

@@ -9,14 +9,14 @@ from functools import partial
 import numpy as np
 
 from exanova import parallel
-from exanova.basis.tables import too_large_for_tables
+from exanova.basis.functions import too_large_for_tables
 from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.design.memory import readable
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
-from exanova.shrink import price
-from exanova.shrink.components import Components, bounds, described
+from exanova.shrink import cost
+from exanova.shrink.components import VarianceComponents, bounds, described
 from exanova.shrink.left_out import Equal, LeftOut, left_out_by_rows, left_out_of_shrunk, rows_to_leave_out
 from exanova.shrink.likelihood import ByFunctions
 from exanova.shrink.posterior import (
@@ -60,7 +60,7 @@ def why_not(sample: Sample, request: Request, plan: Plan, family: Family | None)
         return f"off: {many if request.sampled else 'the rows are all there is'}"
     if too_large_for_tables(family).any():
         return "off: a pair has too many cells for a table of functions"
-    needed = price.shrinking(plan.functions, family, load_of(sample, sample.n_outputs))
+    needed = cost.shrinking(plan.functions, family, load_of(sample, sample.n_outputs))
     if needed > request.memory_limit:
         return (
             f"off: shrinking {plan.functions:,} functions needs about {readable(needed)}, the memory limit is "
@@ -219,20 +219,22 @@ def _read(columns: Columns, phi: Phi, scale: FloatArray, own: Groups, v: FloatAr
     return np.asarray(on_cells[phi.cells(subset)])
 
 
-def _components(work: Prepared, found: list[Ratios]) -> tuple[Components, ...]:
-    """Components of every output; none of one that is constant."""
+def _components(work: Prepared, found: list[Ratios]) -> tuple[VarianceComponents, ...]:
+    """Variance components of every output; none of one that is constant."""
     orders, r = work.prior.orders, work.values.shape[0]
-    out = [Components(orders, (0.0,) * len(orders), 0.0, True, r)] * work.values.shape[1]
+    out = [VarianceComponents(orders, (0.0,) * len(orders), 0.0, True, r)] * work.values.shape[1]
     for ratios in found:
         maximum = ratios.maximum
         sums = by_order(work, ratios, np.exp(maximum.found.logs))
         for o, residual in zip(ratios.outputs.tolist(), maximum.found.residual.tolist(), strict=True):
             variance = tuple(float(residual * ratio) for ratio in sums)
-            out[o] = Components(orders, variance, residual, maximum.converged, r, maximum.steps, ratios.by_subset)
+            out[o] = VarianceComponents(
+                orders, variance, residual, maximum.converged, r, maximum.steps, ratios.by_subset
+            )
     return tuple(out)
 
 
-def _solution(work: Prepared, components: tuple[Components, ...], equations: float, steps: int) -> Solution:
+def _solution(work: Prepared, components: tuple[VarianceComponents, ...], equations: float, steps: int) -> Solution:
     orders, dimensions, q = work.family.layout.order, work.basis.dimensions, work.basis.n_functions
     return Solution(
         coefficients=np.zeros((0, work.values.shape[1])),

@@ -22,7 +22,7 @@ import numpy as np
 
 from exanova import tolerances
 from exanova.design.family import Family
-from exanova.shrink.components import Components
+from exanova.shrink.components import VarianceComponents
 from exanova.shrink.coordinates import Prior
 from exanova.typing import FloatArray, IntArray
 
@@ -112,7 +112,7 @@ class Posterior:
 
     prior: Prior
     parts: tuple[Part, ...]
-    components: tuple[Components, ...]
+    components: tuple[VarianceComponents, ...]
     count: float
 
     @property

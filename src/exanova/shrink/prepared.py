@@ -8,12 +8,12 @@ from functools import cached_property, partial
 import numpy as np
 
 from exanova import parallel
-from exanova.basis.tables import Basis, build_basis
+from exanova.basis.functions import Basis, build_basis
 from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
-from exanova.shrink import price
+from exanova.shrink import cost
 from exanova.shrink.coordinates import Prior, gram_of_columns, make_prior
 from exanova.shrink.likelihood import ByColumns, ByFunctions, ByRows
 from exanova.shrink.posterior import Columns
@@ -64,7 +64,7 @@ class Prepared:
         precision = r * p if sample.counts is None else sample.mass
         phi = Phi(family, sample, request.threads, repeated=True)
         gram = None
-        if not price.by_rows(r, q):
+        if not cost.by_rows(r, q):
             gamma = phi.gram(basis, progress=progress)[1:, 1:] * float(precision.sum())
             gram = gram_of_columns(np.asfortranarray(gamma), prior)
         values = sample.values - p @ sample.values

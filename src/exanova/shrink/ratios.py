@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exanova import parallel
-from exanova.shrink import price
+from exanova.shrink import cost
 from exanova.shrink.components import ENOUGH_BY_SUBSET, SPREAD_OF_SUBSETS, Maximum, Pulled, alike, maximise
 from exanova.shrink.likelihood import ByRows
 from exanova.shrink.prepared import Prepared
@@ -47,7 +47,7 @@ def ratios_of_orders(work: Prepared, request: Request) -> list[Ratios]:
     outputs = work.varying
     with parallel.suitable_blas(float(min(r, q)) ** 3):
         starts = _starts(work, request, outputs)
-        most, groups = price.sets_of_ratios(r, q, len(outputs)), [np.array([k]) for k in range(len(outputs))]
+        most, groups = cost.sets_of_ratios(r, q, len(outputs)), [np.array([k]) for k in range(len(outputs))]
         if most < len(outputs):
             groups = [np.arange(len(outputs))] if starts is None else alike(starts, most)
         found = []
@@ -60,7 +60,7 @@ def ratios_of_orders(work: Prepared, request: Request) -> list[Ratios]:
 def ratios_of_subsets(work: Prepared, of_orders: list[Ratios]) -> list[Ratios]:
     """Ratios of the subsets, where they are affordable."""
     r, q = work.values.shape[0], len(work.prior.order)
-    if not price.has_subset_ratios(r, q, len(of_orders)):
+    if not cost.has_subset_ratios(r, q, len(of_orders)):
         return of_orders
     with parallel.suitable_blas(float(min(r, q)) ** 3):
         return [_around(work, ratios) for ratios in of_orders]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.basis.tables import Basis
+from exanova.basis.functions import Basis
 from exanova.design.family import Family
 from exanova.solve.plan import Plan
 from exanova.typing import FloatArray, IntArray, Subset

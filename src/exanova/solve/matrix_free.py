@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exanova import tolerances
-from exanova.basis.tables import Basis, on_cells, on_functions, order_slices, too_large_for_tables
+from exanova.basis.functions import Basis, on_cells, on_functions, order_slices, too_large_for_tables
 from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.phi.operator import Phi

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import tolerances
-from exanova.basis.tables import Basis, on_cells, on_functions
+from exanova.basis.functions import Basis, on_cells, on_functions
 from exanova.data.sample import Sample
 from exanova.parallel import suitable_blas
 from exanova.phi.operator import Phi

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exanova.basis.tables import too_large_for_tables
+from exanova.basis.functions import too_large_for_tables
 from exanova.design.family import Family
 from exanova.design.memory import readable
 from exanova.design.products import BLOCK_BYTES, products_are_faster

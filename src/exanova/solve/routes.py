@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.basis.tables import Basis, build_basis, join, on_cells, order_slices, too_large_for_tables
+from exanova.basis.functions import Basis, build_basis, join, on_cells, order_slices, too_large_for_tables
 from exanova.data.sample import Sample
 from exanova.design.family import Family, complete_family, extend
 from exanova.messages import Parameter, Value, Words, joined

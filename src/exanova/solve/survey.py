@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from exanova import tolerances
-from exanova.basis.tables import dimensions, too_large_for_tables
+from exanova.basis.functions import dimensions, too_large_for_tables
 from exanova.data.sample import Sample
 from exanova.design.family import Family, extend
 from exanova.solve import price

@@ -2,8 +2,8 @@
 
 from exanova.show.charts.canvas import theme
 from exanova.show.charts.effects import certificate_chart, effect_chart, importance_chart
+from exanova.show.charts.explained import beeswarm_chart, image_chart, waterfall_chart
 from exanova.show.charts.pairs import network_chart, pair_chart
-from exanova.show.charts.rows import beeswarm_chart, image_chart, waterfall_chart
 
 __all__ = [
     "beeswarm_chart",

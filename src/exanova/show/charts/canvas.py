@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
-from exanova.effects.tables import GAME
+from exanova.effects.effect import GAME
 from exanova.errors import MissingPackageError
 from exanova.show.error_bars import REACH
 from exanova.show.records import Record, legible, short

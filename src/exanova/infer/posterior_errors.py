@@ -18,13 +18,13 @@ from functools import cached_property
 import numpy as np
 
 from exanova import parallel
-from exanova.basis.tables import build_basis
+from exanova.basis.functions import build_basis
 from exanova.design.family import Family
-from exanova.infer.draws import find_variation, raw_residuals, raw_rows, raw_variances
 from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.influence import Influence
 from exanova.infer.linear import LinearErrors, RowTerms
 from exanova.infer.responses import find_responses
+from exanova.infer.units import find_variation, raw_residuals, raw_rows, raw_variances
 from exanova.phi.operator import Phi
 from exanova.shrink.posterior import Posterior
 from exanova.typing import FloatArray

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from exanova.data.sample import NewRows
 from exanova.data.table import frame_of_kind
 from exanova.design.family import Family
-from exanova.effects.tables import GAME, Schema
+from exanova.effects.effect import GAME, Schema
 from exanova.messages import count_of
 from exanova.phi.operator import Phi
 from exanova.typing import Codes, FloatArray

@@ -41,7 +41,7 @@ OTHER_ENCODINGS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadOptions:
     """How tables are read.
 
     Attributes:
@@ -59,7 +59,7 @@ class Reading:
     def words(self) -> list[str]:
         """The options to read the same file again.
 
-        >>> Reading(format="csv", missing=("?",)).words()
+        >>> ReadOptions(format="csv", missing=("?",)).words()
         ['--format', 'csv', '--missing', '?']
         """
         given = {"--format": self.format, "--separator": self.separator}
@@ -88,7 +88,7 @@ class Source:
     start: bytes
 
 
-def read_table(path: str, reading: Reading, kinds: Mapping[str, Kind] | None = None) -> Any:
+def read_table(path: str, reading: ReadOptions, kinds: Mapping[str, Kind] | None = None) -> Any:
     """The table in a file, or on standard input for ``-``, as a pyarrow table.
 
     Args:
@@ -112,7 +112,7 @@ def read_table(path: str, reading: Reading, kinds: Mapping[str, Kind] | None = N
     return typed(table, *_kinds(table, chosen, reading, kinds or {}))
 
 
-def _kinds(table: Any, chosen: str, reading: Reading, kinds: Mapping[str, Kind]) -> tuple[dict[str, Kind], Kind]:
+def _kinds(table: Any, chosen: str, reading: ReadOptions, kinds: Mapping[str, Kind]) -> tuple[dict[str, Kind], Kind]:
     """The kinds that are known by column, and the kind of the other columns."""
     if chosen not in ("csv", "tsv"):
         return dict(kinds), "as is"
@@ -166,7 +166,7 @@ def _all_of(path: str) -> bytes:
         return handle.read()
 
 
-def _read(source: Source, chosen: str, reading: Reading) -> Any:
+def _read(source: Source, chosen: str, reading: ReadOptions) -> Any:
     if not source.start:
         raise InputError(f"{source.name} is empty.")
     if chosen == "parquet":
@@ -179,7 +179,7 @@ def _read(source: Source, chosen: str, reading: Reading) -> Any:
     return _read_json_lines(source) if chosen == "jsonl" else _read_delimited(source, chosen, reading)
 
 
-def _read_delimited(source: Source, chosen: str, reading: Reading) -> Any:
+def _read_delimited(source: Source, chosen: str, reading: ReadOptions) -> Any:
     arrow, csv = package("pyarrow"), package("pyarrow.csv")
     separator = reading.separator or {"csv": ",", "tsv": "\t"}[chosen]
     parse = csv.ParseOptions(delimiter=separator, newlines_in_values=True)

@@ -12,7 +12,7 @@ import numpy as np
 from exanova.data.table import Table
 from exanova.data.values import align, is_model
 from exanova.decomposition import Decomposition
-from exanova.effects.rows import fitted_part
+from exanova.effects.at_rows import fitted_part
 from exanova.errors import OutsideSupportWarning
 from exanova.explain.explanation import Explanation, make_explanation
 from exanova.explain.shapley import shapley_values
