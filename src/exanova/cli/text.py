@@ -168,7 +168,7 @@ def subset(text: str, features: Sequence[str], option: str) -> tuple[str, ...]:
 
 
 def shrinkage(text: str) -> str | None:
-    """``--shrinkage``: ``none`` for an exact fit; other words are for the library to judge.
+    """``--shrinkage``: ``none`` for an exact fit; the library checks other words.
 
     >>> shrinkage("auto"), shrinkage("none")
     ('auto', None)
