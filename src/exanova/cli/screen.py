@@ -91,6 +91,11 @@ class Screen:
         self._console.print(table)
         self._more(len(found.changes) - count, "subsets", "--changes")
 
+    def lines(self, text: str) -> None:
+        """A text as it is, line by line."""
+        for line in text.splitlines():
+            self._console.print(Text(legible(spoken(line))), soft_wrap=True)
+
     def plan(self, found: Plan) -> None:
         """What a fit would do, cost and hold."""
         orders = " + ".join(f"{k:,}" for k in found.functions_by_order)

@@ -109,6 +109,11 @@ class LinearErrors:
             out[chosen] = raw_variances(self.draws, self._influences(output, weights[:, chosen], terms, chosen))
         return out
 
+    def influences(self, output: int, weights: FloatArray) -> FloatArray:
+        """(k, f) influence of every raw row on the sums of T times ``weights`` (cells, f)."""
+        with parallel.blas_threads(self.influence.threads):
+            return self._influences(output, weights, RowTerms(), slice(0, weights.shape[1]))
+
     def _influences(self, output: int, weights: FloatArray, terms: RowTerms, chosen: slice) -> FloatArray:
         """(k, f) influence of every raw row."""
         tables = linear(self.influence, output, weights)

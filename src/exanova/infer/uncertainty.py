@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.basis.functions import pure_basis
+from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.effects.effect import FEW_ROWS
 from exanova.errors import InputError
@@ -283,6 +284,37 @@ class Uncertainty:
         out = np.stack([np.sqrt(self.engine.variances(o, weights)) for o in range(m)], axis=1) * unit
         out[~self.determined(weights)] = np.nan
         return np.asarray(out)
+
+    @property
+    def knows_dependences(self) -> bool:
+        """Whether it can be told which sums of effects are identified; not from files with effects that are not."""
+        return not self._shared or (self._fitted is not None and self._fitted.dependences is not None)
+
+    @property
+    def why_none(self) -> str:
+        """Why there are no covariances of effects, in words; empty where they can be computed."""
+        if self._fitted is None:
+            return "this decomposition was read from a file, and covariances of effects need the rows of the fit"
+        if self._fitted.whole:
+            return f"{self._fitted.whole}, so that the rows of the fit are the whole population"
+        if self._engine is None and self._fitted.why_not_linear and self._fitted.posterior is None:
+            return f"with {self._fitted.why_not_linear} they have standard errors after errors(method='bootstrap') only"
+        return ""
+
+    @property
+    def is_shrunken(self) -> bool:
+        """Whether the effects of the fit are shrunk."""
+        return self._fitted is not None and self._fitted.posterior is not None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the rows of the fit are known to be all there is."""
+        return self._fitted is not None and bool(self._fitted.whole)
+
+    @property
+    def sample(self) -> Sample | None:
+        """The rows of the fit, if they are there."""
+        return None if self._fitted is None else self._fitted.sample
 
     def determined(self, weights: FloatArray) -> NDArray[np.bool_]:
         """(f,) whether sums of effects times ``weights`` (cells, f) are identified."""
