@@ -48,7 +48,7 @@ class Certificate:
         largest_dropped: largest squared direction that was taken for rounding.
         saturated: whether the family spans every function on the support (then the residual is zero).
         route, method, iterations, seconds: how it was computed.
-        residual: what is left of the normal equations, relative to the projections.
+        residual: residual of the normal equations, relative to the projections.
         ridge: the penalty that was asked for; the result is exact only without one.
         rank_known: whether the rank was determined (``rank`` is an upper bound otherwise).
         converged: whether the solve met its own tolerance.

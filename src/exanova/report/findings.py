@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from exanova.decomposition import Decomposition
+from exanova.effects.effect import Schema
 from exanova.effects.norms import absolute_norms
 from exanova.show.records import Record, legible, rounding
 from exanova.typing import FloatArray
@@ -19,6 +20,9 @@ MOST = 3
 
 OUTPUTS = 3
 """Outputs that are described one by one."""
+
+UNNAMED = "output 0"
+"""The name of an output that was given none."""
 
 
 def headline(importance: Sequence[Record], strongest: Sequence[Record], holds: bool | None = True) -> str:
@@ -51,6 +55,11 @@ def findings(decomposition: Decomposition, importance: Sequence[Record]) -> list
     return [*found, *([f"There are {more:,} more outputs."] if more else [])]
 
 
+def shown_output(schema: Schema, k: int) -> str:
+    """The name of an output; of the only one of a model that names none, "the model"."""
+    return "the model" if schema.single and schema.outputs == (UNNAMED,) else legible(schema.outputs[k])
+
+
 def number(value: float) -> str:
     """A number as a reader wants it.
 
@@ -62,7 +71,7 @@ def number(value: float) -> str:
 
 def _sentences(decomposition: Decomposition, importance: Sequence[Record], k: int) -> Iterator[str]:
     schema = decomposition.schema
-    yield f"The mean of {legible(schema.outputs[k])} is {number(float(decomposition.intercept[k]))}."
+    yield f"The mean of {shown_output(schema, k)} is {number(float(decomposition.intercept[k]))}."
     own = sorted((r for r in importance if r["output"] == schema.outputs[k]), key=lambda r: -abs(r["value"]))
     ranges = [said for record in own[:MOST] if (said := _range(decomposition, record["feature"], k))]
     if ranges:

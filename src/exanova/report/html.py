@@ -16,7 +16,6 @@ from typing import Any
 from exanova.errors import MissingPackageError
 from exanova.report.page import Page, joined
 from exanova.report.summary import Summary
-from exanova.show.records import legible
 
 SCRIPTS = ("data.js", "svg.js", "charts.js", "tables.js", "cards.js", "rows.js", "report.js")
 """Parts of the script, each of which may use what those before it define."""
@@ -33,7 +32,6 @@ def to_html(summary: Summary) -> str:
         _template().render(
             summary=summary,
             page=page,
-            legible=legible,
             joined=joined,
             style=_text("report.css"),
             script=script,

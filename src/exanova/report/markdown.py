@@ -27,6 +27,7 @@ def to_markdown(summary: Summary) -> str:
         _redundancy(summary),
         _computed(summary),
         _left_out(summary),
+        _provenance(summary),
     ]
     return "\n".join(line for part in parts for line in part).rstrip() + "\n"
 
@@ -70,6 +71,13 @@ def _sure(summary: Summary) -> Iterator[str]:
 def _computed(summary: Summary) -> Iterator[str]:
     yield from ("## How it was computed", "")
     yield from _facts(summary, "computed")
+
+
+def _provenance(summary: Summary) -> Iterator[str]:
+    if summary.provenance:
+        yield from ("## Provenance", "")
+        yield from (f"- {escaped(fact['name'])}: {escaped(fact['value'])}" for fact in summary.provenance)
+        yield ""
 
 
 def _importance(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:

@@ -52,6 +52,7 @@ class Page:
         self.payload.content.update(
             rounding=summary.rounding,
             few=live.few,
+            outputs_shown=live.outputs,
             features=features_content(live.effects.features),
             effects=effects_content(live.effects),
             drawn=self._drawn(),

@@ -17,7 +17,7 @@ from exanova.effects.effect import FEW_ROWS, GAME
 from exanova.progress import Progress
 from exanova.report import sections
 from exanova.report.explorer import rows_left_out, rows_to_show, sample_records
-from exanova.report.findings import findings, headline
+from exanova.report.findings import findings, headline, shown_output
 from exanova.report.live import LiveEffects, live_effects
 from exanova.report.words import redundancy_in_words, rows_in_words, verdicts
 from exanova.show.error_bars import errors_in_words, importance_notes
@@ -33,10 +33,12 @@ class Live:
     Attributes:
         effects: effects on cells.
         few: rows below which a cell is faded; ``None`` where the rows are all there is.
+        outputs: names of the outputs as they are shown.
     """
 
     effects: LiveEffects
     few: int | None
+    outputs: list[str]
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Summary:
         redundancy_note: what redundancy means here, or why there is none to tell of.
         sample: rows with their levels, Shapley values and waterfalls; ``None`` if there are no rows.
         sample_note: which rows those are, or why there are none.
+        provenance: ``name``, ``value``: version, date, settings, rows and hashes of the fit; empty where not recorded.
         rounding: the size below which an effect is zero up to rounding.
         left_out: sentences, one for each thing that was left out.
         live: the effects and rows as arrays, for the page; not part of the JSON.
@@ -103,6 +106,7 @@ class Summary:
     redundancy_note: str
     sample: Record | None
     sample_note: str
+    provenance: list[Record]
     rounding: float
     left_out: list[str]
     live: Live
@@ -194,6 +198,7 @@ def _summarise(
         redundancy_note=redundancy_in_words(certificate),
         sample=None if shown is None else sample_records(shown),
         sample_note=rows_in_words(shown, certificate.saturated),
+        provenance=_provenance(decomposition),
         rounding=rounding(decomposition),
         left_out=left_out,
         live=_live(decomposition, effects, pairs),
@@ -205,7 +210,8 @@ def _live(decomposition: Decomposition, effects: list[Record], pairs: list[Recor
     names = [(effect["feature"],) for effect in effects] + [(pair["first"], pair["second"]) for pair in pairs]
     drawn = [decomposition.family.position[tuple(sorted(place[name] for name in subset))] for subset in names]
     few = FEW_ROWS if decomposition.certificate.sampled else None
-    return Live(live_effects(decomposition, drawn), few)
+    outputs = [shown_output(decomposition.schema, k) for k in range(len(decomposition.schema.outputs))]
+    return Live(live_effects(decomposition, drawn), few, outputs)
 
 
 def _facts(decomposition: Decomposition, about: Mapping[str, str]) -> list[Record]:
@@ -234,6 +240,11 @@ def _facts(decomposition: Decomposition, about: Mapping[str, str]) -> list[Recor
     ]
     parts = [("data", data), ("computed", computed)]
     return [{"name": str(name), "value": str(value), "of": of} for of, facts in parts for name, value in facts]
+
+
+def _provenance(decomposition: Decomposition) -> list[Record]:
+    known = decomposition.provenance
+    return [] if known is None else [{"name": name, "value": value} for name, value in known.facts()]
 
 
 def _fit(decomposition: Decomposition) -> list[Record]:

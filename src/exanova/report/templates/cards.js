@@ -49,7 +49,7 @@ function nameOutput(element) {
   element.replaceChildren("Output: ", make("bdi", outputName()), several);
 }
 
-const outputName = () => payload.outputs[choice.output] || "(empty)";
+const outputName = () => payload.outputs_shown[choice.output];
 
 function redraw(which = () => true) {
   for (const [holder, picture] of pictures)
