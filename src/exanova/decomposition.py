@@ -27,6 +27,7 @@ from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.uncertainty import Errors, Uncertainty
 from exanova.messages import Parameter, Words, count_of
 from exanova.progress import Progress
+from exanova.provenance import Provenance
 from exanova.query import QuerySettings, seed_of
 from exanova.row_queries import RowQueries
 from exanova.select.record import Selection
@@ -63,6 +64,7 @@ class Decomposition(RowQueries):
         selection: how a budget was spent, if there was one.
         selected: functions kept by the paper's algorithm, if it was used.
         sample: the weighted distinct rows of the fit; ``None`` if it was read from a file (files contain no rows).
+        provenance: version, date, settings, rows and hashes of the fit; ``None`` in files of exanova 0.1.
 
     >>> from exanova import FunctionalANOVA
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
@@ -80,6 +82,7 @@ class Decomposition(RowQueries):
     selection: Selection | None = None
     selected: Functions | None = None
     sample: Sample | None = None
+    provenance: Provenance | None = None
 
     @cached_property
     def effects(self) -> Effects:

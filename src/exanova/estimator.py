@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import wraps
 from html import escape
@@ -33,6 +33,7 @@ from exanova.messages import Parameter, joined
 from exanova.parallel import blas_threads
 from exanova.parameters import check_eval_set, check_parameters, make_request, the_model
 from exanova.progress import Progress
+from exanova.provenance import Provenance, trace
 from exanova.query import QuerySettings
 from exanova.select.record import Selection
 from exanova.solve.evidence import Solved
@@ -124,6 +125,7 @@ class FunctionalANOVA:
         intercept_: (m,) weighted mean of the model.
         selection_: what a budget was spent on, round by round; ``None`` without a budget.
         selected_: with ``basis="paper", ties="first"``, the functions kept, as (features, levels) in order.
+        provenance_: :class:`Provenance`, version, date, settings, rows and hashes of the fit.
         feature_names_in_, n_features_in_, categories_, output_names_: what was fitted.
 
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
@@ -253,6 +255,8 @@ class FunctionalANOVA:
             with blas_threads(request.threads):
                 self._certify(seen, sample, found, selection, request, progress, started)
                 self._evaluate(eval_set, held, sample, found, request, progress)
+            given = {"sample_weight": sample_weight, "weights": weights, "eval_set": eval_set, **design}
+            self._store(replace(self._decomposition, provenance=trace(seen, self.get_params(), given)))
             warn_if_it_does_not_hold(self.certificate_, self.shrinkage == "auto", stacklevel=3)
         finally:
             progress.close()
@@ -282,6 +286,27 @@ class FunctionalANOVA:
         if in_settings(self) != in_settings(self._decomposition.settings):
             self._decomposition = self._decomposition.with_settings(self._settings())
         return self._decomposition
+
+    @property
+    def provenance_(self) -> Provenance | None:
+        """Version, date, settings, rows and hashes of the fit; ``None`` for a file of exanova 0.1."""
+        return self.decomposition_.provenance
+
+    def add_provenance(
+        self, *, command: Sequence[str] = (), files: Mapping[str, str | os.PathLike[str]] | None = None
+    ) -> Self:
+        """Record where the fit comes from, beyond what ``fit`` can know.
+
+        Args:
+            command: the command line, word by word.
+            files: paths by their roles, such as ``{"data": "loans.csv", "model": "model.onnx"}``; the SHA-256 of
+                their contents is recorded, and the paths as they are given.
+        """
+        known = self.provenance_
+        if known is None:
+            raise InputError("this decomposition was saved by exanova 0.1, without provenance; fit it again.")
+        self._store(replace(self._decomposition, provenance=known.with_origin(command, files)))
+        return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write this decomposition to one file: no pickle, no rows, no model; see :func:`exanova.load`.

@@ -117,6 +117,8 @@ def explain(job: Job) -> None:
     targets = Targets([*wanted, *_reports(job.report)], [job.data, held_out, job.model], job.force)
     with _only_results_on_stdout(job.json):
         anova, rows, outputs = _fit(job, fraction, held_out)
+        with busy("hashing files", job.quiet):
+            anova.add_provenance(command=("exanova", *job.words), files=_origins(job))
         about = {"Data": Path(job.data).name} | ({"Model": job.model} if job.model else {})
         targets.write("--save", anova.save)
         with busy("writing the report", job.quiet):
@@ -237,6 +239,12 @@ def _fit(job: Job, fraction: float | None, held_out: str | None) -> tuple[Functi
         return anova, None, None  # held-out rows are not part of the fit
     counted = data.counted()
     return anova, counted.features, counted.predictions if model is None else model
+
+
+def _origins(job: Job) -> dict[str, str]:
+    """The files that a fit comes from, by their roles; a function and standard input are none."""
+    given = {"data": job.data, "model": job.model}
+    return {role: path for role, path in given.items() if path is not None and Path(path).is_file()}
 
 
 def _held_out(job: Job, path: str, features: Any, model: Model | None) -> tuple[Any, Any]:
