@@ -95,8 +95,8 @@ class Job:
 
 @dataclass(frozen=True)
 class Wish:
-    """Options of ``rows``: where to write, which index up to which order, how to print, columns with predictions and
-    columns to copy."""
+    """Options of ``rows``: where to write, which index up to which order, how to print, columns with predictions,
+    columns to copy, and groups of features."""
 
     output: str
     index: str
@@ -106,6 +106,7 @@ class Wish:
     quiet: bool
     prediction: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
 
 
 def explain(job: Job) -> None:
@@ -271,10 +272,11 @@ def _residual(anova: FunctionalANOVA, table: Any, names: Sequence[str]) -> Float
 
 def _values(anova: FunctionalANOVA, table: Any, wish: Wish, residual: FloatArray | None) -> tuple[Any, int]:
     """The values of all rows as a pyarrow table, and the number of rows outside the support."""
+    groups = text.groups(wish.groups, list(anova.feature_names_in_))
     if wish.index == "SV":
-        explained = anova.explain(table)
+        explained = anova.explain(table, groups=groups)
         return output.shapley_table(explained, residual), int(explained.outside.sum())
-    found = anova.interactions(table, index=wish.index, order=wish.order)
+    found = anova.interactions(table, index=wish.index, order=wish.order, groups=groups)
     return output.interaction_table(found, residual), int(found.outside.sum())
 
 
