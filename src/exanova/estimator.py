@@ -22,10 +22,10 @@ from exanova.decomposition import Decomposition, uncertainty_of
 from exanova.decomposition_file import from_file, to_file
 from exanova.effects.certificate import certify
 from exanova.effects.effect import Schema
+from exanova.effects.measure import measure
 from exanova.effects.storage import read, write
 from exanova.errors import InexactWarning, InputError
 from exanova.evaluation import by_leaving_out, on_further_rows, on_held_out_rows, warn_if_it_does_not_hold
-from exanova.explain.importance import moments_with_model
 from exanova.explain.mean_shapley import MeanShapley
 from exanova.fitting import fit_sample, plan_fit
 from exanova.infer.fitted_sample import FittedSample, why_whole
@@ -368,9 +368,9 @@ class FunctionalANOVA:
     ) -> None:
         progress.phase("measuring")
         names, values, scaling = seen.support.feature_names, seen.given, seen.scaling
-        covariance, variance = moments_with_model(sample, found, request.threads)
+        measured = measure(sample, found, request.threads)
         seconds = time.perf_counter() - started
-        certificate = certify(sample, found, names, scaling, seconds, request)
+        certificate = certify(sample, found, measured, names, scaling, seconds, request)
         schema = Schema(names, seen.support.labels, values.output_names, seen.table_kind, values.single)
         effects = scaling.effects(found.values)
         fitted = self._fitted_sample(sample, found, request)
@@ -382,8 +382,8 @@ class FunctionalANOVA:
                 values=effects,
                 uncertainty=uncertainty_of(found.family, effects, schema, certificate, fitted),
                 settings=self._settings(),
-                covariance=covariance * scaling.unit**2,
-                variance=variance * scaling.unit**2,
+                covariance=measured.covariance * scaling.unit**2,
+                variance=measured.variance * scaling.unit**2,
                 mean_shapley=MeanShapley(found.family, effects, sample),
                 certificate=certificate,
                 plan=found.plan,

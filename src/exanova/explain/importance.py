@@ -14,24 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import tolerances
-from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.effects.effect import Schema, frame_with_game
-from exanova.effects.norms import absolute_norms, covariances, squared_norms
+from exanova.effects.norms import absolute_norms, squared_norms
 from exanova.errors import InputError
 from exanova.explain.grouping import Grouping, equal_shares
-from exanova.phi.operator import Phi
-from exanova.solve.evidence import Solved
 from exanova.typing import FloatArray, Subset
 
 KINDS = ("l1", "l2", "shapley", "variance", "shapley-effects")
-
-
-def moments_with_model(sample: Sample, found: Solved, threads: int = 1) -> tuple[FloatArray, FloatArray]:
-    """(S, m) covariance of every effect with the model, and (m,) variance of the model as given."""
-    sums = Phi(found.family, sample, threads).analyse(sample.weighted_values)
-    squares = (sample.values - sums[0]) ** 2 + (0.0 if sample.within is None else sample.within)
-    return covariances(found.family, found.values, sums), sample.probability @ squares
 
 
 def check_importance(kind: str, by: str) -> None:
