@@ -1,7 +1,7 @@
 """Do 95 % intervals of differences cover? ``python -m benchmarks.difference_coverage [--quick]``.
 
 Samples are drawn from a population whose parts are known: three dependent features, a group that depends on one of
-them, and outputs with noise. Every sample is fitted, the gap between the groups is split, and the intervals of its parts
+them, and outputs with noise. Every sample is fitted, the gap between groups is split, and the intervals of its parts
 are held against the parts in the population: over the rows of the fit, and over other rows. One process, one thread.
 """
 

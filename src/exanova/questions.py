@@ -69,7 +69,7 @@ class Questions(RowQueries):
         >>> from exanova import FunctionalANOVA
         >>> anova = FunctionalANOVA(max_order=1).fit(X, np.array([0.0, 1.0, 1.0, 4.0]))
         >>> print(anova.difference(X, by=[True, True, False, False]))
-        True against False: mean of y 0.5 and 2.5
+        True against False: mean of output 0 0.5 and 2.5
           x0       -2
           x1       +0
           (total)  -2
@@ -149,10 +149,11 @@ the whole population
             return Sources(uncertainty, False, True, None, unit), known
         refits = isinstance(uncertainty.engine, RefitErrors)
         linear = not uncertainty.is_shrunken
-        unit = uncertainty.fitted.unit
+        unit = uncertainty.unit
         sources = Sources(uncertainty, True, True, None if refits else same, unit, linear)
         without = "" if linear or rows.values is None else "; the residual of a shrunken fit has none"
-        return sources, _included(same, refits) + without
+        from_file = "; the rows compared count as others, for the file holds no rows" if sample is None else ""
+        return sources, _included(same, refits) + from_file + without
 
     def _normalised(self, rows: Rows) -> FloatArray | None:
         sample = self.uncertainty.sample

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from exanova.cli.output import known_errors, strongest
+from exanova.cli.text import visible
 from exanova.cli.wording import spoken
 from exanova.design.memory import readable
 from exanova.effects.effect import GAME, Effect
@@ -94,7 +95,7 @@ class Screen:
     def lines(self, text: str) -> None:
         """A text as it is, line by line."""
         for line in text.splitlines():
-            self._console.print(Text(legible(spoken(line))), soft_wrap=True)
+            self._console.print(Text(visible(spoken(line))), soft_wrap=True)
 
     def plan(self, found: Plan) -> None:
         """What a fit would do, cost and hold."""

@@ -22,6 +22,7 @@ from exanova.design.family import Family
 from exanova.explain.difference import Contrast
 from exanova.explain.row_sets import RowSets
 from exanova.infer.contrast_errors import contrast_variances, own_influence, rows_variances
+from exanova.infer.linear import LinearErrors
 from exanova.infer.same_rows import SameRows
 from exanova.infer.uncertainty import Uncertainty
 from exanova.phi.operator import Phi
@@ -90,10 +91,12 @@ def contrast(parts: Parts, rows: Rows, sets: RowSets, sources: Sources) -> Contr
     cells = share_differences(parts.family, rows, sets.side)
     products = cells[:, None] * parts.effects
     by_subset = np.add.reduceat(products, parts.family.cell_start[:-1], axis=0)
+    sizes = np.add.reduceat(np.abs(products), parts.family.cell_start[:-1], axis=0)
+    by_subset[np.abs(by_subset) <= tolerances.CANCELLED * sizes] = 0.0
     by_subset[0] = 0.0
     by_feature, explained = parts.shares.T @ by_subset, by_subset.sum(axis=0)
     fitted = Phi(parts.family, NewRows(rows.codes)).synthesise(parts.effects)
-    residual = None if rows.values is None else alpha @ (rows.values - fitted)
+    residual = None if rows.values is None else _without_rounding(alpha, rows.values - fitted)
     shown = fitted if rows.values is None else rows.values
     means = np.stack([_mean(shown, rows.weight, sets.side == sign) for sign in (1, -1)])
     errors = _Errors(parts, rows, sets.side, cells, fitted, sources)
@@ -137,6 +140,12 @@ def share_differences(family: Family, rows: Rows, side: IntArray) -> FloatArray:
             known = (cell >= 0) & (side == sign)
             out[own] += sign * (np.bincount(cell[known], rows.weight[known], own.stop - own.start) / total)
     return out
+
+
+def _without_rounding(alpha: FloatArray, values: FloatArray) -> FloatArray:
+    """(m,) sums of (n, m) values times alpha, zero where they are the rounding of terms that cancel."""
+    found = alpha @ values
+    return np.where(np.abs(found) <= tolerances.CANCELLED * (np.abs(alpha) @ np.abs(values)), 0.0, found)
 
 
 def _mean(values: FloatArray, weight: NDArray[Any], own: NDArray[np.bool_]) -> FloatArray:
@@ -193,6 +202,8 @@ class _Errors:
         left = values - self.fitted
         if not sources.effects:
             return self._of_rows(left)
+        if sources.same is not None and isinstance(sources.uncertainty.engine, LinearErrors):
+            left = left * sources.uncertainty.engine.noise[sources.same.place]
         return np.asarray(self._errors(-self.cells[:, None], [left[:, [o]] for o in range(left.shape[1])])[0])
 
     def _of_rows(self, values: FloatArray) -> FloatArray:
@@ -229,7 +240,8 @@ class _Errors:
         return out
 
     def _blocks(self, count: int) -> Iterator[slice]:
-        fitted = self.sources.uncertainty.fitted.sample.n_rows if self.sources.effects else 0
+        sample = self.sources.uncertainty.sample
+        fitted = 0 if sample is None else sample.n_rows
         size = self.parts.family.n_cells + 4 * max(len(self.side), fitted)
         step = max(1, STATISTICS_BYTES // (8 * size))
         for first in range(0, count, step):

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from exanova.infer.posterior_errors import PosteriorErrors
 from exanova.infer.refits import RefitErrors
 from exanova.infer.same_rows import SameRows, other_rows
+from exanova.infer.stored_errors import StoredErrors
 from exanova.infer.uncertainty import Uncertainty
 from exanova.infer.units import raw_variances
 from exanova.typing import FloatArray, IntArray
@@ -72,7 +73,7 @@ def contrast_variances(
         same: which rows of the fit they are; ``None`` for other rows.
     """
     engine = uncertainty.engine
-    if same is None or isinstance(engine, RefitErrors):
+    if same is None or isinstance(engine, RefitErrors | StoredErrors):
         return engine.variances(output, weights) + rows_variances(own, *rows)
     drawn = engine.drawn if isinstance(engine, PosteriorErrors) else engine
     moved = drawn.influences(output, weights)[same.place] + own
