@@ -24,6 +24,7 @@ def to_markdown(summary: Summary) -> str:
         _pairs(summary, outputs),
         _redundancy(summary),
         _left_out(summary),
+        _provenance(summary),
     ]
     return "\n".join(line for part in parts for line in part).rstrip() + "\n"
 
@@ -52,6 +53,13 @@ def _about(summary: Summary) -> Iterator[str]:
     rows = [[escaped(r["output"]), *(_number(r[field]) for field in fields)] for r in summary.fit[:OUTPUTS]]
     yield from _table(titles, rows)
     yield from _more(len(summary.fit) - len(rows), "outputs")
+
+
+def _provenance(summary: Summary) -> Iterator[str]:
+    if summary.provenance:
+        yield from ("## Provenance", "")
+        yield from (f"- {escaped(fact['name'])}: {escaped(fact['value'])}" for fact in summary.provenance)
+        yield ""
 
 
 def _importance(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:

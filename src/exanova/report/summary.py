@@ -81,6 +81,7 @@ class Summary:
         redundancy_note: what redundancy means here, or why there is none to tell of.
         sample: rows with their levels, Shapley values and waterfalls; ``None`` if there are no rows.
         sample_note: which rows those are, or why there are none.
+        provenance: ``name``, ``value``: version, date, settings, rows and hashes of the fit; empty where not recorded.
         rounding: the size below which an effect is zero up to rounding.
         left_out: sentences, one for each thing that was left out.
     """
@@ -106,6 +107,7 @@ class Summary:
     redundancy_note: str
     sample: Record | None
     sample_note: str
+    provenance: list[Record]
     rounding: float
     left_out: list[str]
 
@@ -173,6 +175,7 @@ def summarise(
         redundancy_note=redundancy_in_words(certificate),
         sample=None if shown is None else sample_records(shown),
         sample_note=rows_in_words(shown, certificate.saturated),
+        provenance=_provenance(decomposition),
         rounding=rounding(decomposition),
         left_out=left_out,
     )
@@ -202,6 +205,11 @@ def _facts(decomposition: Decomposition) -> list[Record]:
     if decomposition.selection is not None:
         facts.insert(4, ("Selection", str(decomposition.selection).splitlines()[0]))
     return [{"name": name, "value": value} for name, value in facts]
+
+
+def _provenance(decomposition: Decomposition) -> list[Record]:
+    known = decomposition.provenance
+    return [] if known is None else [{"name": name, "value": value} for name, value in known.facts()]
 
 
 def _fit(decomposition: Decomposition) -> list[Record]:
