@@ -123,7 +123,7 @@ def place_of(strides: Any, levels: Any, members: Any, ours: Any) -> int:
 
 
 @compiled(inline="always")
-def agree(left: Any, right: Any, ours: Any) -> bool:
+def agree(left: Any, right: Any, ours: Any) -> Any:
     """Whether two cells have the same levels of the features in common."""
     first = ours[0] < 0 or left[ours[0]] == right[0]
     return first and (ours[1] < 0 or left[ours[1]] == right[1])
