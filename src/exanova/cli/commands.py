@@ -216,7 +216,7 @@ def _reports(path: str | None) -> list[Target]:
     if path is None:
         return []
     if Path(path).suffix.lower() in (".html", ".htm"):
-        check_installed(("altair", "jinja2", "vl_convert"), f"--report {path}")
+        check_installed(("jinja2",), f"--report {path}")
     return [Target("--report", path, tuple(FORMATS))]
 
 
