@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.basis.projector import LARGEST_TABLE
+from exanova.data.feature import FeatureLevels, is_number
 from exanova.data.joining import Most, columns_to_join, join_rows
 from exanova.data.observe import Reading
-from exanova.data.rules import check_max_levels, is_asked
+from exanova.data.rules import NBins, check_max_levels, is_asked
 from exanova.data.table import Table
 from exanova.data.values import ModelValues
 from exanova.effects.certificate import Certificate
@@ -56,16 +57,19 @@ class Joined:
 def to_join(rows: Reading, given: Mapping[str, Any]) -> dict[int, Most]:
     """Columns with too many levels by the parameters ``given``, and how many they may have.
 
-    Where the rows are all there is, levels have no errors, and only a number of levels that was asked for joins any.
+    Where the rows are all there is, levels have no errors, and numbers under ``n_bins=None`` were meant to be levels:
+    only a number of levels that was asked for joins any there.
     """
     max_levels = given["max_levels"]
     check_max_levels(max_levels, rows.encoding.names)
     if rows.is_distribution:
         return {}
     chosen = columns_to_join(rows.encoding.features, max_levels, LARGEST_TABLE)
-    if not chosen or not why_whole(given["sampled"], rows.sample):
-        return chosen
-    return {j: most for j, most in chosen.items() if is_asked(max_levels, rows.encoding.names[j])}
+    whole = bool(chosen) and bool(why_whole(given["sampled"], rows.sample))
+    features = rows.encoding.features
+    may = (j for j in chosen if not whole and not _kept_as_they_are(features[j], given["n_bins"]))
+    free = set(may) | {j for j in chosen if is_asked(max_levels, features[j].name)}
+    return {j: most for j, most in chosen.items() if j in free}
 
 
 def join_many_levels(rows: Reading, values: ModelValues, chosen: Mapping[int, Most], progress: Progress) -> Joined:
@@ -145,6 +149,12 @@ def by_joining_again(
     variance = p @ (values[left_out] - p @ values[left_out]) ** 2
     r2 = 1.0 - np.divide(mse, variance, out=np.zeros_like(mse), where=variance > 0)
     return replace(certificate, r2_eval=r2, mse_eval=mse, eval_method=LEFT_OUT)
+
+
+def _kept_as_they_are(feature: FeatureLevels, n_bins: NBins) -> bool:
+    """Whether a column holds numbers, each of which was meant to be a level."""
+    own = n_bins.get(feature.name, "auto") if isinstance(n_bins, Mapping) else n_bins
+    return own is None and all(map(is_number, feature.values))
 
 
 def _of_rows(given: Any, rows: IntArray) -> Any:

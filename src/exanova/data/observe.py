@@ -18,6 +18,7 @@ from exanova.data.distinct import distinct_rows, pick_rows
 from exanova.data.draws import DrawPlan
 from exanova.data.encoding import Encoding
 from exanova.data.feature import FeatureLevels
+from exanova.data.fingerprint import fingerprint
 from exanova.data.learning import learn_codes
 from exanova.data.rules import NBins
 from exanova.data.sample import Sample
@@ -42,6 +43,7 @@ class Observation:
         sample: the same rows with the model's values, as everything after this takes them.
         given: names of the outputs, and how the model gave them; its arrays are empty.
         table_kind: the library of the table that was given (``"numpy"`` for a support).
+        table_hash: hash of levels, rows, weights and outputs.
     """
 
     encoding: Encoding
@@ -49,6 +51,7 @@ class Observation:
     sample: Sample
     given: ModelValues
     table_kind: str
+    table_hash: str
 
     @property
     def scaling(self) -> Scaling:
@@ -168,6 +171,7 @@ class Reading:
             weight = group_totals(self.weight, self.raw_group, len(self.first))
         else:
             raw, group, weight = np.arange(len(self.kept)), self.group[self.raw_group], self.weight
+        table_hash = fingerprint(self.encoding, self.support.codes, group, weight, values.values)
         # Normalised first: a mean of numbers near 1e12 would lose what they differ by.
         scaling = find_scaling(values.values, weight)
         normalised = scaling.normalised(values.values)
@@ -187,7 +191,7 @@ class Reading:
             draws=draws,
             is_distribution=self.is_distribution,
         )
-        return Observation(self.encoding, self.support, sample, values, self.table.kind)
+        return Observation(self.encoding, self.support, sample, values, self.table.kind, table_hash)
 
     def recoded(self, features: Sequence[FeatureLevels]) -> Reading:
         """The same rows with some levels joined: ``features`` have the raw values of these, and fewer levels."""
