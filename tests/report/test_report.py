@@ -410,7 +410,8 @@ def test_many_features_levels_and_outputs_are_bounded_and_it_is_said():
     assert any("main effects" in sentence for sentence in wide.left_out)
     assert 0 < len(wide.sample["rows"]) < 10
     long = pd.DataFrame({"city": rng.integers(0, 900, 3000).astype(str), "day": rng.integers(0, 60, 3000).astype(str)})
-    deep = summarise(FunctionalANOVA(shrinkage=None, subsets=[(0, 1)]).fit(long, rng.normal(size=3000)).decomposition_)
+    anova = FunctionalANOVA(shrinkage=None, subsets=[(0, 1)], max_levels=None).fit(long, rng.normal(size=3000))
+    deep = summarise(anova.decomposition_)
     city = next(e for e in deep.effects if e["feature"] == "city")
     assert len(city["records"]) == EFFECT_LEVELS < city["levels"]
     assert len(deep.pairs[0]["records"]) <= PAIR_LEVELS**2
