@@ -232,6 +232,7 @@ class Decomposition(Questions):
         *,
         X: Any = None,
         model: Any = None,
+        id: str | None = None,
         title: str | None = None,
         about: Mapping[str, str] | None = None,
     ) -> None:
@@ -241,6 +242,7 @@ class Decomposition(Questions):
             path: ends in ``.html``, ``.json`` or ``.md``; an existing file is replaced atomically.
             X: rows for the row explorer; by default those of the fit. A loaded decomposition has none.
             model: the model, or its outputs at the rows of ``X``; the explorer then shows the residual of each row.
+            id: column of ``X`` that names its rows; by default an index of pandas names them, or their position.
             title: heading of the report.
             about: further facts to show at the top, such as ``{"Data": "loans.csv"}``.
 
@@ -256,7 +258,7 @@ class Decomposition(Questions):
         """
         from exanova.report import write_report
 
-        write_report(self, path, X=X, model=model, title=title, about=about)
+        write_report(self, path, X=X, model=model, id=id, title=title, about=about)
 
     def __str__(self) -> str:
         distinct = count_of(self.plan.distinct_rows, "distinct row")
