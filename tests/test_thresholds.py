@@ -67,7 +67,12 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("phi.gram.BLAS_BLOCK_BYTES", 0), ("phi.gram.SPARSE", NEVER)),
     patches(("phi.gram.BLAS_BLOCK_BYTES", 0), ("phi.gram.SPARSE", 0)),
     patches(("phi.gram.BANDS", 1), ("phi.gram.SPARSE", 0)),
-    patches(("phi.gram.MIRROR", 1)),
+    patches(("phi.gram.MARGINS", 0)),
+    patches(("phi.gram.MARGINS", NEVER)),
+    patches(("phi.gram.MARGINS", NEVER), ("phi.margins.GROUP_BYTES", 0)),
+    patches(("phi.gram.MARGINS", NEVER), ("phi.margins.LARGEST_LISTING", 0)),
+    patches(("phi.projection.ROWS", 1)),
+    patches(("phi.projection.MIRROR", 1)),
     patches(("phi.residues.COMPILED_FROM", 0)),
     patches(("phi.residues.TERMS", 2)),
     # solve
@@ -101,6 +106,7 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("explain.mean_shapley.CHEAP", 0)),
     patches(("explain.mean_shapley.CHEAP", NEVER)),
     patches(("explain.interactions.CHUNK_BYTES", 0)),
+    patches(("explain.contrasting.STATISTICS_BYTES", 0)),
     # threads
     patches(("parallel.BLAS_WORK", 0)),
     patches(("parallel.BLAS_WORK", NEVER)),
@@ -116,6 +122,8 @@ APART = {
     "design.subsets.LARGEST_LISTING": "refuses",
     "effects.certificate_text.MOST_OUTPUTS": "shown",
     "effects.effect.FEW_ROWS": "flags cells",
+    "explain.difference.LISTED": "lines of a text",
+    "explain.row_sets.MOST_GROUPS": "refuses",
     "explain.row_errors.PRODUCTS_PER_READ": "chooses between two ways that tests of standard errors compare",
     "explain.row_errors.MOST_CELLS": "chooses between two ways that tests of standard errors compare",
     "explain.row_errors.WEIGHTS_BYTES": "cuts work in blocks of rows",
@@ -130,6 +138,14 @@ APART = {
     "explain.comparison.LARGEST_CELLS": "lines of a table",
     "phi.share_kernels.BLOCK": "built into a kernel: a test of its own",
     "phi.gram_kernels.WORDS": "built into a kernel: a test of its own",
+    "phi.margin_kernels.BLOCK": "built into a kernel: a test of its own",
+    "phi.margins.NEAR": "a price",
+    "phi.margins.NEAR_SECONDS": "a price",
+    "phi.margins.FAR_SECONDS": "a price",
+    "phi.margins.LOADING": "a price",
+    "phi.gram.WORD_SECONDS": "a price",
+    "phi.gram.PAIR_SECONDS": "a price",
+    "phi.gram.PRODUCT_SECONDS": "a price",
     "phi.residues.COUNT_DIGITS": "decides what is chosen",
     "phi.residues.LARGEST": "no prime is larger",
     "select.lasso.HELD_OUT": "decides what is chosen",
@@ -252,6 +268,8 @@ def readings() -> Answers:
                 f"{name}: shapley": shapley.values,
                 f"{name}: interactions": anova.interactions(rows, index="STII", order=2).values,
             }
+        split = anova.difference(new, by=np.arange(len(new)) % 3 == 0)[0]
+        found |= {"difference": split.by_subset, "its errors": np.nan_to_num(split.by_subset_stderr, nan=-1.0)}
     return found
 
 

@@ -15,11 +15,11 @@ from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.effects.certificate import Certificate
 from exanova.effects.effect import GAME, Effects, Schema
-from exanova.effects.norms import rolled_up
 from exanova.effects.printed import text_of
 from exanova.errors import InputError, InputTypeError
 from exanova.explain.comparison import Comparison, compare
-from exanova.explain.importance import check_importance, divisor, importance_amounts, importance_table
+from exanova.explain.grouping import grouping_of
+from exanova.explain.importance import Division, check_importance, divisor, importance_amounts, importance_table
 from exanova.explain.importance_errors import importance_stderr, upward_bias
 from exanova.explain.mean_shapley import MeanShapley
 from exanova.explain.significance import significance_table
@@ -29,7 +29,7 @@ from exanova.messages import Parameter, Words, count_of
 from exanova.progress import Progress
 from exanova.provenance import Provenance
 from exanova.query import QuerySettings, seed_of
-from exanova.row_queries import RowQueries
+from exanova.questions import Questions
 from exanova.select.record import Selection
 from exanova.solve.plan import Plan
 from exanova.typing import FloatArray
@@ -42,7 +42,7 @@ Functions = tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition(RowQueries):
+class Decomposition(Questions):
     """Effects of a model with names and evidence: the attribute ``decomposition_`` of a :class:`FunctionalANOVA`.
 
     The record is immutable; ``with_settings`` returns another record with the same effects. Results computed on first
@@ -76,7 +76,6 @@ class Decomposition(RowQueries):
     covariance: FloatArray
     variance: FloatArray
     mean_shapley: MeanShapley
-    certificate: Certificate
     plan: Plan
     ties: str = "share"
     selection: Selection | None = None
@@ -99,6 +98,19 @@ class Decomposition(RowQueries):
         return Words("the budget (", Parameter("max_terms", self.selection.budget), ")")
 
     @property
+    def joined_levels(self) -> dict[str, dict[str, tuple[Any, ...]]]:
+        """Values that share a level, by column and label: levels joined or merged because they are many or rare.
+
+        >>> import exanova
+        >>> X = np.array([["a", "u"], ["b", "v"], ["c", "u"], ["c", "v"]])
+        >>> anova = exanova.FunctionalANOVA(min_frequency=2).fit(X, np.arange(4.0))
+        >>> anova.decomposition_.joined_levels
+        {'x0': {'(other)': ('a', 'b')}}
+        """
+        found = {feature.name: feature.joined for feature in self.encoding.features}
+        return {name: joined for name, joined in found.items() if joined}
+
+    @property
     def intercept(self) -> FloatArray:
         """(m,) weighted mean of the model."""
         return np.array(self.values[0])
@@ -108,7 +120,12 @@ class Decomposition(RowQueries):
         return replace(self, settings=settings)
 
     def importance(
-        self, kind: str = "l1", *, by: Literal["feature", "subset"] = "feature", stderr: bool = False
+        self,
+        kind: str = "l1",
+        *,
+        by: Literal["feature", "subset"] = "feature",
+        stderr: bool = False,
+        groups: Mapping[str, Sequence[str]] | None = None,
     ) -> Any:
         """Importances as a table, the largest first.
 
@@ -119,6 +136,8 @@ class Decomposition(RowQueries):
             by: ``"feature"`` divides each subset's amount equally among its features; ``"subset"`` does not.
             stderr: whether to add ``stderr``, the standard error of ``value``, and for squared amounts ``debiased``,
                 the value minus the upward bias of squared estimates.
+            groups: names of groups and the features of each, as in ``explain``: each subset's amount is divided equally
+                among the groups it touches, or, by subset, added to that of all subsets that touch the same groups.
 
         >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
         >>> from exanova import FunctionalANOVA
@@ -127,7 +146,10 @@ class Decomposition(RowQueries):
         (['x0', 'x1', 'x0 x x1'], [0.444444, 0.444444, 0.111111])
         """
         check_importance(kind, by)
-        if kind == "shapley":
+        division = Division.of(self.family, by, None if groups is None else grouping_of(groups, self.schema))
+        if kind == "shapley" and division.grouping is not None:
+            amounts = {"value": self.mean_shapley.of_groups(division.grouping)}
+        elif kind == "shapley":
             amounts = {"value": self.mean_shapley.compute(self.settings.threads)}
         else:
             amounts = importance_amounts(self.family, self.values, self.covariance, self.variance, kind)
@@ -135,11 +157,10 @@ class Decomposition(RowQueries):
                 bias = upward_bias(self.family, self.uncertainty)
                 bias = bias if kind == "l2" else bias / divisor(self.values, self.variance)
                 amounts["debiased"] = amounts["value"] - bias
-            if by == "feature":
-                amounts = {name: rolled_up(self.family, amount) for name, amount in amounts.items()}
+            amounts = {name: division.parts.T @ amount for name, amount in amounts.items()}
         if stderr:
-            amounts["stderr"] = importance_stderr(self.family, self.uncertainty, kind, by)
-        return importance_table(self.schema, self.family, amounts, by)
+            amounts["stderr"] = importance_stderr(self.family, self.uncertainty, kind, by, division)
+        return importance_table(self.schema, division, amounts)
 
     def errors(
         self,
@@ -211,6 +232,7 @@ class Decomposition(RowQueries):
         *,
         X: Any = None,
         model: Any = None,
+        id: str | None = None,
         title: str | None = None,
         about: Mapping[str, str] | None = None,
     ) -> None:
@@ -220,6 +242,7 @@ class Decomposition(RowQueries):
             path: ends in ``.html``, ``.json`` or ``.md``; an existing file is replaced atomically.
             X: rows for the row explorer; by default those of the fit. A loaded decomposition has none.
             model: the model, or its outputs at the rows of ``X``; the explorer then shows the residual of each row.
+            id: column of ``X`` that names its rows; by default an index of pandas names them, or their position.
             title: heading of the report.
             about: further facts to show at the top, such as ``{"Data": "loans.csv"}``.
 
@@ -235,7 +258,7 @@ class Decomposition(RowQueries):
         """
         from exanova.report import write_report
 
-        write_report(self, path, X=X, model=model, title=title, about=about)
+        write_report(self, path, X=X, model=model, id=id, title=title, about=about)
 
     def export(
         self,

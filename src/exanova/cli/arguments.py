@@ -60,6 +60,25 @@ Id = Annotated[
     Names,
     typer.Option("--id", metavar="COLUMN", help="Column to copy to the output (repeatable).", rich_help_panel=COLUMNS),
 ]
+Groups = Annotated[
+    Names,
+    typer.Option(
+        "--group",
+        metavar="NAME=A,B",
+        help="Treat features as one, by the sum of their effects (repeatable).",
+        rich_help_panel=COLUMNS,
+    ),
+]
+By = Annotated[
+    str,
+    typer.Option("--by", metavar="COLUMN", help="Column with the groups to compare.", rich_help_panel=COLUMNS),
+]
+Within = Annotated[
+    str | None,
+    typer.Option(
+        "--within", metavar="COLUMN", help="Compare inside each stratum of this column.", rich_help_panel=COLUMNS
+    ),
+]
 
 ModelToAsk = Annotated[
     str | None,
@@ -125,6 +144,15 @@ MinFrequency = Annotated[
         "--min-frequency",
         metavar="N|FRACTION",
         help="Merge levels that occur in fewer rows, e.g. 10 or 0.01.",
+        rich_help_panel=FIT,
+    ),
+]
+MaxLevels = Annotated[
+    Names,
+    typer.Option(
+        "--max-levels",
+        metavar="auto|none|N|A=N,B=N",
+        help="Join levels of columns that have more, by their effects (default: auto, 50).",
         rich_help_panel=FIT,
     ),
 ]
@@ -284,6 +312,24 @@ Output = Annotated[
         "-o",
         metavar="FILE",
         help="File to write: .csv, .tsv, .parquet or .feather; - for CSV on standard output.",
+        rich_help_panel=RESULTS,
+    ),
+]
+TableOutput = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write the table to a file: .csv, .tsv, .parquet or .feather.",
+        rich_help_panel=RESULTS,
+    ),
+]
+BySubset = Annotated[
+    bool,
+    typer.Option(
+        "--by-subset/--by-feature",
+        help="In --output, one line per subset of features, or per feature.",
         rich_help_panel=RESULTS,
     ),
 ]

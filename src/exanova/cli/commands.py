@@ -38,6 +38,7 @@ class FitOptions:
     Attributes:
         max_order, subsets, n_bins, min_frequency, memory_limit: as they were typed.
         others: parameters of the library.
+        max_levels: as it was typed.
     """
 
     max_order: str = "2"
@@ -46,6 +47,7 @@ class FitOptions:
     min_frequency: str | None = None
     memory_limit: str | None = None
     others: dict[str, Any] = field(default_factory=dict)
+    max_levels: tuple[str, ...] = ()
 
     def estimator(self, features: Sequence[str]) -> FunctionalANOVA:
         """The estimator with these options, for these features."""
@@ -54,6 +56,7 @@ class FitOptions:
             subsets=text.subsets(self.subsets, features),
             n_bins=text.bins(self.n_bins, features),
             min_frequency=text.frequency(self.min_frequency),
+            max_levels=text.bins(self.max_levels, features, "--max-levels"),
             memory_limit=text.memory(self.memory_limit),
             **self.others,
         )
@@ -98,8 +101,8 @@ class Job:
 
 @dataclass(frozen=True)
 class Wish:
-    """Options of ``rows``: where to write, which index up to which order, how to print, columns with predictions and
-    columns to copy."""
+    """Options of ``rows``: where to write, which index up to which order, how to print, columns with predictions,
+    columns to copy, and groups of features."""
 
     output: str
     index: str
@@ -109,6 +112,7 @@ class Wish:
     quiet: bool
     prediction: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -242,7 +246,7 @@ def _reports(path: str | None) -> list[Target]:
     if path is None:
         return []
     if Path(path).suffix.lower() in (".html", ".htm"):
-        check_installed(("altair", "jinja2", "vl_convert"), f"--report {path}")
+        check_installed(("jinja2",), f"--report {path}")
     return [Target("--report", path, tuple(FORMATS))]
 
 
@@ -298,10 +302,11 @@ def _residual(anova: FunctionalANOVA, table: Any, names: Sequence[str]) -> Float
 
 def _values(anova: FunctionalANOVA, table: Any, wish: Wish, residual: FloatArray | None) -> tuple[Any, int]:
     """The values of all rows as a pyarrow table, and the number of rows outside the support."""
+    groups = text.groups(wish.groups, list(anova.feature_names_in_))
     if wish.index == "SV":
-        explained = anova.explain(table)
+        explained = anova.explain(table, groups=groups)
         return output.shapley_table(explained, residual), int(explained.outside.sum())
-    found = anova.interactions(table, index=wish.index, order=wish.order)
+    found = anova.interactions(table, index=wish.index, order=wish.order, groups=groups)
     return output.interaction_table(found, residual), int(found.outside.sum())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -13,6 +14,9 @@ from numpy.typing import NDArray
 
 from exanova.decomposition import Decomposition
 from exanova.effects.effect import FEW_ROWS, Effect
+from exanova.errors import MemoryLimitError
+from exanova.infer.units import raw_rows, smallest_stratum
+from exanova.phi.operator import Phi
 from exanova.typing import FloatArray
 
 Record = dict[str, Any]
@@ -60,17 +64,18 @@ def cell_errors(decomposition: Decomposition, effect: Effect) -> CellErrors:
     return CellErrors(effect.rows, few, stderr)
 
 
-def level_means(decomposition: Decomposition, effect: Effect) -> FloatArray | None:
-    """(c, m) mean of the model at each level of a main effect, less its overall mean; ``None`` without rows."""
-    sample = decomposition.sample
+def main_means(decomposition: Decomposition) -> FloatArray | None:
+    """(c, m) mean of the model at each cell of the mean and of the main effects, less its overall mean.
+
+    ``None`` without rows. One pass over the rows for all features.
+    """
+    sample, family = decomposition.sample, decomposition.family
     if sample is None:
         return None
-    family = decomposition.family
-    (feature,) = family.subsets[effect.number]
-    codes, levels = sample.codes[feature], family.codes_of(effect.number)[0]
-    size = int(max(codes.max(), levels.max())) + 1
-    sums = np.stack([np.bincount(codes, column, size) for column in sample.weighted_values.T], axis=1)
-    means = sums[levels] / effect.probability[:, None] - sample.probability @ sample.values
+    mains = family.restricted(sum(len(subset) < 2 for subset in family.subsets))
+    sums = Phi(mains, sample, decomposition.settings.threads).analyse(sample.weighted_values)
+    share = np.where(mains.weight > 0, mains.weight / mains.weight[0], np.nan)
+    means = sums / share[:, None] - sample.probability @ sample.values
     return np.asarray(means if sample.scaling is None else means * sample.scaling.unit)
 
 
@@ -130,6 +135,19 @@ def mark_notes(records: Sequence[Record]) -> Iterator[str]:
 def can_compute(decomposition: Decomposition) -> bool:
     """Whether covariances of effects are known or cheap: those of a file are not, for it holds no rows."""
     return decomposition.sample is not None and decomposition.uncertainty.cheap
+
+
+def compute_errors(decomposition: Decomposition, work: float) -> None:
+    """Compute standard errors that are not at hand, where they take at most so many multiplications."""
+    if decomposition.sample is None or not decomposition.certificate.sampled or decomposition.uncertainty.cheap:
+        return
+    fitted = decomposition.uncertainty.fitted
+    if (fitted.why_not_linear and fitted.posterior is None) or smallest_stratum(raw_rows(fitted.sample)) < 2:
+        return
+    fewer, more = sorted([float(decomposition.family.n_cells), float(fitted.sample.n_rows)])
+    if fewer**2 * more <= work:
+        with suppress(MemoryLimitError):  # then a report has none, and says how they are asked for
+            decomposition.errors()
 
 
 def known(value: float) -> float | None:
