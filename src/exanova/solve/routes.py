@@ -265,7 +265,9 @@ def _exact_choice(
 
 
 def _by_matrix_free(job: SolveJob) -> Solved:
-    basis = build_basis(job.family, largest_pair=LARGEST_PAIR)
+    # Pairs are eliminated below triples, which needs tables of them.
+    pairs_are_last = int(job.family.layout.order.max()) == 2
+    basis = build_basis(job.family, largest_pair=LARGEST_PAIR if pairs_are_last else None)
     solution = solve_matrix_free(job.sample, job.family, basis, job.request.threads, job.progress)
     values = on_cells(job.family, basis, solution.coefficients)
     return Solved(job.family, values, job.plan, solution, basis, False)
