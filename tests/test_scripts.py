@@ -15,6 +15,7 @@ import zipfile
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 import exanova
@@ -32,6 +33,7 @@ def load(name):
 
 check_imports, check_public = load("check_imports"), load("check_public")
 mutate, kernels, dist = load("mutate"), load("test_kernels"), load("dist")
+trace = load("trace")
 
 
 @pytest.fixture
@@ -434,3 +436,17 @@ def test_the_version_is_written_once():
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "exanova.__version__"}
     assert not re.search(r"^version:", text_of("CITATION.cff"), re.MULTILINE)
     assert f"## {exanova.__version__.partition('.dev')[0]}" in text_of("CHANGELOG.md")
+
+
+def test_a_trace_names_the_modules_that_are_entered_and_the_longest_chain():
+    from exanova.data.levels import label_levels
+    from exanova.design.subsets import up_to_order
+
+    entered = trace.Trace().watch(lambda: (up_to_order([0, 1], 1), label_levels(["a"])))
+    assert entered.modules[0] == "design/subsets"
+    assert "data/levels" in entered.modules
+    assert entered.depth == len(entered.chain) == 1
+    X = np.array([[0, 1], [1, 0], [1, 1]])
+    fitted = trace.Trace().watch(lambda: exanova.FunctionalANOVA().fit(X, X[:, 0] * X[:, 1]))
+    assert fitted.chain[:2] == ["estimator", "fitting"]
+    assert {"data/observe", "phi/operator", "effects/certificate"} <= set(fitted.modules)

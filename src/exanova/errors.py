@@ -78,7 +78,7 @@ class UnknownFeatureError(ExanovaError, KeyError):
 
 
 class UnknownLevelError(ExanovaError, ValueError):
-    """A row holds a level that was not seen when the encoding was learned."""
+    """A row holds a level that was not observed when the encoding was learned."""
 
 
 class OutsideSupportError(ExanovaError, ValueError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import wraps
 from html import escape
@@ -22,10 +22,10 @@ from exanova.decomposition import Decomposition, uncertainty_of
 from exanova.decomposition_file import from_file, to_file
 from exanova.effects.certificate import certify
 from exanova.effects.effect import Schema
+from exanova.effects.measure import measure
 from exanova.effects.storage import read, write
 from exanova.errors import InexactWarning, InputError
 from exanova.evaluation import by_leaving_out, on_further_rows, on_held_out_rows, warn_if_it_does_not_hold
-from exanova.explain.importance import moments_with_model
 from exanova.explain.mean_shapley import MeanShapley
 from exanova.fitting import fit_sample, plan_fit
 from exanova.infer.fitted_sample import FittedSample, why_whole
@@ -33,6 +33,7 @@ from exanova.messages import Parameter, joined
 from exanova.parallel import blas_threads
 from exanova.parameters import check_eval_set, check_parameters, make_request, the_model
 from exanova.progress import Progress
+from exanova.provenance import Provenance, trace
 from exanova.query import QuerySettings
 from exanova.select.record import Selection
 from exanova.solve.evidence import Solved
@@ -72,7 +73,7 @@ class FunctionalANOVA:
     whichever combinations never occur.
 
     Args:
-        max_order: largest number of features in an interaction; ``None`` for every order until nothing is left.
+        max_order: largest number of features in an interaction; ``None`` for all orders until the fit is exact.
         subsets: subsets of features to decompose over, with all of their parts, in place of an order: tuples of
             feature names or column positions, a mapping, a graph with ``edges``, or :func:`neighbours`. Under a budget,
             the candidates.
@@ -80,8 +81,8 @@ class FunctionalANOVA:
         selection: how a budget is spent: ``"screen"`` (default) takes the subsets that explain most of the
             residual, in rounds; ``"canonical"`` takes them in the order of the paper; ``"lasso"`` takes those a
             group lasso keeps, its penalty chosen on held-out rows (also without a budget).
-        min_gain: screening takes nothing that explains less, per function, as a share of the variance.
-        ridge: a penalty on squared coefficients for those who want less variance; the result is then not exact.
+        min_gain: stop screening when the best remaining gain per function falls below this fraction of the variance.
+        ridge: penalty on squared coefficients, for less variance; the result is then not exact.
         random_state: seed of random splits of the rows, and of rows drawn for a likelihood; ``None`` for a fresh seed
             at every call.
         shrinkage: ``"auto"`` (default) shrinks effects to what the rows can carry: variance components of every order
@@ -92,16 +93,18 @@ class FunctionalANOVA:
             equally often.
         basis: ``"pure"``, orthogonal on any support; ``"paper"``, the functions of the paper this library follows,
             which are not where cells are missing (the certificate shows by how much).
-        ties: how redundancy among subsets of one order is settled: ``"share"`` spreads an effect evenly,
+        ties: how to split an effect that several subsets of one order can express: ``"share"`` spreads it evenly,
             ``"first"`` gives it to the first in canonical order.
         min_frequency: merge rarer levels into ``(other)``: a count, or a share of the rows.
-        n_bins: how many intervals numbers and times with more than 20 distinct values are cut into: ``"auto"`` (up to
-            32, fewer where rows are few; times by the calendar), a number, ``None`` to refuse such columns, or a
-            mapping from column to one of these.
-        strategy: how they are cut: ``"quantile"``, ``"uniform"``, ``"kmeans"``, or ``"model"`` to cut where the trees
-            of the model split.
-        handle_unknown: on new rows, ``"error"`` for a level never seen, or ``"ignore"`` to let its effects be 0.
-        strict: on new rows, raise for a combination never seen instead of counting its effect as 0 with a warning.
+        n_bins: number of intervals for numbers and times with more than 20 distinct values: ``"auto"`` (up to 32, fewer
+            where rows are few; times by the calendar), a number, ``None`` to refuse such columns, or a mapping from
+            column to one of these.
+        strategy: where the edges of the intervals are: ``"quantile"``, ``"uniform"``, ``"kmeans"``, or ``"model"`` for
+            the thresholds of the trees of the model.
+        handle_unknown: what to do with unknown levels in new rows: ``"error"``, or ``"ignore"`` to treat their effects
+            as 0.
+        strict: raise an error for new rows with a combination that was never observed; by default its effect counts as
+            0, with a warning.
         response_method: which method of an estimator is explained; ``"auto"``: ``predict_proba`` if it has it, and of
             two classes the probability of the second.
         batch_size: rows the model is called on at once.
@@ -122,6 +125,7 @@ class FunctionalANOVA:
         intercept_: (m,) weighted mean of the model.
         selection_: what a budget was spent on, round by round; ``None`` without a budget.
         selected_: with ``basis="paper", ties="first"``, the functions kept, as (features, levels) in order.
+        provenance_: :class:`Provenance`, version, date, settings, rows and hashes of the fit.
         feature_names_in_, n_features_in_, categories_, output_names_: what was fitted.
 
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
@@ -217,11 +221,11 @@ class FunctionalANOVA:
 
         Args:
             X: a pandas, polars or pyarrow table, a two-dimensional NumPy array, or a :class:`Support`.
-            model: a callable that receives such a table, a fitted estimator, or an array of outputs, one a row.
+            model: a callable that receives such a table, a fitted estimator, or an array of outputs, one per row.
             y: another name for ``model``, for tools that call ``fit(X, y=...)``.
             sample_weight: (n,) non-negative weights of the rows.
             output_names: names of the outputs; by default the classes of an estimator.
-            eval_set: rows and model (or outputs) to judge the fit by, or the share of the distinct rows to hold out.
+            eval_set: held-out data ``(X, model or outputs)``, or the fraction of distinct rows to hold out.
             weights: what ``sample_weight`` means for standard errors: ``"frequency"`` counts equal rows,
                 ``"probability"`` is one over the chance of being drawn; by default whole numbers are frequencies.
             clusters: (n,) labels of rows that were drawn together, for standard errors.
@@ -251,6 +255,8 @@ class FunctionalANOVA:
             with blas_threads(request.threads):
                 self._certify(seen, sample, found, selection, request, progress, started)
                 self._evaluate(eval_set, held, sample, found, request, progress)
+            given = {"sample_weight": sample_weight, "weights": weights, "eval_set": eval_set, **design}
+            self._store(replace(self._decomposition, provenance=trace(seen, self.get_params(), given)))
             warn_if_it_does_not_hold(self.certificate_, self.shrinkage == "auto", stacklevel=3)
         finally:
             progress.close()
@@ -280,6 +286,27 @@ class FunctionalANOVA:
         if in_settings(self) != in_settings(self._decomposition.settings):
             self._decomposition = self._decomposition.with_settings(self._settings())
         return self._decomposition
+
+    @property
+    def provenance_(self) -> Provenance | None:
+        """Version, date, settings, rows and hashes of the fit; ``None`` for a file of exanova 0.1."""
+        return self.decomposition_.provenance
+
+    def add_provenance(
+        self, *, command: Sequence[str] = (), files: Mapping[str, str | os.PathLike[str]] | None = None
+    ) -> Self:
+        """Record where the fit comes from, beyond what ``fit`` can know.
+
+        Args:
+            command: the command line, word by word.
+            files: paths by their roles, such as ``{"data": "loans.csv", "model": "model.onnx"}``; the SHA-256 of
+                their contents is recorded, and the paths as they are given.
+        """
+        known = self.provenance_
+        if known is None:
+            raise InputError("this decomposition was saved by exanova 0.1, without provenance; fit it again.")
+        self._store(replace(self._decomposition, provenance=known.with_origin(command, files)))
+        return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write this decomposition to one file: no pickle, no rows, no model; see :func:`exanova.load`.
@@ -340,9 +367,9 @@ class FunctionalANOVA:
     ) -> None:
         progress.phase("measuring")
         names, values, scaling = seen.support.feature_names, seen.given, seen.scaling
-        covariance, variance = moments_with_model(sample, found, request.threads)
+        measured = measure(sample, found, request.threads)
         seconds = time.perf_counter() - started
-        certificate = certify(sample, found, names, scaling, seconds, request)
+        certificate = certify(sample, found, measured, names, scaling, seconds, request)
         schema = Schema(names, seen.support.labels, values.output_names, seen.table_kind, values.single)
         effects = scaling.effects(found.values)
         fitted = self._fitted_sample(sample, found, request)
@@ -354,8 +381,8 @@ class FunctionalANOVA:
                 values=effects,
                 uncertainty=uncertainty_of(found.family, effects, schema, certificate, fitted),
                 settings=self._settings(),
-                covariance=covariance * scaling.unit**2,
-                variance=variance * scaling.unit**2,
+                covariance=measured.covariance * scaling.unit**2,
+                variance=measured.variance * scaling.unit**2,
                 mean_shapley=MeanShapley(found.family, effects, sample),
                 certificate=certificate,
                 plan=found.plan,

@@ -226,6 +226,7 @@ def rows(
     data: a.Data,
     prediction: a.RowPrediction = None,
     id_: a.Id = None,
+    group: a.Groups = None,
     output: a.Output = "-",
     index: a.Index = "SV",
     order: a.Order = 2,
@@ -248,7 +249,7 @@ def rows(
     rules = {"handle_unknown": handle_unknown, "strict": strict, "n_jobs": n_jobs}
     rules |= {"memory_limit": memory(memory_limit), "verbose": False if quiet else None}
     reading = _reading(format_, separator, missing, None)
-    wish = commands.Wish(output, index, order, force, json, quiet, _all(prediction), _all(id_))
+    wish = commands.Wish(output, index, order, force, json, quiet, _all(prediction), _all(id_), _all(group))
     commands.rows(saved, data, reading, wish, rules)
 
 

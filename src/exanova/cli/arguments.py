@@ -60,6 +60,15 @@ Id = Annotated[
     Names,
     typer.Option("--id", metavar="COLUMN", help="Column to copy to the output (repeatable).", rich_help_panel=COLUMNS),
 ]
+Groups = Annotated[
+    Names,
+    typer.Option(
+        "--group",
+        metavar="NAME=A,B",
+        help="Treat features as one, by the sum of their effects (repeatable).",
+        rich_help_panel=COLUMNS,
+    ),
+]
 
 ModelToAsk = Annotated[
     str | None,

@@ -144,13 +144,31 @@ def subsets(texts: Sequence[str], features: Sequence[str]) -> list[tuple[str, ..
     return [subset(part, features, "--subsets") for text in texts for part in _subset_texts(text, features)]
 
 
+def groups(texts: Sequence[str], features: Sequence[str]) -> dict[str, list[str]] | None:
+    """``--group``: a name and its features, such as ``household=home,children``.
+
+    >>> groups(["household=home,children"], ["home", "age", "children"])
+    {'household': ['home', 'children']}
+    """
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, names = text.partition("=")
+        if not equals or not name.strip() or name.strip() in found:
+            raise InputError(
+                f"--group {text!r} was given; expected a name of its own and its features, such as "
+                "household=home,children."
+            )
+        found[name.strip()] = [_feature(f, features, "--group") for f in split_names(names, features, ",")]
+    return found or None
+
+
 def subset(text: str, features: Sequence[str], option: str) -> tuple[str, ...]:
     """The features of one subset, such as ``a:b``."""
     return tuple(_feature(name, features, option) for name in split_names(text, features, ":"))
 
 
 def shrinkage(text: str) -> str | None:
-    """``--shrinkage``: ``none`` for an exact fit; other words are for the library to judge.
+    """``--shrinkage``: ``none`` for an exact fit; the library checks other words.
 
     >>> shrinkage("auto"), shrinkage("none")
     ('auto', None)

@@ -158,5 +158,5 @@ def finite_numbers(column: Column) -> FloatArray:
 
 
 def is_number(cell: Any) -> bool:
-    """Whether a cell is a real number; a boolean is none."""
+    """Whether a cell is a real number; a boolean is not."""
     return isinstance(cell, int | float | decimal.Decimal) and not isinstance(cell, bool)

@@ -54,7 +54,7 @@ def learn_encoding(
             ``OneHotEncoder``: an integer is a (weighted) number of rows, a float between 0 and 1 a share of them.
             Missing values and bins are never merged.
         n_bins: numbers and times with more than 20 distinct values are cut: "auto" into up to 32 bins of about as
-            many rows (times by the calendar), a number into so many, ``None`` not at all. A mapping gives this for
+            many rows (times by the calendar), a number into that many, ``None`` not at all. A mapping gives this for
             the columns it names.
         strategy: "quantile", "uniform" or "kmeans", as in scikit-learn's ``KBinsDiscretizer``, or "model" to cut
             where the trees of ``model`` split.
@@ -124,7 +124,7 @@ class _Notes:
                     Parameter("n_bins", "auto"),
                     " to cut them, or ",
                     Parameter("n_bins", dict.fromkeys(self.refused, 8)),
-                    " for so many intervals each, or ",
+                    " to bin each into this many intervals, or ",
                     Action("categorical", names, "convert a column to a categorical dtype"),
                     " if each of its values is a category",
                 ],

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from exanova.data.distinct import distinct_rows, pick_rows
 from exanova.data.draws import DrawPlan
 from exanova.data.encoding import Encoding
+from exanova.data.fingerprint import fingerprint
 from exanova.data.learning import learn_codes
 from exanova.data.rules import NBins
 from exanova.data.sample import Sample
@@ -41,6 +42,7 @@ class Observation:
         sample: the same rows with the model's values, as everything after this takes them.
         given: names of the outputs, and how the model gave them; its arrays are empty.
         table_kind: the library of the table that was given (``"numpy"`` for a support).
+        table_hash: hash of levels, rows, weights and outputs.
     """
 
     encoding: Encoding
@@ -48,6 +50,7 @@ class Observation:
     sample: Sample
     given: ModelValues
     table_kind: str
+    table_hash: str
 
     @property
     def scaling(self) -> Scaling:
@@ -157,6 +160,7 @@ class Reading:
         else:
             values = align(model, self.n_rows, index=self.index, kept=self.kept, output_names=output_names)
             raw, group, weight = np.arange(len(self.kept)), self.group[self.raw_group], self.weight
+        table_hash = fingerprint(self.encoding, self.support.codes, group, weight, values.values)
         # Normalised first: a mean of numbers near 1e12 would lose what they differ by.
         scaling = find_scaling(values.values, weight)
         normalised = scaling.normalised(values.values)
@@ -176,7 +180,7 @@ class Reading:
             draws=draws,
             is_distribution=self.is_distribution,
         )
-        return Observation(self.encoding, self.support, sample, values, self.table.kind)
+        return Observation(self.encoding, self.support, sample, values, self.table.kind, table_hash)
 
     def _noise(self, values: FloatArray) -> FloatArray:
         """(m,) mean variance of (k, m) outputs between rows that are equal as they were given."""

@@ -34,7 +34,7 @@ SPANS = tuple(
 
 @dataclass(frozen=True)
 class Unit:
-    """A period of the calendar: so many months from the year 0, or else so many seconds from the year 1."""
+    """A period of the calendar: a number of months from the year 0, or a number of seconds from the year 1."""
 
     months: int = 0
     seconds: int = 0

@@ -44,7 +44,7 @@ class LevelRules:
         return isinstance(self.n_bins, Mapping) and name in self.n_bins
 
     def keeps(self, name: str, distinct: int) -> bool:
-        """Whether a column with so many distinct numbers or times keeps each of them as a level."""
+        """Whether a column with this many distinct numbers or times keeps each of them as a level."""
         bins = self.bins_of(name)
         if bins is None or bins == "auto":
             return bins is None or distinct <= MANY

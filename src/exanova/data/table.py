@@ -1,4 +1,4 @@
-"""Any table seen as named columns: pandas, polars, pyarrow (through narwhals) and NumPy.
+"""Any table as named columns: pandas, polars, pyarrow (through narwhals) and NumPy.
 
 The table is never changed; what a model receives is always of the kind, with the names and the dtypes, that
 the user gave.
@@ -47,7 +47,7 @@ class Table:
 
     @classmethod
     def read(cls, X: Any) -> Table:
-        """See ``X`` as a table; raises if it is none, if it is empty, or if two columns share a name."""
+        """Read ``X`` as a table; raises if it is not one, if it is empty, or if two columns share a name."""
         if isinstance(X, Table):
             return X
         table = _read_array(X) if isinstance(X, np.ndarray) else _read_frame(X)

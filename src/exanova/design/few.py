@@ -20,7 +20,7 @@ NUMBERS = 4_000_000
 
 
 def applies(rows: int, subsets: int, outputs: int = 1) -> bool:
-    """Whether all subsets are looked up at once for so many rows."""
+    """Whether all subsets are looked up at once for this number of rows."""
     return rows <= ROWS or (rows <= MORE_ROWS and rows * subsets * outputs <= NUMBERS)
 
 

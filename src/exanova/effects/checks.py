@@ -25,8 +25,8 @@ class Check:
         name: what is checked, in a word or two.
         meaning: what the number is.
         measured: the number.
-        tolerance: the largest that passes; ``None`` for a number that is reported and not judged.
-        met: whether it passes; ``None`` if it is not judged.
+        tolerance: the largest that passes; ``None`` for a number that is reported without a limit.
+        met: whether it passes; ``None`` if it has no limit.
         remedy: what misses and what to do, as a sentence without a full stop; empty unless the check failed.
     """
 

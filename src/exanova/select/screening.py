@@ -46,7 +46,7 @@ def screen(sample: Sample, request: Request, fit: GrowingFit, budget: int, progr
             limit = fit.rank + state.share_of(order, budget - fit.rank)
             stopped = state.run_order(order, limit) if limit > fit.rank else stopped
         if fit.rank < budget and order > 2 and not state.taken_at(order):
-            # No subset of this order was worth taking: its part of the budget goes to the order below.
+            # No subset of this order gains enough: its part of the budget goes to the order below.
             stopped = state.run_order(order - 1, budget)
         if fit.rank >= budget or not state.taken_at(order):
             break

@@ -115,7 +115,7 @@ class Pulled:
 
 
 def bounds(rows: float) -> tuple[float, float]:
-    """Smallest and largest logarithm of a ratio, on so many rows.
+    """Smallest and largest logarithm of a ratio, for this number of rows.
 
     >>> bounds(1000)
     (-14.0, 14.0)
@@ -157,7 +157,7 @@ def _step(here: Evaluation, damping: float, low: float, high: float) -> tuple[Fl
 
 
 def alike(logs: FloatArray, most: int) -> list[IntArray]:
-    """At most so many groups of outputs with similar (m, K) logarithms, measured from the first of each group.
+    """At most this many groups of outputs with similar (m, K) logarithms, measured from the first of each group.
 
     >>> [group.tolist() for group in alike(np.array([[0.0, 1.0], [5.0, 1.0], [0.5, 0.5]]), 2)]
     [[0, 2], [1]]

@@ -45,7 +45,7 @@ NEARLY_SQUARE = (0.85, 1.3)
 
 
 def expected_iterations(rows: int, functions: int) -> int:
-    """Iterations to expect: those of random functions of this number on so many rows.
+    """Iterations to expect: those of random functions, for these numbers of functions and rows.
 
     Squared singular values of a random matrix of aspect ratio a lie between (1 - sqrt(a))^2 and (1 + sqrt(a))^2, and
     each iteration gains as much as the ratio of these roots allows. Measured on columns of 366 levels with others:

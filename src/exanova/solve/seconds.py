@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from exanova.basis.projector import LARGEST_TABLE
 from exanova.design.family import Family
+from exanova.phi.gram import gram_seconds
 from exanova.solve.by_levels import functions_without, level_feature, paired_levels
 from exanova.solve.low_orders import arrow_feature
 from exanova.solve.matrix_free import LARGEST_PAIR, expected_iterations
@@ -62,9 +63,10 @@ def dense(survey: Survey) -> float:
 
 def moments(survey: Survey) -> float:
     """Seconds of the moments route."""
-    r, q = float(survey.sample.n_rows), float(survey.functions)
+    assert survey.family is not None
+    q = float(survey.functions)
     common = passes_and_local_work(survey, len(survey.by_order) + 6, 2 * survey.functions)
-    return common + q**3 / FLOPS + q**2 / 2 * r / 64 / COMMON_WORDS
+    return common + q**3 / FLOPS + gram_seconds(survey.family, survey.functions, survey.sample.weight)
 
 
 def matrix_free(survey: Survey) -> float:
