@@ -99,6 +99,19 @@ class Decomposition(RowQueries):
         return Words("the budget (", Parameter("max_terms", self.selection.budget), ")")
 
     @property
+    def joined_levels(self) -> dict[str, dict[str, tuple[Any, ...]]]:
+        """Values that share a level, by column and label: levels joined or merged because they are many or rare.
+
+        >>> import exanova
+        >>> X = np.array([["a", "u"], ["b", "v"], ["c", "u"], ["c", "v"]])
+        >>> anova = exanova.FunctionalANOVA(min_frequency=2).fit(X, np.arange(4.0))
+        >>> anova.decomposition_.joined_levels
+        {'x0': {'(other)': ('a', 'b')}}
+        """
+        found = {feature.name: feature.joined for feature in self.encoding.features}
+        return {name: joined for name, joined in found.items() if joined}
+
+    @property
     def intercept(self) -> FloatArray:
         """(m,) weighted mean of the model."""
         return np.array(self.values[0])
