@@ -1,4 +1,4 @@
-"""Features of many levels: the same answer as the dense route, without a matrix over their levels, in few iterations."""
+"""Features of many levels: the answer of the dense route, without a matrix over their levels, in few iterations."""
 
 from __future__ import annotations
 
