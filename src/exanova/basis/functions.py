@@ -166,7 +166,7 @@ def pure_basis(
     for members in family.alike(numbers):
         codes, sizes = family.codes_of(members[0]), family.sizes_of(members[0])
         cells = codes.shape[1]
-        if cells > LARGEST_TABLE or (largest_pair is not None and len(sizes) == 2 and cells > largest_pair):
+        if sizes and (cells > LARGEST_TABLE or (largest_pair is not None and len(sizes) == 2 and cells > largest_pair)):
             tables.update((s, _implicit(family, s)) for s in members)
             continue
         at_once = max(1, STACK_BYTES // (16 * cells * cells))
