@@ -293,7 +293,7 @@ def readings() -> Answers:
                 f"{name}: shapley": shapley.values,
                 f"{name}: interactions": anova.interactions(rows, index="STII", order=2).values,
             }
-        why = anova.reasons(new, 2)
+        why = anova.reasons(new, 2, output=0)
         found["reasons"] = np.nan_to_num([r.stderr for row in why for r in row.reasons], nan=-1.0)
         split = anova.difference(new, by=np.arange(len(new)) % 3 == 0)[0]
         found |= {"difference": split.by_subset, "its errors": np.nan_to_num(split.by_subset_stderr, nan=-1.0)}
