@@ -22,7 +22,7 @@ from exanova.phi.gram import BLAS_BLOCK_BYTES
 from exanova.phi.growing_gram import COUNT_BLOCK
 from exanova.solve.matrix_free import MOST_ELIMINATED
 
-READING_CELL, READING_ROW = 4, 104
+READING_CELL, READING_ROW = 2, 44
 """Bytes for each cell of the table, and for each of its rows, while it is read: codes, sorted rows, equal rows."""
 
 GIVEN_ROW, DISTINCT_ROW = 24, 48
