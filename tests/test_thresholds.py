@@ -111,6 +111,8 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("effects.orthogonality.DENSE", 0), ("effects.orthogonality.FILLED", 0)),
     patches(("effects.orthogonality.STACKED", 1)),
     patches(("effects.redundancy.TILE", 1)),
+    patches(("effects.measure.TOGETHER", 0)),
+    patches(("effects.measure.TOGETHER", NEVER)),
     patches(("phi.sharing.CHUNK", 7)),
     patches(("explain.mean_shapley.CHUNK", 7)),
     patches(("explain.mean_shapley.CHEAP", 0)),
