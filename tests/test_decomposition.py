@@ -37,6 +37,8 @@ FORWARDED = (
     "errors",
     "significance",
     "score",
+    "difference",
+    "reasons",
     "compare",
     "report",
 )

@@ -69,6 +69,16 @@ Groups = Annotated[
         rich_help_panel=COLUMNS,
     ),
 ]
+By = Annotated[
+    str,
+    typer.Option("--by", metavar="COLUMN", help="Column with the groups to compare.", rich_help_panel=COLUMNS),
+]
+Within = Annotated[
+    str | None,
+    typer.Option(
+        "--within", metavar="COLUMN", help="Compare inside each stratum of this column.", rich_help_panel=COLUMNS
+    ),
+]
 
 ModelToAsk = Annotated[
     str | None,
@@ -104,9 +114,12 @@ Subsets = Annotated[
 ]
 FormerSubsets = Annotated[Names, typer.Option("--interactions", metavar="A:B,B:C:D", hidden=True)]
 MaxTerms = Annotated[
-    int | None,
+    str | None,
     typer.Option(
-        "--max-terms", metavar="N", help="Budget: largest number of functions, for many features.", rich_help_panel=FIT
+        "--max-terms",
+        metavar="N|auto",
+        help="Budget for many features: largest number of functions, or auto to find it on held-out rows.",
+        rich_help_panel=FIT,
     ),
 ]
 Selection = Annotated[
@@ -252,6 +265,36 @@ Strict = Annotated[
     typer.Option("--strict", help="Refuse rows with unseen combinations of levels.", rich_help_panel=READING),
 ]
 
+ExportPath = Annotated[
+    str,
+    typer.Argument(
+        metavar="PATH",
+        help="File to write: .xlsx, .json, .sql, .md or .tex; a name that ends in / for a folder.",
+        show_default=False,
+    ),
+]
+Dialect = Annotated[
+    str | None,
+    typer.Option(
+        "--dialect",
+        metavar="NAME",
+        help="Of .sql: standard, duckdb, sqlite or postgres. Default: standard.",
+        rich_help_panel=RESULTS,
+    ),
+]
+SqlTable = Annotated[
+    str | None,
+    typer.Option("--table", metavar="NAME", help="Of .sql: table to score. Default: rows.", rich_help_panel=RESULTS),
+]
+Keep = Annotated[
+    Names,
+    typer.Option(
+        "--keep",
+        metavar="COLUMN",
+        help="Of .sql: further column to return, such as a key (repeatable).",
+        rich_help_panel=RESULTS,
+    ),
+]
 Report = Annotated[
     str | None,
     typer.Option("--report", metavar="FILE", help="Write a report: .html, .json or .md.", rich_help_panel=RESULTS),
@@ -272,6 +315,54 @@ Output = Annotated[
         "-o",
         metavar="FILE",
         help="File to write: .csv, .tsv, .parquet or .feather; - for CSV on standard output.",
+        rich_help_panel=RESULTS,
+    ),
+]
+ReasonCount = Annotated[
+    int | None,
+    typer.Option(
+        "--reasons", min=1, metavar="N", help="The N strongest reasons per row, as sentences.", rich_help_panel=RESULTS
+    ),
+]
+Direction = Annotated[
+    str,
+    typer.Option(
+        "--direction",
+        metavar="lower|higher|both",
+        help="Reasons why the output is lower, higher, or either.",
+        rich_help_panel=RESULTS,
+    ),
+]
+Against = Annotated[
+    str,
+    typer.Option(
+        "--against",
+        metavar="mean|best|N",
+        help="Compare each row with the mean, the best of the rows, or row N of DATA (from 0).",
+        rich_help_panel=RESULTS,
+    ),
+]
+OfOutput = Annotated[
+    str | None,
+    typer.Option(
+        "--of-output", metavar="NAME", help="Reasons for this output, if there are several.", rich_help_panel=RESULTS
+    ),
+]
+TableOutput = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write the table to a file: .csv, .tsv, .parquet or .feather.",
+        rich_help_panel=RESULTS,
+    ),
+]
+BySubset = Annotated[
+    bool,
+    typer.Option(
+        "--by-subset/--by-feature",
+        help="In --output, one line per subset of features, or per feature.",
         rich_help_panel=RESULTS,
     ),
 ]
