@@ -36,7 +36,12 @@ def cells() -> list[str]:
     """The snippets of the page on notebooks, and every kind of object as the last line of a cell."""
     written = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     shown = ["effects_['job']", "effects_['job', 'shift']", "certificate_", "explain(table.head(3))", "importance()"]
-    shown += ["explain(table.head(3))[0]", "compare(anova)", "plot.pair('job', 'shift')", "plot.waterfall(table.head(1))"]
+    shown += [
+        "explain(table.head(3))[0]",
+        "compare(anova)",
+        "plot.pair('job', 'shift')",
+        "plot.waterfall(table.head(1))",
+    ]
     parts = ["other", "effects_['age'].joined()", "plot.effect('age', joined=True)", "plot.effect('since')"]
     others = [MIXED, *(part if part == "other" else f"other.{part}" for part in parts)]
     return [NO_NETWORK, *written, *(f"anova.{part}" for part in shown), *others]
