@@ -57,8 +57,8 @@ class Joined:
 def to_join(rows: Reading, given: Mapping[str, Any]) -> dict[int, Most]:
     """Columns with too many levels by the parameters ``given``, and how many they may have.
 
-    Where the rows are all there is, levels have no errors; ``shrinkage=None`` asks for an exact fit, and ``n_bins=None``
-    for numbers that are levels: only a number of levels that was asked for joins any there.
+    Where the rows are all there is, levels have no errors; ``shrinkage=None`` is an exact fit; ``n_bins=None`` keeps
+    numbers as levels. Only a number of levels that was asked for joins any there.
     """
     max_levels = given["max_levels"]
     check_max_levels(max_levels, rows.encoding.names)
