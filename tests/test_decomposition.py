@@ -40,6 +40,7 @@ FORWARDED = (
     "difference",
     "reasons",
     "compare",
+    "change",
     "report",
 )
 

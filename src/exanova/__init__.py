@@ -23,6 +23,7 @@ _HOME = {
     "Reasons": "exanova.explain.reasons",
     "Comparison": "exanova.explain.comparison",
     "Difference": "exanova.explain.difference",
+    "MeanChange": "exanova.explain.mean_change",
     "Selection": "exanova.select.record",
     "load": "exanova.estimator",
     "neighbours": "exanova.design.families",
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from exanova.explain.difference import Difference as Difference
     from exanova.explain.explanation import Explanation as Explanation
     from exanova.explain.interactions import Interactions as Interactions
+    from exanova.explain.mean_change import MeanChange as MeanChange
     from exanova.explain.reasons import Reasons as Reasons
     from exanova.provenance import Provenance as Provenance
     from exanova.select.record import Selection as Selection

@@ -17,10 +17,12 @@ from exanova.effects.certificate import Certificate
 from exanova.effects.effect import GAME, Effects, Schema
 from exanova.effects.printed import text_of
 from exanova.errors import InputError, InputTypeError
+from exanova.explain.changing import Fit, mean_change
 from exanova.explain.comparison import Comparison, compare
 from exanova.explain.grouping import grouping_of
 from exanova.explain.importance import Division, check_importance, divisor, importance_amounts, importance_table
 from exanova.explain.importance_errors import importance_stderr, upward_bias
+from exanova.explain.mean_change import MeanChange
 from exanova.explain.mean_shapley import MeanShapley
 from exanova.explain.significance import significance_table
 from exanova.infer.fitted_sample import FittedSample
@@ -212,12 +214,21 @@ class Decomposition(Questions):
 
     def compare(self, other: Any) -> Comparison:
         """Compare with another decomposition of the same columns, largest changes first."""
-        if hasattr(type(other), "decomposition_"):  # an estimator, which raises if it is not fitted
-            other = other.decomposition_
-        if not isinstance(other, Decomposition):
-            raise InputTypeError(f"a {type(other).__name__} was given; expected another fitted FunctionalANOVA.")
-        encodings = (self.encoding, other.encoding)
-        return compare(self.effects, other.effects, self.schema, other.schema, encodings)
+        second = _decomposition_of(other)
+        encodings = (self.encoding, second.encoding)
+        return compare(self.effects, second.effects, self.schema, second.schema, encodings)
+
+    def change(self, other: Any) -> MeanChange:
+        """Why the mean changed from this fit to another one of the same columns: the mix of the rows, or the model.
+
+        The mix is the change that the rows of the other fit make with the effects of this one; the model is the change
+        that its effects make on its rows, with both models centred on the rows of this fit. Both are split over
+        subsets of features and add up to the change of the mean exactly.
+
+        Args:
+            other: a later fit, or its decomposition.
+        """
+        return mean_change(_as_fit(self), _as_fit(_decomposition_of(other)))
 
     @property
     def plot(self) -> Plots:
@@ -278,6 +289,18 @@ class Decomposition(Questions):
     def __repr__(self) -> str:
         effects, outputs = count_of(len(self.family.subsets), "effect"), count_of(len(self.schema.outputs), "output")
         return f"<Decomposition: {effects} of up to {count_of(self.order, 'feature')}, {outputs}; {GAME}>"
+
+
+def _decomposition_of(other: Any) -> Decomposition:
+    if hasattr(type(other), "decomposition_"):  # an estimator, which raises if it is not fitted
+        other = other.decomposition_
+    if not isinstance(other, Decomposition):
+        raise InputTypeError(f"a {type(other).__name__} was given; expected another fitted FunctionalANOVA.")
+    return other
+
+
+def _as_fit(found: Decomposition) -> Fit:
+    return Fit(found.schema, found.encoding, found.family, found.values, found.uncertainty)
 
 
 def uncertainty_of(

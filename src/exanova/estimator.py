@@ -296,6 +296,7 @@ class FunctionalANOVA:
     difference = forwarded(Decomposition.difference)
     reasons = forwarded(Decomposition.reasons)
     compare = forwarded(Decomposition.compare)
+    change = forwarded(Decomposition.change)
     report = forwarded(Decomposition.report)
 
     @property

@@ -43,7 +43,7 @@ EXANOVA_EXAMPLES = (
         ("Shapley values of new rows", "exanova rows model.exanova new.csv --output values.csv"),
         ("A first look, no data needed", "exanova demo"),
     )
-    + "\n\nExit codes: 0 success, 2 error (one line on standard error), 130 interrupted."
+    + "\n\nExit codes: 0 success, 2 error (one line on standard error), 3 above the limit of compare, 130 interrupted."
 )
 
 EXPLAIN = _text(
@@ -110,9 +110,19 @@ SHOW_EXAMPLES = _examples(
     ("Write the report later", "exanova show model.exanova --report report.html"),
 )
 
-COMPARE = "Compare two saved decompositions of the same columns, largest changes first."
+COMPARE = _text(
+    "Compare two saved decompositions of the same columns: largest changes, and why the mean changed.",
+    """The change of the mean is split into what the mix of the rows changed (same effects, other rows) and what the
+    model changed (same rows, other effects), by subset.""",
+    """With --fail-above, the exit code is 3 if the mean, its change by the mix or by the model, or any effect (root
+    mean square over common cells) changed by more than the limit, in units of the output, or cannot be compared.""",
+)
 COMPARE_EXAMPLES = _examples(
     ("Two models on the same columns, or one model in two periods", "exanova compare before.exanova after.exanova"),
+    (
+        "A monitor: exit code 3 if anything moved by more than 0.02",
+        "exanova compare old.exanova new.exanova --fail-above 0.02 --json",
+    ),
 )
 
 PLAN = _text(
@@ -297,12 +307,18 @@ def show(
 
 @app.command(help=COMPARE, epilog=COMPARE_EXAMPLES)
 def compare(
-    before: a.Before, after: a.After, changes: a.Changes = 10, json: a.Json = False, debug: a.Debug = False
+    before: a.Before,
+    after: a.After,
+    changes: a.Changes = 10,
+    fail_above: a.FailAbove = None,
+    json: a.Json = False,
+    debug: a.Debug = False,
 ) -> None:
     """Compare two saved decompositions."""
-    from exanova.cli import commands
+    from exanova.cli import question_commands
 
-    commands.compare(before, after, changes, json)
+    if question_commands.compare(before, after, changes, fail_above, json):
+        raise typer.Exit(3)
 
 
 @app.command(help=PLAN, epilog=PLAN_EXAMPLES)

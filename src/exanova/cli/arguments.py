@@ -318,6 +318,16 @@ OfOutput = Annotated[
         "--of-output", metavar="NAME", help="Reasons for this output, if there are several.", rich_help_panel=RESULTS
     ),
 ]
+FailAbove = Annotated[
+    float | None,
+    typer.Option(
+        "--fail-above",
+        min=0.0,
+        metavar="LIMIT",
+        help="Exit with code 3 if something changed by more than this, in units of the output.",
+        rich_help_panel=RESULTS,
+    ),
+]
 TableOutput = Annotated[
     str | None,
     typer.Option(
