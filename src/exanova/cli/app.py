@@ -110,18 +110,17 @@ SHOW_EXAMPLES = _examples(
     ("Write the report later", "exanova show model.exanova --report report.html"),
 )
 
-COMPARE = _text(
-    "Compare two saved decompositions of the same columns: largest changes, and why the mean changed.",
-    """The change of the mean is split into what the mix of the rows changed (same effects, other rows) and what the
-    model changed (same rows, other effects), by subset.""",
-    """With --fail-above, the exit code is 3 if the mean, its change by the mix or by the model, or any effect (root
-    mean square over common cells) changed by more than the limit, in units of the output, or cannot be compared.""",
+EXPORT = _text(
+    "Write the tables of a saved decomposition: .xlsx, .json, .sql, .md, .tex, or a folder with CSV and Parquet.",
+    """A workbook has one sheet per table, with standard errors and rows per cell. A query (.sql) returns the fitted
+    value of every row of a table in a database. All tell where the numbers come from; none holds rows or the model.""",
 )
-COMPARE_EXAMPLES = _examples(
-    ("Two models on the same columns, or one model in two periods", "exanova compare before.exanova after.exanova"),
+EXPORT_EXAMPLES = _examples(
+    ("A workbook", "exanova export model.exanova book.xlsx"),
+    ("Every table as CSV and Parquet, in a folder", "exanova export model.exanova tables/"),
     (
-        "A monitor: exit code 3 if anything moved by more than 0.02",
-        "exanova compare old.exanova new.exanova --fail-above 0.02 --json",
+        "Score a table in DuckDB",
+        "exanova export model.exanova score.sql --dialect duckdb --table customers --keep id",
     ),
 )
 
@@ -305,20 +304,24 @@ def show(
     commands.show(saved, effects, _all(effect), report, force, json)
 
 
-@app.command(help=COMPARE, epilog=COMPARE_EXAMPLES)
-def compare(
-    before: a.Before,
-    after: a.After,
-    changes: a.Changes = 10,
-    fail_above: a.FailAbove = None,
+@app.command(help=EXPORT, epilog=EXPORT_EXAMPLES)
+def export(
+    context: typer.Context,
+    saved: a.Saved,
+    path: a.ExportPath,
+    dialect: a.Dialect = None,
+    table: a.SqlTable = None,
+    keep: a.Keep = None,
+    force: a.Force = False,
     json: a.Json = False,
+    quiet: a.Quiet = False,
     debug: a.Debug = False,
 ) -> None:
-    """Compare two saved decompositions."""
-    from exanova.cli import question_commands
+    """Write the tables of a saved decomposition."""
+    from exanova.cli import commands
 
-    if question_commands.compare(before, after, changes, fail_above, json):
-        raise typer.Exit(3)
+    sql = {"dialect": dialect, "table": table, "keep": _all(keep) or None}
+    commands.export(saved, path, sql, context.obj, commands.Printing(force, json, quiet))
 
 
 @app.command(help=PLAN, epilog=PLAN_EXAMPLES)
@@ -379,6 +382,7 @@ def demo(debug: a.Debug = False) -> None:
     main()
 
 
+app.command(help=question_app.COMPARE, epilog=_examples(*question_app.COMPARE_EXAMPLES))(question_app.compare)
 app.command(help=question_app.DIFFERENCE, epilog=_examples(*question_app.DIFFERENCE_EXAMPLES))(question_app.difference)
 
 
