@@ -30,8 +30,8 @@ COMPARE = (
     "Compare two saved decompositions of the same columns: largest changes, and why the mean changed.\n\n"
     "The change of the mean is split into what the mix of the rows changed (same effects, other rows) and what the "
     "model changed (same rows, other effects), by subset.\n\n"
-    "With --fail-above, the exit code is 3 if the mean, its change by the mix or by the model, or any effect (root mean "
-    "square over common cells) changed by more than the limit, in units of the output, or cannot be compared."
+    "With --fail-above, the exit code is 3 if the mean, its change by the mix or by the model, or any effect (root "
+    "mean square over common cells) changed by more than the limit, in units of the output, or cannot be compared."
 )
 COMPARE_EXAMPLES = (
     ("Two models on the same columns, or one model in two periods", "exanova compare before.exanova after.exanova"),
