@@ -140,6 +140,8 @@ APART = {
     "effects.certificate_text.MOST_OUTPUTS": "shown",
     "effects.effect.FEW_ROWS": "flags cells",
     "explain.difference.LISTED": "lines of a text",
+    "explain.relativities.LISTED": "lines of a text",
+    "explain.tariff.HIGHEST": "what is shown",
     "explain.mean_change.LISTED": "lines of a text",
     "explain.mix_and_model.MOST_CELLS": "whether there are standard errors: a test of its own",
     "explain.mix_and_model.DENSE_COLUMNS": "one of two ways that a test of its own compares",

@@ -124,3 +124,24 @@ def test_what_cannot_be_compared_is_above_every_limit(asked):
     assert failed.code == 3
     assert "above 10: the effect of job: cannot be compared" in failed.out
     refused(asked("compare", "model.exanova", "later.exanova", "--fail-above", "-1"), "--fail-above")
+
+
+def test_a_tariff_on_a_screen_in_a_file_and_as_json(asked):
+    words = ("--features", "job,home", "--weight", "w", "--link", "log", "--population", "--max-order", "1")
+    TABLE.assign(rate=RISK + 0.1).to_csv("rates.csv", index=False)
+    fit = ("explain", "rates.csv", "--prediction", "rate", *words, "--save", "rates.exanova")
+    assert "log(rate)" in asked(*fit).out
+    shown = asked("relativities", "rates.exanova", "--base", "job=none")
+    assert shown.code == 0
+    assert "none: 1.000, exposure" in shown.out
+    assert "of the deviance explained" in shown.out
+    assert asked("relativities", "rates.exanova", "--output", "tariff.csv").out == ""
+    tariff = pd.read_csv("tariff.csv")
+    assert set(tariff["factor"]) == {"job", "home"}
+    found = json.loads(asked("relativities", "rates.exanova", "--json").out)
+    assert found["link"] == "log"
+    assert [loss["order"] for loss in found["losses"][0]] == [0, 1]
+    refused(asked("relativities", "rates.exanova", "--base", "job"), "--base needs a feature and its level")
+    refused(asked("relativities", "rates.exanova", "--base", "job=cook"), "no level 'cook'")
+    refused(asked("relativities", "model.exanova"), "--link log")
+    refused(asked("explain", "loans.csv", *PREDICTED, "--link", "log"), "--link log", "row")

@@ -184,6 +184,7 @@ def explain(
     max_levels: a.MaxLevels = None,
     shrinkage: a.Shrinkage = "auto",
     sampled: a.Sampled = None,
+    link: a.Link = "identity",
     ties: a.Ties = "share",
     basis: a.Basis = "pure",
     route: a.Route = "auto",
@@ -211,7 +212,7 @@ def explain(
 
     others = {"max_terms": terms(max_terms), "selection": selection, "strategy": strategy, "ties": ties, "basis": basis}
     others |= {"shrinkage": shrinkage_(shrinkage), "sampled": "auto" if sampled is None else sampled}
-    others |= {"route": route, "n_jobs": n_jobs, "verbose": False if quiet else None}
+    others |= {"link": link, "route": route, "n_jobs": n_jobs, "verbose": False if quiet else None}
     commands.explain(
         commands.Job(
             data=data,
@@ -383,7 +384,8 @@ def demo(debug: a.Debug = False) -> None:
 
 
 app.command(help=question_app.COMPARE, epilog=_examples(*question_app.COMPARE_EXAMPLES))(question_app.compare)
-app.command(help=question_app.DIFFERENCE, epilog=_examples(*question_app.DIFFERENCE_EXAMPLES))(question_app.difference)
+for command, about, pairs in question_app.COMMANDS:
+    app.command(help=about, epilog=_examples(*pairs))(command)
 
 
 def _all(*given: a.Names) -> tuple[str, ...]:

@@ -178,6 +178,24 @@ Sampled = Annotated[
         rich_help_panel=FIT,
     ),
 ]
+Link = Annotated[
+    str,
+    typer.Option(
+        "--link",
+        metavar="identity|log|logit",
+        help="Decompose this function of the output, e.g. the log of a rate weighted by exposure.",
+        rich_help_panel=FIT,
+    ),
+]
+Base = Annotated[
+    Names,
+    typer.Option(
+        "--base",
+        metavar="A=LEVEL",
+        help="Base level of a feature (repeatable); default: the most frequent.",
+        rich_help_panel=RESULTS,
+    ),
+]
 Ties = Annotated[
     str,
     typer.Option(

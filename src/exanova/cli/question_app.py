@@ -85,6 +85,34 @@ def difference(
     commands.difference(saved, data, _reading(format_, separator, missing), compared, shown, rules)
 
 
+RELATIVITIES = (
+    "The tariff of a decomposition with --link log (or logit): factors against base levels, with intervals.\n\n"
+    "The base value times the factors of a row is its fitted value. Factors are main effects and pairs; what they lose "
+    "in deviance and in the Gini index is stated."
+)
+RELATIVITIES_EXAMPLES = (
+    (
+        "Claims per year of exposure",
+        "exanova explain claims.csv --prediction rate --weight exposure --link log --save m",
+    ),
+    ("Its tariff", "exanova relativities m --base region=north --output tariff.csv"),
+)
+
+
+def relativities(
+    saved: a.Saved,
+    base: a.Base = None,
+    output: a.TableOutput = None,
+    force: a.Force = False,
+    json: a.Json = False,
+    debug: a.Debug = False,
+) -> None:
+    """The tariff of a saved decomposition."""
+    from exanova.cli import question_commands as commands
+
+    commands.relativities(saved, _all(base), commands.Shown(output, False, force, json))
+
+
 def _all(given: a.Names) -> tuple[str, ...]:
     return tuple(given or ())
 
@@ -93,3 +121,11 @@ def _reading(format_: str | None, separator: str | None, missing: a.Names) -> Re
     from exanova.cli.table_files import ReadOptions
 
     return ReadOptions(format_, separator, _all(missing), ())
+
+
+COMMANDS = (
+    (compare, COMPARE, COMPARE_EXAMPLES),
+    (difference, DIFFERENCE, DIFFERENCE_EXAMPLES),
+    (relativities, RELATIVITIES, RELATIVITIES_EXAMPLES),
+)
+"""The commands with their help and examples."""

@@ -165,6 +165,22 @@ def reasons_document(found: Reasons) -> dict[str, Any]:
     return {**said, "notes": found.notes, "rows": rows}
 
 
+def relativities(saved: str, base: Sequence[str], shown: Shown) -> None:
+    """The tariff of a saved decomposition."""
+    targets = _targets(shown, [saved])
+    anova = load(saved)
+    pairs = [given.partition("=") for given in base]
+    if not all(equals for _, equals, _ in pairs):
+        raise InputError("--base needs a feature and its level, such as --base region=north.")
+    found = anova.relativities({name: level for name, _, level in pairs} if pairs else "most frequent")
+    targets.write("--output", lambda path: write_table(path, as_arrow(found.to_frame())))
+    if shown.json:
+        names = ("base", "base_value", "factors", "losses", "link", "names", "notes", "game")
+        emit_document({name: getattr(found, name) for name in names})
+    elif shown.output is None:
+        Screen().lines(str(found))
+
+
 def predictions(anova: FunctionalANOVA, table: Any, names: Sequence[str]) -> FloatArray | None:
     """(n, m) predictions in the columns ``names``, one per output; ``None`` without any."""
     if not names:
