@@ -41,6 +41,9 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("data.factor.DIRECT_RANGE", -1)),
     patches(("data.factor.FEW", 0)),
     patches(("data.factor.FEW", NEVER)),
+    patches(("data.distinct.COMPILED_FROM", 0)),
+    patches(("data.distinct.COMPILED_FROM", 0), ("data.distinct.DIRECT", 0)),
+    patches(("data.recoding.BLOCK", 7)),
     # design
     patches(("design.passes.COMPILED_FROM", 0)),
     patches(("design.few.ROWS", 0), ("design.few.MORE_ROWS", 0)),
@@ -124,6 +127,10 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
 """One or several names that are moved together, inside the package, and what they are set to."""
 
 APART = {
+    "data.distinct.SEED": "of the hashes",
+    "data.group_kernels.SPREAD": "of the hashes",
+    "data.group_kernels.BLOCK": "built into a kernel: groups in the hash table pass it in tests of their own",
+    "data.group_kernels.SLOTS": "built into a kernel: groups in the hash table pass it in tests of their own",
     "basis.projector.LARGEST_TABLE": "moved where it is used, in basis.tables, by a test of its own",
     "basis.pure.FIT": "accuracy",
     "design.pass_kernels.BLOCK": "built into a kernel: a test of its own",
@@ -133,6 +140,11 @@ APART = {
     "effects.certificate_text.MOST_OUTPUTS": "shown",
     "effects.effect.FEW_ROWS": "flags cells",
     "explain.difference.LISTED": "lines of a text",
+    "explain.relativities.LISTED": "lines of a text",
+    "explain.tariff.HIGHEST": "what is shown",
+    "explain.mean_change.LISTED": "lines of a text",
+    "explain.mix_and_model.MOST_CELLS": "whether there are standard errors: a test of its own",
+    "explain.mix_and_model.DENSE_COLUMNS": "one of two ways that a test of its own compares",
     "explain.reasons.LISTED": "lines of a text",
     "explain.ranking.LEVEL": "decides what is said",
     "explain.row_sets.MOST_GROUPS": "refuses",
@@ -439,7 +451,8 @@ def constants() -> set[str]:
     """Names in capitals that a module of the folders that compute gives a number; prices are all in one module."""
     package = Path(exanova.__file__).parent
     folders = ("design", "basis", "phi", "solve", "select", "effects", "explain")
-    files = [package / "parallel.py", package / "data" / "factor.py"]
+    reading = ("factor", "distinct", "recoding", "group_kernels")
+    files = [package / "parallel.py", *(package / "data" / f"{name}.py" for name in reading)]
     found = set()
     for path in [*files, *(path for folder in folders for path in (package / folder).glob("*.py"))]:
         if path == package / "solve" / "price.py":
