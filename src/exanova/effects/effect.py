@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, Protocol
 
 import numpy as np
@@ -66,6 +65,9 @@ class Knowledge(Protocol):
 
     def stderr_of(self, s: int) -> FloatArray:
         """(c, m) standard errors."""
+
+    def reach_of(self, s: int, level: float) -> FloatArray | float:
+        """(c, 1) half-width of an interval of each cell, in standard errors, or one for all."""
 
     def critical_of(self, s: int, level: float) -> FloatArray:
         """(m,) half-width of a simultaneous band over all cells, in standard errors."""
@@ -143,15 +145,16 @@ class Effect:
     def interval(self, level: float = 0.95, *, simultaneous: bool = False) -> tuple[FloatArray, FloatArray]:
         """Lower and upper ends of confidence intervals, (c, m) each.
 
+        With ``clusters=`` they are those of Student's t for the clusters that have rows in a cell, which may be few.
+
         Args:
             level: confidence level.
             simultaneous: whether the level holds for all cells of this effect together.
         """
         if isinstance(level, bool) or not isinstance(level, int | float) or not 0.0 < level < 1.0:
             raise InputError.given("level", level, "a number between 0 and 1, such as 0.95")
-        reach: Any = NormalDist().inv_cdf(0.5 + level / 2.0)
-        if simultaneous:
-            reach = self._known.critical_of(self.number, float(level))
+        find = self._known.critical_of if simultaneous else self._known.reach_of
+        reach = find(self.number, float(level))
         half = reach * self.stderr
         return self.values - half, self.values + half
 
@@ -221,6 +224,10 @@ class Zero:
     def stderr_of(self, s: int) -> FloatArray:
         """(c, m) zeros."""
         return np.zeros(self._shape)
+
+    def reach_of(self, s: int, level: float) -> FloatArray | float:
+        """Zero."""
+        return 0.0
 
     def critical_of(self, s: int, level: float) -> FloatArray:
         """(m,) zeros."""
