@@ -38,7 +38,11 @@ FORWARDED = (
     "significance",
     "score",
     "difference",
+    "reasons",
     "compare",
+    "export",
+    "change",
+    "relativities",
     "report",
 )
 

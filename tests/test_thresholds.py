@@ -41,6 +41,9 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("data.factor.DIRECT_RANGE", -1)),
     patches(("data.factor.FEW", 0)),
     patches(("data.factor.FEW", NEVER)),
+    patches(("data.distinct.COMPILED_FROM", 0)),
+    patches(("data.distinct.COMPILED_FROM", 0), ("data.distinct.DIRECT", 0)),
+    patches(("data.recoding.BLOCK", 7)),
     # design
     patches(("design.passes.COMPILED_FROM", 0)),
     patches(("design.few.ROWS", 0), ("design.few.MORE_ROWS", 0)),
@@ -87,6 +90,13 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("solve.routes.EVEN", 0)),
     patches(("solve.routes.FEW_ITERATIONS", 0)),
     patches(("solve.matrix_free.MOST_ELIMINATED", 0)),
+    patches(("solve.by_levels.FEWEST_LEVELS", 0)),
+    patches(("solve.by_levels.FEWEST_LEVELS", 0), ("solve.by_levels.MOST_OTHERS", 0)),
+    patches(("solve.by_levels.FEWEST_LEVELS", 0), ("solve.by_levels.ROW_BYTES", 0)),
+    patches(("solve.by_levels.FEWEST_LEVELS", 0), ("solve.level_blocks.STACK_BYTES", 0)),
+    patches(("solve.by_levels.FEWEST_LEVELS", 0), ("solve.level_blocks.PADDING", 100)),
+    patches(("solve.low_orders.ARROW_LEVELS", 0)),
+    patches(("solve.routes.LARGEST_PAIR", 0)),
     patches(("solve.planning.GRID_FUNCTIONS", 0)),
     patches(("solve.survey.EVEN_DENSE_WORK", 0)),
     patches(("solve.survey.DENSE_WORK", 0), ("solve.survey.EVEN_DENSE_WORK", 0)),
@@ -101,12 +111,15 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("effects.orthogonality.DENSE", 0), ("effects.orthogonality.FILLED", 0)),
     patches(("effects.orthogonality.STACKED", 1)),
     patches(("effects.redundancy.TILE", 1)),
+    patches(("effects.measure.TOGETHER", 0)),
+    patches(("effects.measure.TOGETHER", NEVER)),
     patches(("phi.sharing.CHUNK", 7)),
     patches(("explain.mean_shapley.CHUNK", 7)),
     patches(("explain.mean_shapley.CHEAP", 0)),
     patches(("explain.mean_shapley.CHEAP", NEVER)),
     patches(("explain.interactions.CHUNK_BYTES", 0)),
     patches(("explain.contrasting.STATISTICS_BYTES", 0)),
+    patches(("explain.ranking.BLOCK_BYTES", 0)),
     # threads
     patches(("parallel.BLAS_WORK", 0)),
     patches(("parallel.BLAS_WORK", NEVER)),
@@ -114,6 +127,10 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
 """One or several names that are moved together, inside the package, and what they are set to."""
 
 APART = {
+    "data.distinct.SEED": "of the hashes",
+    "data.group_kernels.SPREAD": "of the hashes",
+    "data.group_kernels.BLOCK": "built into a kernel: groups in the hash table pass it in tests of their own",
+    "data.group_kernels.SLOTS": "built into a kernel: groups in the hash table pass it in tests of their own",
     "basis.projector.LARGEST_TABLE": "moved where it is used, in basis.tables, by a test of its own",
     "basis.pure.FIT": "accuracy",
     "design.pass_kernels.BLOCK": "built into a kernel: a test of its own",
@@ -123,6 +140,13 @@ APART = {
     "effects.certificate_text.MOST_OUTPUTS": "shown",
     "effects.effect.FEW_ROWS": "flags cells",
     "explain.difference.LISTED": "lines of a text",
+    "explain.relativities.LISTED": "lines of a text",
+    "explain.tariff.HIGHEST": "what is shown",
+    "explain.mean_change.LISTED": "lines of a text",
+    "explain.mix_and_model.MOST_CELLS": "whether there are standard errors: a test of its own",
+    "explain.mix_and_model.DENSE_COLUMNS": "one of two ways that a test of its own compares",
+    "explain.reasons.LISTED": "lines of a text",
+    "explain.ranking.LEVEL": "decides what is said",
     "explain.row_sets.MOST_GROUPS": "refuses",
     "explain.row_errors.PRODUCTS_PER_READ": "chooses between two ways that tests of standard errors compare",
     "explain.row_errors.MOST_CELLS": "chooses between two ways that tests of standard errors compare",
@@ -164,6 +188,7 @@ APART = {
     "select.screening.ROUNDS": "decides what is chosen",
     "select.screening.CANDIDATE_WORK": "decides what is chosen",
     "solve.cgls.PATIENCE": "accuracy",
+    "solve.matrix_free.LARGEST_PAIR": "moved where it is used, in solve.routes",
     "solve.dense.REFINEMENTS": "accuracy",
     "solve.matrix_free.MOST_ITERATIONS": "accuracy",
     "solve.residue_factor.AGREEING": "accuracy",
@@ -171,13 +196,21 @@ APART = {
     "solve.moments.REFINEMENTS": "accuracy",
     "select.selection_plan.LASSO_FUNCTIONS": "a price",
     "select.selection_plan.PASSES": "a price",
-    "solve.routes.FLOPS": "a price",
-    "solve.routes.ONE_ITERATION": "a price",
-    "solve.routes.PROJECTED_CELLS": "a price",
+    "solve.seconds.FLOPS": "a price",
+    "solve.seconds.ONE_ITERATION": "a price",
+    "solve.seconds.PROJECTED_CELLS": "a price",
     "explain.comparison.MOSTLY": "decides what is shown first",
-    "solve.routes.LOOKUPS": "a price",
-    "solve.routes.COMMON_WORDS": "a price",
-    "solve.routes.GRID_CELLS": "a price",
+    "solve.seconds.LOOKUPS": "a price",
+    "solve.seconds.COMMON_WORDS": "a price",
+    "solve.seconds.GRID_CELLS": "a price",
+    "solve.seconds.LEVEL_ITERATIONS": "a price",
+    "solve.by_levels.DELTA": "accuracy",
+    "solve.by_levels.CONSTRAINT": "accuracy",
+    "solve.by_levels.REFINED": "accuracy",
+    "solve.by_levels.ITERATIONS": "accuracy",
+    "solve.by_levels.FRUITLESS": "accuracy",
+    "solve.planning.QUICK": "a price",
+    "solve.planning.MUCH": "a price",
     "solve.plan.STARTING": "a price",
     "solve.routes.GRID_ITERATIONS": "accuracy",
 }
@@ -275,6 +308,8 @@ def readings() -> Answers:
                 f"{name}: shapley": shapley.values,
                 f"{name}: interactions": anova.interactions(rows, index="STII", order=2).values,
             }
+        why = anova.reasons(new, 2, output=0)
+        found["reasons"] = np.nan_to_num([r.stderr for row in why for r in row.reasons], nan=-1.0)
         split = anova.difference(new, by=np.arange(len(new)) % 3 == 0)[0]
         found |= {"difference": split.by_subset, "its errors": np.nan_to_num(split.by_subset_stderr, nan=-1.0)}
     return found
@@ -417,7 +452,8 @@ def constants() -> set[str]:
     """Names in capitals that a module of the folders that compute gives a number; prices are all in one module."""
     package = Path(exanova.__file__).parent
     folders = ("design", "basis", "phi", "solve", "select", "effects", "explain")
-    files = [package / "parallel.py", package / "data" / "factor.py"]
+    reading = ("factor", "distinct", "recoding", "group_kernels")
+    files = [package / "parallel.py", *(package / "data" / f"{name}.py" for name in reading)]
     found = set()
     for path in [*files, *(path for folder in folders for path in (package / folder).glob("*.py"))]:
         if path == package / "solve" / "price.py":

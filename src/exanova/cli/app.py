@@ -43,7 +43,7 @@ EXANOVA_EXAMPLES = (
         ("Shapley values of new rows", "exanova rows model.exanova new.csv --output values.csv"),
         ("A first look, no data needed", "exanova demo"),
     )
-    + "\n\nExit codes: 0 success, 2 error (one line on standard error), 130 interrupted."
+    + "\n\nExit codes: 0 success, 2 error (one line on standard error), 3 above the limit of compare, 130 interrupted."
 )
 
 EXPLAIN = _text(
@@ -97,6 +97,10 @@ ROWS_EXAMPLES = _examples(
         "exanova rows model.exanova new.csv --id customer --prediction p --output values.csv",
     ),
     ("In a pipe", "cat new.csv | exanova rows model.exanova - | head"),
+    (
+        "The four strongest reasons why each score is low, as sentences",
+        "exanova rows model.exanova new.csv --reasons 4 --id customer --output reasons.csv",
+    ),
 )
 
 SHOW = "Show a saved decomposition: summary, certificate, strongest effects."
@@ -106,9 +110,18 @@ SHOW_EXAMPLES = _examples(
     ("Write the report later", "exanova show model.exanova --report report.html"),
 )
 
-COMPARE = "Compare two saved decompositions of the same columns, largest changes first."
-COMPARE_EXAMPLES = _examples(
-    ("Two models on the same columns, or one model in two periods", "exanova compare before.exanova after.exanova"),
+EXPORT = _text(
+    "Write the tables of a saved decomposition: .xlsx, .json, .sql, .md, .tex, or a folder with CSV and Parquet.",
+    """A workbook has one sheet per table, with standard errors and rows per cell. A query (.sql) returns the fitted
+    value of every row of a table in a database. All tell where the numbers come from; none holds rows or the model.""",
+)
+EXPORT_EXAMPLES = _examples(
+    ("A workbook", "exanova export model.exanova book.xlsx"),
+    ("Every table as CSV and Parquet, in a folder", "exanova export model.exanova tables/"),
+    (
+        "Score a table in DuckDB",
+        "exanova export model.exanova score.sql --dialect duckdb --table customers --keep id",
+    ),
 )
 
 PLAN = _text(
@@ -171,6 +184,7 @@ def explain(
     max_levels: a.MaxLevels = None,
     shrinkage: a.Shrinkage = "auto",
     sampled: a.Sampled = None,
+    link: a.Link = "identity",
     ties: a.Ties = "share",
     basis: a.Basis = "pure",
     route: a.Route = "auto",
@@ -198,7 +212,7 @@ def explain(
 
     others = {"max_terms": terms(max_terms), "selection": selection, "strategy": strategy, "ties": ties, "basis": basis}
     others |= {"shrinkage": shrinkage_(shrinkage), "sampled": "auto" if sampled is None else sampled}
-    others |= {"route": route, "n_jobs": n_jobs, "verbose": False if quiet else None}
+    others |= {"link": link, "route": route, "n_jobs": n_jobs, "verbose": False if quiet else None}
     commands.explain(
         commands.Job(
             data=data,
@@ -239,6 +253,10 @@ def rows(
     output: a.Output = "-",
     index: a.Index = "SV",
     order: a.Order = 2,
+    reasons: a.ReasonCount = None,
+    direction: a.Direction = "lower",
+    against: a.Against = "mean",
+    of_output: a.OfOutput = None,
     handle_unknown: a.HandleUnknown = "error",
     strict: a.Strict = False,
     memory_limit: a.MemoryLimit = None,
@@ -258,6 +276,15 @@ def rows(
     rules = {"handle_unknown": handle_unknown, "strict": strict, "n_jobs": n_jobs}
     rules |= {"memory_limit": memory(memory_limit), "verbose": False if quiet else None}
     reading = _reading(format_, separator, missing, None)
+    if reasons is not None:
+        from exanova.cli import question_commands
+
+        asked = question_commands.AskedReasons(
+            reasons, direction, against, of_output, _all(prediction), _all(id_), _all(group)
+        )
+        shown = question_commands.Shown(None if output == "-" else output, False, force, json)
+        question_commands.reasons(saved, data, reading, asked, shown, rules)
+        return
     wish = commands.Wish(output, index, order, force, json, quiet, _all(prediction), _all(id_), _all(group))
     commands.rows(saved, data, reading, wish, rules)
 
@@ -267,6 +294,7 @@ def show(
     saved: a.Saved,
     effects: a.Effects = 10,
     effect: a.OneEffect = None,
+    joined: a.JoinedLevels = False,
     report: a.Report = None,
     force: a.Force = False,
     json: a.Json = False,
@@ -275,17 +303,27 @@ def show(
     """Show a saved decomposition."""
     from exanova.cli import commands
 
-    commands.show(saved, effects, _all(effect), report, force, json)
+    commands.show(saved, effects, _all(effect), report, force, json, joined)
 
 
-@app.command(help=COMPARE, epilog=COMPARE_EXAMPLES)
-def compare(
-    before: a.Before, after: a.After, changes: a.Changes = 10, json: a.Json = False, debug: a.Debug = False
+@app.command(help=EXPORT, epilog=EXPORT_EXAMPLES)
+def export(
+    context: typer.Context,
+    saved: a.Saved,
+    path: a.ExportPath,
+    dialect: a.Dialect = None,
+    table: a.SqlTable = None,
+    keep: a.Keep = None,
+    force: a.Force = False,
+    json: a.Json = False,
+    quiet: a.Quiet = False,
+    debug: a.Debug = False,
 ) -> None:
-    """Compare two saved decompositions."""
+    """Write the tables of a saved decomposition."""
     from exanova.cli import commands
 
-    commands.compare(before, after, changes, json)
+    sql = {"dialect": dialect, "table": table, "keep": _all(keep) or None}
+    commands.export(saved, path, sql, context.obj, commands.Printing(force, json, quiet))
 
 
 @app.command(help=PLAN, epilog=PLAN_EXAMPLES)
@@ -346,7 +384,9 @@ def demo(debug: a.Debug = False) -> None:
     main()
 
 
-app.command(help=question_app.DIFFERENCE, epilog=_examples(*question_app.DIFFERENCE_EXAMPLES))(question_app.difference)
+app.command(help=question_app.COMPARE, epilog=_examples(*question_app.COMPARE_EXAMPLES))(question_app.compare)
+for command, about, pairs in question_app.COMMANDS:
+    app.command(help=about, epilog=_examples(*pairs))(command)
 
 
 def _all(*given: a.Names) -> tuple[str, ...]:

@@ -178,6 +178,24 @@ Sampled = Annotated[
         rich_help_panel=FIT,
     ),
 ]
+Link = Annotated[
+    str,
+    typer.Option(
+        "--link",
+        metavar="identity|log|logit",
+        help="Decompose this function of the output, e.g. the log of a rate weighted by exposure.",
+        rich_help_panel=FIT,
+    ),
+]
+Base = Annotated[
+    Names,
+    typer.Option(
+        "--base",
+        metavar="A=LEVEL",
+        help="Base level of a feature (repeatable); default: the most frequent.",
+        rich_help_panel=RESULTS,
+    ),
+]
 Ties = Annotated[
     str,
     typer.Option(
@@ -265,6 +283,36 @@ Strict = Annotated[
     typer.Option("--strict", help="Refuse rows with unseen combinations of levels.", rich_help_panel=READING),
 ]
 
+ExportPath = Annotated[
+    str,
+    typer.Argument(
+        metavar="PATH",
+        help="File to write: .xlsx, .json, .sql, .md or .tex; a name that ends in / for a folder.",
+        show_default=False,
+    ),
+]
+Dialect = Annotated[
+    str | None,
+    typer.Option(
+        "--dialect",
+        metavar="NAME",
+        help="Of .sql: standard, duckdb, sqlite or postgres. Default: standard.",
+        rich_help_panel=RESULTS,
+    ),
+]
+SqlTable = Annotated[
+    str | None,
+    typer.Option("--table", metavar="NAME", help="Of .sql: table to score. Default: rows.", rich_help_panel=RESULTS),
+]
+Keep = Annotated[
+    Names,
+    typer.Option(
+        "--keep",
+        metavar="COLUMN",
+        help="Of .sql: further column to return, such as a key (repeatable).",
+        rich_help_panel=RESULTS,
+    ),
+]
 Report = Annotated[
     str | None,
     typer.Option("--report", metavar="FILE", help="Write a report: .html, .json or .md.", rich_help_panel=RESULTS),
@@ -285,6 +333,46 @@ Output = Annotated[
         "-o",
         metavar="FILE",
         help="File to write: .csv, .tsv, .parquet or .feather; - for CSV on standard output.",
+        rich_help_panel=RESULTS,
+    ),
+]
+ReasonCount = Annotated[
+    int | None,
+    typer.Option(
+        "--reasons", min=1, metavar="N", help="The N strongest reasons per row, as sentences.", rich_help_panel=RESULTS
+    ),
+]
+Direction = Annotated[
+    str,
+    typer.Option(
+        "--direction",
+        metavar="lower|higher|both",
+        help="Reasons why the output is lower, higher, or either.",
+        rich_help_panel=RESULTS,
+    ),
+]
+Against = Annotated[
+    str,
+    typer.Option(
+        "--against",
+        metavar="mean|best|N",
+        help="Compare each row with the mean, the best of the rows, or row N of DATA (from 0).",
+        rich_help_panel=RESULTS,
+    ),
+]
+OfOutput = Annotated[
+    str | None,
+    typer.Option(
+        "--of-output", metavar="NAME", help="Reasons for this output, if there are several.", rich_help_panel=RESULTS
+    ),
+]
+FailAbove = Annotated[
+    float | None,
+    typer.Option(
+        "--fail-above",
+        min=0.0,
+        metavar="LIMIT",
+        help="Exit with code 3 if something changed by more than this, in units of the output.",
         rich_help_panel=RESULTS,
     ),
 ]
@@ -324,6 +412,10 @@ Order = Annotated[
 Effects = Annotated[
     int,
     typer.Option("--effects", min=0, metavar="N", help="Number of strongest effects to list.", rich_help_panel=RESULTS),
+]
+JoinedLevels = Annotated[
+    bool,
+    typer.Option("--joined", help="With --effect: show neighbours that do not differ beyond their error as one level."),
 ]
 OneEffect = Annotated[
     Names,

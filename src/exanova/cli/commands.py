@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,9 @@ from exanova.cli.screen import Screen, busy
 from exanova.cli.table_files import STDIN, ReadOptions, read_table
 from exanova.errors import InputError, OutsideSupportWarning
 from exanova.estimator import FunctionalANOVA, load
+from exanova.export import suffix_of
 from exanova.packages import check_installed
+from exanova.provenance import file_hash
 from exanova.report import FORMATS
 from exanova.show.records import rounding
 from exanova.solve.plan import Plan
@@ -112,6 +115,15 @@ class Wish:
     groups: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Printing:
+    """Whether to replace files, to print JSON, to print nothing."""
+
+    force: bool
+    json: bool
+    quiet: bool
+
+
 def explain(job: Job) -> None:
     """Decompose a model over a table; report, save, show."""
     fraction = None if job.eval is None else text.eval_fraction(job.eval)
@@ -162,12 +174,21 @@ def rows(saved: str, data: str, reading: ReadOptions, wish: Wish, rules: dict[st
         Screen().files([(f"{wish.index} of {table.num_rows:,} rows, {outside:,} outside the support", wish.output)])
 
 
-def show(saved: str, effects: int, names: Sequence[str], report: str | None, force: bool, json: bool) -> None:
-    """Show a saved decomposition, or some of its effects."""
+def show(
+    saved: str,
+    effects: int,
+    names: Sequence[str],
+    report: str | None,
+    force: bool,
+    json: bool,
+    joined: bool = False,
+) -> None:
+    """Show a saved decomposition, or some of its effects, with like neighbours ``joined`` if asked."""
     targets = Targets(_reports(report), [saved], force)
     anova = load(saved)
     features = list(anova.feature_names_in_)
     chosen = [anova.effects_[text.subset(name, features, "--effect")] for name in names]
+    chosen = [effect.joined() for effect in chosen] if joined else chosen
     targets.write("--report", anova.report)
     if json:
         tables = {"effects": [output.effect_document(effect) for effect in chosen]} if chosen else {}
@@ -181,13 +202,19 @@ def show(saved: str, effects: int, names: Sequence[str], report: str | None, for
     screen.files([("report", report)] if report else [])
 
 
-def compare(before: str, after: str, count: int, json: bool) -> None:
-    """Compare two saved decompositions of the same columns."""
-    found = load(before).compare(load(after))
-    if json:
-        emit_document(output.comparison_document(found, count))
-    else:
-        Screen().comparison(found, count)
+def export(saved: str, path: str, sql: dict[str, Any], words: Sequence[str], printing: Printing) -> None:
+    """Write the tables of a saved decomposition."""
+    is_folder = not suffix_of(path)
+    targets = Targets([Target("PATH", path, is_folder=is_folder)], [saved], printing.force)
+    with busy(f"writing {path}", printing.quiet):
+        anova = load(saved)
+        about = {"File: decomposition": f"{saved} (sha256 {file_hash(saved)})"}
+        about["Command of the export"] = shlex.join(["exanova", *words])
+        targets.write("PATH", lambda place: anova.export(place, about=about, **sql))
+    if printing.json:
+        emit_document({"export": path})
+    elif not printing.quiet:
+        Screen().files([("export", path)])
 
 
 def plan(data: str, reading: ReadOptions, choice: Choice, fit: FitOptions, json: bool) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.data.feature import FeatureLevels
 from exanova.data.table import frame_of_kind
 from exanova.design.family import Family
-from exanova.errors import InputError, UnknownFeatureError
+from exanova.errors import InputError, UnknownFeatureError, check_level
 from exanova.messages import Parameter, Words, count_of
 from exanova.typing import FloatArray, Subset
 
@@ -69,6 +70,9 @@ class Knowledge(Protocol):
     def reach_of(self, s: int, level: float) -> FloatArray | float:
         """(c, 1) half-width of an interval of each cell, in standard errors, or one for all."""
 
+    def covariance_of(self, s: int) -> FloatArray:
+        """(m, c, c) covariances of the values."""
+
     def critical_of(self, s: int, level: float) -> FloatArray:
         """(m,) half-width of a simultaneous band over all cells, in standard errors."""
 
@@ -98,6 +102,7 @@ class Effect:
         output_names: names of the outputs.
         number: number of the subset in the family.
         knowledge: its uncertainty.
+        feature: the levels of the feature and their order, for a main effect.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
@@ -117,6 +122,7 @@ class Effect:
     schema: Schema
     number: int = 0
     knowledge: Knowledge | None = None
+    feature: FeatureLevels | None = None
 
     @property
     def order(self) -> int:
@@ -145,17 +151,13 @@ class Effect:
     def interval(self, level: float = 0.95, *, simultaneous: bool = False) -> tuple[FloatArray, FloatArray]:
         """Lower and upper ends of confidence intervals, (c, m) each.
 
-        With ``clusters=`` they are those of Student's t for the clusters that have rows in a cell, which may be few.
-
         Args:
-            level: confidence level.
+            level: confidence level; with ``clusters=``, Student's t for the clusters with rows in a cell.
             simultaneous: whether the level holds for all cells of this effect together.
         """
-        if isinstance(level, bool) or not isinstance(level, int | float) or not 0.0 < level < 1.0:
-            raise InputError.given("level", level, "a number between 0 and 1, such as 0.95")
+        check_level(level)
         find = self._known.critical_of if simultaneous else self._known.reach_of
-        reach = find(self.number, float(level))
-        half = reach * self.stderr
+        half = find(self.number, float(level)) * self.stderr
         return self.values - half, self.values + half
 
     @property
@@ -183,6 +185,20 @@ class Effect:
         if self.knowledge is None:
             raise InputError("this effect has no standard errors; take it from effects_ of a fitted decomposition.")
         return self.knowledge
+
+    def joined(self, level: float = 0.95) -> Effect:
+        """For reading: this effect with neighbouring levels as one where they do not differ beyond their error.
+
+        Only the main effect of a feature with ordered levels (intervals, dates, ordered categories) changes. The value
+        of joined levels is their mean.
+
+        Args:
+            level: neighbours stay apart if 0 is outside the confidence interval of their difference, at this level for
+                all neighbours together.
+        """
+        from exanova.effects.joined import joined_effect
+
+        return joined_effect(self, level)
 
     def to_frame(self, *, stderr: bool | None = None) -> Any:
         """A table: features, ``probability``, ``value`` (or one column per output), ``rows`` and ``stderr``.
@@ -229,6 +245,10 @@ class Zero:
         """Zero."""
         return 0.0
 
+    def covariance_of(self, s: int) -> FloatArray:
+        """(m, c, c) zeros."""
+        return np.zeros((self._shape[1], self._shape[0], self._shape[0]))
+
     def critical_of(self, s: int, level: float) -> FloatArray:
         """(m,) zeros."""
         return np.zeros(self._shape[1])
@@ -267,7 +287,9 @@ class Effects(Mapping[tuple[str, ...], Effect]):
         schema: Schema,
         knowledge: Knowledge | None = None,
         left_out: Words | None = None,
+        features: Sequence[FeatureLevels] = (),
     ) -> None:
+        self._features = tuple(features)
         self._family, self._values, self._schema, self._knowledge = family, values, schema, knowledge
         self._left_out = left_out
         self._position = {name: i for i, name in enumerate(schema.features)}
@@ -292,6 +314,7 @@ class Effects(Mapping[tuple[str, ...], Effect]):
             self._schema,
             s,
             self._knowledge,
+            self._features[subset[0]] if len(subset) == 1 and self._features else None,
         )
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:

@@ -278,19 +278,20 @@ class Uncertainty:
     @property
     def clusters(self) -> FloatArray | None:
         """(cells,) clusters with rows in every cell; ``None`` where the rows are independent."""
-        if "clusters" not in self._stored:
-            found = None if self._fitted is None or self._fitted.whole else self._fitted.clusters_of_cells(self._family)
-            if found is None:
-                return None
-            self._stored["clusters"] = found
-        return self._stored["clusters"]
+        if "clusters" not in self._stored and self._fitted is not None and not self._fitted.whole:
+            found = self._fitted.clusters_of_cells(self._family)
+            self._stored |= {} if found is None else {"clusters": found}
+        return self._stored.get("clusters")
 
     def reach_of(self, s: int, level: float) -> FloatArray | float:
         """(c, 1) half-width of an interval of each cell, in standard errors: of Student's t where clusters count."""
-        clusters = self.clusters
-        if clusters is None:
+        if self.clusters is None:
             return quantile(level)
-        return student(level, clusters[self._family.cells_of(s)] - 1.0)[:, None]
+        return student(level, self.clusters[self._family.cells_of(s)] - 1.0)[:, None]
+
+    def covariance_of(self, s: int) -> FloatArray:
+        """(m, c, c) covariances of the values of one effect."""
+        return np.asarray(self.engine.block(self._family.cells_of(s)) * self.unit[:, None, None] ** 2)
 
     def critical_of(self, s: int, level: float) -> FloatArray:
         """(m,) half-width of a simultaneous band over all cells of an effect, in standard errors."""

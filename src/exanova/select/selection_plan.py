@@ -10,7 +10,7 @@ from exanova.solve import price
 from exanova.solve.plan import STARTING, Plan, within_limit
 from exanova.solve.planning import unpriced
 from exanova.solve.request import Request
-from exanova.solve.routes import COMMON_WORDS, FLOPS, LOOKUPS
+from exanova.solve.seconds import COMMON_WORDS, FLOPS, LOOKUPS
 from exanova.solve.survey import load_of
 
 LASSO_FUNCTIONS = 6000
