@@ -90,11 +90,12 @@ def learn_codes(
     splits = read_splits(model, table.names) if strategy == "model" else None
     narrow = table.n_rows <= np.iinfo(np.int32).max  # there are no more levels than rows
     raw = np.empty((table.n_columns, table.n_rows), dtype=np.int32 if narrow else np.int64)
-    features, recodes, notes = [], [], _Notes()
+    features, recodes, notes = [], [], Notes()
     for row, name in zip(raw, table.names, strict=True):
         column = table.column(name)
         values, row[:] = factorize(column)
-        features.append(_learn_column(column, values, row, weight, rules, splits, notes))
+        found = count_values(column, values, row, weight)
+        features.append(learn_feature(found, weight.sum(), rules, splits, notes))
         recodes.append(features[-1].recode(values))
     notes.give()
     encoding = Encoding(tuple(features))
@@ -105,7 +106,7 @@ def learn_codes(
 
 
 @dataclass
-class _Notes:
+class Notes:
     """What is said of several columns at once, when all have been read."""
 
     refused: dict[str, int] = field(default_factory=dict)
@@ -144,20 +145,38 @@ class _Notes:
             warnings.warn(said, stacklevel=2)
 
 
-def _learn_column(
-    column: Column,
-    values: list[Level],
-    codes: IntArray,
-    weight: NDArray[Any],
-    rules: LevelRules,
-    splits: ModelSplits | None,
-    notes: _Notes,
+@dataclass(frozen=True, eq=False)
+class CountedValues:
+    """The distinct values of one column with their weights: all that its levels are learned from.
+
+    Attributes:
+        column: the column, or one that holds each of its values once.
+        values: (k,) distinct values that are not missing.
+        totals: (k,) their weights.
+        rows: rows that are not missing. Counts stand for that many rows; other weights do not say how many there were.
+    """
+
+    column: Column
+    values: list[Level]
+    totals: NDArray[Any]
+    rows: int
+
+
+def count_values(column: Column, values: list[Level], codes: IntArray, weight: NDArray[Any]) -> CountedValues:
+    """The distinct ``values`` (k,) of a column, counted by its codes (n,) and the weights (n,) of the rows."""
+    totals = group_totals(weight, codes + 1, len(values) + 1)[1:]
+    rows = int(totals.sum()) if weight.dtype.kind == "i" else int(np.count_nonzero(codes >= 0))
+    return CountedValues(column, values, totals, rows)
+
+
+def learn_feature(
+    found: CountedValues, total: float, rules: LevelRules, splits: ModelSplits | None, notes: Notes
 ) -> FeatureLevels:
+    """The levels of one column of a table whose rows weigh ``total`` together."""
+    column, values, totals, rows = found.column, found.values, found.totals, found.rows
     name = column.name
     if column.is_float:
         finite_numbers(column)
-    totals = group_totals(weight, codes + 1, len(values) + 1)[1:]
-    rows = _present_rows(weight, codes, totals)
     asked = rules.is_named(name) and rules.bins_of(name) is not None
     kind = measures(column, values) if len(values) > MANY or asked else None
     if asked and kind is None and values:
@@ -167,7 +186,7 @@ def _learn_column(
             remedy="leave it out",
         )
     if kind is None or rules.keeps(name, len(values)):
-        feature = _merge_rare(column, values, totals, weight, rules.min_frequency)
+        feature = _merge_rare(column, values, totals, total, rules.min_frequency)
         return _checked(feature, column, values, kind, rows, notes) if kind is None or not asked else feature
     if kind == "times":
         return cut_dates(column, values, totals, rules.bins_of(name), rules.strategy, rows)
@@ -178,13 +197,8 @@ def _learn_column(
     return cut_numbers(column, values, totals, rules.bins_of(name), rules.strategy, rows, own)
 
 
-def _present_rows(weight: NDArray[Any], codes: IntArray, totals: NDArray[Any]) -> int:
-    """Rows that are not missing. Counts stand for that many rows; other weights do not say how many there were."""
-    return int(totals.sum()) if weight.dtype.kind == "i" else int(np.count_nonzero(codes >= 0))
-
-
 def _checked(
-    feature: FeatureLevels, column: Column, values: list[Level], kind: str | None, rows: int, notes: _Notes
+    feature: FeatureLevels, column: Column, values: list[Level], kind: str | None, rows: int, notes: Notes
 ) -> FeatureLevels:
     """The feature as it is, unless its levels are too many to be levels; ``notes`` then says so."""
     size = len(feature.levels)
@@ -210,11 +224,11 @@ def _merge_rare(
     column: Column,
     values: list[Level],
     totals: NDArray[Any],
-    weight: NDArray[Any],
+    total: float,
     min_frequency: float | None,
 ) -> FeatureLevels:
     ordered = _ordered(values, column.categories)
-    rare = _rare_levels(values, totals, weight, min_frequency)
+    rare = _rare_levels(values, totals, total, min_frequency)
     kept = [value for value in ordered if value not in rare]
     other = (other_level(kept),) if rare else ()
     code_of = {value: code for code, value in enumerate(kept)}
@@ -232,9 +246,9 @@ def _ordered(values: list[Level], categories: tuple[Level, ...] | None) -> list[
 
 
 def _rare_levels(
-    values: list[Level], totals: NDArray[Any], weight: NDArray[Any], min_frequency: float | None
+    values: list[Level], totals: NDArray[Any], total: float, min_frequency: float | None
 ) -> set[Level]:
     if min_frequency is None:
         return set()
-    least = min_frequency if isinstance(min_frequency, Integral) else min_frequency * weight.sum()
-    return {value for value, total in zip(values, totals, strict=True) if total < least}
+    least = min_frequency if isinstance(min_frequency, Integral) else min_frequency * total
+    return {value for value, own in zip(values, totals, strict=True) if own < least}

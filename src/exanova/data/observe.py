@@ -18,6 +18,7 @@ from exanova.data.distinct import distinct_rows, pick_rows
 from exanova.data.draws import DrawPlan
 from exanova.data.encoding import Encoding
 from exanova.data.learning import learn_codes
+from exanova.data.packing import row_order
 from exanova.data.rules import NBins
 from exanova.data.sample import Sample
 from exanova.data.scaling import Scaling, find_scaling
@@ -28,7 +29,7 @@ from exanova.data.weights import check_weights, group_totals
 from exanova.errors import InputError
 from exanova.messages import Parameter
 from exanova.progress import Progress
-from exanova.typing import FloatArray, IntArray
+from exanova.typing import Codes, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,9 +228,21 @@ def read_rows(
         at = group = np.arange(len(first))
     else:
         at, group = distinct_rows(codes)
+    at, group = _in_row_order(codes, encoding.sizes, at, group)
     totals = group_totals(weight, group[raw_group], len(at))
-    support = Support.from_distinct(encoding, pick_rows(codes, at), totals)
+    support = Support.from_distinct(encoding, codes[:, at], totals)
     return Reading(encoding, support, table, kept, weight, first, raw_group, group, n, index)
+
+
+def _in_row_order(codes: Codes, sizes: Sequence[int], at: IntArray, group: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct rows ``at`` of ``codes`` in ascending order, and the group of every row in that order.
+
+    Otherwise the order of the rows given would decide which rows a random split holds out, and the last digits.
+    """
+    order = row_order(pick_rows(codes, at), sizes)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return at[order], rank[group]
 
 
 def _rows_of_support(support: Support) -> Reading:

@@ -123,8 +123,8 @@ def align(
 def average(values: FloatArray, group: IntArray, weight: NDArray[Any], n_groups: int) -> tuple[FloatArray, FloatArray]:
     """Weighted mean of ``values`` (n, m) in each group, and the variance inside each group.
 
-    Deviations are taken from the first value of each group, then from its mean, so that large offsets do not
-    cancel and equal values average to themselves.
+    Deviations are taken from the smallest value of each group, so that large offsets do not cancel, equal values
+    average to themselves, and the order of the rows does not matter.
 
     Returns:
         means: (n_groups, m), every group being non-empty.
@@ -137,15 +137,27 @@ def average(values: FloatArray, group: IntArray, weight: NDArray[Any], n_groups:
     """
     weight = weight.astype(np.float64)
     mass = np.bincount(group, weights=weight, minlength=n_groups)
-    first = np.empty(n_groups, dtype=np.int64)
-    first[group[::-1]] = np.arange(len(group))[::-1]
-    means, within = values[first], np.empty((n_groups, values.shape[1]))
+    lowest = np.full((n_groups, values.shape[1]), np.inf)
+    first, second = np.empty_like(lowest), np.empty_like(lowest)
     for k, output in enumerate(values.T):
-        shift = np.bincount(group, weights=weight * (output - means[group, k]), minlength=n_groups)
-        means[:, k] += shift / mass
-        squares = weight * (output - means[group, k]) ** 2
-        within[:, k] = np.bincount(group, weights=squares, minlength=n_groups) / mass
-    return means, within
+        np.minimum.at(lowest[:, k], group, output)
+        above = output - lowest[group, k]
+        first[:, k] = np.bincount(group, weights=weight * above, minlength=n_groups)
+        second[:, k] = np.bincount(group, weights=weight * above**2, minlength=n_groups)
+    return means_from_sums(mass, lowest, first, second)
+
+
+def means_from_sums(
+    mass: FloatArray, lowest: FloatArray, first: FloatArray, second: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mean (r, m) and variance (r, m) in groups of total weight ``mass`` (r,).
+
+    ``first`` and ``second`` (r, m) are the weighted sums of the deviations from ``lowest`` (r, m), the smallest value
+    of each group, and of their squares.
+    """
+    shift = first / mass[:, None]
+    within = (second - first * shift) / mass[:, None]
+    return lowest + shift, np.where(second > 0.0, np.maximum(within, 0.0), 0.0)
 
 
 def as_outputs(outputs: Any, n: int) -> FloatArray:
