@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, Ty
 import numpy as np
 
 from exanova.data.draws import plan_draws
+from exanova.data.named_columns import take_named
 from exanova.data.observe import Observation, Reading, read_rows
 from exanova.data.rules import NBins
 from exanova.data.sample import Sample
 from exanova.decomposition import Decomposition, uncertainty_of
 from exanova.decomposition_file import from_file, to_file
+from exanova.design.memory import resolve_limit
 from exanova.effects.certificate import certify
 from exanova.effects.effect import Schema
 from exanova.effects.storage import read, write
@@ -39,6 +41,8 @@ from exanova.solve.evidence import Solved
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request
 from exanova.solve.survey import Survey
+from exanova.sources.opening import is_source
+from exanova.sources.reading import SourceOptions, SourceReading, read_source
 from exanova.tags import not_fitted, sklearn_tags
 
 if TYPE_CHECKING:
@@ -198,7 +202,7 @@ class FunctionalANOVA:
         if isinstance(n_outputs, bool) or not isinstance(n_outputs, int) or n_outputs < 1:
             raise InputError.given("n_outputs", n_outputs, "a whole number of at least 1")
         check_parameters(self.get_params())
-        rows = read_rows(X, sample_weight=sample_weight, **self._level_rules())
+        rows, _ = self._read(X, None, sample_weight)
         return self._plan(rows, make_request(self.get_params(), rows.support, rows.encoding.ordered), n_outputs)[0]
 
     def fit(
@@ -209,7 +213,7 @@ class FunctionalANOVA:
         y: Any = None,
         sample_weight: Any = None,
         output_names: Sequence[str] | None = None,
-        eval_set: tuple[Any, Any] | float | None = None,
+        eval_set: tuple[Any, Any] | float | str | os.PathLike[str] | None = None,
         weights: Literal["auto", "frequency", "probability"] = "auto",
         clusters: Any = None,
         strata: Any = None,
@@ -221,7 +225,8 @@ class FunctionalANOVA:
             X: a pandas, polars or pyarrow table, a two-dimensional NumPy array, or a :class:`Support`.
             model: a callable that receives such a table, a fitted estimator, or an array of outputs, one per row.
             y: another name for ``model``, for tools that call ``fit(X, y=...)``.
-            sample_weight: (n,) non-negative weights of the rows.
+            sample_weight: (n,) non-negative weights of the rows, or the name of a column, as for ``clusters`` and
+                ``strata``.
             output_names: names of the outputs; by default the classes of an estimator.
             eval_set: held-out data ``(X, model or outputs)``, or the fraction of distinct rows to hold out.
             weights: what ``sample_weight`` means for standard errors: ``"frequency"`` counts equal rows,
@@ -235,16 +240,17 @@ class FunctionalANOVA:
         model = the_model(model, y)
         started = time.perf_counter()
         progress = Progress(self.verbose)
+        design = {"clusters": clusters, "strata": strata, "replicate_weights": replicate_weights}
+        if isinstance(eval_set, str | os.PathLike):
+            eval_set = (eval_set, model)
         try:
-            rows = read_rows(X, sample_weight=sample_weight, model=model, **self._level_rules())
+            rows, observe = self._read(X, model, sample_weight, output_names, weights, design, progress)
             request = make_request(self.get_params(), rows.support, rows.encoding.ordered)
             progress.phase("listing cells")
             plan, survey = self._plan(rows, request)
             if self.verbose:
                 print(plan)
-            design = {"clusters": clusters, "strata": strata, "replicate_weights": replicate_weights}
-            drawn = plan_draws(rows.weight, rows.kept, rows.n_rows, rows.index, weights=weights, **design)
-            seen = rows.observe(model, self.response_method, self.batch_size, output_names, progress, drawn)
+            seen = observe()
             sample, held = seen.sample, None
             if isinstance(eval_set, float):
                 sample, held = sample.split(eval_set, request.random_state)
@@ -326,7 +332,43 @@ class FunctionalANOVA:
             return f"<pre>{escape(str(self))}</pre>"
         return self.decomposition_._repr_html_()
 
-    def _plan(self, rows: Reading, request: Request, n_outputs: int = 1) -> tuple[Plan, Survey | None]:
+    def _read(
+        self,
+        X: Any,
+        model: Any,
+        sample_weight: Any = None,
+        output_names: Sequence[str] | None = None,
+        weights: Literal["auto", "frequency", "probability"] = "auto",
+        design: dict[str, Any] | None = None,
+        progress: Progress | None = None,
+    ) -> tuple[Reading | SourceReading, Callable[[], Observation]]:
+        """The rows of a table or a source, and how to observe the model at them."""
+        progress, design = progress or Progress(enabled=False), design or {}
+        if is_source(X):
+            options = self._source_options(output_names, weights)
+            found = read_source(X, model, options, {"sample_weight": sample_weight, **design}, progress)
+            return found, lambda: found.observation
+        X, model, named, names = take_named(X, model, {"sample_weight": sample_weight, **design})
+        rows = read_rows(X, sample_weight=named.pop("sample_weight"), model=model, **self._level_rules())
+        asked = output_names if names is None or output_names is not None else names
+
+        def observe() -> Observation:
+            drawn = plan_draws(rows.weight, rows.kept, rows.n_rows, rows.index, weights=weights, **named)
+            return rows.observe(model, self.response_method, self.batch_size, asked, progress, drawn)
+
+        return rows, observe
+
+    def _source_options(self, output_names: Sequence[str] | None, weights: Any) -> SourceOptions:
+        return SourceOptions(
+            **self._level_rules(),
+            response_method=self.response_method,
+            batch_size=self.batch_size,
+            output_names=output_names,
+            weights=weights,
+            memory_limit=resolve_limit(self.memory_limit),
+        )
+
+    def _plan(self, rows: Reading | SourceReading, request: Request, n_outputs: int = 1) -> tuple[Plan, Survey | None]:
         plan, survey = plan_fit(request, rows.sample, n_outputs)
         return replace(plan, model_calls=rows.model_calls), survey
 

@@ -245,9 +245,7 @@ def _ordered(values: list[Level], categories: tuple[Level, ...] | None) -> list[
     return [category for category in categories if category in present]
 
 
-def _rare_levels(
-    values: list[Level], totals: NDArray[Any], total: float, min_frequency: float | None
-) -> set[Level]:
+def _rare_levels(values: list[Level], totals: NDArray[Any], total: float, min_frequency: float | None) -> set[Level]:
     if min_frequency is None:
         return set()
     least = min_frequency if isinstance(min_frequency, Integral) else min_frequency * total

@@ -136,7 +136,7 @@ def average(values: FloatArray, group: IntArray, weight: NDArray[Any], n_groups:
            [0.]]))
     """
     weight = weight.astype(np.float64)
-    mass = np.bincount(group, weights=weight, minlength=n_groups)
+    mass = np.bincount(group, weights=weight, minlength=n_groups).astype(np.float64)
     lowest = np.full((n_groups, values.shape[1]), np.inf)
     first, second = np.empty_like(lowest), np.empty_like(lowest)
     for k, output in enumerate(values.T):
