@@ -17,6 +17,7 @@ _HOME = {
     "Components": "exanova.effects.at_rows",
     "Certificate": "exanova.effects.certificate",
     "Plan": "exanova.solve.plan",
+    "Provenance": "exanova.provenance",
     "Explanation": "exanova.explain.explanation",
     "Interactions": "exanova.explain.interactions",
     "Comparison": "exanova.explain.comparison",
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from exanova.explain.comparison import Comparison as Comparison
     from exanova.explain.explanation import Explanation as Explanation
     from exanova.explain.interactions import Interactions as Interactions
+    from exanova.provenance import Provenance as Provenance
     from exanova.select.record import Selection as Selection
     from exanova.solve.plan import Plan as Plan
 

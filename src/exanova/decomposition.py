@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,11 +15,11 @@ from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.effects.certificate import Certificate
 from exanova.effects.effect import GAME, Effects, Schema
-from exanova.effects.norms import rolled_up
 from exanova.effects.printed import text_of
 from exanova.errors import InputError, InputTypeError
 from exanova.explain.comparison import Comparison, compare
-from exanova.explain.importance import check_importance, divisor, importance_amounts, importance_table
+from exanova.explain.grouping import grouping_of
+from exanova.explain.importance import Division, check_importance, divisor, importance_amounts, importance_table
 from exanova.explain.importance_errors import importance_stderr, upward_bias
 from exanova.explain.mean_shapley import MeanShapley
 from exanova.explain.significance import significance_table
@@ -27,6 +27,7 @@ from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.uncertainty import Errors, Uncertainty
 from exanova.messages import Parameter, Words, count_of
 from exanova.progress import Progress
+from exanova.provenance import Provenance
 from exanova.query import QuerySettings, seed_of
 from exanova.row_queries import RowQueries
 from exanova.select.record import Selection
@@ -63,6 +64,7 @@ class Decomposition(RowQueries):
         selection: how a budget was spent, if there was one.
         selected: functions kept by the paper's algorithm, if it was used.
         sample: the weighted distinct rows of the fit; ``None`` if it was read from a file (files contain no rows).
+        provenance: version, date, settings, rows and hashes of the fit; ``None`` in files of exanova 0.1.
 
     >>> from exanova import FunctionalANOVA
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
@@ -80,6 +82,7 @@ class Decomposition(RowQueries):
     selection: Selection | None = None
     selected: Functions | None = None
     sample: Sample | None = None
+    provenance: Provenance | None = None
 
     @cached_property
     def effects(self) -> Effects:
@@ -96,6 +99,19 @@ class Decomposition(RowQueries):
         return Words("the budget (", Parameter("max_terms", self.selection.budget), ")")
 
     @property
+    def joined_levels(self) -> dict[str, dict[str, tuple[Any, ...]]]:
+        """Values that share a level, by column and label: levels joined or merged because they are many or rare.
+
+        >>> import exanova
+        >>> X = np.array([["a", "u"], ["b", "v"], ["c", "u"], ["c", "v"]])
+        >>> anova = exanova.FunctionalANOVA(min_frequency=2).fit(X, np.arange(4.0))
+        >>> anova.decomposition_.joined_levels
+        {'x0': {'(other)': ('a', 'b')}}
+        """
+        found = {feature.name: feature.joined for feature in self.encoding.features}
+        return {name: joined for name, joined in found.items() if joined}
+
+    @property
     def intercept(self) -> FloatArray:
         """(m,) weighted mean of the model."""
         return np.array(self.values[0])
@@ -105,7 +121,12 @@ class Decomposition(RowQueries):
         return replace(self, settings=settings)
 
     def importance(
-        self, kind: str = "l1", *, by: Literal["feature", "subset"] = "feature", stderr: bool = False
+        self,
+        kind: str = "l1",
+        *,
+        by: Literal["feature", "subset"] = "feature",
+        stderr: bool = False,
+        groups: Mapping[str, Sequence[str]] | None = None,
     ) -> Any:
         """Importances as a table, the largest first.
 
@@ -116,6 +137,8 @@ class Decomposition(RowQueries):
             by: ``"feature"`` divides each subset's amount equally among its features; ``"subset"`` does not.
             stderr: whether to add ``stderr``, the standard error of ``value``, and for squared amounts ``debiased``,
                 the value minus the upward bias of squared estimates.
+            groups: names of groups and the features of each, as in ``explain``: each subset's amount is divided equally
+                among the groups it touches, or, by subset, added to that of all subsets that touch the same groups.
 
         >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
         >>> from exanova import FunctionalANOVA
@@ -124,7 +147,10 @@ class Decomposition(RowQueries):
         (['x0', 'x1', 'x0 x x1'], [0.444444, 0.444444, 0.111111])
         """
         check_importance(kind, by)
-        if kind == "shapley":
+        division = Division.of(self.family, by, None if groups is None else grouping_of(groups, self.schema))
+        if kind == "shapley" and division.grouping is not None:
+            amounts = {"value": self.mean_shapley.of_groups(division.grouping)}
+        elif kind == "shapley":
             amounts = {"value": self.mean_shapley.compute(self.settings.threads)}
         else:
             amounts = importance_amounts(self.family, self.values, self.covariance, self.variance, kind)
@@ -132,11 +158,10 @@ class Decomposition(RowQueries):
                 bias = upward_bias(self.family, self.uncertainty)
                 bias = bias if kind == "l2" else bias / divisor(self.values, self.variance)
                 amounts["debiased"] = amounts["value"] - bias
-            if by == "feature":
-                amounts = {name: rolled_up(self.family, amount) for name, amount in amounts.items()}
+            amounts = {name: division.parts.T @ amount for name, amount in amounts.items()}
         if stderr:
-            amounts["stderr"] = importance_stderr(self.family, self.uncertainty, kind, by)
-        return importance_table(self.schema, self.family, amounts, by)
+            amounts["stderr"] = importance_stderr(self.family, self.uncertainty, kind, by, division)
+        return importance_table(self.schema, division, amounts)
 
     def errors(
         self,

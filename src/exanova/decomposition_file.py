@@ -24,6 +24,7 @@ from exanova.errors import FileFormatError
 from exanova.explain.mean_shapley import MeanShapley
 from exanova.infer.uncertainty import Errors
 from exanova.messages import Words, from_json, to_json
+from exanova.provenance import Provenance
 from exanova.query import QuerySettings
 from exanova.select import record
 from exanova.solve.plan import Plan
@@ -68,6 +69,7 @@ def to_file(found: Decomposition, parameters: Mapping[str, Any]) -> tuple[dict[s
         "ties": found.ties,
         "chosen": None if found.selection is None else asdict(found.selection),
         "errors": None if found.uncertainty.summary is None else asdict(found.uncertainty.summary),
+        "provenance": None if found.provenance is None else asdict(found.provenance),
     }
     arrays: dict[str, NDArray[Any]] = {
         "order": layout.order,
@@ -137,6 +139,7 @@ def _decomposition(
         ties=document.get("ties", parameters.get("ties", "share")),
         selection=_selection(document.get("chosen")),
         selected=None if selected is None else tuple((tuple(f), tuple(z)) for f, z in selected),
+        provenance=_provenance(document.get("provenance")),
     )
     _check(found, stored)
     return found
@@ -169,7 +172,7 @@ def _with_sentences(entries: Mapping[str, Any]) -> dict[str, Any]:
     return {**entries, "notes": [from_json(note) for note in notes] if isinstance(notes, list) else notes}
 
 
-def _record(kind: type[Certificate] | type[Plan] | type[Errors], entries: Mapping[str, Any]) -> dict[str, Any]:
+def _record(kind: type[Certificate | Plan | Errors | Provenance], entries: Mapping[str, Any]) -> dict[str, Any]:
     """Entries of a record, with lists as tuples, checked against the types of its fields."""
     out = {k: _as_tuples(v) for k, v in entries.items()}
     wrong = [f.name for f in fields(kind) if f.name in out and not _is_a(out[f.name], str(f.type))]
@@ -210,6 +213,15 @@ def _selection(entry: Mapping[str, Any] | None) -> record.Selection | None:
 
 def _summary(entry: Mapping[str, Any] | None) -> Errors | None:
     return None if entry is None else Errors(**_record(Errors, entry))
+
+
+def _provenance(entry: Mapping[str, Any] | None) -> Provenance | None:
+    if entry is None:
+        return None
+    found = Provenance(**_record(Provenance, entry))
+    if {len(pair) for pair in found.settings} - {2} or {len(file) for file in found.files} - {3}:
+        raise ValueError("the provenance has settings or files that cannot be read")
+    return found
 
 
 def _family(arrays: Mapping[str, NDArray[Any]]) -> Family:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import wraps
+from functools import partial, wraps
 from html import escape
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
@@ -17,25 +17,27 @@ import numpy as np
 from exanova.data.draws import plan_draws
 from exanova.data.named_columns import take_named
 from exanova.data.observe import Observation, Reading, read_rows
-from exanova.data.rules import NBins
+from exanova.data.rules import MaxLevels, NBins
 from exanova.data.sample import Sample
 from exanova.decomposition import Decomposition, uncertainty_of
 from exanova.decomposition_file import from_file, to_file
 from exanova.design.memory import resolve_limit
 from exanova.effects.certificate import certify
 from exanova.effects.effect import Schema
+from exanova.effects.measure import measure
 from exanova.effects.storage import read, write
 from exanova.errors import InexactWarning, InputError
 from exanova.evaluation import by_leaving_out, on_further_rows, on_held_out_rows, warn_if_it_does_not_hold
-from exanova.explain.importance import moments_with_model
 from exanova.explain.mean_shapley import MeanShapley
 from exanova.fitting import fit_sample, plan_fit
 from exanova.infer.fitted_sample import FittedSample, why_whole
+from exanova.many_levels import Joined, by_joining_again, fit_apart, join_many_levels, join_source, to_join
 from exanova.messages import Parameter, joined
 from exanova.parallel import blas_threads
 from exanova.parameters import check_eval_set, check_parameters, make_request, the_model
 from exanova.progress import Progress
-from exanova.query import QuerySettings
+from exanova.provenance import Provenance, trace
+from exanova.query import QuerySettings, seed_of
 from exanova.select.record import Selection
 from exanova.solve.evidence import Solved
 from exanova.solve.plan import Plan
@@ -99,6 +101,9 @@ class FunctionalANOVA:
         ties: how to split an effect that several subsets of one order can express: ``"share"`` spreads it evenly,
             ``"first"`` gives it to the first in canonical order.
         min_frequency: merge rarer levels into ``(other)``: a count, or a share of the rows.
+        max_levels: most levels of a column of names: ``"auto"`` (default) is 50; where a column has more, levels whose
+            effects do not differ beyond their error are joined. A number, ``None`` for any number, or a mapping from
+            column to one of these.
         n_bins: number of intervals for numbers and times with more than 20 distinct values: ``"auto"`` (up to 32, fewer
             where rows are few; times by the calendar), a number, ``None`` to refuse such columns, or a mapping from
             column to one of these.
@@ -128,6 +133,7 @@ class FunctionalANOVA:
         intercept_: (m,) weighted mean of the model.
         selection_: what a budget was spent on, round by round; ``None`` without a budget.
         selected_: with ``basis="paper", ties="first"``, the functions kept, as (features, levels) in order.
+        provenance_: :class:`Provenance`, version, date, settings, rows and hashes of the fit.
         feature_names_in_, n_features_in_, categories_, output_names_: what was fitted.
 
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
@@ -157,6 +163,7 @@ class FunctionalANOVA:
         basis: Literal["pure", "paper"] = "pure",
         ties: Literal["share", "first"] = "share",
         min_frequency: float | None = None,
+        max_levels: MaxLevels = "auto",
         n_bins: NBins = "auto",
         strategy: Literal["uniform", "quantile", "kmeans", "model"] = "quantile",
         handle_unknown: Literal["error", "ignore"] = "error",
@@ -181,6 +188,7 @@ class FunctionalANOVA:
         self.basis = basis
         self.ties = ties
         self.min_frequency = min_frequency
+        self.max_levels = max_levels
         self.n_bins = n_bins
         self.strategy = strategy
         self.handle_unknown = handle_unknown
@@ -202,7 +210,9 @@ class FunctionalANOVA:
         if isinstance(n_outputs, bool) or not isinstance(n_outputs, int) or n_outputs < 1:
             raise InputError.given("n_outputs", n_outputs, "a whole number of at least 1")
         check_parameters(self.get_params())
-        rows, _ = self._read(X, None, sample_weight)
+        read, _ = self._read(X, None, sample_weight)
+        assert read is not None, "without a model nothing is fitted"
+        rows = read.rows
         return self._plan(rows, make_request(self.get_params(), rows.support, rows.encoding.ordered), n_outputs)[0]
 
     def fit(
@@ -244,10 +254,12 @@ class FunctionalANOVA:
         if isinstance(eval_set, str | os.PathLike):
             eval_set = (eval_set, model)
         try:
-            rows, observe = self._read(X, model, sample_weight, output_names, weights, design, progress)
-            request = make_request(self.get_params(), rows.support, rows.encoding.ordered)
+            read, observe = self._read(X, model, sample_weight, output_names, weights, design, eval_set, progress)
+            if read is None:
+                return self
+            request = make_request(self.get_params(), read.rows.support, read.rows.encoding.ordered)
             progress.phase("listing cells")
-            plan, survey = self._plan(rows, request)
+            plan, survey = self._plan(read.rows, request)
             if self.verbose:
                 print(plan)
             seen = observe()
@@ -258,7 +270,9 @@ class FunctionalANOVA:
             found, selection = fit_sample(sample, request, plan, survey, progress)
             with blas_threads(request.threads):
                 self._certify(seen, sample, found, selection, request, progress, started)
-                self._evaluate(eval_set, held, sample, found, request, progress)
+                self._evaluate(eval_set, held, read, sample, found, request, progress)
+            given = {"sample_weight": sample_weight, "weights": weights, "eval_set": eval_set, **design}
+            self._store(replace(self._decomposition, provenance=trace(seen, self.get_params(), given)))
             warn_if_it_does_not_hold(self.certificate_, self.shrinkage == "auto", stacklevel=3)
         finally:
             progress.close()
@@ -288,6 +302,27 @@ class FunctionalANOVA:
         if in_settings(self) != in_settings(self._decomposition.settings):
             self._decomposition = self._decomposition.with_settings(self._settings())
         return self._decomposition
+
+    @property
+    def provenance_(self) -> Provenance | None:
+        """Version, date, settings, rows and hashes of the fit; ``None`` for a file of exanova 0.1."""
+        return self.decomposition_.provenance
+
+    def add_provenance(
+        self, *, command: Sequence[str] = (), files: Mapping[str, str | os.PathLike[str]] | None = None
+    ) -> Self:
+        """Record where the fit comes from, beyond what ``fit`` can know.
+
+        Args:
+            command: the command line, word by word.
+            files: paths by their roles, such as ``{"data": "loans.csv", "model": "model.onnx"}``; the SHA-256 of
+                their contents is recorded, and the paths as they are given.
+        """
+        known = self.provenance_
+        if known is None:
+            raise InputError("this decomposition was saved by exanova 0.1, without provenance; fit it again.")
+        self._store(replace(self._decomposition, provenance=known.with_origin(command, files)))
+        return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write this decomposition to one file: no pickle, no rows, no model; see :func:`exanova.load`.
@@ -340,23 +375,38 @@ class FunctionalANOVA:
         output_names: Sequence[str] | None = None,
         weights: Literal["auto", "frequency", "probability"] = "auto",
         design: dict[str, Any] | None = None,
+        eval_set: Any = None,
         progress: Progress | None = None,
-    ) -> tuple[Reading | SourceReading, Callable[[], Observation]]:
-        """The rows of a table or a source, and how to observe the model at them."""
+    ) -> tuple[Joined | None, Callable[[], Observation]]:
+        """The rows of a table or a source with their levels joined, and how to observe the model at them.
+
+        ``None`` in place of the rows where the fit was made already, to some of them.
+        """
         progress, design = progress or Progress(enabled=False), design or {}
         if is_source(X):
             options = self._source_options(output_names, weights)
             found = read_source(X, model, options, {"sample_weight": sample_weight, **design}, progress)
-            return found, lambda: found.observation
+            found, changed = join_source(found, self.get_params(), isinstance(eval_set, float), progress)
+            return Joined(found, None, changed), lambda: found.observation
         X, model, named, names = take_named(X, model, {"sample_weight": sample_weight, **design})
         rows = read_rows(X, sample_weight=named.pop("sample_weight"), model=model, **self._level_rules())
-        asked = output_names if names is None or output_names is not None else names
+        said = names if output_names is None else output_names
+        asked = (model, self.response_method, self.batch_size, said, progress)
+        read, chosen = Joined(rows), to_join(rows, self.get_params()) if model is not None else {}
+        if chosen and isinstance(eval_set, float):
+            values, seed = rows.model_values(*asked), seed_of(self.random_state)
+            fit_apart(partial(self.fit, weights=weights), rows, values, eval_set, seed, named)
+            return None, partial(rows.observe, model)
+        if chosen:
+            read = join_many_levels(rows, rows.model_values(*asked), chosen, progress)
 
         def observe() -> Observation:
             drawn = plan_draws(rows.weight, rows.kept, rows.n_rows, rows.index, weights=weights, **named)
-            return rows.observe(model, self.response_method, self.batch_size, asked, progress, drawn)
+            values = rows.model_values(*asked) if read.values is None else read.values
+            assert isinstance(read.rows, Reading)
+            return read.rows.sampled(values, drawn)
 
-        return rows, observe
+        return read, observe
 
     def _source_options(self, output_names: Sequence[str] | None, weights: Any) -> SourceOptions:
         return SourceOptions(
@@ -384,9 +434,9 @@ class FunctionalANOVA:
     ) -> None:
         progress.phase("measuring")
         names, values, scaling = seen.support.feature_names, seen.given, seen.scaling
-        covariance, variance = moments_with_model(sample, found, request.threads)
+        measured = measure(sample, found, request.threads)
         seconds = time.perf_counter() - started
-        certificate = certify(sample, found, names, scaling, seconds, request)
+        certificate = certify(sample, found, measured, names, scaling, seconds, request)
         schema = Schema(names, seen.support.labels, values.output_names, seen.table_kind, values.single)
         effects = scaling.effects(found.values)
         fitted = self._fitted_sample(sample, found, request)
@@ -398,8 +448,8 @@ class FunctionalANOVA:
                 values=effects,
                 uncertainty=uncertainty_of(found.family, effects, schema, certificate, fitted),
                 settings=self._settings(),
-                covariance=covariance * scaling.unit**2,
-                variance=variance * scaling.unit**2,
+                covariance=measured.covariance * scaling.unit**2,
+                variance=measured.variance * scaling.unit**2,
                 mean_shapley=MeanShapley(found.family, effects, sample),
                 certificate=certificate,
                 plan=found.plan,
@@ -424,6 +474,7 @@ class FunctionalANOVA:
         self,
         eval_set: tuple[Any, Any] | float | None,
         held: Sample | None,
+        read: Joined,
         sample: Sample,
         found: Solved,
         request: Request,
@@ -435,9 +486,19 @@ class FunctionalANOVA:
             certificate = on_held_out_rows(known.certificate, held, found, request.threads)
         elif isinstance(eval_set, tuple):
             certificate = on_further_rows(known, *eval_set, progress)
+        elif read.changed and isinstance(read.rows, SourceReading):
+            certificate = known.certificate  # rows that joined levels cannot judge, and there are no others
+        elif read.changed and not why_whole(self.sampled, sample):
+            progress.phase("joining levels again")
+            certificate = by_joining_again(known.certificate, read, self._fit_part, request.random_state)
         else:
             certificate = by_leaving_out(known.certificate, sample, found, request, why_whole(self.sampled, sample))
         self._store(replace(known, certificate=certificate))
+
+    def _fit_part(self, rows: Any, values: Any, weight: Any) -> FunctionalANOVA:
+        """The same fit to some of the rows; the few rows it is evaluated on only keep it from leaving rows out."""
+        own = FunctionalANOVA(**self.get_params()).set_params(handle_unknown="ignore", strict=False, verbose=False)
+        return own.fit(rows, values, sample_weight=weight, eval_set=(rows.rows(np.arange(1)), values[:1]))
 
     def _store(self, found: Decomposition) -> None:
         """Keep a decomposition, and beside it what scikit-learn's conventions call its parts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,13 +21,14 @@ from exanova.effects.effect import Schema
 from exanova.errors import InputError
 from exanova.explain.dividends import largest_order, weight_matrix
 from exanova.explain.explanation import Explanation, make_explanation
+from exanova.explain.grouping import grouping_of
 from exanova.explain.interactions import CHUNK_BYTES, Interactions, interaction_values
 from exanova.explain.row_errors import row_stderr, shapley_stderr
 from exanova.explain.shapley import shapley_values
 from exanova.infer.uncertainty import Uncertainty
 from exanova.progress import Progress
 from exanova.query import QuerySettings, Work, locate
-from exanova.typing import Codes, FloatArray
+from exanova.typing import Codes, FloatArray, Subset
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,6 +82,7 @@ class RowQueries:
         *,
         residual: Literal["report", "spread"] = "report",
         stderr: bool = False,
+        groups: Mapping[str, Sequence[str]] | None = None,
     ) -> Explanation:
         """Shapley values of the rows of ``X``.
 
@@ -88,6 +91,8 @@ class RowQueries:
             model: the model, or its outputs at these rows; the residual is then reported too.
             residual: ``"report"`` keeps the residual separate; ``"spread"`` divides it equally among the features.
             stderr: whether to compute standard errors of the values (not with ``residual="spread"``).
+            groups: names of groups and the features of each, such as ``{"household": ["home", "children"]}``. Each
+                effect is then divided among the groups it touches; a feature in no group is a group of its own.
 
         >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
         >>> y = np.array([0.0, 1.0, 1.0, 4.0])
@@ -97,19 +102,33 @@ class RowQueries:
         [0.5, -0.5, -0.5, 0.5]
         """
         _check_residual(residual, model, stderr)
-        d = len(self.schema.features)
+        grouping = None if groups is None else grouping_of(groups, self.schema)
+        d = len(self.schema.features if grouping is None else grouping.names)
         # Besides the values: levels as numbers and as text; besides the residual: the outputs of the model.
         numbers = d * (self._m + 2) + (0 if model is None else 3 * self._m)
         codes, outside = self._locate(X, Work("the Shapley values", 8 * numbers))
         with closing(Progress(self.settings.verbose)) as progress:
             left = None if model is None else self.model_values(X, model, progress) - self._fitted_part(codes)
-            values = shapley_values(self.family, self.values, codes, self.settings.threads, progress)
-            errors = shapley_stderr(self.family, self.uncertainty, codes) if stderr else None
+            if grouping is None:
+                values = shapley_values(self.family, self.values, codes, self.settings.threads, progress)
+                errors = shapley_stderr(self.family, self.uncertainty, codes) if stderr else None
+            else:
+                matrix = grouping.shares(self.family.subsets).T
+                values = interaction_values(self.family, self.values, codes, matrix, progress)
+                errors = row_stderr(self.family, self.uncertainty, codes, matrix) if stderr else None
         if residual == "spread" and left is not None:
             values, left = values + left[:, None, :] / d, np.zeros_like(left)
-        return make_explanation(self.schema, values, self.values[0], codes, outside, left, errors)
+        return make_explanation(self.schema, values, self.values[0], codes, outside, left, errors, grouping)
 
-    def interactions(self, X: Any, *, index: str = "k-SII", order: int = 2, stderr: bool = False) -> Interactions:
+    def interactions(
+        self,
+        X: Any,
+        *,
+        index: str = "k-SII",
+        order: int = 2,
+        stderr: bool = False,
+        groups: Mapping[str, Sequence[str]] | None = None,
+    ) -> Interactions:
         """An interaction index of the rows of ``X``, for the subsets that exist.
 
         Args:
@@ -117,23 +136,21 @@ class RowQueries:
             index: "SV", "SII", "k-SII", "STII", "FSII", "BII", "BV", "FBII", or "Moebius" for the effects themselves.
             order: largest size of a subset.
             stderr: whether to compute the standard errors of the values.
+            groups: names of groups and the features of each, as in ``explain``; subsets are then sets of groups.
         """
         if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
             raise InputError.given("order", order, "a whole number of at least 1")
-        subsets, shown = self.family.subsets, self.schema.shown
-        reached = largest_order(index, int(order), self.order)
-        count = sum(len(subset) <= reached for subset in subsets)
+        shown = self.schema.shown
+        schema, subsets, matrix = self._index(index, int(order), groups)
+        names = tuple(map(schema.names, subsets))
+        reached = largest_order(index, int(order), max(map(len, subsets), default=1))
         # Besides the values: the contributions of one chunk of rows, and their weighted sums.
-        codes, outside = self._locate(X, Work("the interactions", 8 * count * self._m, 2 * CHUNK_BYTES))
+        codes, outside = self._locate(X, Work("the interactions", 8 * len(subsets) * self._m, 2 * CHUNK_BYTES))
         with closing(Progress(self.settings.verbose)) as progress:
-            values, chosen = interaction_values(self.family, self.values, codes, index, int(order), progress)
-            errors = None
-            if stderr:
-                matrix = weight_matrix(subsets, index, int(order))[1]
-                errors = shown(row_stderr(self.family, self.uncertainty, codes, matrix))
-        names = tuple(self.schema.names(subsets[k]) for k in chosen)
+            values = interaction_values(self.family, self.values, codes, matrix, progress)
+            errors = shown(row_stderr(self.family, self.uncertainty, codes, matrix)) if stderr else None
         base = shown(np.broadcast_to(self.values[0], (codes.shape[1], self._m)))
-        return Interactions(shown(values), names, index, reached, base, outside, self.schema, stderr=errors)
+        return Interactions(shown(values), names, index, reached, base, outside, schema, stderr=errors)
 
     def score(self, X: Any, model: Any, *, sample_weight: Any = None) -> float | FloatArray:
         """R2 of the fitted part against the model, for example on held-out rows: one number, or one per output."""
@@ -153,6 +170,16 @@ class RowQueries:
                 "give the model that was decomposed."
             )
         return values
+
+    def _index(
+        self, index: str, order: int, groups: Mapping[str, Sequence[str]] | None
+    ) -> tuple[Schema, list[Subset], Any]:
+        """Names, subsets of features (or sets of groups), and the matrix from effects to an index."""
+        if groups is None:
+            chosen, matrix = weight_matrix(self.family.subsets, index, order)
+            return self.schema, [self.family.subsets[k] for k in chosen], matrix
+        grouping = grouping_of(groups, self.schema)
+        return grouping.schema(self.schema), *grouping.weights(self.family.subsets, index, order)
 
     @property
     def _m(self) -> int:

@@ -15,7 +15,7 @@ from exanova.design import passes
 from exanova.design.family import build_family
 from exanova.design.subsets import up_to_order
 from exanova.errors import InputError
-from exanova.phi import gram
+from exanova.phi import gram, projection
 from exanova.phi.bitsets import digits
 from exanova.phi.gram import collect, projected_gram
 from exanova.phi.monomials import monomials, reference_levels
@@ -283,7 +283,7 @@ def test_weighted_counts_do_not_depend_on_how_they_are_added_up(features, levels
     counted = gram.counted_gram(family, indicators, codes, weight)
     for way in (gram._added_gram, gram._multiplied_gram):
         threads = (1,) if way is gram._added_gram else ()
-        found = gram._mirrored(way(family, indicators, codes, weight.astype(float), *threads))
+        found = projection.mirrored(way(family, indicators, codes, weight.astype(float), *threads))
         np.testing.assert_allclose(found, counted, rtol=1e-13)
     parts = rng.random(700)
     one, two = (gram.weighted_gram(family, indicators, codes, parts, threads) for threads in (1, 2))

@@ -167,6 +167,7 @@ def explain(
     n_bins: a.NBins = None,
     strategy: a.Strategy = "quantile",
     min_frequency: a.MinFrequency = None,
+    max_levels: a.MaxLevels = None,
     shrinkage: a.Shrinkage = "auto",
     sampled: a.Sampled = None,
     ties: a.Ties = "share",
@@ -202,7 +203,13 @@ def explain(
             reading=_reading(format_, separator, missing, text),
             choice=Choice(_all(features), _all(ignore), _all(prediction), weight),
             fit=commands.FitOptions(
-                max_order, _all(subsets, interactions), _all(n_bins), min_frequency, memory_limit, others
+                max_order,
+                _all(subsets, interactions),
+                _all(n_bins),
+                min_frequency,
+                memory_limit,
+                others,
+                _all(max_levels),
             ),
             model=model,
             trust_pickle=trust_pickle,
@@ -226,6 +233,7 @@ def rows(
     data: a.Data,
     prediction: a.RowPrediction = None,
     id_: a.Id = None,
+    group: a.Groups = None,
     output: a.Output = "-",
     index: a.Index = "SV",
     order: a.Order = 2,
@@ -248,7 +256,7 @@ def rows(
     rules = {"handle_unknown": handle_unknown, "strict": strict, "n_jobs": n_jobs}
     rules |= {"memory_limit": memory(memory_limit), "verbose": False if quiet else None}
     reading = _reading(format_, separator, missing, None)
-    wish = commands.Wish(output, index, order, force, json, quiet, _all(prediction), _all(id_))
+    wish = commands.Wish(output, index, order, force, json, quiet, _all(prediction), _all(id_), _all(group))
     commands.rows(saved, data, reading, wish, rules)
 
 
@@ -293,6 +301,7 @@ def plan(
     n_bins: a.NBins = None,
     strategy: a.Strategy = "quantile",
     min_frequency: a.MinFrequency = None,
+    max_levels: a.MaxLevels = None,
     shrinkage: a.Shrinkage = "auto",
     sampled: a.Sampled = None,
     ties: a.Ties = "share",
@@ -319,7 +328,9 @@ def plan(
         data,
         _reading(format_, separator, missing, text),
         Choice(_all(features), _all(ignore), _all(prediction), weight),
-        commands.FitOptions(max_order, _all(subsets, interactions), _all(n_bins), min_frequency, memory_limit, others),
+        commands.FitOptions(
+            max_order, _all(subsets, interactions), _all(n_bins), min_frequency, memory_limit, others, _all(max_levels)
+        ),
         json,
     )
 

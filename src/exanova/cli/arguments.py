@@ -60,6 +60,15 @@ Id = Annotated[
     Names,
     typer.Option("--id", metavar="COLUMN", help="Column to copy to the output (repeatable).", rich_help_panel=COLUMNS),
 ]
+Groups = Annotated[
+    Names,
+    typer.Option(
+        "--group",
+        metavar="NAME=A,B",
+        help="Treat features as one, by the sum of their effects (repeatable).",
+        rich_help_panel=COLUMNS,
+    ),
+]
 
 ModelToAsk = Annotated[
     str | None,
@@ -125,6 +134,15 @@ MinFrequency = Annotated[
         "--min-frequency",
         metavar="N|FRACTION",
         help="Merge levels that occur in fewer rows, e.g. 10 or 0.01.",
+        rich_help_panel=FIT,
+    ),
+]
+MaxLevels = Annotated[
+    Names,
+    typer.Option(
+        "--max-levels",
+        metavar="auto|none|N|A=N,B=N",
+        help="Join levels of columns that have more, by their effects (default: auto, 50).",
         rich_help_panel=FIT,
     ),
 ]

@@ -35,6 +35,7 @@ class FitOptions:
     Attributes:
         max_order, subsets, n_bins, min_frequency, memory_limit: as they were typed.
         others: parameters of the library.
+        max_levels: as it was typed.
     """
 
     max_order: str = "2"
@@ -43,6 +44,7 @@ class FitOptions:
     min_frequency: str | None = None
     memory_limit: str | None = None
     others: dict[str, Any] = field(default_factory=dict)
+    max_levels: tuple[str, ...] = ()
 
     def estimator(self, features: Sequence[str]) -> FunctionalANOVA:
         """The estimator with these options, for these features."""
@@ -51,6 +53,7 @@ class FitOptions:
             subsets=text.subsets(self.subsets, features),
             n_bins=text.bins(self.n_bins, features),
             min_frequency=text.frequency(self.min_frequency),
+            max_levels=text.bins(self.max_levels, features, "--max-levels"),
             memory_limit=text.memory(self.memory_limit),
             **self.others,
         )
@@ -95,8 +98,8 @@ class Job:
 
 @dataclass(frozen=True)
 class Wish:
-    """Options of ``rows``: where to write, which index up to which order, how to print, columns with predictions and
-    columns to copy."""
+    """Options of ``rows``: where to write, which index up to which order, how to print, columns with predictions,
+    columns to copy, and groups of features."""
 
     output: str
     index: str
@@ -106,6 +109,7 @@ class Wish:
     quiet: bool
     prediction: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
 
 
 def explain(job: Job) -> None:
@@ -117,6 +121,8 @@ def explain(job: Job) -> None:
     targets = Targets([*wanted, *_reports(job.report)], [job.data, held_out, job.model], job.force)
     with _only_results_on_stdout(job.json):
         anova, rows, outputs = _fit(job, fraction, held_out)
+        with busy("hashing files", job.quiet):
+            anova.add_provenance(command=("exanova", *job.words), files=_origins(job))
         about = {"Data": Path(job.data).name} | ({"Model": job.model} if job.model else {})
         targets.write("--save", anova.save)
         with busy("writing the report", job.quiet):
@@ -213,7 +219,7 @@ def _reports(path: str | None) -> list[Target]:
     if path is None:
         return []
     if Path(path).suffix.lower() in (".html", ".htm"):
-        check_installed(("altair", "jinja2", "vl_convert"), f"--report {path}")
+        check_installed(("jinja2",), f"--report {path}")
     return [Target("--report", path, tuple(FORMATS))]
 
 
@@ -237,6 +243,12 @@ def _fit(job: Job, fraction: float | None, held_out: str | None) -> tuple[Functi
         return anova, None, None  # held-out rows are not part of the fit
     counted = data.counted()
     return anova, counted.features, counted.predictions if model is None else model
+
+
+def _origins(job: Job) -> dict[str, str]:
+    """The files that a fit comes from, by their roles; a function and standard input are none."""
+    given = {"data": job.data, "model": job.model}
+    return {role: path for role, path in given.items() if path is not None and Path(path).is_file()}
 
 
 def _held_out(job: Job, path: str, features: Any, model: Model | None) -> tuple[Any, Any]:
@@ -263,10 +275,11 @@ def _residual(anova: FunctionalANOVA, table: Any, names: Sequence[str]) -> Float
 
 def _values(anova: FunctionalANOVA, table: Any, wish: Wish, residual: FloatArray | None) -> tuple[Any, int]:
     """The values of all rows as a pyarrow table, and the number of rows outside the support."""
+    groups = text.groups(wish.groups, list(anova.feature_names_in_))
     if wish.index == "SV":
-        explained = anova.explain(table)
+        explained = anova.explain(table, groups=groups)
         return output.shapley_table(explained, residual), int(explained.outside.sum())
-    found = anova.interactions(table, index=wish.index, order=wish.order)
+    found = anova.interactions(table, index=wish.index, order=wish.order, groups=groups)
     return output.interaction_table(found, residual), int(found.outside.sum())
 
 

@@ -14,10 +14,10 @@ from exanova.effects.cancellation import cancellation, near_redundant
 from exanova.effects.certificate_text import described
 from exanova.effects.checks import Check, checks_of
 from exanova.effects.doubts import doubts
+from exanova.effects.measure import Measured
 from exanova.effects.orthogonality import conditional_means
 from exanova.effects.redundancy import Redundancy, sharing_subsets
 from exanova.messages import Parameter, Words
-from exanova.phi.operator import Phi
 from exanova.solve.evidence import Solved
 from exanova.solve.request import Request
 from exanova.typing import FloatArray
@@ -189,11 +189,16 @@ def measure_fit(
 
 
 def certify(
-    sample: Sample, found: Solved, names: tuple[str, ...], scaling: Scaling, seconds: float, request: Request
+    sample: Sample,
+    found: Solved,
+    measured: Measured,
+    names: tuple[str, ...],
+    scaling: Scaling,
+    seconds: float,
+    request: Request,
 ) -> Certificate:
-    """Measure a decomposition on its own support; ``sample`` and ``found`` are in normalised units."""
-    phi = Phi(found.family, sample, request.threads)
-    fitted = phi.synthesise(found.values)
+    """The certificate of a decomposition on its own support; all but ``scaling`` is in normalised units."""
+    fitted = measured.fitted
     fit = measure_fit(sample.values, fitted, sample.probability, sample.within)
     within = np.zeros(sample.values.shape[1]) if sample.within is None else sample.probability @ sample.within
     # Everything is measured against what varies, output by output.
@@ -206,7 +211,7 @@ def certify(
         orthogonality=_worst(conditional_means(found.family, found.values) / scale),
         reconstruction=_worst(fit.largest / scale),
         reconstruction_l2=_worst(np.sqrt(fit.mse - within) / scale),
-        residual_mean=_residual_mean(phi, sample, found, sample.values - fitted, scale, request),
+        residual_mean=_residual_mean(found, measured.residual_means / scale, request),
         rank=min(solution.rank, sample.n_rows),
         rank_by_order=solution.rank_by_order,
         n_functions=found.plan.functions if basis is None else int(basis.dimensions.sum()),
@@ -255,29 +260,21 @@ def _relative_to_square(sample: Sample, mse: FloatArray, within: FloatArray, sca
     return np.divide(mse * scaling.unit**2, square, out=np.zeros_like(mse), where=square > 0)
 
 
-def _residual_mean(
-    phi: Phi, sample: Sample, found: Solved, residual: FloatArray, scale: FloatArray, request: Request
-) -> float:
-    """Largest mean of the residual in any cell of the family; NaN where the fit is no projection on all of it."""
+def _residual_mean(found: Solved, means: FloatArray, request: Request) -> float:
+    """Largest of (m,) means of the residual in any cell; NaN if the fit is not a projection on the whole family."""
     shrunk = found.shrinkage is not None and found.shrinkage.posterior is not None
     if shrunk or request.ridge or (request.selection and request.ties == "first"):
         return float("nan")
-    family = found.family
-    sums = phi.analyse(sample.probability[:, None] * residual)
-    means = np.abs(sums) / (family.weight / family.weight[0])[:, None]
-    return _worst(means.max(axis=0) / scale)
+    return _worst(means)
 
 
 def _redundancies(found: Solved, names: tuple[str, ...]) -> tuple[Redundancy, ...]:
     """The subsets whose effects are not determined, with those they share with, by name."""
     if found.basis is None:
         return ()
-
-    def named(s: int) -> tuple[str, ...]:
-        return tuple(names[i] for i in found.family.subsets[s])
-
+    named = [tuple(names[i] for i in subset) for subset in found.family.subsets]
     sharing = sharing_subsets(found.solution.null, found.basis.subset_of_function(), found.solution.independent)
-    return tuple(Redundancy(named(a), tuple(map(named, others))) for a, others in sorted(sharing.items()))
+    return tuple(Redundancy(named[a], tuple(named[other] for other in others)) for a, others in sorted(sharing.items()))
 
 
 def _notes(certificate: Certificate) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from exanova.effects.effect import GAME, Schema, frame_with_game, free_name
 from exanova.errors import InputError, UnknownFeatureError
+from exanova.explain.grouping import Grouping, grouping_of
 from exanova.messages import count_of
 from exanova.typing import Codes, FloatArray
 
@@ -24,7 +25,8 @@ class Explanation:
     Attributes:
         values: (n, d), or (n, d, m) for a model with several outputs.
         base_values: (n,) or (n, m), the weighted mean of the model.
-        data: (n, d) levels as float codes, -1 for an unknown level (used for colours in shap's plots).
+        data: (n, d) levels as float codes, -1 for an unknown level (used for colours in shap's plots); NaN for a
+            group of several features.
         display_data: (n, d) levels as text.
         feature_names: names of the features.
         output_names: names of the outputs.
@@ -170,16 +172,20 @@ def make_explanation(
     outside: NDArray[np.bool_],
     residual: FloatArray | None,
     stderr: FloatArray | None = None,
+    grouping: Grouping | None = None,
 ) -> Explanation:
-    """Add names to (n, d, m) Shapley values and their errors, the (m,) mean, (d, n) codes and the (n, m) residual."""
-    display = np.empty((codes.shape[1], codes.shape[0]), dtype=object)
-    for i, labels in enumerate(schema.labels):
-        display[:, i] = np.array([*labels, "(unknown)"], dtype=object)[codes[i]]
+    """Add names to (n, d, m) Shapley values and their errors, the (m,) mean, (d, n) codes and the (n, m) residual.
+
+    With a ``grouping`` the values are those of groups.
+    """
+    grouping = grouping_of({}, schema) if grouping is None else grouping
+    data, display = grouping.levels(schema, codes)
+    schema = grouping.schema(schema)
     base_values = np.broadcast_to(base, (codes.shape[1], len(base)))
     return Explanation(
         values=schema.shown(values),
         base_values=schema.shown(base_values),
-        data=codes.T.astype(np.float64),
+        data=data,
         display_data=display,
         feature_names=schema.features,
         output_names=schema.outputs,

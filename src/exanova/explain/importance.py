@@ -7,29 +7,21 @@ None of them depends on the coding of levels: splitting a level into two identic
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exanova import tolerances
-from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.effects.effect import Schema, frame_with_game
-from exanova.effects.norms import absolute_norms, covariances, squared_norms
+from exanova.effects.norms import absolute_norms, squared_norms
 from exanova.errors import InputError
-from exanova.phi.operator import Phi
-from exanova.solve.evidence import Solved
-from exanova.typing import FloatArray
+from exanova.explain.grouping import Grouping, equal_shares
+from exanova.typing import FloatArray, Subset
 
 KINDS = ("l1", "l2", "shapley", "variance", "shapley-effects")
-
-
-def moments_with_model(sample: Sample, found: Solved, threads: int = 1) -> tuple[FloatArray, FloatArray]:
-    """(S, m) covariance of every effect with the model, and (m,) variance of the model as given."""
-    sums = Phi(found.family, sample, threads).analyse(sample.weighted_values)
-    squares = (sample.values - sums[0]) ** 2 + (0.0 if sample.within is None else sample.within)
-    return covariances(found.family, found.values, sums), sample.probability @ squares
 
 
 def check_importance(kind: str, by: str) -> None:
@@ -72,16 +64,46 @@ def divisor(values: FloatArray, variance: FloatArray) -> FloatArray:
     return np.where(_varies(values, variance), variance, 1.0)
 
 
-def importance_table(schema: Schema, family: Family, amounts: dict[str, FloatArray], by: str) -> Any:
-    """The table of ``Decomposition.importance``.
+@dataclass(frozen=True, eq=False)
+class Division:
+    """To whom the amounts of the subsets go: to subsets, features, groups, or sets of groups.
 
-    ``amounts`` are (d, m) of features or (S, m) of subsets, as ``by`` says; the intercept has no line.
+    Attributes:
+        by: ``"feature"`` or ``"subset"``.
+        owners: the features or groups, alone or together, one per amount; the first of subsets is the empty one.
+        parts: (S, f) share of every subset in each amount, sparse.
+        grouping: the groups, if there are any.
     """
-    if by == "feature":
-        return _long(schema, by, list(schema.features), None, amounts)
-    names = [" x ".join(schema.names(s)) for s in family.subsets[1:]]
-    orders = [len(s) for s in family.subsets[1:]]
-    return _long(schema, by, names, orders, {name: amount[1:] for name, amount in amounts.items()})
+
+    by: str
+    owners: tuple[Subset, ...]
+    parts: Any
+    grouping: Grouping | None = None
+
+    @classmethod
+    def of(cls, family: Family, by: str, grouping: Grouping | None = None) -> Division:
+        """The division among features or subsets, or among groups."""
+        subsets = family.subsets
+        if by == "feature":
+            count = len(family.sizes) if grouping is None else len(grouping.names)
+            parts = equal_shares(subsets, count) if grouping is None else grouping.shares(subsets)
+            return cls(by, tuple((i,) for i in range(count)), parts, grouping)
+        if grouping is None:
+            nobody: list[Subset] = [()]
+            return cls(by, subsets, equal_shares(nobody + [(s,) for s in range(1, len(subsets))], len(subsets)))
+        owners, matrix = grouping.quotient(subsets)
+        return cls(by, owners, matrix.T, grouping)
+
+
+def importance_table(schema: Schema, division: Division, amounts: dict[str, FloatArray]) -> Any:
+    """The table of ``Decomposition.importance``, from (f, m) amounts; the intercept has no line."""
+    grouping = division.grouping
+    schema = schema if grouping is None else grouping.schema(schema)
+    names = [" x ".join(schema.names(owner)) for owner in division.owners]
+    if division.by == "feature":
+        return _long(schema, "feature" if grouping is None else "group", names, None, amounts)
+    orders = [len(owner) for owner in division.owners[1:]]
+    return _long(schema, "subset", names[1:], orders, {name: amount[1:] for name, amount in amounts.items()})
 
 
 def _varies(values: FloatArray, variance: FloatArray) -> NDArray[np.bool_]:

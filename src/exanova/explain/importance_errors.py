@@ -20,11 +20,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exanova.data.sample import KnownRows
 from exanova.design.family import Family
-from exanova.effects.norms import absolute_norms, covariances, rolled_up, squared_norms
-from exanova.explain.shapley import shapley_values
+from exanova.effects.norms import absolute_norms, covariances, squared_norms
+from exanova.explain.importance import Division
+from exanova.explain.mean_shapley import read_at_rows
 from exanova.infer.linear import LinearErrors, RowTerms
 from exanova.infer.posterior_errors import PosteriorErrors
 from exanova.infer.refits import RefitErrors
@@ -33,16 +35,22 @@ from exanova.phi.operator import Phi
 from exanova.typing import FloatArray
 
 
-def importance_stderr(family: Family, uncertainty: Uncertainty, kind: str, by: str) -> FloatArray:
-    """(S, m) standard errors of the amounts of every subset, or (d, m) of every feature; NaN if not identified."""
+def importance_stderr(
+    family: Family, uncertainty: Uncertainty, kind: str, by: str, division: Division | None = None
+) -> FloatArray:
+    """(S, m) standard errors of the amounts of every subset, or (d, m) of every feature; NaN if not identified.
+
+    A ``division`` among groups takes the place of features.
+    """
+    division = Division.of(family, by) if division is None else division
     engine, unit = uncertainty.engine, uncertainty.fitted.unit
     power = {"l1": 1, "shapley": 1, "l2": 2}.get(kind, 0)
     if isinstance(engine, LinearErrors | PosteriorErrors):
-        out = _linear(family, uncertainty, engine, kind, by)
+        out = _linear(family, uncertainty, engine, kind, division)
     else:
-        out = _of_refits(family, uncertainty, engine, kind, by)
+        out = _of_refits(family, uncertainty, engine, kind, division)
     out = out * unit**power
-    out[_unknown(family, uncertainty, by)] = np.nan
+    out[_unknown(family, uncertainty, division)] = np.nan
     return np.asarray(out)
 
 
@@ -53,19 +61,10 @@ def upward_bias(family: Family, uncertainty: Uncertainty) -> FloatArray:
     return bias
 
 
-def _unknown(family: Family, uncertainty: Uncertainty, by: str) -> list[int]:
-    """Subsets that are not identified, or features of such subsets."""
-    subsets = family.subsets
-    shared = [s for s in range(len(subsets)) if uncertainty.identified(s) is False]
-    return shared if by == "subset" else sorted({i for s in shared for i in subsets[s]})
-
-
-def combinations_of(family: Family, by: str) -> FloatArray:
-    """(S, f) weight of every subset in each of the f amounts."""
-    count = len(family.subsets)
-    whole = np.eye(count)
-    whole[0] = 0.0
-    return whole if by == "subset" else rolled_up(family, whole).T
+def _unknown(family: Family, uncertainty: Uncertainty, division: Division) -> NDArray[np.bool_]:
+    """(f,) amounts with a part of a subset that is not identified."""
+    shared = [s for s in range(len(family.subsets)) if uncertainty.identified(s) is False]
+    return np.asarray(division.parts.toarray()[shared].any(axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,9 +114,9 @@ class _Rows:
 
 
 def _linear(
-    family: Family, uncertainty: Uncertainty, engine: LinearErrors | PosteriorErrors, kind: str, by: str
+    family: Family, uncertainty: Uncertainty, engine: LinearErrors | PosteriorErrors, kind: str, division: Division
 ) -> FloatArray:
-    parts = combinations_of(family, by)
+    parts = division.parts.toarray()
     out = np.empty((parts.shape[1], uncertainty.outputs))
     for o in range(uncertainty.outputs):
         rows = _Rows(family, uncertainty, o)
@@ -152,7 +151,7 @@ def _share(rows: _Rows, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
 
 def _absolute_shapley(rows: _Rows, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
     sample, family = rows.uncertainty.fitted.sample, rows.family
-    values = shapley_values(family, rows.effects[:, None], sample.codes)[:, :, 0]
+    values = read_at_rows(family, rows.effects[:, None], sample.codes, parts)[:, :, 0]
     signs = rows.phi.analyse(sample.probability[:, None] * np.sign(values))
     return signs * rows.spread(np.ones(len(rows.effects)), parts), RowTerms(np.abs(values))
 
@@ -166,15 +165,17 @@ _STATISTICS: dict[str, Callable[[_Rows, FloatArray], tuple[FloatArray, RowTerms]
 }
 
 
-def _of_refits(family: Family, uncertainty: Uncertainty, engine: RefitErrors, kind: str, by: str) -> FloatArray:
+def _of_refits(
+    family: Family, uncertainty: Uncertainty, engine: RefitErrors, kind: str, division: Division
+) -> FloatArray:
     """Standard deviations of the same amounts over refits."""
-    parts, codes = combinations_of(family, by), uncertainty.fitted.sample.codes
+    parts, codes = division.parts.toarray(), uncertainty.fitted.sample.codes
     found = []
     for effects, p, sums, variance in zip(
         engine.effects, engine.probability, engine.sums, engine.variance, strict=True
     ):
         if kind == "shapley":
-            values = shapley_values(family, effects, codes)
+            values = read_at_rows(family, effects, codes, parts)
             found.append(np.einsum("n,ndm->dm", p, np.abs(values)))
             continue
         weight = Phi(family, KnownRows(codes)).analyse(p[:, None])[:, 0]

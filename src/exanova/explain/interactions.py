@@ -12,7 +12,6 @@ from exanova.design.family import Family
 from exanova.effects.at_rows import contributions
 from exanova.effects.effect import GAME, Schema, frame_with_game, free_name
 from exanova.errors import InputError
-from exanova.explain.dividends import weight_matrix
 from exanova.messages import count_of
 from exanova.progress import Progress
 from exanova.typing import Codes, FloatArray
@@ -110,14 +109,12 @@ def interaction_values(
     family: Family,
     values: FloatArray,
     codes: Codes,
-    name: str,
-    order: int,
+    matrix: Any,
     progress: Progress | None = None,
-) -> tuple[FloatArray, list[int]]:
-    """(n, k, m) index ``name`` at each row and the numbers of its k subsets."""
-    chosen, matrix = weight_matrix(family.subsets, name, order)
+) -> FloatArray:
+    """(n, k, m) the index with the sparse ``matrix`` (k, S) from effects to the index, at each row."""
     n, m = codes.shape[1], values.shape[1]
-    out = np.empty((n, len(chosen), m))
+    out = np.empty((n, matrix.shape[0], m))
     chunk = max(1, CHUNK_BYTES // (8 * max(1, len(family.subsets) * m)))
     if progress:
         progress.phase("interactions of rows", n)
@@ -128,4 +125,4 @@ def interaction_values(
             out[rows, :, o] = (matrix @ parts[:, :, o].T).T
         if progress:
             progress.step(rows.stop - rows.start)
-    return out, chosen
+    return out

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.errors import InputError
+from exanova.explain.grouping import Grouping
+from exanova.explain.interactions import interaction_values
 from exanova.explain.shapley import shapley_values
 from exanova.phi.sharing import CHUNK
-from exanova.typing import FloatArray
+from exanova.typing import Codes, FloatArray
 
 CHEAP = 2**17
 """Values read at rows (rows times features in subsets times outputs) up to which the fit computes them: about a
@@ -54,10 +58,33 @@ class MeanShapley:
             self._known = mean_absolute(self._family, self._values, self._sample, threads)
         return self._known
 
+    def of_groups(self, grouping: Grouping) -> FloatArray:
+        """(G, m) E|Shapley value| of every group, computed from the rows at every use.
+
+        Raises:
+            InputError: if there are no rows.
+        """
+        if self._sample is None:
+            raise InputError(
+                "this decomposition was read from a file, and files contain no rows, which mean absolute Shapley "
+                "values of groups need. Use the fitted object, or average the absolute values of explain(X, groups=) "
+                "over rows of your own."
+            )
+        parts, sample = grouping.shares(self._family.subsets), self._sample
+        values = read_at_rows(self._family, self._values, sample.codes, parts)
+        return np.asarray(np.einsum("n,ngm->gm", sample.probability, np.abs(values)))
+
     @property
     def _work(self) -> int:
         rows = 0 if self._sample is None else self._sample.n_rows
         return int(rows * self._family.layout.order.sum() * self._values.shape[1])
+
+
+def read_at_rows(family: Family, values: FloatArray, codes: Codes, parts: Any) -> FloatArray:
+    """(n, f, m) sums of the effects at each row times their shares ``parts`` (S, f)."""
+    from scipy.sparse import csr_array
+
+    return interaction_values(family, values, codes, csr_array(parts.T))
 
 
 def mean_absolute(family: Family, values: FloatArray, sample: Sample, threads: int = 1) -> FloatArray:

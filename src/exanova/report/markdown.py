@@ -18,12 +18,16 @@ def to_markdown(summary: Summary) -> str:
     outputs = summary.outputs[:OUTPUTS]
     parts = [
         [f"# {escaped(summary.title)}", "", escaped(summary.headline), ""],
-        _about(summary),
+        _does(summary),
         _importance(summary, outputs),
         _effects(summary, outputs),
         _pairs(summary, outputs),
+        _higher(summary, outputs),
+        _sure(summary),
         _redundancy(summary),
+        _computed(summary),
         _left_out(summary),
+        _provenance(summary),
     ]
     return "\n".join(line for part in parts for line in part).rstrip() + "\n"
 
@@ -38,10 +42,20 @@ def escaped(text: str) -> str:
     return re.sub(r"([\\`*_\[\]|~])", r"\\\1", shown)
 
 
-def _about(summary: Summary) -> Iterator[str]:
-    yield from ("## What was explained", "")
-    yield from (f"- {escaped(fact['name'])}: {escaped(fact['value'])}" for fact in summary.facts)
+def _does(summary: Summary) -> Iterator[str]:
+    yield from ("## What the model does", "")
+    for paragraph in summary.findings:
+        yield from (escaped(paragraph), "")
+    yield from _facts(summary, "data")
+
+
+def _facts(summary: Summary, of: str) -> Iterator[str]:
+    yield from (f"- {escaped(f['name'])}: {escaped(f['value'])}" for f in summary.facts if f["of"] == of)
     yield ""
+
+
+def _sure(summary: Summary) -> Iterator[str]:
+    yield from ("## How sure is this?", "")
     for verdict in summary.verdicts:
         stop = "." if verdict["because"][:1].isupper() else ""
         yield f"- **{verdict['question']}** {escaped(verdict['answer'])}{stop} {escaped(verdict['because'])}"
@@ -54,9 +68,21 @@ def _about(summary: Summary) -> Iterator[str]:
     yield from _more(len(summary.fit) - len(rows), "outputs")
 
 
+def _computed(summary: Summary) -> Iterator[str]:
+    yield from ("## How it was computed", "")
+    yield from _facts(summary, "computed")
+
+
+def _provenance(summary: Summary) -> Iterator[str]:
+    if summary.provenance:
+        yield from ("## Provenance", "")
+        yield from (f"- {escaped(fact['name'])}: {escaped(fact['value'])}" for fact in summary.provenance)
+        yield ""
+
+
 def _importance(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
-    net = "Net shares of the variance, Cov(f_A, f) / Var f, divided equally among features: effects cancel."
-    amount = "E|f| of every effect, divided equally among its features."
+    net = "Net shares of the variance, divided equally among features: effects cancel."
+    amount = "Mean size of the effects; what features do together is divided equally among them."
     yield from ("## Importance", "", net if summary.importance_kind == "variance" else amount, "")
     lines = _by(summary.importance, ("feature",), outputs, _with_error)
     rows = [[escaped(feature), *said] for (feature,), said in lines[:FEATURES]]
@@ -65,15 +91,18 @@ def _importance(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
 
 
 def _effects(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
+    drawn = [effect for effect in summary.effects if not effect["small"]]
     if summary.effects:
         yield from ("## Effects of single features", "", f"Value ± standard error. {summary.errors}", "")
-    for effect in summary.effects[:FEATURES]:
+    if summary.small_effects:
+        yield from (escaped(summary.small_effects), "")
+    for effect in drawn[:FEATURES]:
         yield from (f"### {escaped(effect['feature'])}", "")
         lines = _by(effect["records"], ("level", "probability", "rows"), outputs, _with_error)
         rows = [[escaped(name), f"{100 * p:.3g} %", _number(n), *said] for (name, p, n), said in lines[:LEVELS]]
-        yield from _table(["level", "probability", "rows", *_headings(outputs)], rows)
+        yield from _table(["level", "share of rows", "rows", *_headings(outputs)], rows)
         yield from _more(effect["levels"] - len(rows), "levels")
-    yield from _more(len(summary.effects) - FEATURES, "features")
+    yield from _more(len(drawn) - FEATURES, "features")
 
 
 def _pairs(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
@@ -83,20 +112,35 @@ def _pairs(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
     strongest = [r for r in summary.strongest if r["order"] > 1]
     lines = _by([{**r, "subset": _joined(r["subset"])} for r in strongest], ("subset",), outputs)
     yield from _table(
-        ["subset", *_headings(outputs, "E|f|")], [[s, *map(_number, values)] for (s,), values in lines[:FEATURES]]
+        ["subset", *_headings(outputs, "mean size")], [[s, *map(_number, values)] for (s,), values in lines[:FEATURES]]
     )
     yield from (f"The cells of each pair that carry most of it, {CELLS} a pair:", "")
     rows = [row for pair in summary.pairs[:PAIRS] for row in _cells(pair, outputs)]
-    yield from _table(["pair", "levels", "probability", *_headings(outputs)], rows)
+    yield from _table(["pair", "levels", "share of rows", "rows", *_headings(outputs)], rows)
 
 
 def _cells(pair: Record, outputs: Sequence[str]) -> Iterator[list[str]]:
     observed = [r for r in pair["records"] if r["observed"]]
-    lines = _by(observed, ("first", "second", "probability"), outputs)
-    lines.sort(key=lambda line: -line[0][2] * sum(map(abs, line[1])))
+    observed.sort(key=lambda r: -r["probability"] * abs(r["value"]))
+    lines = _by(observed, ("first", "second", "probability", "rows"), outputs, _with_error)
     name = _joined([pair["first"], pair["second"]])
-    for (first, second, probability), values in lines[:CELLS]:
-        yield [name, f"{escaped(first)}, {escaped(second)}", f"{100 * probability:.3g} %", *map(_signed, values)]
+    for (first, second, share, rows), said in lines[:CELLS]:
+        yield [name, f"{escaped(first)}, {escaped(second)}", f"{100 * share:.3g} %", _number(rows), *said]
+
+
+def _higher(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
+    if not summary.higher:
+        return
+    yield from ("## Interactions of three or more features", "", "The cells that carry most of each.", "")
+    rows = []
+    for effect in summary.higher:
+        told = [{**r, "levels": ", ".join(map(escaped, r["levels"]))} for r in effect["records"]]
+        lines = _by(told, ("levels", "probability", "rows"), outputs, _with_error)
+        rows += [
+            [_joined(effect["subset"]), levels, f"{100 * share:.3g} %", _number(count), *said]
+            for (levels, share, count), said in lines[:CELLS]
+        ]
+    yield from _table(["features", "levels", "share of rows", "rows", *_headings(outputs)], rows)
 
 
 def _redundancy(summary: Summary) -> Iterator[str]:

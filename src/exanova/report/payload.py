@@ -1,36 +1,27 @@
-"""Charts and records as the data of a page: every column and every drawing plan written once.
+"""Records and arrays as the data of a page: every column written once, long columns of numbers in binary.
 
-A page holds a pool of columns, and tables as references into it: a level's probability is the same for every output,
-and a picture and the table behind it show the same numbers. A picture is a Vega-Lite specification without data, beside
-the tables that fill it, one for each output.
+A page holds a pool of columns, and tables as references into it, one part for each output.
 """
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
-from exanova.show.records import Record
+import numpy as np
+from numpy.typing import NDArray
 
-COMPANIONS, DIGITS = ("stderr", "mean"), 5
-"""Fields beside a value, and how many of their digits a page holds."""
+from exanova.report.live import LiveEffects, LiveFeature
+from exanova.show.records import Record, legible_names
 
-NO_CONFIG = ("config", "title", "description", "$schema")
-"""Parts of a specification that the page says itself."""
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """What a page has to know of a chart: what it says about itself, and its width in pixels without axes."""
-
-    notes: tuple[str, ...]
-    width: int
+LONG = 12
+"""Numbers from which a column is written in binary."""
 
 
 class Payload:
-    """What a page is given, grown one table and one picture at a time.
+    """What a page is given, grown one table at a time.
 
     >>> payload = Payload(["a", "b"])
     >>> records = [{"level": "x", "output": o, "value": v} for o, v in (("a", 1.5), ("b", 2.5))]
@@ -42,66 +33,24 @@ class Payload:
     def __init__(self, outputs: Sequence[str]) -> None:
         self._outputs = list(outputs)
         self._columns: list[Any] = []
-        self._specs: list[Any] = []
         self._numbers: dict[str, int] = {}
-        self.content: dict[str, Any] = {
-            "outputs": self._outputs,
-            "columns": self._columns,
-            "specs": self._specs,
-            "tables": {},
-            "pictures": {},
-        }
+        self.content: dict[str, Any] = {"outputs": self._outputs, "columns": self._columns, "tables": {}}
 
     def part(self, records: Sequence[Record]) -> Record:
         """Records with the same fields as references to columns."""
         names = records[0] if records else ()
-        fields = {name: self._column([_short(name, record[name]) for record in records]) for name in names}
-        return {"length": len(records), "fields": fields}
+        return {
+            "length": len(records),
+            "fields": {name: self._column([record[name] for record in records]) for name in names},
+        }
 
     def table(self, name: str, records: Sequence[Record]) -> None:
         """Records under a name: one part for each output, or one for all if they name none."""
         self.content["tables"][name] = [self.part(part) for part in self._by_output(records)]
 
-    def picture(self, name: str, draw: Callable[[list[Record]], Any], records: Sequence[Record]) -> Drawn:
-        """A chart of the records of any one output, on the scales of all of them.
-
-        Args:
-            name: the picture.
-            draw: makes the chart, with one panel for the records of one output.
-            records: of all outputs.
-
-        """
-        # As records of one output they share one panel and its scales; whose they are comes through as "panel".
-        panel = {output: k for k, output in enumerate(self._outputs)}
-        alike = [{**r, "output": "", "panel": panel[r["output"]]} for r in records]
-        return self.chart(name, [draw(alike)])
-
-    def chart(self, name: str, charts: Sequence[Any]) -> Drawn:
-        """A chart for each output, or one for all of them."""
-        drawn = [chart.to_dict(validate=False) for chart in charts]
-        self.content["pictures"][name] = [self._filled(spec) for spec in drawn]
-        return Drawn(tuple(_notes(drawn[0])), drawn[0].get("width", 0))
-
     def to_json(self) -> str:
         """The page's data as JSON that can stand inside a script element."""
         return in_script(json.dumps(self.content, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
-
-    def _filled(self, spec: Record) -> Record:
-        datasets = spec.pop("datasets", {})
-        names = {name: f"d{k}" for k, name in enumerate(datasets)}
-        plan = _renamed({key: value for key, value in spec.items() if key not in NO_CONFIG}, names)
-        data = {names[name]: self._panels(records) for name, records in datasets.items()}
-        return {"spec": self._number(self._specs, plan), "data": data}
-
-    def _panels(self, records: Sequence[Record]) -> list[Record]:
-        if not any("panel" in record for record in records):
-            return [self.part(records)]
-        parts: list[list[Record]] = [[] for _ in self._outputs]
-        for record in records:
-            named = {**record, "output": self._outputs[record["panel"]]}
-            del named["panel"]
-            parts[record["panel"]].append(named)
-        return [self.part(part) for part in parts]
 
     def _by_output(self, records: Sequence[Record]) -> list[list[Record]]:
         if not any("output" in record for record in records):
@@ -112,15 +61,47 @@ class Payload:
         return list(parts.values())
 
     def _column(self, values: list[Any]) -> int:
-        return self._number(self._columns, _packed(values))
-
-    def _number(self, pool: list[Any], entry: Any) -> int:
-        """The place of an entry in a pool, which holds equal ones once."""
-        key = f"{id(pool)} {json.dumps(entry)}"
+        """The place of a column in the pool, which holds equal ones once."""
+        packed = _packed_column(values)
+        key = json.dumps(packed)
         if key not in self._numbers:
-            self._numbers[key] = len(pool)
-            pool.append(entry)
+            self._numbers[key] = len(self._columns)
+            self._columns.append(packed)
         return self._numbers[key]
+
+
+def packed(values: NDArray[Any] | None) -> Any:
+    """An array in binary: whole numbers as narrow as they fit, others as 8 bytes, or 4 if they were given so.
+
+    >>> packed(np.array([1, 2, 255]))
+    {'u1': 'AQL/'}
+    """
+    if values is None:
+        return None
+    kind = _kind(values)
+    return {kind: base64.b64encode(np.ascontiguousarray(values, dtype=f"<{kind[0]}{kind[1]}").tobytes()).decode()}
+
+
+def effects_content(effects: LiveEffects) -> Record:
+    """The effects of a page: numbers beside a value to as many digits as anybody reads."""
+    narrow = {"stderr": effects.stderr, "means": effects.means}
+    return {
+        "subsets": effects.subsets,
+        "cells": effects.cells,
+        "keys": [packed(key) for key in effects.keys],
+        "values": packed(effects.values),
+        **{name: _narrow(array) for name, array in narrow.items()},
+        "rows": packed(_whole(effects.rows)),
+        "share": packed(effects.share),
+        "unidentified": effects.unidentified,
+        "complete": effects.is_complete,
+    }
+
+
+def features_content(features: Sequence[LiveFeature]) -> list[Record]:
+    """Names and levels; how they are shown, where that differs."""
+    shown = legible_names([feature.name for feature in features])
+    return [_feature(feature, shown[feature.name]) for feature in features]
 
 
 def in_script(text: str) -> str:
@@ -134,13 +115,44 @@ def in_script(text: str) -> str:
     return text
 
 
-def _short(field: str, value: Any) -> Any:
-    """Numbers that only go with others, to as many digits as anybody reads."""
-    return float(f"{value:.{DIGITS}g}") if field in COMPANIONS and value is not None else value
+def _feature(feature: LiveFeature, shown: str) -> Record:
+    out: Record = {"name": feature.name, "levels": feature.levels}
+    labels = legible_names(feature.levels)
+    if shown != feature.name:
+        out["shown"] = shown
+    if any(label != level for level, label in labels.items()):
+        out["levels_shown"] = [labels[level] for level in feature.levels]
+    if feature.total != len(feature.levels):
+        out["total"] = feature.total
+    if any(feature.places):
+        out["places"] = [int(place) for place in feature.places]
+    return out
 
 
-def _packed(values: list[Any]) -> Any:
-    """A column: one value for all, texts written once, or the values as they are."""
+def _narrow(values: NDArray[np.float64] | None) -> Any:
+    if values is None or not np.isfinite(values).any():
+        return None
+    with np.errstate(over="ignore"):
+        return packed(values.astype(np.float32))
+
+
+def _whole(rows: NDArray[np.float64]) -> NDArray[Any] | None:
+    if not np.isfinite(rows).any():
+        return None
+    return rows.astype(np.int64) if np.isfinite(rows).all() and (rows == np.floor(rows)).all() else rows
+
+
+def _kind(values: NDArray[Any]) -> str:
+    if values.dtype.kind == "f":
+        return "f4" if values.dtype.itemsize == 4 else "f8"
+    largest = int(values.max(initial=0))
+    if values.min(initial=0) < 0:
+        return "i4"
+    return "u1" if largest < 2**8 else "u2" if largest < 2**16 else "i4" if largest < 2**31 else "f8"
+
+
+def _packed_column(values: list[Any]) -> Any:
+    """A column: one value for all, texts written once, numbers in binary, or the values as they are."""
     first = values[0]
     if all(type(value) is type(first) and value == first for value in values):
         return {"all": first}
@@ -148,22 +160,6 @@ def _packed(values: list[Any]) -> Any:
     if len(texts) and len(texts) < len(values):
         place = {text: k for k, text in enumerate(texts)}
         return {"texts": texts, "codes": [place[value] for value in values]}
+    if len(values) >= LONG and all(value is None or type(value) is float for value in values):
+        return packed(np.array([np.nan if value is None else value for value in values]))
     return values
-
-
-def _renamed(value: Any, names: dict[str, str]) -> Any:
-    """A specification whose data are called by other names."""
-    if isinstance(value, list):
-        return [_renamed(entry, names) for entry in value]
-    if not isinstance(value, dict):
-        return value
-    renamed = {key: _renamed(entry, names) for key, entry in value.items()}
-    if isinstance(value.get("data"), dict) and "name" in value["data"]:
-        renamed["data"] = {"name": names[value["data"]["name"]]}
-    return renamed
-
-
-def _notes(spec: Record) -> list[str]:
-    lines = spec.get("title", {}).get("subtitle", [])
-    game = next((k for k, text in enumerate(lines) if text.startswith("game: ")), len(lines))
-    return list(lines[:game])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,11 +11,11 @@ from exanova.decomposition import Decomposition
 from exanova.effects.certificate import Certificate
 from exanova.messages import Parameter, Words, joined
 from exanova.report.explorer import ShownRows
-from exanova.show.records import Record, legible
+from exanova.show.records import legible
 from exanova.typing import FloatArray
 
 MOST = 3
-"""Features named in the headline."""
+"""Groups of features that are named."""
 
 
 @dataclass(frozen=True)
@@ -47,28 +46,6 @@ def verdicts(decomposition: Decomposition) -> list[Verdict]:
     if certificate.near_redundant:
         found.append(_near_redundant(certificate))
     return [*found, _unique(certificate, decomposition.ties), _computed(certificate)]
-
-
-def headline(importance: Sequence[Record], strongest: Sequence[Record], holds: bool | None = True) -> str:
-    """What matters most: the first features and the strongest interaction, all outputs together.
-
-    Where the fit does not hold on other rows, that is said with it.
-
-    >>> headline([{"feature": "a", "value": 2.0}, {"feature": "b", "value": 0.0}], [])
-    'Of 2 features, a matters most.'
-    """
-    total: dict[str, float] = {}
-    for record in importance:
-        total[record["feature"]] = total.get(record["feature"], 0.0) + abs(record["value"])
-    first = [legible(name) for name, value in total.items() if value > 0][:MOST]
-    if not first:
-        return "No feature has an effect: the model is constant on these rows."
-    named = first[0] if len(first) == 1 else f"{', '.join(first[:-1])} and {first[-1]}"
-    together = next((r["subset"] for r in strongest if r["order"] > 1 and r["value"] > 0), None)
-    matters = "matters" if len(first) == 1 else "matter"
-    interaction = f"; the strongest interaction is {' × '.join(map(legible, together))}" if together else ""
-    doubt = " Other rows would not say the same: read this with care." if holds is False else ""
-    return f"Of {len(total):,} features, {named} {matters} most{interaction}.{doubt}"
 
 
 def redundancy_in_words(certificate: Certificate) -> str:
@@ -232,10 +209,6 @@ def _percent(share: float) -> str:
     if share <= 0:
         return "0 %"
     return "less than 0.1 %" if share < 0.001 else f"{100 * share:.1f} %"
-
-
-def _features(order: int) -> str:
-    return "one feature" if order == 1 else f"{order} features"
 
 
 def _sentence(words: Words) -> Words:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from exanova.decomposition import Decomposition
 from exanova.effects.effect import FEW_ROWS, Effect
+from exanova.phi.operator import Phi
 from exanova.typing import FloatArray
 
 Record = dict[str, Any]
@@ -60,17 +61,18 @@ def cell_errors(decomposition: Decomposition, effect: Effect) -> CellErrors:
     return CellErrors(effect.rows, few, stderr)
 
 
-def level_means(decomposition: Decomposition, effect: Effect) -> FloatArray | None:
-    """(c, m) mean of the model at each level of a main effect, less its overall mean; ``None`` without rows."""
-    sample = decomposition.sample
+def main_means(decomposition: Decomposition) -> FloatArray | None:
+    """(c, m) mean of the model at each cell of the mean and of the main effects, less its overall mean.
+
+    ``None`` without rows. One pass over the rows for all features.
+    """
+    sample, family = decomposition.sample, decomposition.family
     if sample is None:
         return None
-    family = decomposition.family
-    (feature,) = family.subsets[effect.number]
-    codes, levels = sample.codes[feature], family.codes_of(effect.number)[0]
-    size = int(max(codes.max(), levels.max())) + 1
-    sums = np.stack([np.bincount(codes, column, size) for column in sample.weighted_values.T], axis=1)
-    means = sums[levels] / effect.probability[:, None] - sample.probability @ sample.values
+    mains = family.restricted(sum(len(subset) < 2 for subset in family.subsets))
+    sums = Phi(mains, sample, decomposition.settings.threads).analyse(sample.weighted_values)
+    share = np.where(mains.weight > 0, mains.weight / mains.weight[0], np.nan)
+    means = sums / share[:, None] - sample.probability @ sample.values
     return np.asarray(means if sample.scaling is None else means * sample.scaling.unit)
 
 

@@ -23,7 +23,7 @@ from exanova.decomposition import Decomposition
 from exanova.effects.certificate import Certificate
 from exanova.effects.effect import Effect
 from exanova.effects.norms import absolute_norms, rolled_up
-from exanova.show.error_bars import NO_CELL, CellErrors, can_compute, cell_errors, known, level_means
+from exanova.show.error_bars import NO_CELL, CellErrors, can_compute, cell_errors, known, main_means
 from exanova.typing import FloatArray, Level
 
 Record = dict[str, Any]
@@ -37,8 +37,11 @@ ORDERED_FROM = 3
 ORDER_DECLARED = ("pandas", "polars", "modin", "cudf")
 """Libraries in which levels out of their natural order come from a categorical type, whose order somebody chose."""
 
-NODES, EDGES = 24, 60
+NODES, EDGES = 24, 20
 """Features and pairs that a network shows legibly."""
+
+WEAK = 0.05
+"""Pairs below this share of the strongest are left out of a network."""
 
 
 EMPTY = "(empty)"
@@ -69,7 +72,9 @@ def columns_of(frame: Any) -> dict[str, list[Any]]:
     return frame if isinstance(frame, dict) else nw.from_native(frame, eager_only=True).to_dict(as_series=False)
 
 
-def effect_records(decomposition: Decomposition, name: str, ordered: bool | None = None) -> list[Record]:
+def effect_records(
+    decomposition: Decomposition, name: str, ordered: bool | None = None, means: FloatArray | None = None
+) -> list[Record]:
     """One main effect: a record for each level and output.
 
     Fields: ``level``, ``position``, ``probability``, ``rows``, ``few`` (rows), ``output``, ``value``, ``stderr``,
@@ -79,13 +84,15 @@ def effect_records(decomposition: Decomposition, name: str, ordered: bool | None
         decomposition: the decomposition.
         name: the feature.
         ordered: whether its levels have an order; by default numbers, dates, bins and declared orders do.
+        means: what ``main_means`` gives, if it is at hand.
 
     The field ``ordered`` says whether a level has a place in that order: missing and merged levels have none.
     """
     effect = decomposition.effects[(name,)]
     schema = decomposition.schema
-    places = _places(decomposition.encoding.features[schema.features.index(name)], schema.kind, ordered)
-    errors, means = cell_errors(decomposition, effect), level_means(decomposition, effect)
+    places = ordered_places(decomposition, schema.features.index(name), ordered)
+    errors, means = cell_errors(decomposition, effect), main_means(decomposition) if means is None else means
+    first = int(decomposition.family.cell_start[effect.number])
     return [
         {
             "level": level,
@@ -94,7 +101,7 @@ def effect_records(decomposition: Decomposition, name: str, ordered: bool | None
             "output": output,
             "value": float(effect.values[position, k]),
             **errors.fields(position, k),
-            "mean": None if means is None else float(means[position, k]),
+            "mean": None if means is None else known(means[first + position, k]),
             "ordered": places[position],
         }
         for k, output in enumerate(schema.outputs)
@@ -128,6 +135,8 @@ def network_records(
 ) -> tuple[list[Record], list[Record]]:
     """The most important features on a circle and the strongest pairs among them, by E|f|.
 
+    Pairs of less than a twentieth of the strongest are left out.
+
     Args:
         decomposition: the decomposition.
         output: one output by name; ``None`` adds all of them up.
@@ -151,7 +160,8 @@ def network_records(
     pairs.sort(key=lambda s: -strength[s])
     names = decomposition.schema.features
     found = [{"feature": names[i], "value": float(features[i]), "x": place[i][0], "y": place[i][1]} for i in kept]
-    links = [(decomposition.family.subsets[s], float(strength[s])) for s in pairs[:edges]]
+    least = WEAK * strength[pairs].max(initial=0.0)
+    links = [(decomposition.family.subsets[s], float(strength[s])) for s in pairs[:edges] if strength[s] >= least]
     return found, [_edge(names[i], names[j], value, place[i], place[j]) for (i, j), value in links]
 
 
@@ -205,8 +215,15 @@ def short(text: str, length: int = TITLE_LENGTH) -> str:
     return shown if len(shown) <= length else shown[: length - 1] + "…"
 
 
+def ordered_places(decomposition: Decomposition, i: int, ordered: bool | None = None) -> list[bool]:
+    """Which levels of feature number ``i`` have a place in its order; none where there is no order.
+
+    Numbers, dates, bins and declared orders are ordered unless ``ordered`` says something else.
+    """
+    return _places(decomposition.encoding.features[i], decomposition.schema.kind, ordered)
+
+
 def _places(feature: FeatureLevels, kind: str, ordered: bool | None) -> list[bool]:
-    """Which levels have a place in the order of the feature; none where there is no order."""
     own = [level is not None and (bool(feature.edges) or level in feature.values) for level in feature.levels]
     levels = [level for level, is_own in zip(feature.levels, own, strict=True) if is_own]
     if ordered is None:

@@ -11,7 +11,14 @@ from exanova.basis.functions import Basis
 from exanova.data.sample import KnownRows, Sample
 from exanova.design.family import Family
 from exanova.phi.operator import Phi
-from exanova.shrink.left_out import FEWEST_SAMPLED, Equal, LeftOut, left_out_of_exact, rows_to_leave_out
+from exanova.shrink.left_out import (
+    FEWEST_SAMPLED,
+    Equal,
+    LeftOut,
+    left_out_by_leverage,
+    left_out_of_exact,
+    rows_to_leave_out,
+)
 from exanova.solve.evidence import Solved
 from exanova.solve.price import eliminating
 from exanova.solve.request import Request
@@ -85,12 +92,17 @@ def leave_rows_out(sample: Sample, found: Solved, request: Request) -> LeftOut:
     basis, family = found.basis, found.family
     assert basis is not None
     with parallel.blas_threads(request.threads):
-        phi = Phi(family, sample, request.threads)
-        gamma, residual = phi.gram(basis), sample.values - phi.synthesise(found.values)
+        phi, p, equal = Phi(family, sample, request.threads), sample.probability, Equal.of(sample)
+        residual = sample.values - phi.synthesise(found.values)
+        known = found.solution.leverage
+        at_once = None if known is None else left_out_by_leverage(known, residual, p, equal)
+        if at_once is not None:
+            return at_once
+        gamma = phi.gram(basis)
         chosen = rows_to_leave_out(sample.n_rows, len(gamma), seed=request.random_state)
         with parallel.suitable_blas(float(len(gamma)) ** 3):
             at_rows = _Functions(sample, family, basis)
-            c, p, equal = found.solution.coefficients, sample.probability, Equal.of(sample)
+            c = found.solution.coefficients
             return left_out_of_exact(gamma, c, at_rows, residual, p, chosen, equal)
 
 

@@ -172,6 +172,16 @@ def left_out_of_exact(
     return _summarised(residual, residual[rows] + change, 1.0 - probability[rows] * lengths, probability, rows, equal)
 
 
+def left_out_by_leverage(
+    leverage: FloatArray, residual: FloatArray, probability: FloatArray, equal: Equal = DISTINCT
+) -> LeftOut | None:
+    """Leave every row out of a least-squares fit with known h (r,); ``None`` if a row determines a direction alone."""
+    kept = 1.0 - leverage
+    if kept.min(initial=1.0) < ALONE:
+        return None
+    return _summarised(residual, residual, kept, probability, np.arange(len(kept)), equal)
+
+
 def _at_rows(
     lower: FloatArray, at_rows: AtRows, rows: IntArray, coefficients: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:

@@ -75,6 +75,7 @@ def solve_dense(
         iterations=steps,
         residual=residual,
         method="orthogonal factorisation",
+        leverage=np.square(basis).sum(axis=1),
     )
 
 

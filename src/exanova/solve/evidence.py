@@ -34,6 +34,7 @@ class Solution:
         method: how the system was solved, in a few words.
         converged: whether the residual met its tolerance.
         rank_known: whether the rank was determined; if not, ``rank_by_order`` counts functions.
+        leverage: (r,) part of the value of each distinct row in its own fitted value, if the route knows it.
     """
 
     coefficients: FloatArray
@@ -48,6 +49,7 @@ class Solution:
     converged: bool = True
     rank_known: bool = True
     independent: FloatArray | None = None
+    leverage: FloatArray | None = None
 
     @property
     def rank(self) -> int:

@@ -24,6 +24,7 @@ from exanova.data.sample import Sample
 from exanova.design.family import Family, complete_family, extend
 from exanova.messages import Parameter, Value, Words, joined
 from exanova.parallel import suitable_blas
+from exanova.phi.gram import gram_seconds
 from exanova.phi.operator import Phi
 from exanova.phi.residues import are_counts
 from exanova.progress import Progress
@@ -323,9 +324,10 @@ def _dense_seconds(survey: Survey) -> float:
 
 
 def _moments_seconds(survey: Survey) -> float:
-    r, q = float(survey.sample.n_rows), float(survey.functions)
+    q = float(survey.functions)
     common = passes_and_local_work(survey, len(survey.by_order) + 6, 2 * survey.functions)
-    return common + q**3 / FLOPS + q**2 / 2 * r / 64 / COMMON_WORDS
+    assert survey.family is not None
+    return common + q**3 / FLOPS + gram_seconds(survey.family, survey.functions, survey.sample.weight)
 
 
 def _matrix_free_seconds(survey: Survey) -> float:

@@ -7,14 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exanova.data.draws import Draws, Kind, refuse_crossing, weight_kind
 from exanova.data.encoding import Encoding
+from exanova.data.feature import FeatureLevels
+from exanova.data.fingerprint import fingerprint
+from exanova.data.joining import Most, join_levels
 from exanova.data.learning import Notes, learn_feature
 from exanova.data.levels import sort_levels
-from exanova.data.observe import Observation
+from exanova.data.observe import Observation, new_codes
 from exanova.data.packing import pack_rows, unpack_rows
-from exanova.data.rules import NBins, check_rules
+from exanova.data.rules import MANY, NBins, check_rules
 from exanova.data.sample import Sample
 from exanova.data.scaling import Scaling, scaling_between
 from exanova.data.support import Support
@@ -40,9 +44,9 @@ from exanova.sources.passes import (
     outputs_of,
     read_blocks,
 )
-from exanova.sources.tally import Tally, onto
+from exanova.sources.tally import Tally, onto, together
 from exanova.sources.value_counts import counted
-from exanova.typing import FloatArray, IntArray
+from exanova.typing import Codes, FloatArray, IntArray
 
 T = TypeVar("T")
 
@@ -94,6 +98,9 @@ class SourceReading:
         n_rows: number of rows that were read.
         model_calls: rows a model was called on.
         observation: the same rows with their values; without values if no model was given.
+        again: the same rows with other levels, of which each holds some of the present ones.
+        entries: codes (d, k), outputs (k, m) and weights (k,) of the rows behind the distinct ones.
+        is_distribution: never, of rows that are read.
     """
 
     encoding: Encoding
@@ -101,6 +108,13 @@ class SourceReading:
     n_rows: int
     model_calls: int
     observation: Observation
+    again: Callable[[Sequence[FeatureLevels]], SourceReading]
+    entries: Callable[[], tuple[Codes, FloatArray, NDArray[Any]]]
+    is_distribution: bool = False
+
+    def joined(self, chosen: Mapping[int, Most]) -> SourceReading:
+        """The same rows with the levels of the columns ``chosen`` joined by the outputs."""
+        return self.again(join_levels(self.encoding.features, chosen, *self.entries()))
 
     @property
     def sample(self) -> Sample:
@@ -250,7 +264,8 @@ def _counter(
     if is_model(model):
         called = Caller(model, _model_kind(source), options.response_method, options.batch_size, options.output_names)
     frequency = weight_kind(options.weights, _whole(found)) == "frequency"
-    apart = bool(roles.outputs) and not encoding.is_lossless
+    many = max(encoding.sizes) > MANY  # levels that may be joined
+    apart = bool(roles.outputs) and (many or not encoding.is_lossless)
     return RowCounter(roles, encoding, tuple(units), frequency, called, apart)
 
 
@@ -266,7 +281,7 @@ def _reading(
     codes = unpack_rows(tally.words, counter.sizes)
     d = len(encoding.features)
     words = pack_rows(codes[:d], encoding.sizes) if counter.units else tally.words
-    main = onto(tally, words) if counter.units or tally.is_apart else tally
+    main = together(onto(tally, words) if counter.units else tally)
     group = _group_of(words)
     weight = main.weight.astype(np.int64) if _whole(found) else main.weight
     support = Support.from_distinct(encoding, unpack_rows(main.words, encoding.sizes), weight)
@@ -287,8 +302,30 @@ def _reading(
         draws=draws,
     )
     given = rows.given or _named_outputs(counter.roles, model, options)
-    seen = Observation(encoding, support, sample, given, installed_kind(source.kind))
-    return SourceReading(encoding, support, found.rows, 0 if rows.given is None else rows.given.calls, seen)
+    fitted = (group, tally.weight, tally.lowest)
+    digest = fingerprint(encoding, support.codes, *fitted)
+    seen = Observation(encoding, support, sample, given, installed_kind(source.kind), digest)
+
+    def again(features: Sequence[FeatureLevels]) -> SourceReading:
+        recoded = codes.astype(np.int64)
+        for row, old, new in zip(recoded, encoding.features, features, strict=False):
+            row[:] = row if new is old else new_codes(old, new)[row]
+        other = replace(counter, encoding=Encoding(tuple(features)))
+        moved = onto(tally, pack_rows(recoded, other.sizes))
+        return _reading(replace(rows, tally=moved), found, other, options, model, source)
+
+    def entries() -> tuple[Codes, FloatArray, NDArray[Any]]:
+        own = codes[:d].astype(np.int64)
+        whole = tally.weight.astype(np.int64) if _whole(found) else tally.weight
+        if tally.is_apart:
+            return own, tally.lowest, whole
+        means, within = _means(tally, Scaling(np.zeros(tally.lowest.shape[1]), np.ones(tally.lowest.shape[1])))
+        spread = np.sqrt(within)
+        halves = [tally.weight / 2.0] * 2
+        return np.tile(own, 2), np.concatenate([means - spread, means + spread]), np.concatenate(halves)
+
+    calls = 0 if rows.given is None else rows.given.calls
+    return SourceReading(encoding, support, found.rows, calls, seen, again, entries)
 
 
 def _group_of(words: Any) -> IntArray:

@@ -101,8 +101,7 @@ def together(tally: Tally) -> Tally:
 
 def onto(tally: Tally, words: Words) -> Tally:
     """The tally of the same rows under other words (w, k), those of equal words as one."""
-    moved = replace(tally, words=words)
-    return together(moved) if moved.is_apart else _merged(moved)
+    return _merged(replace(tally, words=words))
 
 
 def _concatenated(several: Sequence[Tally]) -> Tally:

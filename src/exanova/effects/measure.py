@@ -1,0 +1,46 @@
+"""What the rows say about a result, in one pass each way: the fitted part, and means of model and residual on cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exanova.data.sample import Sample
+from exanova.effects.norms import covariances
+from exanova.phi.operator import Phi
+from exanova.solve.evidence import Solved
+from exanova.typing import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Measurements on the rows of a fit, in normalised units.
+
+    Attributes:
+        fitted: (r, m) sum of all effects at every distinct row.
+        covariance: (S, m) Cov(f_A, f) of every effect with the model.
+        variance: (m,) Var f of the model as it was given.
+        residual_means: (m,) largest absolute mean of the residual in any cell of the family.
+    """
+
+    fitted: FloatArray
+    covariance: FloatArray
+    variance: FloatArray
+    residual_means: FloatArray
+
+
+def measure(sample: Sample, found: Solved, threads: int = 1) -> Measured:
+    """Measure a result on its own rows: one pass from cells to rows, and one back for model and residual together."""
+    phi, m = Phi(found.family, sample, threads), sample.n_outputs
+    fitted = phi.synthesise(found.values)
+    sums = phi.analyse(sample.probability[:, None] * np.hstack([sample.values, sample.values - fitted]))
+    of_model, of_residual = sums[:, :m], sums[:, m:]
+    squares = (sample.values - of_model[0]) ** 2 + (0.0 if sample.within is None else sample.within)
+    share = found.family.weight / found.family.weight[0]
+    return Measured(
+        fitted,
+        covariances(found.family, found.values, of_model),
+        sample.probability @ squares,
+        (np.abs(of_residual) / share[:, None]).max(axis=0),
+    )

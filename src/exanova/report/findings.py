@@ -1,0 +1,113 @@
+"""What the model does, in plain sentences and in units of its output: the first thing a report says.
+
+The terminal and every format of the report say the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from exanova.decomposition import Decomposition
+from exanova.effects.effect import Schema
+from exanova.effects.norms import absolute_norms
+from exanova.show.records import Record, legible, rounding
+from exanova.typing import FloatArray
+
+MOST = 3
+"""Features named in the headline and described one by one."""
+
+OUTPUTS = 3
+"""Outputs that are described one by one."""
+
+UNNAMED = "output 0"
+"""The name of an output that was given none."""
+
+
+def headline(importance: Sequence[Record], strongest: Sequence[Record], holds: bool | None = True) -> str:
+    """What matters most: the first features and the strongest interaction, all outputs together.
+
+    Where the fit does not hold on other rows, that is said with it.
+
+    >>> headline([{"feature": "a", "value": 2.0}, {"feature": "b", "value": 0.0}], [])
+    'Of 2 features, a matters most.'
+    """
+    total: dict[str, float] = {}
+    for record in importance:
+        total[record["feature"]] = total.get(record["feature"], 0.0) + abs(record["value"])
+    first = [legible(name) for name, value in total.items() if value > 0][:MOST]
+    if not first:
+        return "No feature has an effect: the model is constant on these rows."
+    named = first[0] if len(first) == 1 else f"{', '.join(first[:-1])} and {first[-1]}"
+    together = next((r["subset"] for r in strongest if r["order"] > 1 and r["value"] > 0), None)
+    matters = "matters" if len(first) == 1 else "matter"
+    interaction = f"; the strongest interaction is {' × '.join(map(legible, together))}" if together else ""
+    doubt = " Other rows would not say the same: read this with care." if holds is False else ""
+    return f"Of {len(total):,} features, {named} {matters} most{interaction}.{doubt}"
+
+
+def findings(decomposition: Decomposition, importance: Sequence[Record]) -> list[str]:
+    """Sentences on each output: its mean, the levels that move it most, the strongest interaction."""
+    schema = decomposition.schema
+    found = [" ".join(_sentences(decomposition, importance, k)) for k in range(min(len(schema.outputs), OUTPUTS))]
+    more = len(schema.outputs) - len(found)
+    return [*found, *([f"There are {more:,} more outputs."] if more else [])]
+
+
+def shown_output(schema: Schema, k: int) -> str:
+    """The name of an output; of the only one of a model that names none, "the model"."""
+    return "the model" if schema.single and schema.outputs == (UNNAMED,) else legible(schema.outputs[k])
+
+
+def number(value: float) -> str:
+    """A number as a reader wants it.
+
+    >>> number(0.123456), number(1234567.0), number(-0.00001)
+    ('0.123', '1,234,567', '-1e-05')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _sentences(decomposition: Decomposition, importance: Sequence[Record], k: int) -> Iterator[str]:
+    schema = decomposition.schema
+    yield f"The mean of {shown_output(schema, k)} is {number(float(decomposition.intercept[k]))}."
+    own = sorted((r for r in importance if r["output"] == schema.outputs[k]), key=lambda r: -abs(r["value"]))
+    ranges = [said for record in own[:MOST] if (said := _range(decomposition, record["feature"], k))]
+    if ranges:
+        yield f"On their own, these move it most: {'; '.join(ranges)}."
+    together = _interaction(decomposition, k)
+    if together:
+        yield together
+
+
+def _range(decomposition: Decomposition, feature: str, k: int) -> str:
+    """Between which levels a feature moves the output, on its own; empty if it does not."""
+    if (feature,) not in decomposition.effects:
+        return ""
+    effect = decomposition.effects[feature]
+    values = effect.values[:, k]
+    low, high = int(np.argmin(values)), int(np.argmax(values))
+    if values[high] - values[low] <= rounding(decomposition):
+        return ""
+    least, most = (f"{_signed(values[c])} ({legible(effect.levels[c][0])})" for c in (low, high))
+    return f"{legible(feature)}, by {least} to {most}"
+
+
+def _interaction(decomposition: Decomposition, k: int) -> str:
+    """The strongest interaction and the combination in which it is largest."""
+    family, schema = decomposition.family, decomposition.schema
+    norms: FloatArray = absolute_norms(family, decomposition.values)[:, k].copy()
+    norms[[len(subset) < 2 for subset in family.subsets]] = 0.0
+    s = int(np.argmax(norms))
+    if norms[s] <= rounding(decomposition):
+        return ""
+    effect = decomposition.effects[schema.names(family.subsets[s])]
+    cell = int(np.argmax(effect.probability * np.abs(effect.values[:, k])))
+    named = " × ".join(map(legible, effect.features))
+    levels = ", ".join(map(legible, effect.levels[cell]))
+    return f"Together, {named} add most: {_signed(effect.values[cell, k])} at {levels}."
+
+
+def _signed(value: float) -> str:
+    return f"+{number(value)}" if value > 0 else number(value)

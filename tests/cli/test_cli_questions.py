@@ -1,0 +1,41 @@
+"""Questions asked on the command line: groups, differences, reasons, changes."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cli_helpers import PREDICTED, RISK, TABLE, inside, refused
+
+
+@pytest.fixture
+def asked(tmp_path, capsys, monkeypatch):
+    """The command, run in a folder with a table and a saved decomposition of it."""
+    monkeypatch.chdir(tmp_path)
+    TABLE.to_csv("loans.csv", index=False)
+    assert inside(capsys, "explain", "loans.csv", *PREDICTED, "--save", "model.exanova", "--quiet").code == 0
+    return lambda *words: inside(capsys, *words)
+
+
+def test_rows_by_groups_of_features(asked):
+    words = ("rows", "model.exanova", "loans.csv", "--group", "credit=job,term")
+    ended = asked(*words, "--output", "groups.csv")
+    assert ended.code == 0
+    values = pd.read_csv("groups.csv")
+    assert list(values) == ["row", "base_value", "credit", "home", "fitted", "outside_support"]
+    assert np.allclose(values[["base_value", "credit", "home"]].sum(axis=1), RISK, atol=1e-12)
+    found = asked(*words, "--index", "SII", "--json")
+    assert {line["subset"] for line in json.loads(found.out)["values"]} == {
+        "(intercept)",
+        "credit",
+        "home",
+        "credit x home",
+    }
+
+
+@pytest.mark.parametrize("given", ["credit", "=job", "credit=nobody"])
+def test_groups_that_cannot_be_read_are_refused(asked, given):
+    refused(asked("rows", "model.exanova", "loans.csv", "--group", given), "--group")
