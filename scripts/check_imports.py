@@ -34,6 +34,7 @@ LAYERS: list[set[str]] = [
     {"explain"},
     {"query", "provenance"},
     {"row_queries"},
+    {"questions"},
     {"decomposition"},
     {"show"},
     {"report"},

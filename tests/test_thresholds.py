@@ -118,6 +118,7 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("explain.mean_shapley.CHEAP", 0)),
     patches(("explain.mean_shapley.CHEAP", NEVER)),
     patches(("explain.interactions.CHUNK_BYTES", 0)),
+    patches(("explain.contrasting.STATISTICS_BYTES", 0)),
     # threads
     patches(("parallel.BLAS_WORK", 0)),
     patches(("parallel.BLAS_WORK", NEVER)),
@@ -138,6 +139,8 @@ APART = {
     "design.subsets.LARGEST_LISTING": "refuses",
     "effects.certificate_text.MOST_OUTPUTS": "shown",
     "effects.effect.FEW_ROWS": "flags cells",
+    "explain.difference.LISTED": "lines of a text",
+    "explain.row_sets.MOST_GROUPS": "refuses",
     "explain.row_errors.PRODUCTS_PER_READ": "chooses between two ways that tests of standard errors compare",
     "explain.row_errors.MOST_CELLS": "chooses between two ways that tests of standard errors compare",
     "explain.row_errors.WEIGHTS_BYTES": "cuts work in blocks of rows",
@@ -282,6 +285,8 @@ def readings() -> Answers:
                 f"{name}: shapley": shapley.values,
                 f"{name}: interactions": anova.interactions(rows, index="STII", order=2).values,
             }
+        split = anova.difference(new, by=np.arange(len(new)) % 3 == 0)[0]
+        found |= {"difference": split.by_subset, "its errors": np.nan_to_num(split.by_subset_stderr, nan=-1.0)}
     return found
 
 

@@ -29,7 +29,7 @@ from exanova.messages import Parameter, Words, count_of
 from exanova.progress import Progress
 from exanova.provenance import Provenance
 from exanova.query import QuerySettings, seed_of
-from exanova.row_queries import RowQueries
+from exanova.questions import Questions
 from exanova.select.record import Selection
 from exanova.solve.plan import Plan
 from exanova.typing import FloatArray
@@ -42,7 +42,7 @@ Functions = tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition(RowQueries):
+class Decomposition(Questions):
     """Effects of a model with names and evidence: the attribute ``decomposition_`` of a :class:`FunctionalANOVA`.
 
     The record is immutable; ``with_settings`` returns another record with the same effects. Results computed on first
@@ -76,7 +76,6 @@ class Decomposition(RowQueries):
     covariance: FloatArray
     variance: FloatArray
     mean_shapley: MeanShapley
-    certificate: Certificate
     plan: Plan
     ties: str = "share"
     selection: Selection | None = None
@@ -233,6 +232,7 @@ class Decomposition(RowQueries):
         *,
         X: Any = None,
         model: Any = None,
+        id: str | None = None,
         title: str | None = None,
         about: Mapping[str, str] | None = None,
     ) -> None:
@@ -242,6 +242,7 @@ class Decomposition(RowQueries):
             path: ends in ``.html``, ``.json`` or ``.md``; an existing file is replaced atomically.
             X: rows for the row explorer; by default those of the fit. A loaded decomposition has none.
             model: the model, or its outputs at the rows of ``X``; the explorer then shows the residual of each row.
+            id: column of ``X`` that names its rows; by default an index of pandas names them, or their position.
             title: heading of the report.
             about: further facts to show at the top, such as ``{"Data": "loans.csv"}``.
 
@@ -257,7 +258,7 @@ class Decomposition(RowQueries):
         """
         from exanova.report import write_report
 
-        write_report(self, path, X=X, model=model, title=title, about=about)
+        write_report(self, path, X=X, model=model, id=id, title=title, about=about)
 
     def __str__(self) -> str:
         distinct = count_of(self.plan.distinct_rows, "distinct row")

@@ -273,10 +273,11 @@ def _conditions_of_parts(found: Decomposition) -> Iterator[bool]:
 
 def _conditions_of_errors(found: Decomposition, stored: Mapping[str, NDArray[Any]]) -> Iterator[bool]:
     (cells, m), s = found.values.shape, len(found.family.subsets)
-    shapes = {"stderr": (cells, m), "rows": (cells,), "certain": (s, m)}
+    shapes = {"stderr": (cells, m), "rows": (cells,), "certain": (s, m), "covariance": (m, cells * (cells + 1) // 2)}
     yield all(shapes.get(name) == array.shape for name, array in stored.items())
     yield (found.uncertainty.summary is None) == ("stderr" not in stored)
-    yield all(bool((~(array < 0)).all()) for array in stored.values())
+    yield all(bool((~(array < 0)).all()) for name, array in stored.items() if name != "covariance")
+    yield "covariance" not in stored or bool(np.isfinite(stored["covariance"]).all())
 
 
 def _named(found: Decomposition) -> Iterator[tuple[str, ...]]:

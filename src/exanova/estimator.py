@@ -286,6 +286,7 @@ class FunctionalANOVA:
     errors = forwarded(Decomposition.errors)
     significance = forwarded(Decomposition.significance)
     score = forwarded(Decomposition.score)
+    difference = forwarded(Decomposition.difference)
     compare = forwarded(Decomposition.compare)
     report = forwarded(Decomposition.report)
 

@@ -11,6 +11,7 @@ import typer
 
 from exanova import __version__
 from exanova.cli import arguments as a
+from exanova.cli import question_app
 
 if TYPE_CHECKING:
     from exanova.cli.table_files import ReadOptions
@@ -341,6 +342,9 @@ def demo(debug: a.Debug = False) -> None:
     from exanova.demo import main
 
     main()
+
+
+app.command(help=question_app.DIFFERENCE, epilog=_examples(*question_app.DIFFERENCE_EXAMPLES))(question_app.difference)
 
 
 def _all(*given: a.Names) -> tuple[str, ...]:

@@ -69,6 +69,16 @@ Groups = Annotated[
         rich_help_panel=COLUMNS,
     ),
 ]
+By = Annotated[
+    str,
+    typer.Option("--by", metavar="COLUMN", help="Column with the groups to compare.", rich_help_panel=COLUMNS),
+]
+Within = Annotated[
+    str | None,
+    typer.Option(
+        "--within", metavar="COLUMN", help="Compare inside each stratum of this column.", rich_help_panel=COLUMNS
+    ),
+]
 
 ModelToAsk = Annotated[
     str | None,
@@ -272,6 +282,24 @@ Output = Annotated[
         "-o",
         metavar="FILE",
         help="File to write: .csv, .tsv, .parquet or .feather; - for CSV on standard output.",
+        rich_help_panel=RESULTS,
+    ),
+]
+TableOutput = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write the table to a file: .csv, .tsv, .parquet or .feather.",
+        rich_help_panel=RESULTS,
+    ),
+]
+BySubset = Annotated[
+    bool,
+    typer.Option(
+        "--by-subset/--by-feature",
+        help="In --output, one line per subset of features, or per feature.",
         rich_help_panel=RESULTS,
     ),
 ]
