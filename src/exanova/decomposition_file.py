@@ -208,7 +208,8 @@ def _selection(entry: Mapping[str, Any] | None) -> record.Selection | None:
     if entry is None:
         return None
     rounds = tuple(record.Round(**r) for r in entry["rounds"])
-    return record.Selection(str(entry["method"]), entry["budget"], rounds, str(entry["stopped"]))
+    trials = tuple(record.Trial(**t) for t in entry.get("trials", ()))
+    return record.Selection(str(entry["method"]), entry["budget"], rounds, str(entry["stopped"]), trials)
 
 
 def _summary(entry: Mapping[str, Any] | None) -> Errors | None:

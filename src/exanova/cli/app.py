@@ -194,8 +194,9 @@ def explain(
     from exanova.cli import commands
     from exanova.cli.columns import Choice
     from exanova.cli.text import shrinkage as shrinkage_
+    from exanova.cli.text import terms
 
-    others = {"max_terms": max_terms, "selection": selection, "strategy": strategy, "ties": ties, "basis": basis}
+    others = {"max_terms": terms(max_terms), "selection": selection, "strategy": strategy, "ties": ties, "basis": basis}
     others |= {"shrinkage": shrinkage_(shrinkage), "sampled": "auto" if sampled is None else sampled}
     others |= {"route": route, "n_jobs": n_jobs, "verbose": False if quiet else None}
     commands.explain(
@@ -321,8 +322,9 @@ def plan(
     from exanova.cli import commands
     from exanova.cli.columns import Choice
     from exanova.cli.text import shrinkage as shrinkage_
+    from exanova.cli.text import terms
 
-    others = {"max_terms": max_terms, "selection": selection, "strategy": strategy, "ties": ties, "basis": basis}
+    others = {"max_terms": terms(max_terms), "selection": selection, "strategy": strategy, "ties": ties, "basis": basis}
     others |= {"shrinkage": shrinkage_(shrinkage), "sampled": "auto" if sampled is None else sampled}
     others |= {"route": route, "n_jobs": n_jobs}
     commands.plan(

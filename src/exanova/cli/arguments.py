@@ -114,9 +114,12 @@ Subsets = Annotated[
 ]
 FormerSubsets = Annotated[Names, typer.Option("--interactions", metavar="A:B,B:C:D", hidden=True)]
 MaxTerms = Annotated[
-    int | None,
+    str | None,
     typer.Option(
-        "--max-terms", metavar="N", help="Budget: largest number of functions, for many features.", rich_help_panel=FIT
+        "--max-terms",
+        metavar="N|auto",
+        help="Budget for many features: largest number of functions, or auto to find it on held-out rows.",
+        rich_help_panel=FIT,
     ),
 ]
 Selection = Annotated[
