@@ -105,10 +105,10 @@ def read_table(path: str, reading: ReadOptions, kinds: Mapping[str, Kind] | None
     with _explained(source.name, chosen):
         table = _read(source, chosen, reading)
         table.validate(full=True)
-        table = table.select(columns_of(table.column_names))
     repeated = [name for name, count in Counter(table.column_names).items() if count > 1]
     if repeated:
         raise InputError(f"{source.name} has more than one column called {listed(repeated)}; rename or drop them.")
+    table = table.select(columns_of(table.column_names))
     if not table.num_rows:
         raise InputError(f"{source.name} has {table.num_columns} columns and no rows.")
     return typed(table, *_kinds(table, chosen, reading, kinds or {}))
