@@ -295,6 +295,7 @@ class FunctionalANOVA:
     significance = forwarded(Decomposition.significance)
     score = forwarded(Decomposition.score)
     difference = forwarded(Decomposition.difference)
+    reasons = forwarded(Decomposition.reasons)
     compare = forwarded(Decomposition.compare)
     report = forwarded(Decomposition.report)
 

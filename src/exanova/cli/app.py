@@ -97,6 +97,10 @@ ROWS_EXAMPLES = _examples(
         "exanova rows model.exanova new.csv --id customer --prediction p --output values.csv",
     ),
     ("In a pipe", "cat new.csv | exanova rows model.exanova - | head"),
+    (
+        "The four strongest reasons why each score is low, as sentences",
+        "exanova rows model.exanova new.csv --reasons 4 --id customer --output reasons.csv",
+    ),
 )
 
 SHOW = "Show a saved decomposition: summary, certificate, strongest effects."
@@ -239,6 +243,10 @@ def rows(
     output: a.Output = "-",
     index: a.Index = "SV",
     order: a.Order = 2,
+    reasons: a.ReasonCount = None,
+    direction: a.Direction = "lower",
+    against: a.Against = "mean",
+    of_output: a.OfOutput = None,
     handle_unknown: a.HandleUnknown = "error",
     strict: a.Strict = False,
     memory_limit: a.MemoryLimit = None,
@@ -258,6 +266,15 @@ def rows(
     rules = {"handle_unknown": handle_unknown, "strict": strict, "n_jobs": n_jobs}
     rules |= {"memory_limit": memory(memory_limit), "verbose": False if quiet else None}
     reading = _reading(format_, separator, missing, None)
+    if reasons is not None:
+        from exanova.cli import question_commands
+
+        asked = question_commands.AskedReasons(
+            reasons, direction, against, of_output, _all(prediction), _all(id_), _all(group)
+        )
+        shown = question_commands.Shown(None if output == "-" else output, False, force, json)
+        question_commands.reasons(saved, data, reading, asked, shown, rules)
+        return
     wish = commands.Wish(output, index, order, force, json, quiet, _all(prediction), _all(id_), _all(group))
     commands.rows(saved, data, reading, wish, rules)
 

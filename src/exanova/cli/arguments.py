@@ -288,6 +288,36 @@ Output = Annotated[
         rich_help_panel=RESULTS,
     ),
 ]
+ReasonCount = Annotated[
+    int | None,
+    typer.Option(
+        "--reasons", min=1, metavar="N", help="The N strongest reasons per row, as sentences.", rich_help_panel=RESULTS
+    ),
+]
+Direction = Annotated[
+    str,
+    typer.Option(
+        "--direction",
+        metavar="lower|higher|both",
+        help="Reasons why the output is lower, higher, or either.",
+        rich_help_panel=RESULTS,
+    ),
+]
+Against = Annotated[
+    str,
+    typer.Option(
+        "--against",
+        metavar="mean|best|N",
+        help="Compare each row with the mean, the best of the rows, or row N of DATA (from 0).",
+        rich_help_panel=RESULTS,
+    ),
+]
+OfOutput = Annotated[
+    str | None,
+    typer.Option(
+        "--of-output", metavar="NAME", help="Reasons for this output, if there are several.", rich_help_panel=RESULTS
+    ),
+]
 TableOutput = Annotated[
     str | None,
     typer.Option(

@@ -12,6 +12,9 @@ from exanova.phi.operator import Phi
 from exanova.solve.evidence import Solved
 from exanova.typing import FloatArray
 
+TOGETHER = 4
+"""Outputs up to which model and residual share a pass: it reads codes once, but holds twice as many numbers."""
+
 
 @dataclass(frozen=True, eq=False)
 class Measured:
@@ -31,11 +34,10 @@ class Measured:
 
 
 def measure(sample: Sample, found: Solved, threads: int = 1) -> Measured:
-    """Measure a result on its own rows: one pass from cells to rows, and one back for model and residual together."""
-    phi, m = Phi(found.family, sample, threads), sample.n_outputs
+    """Measure a result on its own rows: one pass from cells to rows, and one or two back."""
+    phi = Phi(found.family, sample, threads)
     fitted = phi.synthesise(found.values)
-    sums = phi.analyse(sample.probability[:, None] * np.hstack([sample.values, sample.values - fitted]))
-    of_model, of_residual = sums[:, :m], sums[:, m:]
+    of_model, of_residual = _sums(phi, sample, fitted)
     squares = (sample.values - of_model[0]) ** 2 + (0.0 if sample.within is None else sample.within)
     share = found.family.weight / found.family.weight[0]
     return Measured(
@@ -44,3 +46,16 @@ def measure(sample: Sample, found: Solved, threads: int = 1) -> Measured:
         sample.probability @ squares,
         (np.abs(of_residual) / share[:, None]).max(axis=0),
     )
+
+
+def _sums(phi: Phi, sample: Sample, fitted: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(cells, m) expectations of the model and of the residual in every cell, from one pass if outputs are few."""
+    p, m = sample.probability[:, None], sample.n_outputs
+    if m > TOGETHER:
+        rows = p * sample.values
+        of_model = phi.analyse(rows)
+        np.subtract(sample.values, fitted, out=rows)
+        rows *= p
+        return of_model, phi.analyse(rows)
+    sums = phi.analyse(p * np.hstack([sample.values, sample.values - fitted]))
+    return sums[:, :m], sums[:, m:]
