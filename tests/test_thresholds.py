@@ -53,6 +53,9 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("sources.tally.MOST_APART", 0), ("sources.parts.BLOCK_ROWS", 7)),
     patches(("sources.files.CSV_BYTES", 300)),
     patches(("data.packing.CAPACITY", 9), ("sources.parts.BLOCK_ROWS", 7)),
+    patches(("data.distinct.COMPILED_FROM", 0)),
+    patches(("data.distinct.COMPILED_FROM", 0), ("data.distinct.DIRECT", 0)),
+    patches(("data.recoding.BLOCK", 7)),
     # design
     patches(("design.passes.COMPILED_FROM", 0)),
     patches(("design.few.ROWS", 0), ("design.few.MORE_ROWS", 0)),
@@ -136,6 +139,10 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
 """One or several names that are moved together, inside the package, and what they are set to."""
 
 APART = {
+    "data.distinct.SEED": "of the hashes",
+    "data.group_kernels.SPREAD": "of the hashes",
+    "data.group_kernels.BLOCK": "built into a kernel: groups in the hash table pass it in tests of their own",
+    "data.group_kernels.SLOTS": "built into a kernel: groups in the hash table pass it in tests of their own",
     "basis.projector.LARGEST_TABLE": "moved where it is used, in basis.tables, by a test of its own",
     "basis.pure.FIT": "accuracy",
     "design.pass_kernels.BLOCK": "built into a kernel: a test of its own",
@@ -486,7 +493,8 @@ def constants() -> set[str]:
     """Names in capitals that a module of the folders that compute gives a number; prices are all in one module."""
     package = Path(exanova.__file__).parent
     folders = ("sources", "design", "basis", "phi", "solve", "select", "effects", "explain")
-    files = [package / "parallel.py", package / "data" / "factor.py", package / "data" / "packing.py"]
+    reading = ("factor", "distinct", "recoding", "group_kernels", "packing")
+    files = [package / "parallel.py", *(package / "data" / f"{name}.py" for name in reading)]
     found = set()
     for path in [*files, *(path for folder in folders for path in (package / folder).glob("*.py"))]:
         if path == package / "solve" / "price.py":

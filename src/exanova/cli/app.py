@@ -110,6 +110,20 @@ SHOW_EXAMPLES = _examples(
     ("Write the report later", "exanova show model.exanova --report report.html"),
 )
 
+EXPORT = _text(
+    "Write the tables of a saved decomposition: .xlsx, .json, .sql, .md, .tex, or a folder with CSV and Parquet.",
+    """A workbook has one sheet per table, with standard errors and rows per cell. A query (.sql) returns the fitted
+    value of every row of a table in a database. All tell where the numbers come from; none holds rows or the model.""",
+)
+EXPORT_EXAMPLES = _examples(
+    ("A workbook", "exanova export model.exanova book.xlsx"),
+    ("Every table as CSV and Parquet, in a folder", "exanova export model.exanova tables/"),
+    (
+        "Score a table in DuckDB",
+        "exanova export model.exanova score.sql --dialect duckdb --table customers --keep id",
+    ),
+)
+
 COMPARE = "Compare two saved decompositions of the same columns, largest changes first."
 COMPARE_EXAMPLES = _examples(
     ("Two models on the same columns, or one model in two periods", "exanova compare before.exanova after.exanova"),
@@ -293,6 +307,26 @@ def show(
     from exanova.cli import commands
 
     commands.show(saved, effects, _all(effect), report, force, json)
+
+
+@app.command(help=EXPORT, epilog=EXPORT_EXAMPLES)
+def export(
+    context: typer.Context,
+    saved: a.Saved,
+    path: a.ExportPath,
+    dialect: a.Dialect = None,
+    table: a.SqlTable = None,
+    keep: a.Keep = None,
+    force: a.Force = False,
+    json: a.Json = False,
+    quiet: a.Quiet = False,
+    debug: a.Debug = False,
+) -> None:
+    """Write the tables of a saved decomposition."""
+    from exanova.cli import commands
+
+    sql = {"dialect": dialect, "table": table, "keep": _all(keep) or None}
+    commands.export(saved, path, sql, context.obj, commands.Printing(force, json, quiet))
 
 
 @app.command(help=COMPARE, epilog=COMPARE_EXAMPLES)

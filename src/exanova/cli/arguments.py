@@ -265,6 +265,36 @@ Strict = Annotated[
     typer.Option("--strict", help="Refuse rows with unseen combinations of levels.", rich_help_panel=READING),
 ]
 
+ExportPath = Annotated[
+    str,
+    typer.Argument(
+        metavar="PATH",
+        help="File to write: .xlsx, .json, .sql, .md or .tex; a name that ends in / for a folder.",
+        show_default=False,
+    ),
+]
+Dialect = Annotated[
+    str | None,
+    typer.Option(
+        "--dialect",
+        metavar="NAME",
+        help="Of .sql: standard, duckdb, sqlite or postgres. Default: standard.",
+        rich_help_panel=RESULTS,
+    ),
+]
+SqlTable = Annotated[
+    str | None,
+    typer.Option("--table", metavar="NAME", help="Of .sql: table to score. Default: rows.", rich_help_panel=RESULTS),
+]
+Keep = Annotated[
+    Names,
+    typer.Option(
+        "--keep",
+        metavar="COLUMN",
+        help="Of .sql: further column to return, such as a key (repeatable).",
+        rich_help_panel=RESULTS,
+    ),
+]
 Report = Annotated[
     str | None,
     typer.Option("--report", metavar="FILE", help="Write a report: .html, .json or .md.", rich_help_panel=RESULTS),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
@@ -17,6 +18,7 @@ from exanova.data.encoding import Encoding
 from exanova.data.factor import factorize
 from exanova.data.feature import FeatureLevels, finite_numbers
 from exanova.data.levels import label_levels, other_level, sort_levels
+from exanova.data.recoding import code_type, is_identity, recoded
 from exanova.data.rules import MANY, LevelRules, NBins, check_rules
 from exanova.data.splits import ModelSplits
 from exanova.data.table import Table
@@ -88,21 +90,30 @@ def learn_codes(
     """
     rules = check_rules(table, min_frequency, n_bins, strategy)
     splits = read_splits(model, table.names) if strategy == "model" else None
-    narrow = table.n_rows <= np.iinfo(np.int32).max  # there are no more levels than rows
-    raw = np.empty((table.n_columns, table.n_rows), dtype=np.int32 if narrow else np.int64)
+    raw = np.empty((table.n_columns, table.n_rows), dtype=np.int8)
     features, recodes, notes = [], [], Notes()
-    for row, name in zip(raw, table.names, strict=True):
+    total = weight.sum()
+    for k, name in enumerate(table.names):
         column = table.column(name)
-        values, row[:] = factorize(column)
-        found = count_values(column, values, row, weight)
-        features.append(learn_feature(found, weight.sum(), rules, splits, notes))
-        recodes.append(features[-1].recode(values))
+        values, codes = factorize(column)
+        if len(values) > np.iinfo(raw.dtype).max:
+            raw = raw.astype(code_type(len(values)))
+        raw[k] = codes
+        found = count_values(column, values, raw[k], weight)
+        features.append(learn_feature(found, total, rules, splits, notes))
+        recodes.append(features[-1].recode(values).astype(raw.dtype))
     notes.give()
     encoding = Encoding(tuple(features))
-    codes = raw if encoding.is_lossless else np.empty_like(raw)
+    return encoding, _recoded_rows(recodes, raw, in_place=encoding.is_lossless), raw
+
+
+def _recoded_rows(recodes: Sequence[NDArray[Any]], raw: Codes, in_place: bool) -> Codes:
+    """(d, n) codes from raw ones, row by row; where nothing is lost ``raw`` is overwritten, since it tells no more."""
+    codes = raw if in_place else np.empty_like(raw)
     for row, recode, source in zip(codes, recodes, raw, strict=True):
-        row[:] = recode[source]
-    return encoding, codes, raw
+        if not (in_place and is_identity(recode)):
+            row[:] = recoded(recode, source)
+    return codes
 
 
 @dataclass
@@ -164,7 +175,7 @@ class CountedValues:
 
 def count_values(column: Column, values: list[Level], codes: IntArray, weight: NDArray[Any]) -> CountedValues:
     """The distinct ``values`` (k,) of a column, counted by its codes (n,) and the weights (n,) of the rows."""
-    totals = group_totals(weight, codes + 1, len(values) + 1)[1:]
+    totals = group_totals(weight, codes, len(values) + 1, lowest=-1)[1:]
     rows = int(totals.sum()) if weight.dtype.kind == "i" else int(np.count_nonzero(codes >= 0))
     return CountedValues(column, values, totals, rows)
 

@@ -83,3 +83,14 @@ def row_order(codes: Codes, sizes: Sequence[int]) -> IntArray:
     [1, 0, 2]
     """
     return order_of(pack_rows(codes, sizes))
+
+
+def places_in(order: IntArray) -> IntArray:
+    """The place (n,) that each has in an order.
+
+    >>> places_in(np.array([2, 0, 1])).tolist()
+    [1, 2, 0]
+    """
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order))
+    return places

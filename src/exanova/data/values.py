@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.data.alignment import to_batch, to_rows
+from exanova.data.recoding import blocks
 from exanova.data.table import Table
+from exanova.data.weights import group_totals
 from exanova.errors import ExanovaError, InputError, InputTypeError, ModelError
 from exanova.messages import Parameter, choices
 from exanova.progress import Progress
@@ -135,15 +137,19 @@ def average(values: FloatArray, group: IntArray, weight: NDArray[Any], n_groups:
            [7.]]), array([[1.],
            [0.]]))
     """
-    weight = weight.astype(np.float64)
-    mass = np.bincount(group, weights=weight, minlength=n_groups).astype(np.float64)
+    if n_groups == len(group):
+        return values[_first_of_each(group, n_groups)], np.zeros_like(values)
+    mass = group_totals(weight, group, n_groups).astype(np.float64)
     lowest = np.full((n_groups, values.shape[1]), np.inf)
-    first, second = np.empty_like(lowest), np.empty_like(lowest)
+    first, second = np.zeros_like(lowest), np.zeros_like(lowest)
+    pieces = blocks(len(group), n_groups)
     for k, output in enumerate(values.T):
-        np.minimum.at(lowest[:, k], group, output)
-        above = output - lowest[group, k]
-        first[:, k] = np.bincount(group, weights=weight * above, minlength=n_groups)
-        second[:, k] = np.bincount(group, weights=weight * above**2, minlength=n_groups)
+        for rows in pieces:
+            np.minimum.at(lowest[:, k], group[rows], output[rows])
+        for rows in pieces:
+            own, above = group[rows], output[rows] - lowest[group[rows], k]
+            first[:, k] += np.bincount(own, weights=weight[rows] * above, minlength=n_groups)
+            second[:, k] += np.bincount(own, weights=weight[rows] * above**2, minlength=n_groups)
     return means_from_sums(mass, lowest, first, second)
 
 
@@ -158,6 +164,14 @@ def means_from_sums(
     shift = first / mass[:, None]
     within = (second - first * shift) / mass[:, None]
     return lowest + shift, np.where(second > 0.0, np.maximum(within, 0.0), 0.0)
+
+
+def _first_of_each(group: IntArray, n_groups: int) -> IntArray:
+    """(n_groups,) the first row of each group."""
+    first = np.empty(n_groups, dtype=np.int64)
+    for rows in reversed(blocks(len(group))):
+        first[group[rows][::-1]] = np.arange(rows.start, rows.stop)[::-1]
+    return first
 
 
 def as_outputs(outputs: Any, n: int) -> FloatArray:
