@@ -6,6 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import fields, replace
 from functools import partial, wraps
 from html import escape
@@ -50,6 +51,7 @@ from exanova.solve.evidence import Solved
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request
 from exanova.solve.survey import Survey
+from exanova.sources.cluster import engine_of
 from exanova.sources.opening import is_source
 from exanova.sources.reading import SourceOptions, SourceReading, read_source
 from exanova.tags import not_fitted, sklearn_tags
@@ -128,6 +130,7 @@ class FunctionalANOVA:
         memory_limit: bytes, or a text such as ``"4 GB"``; by default most of what is free.
         n_jobs: threads; ``None`` for every core.
         verbose: ``True`` prints the plan and progress, ``False`` neither; ``None`` shows progress on a terminal.
+        engine: a client of ``dask.distributed`` that reads files and partitions on its workers; ``None`` reads here.
         interactions: the former name of ``subsets``.
 
     After ``fit`` the queries of the :class:`Decomposition` are methods: ``predict``, ``components``, ``explain``,
@@ -183,6 +186,7 @@ class FunctionalANOVA:
         memory_limit: int | float | str | None = None,
         n_jobs: int | None = None,
         verbose: bool | None = None,
+        engine: Any = None,
         interactions: Any = None,
     ) -> None:
         self.max_order = max_order
@@ -208,6 +212,7 @@ class FunctionalANOVA:
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.engine = engine
 
     def plan(self, X: Any, *, sample_weight: Any = None, n_outputs: int = 1) -> Plan:
         """What ``fit`` would do with these rows, without calling any model.
@@ -281,7 +286,7 @@ class FunctionalANOVA:
                 self._certify(seen, sample, found, selection, request, progress, started)
                 self._evaluate(eval_set, held, read, sample, found, request, progress)
             given = {"sample_weight": sample_weight, "weights": weights, "eval_set": eval_set, **design}
-            self._store(replace(self._decomposition, provenance=trace(seen, self.get_params(), given)))
+            self._store(replace(self._decomposition, provenance=trace(seen, self._kept_params(), given)))
             warn_if_it_does_not_hold(self.certificate_, self.shrinkage == "auto", stacklevel=3)
         finally:
             progress.close()
@@ -342,7 +347,7 @@ class FunctionalANOVA:
         The file holds what was computed. ``importance("shapley")`` of many rows, and standard errors that take a while,
         are in it only if they were asked for before.
         """
-        write(path, *to_file(self.decomposition_, self.get_params()))
+        write(path, *to_file(self.decomposition_, self._kept_params()))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Constructor arguments, as scikit-learn expects them."""
@@ -361,6 +366,15 @@ class FunctionalANOVA:
         for name, value in parameters.items():
             setattr(self, name, value)
         return self
+
+    def _kept_params(self) -> dict[str, Any]:
+        """The parameters that a file keeps: who read the rows decides nothing."""
+        return {name: value for name, value in self.get_params().items() if name != "engine"}
+
+    def __sklearn_clone__(self) -> FunctionalANOVA:
+        """An estimator with the same parameters, not fitted; the engine is the same and not a copy of it."""
+        copied = {name: value if name == "engine" else deepcopy(value) for name, value in self.get_params().items()}
+        return type(self)(**copied)
 
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn's tools ask: see :mod:`exanova.tags`."""
@@ -397,7 +411,8 @@ class FunctionalANOVA:
         progress, design = progress or Progress(enabled=False), design or {}
         if is_source(X):
             options = self._source_options(output_names, weights)
-            found = read_source(X, model, options, {"sample_weight": sample_weight, **design}, progress)
+            columns = {"sample_weight": sample_weight, **design}
+            found = read_source(X, model, options, columns, progress, engine_of(self.engine))
             found, changed = join_source(found, self.get_params(), isinstance(eval_set, float), progress)
             return Joined(found, None, changed), lambda: found.observation
         X, model, named, names = take_named(X, model, {"sample_weight": sample_weight, **design})

@@ -31,6 +31,9 @@ from exanova.typing import Codes, IntArray, Level
 MANY_LEVELS = 50
 """More levels than this, and more than half the rows, are an identifier."""
 
+WEIGHT_DIGITS = 40
+"""Binary digits of sums of real weights, relative to that of all, that bins are found by."""
+
 IDENTIFIERS = frozenset({"id", "ids", "uid", "pid", "uuid", "guid", "key", "identifier", "rownames"})
 """Last words in the names of whole numbers that only tell rows apart."""
 
@@ -177,7 +180,21 @@ def count_values(column: Column, values: list[Level], codes: IntArray, weight: N
     """The distinct ``values`` (k,) of a column, counted by its codes (n,) and the weights (n,) of the rows."""
     totals = group_totals(weight, codes, len(values) + 1, lowest=-1)[1:]
     rows = int(totals.sum()) if weight.dtype.kind == "i" else int(np.count_nonzero(codes >= 0))
-    return CountedValues(column, values, totals, rows)
+    return CountedValues(column, values, steady(totals), rows)
+
+
+def steady(totals: NDArray[Any]) -> NDArray[Any]:
+    """Sums (k,) of real weights without the last digits, which depend on the order in which they were added up.
+
+    Whole numbers are exact and stay as they are.
+
+    >>> steady(np.array([0.1 + 0.2, 0.3])).tolist()[0] == steady(np.array([0.3, 0.3])).tolist()[0]
+    True
+    """
+    if totals.dtype.kind == "i" or not len(totals):
+        return totals
+    step = 2.0 ** (np.ceil(np.log2(float(totals.sum()) or 1.0)) - WEIGHT_DIGITS)
+    return np.asarray(np.maximum(np.rint(totals / step), 1.0) * step)
 
 
 def learn_feature(

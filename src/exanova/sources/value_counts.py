@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from exanova.data.column import Column
 from exanova.data.factor import factorize
-from exanova.data.learning import CountedValues
+from exanova.data.learning import CountedValues, steady
 from exanova.data.weights import group_totals
 from exanova.errors import InputError, MemoryLimitError
 from exanova.typing import FloatArray, IntArray, Level
@@ -110,14 +110,19 @@ def merge_counts(name: str, several: Sequence[ValueCounts]) -> ValueCounts:
 def counted(name: str, counts: ValueCounts, whole: bool) -> CountedValues:
     """The counts as levels are learned from them; totals are whole numbers if all weights are."""
     kind = np.int64 if whole else np.float64
+    rows = int(_total(counts)) if whole else counts.rows  # counts stand for that many rows
     if isinstance(counts, NumberCounts):
         cells = np.append(counts.values, np.zeros(int(counts.missing), dtype=counts.values.dtype))
         column = Column(name, cells, np.arange(len(cells)) >= len(counts.values))
-        return CountedValues(column, counts.values.tolist(), counts.totals.astype(kind), counts.rows)
+        return CountedValues(column, counts.values.tolist(), steady(counts.totals.astype(kind)), rows)
     levels = list(counts.totals)
     codes = np.append(np.arange(len(levels)), np.full(int(counts.missing), -1))
     column = Column.from_codes(name, levels, codes, counts.categories, counts.is_ordered)
-    return CountedValues(column, levels, np.array(list(counts.totals.values()), dtype=kind), counts.rows)
+    return CountedValues(column, levels, steady(np.array(list(counts.totals.values()), dtype=kind)), rows)
+
+
+def _total(counts: ValueCounts) -> float:
+    return float(counts.totals.sum() if isinstance(counts, NumberCounts) else sum(counts.totals.values()))
 
 
 def _distinct_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
