@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, Ty
 import numpy as np
 
 from exanova.data.draws import plan_draws
+from exanova.data.link import linked_rows
 from exanova.data.named_columns import take_named
 from exanova.data.observe import Observation, Reading, read_rows
 from exanova.data.rules import MaxLevels, NBins
@@ -36,6 +37,8 @@ from exanova.evaluation import (
     warn_if_it_does_not_hold,
 )
 from exanova.explain.mean_shapley import MeanShapley
+from exanova.explain.relativities import Loss
+from exanova.explain.tariff import losses_of
 from exanova.fitting import fit_sample, plan_fit
 from exanova.infer.fitted_sample import FittedSample, why_whole
 from exanova.many_levels import Joined, by_joining_again, fit_apart, join_many_levels, join_source, to_join
@@ -55,6 +58,7 @@ from exanova.sources.cluster import engine_of
 from exanova.sources.opening import is_source
 from exanova.sources.reading import SourceOptions, SourceReading, read_source
 from exanova.tags import not_fitted, sklearn_tags
+from exanova.typing import FloatArray
 
 if TYPE_CHECKING:
     from exanova.show.plots import Plots
@@ -112,8 +116,8 @@ class FunctionalANOVA:
             ``"first"`` gives it to the first in canonical order.
         min_frequency: merge rarer levels into ``(other)``: a count, or a share of the rows.
         max_levels: most levels of a column of names: ``"auto"`` (default) is 50; where a column has more, levels whose
-            effects do not differ beyond their error are joined. A number, ``None`` for any number, or a mapping from
-            column to one of these.
+            effects do not differ beyond their error are joined (not where an exact fit is asked for by
+            ``shrinkage=None``). A number, ``None`` for any number, or a mapping from column to one of these.
         n_bins: number of intervals for numbers and times with more than 20 distinct values: ``"auto"`` (up to 32, fewer
             where rows are few; times by the calendar), a number, ``None`` to refuse such columns, or a mapping from
             column to one of these.
@@ -123,6 +127,9 @@ class FunctionalANOVA:
             as 0.
         strict: raise an error for new rows with a combination that was never observed; by default its effect counts as
             0, with a warning.
+        link: ``"log"`` or ``"logit"`` decomposes that function of the output, on which effects then add up; rates with
+            their exposure as weight, for example. Outputs given for rows are averaged over equal rows first. Values the
+            link is not defined for are refused.
         response_method: which method of an estimator is explained; ``"auto"``: ``predict_proba`` if it has it, and of
             two classes the probability of the second.
         batch_size: rows the model is called on at once.
@@ -180,6 +187,7 @@ class FunctionalANOVA:
         strategy: Literal["uniform", "quantile", "kmeans", "model"] = "quantile",
         handle_unknown: Literal["error", "ignore"] = "error",
         strict: bool = False,
+        link: Literal["identity", "log", "logit"] = "identity",
         response_method: Literal["auto", "predict_proba", "predict", "decision_function"] = "auto",
         batch_size: int | None = None,
         route: Literal["auto", "grid", "dense", "moments", "matrix-free"] = "auto",
@@ -206,6 +214,7 @@ class FunctionalANOVA:
         self.strategy = strategy
         self.handle_unknown = handle_unknown
         self.strict = strict
+        self.link = link
         self.response_method = response_method
         self.batch_size = batch_size
         self.route = route
@@ -303,6 +312,8 @@ class FunctionalANOVA:
     difference = forwarded(Decomposition.difference)
     reasons = forwarded(Decomposition.reasons)
     compare = forwarded(Decomposition.compare)
+    change = forwarded(Decomposition.change)
+    relativities = forwarded(Decomposition.relativities)
     report = forwarded(Decomposition.report)
     export = forwarded(Decomposition.export)
 
@@ -410,6 +421,12 @@ class FunctionalANOVA:
         """
         progress, design = progress or Progress(enabled=False), design or {}
         if is_source(X):
+            if self.link != "identity":
+                raise InputError(
+                    Parameter("link", self.link),
+                    " is not available for rows that are read in blocks",
+                    remedy="Read the rows into memory, or decompose a column that is on that scale already",
+                )
             options = self._source_options(output_names, weights)
             columns = {"sample_weight": sample_weight, **design}
             found = read_source(X, model, options, columns, progress, engine_of(self.engine))
@@ -425,11 +442,11 @@ class FunctionalANOVA:
             fit_apart(partial(self.fit, weights=weights), rows, values, eval_set, seed, named)
             return None, partial(rows.observe, model)
         if chosen:
-            read = join_many_levels(rows, rows.model_values(*asked), chosen, progress)
+            read = join_many_levels(rows, linked_rows(rows, rows.model_values(*asked), self.link), chosen, progress)
 
         def observe() -> Observation:
             drawn = plan_draws(rows.weight, rows.kept, rows.n_rows, rows.index, weights=weights, **named)
-            values = rows.model_values(*asked) if read.values is None else read.values
+            values = linked_rows(rows, rows.model_values(*asked), self.link) if read.values is None else read.values
             assert isinstance(read.rows, Reading)
             return read.rows.sampled(values, drawn)
 
@@ -481,6 +498,8 @@ class FunctionalANOVA:
                 certificate=certificate,
                 plan=found.plan,
                 ties=self.ties,
+                link=self.link,
+                losses=self._losses(found, effects, sample),
                 selection=selection,
                 selected=_named_selection(found, schema),
                 sample=sample,
@@ -488,6 +507,13 @@ class FunctionalANOVA:
         )
         if certificate.notes and self.basis == "pure":
             warnings.warn(joined(certificate.notes, "; "), InexactWarning, stacklevel=3)
+
+    def _losses(self, found: Solved, effects: FloatArray, sample: Sample) -> tuple[tuple[Loss, ...], ...]:
+        """What tariffs up to each order lose, per output; nothing without a link."""
+        if self.link == "identity":
+            return ()
+        family, outputs = found.family, range(sample.n_outputs)
+        return tuple(tuple(losses_of(family, effects, sample, self.link, o)) for o in outputs)
 
     def _fitted_sample(self, sample: Sample, found: Solved, request: Request) -> FittedSample:
         """The rows as standard errors need them: references, nothing is computed."""

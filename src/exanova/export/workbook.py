@@ -21,6 +21,7 @@ from exanova.effects.norms import absolute_norms
 from exanova.export.contents import Cell, Sheet, effect_sheet, overview
 from exanova.export.harmless import FORMULA, in_xml, sheet_names
 from exanova.packages import package
+from exanova.progress import Progress
 
 LINES, COLUMNS = 1_048_575, 16_000
 """Lines of a sheet, its header apart, and levels of a feature across a matrix: a sheet has 16,384 columns."""
@@ -38,7 +39,7 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 """The date of every part of the file: the earliest that the format knows."""
 
 
-def to_workbook(decomposition: Decomposition, about: Mapping[str, str]) -> bytes:
+def to_workbook(decomposition: Decomposition, about: Mapping[str, str], progress: Progress) -> bytes:
     """The bytes of a workbook."""
     package("openpyxl")
     from openpyxl import Workbook
@@ -49,6 +50,7 @@ def to_workbook(decomposition: Decomposition, about: Mapping[str, str]) -> bytes
     for sheet, name in zip(sheets, names, strict=True):
         matrices = _matrices(decomposition, sheet) if len(sheet.subset) == 2 else []
         _write(book.create_sheet(name), sheet, matrices)
+        progress.step(bool(sheet.subset))
     sink = io.BytesIO()
     book.save(sink)
     return _without_dates(sink.getvalue())
