@@ -81,7 +81,7 @@ def divide(table: Any, choice: Choice, where: str, wanted: Sequence[str] | None 
     known = table.column_names
     for name in (*choice.prediction, *([choice.weight] if choice.weight else ())):
         _check_known(name, known, where)
-    features = _features(choice, known, where, wanted)
+    features = chosen_features(choice, known, where, wanted)
     predictions = [as_numbers(table, name, "--prediction") for name in choice.prediction]
     weight = None if choice.weight is None else as_numbers(table, choice.weight, "--weight")
     return Data(table.select(features), _beside(predictions), weight, choice.prediction)
@@ -146,7 +146,8 @@ def as_numbers(table: Any, name: str, option: str) -> Any:
         raise InputError(f"{option} {name!r} is of type {column.type}; expected a column of numbers.") from error
 
 
-def _features(choice: Choice, known: Sequence[str], where: str, wanted: Sequence[str] | None) -> list[str]:
+def chosen_features(choice: Choice, known: Sequence[str], where: str, wanted: Sequence[str] | None) -> list[str]:
+    """The features among the columns ``known``, by the roles that were typed and what the model states."""
     ignored = _named(choice.ignore, known, where)
     apart = {*ignored, *choice.prediction, *([choice.weight] if choice.weight else ())}
     asked = _named(choice.features, known, where)
