@@ -57,6 +57,8 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     # basis
     patches(("basis.functions.STACK_BYTES", 0)),
     patches(("basis.pure.FEW_CELLS", 0)),
+    patches(("basis.stacks.FEWEST_STACKED", 1)),
+    patches(("basis.stacks.FEWEST_STACKED", 1), ("basis.stacks.LARGEST_STACKED", 0)),
     # moments
     patches(("phi.monomials.STACK_BYTES", 0)),
     patches(("phi.bitsets.TILE", 5)),
@@ -172,6 +174,7 @@ APART = {
     "select.screening.ROUNDS": "decides what is chosen",
     "select.screening.CANDIDATE_WORK": "decides what is chosen",
     "solve.cgls.PATIENCE": "accuracy",
+    "solve.cgls.PATIENCE_AT_ROUNDING": "accuracy",
     "solve.matrix_free.LARGEST_PAIR": "moved where it is used, in solve.routes",
     "solve.dense.REFINEMENTS": "accuracy",
     "solve.matrix_free.MOST_ITERATIONS": "accuracy",
