@@ -41,6 +41,9 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("data.factor.DIRECT_RANGE", -1)),
     patches(("data.factor.FEW", 0)),
     patches(("data.factor.FEW", NEVER)),
+    patches(("data.distinct.COMPILED_FROM", 0)),
+    patches(("data.distinct.COMPILED_FROM", 0), ("data.distinct.DIRECT", 0)),
+    patches(("data.recoding.BLOCK", 7)),
     # design
     patches(("design.passes.COMPILED_FROM", 0)),
     patches(("design.few.ROWS", 0), ("design.few.MORE_ROWS", 0)),
@@ -118,6 +121,7 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("explain.mean_shapley.CHEAP", NEVER)),
     patches(("explain.interactions.CHUNK_BYTES", 0)),
     patches(("explain.contrasting.STATISTICS_BYTES", 0)),
+    patches(("explain.ranking.BLOCK_BYTES", 0)),
     # threads
     patches(("parallel.BLAS_WORK", 0)),
     patches(("parallel.BLAS_WORK", NEVER)),
@@ -125,6 +129,10 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
 """One or several names that are moved together, inside the package, and what they are set to."""
 
 APART = {
+    "data.distinct.SEED": "of the hashes",
+    "data.group_kernels.SPREAD": "of the hashes",
+    "data.group_kernels.BLOCK": "built into a kernel: groups in the hash table pass it in tests of their own",
+    "data.group_kernels.SLOTS": "built into a kernel: groups in the hash table pass it in tests of their own",
     "basis.projector.LARGEST_TABLE": "moved where it is used, in basis.tables, by a test of its own",
     "basis.pure.FIT": "accuracy",
     "design.pass_kernels.BLOCK": "built into a kernel: a test of its own",
@@ -134,6 +142,8 @@ APART = {
     "effects.certificate_text.MOST_OUTPUTS": "shown",
     "effects.effect.FEW_ROWS": "flags cells",
     "explain.difference.LISTED": "lines of a text",
+    "explain.reasons.LISTED": "lines of a text",
+    "explain.ranking.LEVEL": "decides what is said",
     "explain.row_sets.MOST_GROUPS": "refuses",
     "explain.row_errors.PRODUCTS_PER_READ": "chooses between two ways that tests of standard errors compare",
     "explain.row_errors.MOST_CELLS": "chooses between two ways that tests of standard errors compare",
@@ -295,6 +305,8 @@ def readings() -> Answers:
                 f"{name}: shapley": shapley.values,
                 f"{name}: interactions": anova.interactions(rows, index="STII", order=2).values,
             }
+        why = anova.reasons(new, 2, output=0)
+        found["reasons"] = np.nan_to_num([r.stderr for row in why for r in row.reasons], nan=-1.0)
         split = anova.difference(new, by=np.arange(len(new)) % 3 == 0)[0]
         found |= {"difference": split.by_subset, "its errors": np.nan_to_num(split.by_subset_stderr, nan=-1.0)}
     return found
@@ -437,7 +449,8 @@ def constants() -> set[str]:
     """Names in capitals that a module of the folders that compute gives a number; prices are all in one module."""
     package = Path(exanova.__file__).parent
     folders = ("design", "basis", "phi", "solve", "select", "effects", "explain")
-    files = [package / "parallel.py", package / "data" / "factor.py"]
+    reading = ("factor", "distinct", "recoding", "group_kernels")
+    files = [package / "parallel.py", *(package / "data" / f"{name}.py" for name in reading)]
     found = set()
     for path in [*files, *(path for folder in folders for path in (package / folder).glob("*.py"))]:
         if path == package / "solve" / "price.py":

@@ -115,7 +115,8 @@ def fit_apart(
     known = known[:, 0] if values.single else known
     held = held_rows(rows, share, seed)
     out, fitted = np.flatnonzero(held), np.flatnonzero(~held)
-    own = {name: _of_rows(given, rows.kept[fitted]) for name, given in design.items()}
+    given_rows = fitted if rows.kept is None else rows.kept[fitted]
+    own = {name: _of_rows(given, given_rows) for name, given in design.items()}
     own |= {"sample_weight": rows.weight[fitted], "output_names": values.output_names}
     fit(rows.table.rows(fitted), known[fitted], eval_set=(rows.table.rows(out), known[out]), **own)
 

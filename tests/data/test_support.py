@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from exanova.data import Encoding, Support, check_weights, distinct, distinct_rows
+from exanova.data.weights import group_totals
 from exanova.errors import InputError, InputTypeError, MemoryLimitError
 
 codes_arrays = st.tuples(st.integers(1, 4), st.integers(1, 30)).flatmap(
@@ -203,3 +204,51 @@ def test_counts_are_told_from_other_weights_exactly():
 def test_more_than_256_levels_need_more_bytes():
     encoding = Encoding.from_levels(["a"], [list(range(300))])
     assert Support.from_rows(encoding, np.arange(300)[None]).codes.dtype == np.uint16
+
+
+# The compiled loops
+
+
+@pytest.mark.parametrize("direct", [0, 2**22])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32, np.int64, np.uint64])
+@pytest.mark.parametrize(("features", "levels"), [(1, 3), (4, 3), (9, 60), (30, 120)])
+def test_compiled_groups_are_those_of_sorting(monkeypatch, direct, dtype, features, levels):
+    """By a table of all combinations, by exact keys, and by hashes that are verified (2^64 is exceeded by the last)."""
+    rng = np.random.default_rng(features)
+    low = -3 if np.iinfo(dtype).min < 0 else 2
+    some = rng.integers(low, low + levels, (features, 1500)).astype(dtype)
+    codes = np.ascontiguousarray(some[:, rng.integers(0, 1500, 9000)])
+    plain = distinct_rows(codes)
+    monkeypatch.setattr(distinct, "COMPILED_FROM", 0)
+    monkeypatch.setattr(distinct, "DIRECT", direct)
+    for mine, theirs in zip(distinct_rows(codes), plain, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_equal_hashes_of_different_rows_are_told_apart(monkeypatch):
+    """With every multiplier 1 the hash is the sum of the codes: rows that are permutations of each other collide."""
+    rng = np.random.default_rng(0)
+    codes = rng.permuted(np.tile(np.arange(70, dtype=np.uint8), (500, 1)), axis=1).T.copy()[
+        :, rng.integers(0, 500, 3000)
+    ]
+    plain = distinct_rows(codes)
+    assert len(plain[0]) > 400
+    monkeypatch.setattr(distinct, "COMPILED_FROM", 0)
+    monkeypatch.setattr(distinct, "_multipliers", lambda count: np.ones(count, dtype=np.uint64))
+    for mine, theirs in zip(distinct_rows(codes), plain, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("block", [1, 3, 10**6])
+def test_blocks_of_codes_change_nothing(monkeypatch, block):
+    from exanova.data import recoding
+
+    rng = np.random.default_rng(block)
+    codes, table = rng.integers(-1, 5, 100).astype(np.int8), np.array([4, 3, 7, 1, 0, -1], dtype=np.int16)
+    monkeypatch.setattr(recoding, "BLOCK", block)
+    assert recoding.recoded(table, codes).tolist() == table[codes].tolist()
+    assert recoding.occurrences(codes, 6, -1).tolist() == np.bincount(codes.astype(int) + 1, minlength=6).tolist()
+    weight = rng.random(100)
+    ones = check_weights(None, 100)
+    assert group_totals(ones, codes, 6, -1).tolist() == group_totals(np.ones(100, dtype=int), codes, 6, -1).tolist()
+    np.testing.assert_allclose(group_totals(weight, codes, 6, -1), np.bincount(codes.astype(int) + 1, weights=weight))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from exanova.data.column import Column
 from exanova.data.factor import FEW, factorize
+from exanova.data.recoding import code_type, is_identity, recoded
 from exanova.data.times import count_levels, date_level, moment_level, span_level, time_level, time_zone
 from exanova.errors import InputTypeError
 from exanova.typing import IntArray, Level
@@ -70,7 +71,8 @@ def coded_column(entries: Column, codes: IntArray, *, categories: bool = False, 
     says that the order means something.
     """
     levels, of_entry = _in_order(*factorize(entries))
-    own: IntArray = np.append(of_entry, -1)[codes]
+    table = np.append(of_entry, -1).astype(code_type(len(levels)))
+    own = codes if is_identity(table) else recoded(table, codes)
     return Column.from_codes(entries.name, levels, own, tuple(levels) if categories else None, is_ordered)
 
 
@@ -91,14 +93,23 @@ def _joined_dictionary(chunked: Any) -> tuple[Any, IntArray]:
 
     dictionaries: list[Any] = []
     starts: list[int] = []
-    codes: list[IntArray] = [np.empty(0, dtype=np.int64)]
+    codes: list[IntArray] = []
     for chunk in chunked.chunks:
         if not dictionaries or not chunk.dictionary.equals(dictionaries[-1]):
             starts.append(sum(map(len, dictionaries)))
             dictionaries.append(chunk.dictionary)
-        indices = chunk.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-        codes.append(np.where(indices < 0, -1, indices + starts[-1]))
-    return pa.chunked_array(dictionaries, type=chunked.type.value_type), np.concatenate(codes)
+        codes.append(_positions(chunk.indices, starts[-1], len(chunk.dictionary)))
+    values = pa.chunked_array(dictionaries, type=chunked.type.value_type)
+    return values, np.concatenate(codes) if codes else np.empty(0, dtype=np.int64)
+
+
+def _positions(indices: Any, start: int, size: int) -> IntArray:
+    """(n,) indices into a dictionary that begins at ``start`` among all, in a small type; -1 where null."""
+    small = code_type(start + size)
+    nulls = indices.null_count > 0
+    plain = (indices.fill_null(0) if nulls else indices).to_numpy(zero_copy_only=False)
+    codes = plain.astype(small, copy=False) if not start else plain.astype(small) + small(start)
+    return np.where(indices.is_null().to_numpy(zero_copy_only=False), small(-1), codes) if nulls else codes
 
 
 def _joined_runs(chunked: Any) -> tuple[Any, IntArray]:

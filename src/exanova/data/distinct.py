@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,12 @@ from exanova.typing import Codes, IntArray
 
 SEED = 20240229
 """Of the multipliers: fixed, so that nothing varies from one run to the next."""
+
+COMPILED_FROM = 1_000_000
+"""Rows from which compiled loops, which need no sorting and no copies, are worth loading."""
+
+DIRECT = 2**22
+"""Combinations that may occur up to which rows are numbered by a table of all of them, whatever the number of rows."""
 
 
 def distinct_rows(codes: Codes) -> tuple[IntArray, IntArray]:
@@ -24,6 +31,9 @@ def distinct_rows(codes: Codes) -> tuple[IntArray, IntArray]:
     >>> first.tolist(), inverse.tolist()
     ([0, 1], [0, 1, 0])
     """
+    n = codes.shape[1]
+    if COMPILED_FROM <= n < 2**31:
+        return _compiled_groups(codes)
     found = _counted_groups(codes)
     if found is None:
         _, first, inverse = np.unique(hash_rows(codes), return_index=True, return_inverse=True)
@@ -42,12 +52,37 @@ def pick_rows(codes: Codes, first: IntArray) -> Codes:
 
 def hash_rows(codes: Codes) -> NDArray[np.uint64]:
     """A 64-bit hash of each row, shape (n,): the sum of its codes times fixed random odd numbers."""
-    generator = np.random.default_rng(SEED)
-    multipliers = generator.integers(0, 2**64, size=len(codes), dtype=np.uint64) | np.uint64(1)
     hashes = np.zeros(codes.shape[1], dtype=np.uint64)
-    for feature, multiplier in zip(codes, multipliers, strict=True):
+    for feature, multiplier in zip(codes, _multipliers(len(codes)), strict=True):
         hashes += feature.astype(np.uint64) * multiplier
     return hashes
+
+
+def _multipliers(count: int) -> NDArray[np.uint64]:
+    generator = np.random.default_rng(SEED)
+    return generator.integers(0, 2**64, size=count, dtype=np.uint64) | np.uint64(1)
+
+
+def _compiled_groups(codes: Codes) -> tuple[IntArray, IntArray]:
+    """The result by compiled loops: one pass over the rows, and no array of their size but the result."""
+    from exanova.data import group_kernels
+
+    n = codes.shape[1]
+    lowest = np.array([int(feature.min()) for feature in codes], dtype=object)
+    widths = [int(feature.max()) - low + 1 for feature, low in zip(codes, lowest, strict=True)]
+    exact, possible = math.prod(widths) <= 2**64, math.prod(widths)
+    places = [math.prod(widths[i + 1 :]) for i in range(len(widths))]
+    factors = np.array(places, dtype=np.uint64) if exact else _multipliers(len(codes))
+    low = np.array([value % 2**64 for value in lowest], dtype=np.uint64)
+    group: NDArray[Any] = np.empty(n, dtype=np.int32)
+    first: IntArray = np.empty(min(n, possible), dtype=np.int64)
+    if possible <= max(DIRECT, n):
+        seen = np.full(possible, -1, dtype=np.int32)
+        count = group_kernels.number_rows(codes, low, factors, seen, first, group)
+    else:
+        own = np.empty(n, dtype=np.uint64)
+        count = group_kernels.hash_rows(codes, low, factors, exact, first, group, own)
+    return first[:count].copy(), group
 
 
 def _counted_groups(codes: Codes) -> tuple[IntArray, IntArray] | None:

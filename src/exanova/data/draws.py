@@ -100,7 +100,7 @@ class DrawPlan:
 
 def plan_draws(
     weight: NDArray[Any],
-    kept: IntArray,
+    kept: IntArray | None,
     n: int,
     index: Any,
     *,
@@ -111,12 +111,17 @@ def plan_draws(
 ) -> DrawPlan:
     """Check what was said about the n rows, of which ``kept`` (k,) have the positive weights ``weight`` (k,).
 
+    All of them are kept for ``None``.
+
     >>> plan_draws(np.array([1, 2]), np.array([0, 1]), 2, None).kind
     'frequency'
     >>> plan_draws(np.array([0.5, 2.0]), np.array([0, 1]), 2, None, clusters=["a", "a"]).cluster.tolist()
     [0, 0]
     """
     kind = _kind(weights, weight)
+    if clusters is None and strata is None and replicate_weights is None:
+        return DrawPlan(kind, None, None)
+    kept = np.arange(n) if kept is None else kept
     if replicate_weights is not None and (clusters is not None or strata is not None):
         raise InputError(
             "replicate_weights= were given with clusters= or strata=; replicate weights already stand for the way "

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.data.column import Column
+from exanova.data.recoding import blocks, code_type, occurrences, places, recoded
 from exanova.errors import InputTypeError
 from exanova.typing import IntArray, Level
 
@@ -35,8 +36,9 @@ def factorize(column: Column) -> tuple[list[Level], IntArray]:
     if not column.missing.any():
         return _factorize_numbers(column.values)
     present = ~column.missing
-    codes = np.full(len(present), -1, dtype=np.int64)
-    levels, codes[present] = _factorize_numbers(column.values[present])
+    levels, own = _factorize_numbers(column.values[present])
+    codes = np.full(len(present), -1, dtype=own.dtype)
+    codes[present] = own
     return levels, codes
 
 
@@ -59,18 +61,18 @@ def lookup_codes(column: Column, known: Mapping[Level, int], missing_code: int) 
 
 def _recode(levels: list[Level], codes: IntArray, known: Mapping[Level, int], missing_code: int) -> IntArray:
     # One place more than there are levels: the code -1 of missing cells reads the last one.
-    code_of = np.array([*(known.get(level, -1) for level in levels), missing_code], dtype=np.int64)
-    found: IntArray = code_of[codes]
-    return found
+    code_of = [*(known.get(level, -1) for level in levels), missing_code]
+    return recoded(np.array(code_of, dtype=code_type(max(code_of))), codes)
 
 
 def _occurring(levels: list[Level], codes: IntArray) -> tuple[list[Level], IntArray]:
     """The levels that some code (n,) points to, and codes into those."""
-    present = np.bincount(codes + 1, minlength=len(levels) + 1)[1:] > 0
+    present = occurrences(codes, len(levels) + 1, lowest=-1)[1:] > 0
     if present.all():
         return levels, codes
-    renumbered = np.append(np.cumsum(present) - 1, -1)
-    return [level for level, occurs in zip(levels, present, strict=True) if occurs], renumbered[codes]
+    renumbered = np.append(np.cumsum(present) - 1, -1).astype(code_type(len(levels)))
+    kept = [level for level, occurs in zip(levels, present, strict=True) if occurs]
+    return kept, recoded(renumbered, codes)
 
 
 def _factorize_numbers(values: NDArray[Any]) -> tuple[list[Level], IntArray]:
@@ -91,12 +93,13 @@ def _factorize_integers(values: NDArray[Any]) -> tuple[list[Level], IntArray]:
     if high - low > max(DIRECT_RANGE, len(values)):
         distinct, inverse = np.unique(values, return_inverse=True)
         return distinct.tolist(), inverse
-    # Narrow types are widened first: the difference of two int8 need not be one.
-    wide = values if values.dtype.itemsize == 8 else values.astype(np.int64)
-    offset = (wide - wide.dtype.type(low)).astype(np.int64)
-    present = np.bincount(offset) > 0
+    present = occurrences(values, high - low + 1, low) > 0
     levels = [low + position for position in np.flatnonzero(present).tolist()]
-    return levels, (np.cumsum(present) - 1)[offset]
+    table = (np.cumsum(present) - 1).astype(code_type(len(levels)))
+    codes: NDArray[Any] = np.empty(len(values), dtype=table.dtype)
+    for rows in blocks(len(values)):
+        codes[rows] = table[places(values[rows], low)]
+    return levels, codes
 
 
 def _factorize_objects(column: Column) -> tuple[list[Level], IntArray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
@@ -17,6 +18,7 @@ from exanova.data.encoding import Encoding
 from exanova.data.factor import factorize
 from exanova.data.feature import FeatureLevels, finite_numbers
 from exanova.data.levels import label_levels, other_level, sort_levels
+from exanova.data.recoding import code_type, is_identity, recoded
 from exanova.data.rules import MANY, LevelRules, NBins, check_rules
 from exanova.data.splits import ModelSplits
 from exanova.data.table import Table
@@ -88,20 +90,28 @@ def learn_codes(
     """
     rules = check_rules(table, min_frequency, n_bins, strategy)
     splits = read_splits(model, table.names) if strategy == "model" else None
-    narrow = table.n_rows <= np.iinfo(np.int32).max  # there are no more levels than rows
-    raw = np.empty((table.n_columns, table.n_rows), dtype=np.int32 if narrow else np.int64)
+    raw = np.empty((table.n_columns, table.n_rows), dtype=np.int8)
     features, recodes, notes = [], [], _Notes()
-    for row, name in zip(raw, table.names, strict=True):
+    for k, name in enumerate(table.names):
         column = table.column(name)
-        values, row[:] = factorize(column)
-        features.append(_learn_column(column, values, row, weight, rules, splits, notes))
-        recodes.append(features[-1].recode(values))
+        values, codes = factorize(column)
+        if len(values) > np.iinfo(raw.dtype).max:
+            raw = raw.astype(code_type(len(values)))
+        raw[k] = codes
+        features.append(_learn_column(column, values, raw[k], weight, rules, splits, notes))
+        recodes.append(features[-1].recode(values).astype(raw.dtype))
     notes.give()
     encoding = Encoding(tuple(features))
-    codes = raw if encoding.is_lossless else np.empty_like(raw)
+    return encoding, _recoded_rows(recodes, raw, in_place=encoding.is_lossless), raw
+
+
+def _recoded_rows(recodes: Sequence[NDArray[Any]], raw: Codes, in_place: bool) -> Codes:
+    """(d, n) codes from raw ones, row by row; where nothing is lost ``raw`` is overwritten, since it tells no more."""
+    codes = raw if in_place else np.empty_like(raw)
     for row, recode, source in zip(codes, recodes, raw, strict=True):
-        row[:] = recode[source]
-    return encoding, codes, raw
+        if not (in_place and is_identity(recode)):
+            row[:] = recoded(recode, source)
+    return codes
 
 
 @dataclass
@@ -156,7 +166,7 @@ def _learn_column(
     name = column.name
     if column.is_float:
         finite_numbers(column)
-    totals = group_totals(weight, codes + 1, len(values) + 1)[1:]
+    totals = group_totals(weight, codes, len(values) + 1, lowest=-1)[1:]
     rows = _present_rows(weight, codes, totals)
     asked = rules.is_named(name) and rules.bins_of(name) is not None
     kind = measures(column, values) if len(values) > MANY or asked else None

@@ -20,6 +20,7 @@ from exanova.data.encoding import Encoding
 from exanova.data.feature import FeatureLevels
 from exanova.data.fingerprint import fingerprint
 from exanova.data.learning import learn_codes
+from exanova.data.recoding import recoded
 from exanova.data.rules import NBins
 from exanova.data.sample import Sample
 from exanova.data.scaling import Scaling, find_scaling
@@ -103,7 +104,7 @@ class Reading:
         encoding: the levels of every feature.
         support: the r distinct encoded rows with their weights.
         table: the rows of positive weight, as the model receives them.
-        kept: (k,) their positions among the rows given.
+        kept: (k,) their positions among the rows given; ``None`` if these are all of them.
         weight: (k,) their weights.
         first: (u,) rows of ``table`` on which a model is called, each distinct raw row once.
         raw_group: (k,) which of those each row equals.
@@ -116,7 +117,7 @@ class Reading:
     encoding: Encoding
     support: Support
     table: Table
-    kept: IntArray
+    kept: IntArray | None
     weight: NDArray[Any]
     first: IntArray
     raw_group: IntArray
@@ -170,7 +171,7 @@ class Reading:
             raw, group = self.raw_group, self.group
             weight = group_totals(self.weight, self.raw_group, len(self.first))
         else:
-            raw, group, weight = np.arange(len(self.kept)), self.group[self.raw_group], self.weight
+            raw, group, weight = None, recoded(self.group, self.raw_group), self.weight
         table_hash = fingerprint(self.encoding, self.support.codes, group, weight, values.values)
         # Normalised first: a mean of numbers near 1e12 would lose what they differ by.
         scaling = find_scaling(values.values, weight)
@@ -181,7 +182,9 @@ class Reading:
         draws = None
         if drawn is not None:
             noisy = bool(within.any())
-            draws = drawn.draws(group[raw], self.weight, normalised[raw] if noisy else normalised, noisy)
+            of_rows = group if raw is None else recoded(group, raw)
+            at_rows = normalised[raw] if noisy and raw is not None else normalised
+            draws = drawn.draws(of_rows, self.weight, at_rows, noisy)
         sample = replace(
             self.sample,
             values=means,
@@ -251,18 +254,19 @@ def read_rows(
         return _rows_of_support(X)
     table = Table.read(X)
     n, index = table.n_rows, table.index
-    weight = check_weights(sample_weight, n, index)
-    kept = np.flatnonzero(weight)
-    if len(kept) < n:
+    weight, kept = check_weights(sample_weight, n, index), None
+    if not weight.all():
+        kept = np.flatnonzero(weight)
         table, weight = table.rows(kept), weight[kept]
     encoding, codes, raw = learn_codes(table, weight, min_frequency, n_bins, strategy, model)
     first, raw_group = distinct_rows(raw)
     codes = pick_rows(codes, first)
     if encoding.is_lossless:  # the raw rows are distinct, and so are the encoded ones
         at = group = np.arange(len(first))
+        totals = group_totals(weight, raw_group, len(at))
     else:
         at, group = distinct_rows(codes)
-    totals = group_totals(weight, group[raw_group], len(at))
+        totals = group_totals(weight, recoded(group, raw_group), len(at))
     support = Support.from_distinct(encoding, pick_rows(codes, at), totals)
     return Reading(encoding, support, table, kept, weight, first, raw_group, group, n, index)
 
@@ -273,7 +277,7 @@ def _rows_of_support(support: Support) -> Reading:
         Encoding.from_levels(support.feature_names, support.levels),
         support,
         Table(support.feature_names, "numpy", support.table()),
-        every,
+        None,
         support.weight,
         every,
         every,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from exanova.data.arrow import coded_column, holds_levels, read_arrow, zone_of
 from exanova.data.column import Column
 from exanova.data.factor import factorize
+from exanova.data.recoding import blocks
 from exanova.data.times import count_levels, date_level, moment_level, span_level, time_level
 from exanova.typing import IntArray, Level
 
@@ -75,7 +76,7 @@ def _read_categorical(name: str, series: nw.Series[Any]) -> Column:
     native = series.to_native()
     if series.implementation.is_polars():
         return _read_polars_codes(name, series)
-    codes = np.asarray(native.cat.codes, dtype=np.int64)
+    codes = np.asarray(native.cat.codes)
     categories, is_ordered = native.cat.categories, bool(native.cat.ordered)
     if categories.dtype.kind == "O" and not hasattr(categories.dtype, "pyarrow_dtype"):
         return coded_column(Column.from_cells(name, categories.tolist()), codes, categories=True, is_ordered=is_ordered)
@@ -95,7 +96,8 @@ def _read_polars_codes(name: str, series: nw.Series[Any]) -> Column:
 def _one_row_each(codes: IntArray, size: int) -> IntArray:
     """A row (size,) in which each code occurs."""
     rows = np.empty(size + 1, dtype=np.int64)
-    rows[codes] = np.arange(len(codes))
+    for block in blocks(len(codes)):
+        rows[codes[block]] = np.arange(block.start, block.stop)
     return rows[:size]
 
 

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.data.alignment import to_batch, to_rows
+from exanova.data.recoding import blocks
 from exanova.data.table import Table
+from exanova.data.weights import group_totals
 from exanova.errors import ExanovaError, InputError, InputTypeError, ModelError
 from exanova.messages import Parameter, choices
 from exanova.progress import Progress
@@ -135,17 +137,31 @@ def average(values: FloatArray, group: IntArray, weight: NDArray[Any], n_groups:
            [7.]]), array([[1.],
            [0.]]))
     """
-    weight = weight.astype(np.float64)
-    mass = np.bincount(group, weights=weight, minlength=n_groups)
-    first = np.empty(n_groups, dtype=np.int64)
-    first[group[::-1]] = np.arange(len(group))[::-1]
-    means, within = values[first], np.empty((n_groups, values.shape[1]))
+    first = _first_of_each(group, n_groups)
+    means, within = values[first], np.zeros((n_groups, values.shape[1]))
+    if n_groups == len(group):
+        return means, within
+    mass = group_totals(weight, group, n_groups).astype(np.float64)
+    pieces = blocks(len(group), n_groups)
     for k, output in enumerate(values.T):
-        shift = np.bincount(group, weights=weight * (output - means[group, k]), minlength=n_groups)
+        shift = np.zeros(n_groups)
+        for rows in pieces:
+            own, deviation = group[rows], output[rows] - means[group[rows], k]
+            shift += np.bincount(own, weights=weight[rows] * deviation, minlength=n_groups)
         means[:, k] += shift / mass
-        squares = weight * (output - means[group, k]) ** 2
-        within[:, k] = np.bincount(group, weights=squares, minlength=n_groups) / mass
+        for rows in pieces:
+            own, deviation = group[rows], output[rows] - means[group[rows], k]
+            within[:, k] += np.bincount(own, weights=weight[rows] * deviation**2, minlength=n_groups)
+    within /= mass[:, None]
     return means, within
+
+
+def _first_of_each(group: IntArray, n_groups: int) -> IntArray:
+    """(n_groups,) the first row of each group."""
+    first = np.empty(n_groups, dtype=np.int64)
+    for rows in reversed(blocks(len(group))):
+        first[group[rows][::-1]] = np.arange(rows.start, rows.stop)[::-1]
+    return first
 
 
 def as_outputs(outputs: Any, n: int) -> FloatArray:

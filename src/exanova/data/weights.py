@@ -8,10 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.data.alignment import to_rows
+from exanova.data.recoding import occurrences, places
 from exanova.errors import InputError, InputTypeError
 
 LARGEST_TOTAL = 2**53
 """Counts up to this total are exact in float64 as well, so that sums may be made in either."""
+
+
+ONE = np.int64(1)
 
 
 def check_weights(weight: Any, n: int, index: Any = None) -> NDArray[Any]:
@@ -23,7 +27,7 @@ def check_weights(weight: Any, n: int, index: Any = None) -> NDArray[Any]:
     ('int64', 'float64')
     """
     if weight is None:
-        return np.ones(n, dtype=np.int64)
+        return np.broadcast_to(ONE, n)  # n ones in the memory of one
     refuse_mask(weight, "The weights")
     weights = np.asarray(to_rows(weight, index, "The weights"))
     if weights.shape != (n,):
@@ -54,13 +58,17 @@ def as_counts(weights: NDArray[Any]) -> NDArray[Any]:
     return real
 
 
-def group_totals(weight: NDArray[Any], group: NDArray[np.int64], n_groups: int) -> NDArray[Any]:
+def group_totals(weight: NDArray[Any], group: NDArray[Any], n_groups: int, lowest: int = 0) -> NDArray[Any]:
     """Total weight of each group, shape (n_groups,), of the dtype of ``weight``; counts stay exact.
+
+    Groups are numbered from ``lowest`` on.
 
     >>> group_totals(np.array([1, 2, 4]), np.array([0, 1, 0]), 2).tolist()
     [5, 2]
     """
-    return np.bincount(group, weights=weight, minlength=n_groups).astype(weight.dtype)
+    if weight.strides == (0,) and weight.dtype.kind == "i":
+        return np.asarray(occurrences(group, n_groups, lowest) * weight[:1])
+    return np.bincount(places(group, lowest), weights=weight, minlength=n_groups).astype(weight.dtype)
 
 
 def _as_real(weights: NDArray[Any]) -> NDArray[Any]:

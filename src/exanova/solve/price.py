@@ -26,7 +26,7 @@ from exanova.solve.low_orders import arrow_feature
 from exanova.solve.matrix_free import MOST_ELIMINATED
 from exanova.typing import IntArray
 
-READING_CELL, READING_ROW = 4, 104
+READING_CELL, READING_ROW = 2, 44
 """Bytes for each cell of the table, and for each of its rows, while it is read: codes, sorted rows, equal rows."""
 
 GIVEN_ROW, DISTINCT_ROW = 24, 48
