@@ -38,7 +38,7 @@ CASES: dict[str, Case] = {
     "mixed size, default": case(10, 4, 20_000),
     "more functions than rows, default": case(20, 5, 1500),
     "ten outputs, default": case(8, 4, 5000, outputs=10),
-    "dense": case(14, 4, 2500, parameters=EXACT),
+    "dense": case(10, 4, 1500, parameters=EXACT),
     "moments": case(30, 4, 20_000, parameters=EXACT),
     "moments, real weights": case(12, 8, 30_000, weights="real", parameters=EXACT),
     "moments, order 3": case(14, 3, 20_000, parameters={**EXACT, "max_order": 3}),
