@@ -73,6 +73,12 @@ def test_rows_are_explained_until_time_is_up(limit, explained):
     assert facts["seconds"] == pytest.approx(facts["growth"][-1][1] * 250 / explained)
 
 
+def test_what_works_on_all_rows_at_once_explains_them_all():
+    asked = []
+    facts, result = growing(lambda rows: asked.append(len(rows)) or rows, np.arange(250), 1e-9, at_once=True)
+    assert (facts["explained"], len(result), set(asked)) == (250, 250, {2, 250})
+
+
 def test_a_long_first_run_is_not_repeated():
     runs = []
     facts, _ = timed(lambda: runs.append(1), repeats=lambda first: 0)
@@ -140,6 +146,53 @@ def test_the_page_follows_from_the_file(content, tmp_path):
     assert "MemoryError: too \\| large" in shown
     assert "2e-01" in shown
     assert SECTIONS[1].title not in shown
+
+
+def test_an_update_replaces_its_cases_and_each_run_keeps_its_facts(content):
+    from benchmarks.peers.__main__ import updated
+
+    other = {"case": "local forest", "size": "car", "who": "exanova", "seconds": 1.0}
+    known = {**content, "measurements": [*content["measurements"], other]}
+    new = {**content, "versions": {"exanova": "1"}, "measurements": [{**other, "seconds": 2.0}]}
+    whole = updated(known, new)
+    assert [run["jobs"] for run in whole["runs"]] == [["full mild / 4"], ["local forest / car"]]
+    assert [run["versions"]["exanova"] for run in whole["runs"]] == ["0", "1"]
+    assert [m["seconds"] for m in whole["measurements"] if m["case"] == "local forest"] == [2.0]
+    again = updated(whole, {**new, "versions": {"exanova": "2"}})
+    assert [run["versions"]["exanova"] for run in again["runs"]] == ["0", "2"]
+
+
+@pytest.mark.parametrize(("shapiq", "shown"), [("1.4.1", False), ("1.5.0", True), ("1.10.2", True)])
+def test_no_ratio_is_given_over_code_that_no_longer_ships(shapiq, shown):
+    facts = {"case": "local forest", "size": "car"}
+    content = {
+        "machine": {"system": "any", "processor": "any", "cores": 2},
+        "versions": {"python": "3.11.7", "shapiq": shapiq},
+        "settings": {"threads": 1, "limit": 16.0, "clock": "cpu"},
+        "minutes": 1.0,
+        "measurements": [
+            {**facts, "who": "exanova", "seconds": 1.0},
+            {**facts, "who": "shapiq TreeExplainer", "seconds": 7.0},
+            {**facts, "who": "shapiq TabularExplainer", "seconds": 9.0},
+        ],
+    }
+    assert page.peers(content, "local forest") == ["shapiq TreeExplainer"] * shown + ["shapiq TabularExplainer"]
+    said = page.introduction(content)
+    assert ("no longer ships" in said) == (not shown)
+    assert "processor time" in said
+
+
+def test_woodelf_gives_the_marginal_game_of_the_class_that_is_explained():
+    pytest.importorskip("woodelf", reason="woodelf_explainer is not installed")
+    from benchmarks.peers import rows
+    from sklearn.ensemble import RandomForestClassifier
+
+    codes = np.array(list(np.ndindex(2, 3, 2)), dtype=float)
+    model = RandomForestClassifier(5, random_state=0).fit(codes, codes[:, 0] * codes[:, 1] > 1)
+    case = rows.Case(None, codes, model, None)
+    explainer = rows.woodelf_trees(case, case.predict, "local")
+    total = explainer.explain(codes).sum(axis=1) + explainer.base()
+    np.testing.assert_allclose(total, case.predict(codes), atol=1e-6)
 
 
 def test_every_case_has_its_words(settings):

@@ -30,6 +30,7 @@ from exanova.export import csv_folder, workbook
 from exanova.export.harmless import FORBIDDEN, FORMULA, file_name, harmless, in_xml, restored, sheet_names
 from exanova.export.json_tables import SCHEMA
 from exanova.export.typeset import in_latex
+from exanova.progress import Progress
 
 HOSTILE = ["=1+1", "+1", "-2", "@SUM(A1)", "\tx", "\rx", "'=a", "#N/A", "a\x07b", "_x0041_", "plain", "TRUE", "007"]
 
@@ -123,6 +124,13 @@ def test_every_effect_reads_back_from_a_workbook_to_sixteen_digits(fitted, book)
         assert sheet.freeze_panes == "A2"
 
 
+def test_the_list_of_effects_names_the_sheet_of_each(fitted, book):
+    lines = list(book["effects"].iter_rows(values_only=True))
+    places = {unescape(line[lines[0].index("subset")]): line[lines[0].index("sheet")] for line in lines[1:]}
+    subsets = [" x ".join(features) for features in fitted.effects_ if features]
+    assert places == dict(zip(subsets, book.sheetnames[6:], strict=True))
+
+
 def test_no_cell_of_a_workbook_is_a_formula_and_what_looks_like_one_is_marked_as_text(book):
     marked = 0
     for sheet in book.worksheets:
@@ -165,8 +173,8 @@ def test_numbers_have_formats_and_columns_have_widths(book):
 
 
 def test_the_same_decomposition_gives_the_same_bytes(fitted):
-    first = workbook.to_workbook(fitted.decomposition_, {})
-    assert workbook.to_workbook(fitted.decomposition_, {}) == first
+    first = workbook.to_workbook(fitted.decomposition_, {}, Progress(enabled=False))
+    assert workbook.to_workbook(fitted.decomposition_, {}, Progress(enabled=False)) == first
     with zipfile.ZipFile(io.BytesIO(first)) as archive:
         assert b"modified" not in archive.read("docProps/core.xml")
 
@@ -394,7 +402,7 @@ def test_latex_is_escaped_and_compiles_where_latex_is_installed(fitted, tmp_path
     if shutil.which("pdflatex") is None:
         pytest.skip("pdflatex is not installed: the tables were not compiled")
     (tmp_path / "paper.tex").write_text(
-        "\\documentclass{article}\\usepackage[T1]{fontenc}\\usepackage{booktabs,textcomp}\\extrafloats{100}"
+        "\\documentclass{article}\\usepackage{booktabs}\\extrafloats{100}"
         "\\begin{document}\\input{t.tex}\\end{document}",
         "utf-8",
     )
@@ -467,6 +475,15 @@ def test_no_row_leaves_with_an_export(tmp_path):
     with zipfile.ZipFile(tmp_path / "b.xlsx") as archive:
         bodies += [archive.read(part) for part in archive.namelist()]
     assert not any(b".123456" in body for body in bodies)
+
+
+@pytest.mark.parametrize("name", ["b.xlsx", "t.json", "s.sql", "t.md", "t.tex", "folder/"])
+def test_every_format_counts_its_effects(fitted, tmp_path, monkeypatch, name):
+    steps = []
+    monkeypatch.setattr(Progress, "step", lambda self, steps_=1, note="": steps.append(steps_))
+    options = {"dialect": "duckdb"} if name.endswith("sql") else {}
+    fitted.export(f"{tmp_path}/{name}", **options)
+    assert sum(steps) == (len(fitted.effects_) - 1) * (2 if name.endswith("sql") else 1)
 
 
 # The command

@@ -174,12 +174,21 @@ def rows(saved: str, data: str, reading: ReadOptions, wish: Wish, rules: dict[st
         Screen().files([(f"{wish.index} of {table.num_rows:,} rows, {outside:,} outside the support", wish.output)])
 
 
-def show(saved: str, effects: int, names: Sequence[str], report: str | None, force: bool, json: bool) -> None:
-    """Show a saved decomposition, or some of its effects."""
+def show(
+    saved: str,
+    effects: int,
+    names: Sequence[str],
+    report: str | None,
+    force: bool,
+    json: bool,
+    joined: bool = False,
+) -> None:
+    """Show a saved decomposition, or some of its effects, with like neighbours ``joined`` if asked."""
     targets = Targets(_reports(report), [saved], force)
     anova = load(saved)
     features = list(anova.feature_names_in_)
     chosen = [anova.effects_[text.subset(name, features, "--effect")] for name in names]
+    chosen = [effect.joined() for effect in chosen] if joined else chosen
     targets.write("--report", anova.report)
     if json:
         tables = {"effects": [output.effect_document(effect) for effect in chosen]} if chosen else {}
@@ -206,15 +215,6 @@ def export(saved: str, path: str, sql: dict[str, Any], words: Sequence[str], pri
         emit_document({"export": path})
     elif not printing.quiet:
         Screen().files([("export", path)])
-
-
-def compare(before: str, after: str, count: int, json: bool) -> None:
-    """Compare two saved decompositions of the same columns."""
-    found = load(before).compare(load(after))
-    if json:
-        emit_document(output.comparison_document(found, count))
-    else:
-        Screen().comparison(found, count)
 
 
 def plan(data: str, reading: ReadOptions, choice: Choice, fit: FitOptions, json: bool) -> None:

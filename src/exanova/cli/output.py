@@ -164,6 +164,7 @@ def decomposition_document(anova: Any, effects: int) -> dict[str, Any]:
         "net_shares": importance_records(anova.decomposition_, "variance"),
         "verdicts": verdicts(anova.decomposition_),
         "strongest_effects": strongest(anova, effects),
+        "provenance": anova.provenance_,
     }
 
 

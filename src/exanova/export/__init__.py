@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import PurePath
 from typing import Any
 
@@ -16,6 +17,7 @@ from exanova.export.typeset import to_latex, to_markdown
 from exanova.export.workbook import to_workbook
 from exanova.files import write_whole
 from exanova.messages import Parameter
+from exanova.progress import Progress
 
 FORMATS: Mapping[str, Callable[..., bytes]] = {
     ".xlsx": to_workbook,
@@ -49,12 +51,13 @@ def write_export(
         raise InputError(
             Parameter(next(iter(given))), f" was given for {os.fspath(path)!r}", expected="a name that ends in .sql"
         )
-    if not suffix:
-        write_folder(decomposition, path, facts)
-    elif suffix == ".sql":
-        write_whole(path, to_sql(decomposition, facts, **_checked(given)))
-    else:
-        write_whole(path, FORMATS[suffix](decomposition, facts))
+    with closing(Progress(decomposition.settings.verbose)) as progress:
+        progress.phase("exporting effects", len(decomposition.family.subsets) - 1)
+        if not suffix:
+            write_folder(decomposition, path, facts, progress)
+        else:
+            options = _checked(given) if suffix == ".sql" else {}
+            write_whole(path, FORMATS[suffix](decomposition, facts, progress, **options))
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:

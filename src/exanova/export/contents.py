@@ -14,6 +14,7 @@ from exanova.effects.certificate_text import described
 from exanova.effects.effect import GAME, Effect, free_name
 from exanova.effects.norms import absolute_norms, squared_norms
 from exanova.explain.importance_errors import importance_stderr
+from exanova.progress import Progress
 from exanova.show.error_bars import can_compute, cell_errors, errors_in_words, what_varies
 from exanova.show.records import importance_records
 from exanova.typing import FloatArray, Level
@@ -61,11 +62,12 @@ def overview(decomposition: Decomposition, about: Mapping[str, str]) -> list[She
     ]
 
 
-def effect_sheets(decomposition: Decomposition) -> Iterator[Sheet]:
+def effect_sheets(decomposition: Decomposition, progress: Progress) -> Iterator[Sheet]:
     """The table of every effect but the intercept, in canonical order."""
     for names in decomposition.effects:
         if names:
             yield effect_sheet(decomposition, decomposition.effects[names])
+            progress.step()
 
 
 def summary_sheet(decomposition: Decomposition) -> Sheet:

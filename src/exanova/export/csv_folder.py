@@ -22,13 +22,16 @@ from exanova.errors import FileWriteError
 from exanova.export.contents import Cell, Sheet, effect_sheets, overview
 from exanova.export.harmless import file_name, harmless
 from exanova.packages import package
+from exanova.progress import Progress
 
 INDEX = "index.json"
 KIND = "exanova tables in a folder"
 """Marks an index, so that only what an export has written is ever replaced."""
 
 
-def write_folder(decomposition: Decomposition, path: str | os.PathLike[str], about: Mapping[str, str]) -> None:
+def write_folder(
+    decomposition: Decomposition, path: str | os.PathLike[str], about: Mapping[str, str], progress: Progress
+) -> None:
     """Write all tables to a new folder, or to one that an earlier export made."""
     package("pyarrow.parquet")
     target = Path(path)
@@ -36,7 +39,7 @@ def write_folder(decomposition: Decomposition, path: str | os.PathLike[str], abo
     made = target.with_name(f".exanova-{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
         made.mkdir()
-        _fill(made, decomposition, about)
+        _fill(made, decomposition, about, progress)
         _put_in_place(made, target)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -48,10 +51,10 @@ def write_folder(decomposition: Decomposition, path: str | os.PathLike[str], abo
         shutil.rmtree(made, ignore_errors=True)
 
 
-def _fill(folder: Path, decomposition: Decomposition, about: Mapping[str, str]) -> None:
+def _fill(folder: Path, decomposition: Decomposition, about: Mapping[str, str], progress: Progress) -> None:
     """Every table and the index."""
     listed = []
-    for number, sheet in enumerate(_numbered(decomposition, about)):
+    for number, sheet in enumerate(_numbered(decomposition, about, progress)):
         name = file_name(number, sheet.name) if sheet.subset else sheet.name
         _store(folder / f"{name}.csv", to_csv(sheet))
         _store(folder / f"{name}.parquet", to_parquet(sheet))
@@ -69,9 +72,9 @@ def sheet_columns(decomposition: Decomposition, about: Mapping[str, str]) -> tup
     return columns["name"], columns["value"]
 
 
-def _numbered(decomposition: Decomposition, about: Mapping[str, str]) -> Iterator[Sheet]:
+def _numbered(decomposition: Decomposition, about: Mapping[str, str], progress: Progress) -> Iterator[Sheet]:
     yield from overview(decomposition, about)
-    yield from effect_sheets(decomposition)
+    yield from effect_sheets(decomposition, progress)
 
 
 def to_csv(sheet: Sheet) -> bytes:

@@ -23,6 +23,7 @@ from exanova.export.contents import (
     level_cells,
     whole,
 )
+from exanova.progress import Progress
 from exanova.show.error_bars import cell_errors
 
 FORMAT, VERSION = "exanova-tables", 1
@@ -32,12 +33,14 @@ SCHEMA = Path(__file__).with_name("tables.schema.json")
 """The JSON Schema of the document."""
 
 
-def to_json(decomposition: Decomposition, about: Mapping[str, str]) -> bytes:
+def to_json(decomposition: Decomposition, about: Mapping[str, str], progress: Progress) -> bytes:
     """The document, in ASCII."""
-    return json.dumps(document(decomposition, about), ensure_ascii=True, allow_nan=False).encode("ascii") + b"\n"
+    return (
+        json.dumps(document(decomposition, about, progress), ensure_ascii=True, allow_nan=False).encode("ascii") + b"\n"
+    )
 
 
-def document(decomposition: Decomposition, about: Mapping[str, str]) -> dict[str, Any]:
+def document(decomposition: Decomposition, about: Mapping[str, str], progress: Progress) -> dict[str, Any]:
     """The document as plain values."""
     schema, certificate = decomposition.schema, decomposition.certificate
     return {
@@ -59,7 +62,7 @@ def document(decomposition: Decomposition, about: Mapping[str, str]) -> dict[str
         },
         "importance": _records(importance_sheet(decomposition)),
         "sizes": _records(effects_sheet(decomposition)),
-        "effects": list(_effects(decomposition)),
+        "effects": list(_effects(decomposition, progress)),
     }
 
 
@@ -83,10 +86,11 @@ def _features(decomposition: Decomposition) -> list[dict[str, Any]]:
     ]
 
 
-def _effects(decomposition: Decomposition) -> Iterator[dict[str, Any]]:
+def _effects(decomposition: Decomposition, progress: Progress) -> Iterator[dict[str, Any]]:
     for names in decomposition.effects:
         if names:
             yield _effect(decomposition, decomposition.effects[names])
+            progress.step()
 
 
 def _effect(decomposition: Decomposition, effect: Effect) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from exanova.export.sql_codes import BRANCHES, MOST_JOINS, Coded, coded, stairs
 from exanova.export.sql_literals import DIALECTS, Dialect, identifier, real
 from exanova.export.typeset import one_line
 from exanova.messages import choices
+from exanova.progress import Progress
 
 CODES = "exanova_codes"
 """Name of the table expression with the codes; a column with the code of feature k is called exanova_k."""
@@ -32,6 +33,7 @@ Leaf = Callable[[list[int]], str]
 def to_sql(
     decomposition: Decomposition,
     about: Mapping[str, str],
+    progress: Progress,
     *,
     dialect: str = "standard",
     table: str = "rows",
@@ -42,6 +44,7 @@ def to_sql(
     Args:
         decomposition: the decomposition.
         about: further facts for the comment at its top.
+        progress: counts the effects, once per output.
         dialect: ``"standard"``, ``"duckdb"``, ``"sqlite"`` or ``"postgres"``.
         table: name of the table of rows.
         keep: further columns of that table to return, such as a key.
@@ -57,7 +60,7 @@ def to_sql(
         *_lookups(features),
         *_codes(names, features, table, chosen),
         "SELECT",
-        *_results(decomposition, names, features, chosen),
+        *_results(decomposition, names, features, chosen, progress),
         f'FROM {identifier(CODES)} AS "s"',
     ]
     return ("\n".join(parts) + ";\n").encode("utf-8", "strict")
@@ -129,7 +132,11 @@ def _codes(names: Sequence[str], features: Mapping[int, Coded], table: str, dial
 
 
 def _results(
-    decomposition: Decomposition, names: Sequence[str], features: Mapping[int, Coded], dialect: Dialect
+    decomposition: Decomposition,
+    names: Sequence[str],
+    features: Mapping[int, Coded],
+    dialect: Dialect,
+    progress: Progress,
 ) -> Iterator[str]:
     """The columns that are returned: those of the table, the fitted values, and whether the row is outside."""
     schema = decomposition.schema
@@ -137,8 +144,9 @@ def _results(
     refused = list(_refused(decomposition, features, outside))
     taken = {name.casefold() for name in names}
     columns = [f'"s".{identifier(name)}' for name in names]
+    progress.phase("exporting effects", len(schema.outputs) * (len(decomposition.family.subsets) - 1))
     for k, output in enumerate(schema.outputs):
-        total = balanced(list(_terms(decomposition, k, dialect)), " + ")
+        total = balanced(list(_terms(decomposition, k, dialect, progress)), " + ")
         value = f"CASE WHEN {balanced(refused, ' OR ')} THEN NULL ELSE {total} END" if refused else total
         name = _free("fitted" if schema.single else f"{output}:fitted", taken)
         columns.append(f"CAST({value} AS {dialect.real}) AS {identifier(name)}")
@@ -165,7 +173,7 @@ def _refused(decomposition: Decomposition, features: Mapping[int, Coded], outsid
         yield outside
 
 
-def _terms(decomposition: Decomposition, output: int, dialect: Dialect) -> Iterator[str]:
+def _terms(decomposition: Decomposition, output: int, dialect: Dialect, progress: Progress) -> Iterator[str]:
     """The intercept and the value of every effect."""
     yield real(float(decomposition.intercept[output]), dialect)
     family = decomposition.family
@@ -173,6 +181,7 @@ def _terms(decomposition: Decomposition, output: int, dialect: Dialect) -> Itera
         if subset:
             values = decomposition.values[family.cells_of(s), output].tolist()
             yield f"COALESCE({_value(decomposition, s, values, dialect)}, {real(0.0, dialect)})"
+            progress.step()
 
 
 def _value(decomposition: Decomposition, s: int, values: Sequence[float], dialect: Dialect) -> str:

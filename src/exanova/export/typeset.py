@@ -17,6 +17,7 @@ from exanova.decomposition import Decomposition
 from exanova.effects.effect import GAME, Effect
 from exanova.effects.norms import absolute_norms
 from exanova.export.contents import known_errors, provenance_facts, subset_name
+from exanova.progress import Progress
 from exanova.show.error_bars import cell_errors
 from exanova.show.records import importance_records, legible, rounding
 
@@ -37,17 +38,17 @@ class Block:
     names: int = 1
 
 
-def to_markdown(decomposition: Decomposition, about: Mapping[str, str]) -> bytes:
+def to_markdown(decomposition: Decomposition, about: Mapping[str, str], progress: Progress) -> bytes:
     """Headings and tables in Markdown."""
     parts = ["# Functional ANOVA", f"Every number belongs to this game: {GAME}.", known_errors(decomposition)]
-    for block in _blocks(decomposition):
+    for block in _blocks(decomposition, progress):
         parts += [f"## {in_markdown(block.caption)}", _markdown_table(block)]
     parts += [in_markdown(sentence) for sentence in _left_out(decomposition)]
     facts = [f"- {in_markdown(name)}: {in_markdown(value)}" for name, value in provenance_facts(decomposition, about)]
     return ("\n\n".join([*parts, "## Provenance", "\n".join(facts)]) + "\n").encode("utf-8", "replace")
 
 
-def to_latex(decomposition: Decomposition, about: Mapping[str, str]) -> bytes:
+def to_latex(decomposition: Decomposition, about: Mapping[str, str], progress: Progress) -> bytes:
     r"""Floating tables in LaTeX, which need ``\usepackage{booktabs}``; the provenance is in comments."""
     comments = [
         "Tables of a functional ANOVA; read this file with \\input. Needed: \\usepackage{booktabs}",
@@ -56,15 +57,16 @@ def to_latex(decomposition: Decomposition, about: Mapping[str, str]) -> bytes:
         *_left_out(decomposition),
     ]
     parts = ["\n".join(f"% {one_line(comment)}" for comment in comments)]
-    parts += [_latex_table(block) for block in _blocks(decomposition)]
+    parts += [_latex_table(block) for block in _blocks(decomposition, progress)]
     return ("\n\n".join(parts) + "\n").encode("utf-8", "replace")
 
 
-def _blocks(decomposition: Decomposition) -> Iterator[Block]:
+def _blocks(decomposition: Decomposition, progress: Progress) -> Iterator[Block]:
     yield _fit(decomposition)
     yield _importance(decomposition)
     for names in _strongest(decomposition):
         yield from _effect(decomposition, decomposition.effects[names])
+        progress.step()
 
 
 def _fit(decomposition: Decomposition) -> Block:
@@ -185,10 +187,10 @@ LATEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
+    '"': r"{\char34}",
     "-": "{-}",
-    "`": r"\textasciigrave{}",
-    "'": r"\textquotesingle{}",
+    "`": r"{\char96}",
+    "'": r"{\char39}",
     "[": "{[}",
     "]": "{]}",
 }
