@@ -37,7 +37,7 @@ def completed(plan: Plan, survey: Survey, request: Request, sample: Sample, outp
     if not _leaves_rows_out(request, plan, survey):
         return plan
     more = gram_seconds(family, q, sample.weight) + cost.leaving_out_seconds(r, q)
-    held = load.peak(cost.leaving_out(q, load) + 2 * price.local_tables(family))
+    held = load.peak(cost.leaving_out(q, load))
     memory = max(plan.memory, held) if held <= request.memory_limit else plan.memory
     return replace(plan, memory=memory, seconds=plan.seconds + more)
 
