@@ -12,7 +12,7 @@ from exanova.data.sample import Sample
 from exanova.data.table import Table
 from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
-from exanova.effects.certificate import Certificate, measure_fit
+from exanova.effects.certificate import Certificate, measure_fit, measure_sample
 from exanova.errors import OverfitWarning
 from exanova.messages import Parameter, Part, Words
 from exanova.progress import Progress
@@ -27,7 +27,7 @@ HELD_OUT = "on held-out rows"
 def on_held_out_rows(certificate: Certificate, held: Sample, found: Solved, threads: int) -> Certificate:
     """The certificate with the fit on distinct rows that were held out."""
     fitted = fitted_part(found.family, found.values, held.codes, threads)
-    fit = measure_fit(held.values, fitted, held.probability, held.within)
+    fit = measure_sample(held, fitted)
     return replace(certificate, r2_eval=fit.r2, mse_eval=fit.mse * _unit(held) ** 2, eval_method=HELD_OUT)
 
 
@@ -50,11 +50,9 @@ def by_leaving_out(
     other = other_rows(sample, found, request)
     if other is None:
         return certificate
-    p, zero = sample.probability, np.zeros(sample.n_outputs)
-    within = zero if sample.within is None else p @ sample.within
-    variance = p @ (sample.values - p @ sample.values) ** 2 + within
-    mse = other.mse + within
-    r2 = 1.0 - np.divide(mse, variance, out=zero, where=variance > 0)
+    variance = sample.variance + sample.within_variance
+    mse = other.mse + sample.within_variance
+    r2 = 1.0 - np.divide(mse, variance, out=np.zeros(sample.n_outputs), where=variance > 0)
     return replace(certificate, r2_eval=r2, mse_eval=mse * _unit(sample) ** 2, eval_method=other.method)
 
 

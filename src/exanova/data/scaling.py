@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import tolerances
+from exanova.data.recoding import blocks
 from exanova.errors import InputError
 from exanova.typing import FloatArray
 
@@ -57,10 +58,12 @@ def find_scaling(values: FloatArray, weight: NDArray[Any]) -> Scaling:
     ([1000000000001.5], [2.0], [[-0.75]])
     """
     _check_magnitude(values)
-    probability = weight / weight.sum()
-    centre = probability @ values
-    centre = centre + probability @ (values - centre)  # the first sum has lost the digits below its own rounding
-    spread = np.abs(values - centre).max(axis=0, initial=0.0)
+    centre = np.zeros(values.shape[1])
+    for _ in range(2):  # the first sum has lost the digits below its own rounding
+        centre = centre + _mean(values, weight, centre)
+    spread = np.zeros(values.shape[1])
+    for rows in blocks(len(values)):
+        np.maximum(spread, np.abs(values[rows] - centre).max(axis=0, initial=0.0), out=spread)
     varies = spread > tolerances.EPS * np.abs(centre)
     too_small = varies & (spread < tolerances.SMALLEST_MODEL)
     if too_small.any():
@@ -73,9 +76,17 @@ def find_scaling(values: FloatArray, weight: NDArray[Any]) -> Scaling:
     return Scaling(np.where(varies, rounded, centre), np.where(varies, unit, 0.0))
 
 
+def _mean(values: FloatArray, weight: NDArray[Any], centre: FloatArray) -> FloatArray:
+    """(m,) weighted mean of (n, m) values less a centre, block by block of rows."""
+    total, out = float(weight.sum()), np.zeros(values.shape[1])
+    for rows in blocks(len(values)):
+        out += (weight[rows] / total) @ (values[rows] - centre)
+    return out
+
+
 def _check_magnitude(values: FloatArray) -> None:
     """Refuse model values whose squares cannot be added up."""
-    largest = float(np.abs(values).max(initial=0.0))
+    largest = max(abs(float(values.max(initial=0.0))), abs(float(values.min(initial=0.0))))
     if largest > tolerances.LARGEST_MODEL:
         raise InputError(
             f"The model has outputs as large as {largest:.1e}; the squares of such numbers overflow. "

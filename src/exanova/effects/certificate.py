@@ -155,10 +155,11 @@ class Certificate:
 
 @dataclass(frozen=True)
 class FitErrors:
-    """Errors of the fitted part on rows: (m,) each."""
+    """Errors of the fitted part on rows: (m,) each; ``squared`` is ``mse`` without the variance within rows."""
 
     r2: FloatArray
     mse: FloatArray
+    squared: FloatArray
     relative_mse: FloatArray
     largest: FloatArray
 
@@ -175,17 +176,24 @@ def measure_fit(
     >>> fit.r2.tolist(), fit.mse.tolist()
     ([1.0], [0.0])
     """
-    error = values - fitted
-    inside = np.zeros(values.shape[1]) if within is None else probability @ within
-    mean = probability @ values
-    variance = probability @ (values - mean) ** 2 + inside
-    square = probability @ values**2 + inside
-    mse = probability @ error**2 + inside
+    rows = Sample(np.zeros((0, len(values)), dtype=np.uint8), probability, (), values, len(values), within)
+    return measure_sample(rows, fitted)
+
+
+def measure_sample(sample: Sample, fitted: FloatArray) -> FitErrors:
+    """Compare the fitted part (r, m) with the values of a sample, block by block of rows."""
+    inside, mean, largest = sample.within_variance, sample.mean, np.zeros(sample.n_outputs)
+    for rows in sample.blocks:
+        np.maximum(largest, np.abs(sample.values[rows] - fitted[rows]).max(axis=0, initial=0.0), out=largest)
+    variance = sample.variance + inside
+    square = sample.expected(lambda rows: sample.values[rows] ** 2) + inside
+    squared = sample.expected(lambda rows: (sample.values[rows] - fitted[rows]) ** 2)
+    mse = squared + inside
     still = variance <= (tolerances.EPS * np.abs(mean)) ** 2
     met = mse <= (tolerances.RECONSTRUCTION * np.abs(mean)) ** 2
     r2 = np.where(still, met.astype(float), 1.0 - mse / np.where(still, 1.0, variance))
     relative = np.divide(mse, square, out=np.zeros_like(mse), where=square > 0)
-    return FitErrors(r2, mse, relative, np.abs(error).max(axis=0, initial=0.0))
+    return FitErrors(r2, mse, squared, relative, largest)
 
 
 def certify(
@@ -199,18 +207,17 @@ def certify(
 ) -> Certificate:
     """The certificate of a decomposition on its own support; all but ``scaling`` is in normalised units."""
     fitted = measured.fitted
-    fit = measure_fit(sample.values, fitted, sample.probability, sample.within)
-    within = np.zeros(sample.values.shape[1]) if sample.within is None else sample.probability @ sample.within
+    fit, within = measure_sample(sample, fitted), sample.within_variance
     # Everything is measured against what varies, output by output.
     scale = np.where(sample.spread > 0, sample.spread, 1.0)
     solution, basis = found.solution, found.basis
-    lost = account(sample, sample.values - fitted, None if found.shrinkage is None else found.shrinkage.least_squares)
-    variance = sample.probability @ (fitted - found.values[0]) ** 2
+    lost = account(sample, fit.squared, None if found.shrinkage is None else found.shrinkage.least_squares)
+    variance = sample.expected(lambda rows: (fitted[rows] - found.values[0]) ** 2)
     near = near_redundant(sample, found.family, request.threads)
     certificate = Certificate(
         orthogonality=_worst(conditional_means(found.family, found.values) / scale),
         reconstruction=_worst(fit.largest / scale),
-        reconstruction_l2=_worst(np.sqrt(fit.mse - within) / scale),
+        reconstruction_l2=_worst(np.sqrt(fit.squared) / scale),
         residual_mean=_residual_mean(found, measured.residual_means / scale, request),
         rank=min(solution.rank, sample.n_rows),
         rank_by_order=solution.rank_by_order,
@@ -254,9 +261,8 @@ def _worst(values: FloatArray) -> float:
 
 def _relative_to_square(sample: Sample, mse: FloatArray, within: FloatArray, scaling: Scaling) -> FloatArray:
     """(m,) mean squared error over E[f^2], in the units of the model."""
-    mean = sample.probability @ sample.values
-    variance = (sample.probability @ (sample.values - mean) ** 2 + within) * scaling.unit**2
-    square = variance + (scaling.centre + mean * scaling.unit) ** 2
+    variance = (sample.variance + within) * scaling.unit**2
+    square = variance + (scaling.centre + sample.mean * scaling.unit) ** 2
     return np.divide(mse * scaling.unit**2, square, out=np.zeros_like(mse), where=square > 0)
 
 

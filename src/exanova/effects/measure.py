@@ -34,13 +34,17 @@ def measure(sample: Sample, found: Solved, threads: int = 1) -> Measured:
     """Measure a result on its own rows: one pass from cells to rows, and one back for model and residual together."""
     phi, m = Phi(found.family, sample, threads), sample.n_outputs
     fitted = phi.synthesise(found.values)
-    sums = phi.analyse(sample.probability[:, None] * np.hstack([sample.values, sample.values - fitted]))
+
+    def weighted(rows: slice) -> FloatArray:
+        values = sample.values[rows]
+        return sample.probability[rows, None] * np.hstack([values, values - fitted[rows]])
+
+    sums = phi.analyse_blocks(weighted)
     of_model, of_residual = sums[:, :m], sums[:, m:]
-    squares = (sample.values - of_model[0]) ** 2 + (0.0 if sample.within is None else sample.within)
     share = found.family.weight / found.family.weight[0]
     return Measured(
         fitted,
         covariances(found.family, found.values, of_model),
-        sample.probability @ squares,
+        sample.variance + sample.within_variance,
         (np.abs(of_residual) / share[:, None]).max(axis=0),
     )

@@ -10,7 +10,7 @@ M consists of exact integers, so the sum does not depend on how the rows were sp
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -33,6 +33,9 @@ from exanova.typing import Codes, FloatArray, IntArray
 BLAS_BLOCK_BYTES = 128_000_000
 """Memory of one block of rows of the dense indicator matrix, for real weights."""
 
+
+BITSET_BYTES, MANY_ROWS = 256_000_000, 65_536
+"""Memory of the bitsets of one block of rows, and rows that are one block whatever their number of indicators."""
 
 SPARSE = 8
 """Ratio of all indicators to those that are 1 at a row, from which adding pairs is faster than multiplying matrices."""
@@ -104,19 +107,30 @@ def counted_gram(
     """Exact integer Gram matrix by population counts."""
     gram = np.zeros((len(basis), len(basis)), dtype=np.int64)
     singles = single_levels(family, basis)
-    for factor, rows in digits(weight):
-        chosen = codes if len(rows) == codes.shape[1] else codes[:, rows]
-        if progress:
-            progress.phase("counting common rows")
-        count_common(pack(chosen, singles, basis), gram, factor, threads, progress.step if progress else None)
+    if progress:
+        progress.phase("counting common rows")
+    step = max(MANY_ROWS, 8 * BITSET_BYTES // len(basis))
+    for a in range(0, len(weight), step):
+        block, own = codes[:, a : a + step], weight[a : a + step]
+        for factor, rows in digits(own):
+            chosen = block if len(rows) == block.shape[1] else block[:, rows]
+            count_common(pack(chosen, singles, basis), gram, factor, threads, progress.step if progress else None)
     return gram
 
 
-def weighted_gram(family: Family, basis: Monomials, codes: Codes, weight: FloatArray, threads: int = 1) -> FloatArray:
+def weighted_gram(
+    family: Family,
+    basis: Monomials,
+    codes: Codes,
+    weight: FloatArray,
+    threads: int = 1,
+    parts: Sequence[slice] | None = None,
+) -> FloatArray:
     """Gram matrix for real weights: by margins, pair by pair if few indicators are 1 at a row, or by BLAS."""
     margins = _worthwhile_margins(family, len(basis), weight)
     if margins is not None:
-        return mirrored(margin_gram(margins, family, basis, [codes], [weight], threads))
+        rows = codes, weight, parts or (slice(0, len(weight)),)
+        return mirrored(margin_gram(margins, family, basis, rows, threads))
     active = float(family.weight[basis.cell].sum() / family.weight[0])
     if active * SPARSE < len(basis):
         gram = _added_gram(family, basis, codes, weight, threads)
@@ -180,6 +194,7 @@ def function_gram(
     weight: NDArray[Any],
     threads: int = 1,
     progress: Progress | None = None,
+    parts: Sequence[slice] | None = None,
 ) -> FloatArray:
     """Gamma of the functions of ``basis`` on rows: codes (d, r), weight (r,), by the fastest of three methods.
 
@@ -192,13 +207,14 @@ def function_gram(
     margins = _worthwhile_margins(family, len(mono), weight) if whole else None
     gram: NDArray[Any]
     if margins is not None:
-        gram = mirrored(margin_gram(margins, family, mono, [codes], [weight], threads, progress))
+        rows = codes, weight, parts or (slice(0, len(weight)),)
+        gram = mirrored(margin_gram(margins, family, mono, rows, threads, progress))
     elif whole and SPARSE * len(family.subsets) >= len(mono) * _digits_per_row(weight):
         gram = counted_gram(family, mono, codes, weight, threads, progress)
     elif whole:
         gram = mirrored(_added_gram(family, mono, codes, weight.astype(np.float64), threads))
     else:
-        gram = weighted_gram(family, mono, codes, weight, threads)
+        gram = weighted_gram(family, mono, codes, weight, threads, parts)
     return projected(family, mono, gram, basis)
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import parallel
+from exanova.data.sample import blocks_of
 from exanova.design.family import Family
 from exanova.phi.monomials import Monomials
 from exanova.progress import Progress
@@ -94,24 +95,27 @@ def margins_of(family: Family) -> Margins | None:
 
 
 def count_margins(
-    margins: Margins, parts: Sequence[Codes], weights: Sequence[NDArray[Any]], group: slice, threads: int = 1
+    margins: Margins, codes: Codes, weight: NDArray[Any], parts: Sequence[slice], group: slice, threads: int = 1
 ) -> NDArray[Any]:
-    """Weights of rows in every cell of a run of margins, one margin after the other, summed over parts of the rows.
+    """Weights of rows in every cell of a run of margins, one margin after the other.
 
-    ``parts`` are (d, r) codes, ``weights`` (r,) the weights of each: int64 or float64, and so is the result.
+    The rows, (d, r) codes of weight (r,), are read block by block of their parts. Weights are int64 or float64, and so
+    is the result.
     """
     from exanova.phi.margin_kernels import count_cells
 
     base = int(margins.start[group.start])
-    out = np.zeros(int(margins.start[group.stop]) - base, dtype=weights[0].dtype)
+    out = np.zeros(int(margins.start[group.stop]) - base, dtype=weight.dtype)
+    pieces = parallel.split(group.stop - group.start, 4 * threads if threads > 1 else 1)
+    for rows in blocks_of(parts):
+        block, own_weight = np.ascontiguousarray(codes[:, rows]), np.ascontiguousarray(weight[rows])
 
-    def task(piece: slice) -> None:
-        first, last = group.start + piece.start, group.start + piece.stop
-        own = out[int(margins.start[first]) - base : int(margins.start[last]) - base]
-        for codes, weight in zip(parts, weights, strict=True):
-            count_cells(codes, weight, margins.sizes, margins.unions, margins.start, first, last, own)
+        def task(piece: slice, block: Codes = block, own_weight: NDArray[Any] = own_weight) -> None:
+            first, last = group.start + piece.start, group.start + piece.stop
+            own = out[int(margins.start[first]) - base : int(margins.start[last]) - base]
+            count_cells(block, own_weight, margins.sizes, margins.unions, margins.start, first, last, own)
 
-    parallel.run(task, parallel.split(group.stop - group.start, 4 * threads if threads > 1 else 1), threads)
+        parallel.run(task, pieces, threads)
     return out
 
 
@@ -119,19 +123,18 @@ def margin_gram(
     margins: Margins,
     family: Family,
     basis: Monomials,
-    parts: Sequence[Codes],
-    weights: Sequence[NDArray[Any]],
+    rows: tuple[Codes, NDArray[Any], Sequence[slice]],
     threads: int = 1,
     progress: Progress | None = None,
 ) -> FloatArray:
-    """(q, q) lower triangle of the Gram matrix of indicators; whole numbers if weights are."""
+    """(q, q) lower triangle of the Gram matrix of indicators on rows (codes, weight, parts); whole if weights are."""
     groups = margins.groups()
     if progress:
         progress.phase("counting margins", len(groups))
 
     def counted() -> Iterator[tuple[slice, NDArray[Any]]]:
         for group in groups:
-            yield group, count_margins(margins, parts, weights, group, threads)
+            yield group, count_margins(margins, *rows, group, threads)
             if progress:
                 progress.step(1)
 
