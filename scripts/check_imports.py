@@ -36,7 +36,7 @@ LAYERS: list[set[str]] = [
     {"decomposition"},
     {"show"},
     {"report"},
-    {"decomposition_file", "evaluation", "parameters", "tags"},
+    {"decomposition_file", "evaluation", "many_levels", "parameters", "tags"},
     {"estimator"},
     {"distributed", "demo", "cli", "datasets"},
 ]

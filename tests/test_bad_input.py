@@ -413,6 +413,7 @@ WRONG = {
     "basis": "best",
     "ties": "best",
     "min_frequency": 0,
+    "max_levels": 1,
     "n_bins": 1,
     "strategy": "best",
     "handle_unknown": "best",

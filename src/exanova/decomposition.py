@@ -99,6 +99,19 @@ class Decomposition(RowQueries):
         return Words("the budget (", Parameter("max_terms", self.selection.budget), ")")
 
     @property
+    def joined_levels(self) -> dict[str, dict[str, tuple[Any, ...]]]:
+        """Values that share a level, by column and label: levels joined or merged because they are many or rare.
+
+        >>> import exanova
+        >>> X = np.array([["a", "u"], ["b", "v"], ["c", "u"], ["c", "v"]])
+        >>> anova = exanova.FunctionalANOVA(min_frequency=2).fit(X, np.arange(4.0))
+        >>> anova.decomposition_.joined_levels
+        {'x0': {'(other)': ('a', 'b')}}
+        """
+        found = {feature.name: feature.joined for feature in self.encoding.features}
+        return {name: joined for name, joined in found.items() if joined}
+
+    @property
     def intercept(self) -> FloatArray:
         """(m,) weighted mean of the model."""
         return np.array(self.values[0])
@@ -220,6 +233,7 @@ class Decomposition(RowQueries):
         *,
         X: Any = None,
         model: Any = None,
+        id: str | None = None,
         title: str | None = None,
         about: Mapping[str, str] | None = None,
     ) -> None:
@@ -229,6 +243,7 @@ class Decomposition(RowQueries):
             path: ends in ``.html``, ``.json`` or ``.md``; an existing file is replaced atomically.
             X: rows for the row explorer; by default those of the fit. A loaded decomposition has none.
             model: the model, or its outputs at the rows of ``X``; the explorer then shows the residual of each row.
+            id: column of ``X`` that names its rows; by default an index of pandas names them, or their position.
             title: heading of the report.
             about: further facts to show at the top, such as ``{"Data": "loans.csv"}``.
 
@@ -244,7 +259,7 @@ class Decomposition(RowQueries):
         """
         from exanova.report import write_report
 
-        write_report(self, path, X=X, model=model, title=title, about=about)
+        write_report(self, path, X=X, model=model, id=id, title=title, about=about)
 
     def __str__(self) -> str:
         distinct = count_of(self.plan.distinct_rows, "distinct row")

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import wraps
+from functools import partial, wraps
 from html import escape
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
@@ -16,7 +16,7 @@ import numpy as np
 
 from exanova.data.draws import plan_draws
 from exanova.data.observe import Observation, Reading, read_rows
-from exanova.data.rules import NBins
+from exanova.data.rules import MaxLevels, NBins
 from exanova.data.sample import Sample
 from exanova.decomposition import Decomposition, uncertainty_of
 from exanova.decomposition_file import from_file, to_file
@@ -29,12 +29,13 @@ from exanova.evaluation import by_leaving_out, on_further_rows, on_held_out_rows
 from exanova.explain.mean_shapley import MeanShapley
 from exanova.fitting import fit_sample, plan_fit
 from exanova.infer.fitted_sample import FittedSample, why_whole
+from exanova.many_levels import Joined, by_joining_again, fit_apart, join_many_levels, to_join
 from exanova.messages import Parameter, joined
 from exanova.parallel import blas_threads
 from exanova.parameters import check_eval_set, check_parameters, make_request, the_model
 from exanova.progress import Progress
 from exanova.provenance import Provenance, trace
-from exanova.query import QuerySettings
+from exanova.query import QuerySettings, seed_of
 from exanova.select.record import Selection
 from exanova.solve.evidence import Solved
 from exanova.solve.plan import Plan
@@ -96,6 +97,9 @@ class FunctionalANOVA:
         ties: how to split an effect that several subsets of one order can express: ``"share"`` spreads it evenly,
             ``"first"`` gives it to the first in canonical order.
         min_frequency: merge rarer levels into ``(other)``: a count, or a share of the rows.
+        max_levels: most levels of a column of names: ``"auto"`` (default) is 50; where a column has more, levels whose
+            effects do not differ beyond their error are joined. A number, ``None`` for any number, or a mapping from
+            column to one of these.
         n_bins: number of intervals for numbers and times with more than 20 distinct values: ``"auto"`` (up to 32, fewer
             where rows are few; times by the calendar), a number, ``None`` to refuse such columns, or a mapping from
             column to one of these.
@@ -155,6 +159,7 @@ class FunctionalANOVA:
         basis: Literal["pure", "paper"] = "pure",
         ties: Literal["share", "first"] = "share",
         min_frequency: float | None = None,
+        max_levels: MaxLevels = "auto",
         n_bins: NBins = "auto",
         strategy: Literal["uniform", "quantile", "kmeans", "model"] = "quantile",
         handle_unknown: Literal["error", "ignore"] = "error",
@@ -179,6 +184,7 @@ class FunctionalANOVA:
         self.basis = basis
         self.ties = ties
         self.min_frequency = min_frequency
+        self.max_levels = max_levels
         self.n_bins = n_bins
         self.strategy = strategy
         self.handle_unknown = handle_unknown
@@ -239,14 +245,23 @@ class FunctionalANOVA:
         progress = Progress(self.verbose)
         try:
             rows = read_rows(X, sample_weight=sample_weight, model=model, **self._level_rules())
-            request = make_request(self.get_params(), rows.support, rows.encoding.ordered)
+            asked = (model, self.response_method, self.batch_size, output_names, progress)
+            design = {"clusters": clusters, "strata": strata, "replicate_weights": replicate_weights}
+            read, chosen = Joined(rows), to_join(rows, self.get_params())
+            if chosen and isinstance(eval_set, float):
+                values, seed = rows.model_values(*asked), seed_of(self.random_state)
+                fit_apart(partial(self.fit, weights=weights), rows, values, eval_set, seed, design)
+                return self
+            if chosen:
+                read = join_many_levels(rows, rows.model_values(*asked), chosen, progress)
+            request = make_request(self.get_params(), read.rows.support, read.rows.encoding.ordered)
             progress.phase("listing cells")
-            plan, survey = self._plan(rows, request)
+            plan, survey = self._plan(read.rows, request)
             if self.verbose:
                 print(plan)
-            design = {"clusters": clusters, "strata": strata, "replicate_weights": replicate_weights}
             drawn = plan_draws(rows.weight, rows.kept, rows.n_rows, rows.index, weights=weights, **design)
-            seen = rows.observe(model, self.response_method, self.batch_size, output_names, progress, drawn)
+            values = rows.model_values(*asked) if read.values is None else read.values
+            seen = read.rows.sampled(values, drawn)
             sample, held = seen.sample, None
             if isinstance(eval_set, float):
                 sample, held = sample.split(eval_set, request.random_state)
@@ -254,7 +269,7 @@ class FunctionalANOVA:
             found, selection = fit_sample(sample, request, plan, survey, progress)
             with blas_threads(request.threads):
                 self._certify(seen, sample, found, selection, request, progress, started)
-                self._evaluate(eval_set, held, sample, found, request, progress)
+                self._evaluate(eval_set, held, read, sample, found, request, progress)
             given = {"sample_weight": sample_weight, "weights": weights, "eval_set": eval_set, **design}
             self._store(replace(self._decomposition, provenance=trace(seen, self.get_params(), given)))
             warn_if_it_does_not_hold(self.certificate_, self.shrinkage == "auto", stacklevel=3)
@@ -407,6 +422,7 @@ class FunctionalANOVA:
         self,
         eval_set: tuple[Any, Any] | float | None,
         held: Sample | None,
+        read: Joined,
         sample: Sample,
         found: Solved,
         request: Request,
@@ -418,9 +434,17 @@ class FunctionalANOVA:
             certificate = on_held_out_rows(known.certificate, held, found, request.threads)
         elif isinstance(eval_set, tuple):
             certificate = on_further_rows(known, *eval_set, progress)
+        elif read.changed and not why_whole(self.sampled, sample):
+            progress.phase("joining levels again")
+            certificate = by_joining_again(known.certificate, read, self._fit_part, request.random_state)
         else:
             certificate = by_leaving_out(known.certificate, sample, found, request, why_whole(self.sampled, sample))
         self._store(replace(known, certificate=certificate))
+
+    def _fit_part(self, rows: Any, values: Any, weight: Any) -> FunctionalANOVA:
+        """The same fit to some of the rows; the few rows it is evaluated on only keep it from leaving rows out."""
+        own = FunctionalANOVA(**self.get_params()).set_params(handle_unknown="ignore", strict=False, verbose=False)
+        return own.fit(rows, values, sample_weight=weight, eval_set=(rows.rows(np.arange(1)), values[:1]))
 
     def _store(self, found: Decomposition) -> None:
         """Keep a decomposition, and beside it what scikit-learn's conventions call its parts."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from exanova import parallel
-from exanova.data.rules import wrong_rules
+from exanova.data.rules import wrong_max_levels, wrong_rules
 from exanova.data.support import Support
 from exanova.design.families import named_family
 from exanova.design.memory import resolve_limit
@@ -68,6 +68,7 @@ def _wrong_parameters(given: Mapping[str, Any]) -> Iterator[InputError]:
         if not is_allowed(given[name]):
             yield InputError.given(name, given[name], *expected)
     yield from wrong_rules(given["min_frequency"], given["n_bins"], given["strategy"])
+    yield from wrong_max_levels(given["max_levels"])
     for check, name in ((resolve_limit, "memory_limit"), (parallel.thread_count, "n_jobs")):
         try:
             check(given[name])

@@ -52,6 +52,8 @@ EXPLAIN = ("explain", "loans.csv", *PREDICTED)
         ([*EXPLAIN, "--n-bins", "job=x"], "--n-bins 'x' was given"),
         ([*EXPLAIN, "--n-bins", "job=3"], "--n-bins names the column 'job'"),
         ([*EXPLAIN, "--n-bins", "3,4"], "--n-bins"),
+        ([*EXPLAIN, "--max-levels", "job=x"], "--max-levels 'x' was given"),
+        ([*EXPLAIN, "--max-levels", "1"], "--max-levels 1 was given; expected an integer of at least 2, auto or none"),
         ([*EXPLAIN, "--min-frequency", "rare"], "--min-frequency 'rare' was given"),
         ([*EXPLAIN, "--min-frequency", "1.5"], "--min-frequency 1.5 was given"),
         ([*EXPLAIN, "--memory-limit", "much"], "--memory-limit much is not a size"),

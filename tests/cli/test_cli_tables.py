@@ -18,7 +18,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cli_helpers import LOANS, PREDICTED, RISK, TABLE, inside, refused
-from exanova import FunctionalANOVA
+from exanova import FunctionalANOVA, load
 from exanova.cli.columns import Choice, divide, learned_kinds, typed
 from exanova.cli.table_files import ReadOptions, read_table
 from exanova.cli.text import split_names
@@ -307,3 +307,17 @@ def test_a_list_of_known_names_is_read_back(names):
         assert split_names(name, names, ",") == [name]
     plain = [name for name in names if "," not in name]
     assert split_names(",".join(plain), plain, ",") == plain
+
+
+def test_levels_are_joined_by_option(folder, capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"zip": [f"z{k}" for k in rng.integers(30, size=400)], "b": rng.choice(["no", "yes"], 400)})
+    frame["score"] = (frame["zip"].str[1:].astype(int) % 2) + rng.normal(size=400) / 9
+    frame.to_csv("zips.csv", index=False)
+    words = ("explain", "zips.csv", "--prediction", "score", "--json")
+    counts = {}
+    for option in (["--max-levels", "4"], ["--max-levels", "zip=2"], ["--max-levels", "none"], []):
+        found = inside(capsys, *words, *option, "--save", "zips.exanova", "--force")
+        assert found.code == 0
+        counts[" ".join(option[1:])] = len(load("zips.exanova").categories_[0])
+    assert counts == {"4": 2, "zip=2": 2, "none": 30, "": 30}

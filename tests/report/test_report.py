@@ -296,6 +296,7 @@ def test_a_page_loads_nothing_and_runs_its_own_script_only(hostile_page):
     allowed = {"html", "head", "meta", "title", "style", "body", "a", "header", "h1", "h2", "h3", "bdi", "p", "div"}
     allowed |= {"nav", "main", "noscript", "section", "dl", "dt", "dd", "ul", "li", "details", "summary", "button"}
     allowed |= {"figure", "figcaption", "label", "input", "output", "select", "option", "footer", "script", "span"}
+    allowed |= {"datalist", "code"}
     assert {tag for tag, _ in found.tags} <= allowed
     for tag, attributes in found.tags:
         assert "src" not in attributes
@@ -338,8 +339,24 @@ def test_the_effects_of_a_page_are_those_of_the_decomposition(three, tmp_path):
         for r in effect["records"]:
             found = means[start + r["position"], list(d.schema.outputs).index(r["output"])]
             assert found == pytest.approx(r["mean"], rel=1e-6, abs=1e-7)
+    rows = payload["rows"]
+    codes = numbers(rows["codes"]).reshape(-1, 3)
+    found = [[payload["features"][i]["levels"][c] for i, c in enumerate(row)] for row in codes.tolist()]
+    assert found == table.iloc[numbers(rows["numbers"])].to_numpy().tolist()
+    residual = anova.explain(table, outputs).residual[numbers(rows["numbers"])]
+    np.testing.assert_allclose(numbers(rows["residual"]).reshape(-1, 3), residual, atol=1e-15)
+
+
+def test_rows_of_a_page_that_does_not_hold_all_effects_are_told_to_it(three, tmp_path, monkeypatch):
+    from exanova.report import live
+
+    monkeypatch.setattr(live, "NUMBERS", 0)
+    anova, table = three
+    payload = payload_of(written(anova, tmp_path / "r.html", X=table, model=outputs))
+    summary = summarise(anova.decomposition_, X=table, model=outputs)
+    assert payload["rows"] is None
     for k, row in enumerate(summary.sample["rows"]):
-        for j, part in enumerate(payload["rows"][k]["table"]):
+        for j, part in enumerate(payload["told"][k]["table"]):
             lines = unpacked(payload, part)
             assert [r["value"] for r in lines if r["kind"] == "feature"] == row["values"][j]
             assert [r["level"] for r in lines if r["kind"] == "feature"] == row["levels"]
@@ -393,7 +410,8 @@ def test_many_features_levels_and_outputs_are_bounded_and_it_is_said():
     assert any("main effects" in sentence for sentence in wide.left_out)
     assert 0 < len(wide.sample["rows"]) < 10
     long = pd.DataFrame({"city": rng.integers(0, 900, 3000).astype(str), "day": rng.integers(0, 60, 3000).astype(str)})
-    deep = summarise(FunctionalANOVA(shrinkage=None, subsets=[(0, 1)]).fit(long, rng.normal(size=3000)).decomposition_)
+    anova = FunctionalANOVA(shrinkage=None, subsets=[(0, 1)], max_levels=None).fit(long, rng.normal(size=3000))
+    deep = summarise(anova.decomposition_)
     city = next(e for e in deep.effects if e["feature"] == "city")
     assert len(city["records"]) == EFFECT_LEVELS < city["levels"]
     assert len(deep.pairs[0]["records"]) <= PAIR_LEVELS**2

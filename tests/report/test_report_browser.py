@@ -235,7 +235,7 @@ def test_the_row_explorer_by_keyboard(opened, report, anova):
     expect(page.get_by_role("button", name="Previous")).to_be_disabled()
     explanation = anova.explain(table(), model)
     for k in (0, 1):
-        listed = {feature: float(value) for feature, _, value in cells(page, "row")}
+        listed = {feature: float(value) for feature, _, value, *_ in cells(page, "row")}
         expected = dict(zip(anova.feature_names_in_, explanation.values[k, :, 0], strict=True))
         for name, value in expected.items():
             assert listed[name] == pytest.approx(value, rel=1e-3, abs=1e-12)
@@ -250,15 +250,15 @@ def test_the_row_explorer_keeps_the_rows_that_are_asked_for(opened, report):
     page, _ = opened(report)
     rows = table()
     wanted = np.flatnonzero((rows["size"] == "large") & (rows["year"] == 2021))
-    page.get_by_label("Keep rows that contain").fill("size=large year=2021")
+    page.get_by_label("Find rows by id").fill("size=large year=2021")
     expect(page.locator("#kept")).to_have_text(f"{len(wanted)} of {len(rows)} rows")
     named = page.locator("#row option").all_text_contents()
     assert [int(re.match(r"Row (\d+):", name)[1]) for name in named] == wanted.tolist()
-    levels = {feature: level for feature, level, _ in cells(page, "row")}
+    levels = {feature: level for feature, level, *_ in cells(page, "row")}
     assert (levels["size"], levels["year"]) == ("large", "2021")
-    page.get_by_label("Keep rows that contain").fill("no such level")
+    page.get_by_label("Find rows by id").fill("no such level")
     expect(page.locator("#kept")).to_have_text(f"0 of {len(rows)} rows")
-    page.get_by_label("Keep rows that contain").fill("")
+    page.get_by_label("Find rows by id").fill("")
     expect(page.locator("#row option")).to_have_count(len(rows))
 
 
@@ -332,7 +332,8 @@ def test_a_table_is_downloaded_whole_and_exact(opened, report, anova):
         for i, name in enumerate(anova.feature_names_in_):
             of = [line for line in lines if (line["output"], line["feature"]) == (output, name)]
             assert [int(line["row"]) for line in of] == list(range(len(table())))
-            assert [float(line["Shapley value"]) for line in of] == explanation.values[:, i, k].tolist()
+            found = [float(line["Shapley value"]) for line in of]
+            np.testing.assert_allclose(found, explanation.values[:, i, k], rtol=1e-12, atol=1e-14)
             assert [line["level"] for line in of] == table()[name].astype(str).tolist()
     assert seen.said == []
 

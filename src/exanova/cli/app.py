@@ -167,6 +167,7 @@ def explain(
     n_bins: a.NBins = None,
     strategy: a.Strategy = "quantile",
     min_frequency: a.MinFrequency = None,
+    max_levels: a.MaxLevels = None,
     shrinkage: a.Shrinkage = "auto",
     sampled: a.Sampled = None,
     ties: a.Ties = "share",
@@ -202,7 +203,13 @@ def explain(
             reading=_reading(format_, separator, missing, text),
             choice=Choice(_all(features), _all(ignore), _all(prediction), weight),
             fit=commands.FitOptions(
-                max_order, _all(subsets, interactions), _all(n_bins), min_frequency, memory_limit, others
+                max_order,
+                _all(subsets, interactions),
+                _all(n_bins),
+                min_frequency,
+                memory_limit,
+                others,
+                _all(max_levels),
             ),
             model=model,
             trust_pickle=trust_pickle,
@@ -294,6 +301,7 @@ def plan(
     n_bins: a.NBins = None,
     strategy: a.Strategy = "quantile",
     min_frequency: a.MinFrequency = None,
+    max_levels: a.MaxLevels = None,
     shrinkage: a.Shrinkage = "auto",
     sampled: a.Sampled = None,
     ties: a.Ties = "share",
@@ -320,7 +328,9 @@ def plan(
         data,
         _reading(format_, separator, missing, text),
         Choice(_all(features), _all(ignore), _all(prediction), weight),
-        commands.FitOptions(max_order, _all(subsets, interactions), _all(n_bins), min_frequency, memory_limit, others),
+        commands.FitOptions(
+            max_order, _all(subsets, interactions), _all(n_bins), min_frequency, memory_limit, others, _all(max_levels)
+        ),
         json,
     )
 

@@ -137,6 +137,15 @@ MinFrequency = Annotated[
         rich_help_panel=FIT,
     ),
 ]
+MaxLevels = Annotated[
+    Names,
+    typer.Option(
+        "--max-levels",
+        metavar="auto|none|N|A=N,B=N",
+        help="Join levels of columns that have more, by their effects (default: auto, 50).",
+        rich_help_panel=FIT,
+    ),
+]
 Shrinkage = Annotated[
     str,
     typer.Option(

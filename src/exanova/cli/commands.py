@@ -35,6 +35,7 @@ class FitOptions:
     Attributes:
         max_order, subsets, n_bins, min_frequency, memory_limit: as they were typed.
         others: parameters of the library.
+        max_levels: as it was typed.
     """
 
     max_order: str = "2"
@@ -43,6 +44,7 @@ class FitOptions:
     min_frequency: str | None = None
     memory_limit: str | None = None
     others: dict[str, Any] = field(default_factory=dict)
+    max_levels: tuple[str, ...] = ()
 
     def estimator(self, features: Sequence[str]) -> FunctionalANOVA:
         """The estimator with these options, for these features."""
@@ -51,6 +53,7 @@ class FitOptions:
             subsets=text.subsets(self.subsets, features),
             n_bins=text.bins(self.n_bins, features),
             min_frequency=text.frequency(self.min_frequency),
+            max_levels=text.bins(self.max_levels, features, "--max-levels"),
             memory_limit=text.memory(self.memory_limit),
             **self.others,
         )

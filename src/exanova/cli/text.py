@@ -107,8 +107,8 @@ def frequency(text: str | None) -> int | float | None:
         ) from error
 
 
-def bins(texts: Sequence[str], features: Sequence[str]) -> NBins:
-    """``--n-bins``: a number, ``auto`` or ``none``, for all columns or by column.
+def bins(texts: Sequence[str], features: Sequence[str], option: str = "--n-bins") -> NBins:
+    """``--n-bins`` or ``--max-levels``: a number, ``auto`` or ``none``, for all columns or by column.
 
     >>> bins([], []), bins(["5"], []), bins(["age=4,income=none"], ["age", "income"])
     ('auto', 5, {'age': 4, 'income': None})
@@ -117,20 +117,20 @@ def bins(texts: Sequence[str], features: Sequence[str]) -> NBins:
         return "auto"
     expected = "a whole number, auto or none, for all columns or by column such as age=5,income=auto"
     if len(texts) == 1 and "=" not in texts[0]:
-        return _bins(texts[0], expected)
+        return _bins(texts[0], expected, option)
     found: dict[str, Bins] = {}
     for part in (part for text in texts for part in text.split(",")):
         name, equals, number = part.rpartition("=")
         if not equals:
-            raise InputError(f"--n-bins {part!r} was given; expected {expected}.")
-        found[_feature(name.strip(), features, "--n-bins")] = _bins(number, expected)
+            raise InputError(f"{option} {part!r} was given; expected {expected}.")
+        found[_feature(name.strip(), features, option)] = _bins(number, expected, option)
     return found
 
 
-def _bins(text: str, expected: str) -> Bins:
+def _bins(text: str, expected: str, option: str) -> Bins:
     named: dict[str, Bins] = {"auto": "auto", "none": None}
     word = text.strip().lower()
-    return named[word] if word in named else whole(text, "--n-bins", expected)
+    return named[word] if word in named else whole(text, option, expected)
 
 
 def subsets(texts: Sequence[str], features: Sequence[str]) -> list[tuple[str, ...]] | None:

@@ -23,7 +23,7 @@ OPTIONS: dict[str, str] = {
 OTHER_NAMES = {"eval_set": "eval", "sample_weight": "weight"}
 """Parameters of the library whose option has another name."""
 
-NONE = {"max_order": "all", "n_bins": "none", "shrinkage": "none"}
+NONE = {"max_order": "all", "max_levels": "none", "n_bins": "none", "shrinkage": "none"}
 """Options in which ``None`` has a word of its own."""
 
 YES_OR_NO = {"sampled": {True: "--sample", False: "--population", "auto": "neither --sample nor --population"}}

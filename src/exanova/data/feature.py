@@ -66,6 +66,18 @@ class FeatureLevels:
         return not self.edges and not self.is_left_out and len(set(self.codes)) == len(self.codes)
 
     @property
+    def joined(self) -> dict[str, tuple[Level, ...]]:
+        """Raw values of every level that stands for more than one, by its label.
+
+        >>> FeatureLevels("job", ("a", "2 levels: b, c"), ("a", "2 levels: b, c"), ("a", "b", "c"), (0, 1, 1)).joined
+        {'2 levels: b, c': ('b', 'c')}
+        """
+        members: dict[int, list[Level]] = {}
+        for value, code in zip(self.values, self.codes, strict=False):
+            members.setdefault(code, []).append(value)
+        return {self.labels[code]: tuple(found) for code, found in sorted(members.items()) if len(found) > 1}
+
+    @property
     def ordered(self) -> int:
         """How many levels, from the first on, are in order: bins, dates and declared orders; 0 where there is none."""
         known = [level for level in self.levels if level is not None]

@@ -6,9 +6,11 @@ import hashlib
 import json
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from exanova.data.encoding import Encoding
+from exanova.data.recoding import blocks
 from exanova.typing import Codes, FloatArray, IntArray
 
 
@@ -32,8 +34,9 @@ def fingerprint(encoding: Encoding, codes: Codes, group: IntArray, weight: NDArr
     '89ede6f0'
     """
     digest = hashlib.sha256(json.dumps([encoding.names, encoding.labels]).encode("ascii"))
-    for row in codes:
-        digest.update(row.astype("<u4").data)
-    for numbers, kind in ((group, "<i8"), (weight, "<f8"), (values, "<f8")):
-        digest.update(numbers.astype(kind, order="C", copy=False).data)
+    arrays: list[tuple[NDArray[Any], str]] = [*((row, "<u4") for row in codes)]
+    arrays += [(group, "<i8"), (weight, "<f8"), (values, "<f8")]
+    for numbers, kind in arrays:
+        for rows in blocks(len(numbers)):
+            digest.update(np.ascontiguousarray(numbers[rows], dtype=kind).data)
     return digest.hexdigest()

@@ -19,6 +19,9 @@ OTHER_LABEL = "(other)"
 ANY_VALUE = "(any value)"
 """The one level of a column that is left out, or that a model never splits."""
 
+JOINED_WIDTH = 20
+"""Characters of the names that the label of joined levels lists."""
+
 
 def sort_levels(levels: Iterable[Level]) -> list[Level]:
     """Levels in their natural order; mixed types by the name of the type, then by value.
@@ -50,6 +53,23 @@ def label_levels(levels: Sequence[Level]) -> tuple[str, ...]:
         for label, level in zip(labels, levels, strict=True)
     ]
     return tuple(_numbered(quoted))
+
+
+def joined_labels(groups: Sequence[Sequence[str]]) -> list[str]:
+    """A name for each group of levels: that of its only level, or how many there are and the first of them.
+
+    >>> joined_labels([["a"], ["b", "c"], [str(10115 + k) for k in range(214)]])
+    ['a', '2 levels: b, c', '214 levels: 10115, 10116, 10117, ...']
+    """
+    return [group[0] if len(group) == 1 else f"{len(group):,} levels: {_first_of(group)}" for group in groups]
+
+
+def _first_of(names: Sequence[str]) -> str:
+    """As many names as a label has room for, at least one."""
+    shown = 1
+    while shown < len(names) and sum(map(len, names[: shown + 1])) + 2 * shown <= JOINED_WIDTH:
+        shown += 1
+    return ", ".join(names[:shown]) + (", ..." if shown < len(names) else "")
 
 
 def other_level(levels: Iterable[Level]) -> str:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from exanova.data.distinct import distinct_rows, pick_rows
 from exanova.data.draws import DrawPlan
 from exanova.data.encoding import Encoding
+from exanova.data.feature import FeatureLevels
 from exanova.data.fingerprint import fingerprint
 from exanova.data.learning import learn_codes
 from exanova.data.recoding import recoded
@@ -146,27 +147,37 @@ class Reading:
         drawn: DrawPlan | None = None,
     ) -> Observation:
         """Call ``model`` on the distinct rows, or align the outputs given in its place."""
-        if is_model(model):
-            values = evaluate(
-                model,
-                self.table,
-                self.first,
-                response_method=response_method,
-                batch_size=batch_size,
-                output_names=output_names,
-                progress=progress,
-            )
+        values = self.model_values(model, response_method, batch_size, output_names, progress)
+        return self.sampled(values, drawn)
+
+    def model_values(
+        self,
+        model: Any,
+        response_method: str = "auto",
+        batch_size: int | None = None,
+        output_names: Sequence[str] | None = None,
+        progress: Progress | None = None,
+    ) -> ModelValues:
+        """What a model says of each distinct raw row (``first``), or the outputs given for each row that was kept."""
+        if not is_model(model):
+            return align(model, self.n_rows, index=self.index, kept=self.kept, output_names=output_names)
+        choices: Any = {"response_method": response_method, "batch_size": batch_size, "output_names": output_names}
+        return evaluate(model, self.table, self.first, progress=progress, **choices)
+
+    def sampled(self, values: ModelValues, drawn: DrawPlan | None = None) -> Observation:
+        """The distinct rows with these values, averaged where rows have become equal."""
+        given = not values.calls
+        if not given:
             raw, group = self.raw_group, self.group
             weight = group_totals(self.weight, self.raw_group, len(self.first))
         else:
-            values = align(model, self.n_rows, index=self.index, kept=self.kept, output_names=output_names)
             raw, group, weight = None, recoded(self.group, self.raw_group), self.weight
         table_hash = fingerprint(self.encoding, self.support.codes, group, weight, values.values)
         # Normalised first: a mean of numbers near 1e12 would lose what they differ by.
         scaling = find_scaling(values.values, weight)
         normalised = scaling.normalised(values.values)
         means, within = average(normalised, group, weight, self.support.n_rows)
-        noise = None if is_model(model) or not within.any() else self._noise(normalised)
+        noise = self._noise(normalised) if given and within.any() else None
         values = replace(values, values=values.values[:0].copy(), within=within[:0].copy())
         draws = None
         if drawn is not None:
@@ -185,11 +196,31 @@ class Reading:
         )
         return Observation(self.encoding, self.support, sample, values, self.table.kind, table_hash)
 
+    def recoded(self, features: Sequence[FeatureLevels]) -> Reading:
+        """The same rows with some levels joined: ``features`` have the raw values of these, and fewer levels."""
+        encoding, codes = Encoding(tuple(features)), self.support.codes.astype(np.int64)
+        for row, old, new in zip(codes, self.encoding.features, features, strict=True):
+            if new is not old:
+                row[:] = _new_codes(old, new)[row]
+        at, group = distinct_rows(codes)
+        totals = group_totals(self.support.weight, group, len(at))
+        support = Support.from_distinct(encoding, pick_rows(codes, at), totals)
+        return replace(self, encoding=encoding, support=support, group=group[self.group])
+
     def _noise(self, values: FloatArray) -> FloatArray:
         """(m,) mean variance of (k, m) outputs between rows that are equal as they were given."""
         _, within = average(values, self.raw_group, self.weight, len(self.first))
         totals = group_totals(self.weight, self.raw_group, len(self.first))
         return np.asarray((totals / totals.sum()) @ within)
+
+
+def _new_codes(old: FeatureLevels, new: FeatureLevels) -> IntArray:
+    """For each level of a feature, its code after joining."""
+    codes = np.empty(len(old.levels), dtype=np.int64)
+    codes[list(old.codes)] = new.codes
+    if old.missing_code >= 0:
+        codes[old.missing_code] = new.missing_code
+    return codes
 
 
 def read_rows(

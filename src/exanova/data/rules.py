@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal, TypeAlias
@@ -16,6 +16,12 @@ Bins: TypeAlias = int | Literal["auto"] | None
 """A number of bins, "auto", or ``None`` to keep every value as a level."""
 
 NBins: TypeAlias = Bins | Mapping[str, Bins]
+
+MaxLevels: TypeAlias = Bins | Mapping[str, Bins]
+"""How many levels a column of names may have: a number, "auto", ``None`` for any, or a mapping from column to these."""
+
+MOST_LEVELS = 50
+"""Levels of a column of names beyond which they are joined: two such columns still have pairs that can be shrunk."""
 
 MANY = 20
 """Numbers and times with more distinct values than this are cut."""
@@ -49,6 +55,43 @@ class LevelRules:
         if bins is None or bins == "auto":
             return bins is None or distinct <= MANY
         return distinct <= (bins if self.is_named(name) else MANY)
+
+
+def most_levels(max_levels: MaxLevels, name: str) -> int | None:
+    """Most levels of a column of names; ``None`` for any number.
+
+    >>> most_levels("auto", "job"), most_levels({"zip": 20}, "zip"), most_levels(None, "zip")
+    (50, 20, None)
+    """
+    own = max_levels.get(name, "auto") if isinstance(max_levels, Mapping) else max_levels
+    return MOST_LEVELS if own == "auto" else own
+
+
+def is_asked(max_levels: MaxLevels, name: str) -> bool:
+    """Whether a number of levels was given for this column.
+
+    >>> is_asked("auto", "zip"), is_asked({"zip": 20}, "zip")
+    (False, True)
+    """
+    return (max_levels.get(name, "auto") if isinstance(max_levels, Mapping) else max_levels) != "auto"
+
+
+def wrong_max_levels(max_levels: Any) -> Iterator[InputError]:
+    """An error if this cannot be a number of levels, whatever the table."""
+    asked = list(max_levels.values()) if isinstance(max_levels, Mapping) else [max_levels]
+    wrong = [levels for levels in asked if not _are_bins(levels)]
+    if wrong:
+        expected = ("an integer of at least 2, ", Value("max_levels", "auto"), " or ", Value("max_levels", None))
+        yield InputError.given("max_levels", wrong[0], *expected)
+
+
+def check_max_levels(max_levels: MaxLevels, names: Sequence[str]) -> None:
+    """Refuse a mapping that names columns which are not there."""
+    unknown = [name for name in max_levels if name not in names] if isinstance(max_levels, Mapping) else []
+    if unknown:
+        raise InputError(
+            Parameter("max_levels"), f" names columns that the table does not have: {', '.join(map(repr, unknown))}."
+        )
 
 
 def check_rules(table: Table, min_frequency: Any, n_bins: Any, strategy: Any) -> LevelRules:

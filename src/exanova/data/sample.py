@@ -24,7 +24,6 @@ from exanova.errors import InputError
 from exanova.messages import Parameter
 from exanova.typing import Codes, FloatArray
 
-
 PART_ROWS = 262_144
 """Rows of the largest block that temporary arrays are made for."""
 
@@ -105,7 +104,7 @@ class Sample:
             draws = self.draws
             counted = draws.weight if draws.kind == "frequency" else np.broadcast_to(ONE, len(draws.group))
             counts = group_totals(counted, draws.group, self.n_rows)
-            return np.maximum(counts, 1.0, dtype=np.float64)
+            return np.asarray(np.maximum(counts, 1.0), dtype=np.float64)
         return np.ones(self.n_rows) if self.counts is None else self.counts.astype(np.float64)
 
     @cached_property

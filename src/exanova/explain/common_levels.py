@@ -1,8 +1,9 @@
-"""Levels that two fits of one column have in common: equal labels, and for bins the parts between all of their edges.
+"""Levels that two fits of one column have in common: equal labels, for bins the parts between all of their edges.
 
 Two fits cut a column of numbers or times at different edges. Both effects are constant between any two neighbouring
 edges of either, so that they can be compared there: a bin's value holds on each of its parts, and its probability is
-divided among them by their lengths, for the rows inside are no longer known.
+divided among them by their lengths, for the rows inside are no longer known. Joined levels are compared on the values
+that share a level in both.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from exanova.data.feature import FeatureLevels
 from exanova.data.intervals import interval_labels
+from exanova.data.levels import joined_labels, label_levels
 from exanova.data.times import time_places
 from exanova.typing import FloatArray, IntArray
 
@@ -57,6 +59,8 @@ def common_levels(a: FeatureLevels, b: FeatureLevels) -> CommonLevels:
             return _with_missing(a, b, _parts(a, b, *places))
     if bool(a.edges) != bool(b.edges):
         return _bins_and_values(a, b)
+    if a.joined or b.joined:
+        return _with_missing(a, b, _common_values(a, b))
     place = {label: k for k, label in enumerate(b.labels)}
     pairs = [(k, place[label]) for k, label in enumerate(a.labels) if label in place]
     codes = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
@@ -158,6 +162,21 @@ def _bins_and_values(a: FeatureLevels, b: FeatureLevels) -> CommonLevels:
     found = CommonLevels(labels, codes, shares)
     found = CommonLevels(labels, found.codes[::-1], found.shares[::-1]) if swapped else found
     return _with_missing(a, b, found)
+
+
+def _common_values(a: FeatureLevels, b: FeatureLevels) -> CommonLevels:
+    """Joined levels: values that share a level in both fits are a part; the values of a level share it equally."""
+    places = [dict(zip(f.values, f.codes, strict=True)) for f in (a, b)]
+    parts: dict[tuple[int, int], list[str]] = {}
+    names = dict(zip(a.values, label_levels(a.values), strict=True))
+    for value, code in places[0].items():
+        if value in places[1]:
+            parts.setdefault((code, places[1][value]), []).append(names[value])
+    codes = np.array(list(parts), dtype=np.int64).reshape(-1, 2).T
+    counts = np.array([len(found) for found in parts.values()], dtype=np.float64)
+    sizes = [np.bincount(f.codes, minlength=len(f.levels)) for f in (a, b)]
+    shares = np.array([counts / size[row] for size, row in zip(sizes, codes, strict=True)])
+    return CommonLevels(tuple(joined_labels(list(parts.values()))), codes, shares)
 
 
 def _with_missing(a: FeatureLevels, b: FeatureLevels, found: CommonLevels) -> CommonLevels:

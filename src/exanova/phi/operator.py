@@ -97,12 +97,13 @@ class Phi:
         sample = self._rows
         if self._products:
             return self.analyse(sample.probability[:, None] * (sample.values - self.synthesise(tables)))
-        at_keys, sums = self.family.to_keys(tables), 0.0
-        for rows in sample.blocks:
-            codes = self._codes_at(rows)
-            residual = sample.values[rows] - self._gathered(codes, at_keys)
-            sums = sums + self._scattered(codes, sample.probability[rows, None] * residual)
-        return self._in_cells(np.asarray(sums))
+        at_keys = self.family.to_keys(tables)
+
+        def weighted(rows: slice) -> FloatArray:
+            residual = sample.values[rows] - self._gathered(self._codes_at(rows), at_keys)
+            return np.asarray(sample.probability[rows, None] * residual)
+
+        return self.analyse_blocks(weighted)
 
     def analyse_blocks(self, of: Callable[[slice], FloatArray]) -> FloatArray:
         """(cells, m) sums over the rows in each cell of what ``of`` gives for a block of a sample, (b, m)."""

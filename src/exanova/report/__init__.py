@@ -21,20 +21,23 @@ def write_report(
     *,
     X: Any,
     model: Any,
+    id: str | None,
     title: str | None,
     about: Mapping[str, str] | None,
 ) -> None:
     """Summarise a decomposition and write that to a file, whole or not at all.
 
     Raises:
-        InputError: if the suffix is none of those known, or a model is given without rows.
+        InputError: if the suffix is none of those known, or a model or a column of names is given without rows.
         MissingPackageError: if the page needs a package that is not installed.
         FileWriteError: if the place cannot be written.
     """
     made = _format(path)
     if model is not None and X is None:
         raise InputError("a model was given without rows; give both, report(path, X=table, model=model), or neither.")
-    summary = summarise(decomposition, X=X, model=model, title=title, about=about)
+    if id is not None and X is None:
+        raise InputError(f"id={id!r} was given without rows; give the table that has this column: X=table.")
+    summary = summarise(decomposition, X=X, model=model, id=id, title=title, about=about)
     write_whole(path, made(summary).encode("utf-8"))
 
 

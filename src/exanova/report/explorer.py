@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exanova.data.table import Table
 from exanova.data.values import align, is_model
 from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
-from exanova.errors import OutsideSupportWarning
+from exanova.errors import OutsideSupportWarning, UnknownFeatureError
 from exanova.explain.explanation import Explanation, make_explanation
 from exanova.explain.shapley import shapley_values
 from exanova.query import Work, bytes_at_rows, check_memory
@@ -29,6 +30,21 @@ ROW_NUMBERS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
+class Given:
+    """What a report was given besides the decomposition.
+
+    Attributes:
+        X: rows, or ``None`` for those of the fit.
+        model: the model, or its outputs at these rows, or ``None``.
+        id: the column of ``X`` that names the rows, if there is one.
+    """
+
+    X: Any = None
+    model: Any = None
+    id: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class ShownRows:
     """Rows that the explorer shows, and what explains them.
 
@@ -37,18 +53,20 @@ class ShownRows:
         total: rows of that table.
         given: whether the table was given, and is not that of the distinct rows of the fit.
         explanation: Shapley values of the rows.
+        ids: what the rows are called, or ``None``.
     """
 
     rows: IntArray
     total: int
     given: bool
     explanation: Explanation
+    ids: list[str] | None = None
 
 
-def rows_to_show(decomposition: Decomposition, X: Any, model: Any) -> ShownRows | None:
-    """Some rows of ``X``, or of the fit without it; ``None`` if neither is there."""
+def rows_to_show(decomposition: Decomposition, given: Given) -> ShownRows | None:
+    """Some rows of the table given, or of the fit without it; ``None`` if neither is there."""
     size = most_rows(len(decomposition.schema.features), len(decomposition.schema.outputs))
-    return _from_fit(decomposition, size) if X is None else _from_table(decomposition, X, model, size)
+    return _from_fit(decomposition, size) if given.X is None else _from_table(decomposition, given, size)
 
 
 def most_rows(features: int, outputs: int) -> int:
@@ -86,6 +104,7 @@ def sample_records(shown: ShownRows) -> Record:
         "rows": [
             {
                 "row": int(shown.rows[k]),
+                "id": None if shown.ids is None else shown.ids[k],
                 "outside": bool(e.outside[k]),
                 "levels": [str(level) for level in e.display_data[k]],
                 "base": base[k].tolist(),
@@ -123,13 +142,33 @@ def _from_fit(decomposition: Decomposition, size: int) -> ShownRows | None:
     return ShownRows(rows, codes.shape[1], False, explanation)
 
 
-def _from_table(decomposition: Decomposition, X: Any, model: Any, size: int) -> ShownRows:
-    table = Table.read(X)
+def _from_table(decomposition: Decomposition, given: Given, size: int) -> ShownRows:
+    table, model = Table.read(given.X), given.model
     predictions = decomposition.predict(table)
     rows = spread_rows(predictions.reshape(table.n_rows, -1), size)
-    given = model is not None and not is_model(model)
-    at_rows = align(model, table.n_rows, index=table.index, kept=rows).values if given else model
+    aligned = model is not None and not is_model(model)
+    at_rows = align(model, table.n_rows, index=table.index, kept=rows).values if aligned else model
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutsideSupportWarning)  # given for all rows above, and said of each row
         explanation = decomposition.explain(table.rows(rows), at_rows)
-    return ShownRows(rows, table.n_rows, True, explanation)
+    names = names_of_rows(table, given.id)
+    ids = None if names is None else names[rows].tolist()
+    return ShownRows(rows, table.n_rows, True, explanation, ids)
+
+
+def names_of_rows(table: Table, id: str | None) -> NDArray[np.object_] | None:
+    """What the rows of a table are called: by the column ``id``, or by an index of pandas that is not 0, 1, 2, ...
+
+    Raises:
+        UnknownFeatureError: if there is no such column.
+    """
+    if id is not None:
+        if id not in table.names:
+            raise UnknownFeatureError(
+                f"id={id!r} was given; the table has no such column: its columns are {', '.join(table.names[:20])}."
+            )
+        return np.array([str(value) for value in table.column(id).values], dtype=object)
+    index = table.index
+    if index is None or (np.asarray(index) == np.arange(table.n_rows)).all():
+        return None
+    return np.array([str(value) for value in index], dtype=object)

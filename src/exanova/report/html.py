@@ -17,7 +17,17 @@ from exanova.errors import MissingPackageError
 from exanova.report.page import Page, joined
 from exanova.report.summary import Summary
 
-SCRIPTS = ("data.js", "svg.js", "charts.js", "tables.js", "cards.js", "rows.js", "report.js")
+SCRIPTS = (
+    "data.js",
+    "svg.js",
+    "charts.js",
+    "tables.js",
+    "cards.js",
+    "at_levels.js",
+    "rows.js",
+    "what_if.js",
+    "report.js",
+)
 """Parts of the script, each of which may use what those before it define."""
 
 

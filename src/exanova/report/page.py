@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from exanova.report.explorer import ROW_FEATURES
-from exanova.report.payload import Payload, effects_content, features_content
+from exanova.report.payload import Payload, effects_content, errors_content, features_content, rows_content
 from exanova.report.summary import Summary
 from exanova.show.error_bars import UNIDENTIFIED
 from exanova.show.records import Record, legible
@@ -60,7 +60,9 @@ class Page:
             words=self._words(),
             networks=summary.networks,
             listed={},
-            rows=[],
+            rows=None if live.rows is None else rows_content(live.rows),
+            errors=None if live.errors is None else errors_content(live.errors),
+            told=[],
         )
         self._listed("effect", Listed("level", "level"), SHARE, ROWS, VALUE, STDERR, MEAN)
         self._listed("pair", Listed("observed", "observed"), SHARE, ROWS, VALUE, STDERR)
@@ -73,6 +75,7 @@ class Page:
         self._certificate()
         if summary.sample is not None:
             self._rows(summary.sample)
+        self._what_if()
 
     @property
     def has_effects(self) -> bool:
@@ -173,23 +176,33 @@ class Page:
         )
 
     def _rows(self, sample: Record) -> None:
-        self.payload.content["rows"] = [self._row(sample["features"], row) for row in sample["rows"]]
+        if self._summary.live.rows is None:
+            self.payload.content["told"] = [self._row(sample["features"], row) for row in sample["rows"]]
         self._listed(
             "row",
             Listed("row", "row", only="file"),
+            Listed("id", "id", only="file"),
             Listed("output", "output", only="file"),
             Listed("kind", "kind", only="file"),
             Listed("feature", "feature"),
             Listed("level", "level"),
             Listed("value", "Shapley value", "value"),
+            STDERR,
         )
+
+    def _what_if(self) -> None:
+        steps = Listed("feature", "feature"), Listed("level", "level"), Listed("value", "Shapley value", "value")
+        self._listed("what-if", *steps, STDERR)
+        words = Listed("subset", "features"), Listed("levels", "levels"), Listed("observed", "observed")
+        self._listed("what-if-parts", *words, SHARE, ROWS, VALUE, STDERR)
 
     def _row(self, features: list[str], row: Record) -> Record:
         """A row with one table per output: its mean, the Shapley value of each feature, what they add up to."""
         residuals = row["residual"] or [None] * len(row["values"])
         parts = zip(row["values"], row["base"], residuals, strict=True)
         tables = [list(_steps(features, row["levels"], *part)) for part in parts]
-        return {"row": row["row"], "outside": row["outside"], "table": [self.payload.part(lines) for lines in tables]}
+        named = {field: row[field] for field in ("row", "id", "outside")}
+        return {**named, "table": [self.payload.part(lines) for lines in tables]}
 
     def _table(self, key: str, records: Sequence[Record], *columns: Listed) -> None:
         """Records under a name, and the columns a reader sees; a file names the output beside them.

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.report.covariances import LiveErrors
 from exanova.report.live import LiveEffects, LiveFeature
+from exanova.report.live_rows import LiveRows
 from exanova.show.records import Record, legible_names
 
 LONG = 12
@@ -102,6 +104,24 @@ def features_content(features: Sequence[LiveFeature]) -> list[Record]:
     """Names and levels; how they are shown, where that differs."""
     shown = legible_names([feature.name for feature in features])
     return [_feature(feature, shown[feature.name]) for feature in features]
+
+
+def rows_content(rows: LiveRows) -> Record:
+    """Rows as codes; what is not known of them is ``None``."""
+    counted = None if rows.weight is None else _whole(rows.weight)
+    return {
+        "numbers": packed(rows.numbers),
+        "ids": rows.ids,
+        "codes": packed(rows.codes),
+        "residual": packed(rows.residual),
+        "weight": packed(counted),
+        "total": rows.total,
+    }
+
+
+def errors_content(errors: LiveErrors) -> Record:
+    """Covariances; the page finds the cells of each block itself."""
+    return {"whole": errors.is_whole, "triangles": packed(errors.triangles.astype(np.float32))}
 
 
 def in_script(text: str) -> str:

@@ -16,14 +16,19 @@ from exanova.decomposition import Decomposition
 from exanova.effects.effect import FEW_ROWS, GAME
 from exanova.progress import Progress
 from exanova.report import sections
-from exanova.report.explorer import rows_left_out, rows_to_show, sample_records
+from exanova.report.covariances import LiveErrors, errors_note, live_errors
+from exanova.report.explorer import Given, rows_left_out, rows_to_show, sample_records
 from exanova.report.findings import findings, headline, shown_output
 from exanova.report.live import LiveEffects, live_effects
+from exanova.report.live_rows import LiveRows, live_rows
 from exanova.report.words import redundancy_in_words, rows_in_words, verdicts
-from exanova.show.error_bars import errors_in_words, importance_notes
+from exanova.show.error_bars import compute_errors, errors_in_words, importance_notes
 from exanova.show.records import Record, certificate_records, importance_records, rounding
 
 TITLE = "Functional ANOVA report"
+
+ERRORS_WORK = 1e11
+"""Multiplications up to which a report computes standard errors: some seconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +39,17 @@ class Live:
         effects: effects on cells.
         few: rows below which a cell is faded; ``None`` where the rows are all there is.
         outputs: names of the outputs as they are shown.
+        rows: rows that the page explains itself; ``None`` without rows, or where it does not hold all effects.
+        errors: covariances of effects, for error bars at rows; ``None`` where they are unknown or too many.
+        errors_note: what error bars there are at rows, or why there are none.
     """
 
     effects: LiveEffects
     few: int | None
     outputs: list[str]
+    rows: LiveRows | None
+    errors: LiveErrors | None
+    errors_note: str
 
 
 @dataclass(frozen=True)
@@ -122,6 +133,7 @@ def summarise(
     *,
     X: Any = None,
     model: Any = None,
+    id: str | None = None,
     title: str | None = None,
     about: Mapping[str, str] | None = None,
 ) -> Summary:
@@ -131,17 +143,20 @@ def summarise(
         decomposition: the decomposition.
         X: rows the explorer may choose from; by default those of the fit, where they are known.
         model: the model, or its outputs at the rows of ``X``, to show the residual of each row.
+        id: a column of ``X`` that names its rows; by default an index of pandas does.
         title: of the report.
         about: further facts to tell, such as where the data come from.
     """
     with closing(Progress(decomposition.settings.verbose)) as progress:
-        return _summarise(decomposition, X, model, title or TITLE, about or {}, progress)
+        return _summarise(decomposition, Given(X, model, id), title or TITLE, about or {}, progress)
 
 
 def _summarise(
-    decomposition: Decomposition, X: Any, model: Any, title: str, about: Mapping[str, str], progress: Progress
+    decomposition: Decomposition, given: Given, title: str, about: Mapping[str, str], progress: Progress
 ) -> Summary:
     certificate = decomposition.certificate
+    progress.phase("report: standard errors")
+    compute_errors(decomposition, ERRORS_WORK)
     progress.phase("report: importances")
     kind = "variance" if certificate.cancels else "l1"
     importance = importance_records(decomposition, kind)
@@ -154,7 +169,7 @@ def _summarise(
     progress.phase("report: which effects can be told from zero")
     significance, untold = sections.significance(decomposition)
     progress.phase("report: rows")
-    shown = rows_to_show(decomposition, X, model)
+    shown = rows_to_show(decomposition, given)
     left_out = [
         *sections.left(len(without_effect), "main effects", "those of the least important features"),
         *sections.left(without_pair, "pairs", "the weakest"),
@@ -201,17 +216,20 @@ def _summarise(
         provenance=_provenance(decomposition),
         rounding=rounding(decomposition),
         left_out=left_out,
-        live=_live(decomposition, effects, pairs),
+        live=_live(decomposition, effects, pairs, given),
     )
 
 
-def _live(decomposition: Decomposition, effects: list[Record], pairs: list[Record]) -> Live:
+def _live(decomposition: Decomposition, effects: list[Record], pairs: list[Record], given: Given) -> Live:
     place = {name: i for i, name in enumerate(decomposition.schema.features)}
     names = [(effect["feature"],) for effect in effects] + [(pair["first"], pair["second"]) for pair in pairs]
     drawn = [decomposition.family.position[tuple(sorted(place[name] for name in subset))] for subset in names]
     few = FEW_ROWS if decomposition.certificate.sampled else None
     outputs = [shown_output(decomposition.schema, k) for k in range(len(decomposition.schema.outputs))]
-    return Live(live_effects(decomposition, drawn), few, outputs)
+    found = live_effects(decomposition, drawn)
+    rows = live_rows(decomposition, given.X, given.model, given.id) if found.is_complete else None
+    errors = live_errors(decomposition) if found.is_complete else None
+    return Live(found, few, outputs, rows, errors, errors_note(decomposition, errors))
 
 
 def _facts(decomposition: Decomposition, about: Mapping[str, str]) -> list[Record]:

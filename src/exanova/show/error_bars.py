@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 
 from exanova.decomposition import Decomposition
 from exanova.effects.effect import FEW_ROWS, Effect
+from exanova.errors import MemoryLimitError
+from exanova.infer.units import raw_rows, smallest_stratum
 from exanova.phi.operator import Phi
 from exanova.typing import FloatArray
 
@@ -132,6 +135,19 @@ def mark_notes(records: Sequence[Record]) -> Iterator[str]:
 def can_compute(decomposition: Decomposition) -> bool:
     """Whether covariances of effects are known or cheap: those of a file are not, for it holds no rows."""
     return decomposition.sample is not None and decomposition.uncertainty.cheap
+
+
+def compute_errors(decomposition: Decomposition, work: float) -> None:
+    """Compute standard errors that are not at hand, where they take at most so many multiplications."""
+    if decomposition.sample is None or not decomposition.certificate.sampled or decomposition.uncertainty.cheap:
+        return
+    fitted = decomposition.uncertainty.fitted
+    if (fitted.why_not_linear and fitted.posterior is None) or smallest_stratum(raw_rows(fitted.sample)) < 2:
+        return
+    fewer, more = sorted([float(decomposition.family.n_cells), float(fitted.sample.n_rows)])
+    if fewer**2 * more <= work:
+        with suppress(MemoryLimitError):  # then a report has none, and says how they are asked for
+            decomposition.errors()
 
 
 def known(value: float) -> float | None:

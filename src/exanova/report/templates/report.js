@@ -8,12 +8,78 @@ function chooseOutput(k) {
   redraw();
   refill();
   describeRow();
+  describeChoice();
+  rememberState();
   for (const which of document.querySelectorAll(".which")) nameOutput(which);
 }
 
 function chooseScale(kind) {
   choice.scale = kind;
   redraw(({ id }) => id.startsWith("effect-") || id.startsWith("pair-"));
+  rememberState();
+}
+
+// Links that open a state: #row=17&output=2, with scale= and levels= besides. A row goes by its id or its number.
+
+let isReading = true; // until the page is complete, and while a link is followed
+
+function rememberState() {
+  if (isReading) return;
+  const state = new URLSearchParams();
+  if (outputs > 1) state.set("output", choice.output);
+  if (picker) state.set("row", rows.ids?.[choice.row] ?? rows.numbers[choice.row]);
+  if (choice.scale !== "own") state.set("scale", choice.scale);
+  if (document.getElementById("what-if-form")) state.set("levels", choice.levels.join("."));
+  history.replaceState(null, "", `#${state}`);
+}
+
+function readState() {
+  if (!location.hash.includes("=")) return;
+  const state = new URLSearchParams(location.hash.slice(1));
+  isReading = true;
+  if (state.has("output")) followOutput(state.get("output"));
+  if (state.has("scale")) followScale(state.get("scale"));
+  if (state.has("row")) followRow(state.get("row"));
+  if (state.has("levels")) followLevels(state.get("levels").split(".").map(Number));
+  isReading = false;
+  const section = state.has("row") && !state.has("levels") ? "rows" : state.get("section");
+  if (section) document.getElementById(section)?.scrollIntoView();
+}
+
+function followOutput(text) {
+  const named = payload.outputs.indexOf(text);
+  const k = named >= 0 ? named : Number(text);
+  const select = document.getElementById("output");
+  if (!select || !(k in payload.outputs)) return;
+  select.value = k;
+  chooseOutput(k);
+}
+
+function followScale(kind) {
+  const select = document.getElementById("scale");
+  if (!select || !Array.from(select.options, ({ value }) => value).includes(kind)) return;
+  select.value = kind;
+  chooseScale(kind);
+}
+
+function followRow(text) {
+  if (!picker) return;
+  const k = rows.ids?.includes(text) ? rows.ids.indexOf(text) : rows.numbers.indexOf(Number(text));
+  if (k < 0) return;
+  if (!Array.from(picker.options, ({ value }) => value).includes(String(k))) {
+    document.getElementById("filter").value = text;
+    keepRows(text);
+  }
+  picker.value = k;
+  chooseRow();
+}
+
+function followLevels(codes) {
+  if (!document.getElementById("what-if-form") || codes.length !== features.length) return;
+  if (!codes.every((c, i) => Number.isInteger(c) && c >= 0 && c < features[i].levels.length)) return;
+  choice.levels = codes;
+  fillForm();
+  changedLevels();
 }
 
 on("output", "change", ({ target }) => chooseOutput(Number(target.value)));
@@ -22,6 +88,7 @@ on("row", "change", chooseRow);
 on("previous", "click", () => stepRow(-1));
 on("next", "click", () => stepRow(1));
 on("filter", "input", ({ target }) => keepRows(target.value));
+on("start-here", "click", resetWhatIf);
 on("find", "input", arrangeEffects);
 on("more-effects", "click", () => {
   wanted += 4 * MANY;
@@ -58,5 +125,9 @@ if (payload.networks.length) document.getElementById("network-figure").append(ne
 arrange();
 for (const details of document.querySelectorAll("details[data-table]")) if (!details.closest("figure[data-name]")) watchTable(details);
 startRows();
+startWhatIf();
 refill();
+readState();
+isReading = false;
+window.addEventListener("hashchange", readState);
 for (const which of document.querySelectorAll(".which")) nameOutput(which);

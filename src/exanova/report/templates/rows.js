@@ -1,10 +1,34 @@
-// The row explorer.
+// The row explorer. Where the page holds all effects it explains any of its rows; else it shows those it was told about.
 
 const picker = document.getElementById("row");
 const STEPS = 10; // features with a step of their own in a waterfall
+const LISTED = 500; // rows in the list to choose from
 
-function rowTable(k, output = choice.output) {
-  return unpack(payload.rows[k].table[output]);
+const rows = readRows();
+
+function readRows() {
+  if (payload.rows) {
+    const [codes, residual, d] = [numbers(payload.rows.codes), numbers(payload.rows.residual), features.length];
+    const codesAt = (k) => Array.from(codes.subarray(k * d, (k + 1) * d));
+    return {
+      numbers: Array.from(numbers(payload.rows.numbers)),
+      ids: payload.rows.ids,
+      weight: numbers(payload.rows.weight),
+      codesAt,
+      residualAt: (k, output) => (residual ? residual[k * outputs + output] : null),
+      lines: (k, output) => linesAt(codesAt(k), output, residual ? residual[k * outputs + output] : null),
+      total: (k, output) => fittedAt(codesAt(k), output) + (residual ? residual[k * outputs + output] : 0),
+      outside: (k) => neverSeen(partsAt(codesAt(k))).length > 0,
+    };
+  }
+  const lines = (k, output) => unpack(payload.told[k].table[output]);
+  return {
+    numbers: payload.told.map(({ row }) => row),
+    ids: payload.told.length && payload.told[0].id !== null ? payload.told.map(({ id }) => id) : null,
+    lines,
+    total: (k, output) => lines(k, output).at(-1).value,
+    outside: (k) => payload.told[k].outside,
+  };
 }
 
 const ORDER = ["base", "feature", "rest", "residual", "total"];
@@ -26,7 +50,7 @@ function stepsOf(lines, most = STEPS) {
   const count = rest.length + (others.length ? Number(others[0].feature.replace(/\D/g, "")) : 0);
   const sum = left.reduce((total, { value }) => total + value, 0);
   const pooled = left.length ? [{ kind: "rest", name: `${count.toLocaleString("en")} other features`, value: sum, stderr: null }] : [];
-  const kept = [...sorted.filter((line) => line.kind !== "rest" && !rest.includes(line))];
+  const kept = sorted.filter((line) => line.kind !== "rest" && !rest.includes(line));
   const ends = kept.findIndex(({ kind }) => kind === "residual" || kind === "total");
   let here = 0;
   return [...kept.slice(0, ends), ...pooled, ...kept.slice(ends)].map((line) => {
@@ -38,14 +62,14 @@ function stepsOf(lines, most = STEPS) {
   });
 }
 
-const total = (lines) => lines[lines.length - 1].value;
-const nameOfRow = (k) => `Row ${payload.rows[k].row}: ${shown(total(rowTable(k)), "value")}`;
+const calledRow = (k) => (rows.ids ? `Row ${rows.ids[k]}` : `Row ${rows.numbers[k]}`);
+const nameOfRow = (k) => `${calledRow(k)}: ${shown(rows.total(k, choice.output), "value")}`;
 
 function describeRow() {
   if (!picker) return;
   for (const option of picker.options) option.textContent = nameOfRow(option.value);
   document.getElementById("row-title").textContent = nameOfRow(choice.row);
-  document.getElementById("row-note").textContent = payload.rows[choice.row].outside
+  document.getElementById("row-note").textContent = rows.outside(choice.row)
     ? "This row holds a combination of levels that never occurred; the effects of that combination count as 0."
     : "";
   document.getElementById("previous").disabled = picker.selectedIndex <= 0;
@@ -57,6 +81,7 @@ function chooseRow() {
   redraw(({ id }) => id === "waterfall");
   refill((key) => key === "row");
   describeRow();
+  rememberState();
 }
 
 function stepRow(by) {
@@ -64,14 +89,33 @@ function stepRow(by) {
   chooseRow();
 }
 
+// Rows are found by their id or number, or by what they contain.
+
+function saidOf(k) {
+  const levels = rows.lines(k, 0).map(({ feature, level }) => `${feature}=${level}`);
+  return [`row=${rows.numbers[k]}`, rows.ids ? `id=${rows.ids[k]}` : "", ...levels].join(" ").toLowerCase();
+}
+
+const said = [];
+
+function matching(text) {
+  const wanted = text.trim().toLowerCase();
+  const all = rows.numbers.map((_, k) => k);
+  if (!wanted) return all;
+  const exact = all.filter((k) => (rows.ids ? rows.ids[k].toLowerCase() === wanted : String(rows.numbers[k]) === wanted));
+  if (exact.length) return exact;
+  const words = wanted.split(/\s+/);
+  return all.filter((k) => words.every((word) => (said[k] ??= saidOf(k)).includes(word)));
+}
+
 function keepRows(text) {
-  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const said = (k) => `row=${payload.rows[k].row} ${rowTable(k, 0).map(({ feature, level }) => `${feature}=${level}`).join(" ")}`.toLowerCase();
-  const kept = [...payload.rows.keys()].filter((k) => words.every((word) => said(k).includes(word)));
-  document.getElementById("kept").textContent = `${kept.length} of ${payload.rows.length} rows`;
+  const kept = matching(text);
+  const listed = kept.slice(0, LISTED);
+  const more = kept.length > listed.length ? `, the first ${LISTED} in the list` : "";
+  document.getElementById("kept").textContent = `${kept.length.toLocaleString("en")} of ${rows.numbers.length.toLocaleString("en")} rows${more}`;
   if (!kept.length) return;
   picker.replaceChildren(
-    ...kept.map((k) => {
+    ...listed.map((k) => {
       const option = make("option", nameOfRow(k));
       option.value = k;
       option.selected = k === choice.row;
@@ -83,9 +127,10 @@ function keepRows(text) {
 
 function startRows() {
   if (!picker) return;
-  const lines = (output) => fromLargest(rowTable(choice.row, output));
-  const all = () => [...payload.rows.keys()].flatMap((k) => payload.outputs.flatMap((output, o) => rowTable(k, o).map((line) => ({ row: payload.rows[k].row, output, ...line }))));
-  sources.set("row", { lines, all, listed: payload.listed.row });
-  watch(document.getElementById("waterfall"), (width) => waterfallChart(stepsOf(rowTable(choice.row)), width));
+  const lines = (output) => fromLargest(rows.lines(choice.row, output));
+  const named = (k) => ({ row: rows.numbers[k], id: rows.ids?.[k] });
+  const all = () => rows.numbers.flatMap((_, k) => payload.outputs.flatMap((output, o) => rows.lines(k, o).map((line) => ({ ...named(k), output, ...line }))));
+  sources.set("row", { lines, all, listed: payload.listed.row.filter(({ field }) => field !== "id" || rows.ids) });
+  watch(document.getElementById("waterfall"), (width) => waterfallChart(stepsOf(rows.lines(choice.row, choice.output)), width));
   keepRows("");
 }

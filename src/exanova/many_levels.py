@@ -1,0 +1,165 @@
+"""Columns of very many names in a fit: their levels are joined by what the model says, and the fit is judged fairly.
+
+Which levels are joined is learned from the outputs, so that rows which took part cannot say how well the fit does on
+others. Rows held out by ``eval_set`` take no part; without it, the whole procedure is repeated on four fifths of the
+rows, levels joined anew, and measured on the rest.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.basis.projector import LARGEST_TABLE
+from exanova.data.feature import FeatureLevels, is_number
+from exanova.data.joining import Most, columns_to_join, join_rows
+from exanova.data.observe import Reading
+from exanova.data.rules import NBins, check_max_levels, is_asked
+from exanova.data.table import Table
+from exanova.data.values import ModelValues
+from exanova.effects.certificate import Certificate
+from exanova.infer.fitted_sample import why_whole
+from exanova.progress import Progress
+from exanova.typing import FloatArray, IntArray
+
+FOLDS, ENOUGH_ROWS = 5, 2000
+"""Parts of the rows that are left out in turn, until so many rows have been left out."""
+
+LEFT_OUT = "on rows left out, a fifth at a time, with levels joined by the others"
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """Rows after their levels were joined.
+
+    Attributes:
+        rows: the rows; those given where there was nothing to join.
+        values: what the model says of them, if that was asked for already.
+        changed: whether any levels were joined.
+    """
+
+    rows: Reading
+    values: ModelValues | None = None
+    changed: bool = False
+
+    @property
+    def row_values(self) -> FloatArray:
+        """(k, m) values of every row that was kept."""
+        assert self.values is not None
+        return self.values.values[self.rows.raw_group] if self.values.calls else self.values.values
+
+
+def to_join(rows: Reading, given: Mapping[str, Any]) -> dict[int, Most]:
+    """Columns with too many levels by the parameters ``given``, and how many they may have.
+
+    Where the rows are all there is, levels have no errors, and numbers under ``n_bins=None`` were meant to be levels:
+    only a number of levels that was asked for joins any there.
+    """
+    max_levels = given["max_levels"]
+    check_max_levels(max_levels, rows.encoding.names)
+    if rows.is_distribution:
+        return {}
+    chosen = columns_to_join(rows.encoding.features, max_levels, LARGEST_TABLE)
+    whole = bool(chosen) and bool(why_whole(given["sampled"], rows.sample))
+    features = rows.encoding.features
+    may = (j for j in chosen if not whole and not _kept_as_they_are(features[j], given["n_bins"]))
+    free = set(may) | {j for j in chosen if is_asked(max_levels, features[j].name)}
+    return {j: most for j, most in chosen.items() if j in free}
+
+
+def join_many_levels(rows: Reading, values: ModelValues, chosen: Mapping[int, Most], progress: Progress) -> Joined:
+    """Join the levels of the columns ``chosen`` by what the model says of the rows."""
+    progress.phase("joining levels")
+    joined = join_rows(rows, values, chosen)
+    return Joined(joined, values, joined.encoding != rows.encoding)
+
+
+def held_rows(rows: Reading, share: float, seed: int | None) -> NDArray[np.bool_]:
+    """(k,) rows to judge the fit by, of which nothing is learned: a share of the distinct ones, drawn at random.
+
+    Every level keeps a row to be learned from: levels that occur only in rows held out would be unknown.
+    """
+    count, codes = len(rows.first), rows.support.codes[:, rows.group]
+    held = np.zeros(count, dtype=bool)
+    held[np.random.default_rng(seed).permutation(count)[: int(share * count)]] = True
+    for row, size in zip(codes, rows.support.sizes, strict=True):
+        learned = np.zeros(size, dtype=bool)
+        learned[row[~held]] = True
+        for level in np.flatnonzero(~learned):
+            held[np.flatnonzero(row == level)[0]] = False
+    return np.asarray(held[rows.raw_group])
+
+
+def fit_apart(
+    fit: Callable[..., Any],
+    rows: Reading,
+    values: ModelValues,
+    share: float,
+    seed: int | None,
+    design: Mapping[str, Any],
+) -> None:
+    """Hold out a share of the rows before any level is joined by them, fit to the others, and judge the fit by them.
+
+    Args:
+        fit: ``FunctionalANOVA.fit``.
+        rows, values: all rows, and what the model says of them.
+        share, seed: which rows are held out.
+        design: what was given for every row beside its weight: clusters, strata, replicate weights.
+    """
+    known = Joined(rows, values).row_values
+    known = known[:, 0] if values.single else known
+    held = held_rows(rows, share, seed)
+    out, fitted = np.flatnonzero(held), np.flatnonzero(~held)
+    given_rows = fitted if rows.kept is None else rows.kept[fitted]
+    own = {name: _of_rows(given, given_rows) for name, given in design.items()}
+    own |= {"sample_weight": rows.weight[fitted], "output_names": values.output_names}
+    fit(rows.table.rows(fitted), known[fitted], eval_set=(rows.table.rows(out), known[out]), **own)
+
+
+def by_joining_again(
+    certificate: Certificate, joined: Joined, fit: Callable[[Table, FloatArray, Any], Any], seed: int | None
+) -> Certificate:
+    """The certificate with the fit on rows left out, by fits to the others that join levels anew.
+
+    Args:
+        certificate: of the fit to all rows.
+        joined: all rows.
+        fit: from rows, their outputs and weights to an estimator that predicts others.
+        seed: of the random division of the rows.
+    """
+    table, values, weight = joined.rows.table, joined.row_values, joined.rows.weight
+    fold = np.random.default_rng(seed).permutation(len(values)) % FOLDS
+    squared, left_out = np.zeros(values.shape[1]), np.zeros(len(values), dtype=bool)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the fits to a part; the fit to all rows has warned
+        for k in range(FOLDS):
+            if left_out.sum() >= ENOUGH_ROWS:
+                break
+            held = fold == k
+            left_out |= held
+            found = fit(table.rows(np.flatnonzero(~held)), values[~held], weight[~held])
+            fitted = np.asarray(found.predict(table.rows(np.flatnonzero(held)))).reshape(-1, values.shape[1])
+            squared += weight[held] @ (values[held] - fitted) ** 2
+    p = weight[left_out] / weight[left_out].sum()
+    mse = squared / weight[left_out].sum()
+    variance = p @ (values[left_out] - p @ values[left_out]) ** 2
+    r2 = 1.0 - np.divide(mse, variance, out=np.zeros_like(mse), where=variance > 0)
+    return replace(certificate, r2_eval=r2, mse_eval=mse, eval_method=LEFT_OUT)
+
+
+def _kept_as_they_are(feature: FeatureLevels, n_bins: NBins) -> bool:
+    """Whether a column holds numbers, each of which was meant to be a level."""
+    own = n_bins.get(feature.name, "auto") if isinstance(n_bins, Mapping) else n_bins
+    return own is None and all(map(is_number, feature.values))
+
+
+def _of_rows(given: Any, rows: IntArray) -> Any:
+    """Labels, or a pair of replicate weights and their scale, of some of the rows."""
+    if isinstance(given, tuple):
+        return (np.asarray(given[0])[rows], *given[1:])
+    return None if given is None else np.asarray(given)[rows]

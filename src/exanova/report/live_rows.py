@@ -1,0 +1,94 @@
+"""Rows as codes, for a page that can explain them itself: those a reader finds, filters and gathers in groups."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.data.table import Table
+from exanova.data.values import align, is_model
+from exanova.decomposition import Decomposition
+from exanova.effects.at_rows import fitted_part
+from exanova.errors import OutsideSupportWarning
+from exanova.report.explorer import ROWS, names_of_rows, spread_rows
+from exanova.typing import FloatArray, IntArray
+
+CODES = 300_000
+"""Levels in all rows of a page: 0.4 MB."""
+
+CALLED = 2000
+"""Rows at which a model is called for its residuals; outputs that are given need no call."""
+
+
+@dataclass(frozen=True, eq=False)
+class LiveRows:
+    """Rows of a page.
+
+    Attributes:
+        numbers: (n,) positions of the rows in the table they come from.
+        ids: (n,) what the rows are called, or ``None``.
+        codes: (n, d) levels, -1 where unknown.
+        residual: (n, m) model minus fitted part, or ``None`` if the model is not known at these rows.
+        weight: (n,) rows that each stands for, or ``None`` for one.
+        total: rows of the table.
+        given: whether the table was given, and is not that of the distinct rows of the fit.
+    """
+
+    numbers: IntArray
+    ids: list[str] | None
+    codes: NDArray[np.int64]
+    residual: FloatArray | None
+    weight: FloatArray | None
+    total: int
+    given: bool
+
+    @property
+    def note(self) -> str:
+        """Which rows these are, and what the steps of a row add up to."""
+        whose = "rows given, numbered from 0" if self.given else "distinct rows of the fit"
+        count = len(self.numbers)
+        which = f"All {count:,} {whose}." if count == self.total else f"{count:,} of the {self.total:,} {whose}."
+        if self.residual is not None:
+            return f"{which} The steps of a row lead from the mean to the model; what the effects leave is one step."
+        return f"{which} The steps of a row lead from the mean to the fitted part."
+
+
+def live_rows(decomposition: Decomposition, X: Any, model: Any, id: str | None) -> LiveRows | None:
+    """Rows of ``X``, or of the fit without it, as many as a page holds; ``None`` if neither is there."""
+    most = max(ROWS, CODES // len(decomposition.schema.features))
+    if X is not None:
+        return _from_table(decomposition, Table.read(X), model, id, most)
+    return None if decomposition.sample is None else _from_fit(decomposition, most)
+
+
+def _from_table(decomposition: Decomposition, table: Table, model: Any, id: str | None, most: int) -> LiveRows:
+    names = names_of_rows(table, id)
+    called = model is not None and is_model(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OutsideSupportWarning)  # said of each row
+        predictions = decomposition.predict(table).reshape(table.n_rows, -1)
+        rows = spread_rows(predictions, min(most, CALLED) if called else most)
+        chosen = table.rows(rows)
+    residual = None
+    if model is not None:
+        given = decomposition.model_values(chosen, model) if called else _aligned(model, table, rows)
+        residual = given - predictions[rows]
+    codes = decomposition.encoding.encode(chosen, decomposition.settings.handle_unknown)
+    ids = None if names is None else names[rows].tolist()
+    return LiveRows(rows, ids, np.ascontiguousarray(codes.T), residual, None, table.n_rows, True)
+
+
+def _aligned(outputs: Any, table: Table, rows: IntArray) -> FloatArray:
+    return align(outputs, table.n_rows, index=table.index, kept=rows).values
+
+
+def _from_fit(decomposition: Decomposition, most: int) -> LiveRows:
+    sample = decomposition.sample
+    assert sample is not None
+    rows = spread_rows(fitted_part(decomposition.family, decomposition.values, sample.codes), most)
+    codes = sample.codes[:, rows].T.astype(np.int64)
+    return LiveRows(rows, None, np.ascontiguousarray(codes), None, sample.copies[rows], sample.n_rows, False)

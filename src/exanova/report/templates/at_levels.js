@@ -1,0 +1,93 @@
+// The effects at any levels: the fitted part, its parts, Shapley values and their standard errors.
+
+const outputs = payload.outputs.length;
+
+// One part for each subset of features: the mean first. A combination that never occurred has no cell and adds nothing.
+
+function partsAt(codes, output = choice.output) {
+  return effects.subsets.map((subset, s) => {
+    const cell = subset.some((i) => codes[i] < 0) ? -1 : cellAt(s, codes);
+    return { s, subset, cell, value: cell < 0 ? 0 : valueAt(s, cell, output) };
+  });
+}
+
+const fittedAt = (codes, output = choice.output) => partsAt(codes, output).reduce((sum, { value }) => sum + value, 0);
+
+function shapleyAt(parts) {
+  const values = new Float64Array(features.length);
+  for (const { subset, value } of parts) for (const i of subset) values[i] += value / subset.length;
+  return values;
+}
+
+const neverSeen = (parts) => parts.filter(({ cell }) => cell < 0);
+
+// Standard errors: a Shapley value is a weighted sum of cells, whose covariances are in the block of the feature's level
+// (or in the one block of all cells).
+
+const covariances = payload.errors && { ...payload.errors, triangles: numbers(payload.errors.triangles) };
+const withFeature = features.map((_, i) => effects.subsets.map((subset, s) => [subset, s]).filter(([subset]) => subset.includes(i)).map(([, s]) => s));
+const blocks = covariances && findBlocks();
+
+function findBlocks() {
+  const found = new Map();
+  let start = 0;
+  const add = (key, cells) => {
+    found.set(key, { start, size: cells.length, at: new Map(cells.map((cell, k) => [cell, k])) });
+    start += (cells.length * (cells.length + 1)) / 2;
+  };
+  if (covariances.whole) add("", Array.from({ length: effects.starts[effects.starts.length - 1] }, (_, k) => k));
+  else features.forEach(({ levels }, i) => {
+    const cells = levels.map(() => []);
+    for (const s of withFeature[i]) {
+      const at = effects.subsets[s].indexOf(i);
+      for (let cell = 0; cell < effects.cells[s]; cell++) cells[codesOf(s, cell)[at]].push(effects.starts[s] + cell);
+    }
+    levels.forEach((_, z) => add(`${i},${z}`, cells[z]));
+  });
+  return found;
+}
+
+function varianceOf(block, weights, output) {
+  const terms = weights.map(([cell, weight]) => [block.at.get(cell), weight]);
+  let sum = 0;
+  for (const [a, u] of terms)
+    for (const [b, v] of terms) {
+      const [low, high] = a < b ? [a, b] : [b, a];
+      const place = block.start + low * block.size - (low * (low - 1)) / 2 + (high - low);
+      sum += u * v * covariances.triangles[place * outputs + output];
+    }
+  return Math.max(0, sum);
+}
+
+function stderrAt(codes, parts, output = choice.output) {
+  if (!covariances) return null;
+  const cell = new Map(parts.filter((part) => part.cell >= 0).map((part) => [part.s, effects.starts[part.s] + part.cell]));
+  return features.map((_, i) => {
+    if (codes[i] < 0) return 0;
+    if (withFeature[i].some((s) => effects.unidentified.includes(s))) return null;
+    const block = blocks.get(covariances.whole ? "" : `${i},${codes[i]}`);
+    const weights = withFeature[i].filter((s) => cell.has(s)).map((s) => [cell.get(s), 1 / effects.subsets[s].length]);
+    return Math.sqrt(varianceOf(block, weights, output));
+  });
+}
+
+function totalStderrAt(parts, output = choice.output) {
+  if (!covariances?.whole || effects.unidentified.length) return null;
+  const weights = parts.filter(({ cell }) => cell >= 0).map(({ s, cell }) => [effects.starts[s] + cell, 1]);
+  return Math.sqrt(varianceOf(blocks.get(""), weights, output));
+}
+
+// The lines of a table and the steps of a waterfall: the mean, each feature, the residual if it is known, the total.
+
+function linesAt(codes, output = choice.output, residual = null) {
+  const parts = partsAt(codes, output);
+  const [values, errors] = [shapleyAt(parts), stderrAt(codes, parts, output)];
+  const fitted = parts.reduce((sum, { value }) => sum + value, 0);
+  const line = (kind, feature, value, more = {}) => ({ kind, feature, level: null, value, stderr: null, ...more });
+  return [
+    line("base", "mean", valueAt(0, 0, output)),
+    ...features.map(({ name, levels }, i) => line("feature", name, values[i], { level: codes[i] < 0 ? "(unknown)" : levels[codes[i]], shown: codes[i] < 0 ? "(unknown)" : levelOf(i, codes[i]), stderr: errors ? errors[i] : null })),
+    ...(residual === null ? [] : [line("residual", "residual", residual)]),
+    line("total", residual === null ? "fitted part" : "model", fitted + (residual ?? 0), { stderr: residual === null ? totalStderrAt(parts, output) : null }),
+  ];
+}

@@ -1,0 +1,242 @@
+"""What a page computes itself is what the decomposition says: fitted part, parts, Shapley values, standard errors."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+import exanova
+from exanova import FunctionalANOVA
+from exanova.data.table import Table
+from exanova.errors import InputError, UnknownFeatureError
+from exanova.report import covariances
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::exanova.errors.OverfitWarning"),
+    pytest.mark.filterwarnings("ignore::exanova.errors.OutsideSupportWarning"),  # such rows are part of what is asked
+]
+
+OUTPUTS = ["risk", "cost"]
+PATIENCE = 20_000
+
+
+def table(n: int = 260) -> pd.DataFrame:
+    """Four features, some combinations of which never occur, with names for the rows."""
+    rng = np.random.default_rng(8)
+    found = pd.DataFrame(
+        {
+            "job": rng.choice(["clerk", "guard", "nurse"], n),
+            "shift": rng.choice(["day", "night"], n),
+            "year": rng.choice([2020, 2021, 2022, 2023], n),
+            "town": rng.choice(["A", "B <i>", "C"], n),
+        },
+        index=[f"p{1000 + k}" for k in range(n)],
+    )
+    return found[
+        ~((found["job"] == "nurse") & (found["town"] == "A")) & ~((found["job"] == "guard") & (found["year"] == 2022))
+    ]
+
+
+def values(rows: pd.DataFrame) -> np.ndarray:
+    risk = 0.3 * (rows["shift"] == "night") * (rows["job"] == "guard") + 0.1 * (rows["year"] - 2020)
+    cost = 50.0 * (rows["town"] == "C") - 20.0 * (rows["job"] == "nurse") * (rows["year"] > 2021)
+    return np.stack([risk, cost], axis=1)
+
+
+def fitted(**options) -> FunctionalANOVA:
+    subsets = [("job", "shift", "year"), ("job", "town"), ("year", "town")]
+    rng = np.random.default_rng(2)
+    noise = rng.normal(size=(len(table()), 2)) * [0.1, 5.0]
+    return FunctionalANOVA(subsets=subsets, **options).fit(table(), values(table()) + noise, output_names=OUTPUTS)
+
+
+@pytest.fixture(scope="module")
+def anova() -> FunctionalANOVA:
+    return fitted(shrinkage=None)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("no chromium on the path: the page of a report is tested in a real browser")
+    expect.set_options(timeout=PATIENCE)
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        try:
+            yield running
+        finally:
+            running.close()
+
+
+@pytest.fixture
+def opened(browser) -> Iterator:
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    context.set_default_timeout(PATIENCE)
+
+    def opener(path: Path, state: str = "") -> Page:
+        page = context.new_page()
+        page.on("pageerror", lambda error: pytest.fail(str(error)))
+        page.goto(path.as_uri() + state)
+        expect(page.locator("#importance")).to_be_attached()
+        return page
+
+    yield opener
+    context.close()
+
+
+def written(anova: FunctionalANOVA, folder: Path, **options) -> Path:
+    anova.report(folder / "r.html", **options)
+    return folder / "r.html"
+
+
+def choose(page: Page, row: pd.Series) -> None:
+    for name in row.index:
+        page.locator("#what-if-form").get_by_label(name, exact=True).select_option(
+            index=levels_of(name).index(row[name])
+        )
+
+
+def levels_of(name: str) -> list:
+    return sorted(table()[name].unique())
+
+
+def lines(page: Page, key: str) -> list[dict[str, str]]:
+    details = page.locator(f"details[data-table='{key}']")
+    if details.get_attribute("open") is None:
+        details.locator("summary").click()
+    rows = details.locator("tbody tr")
+    expect(rows.first).to_be_visible()
+    titles = details.locator("th").all_text_contents()
+    cells = rows.evaluate_all("all => all.map((row) => Array.from(row.cells, (cell) => cell.textContent))")
+    return [dict(zip(titles, row, strict=True)) for row in cells]
+
+
+def combinations(count: int) -> pd.DataFrame:
+    rng = np.random.default_rng(4)
+    return pd.DataFrame({name: rng.choice(levels_of(name), count) for name in table()})
+
+
+@pytest.mark.parametrize("limit", [covariances.NUMBERS, 3000])
+@pytest.mark.parametrize("shrinkage", [None, "auto"])
+def test_the_page_gives_what_the_decomposition_gives(opened, tmp_path, monkeypatch, limit, shrinkage):
+    """For random levels, with the covariances of all cells and with those that have a level in common."""
+    monkeypatch.setattr(covariances, "NUMBERS", limit)
+    anova = fitted(shrinkage=shrinkage)
+    found = covariances.live_errors(anova.decomposition_)
+    assert found is not None
+    assert found.is_whole == (limit > 3000)
+    asked = combinations(6)
+    predicted, explained, parts = anova.predict(asked), anova.explain(asked, stderr=True), anova.components(asked)
+    assert 0 < explained.outside.sum() < len(asked)
+    page = opened(written(anova, tmp_path, X=table()))
+    for k in range(len(asked)):
+        choose(page, asked.iloc[k])
+        for output, name in enumerate(OUTPUTS):
+            page.get_by_label("Output", exact=True).select_option(label=name)
+            value = float(page.locator("#what-if-value").get_attribute("data-value"))
+            assert value == pytest.approx(predicted[k, output], rel=1e-9, abs=1e-12)
+            for line in lines(page, "what-if"):
+                if line["feature"] in table().columns:
+                    i = list(table().columns).index(line["feature"])
+                    assert line["level"] == str(asked.iloc[k][line["feature"]])
+                    same(line["Shapley value"], explained.values[k, i, output], 4)
+                    same(line["± (standard error)"], explained.stderr[k, i, output], 2)
+            said = {line["features"]: line for line in lines(page, "what-if-parts")}
+            for s, subset in enumerate(parts.subsets[1:], start=1):
+                line = said[" × ".join(subset)]
+                same(line["effect"], parts.values[k, s, output], 4)
+                cell = tuple(str(asked.iloc[k][name]) for name in subset)
+                assert line["observed"] == ("yes" if cell in anova.effects_[subset].levels else "no")
+        expect(page.locator("#what-if-note")).to_be_visible(visible=bool(explained.outside[k]))
+
+
+def same(text: str, value: float, digits: int) -> None:
+    """Whether a printed number is this value to its digits."""
+    assert float(text) == pytest.approx(value, rel=0.6 * 10.0 ** (1 - digits), abs=1e-12)
+
+
+def test_the_error_of_the_sum_is_that_of_the_fitted_part(opened, tmp_path, anova):
+    """Against the covariance of all cells, summed over those of a row."""
+    d, row = anova.decomposition_, table().iloc[[5]]
+    codes = d.encoding.encode(Table.read(row))[:, 0]
+    family = d.family
+    inside = [family.codes_of(s).T.tolist().index(codes[list(a)].tolist()) for s, a in enumerate(family.subsets)]
+    cells = np.add(family.cell_start[:-1], inside)
+    variance = d.uncertainty.all_cells[0][np.ix_(cells, cells)].sum()
+    page = opened(written(anova, tmp_path, X=table()))
+    choose(page, row.iloc[0])
+    total = next(line for line in lines(page, "what-if") if line["feature"] == "fitted part")
+    same(total["± (standard error)"], float(np.sqrt(variance)), 2)
+
+
+def test_a_combination_that_never_occurred_is_marked(opened, tmp_path, anova):
+    page = opened(written(anova, tmp_path, X=table()))
+    choose(page, pd.Series({"job": "nurse", "shift": "day", "year": 2020, "town": "B <i>"}))
+    expect(page.locator("#what-if-note")).to_be_hidden()
+    town = page.locator("#what-if-form").get_by_label("town")
+    assert town.locator("option").all_text_contents() == ["A (never observed with the other levels)", "B <i>", "C"]
+    town.select_option(index=0)
+    expect(page.locator("#what-if-note")).to_contain_text("Never observed: job = nurse with town = A.")
+
+
+def test_rows_are_found_by_their_id_and_hold_the_residual(opened, tmp_path, anova):
+    page = opened(written(anova, tmp_path, X=table(), model=values))
+    expect(page.locator("#row option")).to_have_count(len(table()))
+    name = table().index[17]
+    page.get_by_label("Find rows by id").fill(name)
+    expect(page.locator("#row-title")).to_contain_text(f"Row {name}: ")
+    expect(page.locator("#kept")).to_have_text(f"1 of {len(table())} rows")
+    explained = anova.explain(table().iloc[[17]], values, stderr=True)
+    said = {line["feature"]: line for line in lines(page, "row")}
+    for i, feature in enumerate(table()):
+        same(said[feature]["Shapley value"], explained.values[0, i, 0], 4)
+        same(said[feature]["± (standard error)"], explained.stderr[0, i, 0], 2)
+    same(said["residual"]["Shapley value"], explained.residual[0, 0], 4)
+    same(said["model"]["Shapley value"], values(table())[17, 0], 4)
+
+
+def test_a_column_names_the_rows(opened, tmp_path, anova):
+    numbered = table().reset_index(drop=True).assign(number=[f"n-{k}" for k in range(len(table()))])
+    page = opened(written(anova, tmp_path, X=numbered, id="number"), "#row=n-7&output=1")
+    expect(page.locator("#row-title")).to_contain_text("Row n-7: ")
+    anova.report(tmp_path / "r.json", X=numbered, id="number")
+    sample = json.loads((tmp_path / "r.json").read_text())["sample"]
+    assert {row["id"] for row in sample["rows"]} <= set(numbered["number"])
+    with pytest.raises(UnknownFeatureError, match="no such column"):
+        anova.report(tmp_path / "r.json", X=numbered, id="none")
+    with pytest.raises(InputError, match="X=table"):
+        anova.report(tmp_path / "r.json", id="number")
+
+
+def test_a_link_opens_a_state_and_the_page_gives_such_a_link(opened, tmp_path, anova):
+    path = written(anova, tmp_path, X=table())
+    page = opened(path, f"#row={table().index[17]}&output=1&scale=common")
+    expect(page.locator("#row-title")).to_contain_text(f"Row {table().index[17]}: ")
+    expect(page.get_by_label("Output", exact=True)).to_have_value("1")
+    expect(page.get_by_label("Scale of the charts")).to_have_value("common")
+    expect(page.locator("section#rows h2")).to_be_in_viewport()
+    choose(page, pd.Series({"job": "guard", "shift": "night"}))
+    again = opened(path, page.evaluate("location.hash"))
+    assert again.locator("#what-if-value").text_content() == page.locator("#what-if-value").text_content()
+    assert again.locator("#row-title").text_content() == page.locator("#row-title").text_content()
+    again.evaluate("location.hash = '#output=0'")
+    expect(again.get_by_label("Output", exact=True)).to_have_value("0")
+    opened(path, "#row=none&output=7&scale=x&levels=1.2")  # what does not exist is ignored
+
+
+def test_without_rows_a_page_still_computes_and_says_what_it_lacks(opened, tmp_path, anova):
+    anova.save(tmp_path / "a.exanova")
+    page = opened(written(exanova.load(tmp_path / "a.exanova"), tmp_path))
+    row = table().iloc[3]
+    choose(page, row)
+    value = float(page.locator("#what-if-value").get_attribute("data-value"))
+    assert value == pytest.approx(anova.predict(table().iloc[[3]])[0, 0], rel=1e-9)
+    expect(page.locator("section#what-if")).to_contain_text("No error bars")
