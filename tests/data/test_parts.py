@@ -31,7 +31,7 @@ def made(weights: str = "counts") -> Sample:
     y = np.column_stack([X @ [1, 2, 3, 4, 5], np.sin(X[:, 0] * X[:, 1] + X[:, 3])])
     weight = rng.integers(1, 9, 4000) if weights == "counts" else rng.uniform(0.5, 2.0, 4000)
     found = read_rows(X, sample_weight=weight).observe(y).sample
-    more = np.tile(found.codes, 20)[:, :ROWS]  # rows repeat: nothing here asks that they be distinct
+    more = np.tile(found.codes, ROWS)[:, :ROWS]  # rows repeat: nothing here asks that they be distinct
     return replace(
         found,
         codes=np.ascontiguousarray(more),
