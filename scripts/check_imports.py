@@ -33,6 +33,7 @@ LAYERS: list[set[str]] = [
     {"explain"},
     {"query", "provenance"},
     {"row_queries"},
+    {"questions"},
     {"decomposition"},
     {"show"},
     {"report"},

@@ -37,6 +37,7 @@ FORWARDED = (
     "errors",
     "significance",
     "score",
+    "difference",
     "compare",
     "report",
 )

@@ -21,6 +21,7 @@ _HOME = {
     "Explanation": "exanova.explain.explanation",
     "Interactions": "exanova.explain.interactions",
     "Comparison": "exanova.explain.comparison",
+    "Difference": "exanova.explain.difference",
     "Selection": "exanova.select.record",
     "load": "exanova.estimator",
     "neighbours": "exanova.design.families",
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from exanova.estimator import FunctionalANOVA as FunctionalANOVA
     from exanova.estimator import load as load
     from exanova.explain.comparison import Comparison as Comparison
+    from exanova.explain.difference import Difference as Difference
     from exanova.explain.explanation import Explanation as Explanation
     from exanova.explain.interactions import Interactions as Interactions
     from exanova.provenance import Provenance as Provenance

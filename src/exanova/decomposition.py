@@ -29,7 +29,7 @@ from exanova.messages import Parameter, Words, count_of
 from exanova.progress import Progress
 from exanova.provenance import Provenance
 from exanova.query import QuerySettings, seed_of
-from exanova.row_queries import RowQueries
+from exanova.questions import Questions
 from exanova.select.record import Selection
 from exanova.solve.plan import Plan
 from exanova.typing import FloatArray
@@ -42,7 +42,7 @@ Functions = tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition(RowQueries):
+class Decomposition(Questions):
     """Effects of a model with names and evidence: the attribute ``decomposition_`` of a :class:`FunctionalANOVA`.
 
     The record is immutable; ``with_settings`` returns another record with the same effects. Results computed on first
@@ -76,7 +76,6 @@ class Decomposition(RowQueries):
     covariance: FloatArray
     variance: FloatArray
     mean_shapley: MeanShapley
-    certificate: Certificate
     plan: Plan
     ties: str = "share"
     selection: Selection | None = None

@@ -208,7 +208,8 @@ def _selection(entry: Mapping[str, Any] | None) -> record.Selection | None:
     if entry is None:
         return None
     rounds = tuple(record.Round(**r) for r in entry["rounds"])
-    return record.Selection(str(entry["method"]), entry["budget"], rounds, str(entry["stopped"]))
+    trials = tuple(record.Trial(**t) for t in entry.get("trials", ()))
+    return record.Selection(str(entry["method"]), entry["budget"], rounds, str(entry["stopped"]), trials)
 
 
 def _summary(entry: Mapping[str, Any] | None) -> Errors | None:
@@ -273,10 +274,11 @@ def _conditions_of_parts(found: Decomposition) -> Iterator[bool]:
 
 def _conditions_of_errors(found: Decomposition, stored: Mapping[str, NDArray[Any]]) -> Iterator[bool]:
     (cells, m), s = found.values.shape, len(found.family.subsets)
-    shapes = {"stderr": (cells, m), "rows": (cells,), "certain": (s, m)}
+    shapes = {"stderr": (cells, m), "rows": (cells,), "certain": (s, m), "covariance": (m, cells * (cells + 1) // 2)}
     yield all(shapes.get(name) == array.shape for name, array in stored.items())
     yield (found.uncertainty.summary is None) == ("stderr" not in stored)
-    yield all(bool((~(array < 0)).all()) for array in stored.values())
+    yield all(bool((~(array < 0)).all()) for name, array in stored.items() if name != "covariance")
+    yield "covariance" not in stored or bool(np.isfinite(stored["covariance"]).all())
 
 
 def _named(found: Decomposition) -> Iterator[tuple[str, ...]]:

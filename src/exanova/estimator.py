@@ -25,7 +25,13 @@ from exanova.effects.effect import Schema
 from exanova.effects.measure import measure
 from exanova.effects.storage import read, write
 from exanova.errors import InexactWarning, InputError
-from exanova.evaluation import by_leaving_out, on_further_rows, on_held_out_rows, warn_if_it_does_not_hold
+from exanova.evaluation import (
+    by_leaving_out,
+    by_selecting_again,
+    on_further_rows,
+    on_held_out_rows,
+    warn_if_it_does_not_hold,
+)
 from exanova.explain.mean_shapley import MeanShapley
 from exanova.fitting import fit_sample, plan_fit
 from exanova.infer.fitted_sample import FittedSample, why_whole
@@ -37,6 +43,7 @@ from exanova.progress import Progress
 from exanova.provenance import Provenance, trace
 from exanova.query import QuerySettings, seed_of
 from exanova.select.record import Selection
+from exanova.select.selected_fit import with_budget
 from exanova.solve.evidence import Solved
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request
@@ -78,7 +85,8 @@ class FunctionalANOVA:
         subsets: subsets of features to decompose over, with all of their parts, in place of an order: tuples of
             feature names or column positions, a mapping, a graph with ``edges``, or :func:`neighbours`. Under a budget,
             the candidates.
-        max_terms: a budget of functions, intercept and main effects included.
+        max_terms: a budget of functions, intercept and main effects included; ``"auto"`` takes as many as improve the
+            fit on rows held out, or all where all are affordable.
         selection: how a budget is spent: ``"screen"`` (default) takes the subsets that explain most of the
             residual, in rounds; ``"canonical"`` takes them in the order of the paper; ``"lasso"`` takes those a
             group lasso keeps, its penalty chosen on held-out rows (also without a budget).
@@ -149,7 +157,7 @@ class FunctionalANOVA:
         *,
         max_order: int | None = 2,
         subsets: Any = None,
-        max_terms: int | None = None,
+        max_terms: int | Literal["auto"] | None = None,
         selection: Literal["screen", "canonical", "lasso"] | None = None,
         min_gain: float = 1e-6,
         ridge: float = 0.0,
@@ -285,6 +293,7 @@ class FunctionalANOVA:
     errors = forwarded(Decomposition.errors)
     significance = forwarded(Decomposition.significance)
     score = forwarded(Decomposition.score)
+    difference = forwarded(Decomposition.difference)
     compare = forwarded(Decomposition.compare)
     report = forwarded(Decomposition.report)
 
@@ -437,6 +446,9 @@ class FunctionalANOVA:
         elif read.changed and not why_whole(self.sampled, sample):
             progress.phase("joining levels again")
             certificate = by_joining_again(known.certificate, read, self._fit_part, request.random_state)
+        elif known.selection is not None and (request.shrinkage or request.auto_terms) and request.sampled:
+            asked = with_budget(request, known.selection.budget)
+            certificate = by_selecting_again(known.certificate, sample, asked, progress)
         else:
             certificate = by_leaving_out(known.certificate, sample, found, request, why_whole(self.sampled, sample))
         self._store(replace(known, certificate=certificate))

@@ -13,9 +13,10 @@ from exanova.data.table import Table
 from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
 from exanova.effects.certificate import Certificate, measure_fit, measure_sample
-from exanova.errors import OverfitWarning
+from exanova.errors import InputError, OverfitWarning
 from exanova.messages import Parameter, Part, Words
 from exanova.progress import Progress
+from exanova.select.selected_fit import judge_selection
 from exanova.shrink.evaluate import other_rows
 from exanova.solve.evidence import Solved
 from exanova.solve.request import Request
@@ -48,12 +49,29 @@ def by_leaving_out(
     if whole:
         return replace(certificate, sampled=False, eval_method=whole)
     other = other_rows(sample, found, request)
-    if other is None:
+    return certificate if other is None else _with_errors(certificate, sample, other.mse, other.method)
+
+
+def by_selecting_again(certificate: Certificate, sample: Sample, request: Request, progress: Progress) -> Certificate:
+    """The certificate of a selected family with the fit of rows held out by a selection among the others.
+
+    Rows left out in closed form would know the family, which all rows together have chosen.
+    """
+    progress.phase("selecting again without some rows")
+    try:
+        found = judge_selection(sample, request, progress)
+    except InputError:  # too few rows to hold any out
         return certificate
-    variance = sample.variance + sample.within_variance
-    mse = other.mse + sample.within_variance
-    r2 = 1.0 - np.divide(mse, variance, out=np.zeros(sample.n_outputs), where=variance > 0)
-    return replace(certificate, r2_eval=r2, mse_eval=mse * _unit(sample) ** 2, eval_method=other.method)
+    times = "once" if found.splits == 1 else f"{found.splits} times"
+    return _with_errors(certificate, sample, found.mse, f"selecting again without a fifth of the rows, {times}")
+
+
+def _with_errors(certificate: Certificate, sample: Sample, mse: FloatArray, method: str) -> Certificate:
+    """The certificate with mean squared errors (m,) on other rows, beside the variance within equal rows."""
+    within = sample.within_variance
+    variance = sample.variance + within
+    r2 = 1.0 - np.divide(mse + within, variance, out=np.zeros(sample.n_outputs), where=variance > 0)
+    return replace(certificate, r2_eval=r2, mse_eval=(mse + within) * _unit(sample) ** 2, eval_method=method)
 
 
 def warn_if_it_does_not_hold(certificate: Certificate, shrunk: bool, stacklevel: int) -> None:

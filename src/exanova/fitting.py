@@ -12,8 +12,9 @@ from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.parallel import blas_threads
 from exanova.progress import Progress
-from exanova.select.budget import select_and_fit
+from exanova.select.automatic import all_candidates, fit_automatic, needs_no_budget
 from exanova.select.record import Selection
+from exanova.select.selected_fit import fit_selected
 from exanova.select.selection_plan import plan_selection
 from exanova.shrink.fit import fit_shrunk, why_not
 from exanova.solve.evidence import Shrinkage, Solved
@@ -30,6 +31,8 @@ MOST_LISTED = 3000
 
 def plan_fit(request: Request, sample: Sample, outputs: int = 1) -> tuple[Plan, Survey | None]:
     """The plan of a fit and the survey of its cells; no survey if a selection will choose the subsets."""
+    if needs_no_budget(request, sample, outputs):
+        return make_plan(all_candidates(request), sample, outputs)
     if request.selection:
         return plan_selection(request, sample, outputs), None
     return make_plan(request, sample, outputs)
@@ -41,6 +44,9 @@ def fit_sample(
     """Run a plan; a plan made for other rows (before some were held out) is made again."""
     if plan.distinct_rows != sample.n_rows:
         plan, survey = plan_fit(request, sample, sample.n_outputs)
+    if survey is None:
+        return (fit_automatic if request.auto_terms else fit_selected)(sample, request, plan, progress)
+    request = all_candidates(request) if request.auto_terms else request
     reason = "" if request.shrinkage else None
     if request.shrinkage:
         family = _listed_family(sample, request, survey)
@@ -48,26 +54,22 @@ def fit_sample(
         if reason is None and family is not None:
             with blas_threads(request.threads):
                 exactly = partial(_fit_exactly, sample, request, plan, survey, progress)
-                return fit_shrunk(sample, request, plan, family, progress, lambda: exactly()[0]), None
-    found, selection = _fit_exactly(sample, request, plan, survey, progress)
-    return (found if reason is None else replace(found, shrinkage=Shrinkage(reason))), selection
+                return fit_shrunk(sample, request, plan, family, progress, exactly), None
+    found = _fit_exactly(sample, request, plan, survey, progress)
+    return (found if reason is None else replace(found, shrinkage=Shrinkage(reason))), None
 
 
-def _listed_family(sample: Sample, request: Request, survey: Survey | None) -> Family | None:
+def _listed_family(sample: Sample, request: Request, survey: Survey) -> Family | None:
     """The family that effects are shrunk over; of a complete table it is listed where its functions are few enough."""
-    if survey is None or survey.family is not None:
-        return None if survey is None else survey.family
+    if survey.family is not None:
+        return survey.family
     if not request.sampled or survey.functions > MOST_LISTED:
         return None
     return make_plan(replace(request, route="dense"), sample, sample.n_outputs)[1].family
 
 
-def _fit_exactly(
-    sample: Sample, request: Request, plan: Plan, survey: Survey | None, progress: Progress
-) -> tuple[Solved, Selection | None]:
-    if survey is None:
-        return select_and_fit(sample, request, plan, progress)
+def _fit_exactly(sample: Sample, request: Request, plan: Plan, survey: Survey, progress: Progress) -> Solved:
     # The number of outputs is known now.
     survey = replace(survey, sample=sample, outputs=sample.n_outputs)
     known = replace(priced(request, survey, ROUTES[plan.route]), model_calls=plan.model_calls)
-    return run_plan(sample, request, within_limit(known), survey, progress), None
+    return run_plan(sample, request, within_limit(known), survey, progress)

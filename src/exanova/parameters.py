@@ -16,7 +16,11 @@ from exanova.errors import InputError
 from exanova.messages import Parameter, Part, Value, choices
 from exanova.query import seed_of
 from exanova.select.budget import check_budget
+from exanova.select.selection_plan import mains_of
 from exanova.solve.request import Request
+
+MOST_TERMS = 5000
+"""Largest budget that ``max_terms="auto"`` tries: beyond, a shrunken fit takes minutes."""
 
 CHOICES: Mapping[str, tuple[str | bool | None, ...]] = {
     "basis": ("pure", "paper"),
@@ -37,7 +41,10 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], tuple[Part, ...]]] = {
         lambda value: value is None or _is_whole(value, 0),
         ("a whole number of at least 0, or ", Value("max_order", None)),
     ),
-    "max_terms": (lambda value: value is None or _is_whole(value, 1), ("a whole number of functions",)),
+    "max_terms": (
+        lambda value: value is None or value == "auto" or _is_whole(value, 1),
+        ("a whole number of functions, or ", Value("max_terms", "auto")),
+    ),
     "min_gain": (lambda value: _is_number(value), ("a number of at least 0",)),
     "ridge": (lambda value: _is_number(value), ("a number of at least 0",)),
     "random_state": (
@@ -108,18 +115,22 @@ def make_request(given: Mapping[str, Any], support: Support, ordered: tuple[int,
     check_parameters(given)
     order, budget = given["max_order"], given["max_terms"]
     selection: Any = given["selection"] or ("screen" if budget is not None else None)
+    to_find = isinstance(budget, str)
+    if to_find:  # a lasso finds its own
+        budget = None if selection == "lasso" else min(MOST_TERMS, max(mains_of(support.sizes), support.codes.shape[1]))
     family = candidates = None
     if given["subsets"] is not None:
         limit = resolve_limit(given["memory_limit"])
         named = named_family(given["subsets"], support.feature_names, support.sizes, limit)
         family, candidates = (None, named) if selection else (named, None)
         order = max(map(len, named))
-    if budget is not None:
+    if budget is not None and not to_find:
         check_budget(support.sizes, int(budget))
     return Request(
         subsets=family,
         candidates=candidates,
         max_terms=None if budget is None else int(budget),
+        auto_terms=to_find and budget is not None,
         selection=selection,
         min_gain=float(given["min_gain"]),
         ridge=float(given["ridge"]),

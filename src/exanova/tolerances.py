@@ -21,6 +21,9 @@ Rounding is some 1e-16 over the square root of the probability of the rarest cel
 RECONSTRUCTION = 2**22 * EPS
 """Largest error of the sum of all effects when they can express the model, relative to the same: about 1e-9."""
 
+CANCELLED = 2**6 * EPS
+"""A sum of terms that cancel, relative to the sum of their sizes: below that it is rounding and shown as zero."""
+
 RESIDUAL_MEAN = 2**22 * EPS
 """Largest mean of the residual in a cell, relative to the same; a least-squares fit leaves none. About 1e-9."""
 

@@ -39,3 +39,29 @@ def test_rows_by_groups_of_features(asked):
 @pytest.mark.parametrize("given", ["credit", "=job", "credit=nobody"])
 def test_groups_that_cannot_be_read_are_refused(asked, given):
     refused(asked("rows", "model.exanova", "loans.csv", "--group", given), "--group")
+
+
+def test_the_difference_between_groups_on_a_screen_in_a_file_and_as_json(asked):
+    words = ("difference", "model.exanova", "loans.csv", "--by", "home", "--prediction", "risk")
+    shown = asked(*words)
+    assert shown.code == 0
+    assert "own against all others: mean of risk" in shown.out
+    assert asked(*words, "--weight", "w", "--output", "gap.csv", "--by-feature").out == ""
+    gap = pd.read_csv("gap.csv")
+    own = gap[gap["set"] == "own"].set_index("feature")["value"]
+    assert np.isclose(own.drop("(total)").sum(), own["(total)"])
+    home, w = TABLE["home"] == "own", TABLE["w"]
+    means = [np.average(RISK[k], weights=w[k]) for k in (home, ~home)]
+    assert np.isclose(own["(total)"], means[0] - means[1])
+    found = json.loads(asked(*words, "--within", "term", "--group", "both=job,term", "--json").out)
+    assert found["features"] == ["both", "home"]
+    assert {c["stratum"] for c in found["contrasts"]} == {"term=long", "term=short"}
+    for c in found["contrasts"]:
+        assert np.isclose(np.sum(c["by_subset"]) + np.sum(c["residual"]), np.sum(c["total"]))
+
+
+def test_differences_that_cannot_be_are_refused(asked):
+    words = ("difference", "model.exanova", "loans.csv")
+    refused(asked(*words, "--by", "nobody"), "no column 'nobody'")
+    refused(asked(*words, "--by", "home", "--prediction", "risk", "--prediction", "safe"), "2 columns")
+    refused(asked(*words), "--by")

@@ -22,7 +22,7 @@ from exanova.design.family import extend, intercept_family
 from exanova.errors import OutsideSupportWarning, UnknownLevelError
 from exanova.select.gains import Gains
 from exanova.select.screening import _Screen
-from exanova.solve import dense, matrix_free, moments
+from exanova.solve import dense, low_orders, moments
 from exanova.solve.cgls import conjugate_gradients
 from exanova.solve.elimination import factorise
 from oracles import cells_of, indicators, pure_tables, reduce_rows, up_to
@@ -337,8 +337,8 @@ def test_low_orders_of_the_matrix_free_route_are_refined(monkeypatch):
     """Whatever the factor, the residual has no conditional mean given one feature, to the square of its error."""
     x = np.array(list(product(range(3), range(2), range(4))))[:-3]
     y = np.sin(np.arange(len(x)) * 1.7)
-    exact = matrix_free.factorise
-    monkeypatch.setattr(matrix_free, "factorise", lambda gamma, *rest: exact(rough(gamma, 1e-6), *rest))
+    exact = low_orders.factorise
+    monkeypatch.setattr(low_orders, "factorise", lambda gamma, *rest: exact(rough(gamma, 1e-6), *rest))
     anova = fit_values(x, y, route="matrix-free")
     left = y - anova.predict(x).ravel()
     for i in range(3):

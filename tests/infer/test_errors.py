@@ -521,8 +521,26 @@ def test_tables_and_files_keep_the_errors(tmp_path, monkeypatch):
     assert loaded.errors() == summary
     with pytest.raises(InputError, match="files contain no rows"):
         loaded.errors("bootstrap")
+    for name, e in loaded.effects_.items():
+        assert np.allclose(e.interval(simultaneous=True), anova.effects_[name].interval(simultaneous=True))
+    assert np.allclose(loaded.explain(rows[:9], stderr=True).stderr, anova.explain(rows[:9], stderr=True).stderr)
+    with monkeypatch.context() as patch:
+        patch.setattr(uncertainty, "MOST_NUMBERS", 0)
+        anova.save(tmp_path / "small.exanova")
     with pytest.raises(InputError, match="covariances"):
-        loaded.effects_["x0"].interval(simultaneous=True)
+        exanova.load(tmp_path / "small.exanova").effects_["x0"].interval(simultaneous=True)
+
+
+def test_files_have_no_errors_of_what_is_not_identified(tmp_path):
+    rows, y, _ = drawn()
+    anova = fitted(np.column_stack([rows, rows[:, 0]]), y, max_order=1)
+    anova.save(tmp_path / "twice.exanova")
+    again = exanova.load(tmp_path / "twice.exanova")
+    twice = np.column_stack([rows, rows[:, 0]])[:5]
+    found = again.explain(twice, stderr=True).stderr
+    assert np.isnan(found).any()
+    assert np.isfinite(found).any()
+    assert np.allclose(found, anova.explain(twice, stderr=True).stderr, equal_nan=True)
 
 
 def test_a_fit_computes_no_errors(monkeypatch):

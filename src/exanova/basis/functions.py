@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.basis.paper import orthonormalised, paper_tables
-from exanova.basis.projector import LARGEST_TABLE, PureProjector
+from exanova.basis.projector import LARGEST_TABLE, ImplicitTable, PureProjector, Reflection
 from exanova.basis.pure import pure_dimension, pure_tables
 from exanova.design.family import Family
 from exanova.errors import MemoryLimitError
@@ -27,13 +27,14 @@ class Basis:
     """The functions of every subset of a family.
 
     Attributes:
-        tables: for each subset, (c, k) values of its k functions on its c cells; a projector with as many
-            coordinates as cells where a table would be too large.
+        tables: for each subset, (c, k) values of its k functions on its c cells; where a table would be too large, a
+            linear map in its place: a reflection for one feature, for a pair a projector with as many coordinates as
+            cells.
         start: (S + 1,) number of the first function of each subset.
         labels: for the paper's functions, (k, |A|) the z of each; ``None`` for pure bases.
     """
 
-    tables: tuple[FloatArray | PureProjector, ...]
+    tables: tuple[FloatArray | ImplicitTable, ...]
     start: IntArray
     labels: tuple[IntArray, ...] | None = None
 
@@ -45,17 +46,19 @@ class Basis:
     @property
     def dimensions(self) -> IntArray:
         """(S,) dimension of the space of each subset."""
-        return np.array([t.dimension if isinstance(t, PureProjector) else t.shape[1] for t in self.tables])
+        return np.array([t.dimension if isinstance(t, ImplicitTable) else t.shape[1] for t in self.tables])
 
     @property
     def implicit(self) -> bool:
-        """Whether some subset has a projector in place of a table."""
+        """Whether some pair has a projector in place of a table."""
         return any(isinstance(t, PureProjector) for t in self.tables)
 
     def table(self, s: int) -> FloatArray:
         """The table of one subset; an error if it only has a projector."""
         found = self.tables[s]
-        if isinstance(found, PureProjector):
+        if isinstance(found, Reflection):
+            return found.table()
+        if isinstance(found, ImplicitTable):
             raise MemoryLimitError(
                 f"a pair with {found.shape[0]:,} observed cells is too large for a table of functions, and only the "
                 "matrix-free route works without one",
@@ -85,16 +88,22 @@ class Basis:
 
 
 def build_basis(
-    family: Family, kind: Literal["pure", "paper"] = "pure", *, orthonormal: bool = True, first: int = 0
+    family: Family,
+    kind: Literal["pure", "paper"] = "pure",
+    *,
+    orthonormal: bool = True,
+    first: int = 0,
+    largest_pair: int | None = None,
 ) -> Basis:
     """Functions of the subsets of ``family`` from number ``first`` on.
 
-    ``orthonormal=False`` keeps the paper's functions themselves, as in its Algorithm 1.
+    ``orthonormal=False`` keeps the paper's functions themselves, as in its Algorithm 1. Pairs of more cells than
+    ``largest_pair`` (by default, of more than any table may have) get a projector in place of a table.
     """
     numbers = range(first, len(family.subsets))
     labels: tuple[IntArray, ...] | None = None
     if kind == "pure":
-        tables = pure_basis(family, numbers)
+        tables = pure_basis(family, numbers, largest_pair)
     else:
         pairs = [paper_tables(family.codes_of(s), family.sizes_of(s), family.probability_of(s)) for s in numbers]
         tables = [table for table, _ in pairs]
@@ -129,8 +138,10 @@ def too_large_for_tables(family: Family) -> NDArray[np.bool_]:
     return np.asarray((family.layout.order > 1) & (np.diff(family.cell_start) > LARGEST_TABLE))
 
 
-def _projector(family: Family, s: int) -> PureProjector:
+def _implicit(family: Family, s: int) -> ImplicitTable:
     sizes = family.sizes_of(s)
+    if len(sizes) == 1:
+        return Reflection(family.probability_of(s))
     if len(sizes) != 2:
         raise MemoryLimitError(
             f"a subset of {len(sizes)} features has {family.codes_of(s).shape[1]:,} observed cells, too many for a "
@@ -147,14 +158,16 @@ def _projector(family: Family, s: int) -> PureProjector:
     return PureProjector(family.codes_of(s), (sizes[0], sizes[1]), family.probability_of(s))
 
 
-def pure_basis(family: Family, numbers: Sequence[int]) -> list[FloatArray | PureProjector]:
+def pure_basis(
+    family: Family, numbers: Sequence[int], largest_pair: int | None = None
+) -> list[FloatArray | ImplicitTable]:
     """The functions of the subsets with these numbers."""
-    tables: dict[int, FloatArray | PureProjector] = {}
+    tables: dict[int, FloatArray | ImplicitTable] = {}
     for members in family.alike(numbers):
         codes, sizes = family.codes_of(members[0]), family.sizes_of(members[0])
         cells = codes.shape[1]
-        if len(sizes) > 1 and cells > LARGEST_TABLE:
-            tables.update((s, _projector(family, s)) for s in members)
+        if sizes and (cells > LARGEST_TABLE or (largest_pair is not None and len(sizes) == 2 and cells > largest_pair)):
+            tables.update((s, _implicit(family, s)) for s in members)
             continue
         at_once = max(1, STACK_BYTES // (16 * cells * cells))
         for a in range(0, len(members), at_once):
@@ -164,21 +177,24 @@ def pure_basis(family: Family, numbers: Sequence[int]) -> list[FloatArray | Pure
     return [tables[s] for s in numbers]
 
 
-def on_cells(family: Family, basis: Basis, coefficients: FloatArray) -> FloatArray:
-    """(cells, m) values of every f_A = sum of coefficients times functions, for (q, m) coefficients."""
+def on_cells(family: Family, basis: Basis, coefficients: FloatArray, subsets: range | None = None) -> FloatArray:
+    """(cells, m) values of every f_A = sum of coefficients times functions, for (q, m) coefficients.
+
+    A run of ``subsets`` leaves the cells of the others at zero.
+    """
     out = np.zeros((family.n_cells, coefficients.shape[1]))
-    for s, table in enumerate(basis.tables):
-        if table.shape[1]:
-            out[family.cells_of(s)] = table @ coefficients[basis.functions_of(s)]
+    for s in range(len(basis.tables)) if subsets is None else subsets:
+        if basis.tables[s].shape[1]:
+            out[family.cells_of(s)] = basis.tables[s] @ coefficients[basis.functions_of(s)]
     return out
 
 
-def on_functions(family: Family, basis: Basis, sums: FloatArray) -> FloatArray:
+def on_functions(family: Family, basis: Basis, sums: FloatArray, subsets: range | None = None) -> FloatArray:
     """(q, m) inner products of the functions with a measure given by (cells, m) sums: the adjoint of ``on_cells``."""
     out = np.zeros((basis.n_functions, sums.shape[1]))
-    for s, table in enumerate(basis.tables):
-        if table.shape[1]:
-            out[basis.functions_of(s)] = table.T @ sums[family.cells_of(s)]
+    for s in range(len(basis.tables)) if subsets is None else subsets:
+        if basis.tables[s].shape[1]:
+            out[basis.functions_of(s)] = basis.tables[s].T @ sums[family.cells_of(s)]
     return out
 
 

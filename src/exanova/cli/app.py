@@ -11,6 +11,7 @@ import typer
 
 from exanova import __version__
 from exanova.cli import arguments as a
+from exanova.cli import question_app
 
 if TYPE_CHECKING:
     from exanova.cli.table_files import ReadOptions
@@ -193,8 +194,9 @@ def explain(
     from exanova.cli import commands
     from exanova.cli.columns import Choice
     from exanova.cli.text import shrinkage as shrinkage_
+    from exanova.cli.text import terms
 
-    others = {"max_terms": max_terms, "selection": selection, "strategy": strategy, "ties": ties, "basis": basis}
+    others = {"max_terms": terms(max_terms), "selection": selection, "strategy": strategy, "ties": ties, "basis": basis}
     others |= {"shrinkage": shrinkage_(shrinkage), "sampled": "auto" if sampled is None else sampled}
     others |= {"route": route, "n_jobs": n_jobs, "verbose": False if quiet else None}
     commands.explain(
@@ -320,8 +322,9 @@ def plan(
     from exanova.cli import commands
     from exanova.cli.columns import Choice
     from exanova.cli.text import shrinkage as shrinkage_
+    from exanova.cli.text import terms
 
-    others = {"max_terms": max_terms, "selection": selection, "strategy": strategy, "ties": ties, "basis": basis}
+    others = {"max_terms": terms(max_terms), "selection": selection, "strategy": strategy, "ties": ties, "basis": basis}
     others |= {"shrinkage": shrinkage_(shrinkage), "sampled": "auto" if sampled is None else sampled}
     others |= {"route": route, "n_jobs": n_jobs}
     commands.plan(
@@ -341,6 +344,9 @@ def demo(debug: a.Debug = False) -> None:
     from exanova.demo import main
 
     main()
+
+
+app.command(help=question_app.DIFFERENCE, epilog=_examples(*question_app.DIFFERENCE_EXAMPLES))(question_app.difference)
 
 
 def _all(*given: a.Names) -> tuple[str, ...]:

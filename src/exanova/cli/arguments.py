@@ -69,6 +69,16 @@ Groups = Annotated[
         rich_help_panel=COLUMNS,
     ),
 ]
+By = Annotated[
+    str,
+    typer.Option("--by", metavar="COLUMN", help="Column with the groups to compare.", rich_help_panel=COLUMNS),
+]
+Within = Annotated[
+    str | None,
+    typer.Option(
+        "--within", metavar="COLUMN", help="Compare inside each stratum of this column.", rich_help_panel=COLUMNS
+    ),
+]
 
 ModelToAsk = Annotated[
     str | None,
@@ -104,9 +114,12 @@ Subsets = Annotated[
 ]
 FormerSubsets = Annotated[Names, typer.Option("--interactions", metavar="A:B,B:C:D", hidden=True)]
 MaxTerms = Annotated[
-    int | None,
+    str | None,
     typer.Option(
-        "--max-terms", metavar="N", help="Budget: largest number of functions, for many features.", rich_help_panel=FIT
+        "--max-terms",
+        metavar="N|auto",
+        help="Budget for many features: largest number of functions, or auto to find it on held-out rows.",
+        rich_help_panel=FIT,
     ),
 ]
 Selection = Annotated[
@@ -272,6 +285,24 @@ Output = Annotated[
         "-o",
         metavar="FILE",
         help="File to write: .csv, .tsv, .parquet or .feather; - for CSV on standard output.",
+        rich_help_panel=RESULTS,
+    ),
+]
+TableOutput = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write the table to a file: .csv, .tsv, .parquet or .feather.",
+        rich_help_panel=RESULTS,
+    ),
+]
+BySubset = Annotated[
+    bool,
+    typer.Option(
+        "--by-subset/--by-feature",
+        help="In --output, one line per subset of features, or per feature.",
         rich_help_panel=RESULTS,
     ),
 ]

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from exanova.cli.output import known_errors, strongest
+from exanova.cli.text import visible
 from exanova.cli.wording import spoken
 from exanova.design.memory import readable
 from exanova.effects.effect import GAME, Effect
@@ -90,6 +91,11 @@ class Screen:
             )
         self._console.print(table)
         self._more(len(found.changes) - count, "subsets", "--changes")
+
+    def lines(self, text: str) -> None:
+        """A text as it is, line by line."""
+        for line in text.splitlines():
+            self._console.print(Text(visible(spoken(line))), soft_wrap=True)
 
     def plan(self, found: Plan) -> None:
         """What a fit would do, cost and hold."""

@@ -83,6 +83,17 @@ def order(text: str) -> int | None:
     return None if text.strip().lower() == "all" else whole(text, "--max-order", "a whole number, or 'all'")
 
 
+def terms(text: str | None) -> int | str | None:
+    """``--max-terms``: a number, or ``auto``.
+
+    >>> terms(None), terms("200"), terms("auto")
+    (None, 200, 'auto')
+    """
+    if text is None or text.strip().lower() == "auto":
+        return None if text is None else "auto"
+    return whole(text, "--max-terms", "a whole number of functions, or 'auto'")
+
+
 def whole(text: str, option: str, expected: str) -> int:
     """A whole number."""
     try:

@@ -12,6 +12,9 @@ from exanova.phi.operator import Phi
 from exanova.solve.evidence import Solved
 from exanova.typing import FloatArray
 
+TOGETHER = 4
+"""Outputs up to which model and residual share a pass: it reads codes once, but holds twice as many numbers."""
+
 
 @dataclass(frozen=True, eq=False)
 class Measured:
@@ -31,16 +34,10 @@ class Measured:
 
 
 def measure(sample: Sample, found: Solved, threads: int = 1) -> Measured:
-    """Measure a result on its own rows: one pass from cells to rows, and one back for model and residual together."""
-    phi, m = Phi(found.family, sample, threads), sample.n_outputs
+    """Measure a result on its own rows: one pass from cells to rows, and one or two back."""
+    phi = Phi(found.family, sample, threads)
     fitted = phi.synthesise(found.values)
-
-    def weighted(rows: slice) -> FloatArray:
-        values = sample.values[rows]
-        return sample.probability[rows, None] * np.hstack([values, values - fitted[rows]])
-
-    sums = phi.analyse_blocks(weighted)
-    of_model, of_residual = sums[:, :m], sums[:, m:]
+    of_model, of_residual = _sums(phi, sample, fitted)
     share = found.family.weight / found.family.weight[0]
     return Measured(
         fitted,
@@ -48,3 +45,19 @@ def measure(sample: Sample, found: Solved, threads: int = 1) -> Measured:
         sample.variance + sample.within_variance,
         (np.abs(of_residual) / share[:, None]).max(axis=0),
     )
+
+
+def _sums(phi: Phi, sample: Sample, fitted: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(cells, m) expectations of the model and of the residual in every cell, from one pass if outputs are few."""
+    p, m = sample.probability, sample.n_outputs
+
+    def model(rows: slice) -> FloatArray:
+        return np.asarray(p[rows, None] * sample.values[rows])
+
+    def residual(rows: slice) -> FloatArray:
+        return np.asarray(p[rows, None] * (sample.values[rows] - fitted[rows]))
+
+    if m > TOGETHER:
+        return phi.analyse_blocks(model), phi.analyse_blocks(residual)
+    sums = phi.analyse_blocks(lambda rows: np.hstack([model(rows), residual(rows)]))
+    return sums[:, :m], sums[:, m:]

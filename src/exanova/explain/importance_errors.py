@@ -30,6 +30,7 @@ from exanova.explain.mean_shapley import read_at_rows
 from exanova.infer.linear import LinearErrors, RowTerms
 from exanova.infer.posterior_errors import PosteriorErrors
 from exanova.infer.refits import RefitErrors
+from exanova.infer.stored_errors import StoredErrors
 from exanova.infer.uncertainty import Uncertainty
 from exanova.phi.operator import Phi
 from exanova.typing import FloatArray
@@ -43,7 +44,8 @@ def importance_stderr(
     A ``division`` among groups takes the place of features.
     """
     division = Division.of(family, by) if division is None else division
-    engine, unit = uncertainty.engine, uncertainty.fitted.unit
+    unit, engine = uncertainty.fitted.unit, uncertainty.engine
+    assert not isinstance(engine, StoredErrors)
     power = {"l1": 1, "shapley": 1, "l2": 2}.get(kind, 0)
     if isinstance(engine, LinearErrors | PosteriorErrors):
         out = _linear(family, uncertainty, engine, kind, division)

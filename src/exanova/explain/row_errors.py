@@ -57,11 +57,11 @@ def weights_at(family: Family, place: IntArray, matrix: FloatArray) -> FloatArra
 
 def _many(family: Family, uncertainty: Uncertainty, place: IntArray, matrix: FloatArray) -> bool:
     """Whether the covariance of all cells costs less than the influence of every statistic."""
+    if uncertainty.has_all_cells:
+        return True
     rows = uncertainty.fitted.sample.n_rows
     single = len(place) * len(matrix) * rows * len(family.subsets)
-    return uncertainty.has_all_cells or (
-        family.n_cells <= MOST_CELLS and rows * family.n_cells**2 / PRODUCTS_PER_READ < single
-    )
+    return family.n_cells <= MOST_CELLS and rows * family.n_cells**2 / PRODUCTS_PER_READ < single
 
 
 MOST_CELLS = 6000

@@ -109,6 +109,16 @@ class LinearErrors:
             out[chosen] = raw_variances(self.draws, self._influences(output, weights[:, chosen], terms, chosen))
         return out
 
+    @property
+    def noise(self) -> FloatArray:
+        """(k, 1) what the residual of every raw row is multiplied by to stand for noise."""
+        return np.ones((len(self.residuals), 1)) if self.factor is None else self.factor[:, None]
+
+    def influences(self, output: int, weights: FloatArray) -> FloatArray:
+        """(k, f) influence of every raw row on the sums of T times ``weights`` (cells, f)."""
+        with parallel.blas_threads(self.influence.threads):
+            return self._influences(output, weights, RowTerms(), slice(0, weights.shape[1]))
+
     def _influences(self, output: int, weights: FloatArray, terms: RowTerms, chosen: slice) -> FloatArray:
         """(k, f) influence of every raw row."""
         tables = linear(self.influence, output, weights)

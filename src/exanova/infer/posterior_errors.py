@@ -102,13 +102,13 @@ class PosteriorErrors:
 
     def variances(self, output: int, weights: FloatArray) -> FloatArray:
         """(f,) variances of the sums of T times ``weights`` (cells, f)."""
-        return self.drawn.variances(output, weights) + self._given_rows(output, weights)
+        return self.drawn.variances(output, weights) + self.given_rows(output, weights)
 
     def smooth_variances(self, output: int, weights: FloatArray, terms: RowTerms) -> FloatArray:
         """(f,) variances of smooth statistics with the gradient ``weights`` (cells, f) and these further terms."""
-        return self.drawn.smooth_variances(output, weights, terms) + self._given_rows(output, weights)
+        return self.drawn.smooth_variances(output, weights, terms) + self.given_rows(output, weights)
 
-    def _given_rows(self, output: int, weights: FloatArray) -> FloatArray:
+    def given_rows(self, output: int, weights: FloatArray) -> FloatArray:
         """(f,) what the posterior contributes, some statistics at a time."""
         out = np.empty(weights.shape[1])
         for part in self._parts(weights.shape[1]):

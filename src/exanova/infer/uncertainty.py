@@ -6,12 +6,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exanova.basis.functions import pure_basis
+from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.effects.effect import FEW_ROWS
 from exanova.errors import InputError
@@ -21,10 +22,14 @@ from exanova.infer.identified import Dependences, certain_part, determined
 from exanova.infer.linear import LinearErrors
 from exanova.infer.posterior_errors import PosteriorErrors
 from exanova.infer.refits import RefitErrors, refit
+from exanova.infer.stored_errors import MOST_NUMBERS, StoredErrors, packed, unpacked
 from exanova.infer.units import raw_rows, smallest_stratum
 from exanova.messages import Parameter, count_of
 from exanova.progress import Progress
 from exanova.typing import FloatArray
+
+Engine: TypeAlias = LinearErrors | RefitErrors | PosteriorErrors | StoredErrors
+"""The ways to standard errors."""
 
 CHEAP_WORK = 1e10
 """Multiplications up to which standard errors are computed by default: a fraction of a second."""
@@ -96,7 +101,7 @@ class Uncertainty:
         self._family, self._values, self._fitted = family, values, fitted
         self._stored = dict(stored or {})
         self._unique, self._shared = unique, shared
-        self._engine: LinearErrors | RefitErrors | PosteriorErrors | None = None
+        self._engine: Engine | None = None
         self._asked: tuple[str, int, int] = ("", 0, 0)
         self.summary = summary
 
@@ -104,9 +109,10 @@ class Uncertainty:
     def fitted(self) -> FittedSample:
         """The rows; an error if there are none to compute standard errors from."""
         if self._fitted is None:
+            held = "has the standard errors of its effects" if "stderr" in self._stored else "has no standard errors"
             raise InputError(
-                "this decomposition was read from a file without standard errors, and files contain no rows; call "
-                "errors() on the fitted object before save()."
+                f"this decomposition was read from a file, which {held}, and files contain no rows, which are needed "
+                "here. Use the fitted object instead, or call errors() on it before save() for those of effects."
             )
         if self._fitted.whole:
             raise InputError(
@@ -164,17 +170,25 @@ class Uncertainty:
         return self.summary
 
     @property
-    def engine(self) -> LinearErrors | RefitErrors | PosteriorErrors:
+    def engine(self) -> Engine:
         """The computed standard errors; in closed form unless refits were requested."""
         if self._engine is None:
-            if "stderr" in self._stored:
+            if self._fitted is None and "covariance" in self._stored:
+                self._engine = StoredErrors(unpacked(self._stored["covariance"], self._family.n_cells))
+            elif "stderr" in self._stored:
                 raise InputError(
                     "this decomposition was read from a file: it has the standard errors of its effects, but not "
                     "their covariances, which need the rows. Use the fitted object instead."
                 )
-            self.compute("linear", 0, 0, Progress(enabled=False))
+            else:
+                self.compute("linear", 0, 0, Progress(enabled=False))
         assert self._engine is not None
         return self._engine
+
+    @property
+    def unit(self) -> FloatArray:
+        """(m,) the unit of what the engine computes, per output."""
+        return np.ones(self.outputs) if self._fitted is None else self.fitted.unit
 
     @property
     def stderr(self) -> FloatArray:
@@ -208,7 +222,18 @@ class Uncertainty:
         arrays = {"stderr": self.stderr, "rows": self.rows}
         if self._shared and (self._fitted is not None or "certain" in self._stored):
             arrays["certain"] = np.stack([self.certain_of(s) for s in range(len(self._family.subsets))])
+        if "covariance" in self._stored:
+            arrays["covariance"] = self._stored["covariance"]
+        elif self._fitted is not None and self._small_covariance:
+            arrays["covariance"] = packed(self.all_cells)
         return arrays
+
+    @property
+    def _small_covariance(self) -> bool:
+        """Whether the covariance of all cells is small and cheap enough to be saved."""
+        cells, rows = self._family.n_cells, self.fitted.sample.n_rows
+        small = self.outputs * cells * (cells + 1) // 2 <= MOST_NUMBERS
+        return small and self.outputs * rows * float(cells) ** 2 <= CHEAP_WORK
 
     def stderr_of(self, s: int) -> FloatArray:
         """(c, m) standard errors of one effect."""
@@ -274,20 +299,58 @@ class Uncertainty:
     @property
     def all_cells(self) -> FloatArray:
         """(m, cells, cells) covariance of all values."""
-        unit = self.fitted.unit
-        return np.asarray(self.engine.all_cells * unit[:, None, None] ** 2)
+        return np.asarray(self.engine.all_cells * self.unit[:, None, None] ** 2)
 
     def linear_stderr(self, weights: FloatArray) -> FloatArray:
         """(f, m) standard errors of sums of effects times ``weights`` (cells, f); NaN if they are not identified."""
-        m, unit = self._values.shape[1], self.fitted.unit
-        out = np.stack([np.sqrt(self.engine.variances(o, weights)) for o in range(m)], axis=1) * unit
+        engine, unit = self.engine, self.unit
+        out = np.stack([np.sqrt(engine.variances(o, weights)) for o in range(self.outputs)], axis=1) * unit
         out[~self.determined(weights)] = np.nan
         return np.asarray(out)
+
+    @property
+    def knows_dependences(self) -> bool:
+        """Whether it can be told which sums of effects are identified; not from files with effects that are not."""
+        return not self._shared or self._fitted is None or self._fitted.dependences is not None
+
+    @property
+    def why_none(self) -> str:
+        """Why there are no covariances of effects, in words; empty where they can be computed."""
+        if self._fitted is None:
+            known = "covariance" in self._stored
+            return "" if known else "the file of this decomposition does not hold the covariances of its effects"
+        if self._fitted.whole:
+            return f"{self._fitted.whole}, so that the rows of the fit are the whole population"
+        if self._engine is None and self._fitted.why_not_linear and self._fitted.posterior is None:
+            return f"with {self._fitted.why_not_linear} they have standard errors after errors(method='bootstrap') only"
+        return ""
+
+    @property
+    def is_shrunken(self) -> bool:
+        """Whether the effects of the fit are shrunk."""
+        if self._fitted is None:
+            return self.summary is not None and self.summary.method == "posterior"
+        return self._fitted.posterior is not None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the rows of the fit are known to be all there is."""
+        return self._fitted is not None and bool(self._fitted.whole)
+
+    @property
+    def sample(self) -> Sample | None:
+        """The rows of the fit, if they are there."""
+        return None if self._fitted is None else self._fitted.sample
 
     def determined(self, weights: FloatArray) -> NDArray[np.bool_]:
         """(f,) whether sums of effects times ``weights`` (cells, f) are identified."""
         if not self._shared:
             return np.ones(weights.shape[1], dtype=bool)
+        if self._fitted is None:  # files hold no dependences: what touches an effect that is not identified
+            shared = np.zeros(len(weights), dtype=bool)
+            for s in self._shared:
+                shared[self._family.cells_of(s)] = True
+            return np.asarray(~(weights[shared] != 0).any(axis=0))
         return determined(self._family, self._dependences, weights)
 
     def tests(self) -> dict[str, FloatArray]:

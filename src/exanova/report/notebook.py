@@ -90,6 +90,14 @@ def certificate_html(certificate: Certificate) -> str:
     return _page("Certificate", _table(["", ""], [[name, text] for name, text in described(certificate)]))
 
 
+def answer_html(
+    title: str, tables: Iterable[tuple[str, Sequence[str], Iterable[Sequence[str]]]], notes: str = ""
+) -> str:
+    """An answer to a question: tables, each with its caption and the titles of its columns, and notes."""
+    parts = [f"<p>{escape(legible(caption))}</p>{_table(titles, lines)}" for caption, titles, lines in tables]
+    return _page(title, *parts, f"<p>{escape(legible(notes))}</p>" if notes else "")
+
+
 def comparison_html(comparison: Comparison) -> str:
     """The largest changes."""
     lines = [

@@ -1,9 +1,9 @@
-"""From a budget to effects: main effects first, then a selection, then the exact fit of the selected family."""
+"""From a budget to a family: main effects first, then a selection; and the exact fit of the selected family."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,17 +32,44 @@ from exanova.solve.run import decompose
 from exanova.typing import Subset
 
 
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """A family selected under a budget.
+
+    Attributes:
+        subsets: the family, closed downward and in canonical order.
+        selection: how it was chosen.
+        exactly: decompose over it without shrinkage.
+    """
+
+    subsets: tuple[Subset, ...]
+    selection: Selection
+    exactly: Callable[[], Solved]
+
+
 def select_and_fit(sample: Sample, request: Request, plan: Plan, progress: Progress) -> tuple[Solved, Selection]:
     """Select a family under the budget of ``request`` and decompose over it."""
-    method = request.selection or "screen"
+    chosen = select_family(sample, request, plan, progress)
+    with blas_threads(request.threads):
+        return chosen.exactly(), chosen.selection
+
+
+def select_family(sample: Sample, request: Request, plan: Plan, progress: Progress) -> Chosen:
+    """Select a family under the budget of ``request``."""
     if not sample.varying:
-        found = decompose(sample, _over(request, ((),)), progress)
-        return found, Selection(method, request.max_terms, (), "no feature varies")
+        nothing = Selection(request.selection or "screen", request.max_terms, (), "no feature varies")
+        return to_decompose(sample, request, ((),), nothing, progress)
     with blas_threads(request.threads):
         if request.selection == "lasso":
-            subsets, selection = choose_by_lasso(sample, request, progress)
-            return decompose(sample, _over(request, subsets), progress), selection
+            return to_decompose(sample, request, *choose_by_lasso(sample, request, progress), progress)
         return _by_growth(sample, request, plan, progress)
+
+
+def to_decompose(
+    sample: Sample, request: Request, subsets: tuple[Subset, ...], selection: Selection, progress: Progress
+) -> Chosen:
+    """A family that is decomposed over after it has been chosen."""
+    return Chosen(subsets, selection, lambda: decompose(sample, _over(request, subsets), progress))
 
 
 def _over(request: Request, subsets: tuple[Subset, ...]) -> Request:
@@ -65,19 +92,19 @@ def check_budget(sizes: tuple[int, ...], max_terms: int) -> None:
         )
 
 
-def _by_growth(sample: Sample, request: Request, plan: Plan, progress: Progress) -> tuple[Solved, Selection]:
+def _by_growth(sample: Sample, request: Request, plan: Plan, progress: Progress) -> Chosen:
     assert request.max_terms is not None
-    budget = min(request.max_terms, sample.n_rows)
+    # Under a penalty, functions may be more than the rows.
+    budget = request.max_terms if request.ridge else min(request.max_terms, sample.n_rows)
     check_budget(sample.sizes, request.max_terms)
     mains: list[Subset] = [(i,) for i in sample.varying]
     if request.selection == "canonical" and request.ties == "share":
-        subsets, selection = _canonical_family(sample, request, mains, budget, progress)
-        return decompose(sample, _over(request, subsets), progress), selection
+        return to_decompose(sample, request, *_canonical_family(sample, request, mains, budget, progress), progress)
     how = FLOATING
     if request.selection == "canonical" and request.basis == "paper":
         found, selection = _canonical_functions(sample, request, plan, mains, budget, progress)
         if can_be_solved(found.solution, sample.weight):
-            return found, selection
+            return Chosen(tuple(found.family.subsets), selection, lambda: found)
         how = ROUNDED
     by_function = request.ties == "first"
     fit = GrowingFit(sample, request, budget + budget // 16 + 64, budget if by_function else None)
@@ -86,15 +113,29 @@ def _by_growth(sample: Sample, request: Request, plan: Plan, progress: Progress)
         selection = take_in_order(sample, request, fit, budget, progress)
     else:
         selection = screen(sample, request, fit, budget, progress)
+    subsets = tuple(close_downward(fit.family.subsets))
+    return Chosen(subsets, selection, lambda: _grown(sample, request, plan, fit, subsets, how, progress))
+
+
+def _grown(
+    sample: Sample,
+    request: Request,
+    plan: Plan,
+    fit: GrowingFit,
+    subsets: tuple[Subset, ...],
+    how: str,
+    progress: Progress,
+) -> Solved:
+    """The decomposition over a family that has grown, from its factor."""
     progress.phase("solving")
     solution = fit.solve()
     # A light direction dropped in the order of arrival need not be rounding: later functions may contain it.
     light = solution.largest_dropped > tolerances.rank_of_gram(len(solution.kept))
     if request.ties == "share" and (light or not solution.converged):
         # Nearly redundant functions may have come first: the selected family is eliminated again, with pivoting.
-        return decompose(sample, _over(request, tuple(close_downward(fit.family.subsets))), progress), selection
+        return decompose(sample, _over(request, subsets), progress)
     solution = replace(solution, method=solution.method.replace(FLOATING, how))
-    return in_canonical_order(sample, request, plan, fit.family, fit.basis, solution), selection
+    return in_canonical_order(sample, request, plan, fit.family, fit.basis, solution)
 
 
 def _canonical_family(

@@ -38,6 +38,21 @@ class Round:
 
 
 @dataclass(frozen=True)
+class Trial:
+    """One budget tried by ``max_terms="auto"``.
+
+    Attributes:
+        budget: largest number of functions.
+        functions: functions of the family it was spent on, on part of the rows.
+        r2: R2 of its fit on the other rows, averaged over the outputs.
+    """
+
+    budget: int
+    functions: int
+    r2: float
+
+
+@dataclass(frozen=True)
 class Selection:
     """How the family of a decomposition was chosen.
 
@@ -46,6 +61,7 @@ class Selection:
         budget: largest number of functions.
         rounds: the record of each round.
         stopped: why the selection ended.
+        trials: budgets that were tried on part of the rows, if the budget was to be found.
 
     >>> print(Selection("screen", 10, (), "the budget is used up"))
     screen, at most 10 functions: the budget is used up
@@ -55,7 +71,12 @@ class Selection:
     budget: int | None
     rounds: tuple[Round, ...]
     stopped: str
+    trials: tuple[Trial, ...] = ()
 
     def __str__(self) -> str:
         budget = "no budget" if self.budget is None else f"at most {count_of(self.budget, 'function')}"
-        return "\n".join([f"{self.method}, {budget}: {self.stopped}", *(f"  {r}" for r in self.rounds)])
+        lines = [f"{self.method}, {budget}: {self.stopped}", *(f"  {r}" for r in self.rounds)]
+        if self.trials:
+            tried = ", ".join(f"{trial.budget:,}: {trial.r2:.4f}" for trial in self.trials)
+            lines.append(f"  R2 on rows not used, by budget: {tried}")
+        return "\n".join(lines)

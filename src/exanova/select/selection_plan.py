@@ -10,7 +10,7 @@ from exanova.solve import price
 from exanova.solve.plan import STARTING, Plan, within_limit
 from exanova.solve.planning import unpriced
 from exanova.solve.request import Request
-from exanova.solve.routes import COMMON_WORDS, FLOPS, LOOKUPS
+from exanova.solve.seconds import COMMON_WORDS, FLOPS, LOOKUPS
 from exanova.solve.survey import load_of
 
 LASSO_FUNCTIONS = 6000
@@ -22,8 +22,9 @@ PASSES = 16
 
 def plan_selection(request: Request, sample: Sample, outputs: int = 1) -> Plan:
     """The plan for a factor of the size of the budget and the ranking of candidates; raises if it does not fit."""
-    r, mains = sample.n_rows, 1 + sum(n - 1 for n in sample.sizes)
-    q = min(request.max_terms or LASSO_FUNCTIONS, r)
+    r, mains = sample.n_rows, mains_of(sample.sizes)
+    q = request.max_terms or LASSO_FUNCTIONS
+    q = q if request.shrinkage and request.max_terms else min(q, r)
     load = load_of(sample, outputs)
     plan = replace(
         unpriced(request, sample),
@@ -49,10 +50,15 @@ def _phases(request: Request, sizes: Sequence[int], functions: int, load: price.
         growing = price.growing_fit(functions, load)
         return (growing, refitting) if request.ties == "share" else (growing,)
     offered = min(LASSO_FUNCTIONS, 4 * (request.max_terms or LASSO_FUNCTIONS)) + sum(n - 1 for n in sizes)
-    return ranking, price.lasso(min(offered, _functions_within(sizes, request.max_order)), load), refitting
+    return ranking, price.lasso(min(offered, functions_within(sizes, request.max_order)), load), refitting
 
 
-def _functions_within(sizes: Sequence[int], max_order: int | None) -> int:
+def mains_of(sizes: Sequence[int]) -> int:
+    """Functions of the intercept and the main effects."""
+    return 1 + sum(n - 1 for n in sizes)
+
+
+def functions_within(sizes: Sequence[int], max_order: int | None) -> int:
     """Functions of all subsets up to an order, if every combination occurs."""
     by_order = [1]
     for n in sizes:

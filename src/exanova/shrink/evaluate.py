@@ -61,7 +61,8 @@ def other_rows(sample: Sample, found: Solved, request: Request) -> OtherRows | N
         found_out = leave_rows_out(sample, found, request)
     except ArithmeticError:  # under weights too uneven for a Gram matrix the fit itself is flagged
         return None
-    return OtherRows(found_out.mse, _how(len(found_out.rows), sample))
+    kept = ", the selection kept" if request.selection else ""
+    return OtherRows(found_out.mse, _how(len(found_out.rows), sample) + kept)
 
 
 def _how(left_out: int, sample: Sample) -> str:

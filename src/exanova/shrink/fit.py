@@ -30,7 +30,14 @@ from exanova.shrink.posterior import (
     solve_by_rows,
 )
 from exanova.shrink.prepared import Prepared
-from exanova.shrink.ratios import Ratios, by_order, ratios_of_orders, ratios_of_subsets
+from exanova.shrink.ratios import (
+    KnownRatios,
+    Ratios,
+    by_order,
+    ratios_as_given,
+    ratios_of_orders,
+    ratios_of_subsets,
+)
 from exanova.solve.evidence import Shrinkage, Solution, Solved
 from exanova.solve.plan import Plan
 from exanova.solve.planning import make_plan
@@ -53,11 +60,11 @@ DETERMINED = "off: the rows determine every function"
 
 def why_not(sample: Sample, request: Request, plan: Plan, family: Family | None) -> str | None:
     """Why a fit is not shrunk although that was asked for; ``None`` where it is."""
-    if request.basis != "pure" or request.ties != "share" or request.ridge or request.selection:
-        return "off: shrinkage goes with basis='pure', ties='share' and no ridge or budget"
-    if not request.sampled or family is None:
-        many = f"every combination of levels occurs, and {plan.functions:,} functions are too many to shrink"
-        return f"off: {many if request.sampled else 'the rows are all there is'}"
+    reason = never_shrunk(request)
+    if reason is not None:
+        return reason
+    if family is None:
+        return f"off: every combination of levels occurs, and {plan.functions:,} functions are too many to shrink"
     if too_large_for_tables(family).any():
         return "off: a pair has too many cells for a table of functions"
     needed = cost.shrinking(plan.functions, family, load_of(sample, sample.n_outputs))
@@ -71,29 +78,56 @@ def why_not(sample: Sample, request: Request, plan: Plan, family: Family | None)
     return rows if too_many else None
 
 
-def fit_family(sample: Sample, request: Request, subsets: tuple[Subset, ...], progress: Progress) -> Solved:
-    """Shrink the effects of a family that has been chosen, closed downward and in canonical order."""
+def never_shrunk(request: Request) -> str | None:
+    """Why no fit of this kind is shrunk."""
+    if request.basis != "pure" or request.ties != "share" or request.ridge:
+        return "off: shrinkage goes with basis='pure', ties='share' and no ridge"
+    return None if request.sampled else "off: the rows are all there is"
+
+
+def fit_family(
+    sample: Sample,
+    request: Request,
+    subsets: tuple[Subset, ...],
+    progress: Progress,
+    exactly: Callable[[], Solved] | None = None,
+    known: Callable[[], KnownRatios | None] | None = None,
+) -> Solved:
+    """Shrink the effects of a family that has been chosen, closed downward and in canonical order.
+
+    ``exactly`` is its exact fit, where that is known already; ``known`` finds ratios of its orders, where rows that
+    did not choose it tell them.
+    """
+    reason = never_shrunk(request)
+    if exactly is not None and reason is not None:
+        return replace(exactly(), shrinkage=Shrinkage(reason))
     order = max(map(len, subsets))
     chosen = replace(request, subsets=subsets, max_order=order, selection=None, max_terms=None, candidates=None)
     plan, survey = make_plan(chosen, sample, sample.n_outputs)
-
-    def exactly() -> Solved:
-        return run_plan(sample, chosen, plan, survey, progress)
-
+    if request.selection:
+        plan = replace(plan, selection=request.selection, route=f"{request.selection} selection")
+    exact = exactly or partial(run_plan, sample, chosen, plan, survey, progress)
     reason = why_not(sample, chosen, plan, survey.family)
     if reason is None and survey.family is not None:
-        return fit_shrunk(sample, chosen, plan, survey.family, progress, exactly)
-    return replace(exactly(), shrinkage=Shrinkage(reason or ""))
+        return fit_shrunk(sample, chosen, plan, survey.family, progress, exact, known)
+    return replace(exact(), shrinkage=Shrinkage(reason or ""))
 
 
 def fit_shrunk(
-    sample: Sample, request: Request, plan: Plan, family: Family, progress: Progress, exactly: Callable[[], Solved]
+    sample: Sample,
+    request: Request,
+    plan: Plan,
+    family: Family,
+    progress: Progress,
+    exactly: Callable[[], Solved],
+    known: Callable[[], KnownRatios | None] | None = None,
 ) -> Solved:
     """Decompose with effects shrunk to what the rows can carry; by ``exactly`` where they carry everything."""
     work = Prepared.of(sample, request, family, progress)
     progress.phase("variance components")
-    exact, found = None, ratios_of_orders(work, request)
-    for by_subset in (False, True):  # where the ratios of orders tell, those of subsets are not needed
+    given = None if known is None else known()
+    exact, found = None, ratios_of_orders(work, request) if given is None else ratios_as_given(work, given)
+    for by_subset in (False, True):  # where the ratios of orders tell, no others are needed
         found = ratios_of_subsets(work, found) if by_subset else found
         if _may_be_determined(work, found):
             exact = exact or exactly()

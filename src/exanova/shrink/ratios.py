@@ -11,8 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from exanova import parallel
+from exanova.data.sample import Sample
+from exanova.design.family import Family
+from exanova.progress import Progress
 from exanova.shrink import cost
-from exanova.shrink.components import ENOUGH_BY_SUBSET, SPREAD_OF_SUBSETS, Maximum, Pulled, alike, maximise
+from exanova.shrink.components import ENOUGH_BY_SUBSET, SPREAD_OF_SUBSETS, Maximum, Pulled, alike, bounds, maximise
 from exanova.shrink.likelihood import ByRows
 from exanova.shrink.prepared import Prepared
 from exanova.shrink.prior import row_kernels
@@ -24,6 +27,10 @@ START_ROWS = 1000
 
 START_FROM = 1500
 """Functions from which a start on few rows saves more than it costs."""
+
+
+KnownRatios = dict[int, dict[int, float]]
+"""For each output, the logarithm of the ratio of each order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +62,31 @@ def ratios_of_orders(work: Prepared, request: Request) -> list[Ratios]:
             start = None if starts is None else starts[group[0]]
             found.append(Ratios(outputs[group], maximise(work.likelihood(outputs[group]), start), False))
         return found
+
+
+def known_ratios(sample: Sample, request: Request, family: Family, progress: Progress) -> KnownRatios:
+    """The ratios of the orders of a family, by the likelihood of rows that did not choose it."""
+    work = Prepared.of(sample, request, family, progress)
+    orders = work.prior.orders
+    out: dict[int, dict[int, float]] = {}
+    for ratios in ratios_of_orders(work, request):
+        logs = dict(zip(orders, ratios.maximum.found.logs.tolist(), strict=True))
+        out |= {o: logs for o in ratios.outputs.tolist()}
+    return out
+
+
+def ratios_as_given(work: Prepared, known: KnownRatios) -> list[Ratios]:
+    """The likelihood of every output at ratios that are known; outputs with the same ones go together."""
+    groups: dict[tuple[float, ...], list[int]] = {}
+    low = bounds(float(work.precision.sum()))[0]
+    for o in work.varying.tolist():
+        logs = tuple(known.get(o, {}).get(k, low) for k in work.prior.orders)
+        groups.setdefault(logs, []).append(o)
+    with parallel.suitable_blas(float(min(work.values.shape[0], len(work.prior.order))) ** 3):
+        return [
+            Ratios(np.array(own), Maximum(work.likelihood(np.array(own)).at(np.array(logs)), True, 1), False)
+            for logs, own in groups.items()
+        ]
 
 
 def ratios_of_subsets(work: Prepared, of_orders: list[Ratios]) -> list[Ratios]:

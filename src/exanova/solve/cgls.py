@@ -52,7 +52,7 @@ def conjugate_gradients(
     while done < limit:
         left = values - operator.synthesise(c)
         gradient = operator.analyse(left)
-        before, residual = residual, _relative(gradient, scale)
+        before, residual = residual, relative(gradient, scale)
         if residual > before / 2:
             return (best, before, done) if residual > before else (c, residual, done)
         best = c
@@ -87,7 +87,7 @@ def _sweep(
         left = left - length * image
         gradient = operator.analyse(left)
         new = _dot(gradient, gradient)
-        size = _relative(gradient, scale)
+        size = relative(gradient, scale)
         if step:
             step(1, f"residual {size:.1e}")
         if size < best_size:
@@ -99,6 +99,78 @@ def _sweep(
     return best, used
 
 
+def preconditioned(
+    operator: Operator,
+    target: FloatArray,
+    precondition: Callable[[FloatArray], FloatArray],
+    limit: int,
+    patience: int,
+    scale: FloatArray,
+    step: Step | None = None,
+) -> tuple[FloatArray, int]:
+    """(r, m) a with Phi Phi^T D a = target, and the number of iterations; ``target`` is in the range of Phi.
+
+    The inverse that ``precondition`` approximates is symmetric in L2(p). Runs are restarted from recomputed residuals
+    while that at least halves them.
+    """
+    a, done, residual = np.zeros_like(target), 0, np.inf
+    best = a
+    while done < limit:
+        left = target - operator.synthesise(operator.analyse(a))
+        before, residual = residual, _relative_in(operator.p, left, scale)
+        best = a if residual < before else best
+        if residual <= tolerances.NORMAL_EQUATIONS or residual > before / 2:
+            break
+        delta, used = _run(operator, left, precondition, limit - done, patience, scale, step)
+        a, done = a + delta, done + used
+    return best, done
+
+
+def _run(
+    operator: Operator,
+    left: FloatArray,
+    precondition: Callable[[FloatArray], FloatArray],
+    limit: int,
+    patience: int,
+    scale: FloatArray,
+    step: Step | None,
+) -> tuple[FloatArray, int]:
+    """One run of preconditioned conjugate gradients from zero; the iterate with the smallest recursive residual."""
+    a = np.zeros_like(left)
+    start = _relative_in(operator.p, left, scale)
+    best, best_size, best_used, used = a, start, 0, 0
+    direction = change = precondition(left)
+    product = _dot(operator.p * left, change)
+    while used < limit and used - best_used <= patience:
+        used += 1
+        image = operator.synthesise(operator.analyse(direction))
+        curvature = _dot(operator.p * direction, image)
+        moving = (curvature > 0) & (product > 0) & (_norm_in(operator.p, left) > tolerances.ITERATIVE * scale)
+        length = np.divide(product, curvature, out=np.zeros_like(product), where=moving)
+        a, left = a + length * direction, left - length * image
+        size = _relative_in(operator.p, left, scale)
+        if step:
+            step(1, f"residual {size:.1e}")
+        if size < best_size:
+            best, best_size, best_used = a, size, used
+        if size <= tolerances.ITERATIVE or size <= start * tolerances.EPS:
+            break
+        change, before = precondition(left), product
+        product = _dot(operator.p * left, change)
+        direction = change + np.divide(product, before, out=np.zeros_like(product), where=before > 0) * direction
+    return best, used
+
+
+def _norm_in(p: FloatArray, y: FloatArray) -> FloatArray:
+    return np.sqrt(_dot(p * y, y))
+
+
+def _relative_in(p: FloatArray, y: FloatArray, scale: FloatArray) -> float:
+    """Largest norm in L2(p) relative to ``scale``."""
+    norm = _norm_in(p, y)
+    return float(np.divide(norm, scale, out=np.zeros_like(norm), where=scale > 0).max(initial=0.0))
+
+
 def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("im,im->m", a.reshape(-1, a.shape[-1]), b.reshape(-1, b.shape[-1])))
 
@@ -107,6 +179,7 @@ def _size(x: FloatArray) -> FloatArray:
     return np.sqrt(_dot(x, x))
 
 
-def _relative(x: FloatArray, scale: FloatArray) -> float:
+def relative(x: FloatArray, scale: FloatArray) -> float:
+    """Largest norm of an output, relative to ``scale`` (m,)."""
     size = _size(x)
     return float(np.divide(size, scale, out=np.zeros_like(size), where=scale > 0).max(initial=0.0))

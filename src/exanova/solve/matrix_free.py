@@ -6,7 +6,8 @@ Intercept, main effects and further orders with few enough functions are elimina
 
 and conjugate gradients on E from zero converge to the minimum-norm solution: lower orders have priority, and
 redundancy among the higher ones is shared (jointly, if there are several). Bases are orthonormal in every subset, so
-the diagonal blocks are identities; eliminating the lower orders is the only other preconditioning. One iteration is
+the diagonal blocks are identities. Pairs with a feature of many levels are preconditioned level by level
+(:mod:`exanova.solve.by_levels`); otherwise eliminating the lower orders is the only preconditioning. One iteration is
 one pass from cells to rows and one back, by products of matrices for dense families of pairs; memory is a few vectors
 over rows and cells.
 """
@@ -19,14 +20,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from exanova import tolerances
-from exanova.basis.functions import Basis, on_cells, on_functions, order_slices, too_large_for_tables
+from exanova.basis.functions import Basis, too_large_for_tables
 from exanova.data.sample import Sample
 from exanova.design.family import Family
-from exanova.phi.operator import Phi
 from exanova.progress import Progress
-from exanova.solve.cgls import conjugate_gradients
-from exanova.solve.elimination import Factor, factorise, solve
+from exanova.solve.by_levels import ByLevels, level_feature
+from exanova.solve.cgls import conjugate_gradients, relative
 from exanova.solve.evidence import Solution
+from exanova.solve.low_orders import eliminate
+from exanova.solve.operators import Block, Reduced
 from exanova.typing import FloatArray
 
 MOST_ITERATIONS = 2000
@@ -34,6 +36,9 @@ MOST_ITERATIONS = 2000
 MOST_ELIMINATED = 6000
 """Functions of lower orders that are eliminated exactly: a Gram matrix of 300 MB."""
 
+
+LARGEST_PAIR = 400
+"""Cells of a pair up to which there is a table of its functions, not a projector."""
 
 NEARLY_SQUARE = (0.85, 1.3)
 """Functions over rows between which the smallest directions are so small that the iterations do not converge."""
@@ -57,83 +62,77 @@ def expected_iterations(rows: int, functions: int) -> int:
     return min(MOST_ITERATIONS, math.ceil(condition * math.log(2.0 / tolerances.ITERATIVE) / 2.0))
 
 
-class Block:
-    """The functions of a run of subsets as an operator between coefficients and rows."""
-
-    def __init__(self, sample: Sample, family: Family, basis: Basis, subsets: slice, threads: int) -> None:
-        self._p, self._family, self._basis = sample.probability[:, None], family, basis
-        self._functions = slice(int(basis.start[subsets.start]), int(basis.start[subsets.stop]))
-        self._phi = Phi(family, sample, threads, subsets=subsets, repeated=True)
-
-    @property
-    def size(self) -> int:
-        """Number of coordinates."""
-        return self._functions.stop - self._functions.start
-
-    def synthesise(self, c: FloatArray) -> FloatArray:
-        """(r, m) values at the rows, for (size, m) coordinates."""
-        everything = np.zeros((self._basis.n_functions, c.shape[1]))
-        everything[self._functions] = c
-        return self._phi.synthesise(on_cells(self._family, self._basis, everything))
-
-    def analyse(self, y: FloatArray) -> FloatArray:
-        """(size, m) inner products with (r, m) values."""
-        return on_functions(self._family, self._basis, self._phi.analyse(self._p * y))[self._functions]
-
-
-@dataclass(frozen=True)
-class Reduced:
-    """E = (I - P) Phi of the higher orders."""
-
-    low: Block
-    high: Block
-    factor: Factor
-    p: FloatArray
-
-    def without_low(self, y: FloatArray) -> FloatArray:
-        """(I - P) y."""
-        return y - self.low.synthesise(solve(self.factor, self.low.analyse(y)))
-
-    def synthesise(self, c: FloatArray) -> FloatArray:
-        """E c."""
-        return self.without_low(self.high.synthesise(c))
-
-    def analyse(self, y: FloatArray) -> FloatArray:
-        """Phi^T diag(p) y; exact for y already without main effects."""
-        return self.high.analyse(y)
-
-
 def solve_matrix_free(sample: Sample, family: Family, basis: Basis, threads: int, progress: Progress) -> Solution:
     """Coefficients over all functions of ``basis``."""
     split, count, p = _eliminated(family, basis), len(family.subsets), sample.probability[:, None]
     low, high = (Block(sample, family, basis, run, threads) for run in (slice(0, split), slice(split, count)))
-    factor = _low_factor(sample, family.restricted(split), basis.restricted(split), threads)
-    reduced = Reduced(low, high, factor, p)
-    progress.phase("conjugate gradients")
-    target = reduced.without_low(sample.values)
+    lower = eliminate(sample, family.restricted(split), basis.restricted(split), threads)
+    reduced = Reduced(low, high, lower, p)
     # The residual of the lower orders may be pure rounding, so that the scale is that of the model itself.
     scale = np.sqrt(np.asarray((p * sample.values**2).sum(axis=0)))
-    c, residual, iterations = conjugate_gradients(reduced, target, MOST_ITERATIONS, progress.step, scale)
-    left = sample.values - high.synthesise(c)
-    below = solve(factor, low.analyse(left))
-    below = below + solve(factor, low.analyse(left - low.synthesise(below)))  # one step of refinement
-    sizes = family.layout.order
+    higher = _higher_orders(sample, family, reduced, scale, threads, progress)
+    below, left = _lower_orders(reduced, sample.values - high.synthesise(higher.coefficients))
+    residual = max(higher.residual, relative(low.analyse(left), scale))
+    sizes, ranks = family.layout.order, lower.rank_by_order
     return Solution(
-        coefficients=np.vstack([below, c]),
+        coefficients=np.vstack([below, higher.coefficients]),
         kept=np.ones(basis.n_functions, dtype=bool),
         rank_by_order=(
-            *(part.rank for part in factor.orders),
-            *(int(basis.dimensions[sizes == k].sum()) for k in range(len(factor.orders), int(sizes.max()) + 1)),
+            *ranks,
+            *(int(basis.dimensions[sizes == k].sum()) for k in range(len(ranks), int(sizes.max()) + 1)),
         ),
-        smallest_kept=min(part.smallest for part in factor.orders),
-        largest_dropped=max(part.dropped for part in factor.orders),
-        null=np.zeros((basis.n_functions, 0)),
-        iterations=iterations,
+        smallest_kept=lower.smallest,
+        largest_dropped=lower.dropped,
+        null=lower.null if split == count else np.zeros((basis.n_functions, 0)),
+        iterations=higher.iterations,
         residual=residual,
-        method="conjugate gradients over passes of the rows",
-        converged=residual <= tolerances.NORMAL_EQUATIONS * np.sqrt(basis.n_functions),
-        rank_known=False,
+        method=higher.method,
+        converged=_is_small(residual, basis.n_functions),
+        rank_known=split == count,
     )
+
+
+@dataclass(frozen=True)
+class _Higher:
+    """(q, m) coefficients of the higher orders, residual of the normal equations, iterations, and how."""
+
+    coefficients: FloatArray
+    residual: float
+    iterations: int
+    method: str
+
+
+def _higher_orders(
+    sample: Sample, family: Family, reduced: Reduced, scale: FloatArray, threads: int, progress: Progress
+) -> _Higher:
+    """Coefficients of the orders that are not eliminated; level by level of one feature where that applies."""
+    target = reduced.without_low(sample.values)
+    if not reduced.high.size:
+        return _Higher(np.zeros((0, target.shape[1])), 0.0, 2, "elimination of main effects")
+    feature = level_feature(family)
+    if feature is not None:
+        progress.phase("factorising levels")
+        solver = ByLevels.of(sample, family, feature, reduced, threads)
+        progress.phase("conjugate gradients")
+        c, used = solver.solve(sample.values, scale, progress.step)
+        residual = relative(reduced.analyse(target - reduced.synthesise(c)), scale)
+        if _is_small(residual, reduced.high.size):
+            return _Higher(c, residual, used, "levels factorised, conjugate gradients over passes of the rows")
+    progress.phase("conjugate gradients")
+    c, residual, used = conjugate_gradients(reduced, target, MOST_ITERATIONS, progress.step, scale)
+    return _Higher(c, residual, used, "conjugate gradients over passes of the rows")
+
+
+def _lower_orders(reduced: Reduced, left: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(q, m) coefficients of the lower orders for (r, m) values, refined once, and the residual."""
+    low, lower = reduced.low, reduced.eliminated
+    below = lower.solve(low.analyse(left))
+    below = below + lower.solve(low.analyse(left - low.synthesise(below)))
+    return below, left - low.synthesise(below)
+
+
+def _is_small(residual: float, functions: int) -> bool:
+    return bool(residual <= tolerances.NORMAL_EQUATIONS * np.sqrt(functions))
 
 
 def _eliminated(family: Family, basis: Basis) -> int:
@@ -146,8 +145,3 @@ def _eliminated(family: Family, basis: Basis) -> int:
             break
         split = upto
     return split
-
-
-def _low_factor(sample: Sample, family: Family, basis: Basis, threads: int) -> Factor:
-    """Factor of the lower orders, in order."""
-    return factorise(Phi(family, sample, threads).gram(basis), order_slices(family, basis), "share")

@@ -10,9 +10,11 @@ from exanova.data.sample import Sample
 from exanova.design.family import intercept_family
 from exanova.errors import InputError
 from exanova.solve import price
+from exanova.solve.low_orders import arrow_feature
 from exanova.solve.plan import Plan, refuse, within_limit
 from exanova.solve.request import Request, orders_of
-from exanova.solve.routes import ROUTES, Route, local_work
+from exanova.solve.routes import ROUTES, Route
+from exanova.solve.seconds import local_work
 from exanova.solve.survey import Survey, complete_survey, dense_applies, is_product
 from exanova.typing import Subset
 
@@ -21,6 +23,10 @@ MOMENTS_FUNCTIONS = 15_000
 
 GRID_FUNCTIONS = 200
 """Functions of a complete table from which the grid is tried before an orthogonal factorisation."""
+
+QUICK, MUCH = 3.0, 3.0
+"""Seconds of a Gram matrix, and their ratio to those of passes level by level, from which the latter are used: they do
+not tell which subsets are redundant."""
 
 
 def make_plan(request: Request, sample: Sample, outputs: int = 1) -> tuple[Plan, Survey]:
@@ -90,9 +96,20 @@ def choose(request: Request, survey: Survey) -> Route:
     even = request.basis == "pure" and survey.is_even
     if dense_applies(survey.sample.n_rows, survey.functions, even=even) and not request.ridge:
         return ROUTES["dense"]
+    if request.is_plain and _is_faster_by_levels(survey):
+        return ROUTES["matrix-free"]
     too_many = survey.functions > MOMENTS_FUNCTIONS
     beyond = too_many or _memory(request, survey, ROUTES["moments"]) > request.memory_limit
     return ROUTES["matrix-free" if request.is_plain and beyond else "moments"]
+
+
+def _is_faster_by_levels(survey: Survey) -> bool:
+    """Whether a feature of many levels makes passes over the rows much faster than a Gram matrix."""
+    assert survey.family is not None
+    mains = survey.family.restricted(int(np.searchsorted(survey.family.layout.order, 2)))
+    applies = len(survey.rows_of_levels) if len(survey.by_order) > 2 else arrow_feature(mains) is not None
+    moments = ROUTES["moments"].seconds(survey)
+    return bool(applies) and moments > QUICK and moments > MUCH * ROUTES["matrix-free"].seconds(survey)
 
 
 def _as_a_whole(request: Request, sample: Sample, outputs: int) -> Survey | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exanova.basis.functions import too_large_for_tables
+from exanova.basis.projector import LARGEST_TABLE
 from exanova.design.family import Family
 from exanova.design.memory import readable
 from exanova.design.products import BLOCK_BYTES, products_are_faster
@@ -20,7 +21,10 @@ from exanova.errors import MemoryLimitError
 from exanova.messages import Parameter
 from exanova.phi.gram import BLAS_BLOCK_BYTES
 from exanova.phi.growing_gram import COUNT_BLOCK
+from exanova.solve import by_levels, level_blocks
+from exanova.solve.low_orders import arrow_feature
 from exanova.solve.matrix_free import MOST_ELIMINATED
+from exanova.typing import IntArray
 
 READING_CELL, READING_ROW = 2, 44
 """Bytes for each cell of the table, and for each of its rows, while it is read: codes, sorted rows, equal rows."""
@@ -36,6 +40,9 @@ SUBSET = 400
 
 PROJECTOR = 2000
 """Bytes per cell of the sparse factorisation in a projector, with its fill-in."""
+
+REFLECTED = 16
+"""Bytes per level of a reflection."""
 
 DENSE_COPIES, DENSE_SQUARES = 9, 4
 """Arrays of (rows, functions) and of (functions, functions) held at once in an orthogonal factorisation."""
@@ -129,7 +136,9 @@ def measuring(keys: int, cells: int, subsets: int, load: Load) -> int:
 def local_tables(family: Family) -> int:
     """Bytes of the functions of all subsets on their cells."""
     cells, large = np.diff(family.cell_start), too_large_for_tables(family)
-    return 8 * int(np.square(cells[~large]).sum()) + PROJECTOR * int(cells[large].sum())
+    reflected = (family.layout.order == 1) & (cells > LARGEST_TABLE)
+    tables = 8 * int(np.square(cells[~large & ~reflected]).sum())
+    return tables + PROJECTOR * int(cells[large].sum()) + REFLECTED * int(cells[reflected].sum())
 
 
 def grid(cells: int, features: int, load: Load) -> int:
@@ -159,13 +168,40 @@ def eliminating(functions: int, load: Load) -> int:
     return 8 * indicators**2 + max(collecting, 8 * q * q * (REDUNDANT_COPIES if q > r else GRAM_COPIES))
 
 
-def matrix_free(by_order: Sequence[int], family: Family, load: Load, threads: int) -> int:
-    """Bytes of conjugate gradients over passes of the rows, and of the lower orders' elimination."""
+def matrix_free(by_order: Sequence[int], family: Family, load: Load, threads: int, rows_of_levels: IntArray) -> int:
+    """Bytes of conjugate gradients over passes of the rows, and of the lower orders' elimination.
+
+    ``rows_of_levels``: rows at each level of the feature whose pairs are solved level by level; empty if there is none.
+    """
     r, q = load.distinct, sum(by_order)
-    low = max(sum(by_order[:2]), min(MOST_ELIMINATED, sum(by_order[:-1])))
     vectors = 8 * load.outputs * (3 * family.n_keys + 6 * q + 12 * r)
-    work = vectors + _pair_products(family, load, threads) + 24 * low * low + low * (r // 8)
+    work = vectors + _pair_products(family, load, threads) + _eliminated(by_order, family, load)
+    if len(rows_of_levels):
+        work += _levels(family, load, rows_of_levels)
     return work + local_tables(family) + _family(family, load)
+
+
+def _eliminated(by_order: Sequence[int], family: Family, load: Load) -> int:
+    """Bytes of the Gram matrix of the lower orders, or of main effects without those of one feature."""
+    mains = int(np.searchsorted(family.layout.order, 2))
+    largest = arrow_feature(family.restricted(mains))
+    if largest is None:
+        low = max(sum(by_order[:2]), min(MOST_ELIMINATED, sum(by_order[:-1])))
+        return 24 * low * low + low * (load.distinct // 8)
+    levels = int(np.diff(family.cell_start)[largest])
+    others = sum(by_order[:2]) - levels
+    return 40 * levels * others + 32 * others * others + (others + 8) * (load.distinct // 8) + 24 * load.distinct
+
+
+def _levels(family: Family, load: Load, rows_of_levels: IntArray) -> int:
+    """Bytes of the factors of all levels, of a stack of them, and of matrices over functions without the feature."""
+    feature = by_levels.level_feature(family)
+    assert feature is not None
+    columns, others = by_levels.paired_levels(family, feature), by_levels.functions_without(family, feature)
+    factors = int(8 * level_blocks.PADDING * (rows_of_levels * (3 + np.minimum(rows_of_levels, columns))).sum())
+    stack = 3 * max(min(level_blocks.STACK_BYTES, 8 * columns * load.distinct), 8 * columns * int(rows_of_levels.max()))
+    blocks = 3 * min(by_levels.ROW_BYTES, 8 * others * load.distinct)
+    return factors + max(stack, blocks) + 8 * 6 * others * others + 8 * len(family.subsets) * load.distinct
 
 
 def screening(sizes: Sequence[int], load: Load, threads: int) -> int:

@@ -25,6 +25,7 @@ class Request:
         max_order: largest order, ``None`` for every order until rank r is reached.
         subsets: an explicit family, closed downward, instead of an order.
         max_terms: a budget of functions, the intercept included.
+        auto_terms: whether the budget is to be found, ``max_terms`` being the largest to try.
         selection: how the budget is spent: "canonical", "screen" or "lasso".
         candidates: subsets a selection may take; ``None`` for all up to ``max_order``.
         min_gain: screening stops when the best remaining gain per function is below this fraction of the variance.
@@ -43,6 +44,7 @@ class Request:
     max_order: int | None = 2
     subsets: tuple[Subset, ...] | None = None
     max_terms: int | None = None
+    auto_terms: bool = False
     selection: Literal["canonical", "screen", "lasso"] | None = None
     candidates: tuple[Subset, ...] | None = None
     min_gain: float = 0.0

@@ -19,23 +19,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.basis.functions import Basis, build_basis, join, on_cells, order_slices, too_large_for_tables
+from exanova.basis.functions import Basis, build_basis, join, on_cells, order_slices
 from exanova.data.sample import Sample
 from exanova.design.family import Family, complete_family, extend
 from exanova.messages import Parameter, Value, Words, joined
 from exanova.parallel import suitable_blas
-from exanova.phi.gram import gram_seconds
 from exanova.phi.operator import Phi
 from exanova.phi.residues import are_counts
 from exanova.progress import Progress
-from exanova.solve import price
+from exanova.solve import price, seconds
 from exanova.solve.choice import FLOATING, ROUNDED, PaperChoice, can_be_solved
 from exanova.solve.dense import solve_dense
 from exanova.solve.evidence import Solution, Solved
 from exanova.solve.grid import margins, solve_grid
-from exanova.solve.matrix_free import expected_iterations, solve_matrix_free
+from exanova.solve.matrix_free import LARGEST_PAIR, solve_matrix_free
 from exanova.solve.moments import Projections, solve_kept, solve_moments
-from exanova.solve.plan import STARTING, Plan
+from exanova.solve.plan import Plan
 from exanova.solve.request import Request, orders_of
 from exanova.solve.survey import EVEN, Survey, dense_applies, is_complete, is_product
 from exanova.solve.top_down import groups_of_shapes, solve_top_down
@@ -46,14 +45,6 @@ FEW_ITERATIONS, GRID_ITERATIONS = 1000, 5000
 
 LARGE_STACK = 20_000
 """Average number of cells per stack of tables of one shape from which a separate fit of each stack is worthwhile."""
-
-FLOPS, LOOKUPS, COMMON_WORDS, GRID_CELLS = 3e10, 5e8, 4e9, 2e7
-"""Throughput of two cores per second: multiplications in matrix products, table reads at rows, words of 64 rows
-compared, cells of a grid solved. Measured on the benchmarks' tables; other machines differ by a factor of a few."""
-
-
-ONE_ITERATION, PROJECTED_CELLS = 2e-4, 3e7
-"""Seconds of an iteration without a matrix on the smallest table, and cells projected on a pure space in a second."""
 
 
 @dataclass(frozen=True)
@@ -92,19 +83,6 @@ class Route:
     passes: Callable[[Survey], int]
     seconds: Callable[[Survey], float]
     solve: Callable[[SolveJob], Solved]
-
-
-def local_work(family: Family, columns: int) -> float:
-    """Multiplications of the local problem of each subset of order 2 or higher, and of its products."""
-    cells = np.diff(family.cell_start).astype(np.float64)
-    cells[too_large_for_tables(family)] = 0.0
-    return float(4 * (cells[family.layout.order > 1] ** 3).sum() + columns * (cells**2).sum())
-
-
-def passes_and_local_work(survey: Survey, passes: int, columns: int = 0) -> float:
-    """Seconds of this many passes over the rows and of the local problems of every subset."""
-    reads = passes * float(survey.sample.n_rows) * survey.subsets / LOOKUPS
-    return STARTING + reads + (0.0 if survey.family is None else local_work(survey.family, columns) / FLOPS)
 
 
 def _grid_refusal(request: Request, survey: Survey) -> str | None:
@@ -288,7 +266,9 @@ def _exact_choice(
 
 
 def _by_matrix_free(job: SolveJob) -> Solved:
-    basis = build_basis(job.family)
+    # Pairs are eliminated below triples, which needs tables of them.
+    pairs_are_last = int(job.family.layout.order.max()) == 2
+    basis = build_basis(job.family, largest_pair=LARGEST_PAIR if pairs_are_last else None)
     solution = solve_matrix_free(job.sample, job.family, basis, job.request.threads, job.progress)
     values = on_cells(job.family, basis, solution.coefficients)
     return Solved(job.family, values, job.plan, solution, basis, False)
@@ -316,28 +296,7 @@ def _moments_memory(request: Request, survey: Survey) -> int:
 
 def _matrix_free_memory(request: Request, survey: Survey) -> int:
     assert survey.family is not None
-    return price.matrix_free(survey.by_order, survey.family, survey.load, request.threads)
-
-
-def _dense_seconds(survey: Survey) -> float:
-    r, q = float(survey.sample.n_rows), float(survey.functions)
-    return passes_and_local_work(survey, len(survey.by_order) + 2) + 4 * r * q * min(r, q) / FLOPS
-
-
-def _moments_seconds(survey: Survey) -> float:
-    q = float(survey.functions)
-    common = passes_and_local_work(survey, len(survey.by_order) + 6, 2 * survey.functions)
-    assert survey.family is not None
-    return common + q**3 / FLOPS + gram_seconds(survey.family, survey.functions, survey.sample.weight)
-
-
-def _matrix_free_seconds(survey: Survey) -> float:
-    assert survey.family is not None
-    iterations = expected_iterations(survey.sample.n_rows, survey.functions)
-    cells = np.diff(survey.family.cell_start)[too_large_for_tables(survey.family)].sum()
-    # Every iteration projects twice from cells to functions and twice back.
-    one = ONE_ITERATION + 4 * float(cells) / PROJECTED_CELLS + local_work(survey.family, 2) / FLOPS
-    return passes_and_local_work(survey, 2 * iterations) + iterations * one
+    return price.matrix_free(survey.by_order, survey.family, survey.load, request.threads, survey.rows_of_levels)
 
 
 ROUTES: dict[str, Route] = {
@@ -348,26 +307,26 @@ ROUTES: dict[str, Route] = {
             _grid_refusal,
             _grid_memory,
             lambda survey: 2,
-            lambda survey: STARTING + survey.cells / GRID_CELLS * 60,
+            seconds.grid,
             _by_grid,
         ),
         Route(
-            "dense", _dense_refusal, _dense_memory, lambda survey: len(survey.by_order) + 2, _dense_seconds, _by_dense
+            "dense", _dense_refusal, _dense_memory, lambda survey: len(survey.by_order) + 2, seconds.dense, _by_dense
         ),
         Route(
             "moments",
             _tables_refusal,
             _moments_memory,
             lambda survey: len(survey.by_order) + 6,
-            _moments_seconds,
+            seconds.moments,
             _by_moments,
         ),
         Route(
             "matrix-free",
             _matrix_free_refusal,
             _matrix_free_memory,
-            lambda survey: 2 * expected_iterations(survey.sample.n_rows, survey.functions),
-            _matrix_free_seconds,
+            lambda survey: 2 * seconds.iterations_of(survey),
+            seconds.matrix_free,
             _by_matrix_free,
         ),
     )

@@ -16,7 +16,8 @@ from exanova.basis.functions import dimensions, too_large_for_tables
 from exanova.data.sample import Sample
 from exanova.design.family import Family, extend
 from exanova.solve import price
-from exanova.typing import Subset
+from exanova.solve.by_levels import level_feature
+from exanova.typing import IntArray, Subset
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,14 @@ class Survey:
     def has_large_pairs(self) -> bool:
         """Whether some subset has too many cells for a table of its functions."""
         return self.family is not None and bool(too_large_for_tables(self.family).any())
+
+    @cached_property
+    def rows_of_levels(self) -> IntArray:
+        """Distinct rows at each level of the feature whose pairs are solved level by level; empty if there is none."""
+        feature = None if self.family is None else level_feature(self.family)
+        if feature is None:
+            return np.zeros(0, dtype=np.int64)
+        return np.bincount(self.sample.codes[feature], minlength=self.sample.sizes[feature])
 
     def extended(self, subsets: list[Subset], threads: int) -> Survey:
         """The survey with the subsets of one more order."""

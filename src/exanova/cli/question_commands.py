@@ -1,0 +1,107 @@
+"""What the commands that answer questions do: read files, ask the library, print or write the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exanova.cli import text
+from exanova.cli.columns import as_numbers, check_columns, learned_kinds
+from exanova.cli.output import TABLES, Target, Targets, emit_document, write_table
+from exanova.cli.screen import Screen
+from exanova.cli.table_files import ReadOptions, read_table
+from exanova.data.table import Table
+from exanova.errors import InputError
+from exanova.estimator import FunctionalANOVA, load
+from exanova.explain.difference import Difference
+from exanova.packages import package
+from exanova.typing import FloatArray
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Which rows are compared: columns of groups, strata, weights and predictions, and groups of features."""
+
+    by: str
+    within: str | None
+    weight: str | None
+    prediction: tuple[str, ...]
+    groups: tuple[str, ...]
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are named."""
+        return [name for name in (self.by, self.within, self.weight, *self.prediction) if name is not None]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How an answer is shown: the file to write, by subset or by feature, whether to replace files, as JSON."""
+
+    output: str | None
+    subsets: bool
+    force: bool
+    json: bool
+
+
+def difference(
+    saved: str, data: str, reading: ReadOptions, compared: Compared, shown: Shown, rules: dict[str, Any]
+) -> None:
+    """Split the gap between groups of rows."""
+    targets = _targets(shown, [saved, data])
+    anova = load(saved).set_params(**rules)
+    table = read_table(data, reading, learned_kinds(anova))
+    check_columns(table, [*anova.feature_names_in_, *compared.columns], repr(data))
+    found = anova.difference(
+        table,
+        by=compared.by,
+        within=compared.within,
+        model=predictions(anova, table, compared.prediction),
+        sample_weight=None if compared.weight is None else as_numbers(table, compared.weight, "--weight"),
+        groups=text.groups(compared.groups, list(anova.feature_names_in_)),
+    )
+    frame = found.to_frame("subset" if shown.subsets else "feature")
+    targets.write("--output", lambda path: write_table(path, as_arrow(frame)))
+    if shown.json:
+        emit_document(difference_document(found))
+    elif shown.output is None:
+        Screen().lines(str(found))
+
+
+def predictions(anova: FunctionalANOVA, table: Any, names: Sequence[str]) -> FloatArray | None:
+    """(n, m) predictions in the columns ``names``, one per output; ``None`` without any."""
+    if not names:
+        return None
+    if len(names) != len(anova.output_names_):
+        raise InputError(
+            f"{len(names)} columns were given with --prediction, but the decomposition has {len(anova.output_names_)} "
+            f"outputs: {text.listed(anova.output_names_)}; give one column for each, in this order."
+        )
+    return np.stack([as_numbers(table, name, "--prediction") for name in names], axis=1)
+
+
+def difference_document(found: Difference) -> dict[str, Any]:
+    """The parts of every contrast."""
+    return {
+        "game": found.game,
+        "outputs": found.schema.outputs,
+        "subsets": found.subsets,
+        "features": found.features,
+        "standard_errors": found.included,
+        "notes": found.notes,
+        "contrasts": found.contrasts,
+    }
+
+
+def as_arrow(frame: Any) -> Any:
+    """A table of any library as one of pyarrow."""
+    table = Table.read(frame)
+    return package("pyarrow").table({name: table.column(name).values.tolist() for name in table.names})
+
+
+def _targets(shown: Shown, inputs: Sequence[str]) -> Targets:
+    wanted = [] if shown.output is None else [Target("--output", shown.output, TABLES)]
+    return Targets(wanted, inputs, shown.force)

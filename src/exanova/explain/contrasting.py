@@ -1,0 +1,248 @@
+"""The parts of a difference between two sets of rows, from effects at the rows, with their standard errors.
+
+Mean over the first set minus mean over the second, of f = sum of f_A + residual:
+
+    sum over A of (E_1 f_A - E_2 f_A)  +  (E_1 residual - E_2 residual).
+
+The first is lambda^T T with lambda the difference of the shares of rows in each cell (:mod:`infer.contrast_errors`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova import tolerances
+from exanova.data.sample import NewRows
+from exanova.design.family import Family
+from exanova.explain.difference import Contrast
+from exanova.explain.row_sets import RowSets
+from exanova.infer.contrast_errors import contrast_variances, own_influence, rows_variances
+from exanova.infer.linear import LinearErrors
+from exanova.infer.same_rows import SameRows
+from exanova.infer.uncertainty import Uncertainty
+from exanova.phi.operator import Phi
+from exanova.typing import Codes, FloatArray, IntArray
+
+STATISTICS_BYTES = 64_000_000
+"""Memory of the weights and influences of one block of parts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows to compare, all of positive weight.
+
+    Attributes:
+        codes: (d, n) levels.
+        weight: (n,) weights, whole numbers if they count rows.
+        values: (n, m) outputs of the model, or ``None``.
+        outside: (n,) rows with a combination never observed.
+    """
+
+    codes: Codes
+    weight: NDArray[Any]
+    values: FloatArray | None
+    outside: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What a difference is made of.
+
+    Attributes:
+        family: cells of every subset.
+        effects: (cells, m) their values.
+        shares: (S, G) sparse share of every feature or group in each subset.
+    """
+
+    family: Family
+    effects: FloatArray
+    shares: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Sources:
+    """What standard errors are made of.
+
+    Attributes:
+        uncertainty: of the effects, and what is identified.
+        effects: whether the errors of the effects are included; else they are taken as known.
+        rows: whether the rows are a sample; without that there are no errors at all.
+        same: which rows of the fit the rows are; ``None`` for other rows.
+        unit: (m,) unit of every output.
+        linear: whether the residual has a standard error: its noise is part of the errors of the effects.
+    """
+
+    uncertainty: Uncertainty
+    effects: bool
+    rows: bool
+    same: SameRows | None
+    unit: FloatArray
+    linear: bool = True
+
+
+def contrast(parts: Parts, rows: Rows, sets: RowSets, sources: Sources) -> Contrast:
+    """The difference between two sets of rows."""
+    alpha = signed_shares(rows.weight, sets.side)
+    cells = share_differences(parts.family, rows, sets.side)
+    products = cells[:, None] * parts.effects
+    by_subset = np.add.reduceat(products, parts.family.cell_start[:-1], axis=0)
+    sizes = np.add.reduceat(np.abs(products), parts.family.cell_start[:-1], axis=0)
+    by_subset[np.abs(by_subset) <= tolerances.CANCELLED * sizes] = 0.0
+    by_subset[0] = 0.0
+    by_feature, explained = parts.shares.T @ by_subset, by_subset.sum(axis=0)
+    fitted = Phi(parts.family, NewRows(rows.codes)).synthesise(parts.effects)
+    residual = None if rows.values is None else _without_rounding(alpha, rows.values - fitted)
+    shown = fitted if rows.values is None else rows.values
+    means = np.stack([_mean(shown, rows.weight, sets.side == sign) for sign in (1, -1)])
+    errors = _Errors(parts, rows, sets.side, cells, fitted, sources)
+    return Contrast(
+        *sets.names,
+        sets.stratum,
+        rows=_counts(sets.side, np.ones(len(alpha), dtype=bool)),
+        outside=_counts(sets.side, rows.outside),
+        means=means,
+        by_subset=by_subset,
+        by_feature=by_feature,
+        residual=residual,
+        total=explained if residual is None else explained + residual,
+        by_subset_stderr=errors.of_parts(np.eye(len(by_subset))),
+        by_feature_stderr=errors.of_parts(parts.shares.toarray()),
+        residual_stderr=errors.of_residual(),
+        total_stderr=errors.of_total(),
+        identified=errors.identified,
+    )
+
+
+def signed_shares(weight: NDArray[Any], side: IntArray) -> FloatArray:
+    """(n,) alpha: the share of each row in the first set, minus that in the second."""
+    out = np.zeros(len(weight))
+    for sign in (1, -1):
+        own = side == sign
+        out[own] = sign * weight[own] / float(weight[own].sum())
+    return out
+
+
+def share_differences(family: Family, rows: Rows, side: IntArray) -> FloatArray:
+    """(cells,) share of the first set in each cell minus that of the second, zero where the two are equal.
+
+    Rows in cells never observed count nowhere.
+    """
+    phi, out = Phi(family, NewRows(rows.codes)), np.zeros(family.n_cells)
+    totals = {sign: float(rows.weight[side == sign].sum()) for sign in (1, -1)}
+    for s in range(len(family.subsets)):
+        cell, own = phi.cells(s), family.cells_of(s)
+        for sign, total in totals.items():
+            known = (cell >= 0) & (side == sign)
+            out[own] += sign * (np.bincount(cell[known], rows.weight[known], own.stop - own.start) / total)
+    return out
+
+
+def _without_rounding(alpha: FloatArray, values: FloatArray) -> FloatArray:
+    """(m,) sums of (n, m) values times alpha, zero where they are the rounding of terms that cancel."""
+    found = alpha @ values
+    return np.where(np.abs(found) <= tolerances.CANCELLED * (np.abs(alpha) @ np.abs(values)), 0.0, found)
+
+
+def _mean(values: FloatArray, weight: NDArray[Any], own: NDArray[np.bool_]) -> FloatArray:
+    mass = weight[own].astype(np.float64)
+    return np.asarray(mass @ values[own] / mass.sum())
+
+
+def _counts(side: IntArray, counted: NDArray[np.bool_]) -> tuple[int, int]:
+    return int(counted[side > 0].sum()), int(counted[side < 0].sum())
+
+
+@dataclass(frozen=True, eq=False)
+class _Errors:
+    """Standard errors of the parts of one contrast, in units of the model."""
+
+    parts: Parts
+    rows: Rows
+    side: IntArray
+    cells: FloatArray
+    fitted: FloatArray
+    sources: Sources
+
+    @property
+    def identified(self) -> NDArray[np.bool_]:
+        """(S,) whether the part of each subset is determined."""
+        family, uncertainty = self.parts.family, self.sources.uncertainty
+        count = len(family.subsets)
+        out = np.array([uncertainty.identified(s) is not False for s in range(count)])
+        for s in np.flatnonzero(~out).tolist() if uncertainty.knows_dependences else ():
+            weights = np.zeros((family.n_cells, 1))
+            weights[family.cells_of(s), 0] = self.cells[family.cells_of(s)]
+            out[s] = bool(uncertainty.determined(weights)[0])
+        return out
+
+    def of_parts(self, shares: FloatArray) -> FloatArray:
+        """(f, m) standard errors of sums of parts of subsets with (S, f) ``shares``."""
+        out = np.full((shares.shape[1], self.parts.effects.shape[1]), np.nan)
+        if self.sources.rows:
+            for chosen in self._blocks(shares.shape[1]):
+                out[chosen] = self._block(np.repeat(shares[:, chosen], np.diff(self.parts.family.cell_start), axis=0))
+        return out
+
+    def of_total(self) -> FloatArray:
+        """(m,) standard error of the whole difference: with the model, of the rows alone."""
+        if self.rows.values is None:
+            return np.asarray(self.of_parts(np.ones((len(self.parts.family.subsets), 1)))[0])
+        return self._of_rows(self.rows.values)
+
+    def of_residual(self) -> FloatArray:
+        """(m,) standard error of the residual."""
+        values, sources = self.rows.values, self.sources
+        if values is None or not sources.rows or not sources.linear:
+            return np.full(self.parts.effects.shape[1], np.nan)
+        left = values - self.fitted
+        if not sources.effects:
+            return self._of_rows(left)
+        if sources.same is not None and isinstance(sources.uncertainty.engine, LinearErrors):
+            left = left * sources.uncertainty.engine.noise[sources.same.place]
+        return np.asarray(self._errors(-self.cells[:, None], [left[:, [o]] for o in range(left.shape[1])])[0])
+
+    def _of_rows(self, values: FloatArray) -> FloatArray:
+        """(m,) standard errors of the difference of the means of (n, m) values."""
+        if not self.sources.rows:
+            return np.full(values.shape[1], np.nan)
+        nothing = np.zeros((self.parts.family.n_cells, 1))
+        if self.sources.effects and self.sources.same is not None:
+            return np.asarray(self._errors(nothing, [values[:, [o]] for o in range(values.shape[1])])[0])
+        own = own_influence(values, self.rows.weight, self.side)
+        return np.asarray(np.sqrt(rows_variances(own, self.rows.weight, self.side)))
+
+    def _block(self, shares: FloatArray) -> FloatArray:
+        """(f, m) for (cells, f) shares."""
+        phi = Phi(self.parts.family, NewRows(self.rows.codes))
+        effects = self.parts.effects
+        at_rows = [phi.synthesise(effects[:, [o]] * shares) for o in range(effects.shape[1])]
+        return self._errors(self.cells[:, None] * shares, at_rows)
+
+    def _errors(self, weights: FloatArray, at_rows: list[FloatArray]) -> FloatArray:
+        """(f, m) errors of sums of T times ``weights`` (cells, f), which are (n, f) at the rows for every output."""
+        uncertainty, unit, rows = self.sources.uncertainty, self.sources.unit, (self.rows.weight, self.side)
+        out = np.empty((weights.shape[1], len(at_rows)))
+        for o, values in enumerate(at_rows):
+            own = own_influence(values, *rows) / unit[o]
+            if self.sources.effects:
+                variances = contrast_variances(uncertainty, o, weights, own, rows, self.sources.same)
+            else:
+                variances = rows_variances(own, *rows)
+            found = np.sqrt(np.maximum(variances, 0.0))
+            out[:, o] = np.where(found <= tolerances.RECONSTRUCTION, 0.0, found) * unit[o]  # below, it is rounding
+        if uncertainty.knows_dependences:
+            out[~uncertainty.determined(weights)] = np.nan
+        return out
+
+    def _blocks(self, count: int) -> Iterator[slice]:
+        sample = self.sources.uncertainty.sample
+        fitted = 0 if sample is None else sample.n_rows
+        size = self.parts.family.n_cells + 4 * max(len(self.side), fitted)
+        step = max(1, STATISTICS_BYTES // (8 * size))
+        for first in range(0, count, step):
+            yield slice(first, min(count, first + step))

@@ -1,0 +1,131 @@
+"""Sets of rows to compare: two tables, the groups of a column, each within the strata of another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.data.alignment import to_rows
+from exanova.data.column import Column
+from exanova.data.table import Table
+from exanova.errors import InputError
+from exanova.typing import IntArray
+
+MOST_GROUPS = 50
+"""Groups or strata up to which rows are compared; more are probably numbers or identifiers."""
+
+OTHERS = "all others"
+MISSING = "(missing)"
+
+
+@dataclass(frozen=True, eq=False)
+class RowSets:
+    """Two sets among n rows.
+
+    Attributes:
+        names: of the first and of the second set.
+        side: (n,) +1 in the first, -1 in the second, 0 in neither.
+        stratum: the stratum both are in, or ``None``.
+    """
+
+    names: tuple[str, str]
+    side: IntArray
+    stratum: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """One label per row.
+
+    Attributes:
+        names: the different labels, in order.
+        codes: (n,) which of them each row has.
+        column: name of the column they come from, if any.
+    """
+
+    names: tuple[str, ...]
+    codes: IntArray
+    column: str = ""
+
+    def name(self, k: int) -> str:
+        """A label with the column it comes from."""
+        return f"{self.column}={self.names[k]}" if self.column else self.names[k]
+
+    def among(self, kept: NDArray[np.bool_]) -> Labels:
+        """The labels of the rows ``kept`` (n,)."""
+        return Labels(self.names, self.codes[kept], self.column)
+
+
+def read_labels(table: Table, given: Any, parameter: str) -> Labels:
+    """The labels of the rows: a column by its name, or one label (or truth value) per row.
+
+    >>> read_labels(Table.read(np.array([["a"], ["b"]])), np.array([True, False]), "by").names
+    ('True', 'False')
+    """
+    if isinstance(given, str):
+        column = table.column(given)
+    else:
+        labels = np.asarray(to_rows(given, table.index, f"The labels of {parameter}="))
+        if labels.shape != (table.n_rows,):
+            raise InputError(
+                f"{parameter}= has the shape {labels.shape}; expected the name of a column, or ({table.n_rows},): one "
+                "label for each row."
+            )
+        column = Column.from_array(parameter, labels)
+    return _numbered(column, parameter, given)
+
+
+def group_sets(groups: Labels, strata: Labels | None) -> tuple[list[RowSets], list[str]]:
+    """The sets to compare, and the strata in which there is nothing to compare, in words.
+
+    Two groups are compared with each other, more of them each with all others; within strata, if there are any.
+    """
+    whole = Labels(("",), np.zeros(len(groups.codes), dtype=np.int64))
+    found, left_out = [], []
+    every = strata or whole
+    for k in range(len(every.names)):
+        inside, name = every.codes == k, every.name(k)
+        present = np.unique(groups.codes[inside]).tolist()
+        if len(present) < 2:
+            left_out.append(name)
+            continue
+        for sets in _pairs(groups, inside, present):
+            found.append(RowSets(*sets, name if strata else None))
+    if not found:
+        raise InputError(
+            f"there is one group alone, {groups.names[int(groups.codes[0])]!r}",
+            expected="at least two groups" + (" in some stratum" if strata else ""),
+        )
+    return found, left_out
+
+
+def _pairs(groups: Labels, inside: NDArray[np.bool_], present: list[int]) -> list[tuple[tuple[str, str], IntArray]]:
+    if len(present) == 2:
+        first, second = present
+        side = np.where(groups.codes == first, 1, np.where(groups.codes == second, -1, 0)) * inside
+        return [((groups.names[first], groups.names[second]), side)]
+    return [((groups.names[k], OTHERS), np.where(groups.codes == k, 1, -1) * inside) for k in present]
+
+
+def _numbered(column: Column, parameter: str, given: Any) -> Labels:
+    """Labels in the order of their values: numbers by size, truth before falsehood, everything else by text."""
+    values = [MISSING if gone else value for value, gone in zip(column.values.tolist(), column.missing, strict=True)]
+    different = sorted(set(values), key=_rank)
+    if len(different) > MOST_GROUPS:
+        raise InputError(
+            f"{parameter}={column.name!r} has {len(different):,} different values",
+            expected=f"up to {MOST_GROUPS} groups",
+            remedy="give a column with few different values, or one label per row",
+        )
+    place = {value: k for k, value in enumerate(different)}
+    codes = np.array([place[value] for value in values], dtype=np.int64)
+    return Labels(tuple(map(str, different)), codes, column.name if isinstance(given, str) else "")
+
+
+def _rank(value: Any) -> tuple[int, Any, str]:
+    if isinstance(value, bool):
+        return 0, not value, ""
+    return (1, value, "") if isinstance(value, int | float) else (2, 0, str(value))

@@ -1,0 +1,203 @@
+"""Questions that people bring, answered from the effects: why one group scores higher than another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exanova.data.table import Table
+from exanova.data.values import is_model
+from exanova.data.weights import check_weights
+from exanova.effects.certificate import Certificate
+from exanova.errors import InputError
+from exanova.explain.contrasting import Parts, Rows, Sources, contrast
+from exanova.explain.difference import Difference
+from exanova.explain.grouping import grouping_of
+from exanova.explain.row_sets import RowSets, group_sets, read_labels
+from exanova.infer.refits import RefitErrors
+from exanova.infer.same_rows import SameRows, find_same_rows
+from exanova.messages import joined
+from exanova.progress import Progress
+from exanova.query import Work
+from exanova.row_queries import RowQueries
+from exanova.typing import FloatArray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Questions(RowQueries):
+    """The questions that a :class:`Decomposition` answers about sets of rows.
+
+    Attributes:
+        certificate: the measured accuracy of the effects.
+    """
+
+    certificate: Certificate
+
+    def difference(
+        self,
+        rows_a: Any,
+        rows_b: Any = None,
+        model: Any = None,
+        *,
+        by: Any = None,
+        within: Any = None,
+        sample_weight: Any = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        stderr: bool = True,
+    ) -> Difference:
+        """Why one set of rows scores higher than another: the difference of the means, split over subsets.
+
+        The parts of all subsets, and the residual if the model is given, add up to the difference exactly. Standard
+        errors include the sampling of the rows and of the effects; ``included`` of the result says so in words.
+
+        Args:
+            rows_a: the first set of rows; or, with ``by``, all rows.
+            rows_b: the second set of rows.
+            model: the model, or its outputs at the rows (for two sets of rows, a pair); the residual is then a part.
+            by: in place of ``rows_b``, the groups of the rows: the name of a column of ``rows_a``, or one label (or
+                truth value) per row. Two groups are compared with each other, more of them each with all others.
+            within: compare inside the strata of this column (or of these labels).
+            sample_weight: weights of the rows (for two sets of rows, a pair).
+            groups: names of groups of features and the features of each, as in ``explain``.
+            stderr: whether to compute standard errors.
+
+        >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
+        >>> from exanova import FunctionalANOVA
+        >>> anova = FunctionalANOVA(max_order=1).fit(X, np.array([0.0, 1.0, 1.0, 4.0]))
+        >>> print(anova.difference(X, by=[True, True, False, False]))
+        True against False: mean of output 0 0.5 and 2.5
+          x0       -2
+          x1       +0
+          (total)  -2
+        standard errors: none: every combination of levels occurs, each equally often, so that the rows of the fit are \
+the whole population
+        """
+        grouping = grouping_of({} if groups is None else groups, self.schema)
+        with closing(Progress(self.settings.verbose)) as progress:
+            rows, sets, left_out = self._rows_to_compare(rows_a, rows_b, model, by, within, sample_weight, progress)
+            sources, included = self._sources(rows, stderr)
+            parts = Parts(self.family, self.values, grouping.shares(self.family.subsets))
+            progress.phase("comparing", len(sets))
+            found = []
+            for pair in sets:
+                found.append(contrast(parts, rows, pair, sources))
+                progress.step(1)
+        notes = [f"one group alone within {', '.join(map(repr, left_out))}: nothing to compare"] if left_out else []
+        named = tuple(map(self.schema.names, self.family.subsets))
+        return Difference(
+            tuple(found),
+            named,
+            grouping.names,
+            self.schema,
+            groups is not None,
+            included,
+            (*notes, *self._identification()),
+        )
+
+    def _rows_to_compare(
+        self, first: Any, second: Any, model: Any, by: Any, within: Any, weight: Any, progress: Progress
+    ) -> tuple[Rows, list[RowSets], list[str]]:
+        if (second is None) == (by is None):
+            raise InputError(
+                "difference() needs two sets of rows",
+                expected="rows_a and rows_b, or the rows and by=, the column (or labels) of their groups",
+            )
+        if by is None:
+            if within is not None:
+                raise InputError("within= was given without by=", remedy="give all rows, and their groups with by=")
+            weights, models = _pair(weight, "sample_weight"), _pair(model, "model")
+            parts = [self._rows(X, m, w, progress) for X, m, w in zip((first, second), models, weights, strict=True)]
+            side = np.repeat([1, -1], [len(part.weight) for part in parts])
+            return _joined(*parts), [RowSets(("rows_a", "rows_b"), side)], []
+        table = Table.read(first)
+        labels = read_labels(table, by, "by")
+        strata = None if within is None else read_labels(table, within, "within")
+        kept = check_weights(weight, table.n_rows, table.index) > 0
+        sets, left_out = group_sets(labels.among(kept), None if strata is None else strata.among(kept))
+        return self._rows(first, model, weight, progress), sets, left_out
+
+    def _rows(self, X: Any, model: Any, weight: Any, progress: Progress) -> Rows:
+        """Rows of positive weight with their codes and outputs."""
+        work = Work("the difference", 8 * (4 + 3 * self._m))
+        codes, outside = self._locate(X, work)
+        table = Table.read(X)
+        weights = check_weights(weight, table.n_rows, table.index)
+        values = None if model is None else self.model_values(X, model, progress)
+        kept = weights > 0
+        return Rows(
+            np.ascontiguousarray(codes[:, kept]),
+            weights[kept],
+            None if values is None else values[kept],
+            outside[kept],
+        )
+
+    def _sources(self, rows: Rows, stderr: bool) -> tuple[Sources, str]:
+        """What standard errors are made of, and what they include, in words."""
+        uncertainty, unit = self.uncertainty, np.ones(self._m)
+        if not stderr:
+            return Sources(uncertainty, False, False, None, unit), "not computed"
+        sample = uncertainty.sample
+        same = None if sample is None else find_same_rows(sample, rows.codes, rows.weight, self._normalised(rows))
+        if same is not None and uncertainty.is_whole:
+            return Sources(uncertainty, False, False, None, unit), f"none: {uncertainty.why_none}"
+        if uncertainty.why_none:
+            known = f"the sampling of the rows alone; the effects are taken as known: {uncertainty.why_none}"
+            return Sources(uncertainty, False, True, None, unit), known
+        refits = isinstance(uncertainty.engine, RefitErrors)
+        linear = not uncertainty.is_shrunken
+        unit = uncertainty.unit
+        sources = Sources(uncertainty, True, True, None if refits else same, unit, linear)
+        without = "" if linear or rows.values is None else "; the residual of a shrunken fit has none"
+        from_file = "; the rows compared count as others, for the file holds no rows" if sample is None else ""
+        return sources, _included(same, refits) + from_file + without
+
+    def _normalised(self, rows: Rows) -> FloatArray | None:
+        sample = self.uncertainty.sample
+        if rows.values is None or sample is None or sample.scaling is None:
+            return None
+        return sample.scaling.normalised(rows.values)
+
+    def _identification(self) -> list[str]:
+        """What is not identified, or nearly not, in words."""
+        notes = []
+        if self.certificate.redundant:
+            shown = joined((str(r) for r in self.certificate.redundant[:3]), "; ")
+            more = " and others" if len(self.certificate.redundant) > 3 else ""
+            notes.append(
+                f"some subsets carry the same information on the rows of the fit ({shown}{more}): their parts together "
+                "are determined, how they are split among them is a convention"
+            )
+        for group in self.certificate.near_redundant[:3]:
+            notes.append(f"{' and '.join(group)} can nearly express each other: read their parts together")
+        return notes
+
+
+def _included(same: SameRows | None, refits: bool) -> str:
+    if same is None:
+        return "the sampling of the rows of the fit (the effects) and, independently of it, of the rows compared"
+    if refits:
+        return "refits for the effects and the sampling of the rows compared, as if the two were independent"
+    return "the sampling of the rows, which are those of the fit: sets and effects vary together"
+
+
+def _pair(given: Any, name: str) -> tuple[Any, Any]:
+    """One entry for each of two sets of rows."""
+    if given is None or (name == "model" and is_model(given)):
+        return given, given
+    if not isinstance(given, tuple) or len(given) != 2:
+        outputs = "a model, or a pair of outputs" if name == "model" else "a pair"
+        raise InputError(f"{name}= is for two sets of rows", expected=f"{outputs}: at rows_a and at rows_b")
+    return given
+
+
+def _joined(first: Rows, second: Rows) -> Rows:
+    weights = np.concatenate([first.weight, second.weight])
+    values = None
+    if first.values is not None and second.values is not None:
+        values = np.concatenate([first.values, second.values])
+    codes = np.concatenate([first.codes, second.codes], axis=1)
+    return Rows(codes, weights, values, np.concatenate([first.outside, second.outside]))

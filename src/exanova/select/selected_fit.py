@@ -1,0 +1,124 @@
+"""The fit of a selected family, and how well a selection and its fit do on rows that chose nothing.
+
+Rows left out in closed form say nothing of a selection: the family was chosen by all of them. So part of the rows is
+held out, the selection is repeated on the others, and its fit is judged on those held out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from exanova.data.sample import NewRows, Sample
+from exanova.design.family import build_family
+from exanova.errors import InputError
+from exanova.parallel import blas_threads
+from exanova.phi.operator import Phi
+from exanova.progress import Progress
+from exanova.select.budget import Chosen, select_family, to_decompose
+from exanova.select.record import Selection
+from exanova.select.selection_plan import mains_of, plan_selection
+from exanova.shrink.fit import fit_family, never_shrunk
+from exanova.shrink.ratios import KnownRatios, known_ratios
+from exanova.solve.evidence import Solved
+from exanova.solve.plan import Plan
+from exanova.solve.request import Request
+from exanova.typing import FloatArray
+
+HELD_OUT = 0.2
+"""Fraction of the distinct rows that a selection is judged on."""
+
+FEW_ROWS, SPLITS = 2000, 3
+"""Distinct rows up to which a selection is judged by several random splits, and how many: one of few rows says
+little."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A selection repeated on part of the rows, on the others.
+
+    Attributes:
+        mse: (m,) mean squared error on rows held out, in normalised units.
+        splits: random splits it is averaged over.
+    """
+
+    mse: FloatArray
+    splits: int
+
+
+def fit_selected(sample: Sample, request: Request, plan: Plan, progress: Progress) -> tuple[Solved, Selection]:
+    """Select a family under a budget, then fit it: shrunk where that is asked for and the rows are a sample."""
+    chosen = choose_family(sample, request, plan, progress)
+    with blas_threads(request.threads):
+        if not request.shrinkage:
+            return chosen.exactly(), chosen.selection
+        known = partial(ratios_of_others, sample, request, progress)
+        return fit_family(sample, request, chosen.subsets, progress, chosen.exactly, known), chosen.selection
+
+
+def choose_family(sample: Sample, request: Request, plan: Plan, progress: Progress) -> Chosen:
+    """Select a family; where effects will be shrunk, screening looks at the residual of shrunken effects too.
+
+    With about as many main effects as rows, an exact fit of them leaves no residual to look at.
+    """
+    if request.selection != "screen" or not request.shrinkage or never_shrunk(request) or not sample.varying:
+        return select_family(sample, request, plan, progress)
+    held_back = replace(request, ridge=ridge_of_mains(sample, request, progress))
+    found = select_family(sample, held_back, plan, progress)
+    return to_decompose(sample, request, found.subsets, found.selection, progress)
+
+
+def ridge_of_mains(sample: Sample, request: Request, progress: Progress) -> float:
+    """Penalty on orthonormal functions under which main effects are shrunk as their likelihood asks.
+
+    A function of variance s under noise tau^2 on n rows has the penalty tau^2 / (n s); its order has the ratio
+    lambda = q s / tau^2 for q functions. The outputs share one penalty.
+    """
+    mains = ((), *((i,) for i in sample.varying))
+    family = build_family(sample.codes, sample.mass, sample.sizes, mains, request.threads)
+    found = known_ratios(sample, request, family, progress)
+    if not found:
+        return 0.0
+    ratio = float(np.exp(np.median([logs[1] for logs in found.values()])))
+    return (mains_of(sample.sizes) - 1) / (float(sample.copies.sum()) * ratio)
+
+
+def ratios_of_others(sample: Sample, request: Request, progress: Progress) -> KnownRatios | None:
+    """Variance components of a selected family, from rows that did not select it; ``None`` where rows are too few.
+
+    Subsets that were chosen because they fit the noise of some rows look strong on those. So half of the rows select
+    a family with the same budget, and the likelihood of the other half says how much its orders carry.
+    """
+    if min(request.max_terms or sample.n_rows, sample.n_rows) <= mains_of(sample.sizes):
+        return None
+    try:
+        chooses, tells = sample.split(0.5, request.random_state)
+    except InputError:
+        return None
+    chosen = choose_family(chooses, request, plan_selection(request, chooses, sample.n_outputs), progress)
+    family = build_family(tells.codes, tells.mass, tells.sizes, chosen.subsets, request.threads)
+    return known_ratios(tells, request, family, progress)
+
+
+def errors_on(judges: Sample, found: Solved, threads: int) -> FloatArray:
+    """(m,) mean squared errors of a fit on other rows with the same codes; a cell it never saw adds nothing."""
+    rows = NewRows(judges.codes.astype(np.int32))
+    fitted = Phi(found.family, rows, threads).synthesise(found.values)
+    return np.asarray(judges.probability @ (judges.values - fitted) ** 2)
+
+
+def judge_selection(sample: Sample, request: Request, progress: Progress) -> Judged:
+    """Repeat a selection with a fixed budget on part of the rows, and judge it on the others."""
+    splits, found = SPLITS if sample.n_rows <= FEW_ROWS else 1, []
+    for k in range(splits):
+        train, held = sample.split(HELD_OUT, request.random_state + 1 + k)
+        plan = plan_selection(request, train, sample.n_outputs)
+        found.append(errors_on(held, fit_selected(train, request, plan, progress)[0], request.threads))
+    return Judged(np.mean(found, axis=0), splits)
+
+
+def with_budget(request: Request, budget: int | None) -> Request:
+    """The same request with the budget that was found for it."""
+    return replace(request, max_terms=budget, auto_terms=False)

@@ -1,0 +1,113 @@
+"""Seconds of a fit by each route, from its sizes: multiplications, reads and counts over the throughput of the machine.
+
+The constants were measured on the tables of ``benchmarks/plans.py``, whose page compares the estimate of every case
+with what it took.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.basis.projector import LARGEST_TABLE
+from exanova.design.family import Family
+from exanova.phi.gram import gram_seconds
+from exanova.solve.by_levels import functions_without, level_feature, paired_levels
+from exanova.solve.low_orders import arrow_feature
+from exanova.solve.matrix_free import LARGEST_PAIR, expected_iterations
+from exanova.solve.plan import STARTING
+from exanova.solve.survey import Survey
+
+FLOPS, LOOKUPS, COMMON_WORDS, GRID_CELLS = 3e10, 5e8, 4e9, 2e7
+"""Throughput of two cores per second: multiplications in matrix products, table reads at rows, words of 64 rows
+compared, cells of a grid solved. Measured on the benchmarks' tables; other machines differ by a factor of a few."""
+
+
+ONE_ITERATION, PROJECTED_CELLS = 2e-4, 3e7
+"""Seconds of an iteration without a matrix on the smallest table, and cells projected on a pure space in a second."""
+
+
+LEVEL_ITERATIONS = 20
+"""Iterations to expect where pairs are solved level by level."""
+
+
+def has_projector(family: Family, largest_pair: int) -> NDArray[np.bool_]:
+    """(S,) pairs of more cells than ``largest_pair``."""
+    return np.asarray((family.layout.order == 2) & (np.diff(family.cell_start) > largest_pair))
+
+
+def local_work(family: Family, columns: int, largest_pair: int = LARGEST_TABLE) -> float:
+    """Multiplications of the local problem of each subset of order 2 or higher, and of its products."""
+    cells = np.diff(family.cell_start).astype(np.float64)
+    cells[has_projector(family, largest_pair) | ((family.layout.order == 1) & (cells > LARGEST_TABLE))] = 0.0
+    return float(4 * (cells[family.layout.order > 1] ** 3).sum() + columns * (cells**2).sum())
+
+
+def passes_and_local_work(survey: Survey, passes: int, columns: int = 0, largest_pair: int = LARGEST_TABLE) -> float:
+    """Seconds of this many passes over the rows and of the local problems of every subset."""
+    reads = passes * float(survey.sample.n_rows) * survey.subsets / LOOKUPS
+    local = 0.0 if survey.family is None else local_work(survey.family, columns, largest_pair)
+    return STARTING + reads + local / FLOPS
+
+
+def grid(survey: Survey) -> float:
+    """Seconds of the grid route."""
+    return STARTING + survey.cells / GRID_CELLS * 60
+
+
+def dense(survey: Survey) -> float:
+    """Seconds of the dense route."""
+    r, q = float(survey.sample.n_rows), float(survey.functions)
+    return passes_and_local_work(survey, len(survey.by_order) + 2) + 4 * r * q * min(r, q) / FLOPS
+
+
+def moments(survey: Survey) -> float:
+    """Seconds of the moments route."""
+    assert survey.family is not None
+    q = float(survey.functions)
+    common = passes_and_local_work(survey, len(survey.by_order) + 6, 2 * survey.functions)
+    return common + q**3 / FLOPS + gram_seconds(survey.family, survey.functions, survey.sample.weight)
+
+
+def matrix_free(survey: Survey) -> float:
+    """Seconds of the matrix-free route."""
+    assert survey.family is not None
+    iterations = iterations_of(survey)
+    cells = np.diff(survey.family.cell_start)[has_projector(survey.family, LARGEST_PAIR)].sum()
+    # Every iteration projects twice from cells to functions and twice back.
+    one = ONE_ITERATION + 4 * float(cells) / PROJECTED_CELLS + local_work(survey.family, 2, LARGEST_PAIR) / FLOPS
+    return (
+        passes_and_local_work(survey, 2 * iterations, largest_pair=LARGEST_PAIR)
+        + iterations * one
+        + (_low_work(survey) + _level_work(survey)) / FLOPS
+    )
+
+
+def iterations_of(survey: Survey) -> int:
+    """Iterations to expect on the matrix-free route."""
+    if len(survey.by_order) <= 2:
+        return 2
+    if len(survey.rows_of_levels):
+        return LEVEL_ITERATIONS
+    return expected_iterations(survey.sample.n_rows, survey.functions)
+
+
+def _low_work(survey: Survey) -> float:
+    """Multiplications of the elimination of main effects."""
+    assert survey.family is not None
+    mains = survey.family.restricted(int(np.searchsorted(survey.family.layout.order, 2)))
+    largest = arrow_feature(mains)
+    levels = 0 if largest is None else int(mains.sizes[mains.subsets[largest][0]])
+    others = float(sum(survey.by_order[:2]) - levels)
+    return others**3 + 4 * levels * others**2
+
+
+def _level_work(survey: Survey) -> float:
+    """Multiplications of the factorisations of levels, and of the matrices over functions without their feature."""
+    rows, family = survey.rows_of_levels.astype(np.float64), survey.family
+    feature = None if family is None else level_feature(family)
+    if family is None or feature is None:
+        return 0.0
+    columns, others = paired_levels(family, feature), float(functions_without(family, feature))
+    factors = 8 * (rows * columns * np.minimum(rows, columns)).sum()
+    return float(factors + 2 * survey.sample.n_rows * others**2 + 12 * others**3)
