@@ -38,6 +38,7 @@ LAYERS: list[set[str]] = [
     {"show"},
     {"report"},
     {"decomposition_file", "evaluation", "many_levels", "parameters", "tags"},
+    {"apart"},
     {"estimator"},
     {"distributed", "demo", "cli", "datasets"},
 ]

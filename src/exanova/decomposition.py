@@ -262,6 +262,8 @@ class Decomposition(Questions):
 
     def __str__(self) -> str:
         distinct = count_of(self.plan.distinct_rows, "distinct row")
+        if not self.plan.distinct_rows:
+            distinct = f"moments of {count_of(self.plan.rows, 'row')}"
         rows = f"{distinct} and {count_of(len(self.schema.features), 'feature')}"
         stderr = shares = None
         if self.sample is not None and self.uncertainty.cheap and len(self.schema.outputs) == 1:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -22,15 +21,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.data.distinct import distinct_rows
 from exanova.data.encoding import Encoding
 from exanova.data.sample import blocks_of
+from exanova.data.scaling import find_scaling
 from exanova.data.table import Table
 from exanova.data.values import align, evaluate, is_model
 from exanova.data.weights import check_weights
 from exanova.design import passes
 from exanova.design.family import Family, dense_family
 from exanova.design.memory import readable, resolve_limit
-from exanova.errors import InputError, MemoryLimitError
+from exanova.errors import InputError, MemoryLimitError, UnknownLevelError
 from exanova.messages import Parameter
 from exanova.phi.margins import Margins, count_margins, margins_of
 from exanova.typing import Codes, FloatArray, Subset
@@ -96,30 +97,26 @@ class Moments:
     def __add__(self, other: Moments) -> Moments:
         """Moments of two sets of shards together; raises if they do not fit or have a shard in common."""
         check_alike(self, other)
-        weight = self.weight_of(other.cells)
-        shift = other.centre - self.centre
+        shift, weight = other.centre - self.centre, other.weight
         return replace(
             self,
             counts=self.counts + other.counts,
-            sums=self.sums + other.sums + other.weight_of(other.cells)[:, None] * shift,
-            squares=self.squares + other.squares + 2.0 * shift * other.sums[0] + shift**2 * (other.total_of()),
+            sums=self.sums + (other.sums + weight[:, None] * shift),
+            squares=self.squares + (other.squares + 2.0 * shift * other.sums[0] + shift**2 * weight[0]),
             rows=self.rows + other.rows,
             shards=tuple(sorted((*self.shards, *other.shards))),
-            min_count=min(self.min_count, other.min_count) if len(weight) else 0,
+            min_count=min(self.min_count, other.min_count),
         )
 
-    def total_of(self) -> float:
-        """Total weight of the rows."""
-        return float(self.weight_of(self.cells)[0])
-
-    def weight_of(self, cells: Family) -> FloatArray:
+    @property
+    def weight(self) -> FloatArray:
         """(keys,) weight of every cell of every subset, from the margins."""
-        return np.concatenate([self.table_of(subset).ravel() for subset in cells.subsets]).astype(np.float64)
+        return np.concatenate([self.table_of(subset).ravel() for subset in self.cells.subsets]).astype(np.float64)
 
     def table_of(self, subset: Subset) -> NDArray[Any]:
         """Weights of the cells of one subset, one axis per feature: a margin of a margin."""
         margins, wanted = self.margins, set(subset)
-        if not len(margins.unions):
+        if not len(margins.unions):  # no feature varies
             return np.asarray(self.counts[0])
         inside = [np.isin(margins.unions, [feature]).any(axis=1) for feature in subset]
         k = int(np.flatnonzero(np.logical_and.reduce(inside) if inside else np.ones(len(margins.unions), bool))[0])
@@ -159,26 +156,49 @@ def collect_moments(
     if max_order not in (1, HIGHEST) or isinstance(max_order, bool):
         raise InputError.given("max_order", max_order, "1 or 2: moments hold the counts of up to four features")
     table = Table.read(X).select(levels.names)
-    weight = check_weights(sample_weight, table.n_rows, table.index)
-    kept = np.flatnonzero(weight)
-    table, weight = table.rows(kept), np.ascontiguousarray(weight[kept])
-    codes = levels.encode(table).astype(np.int32)
-    values = (
-        evaluate(model, table, np.arange(table.n_rows), response_method=response_method, output_names=output_names)
-        if is_model(model)
-        else align(model, len(np.atleast_1d(sample_weight)) if sample_weight is not None else table.n_rows,
-                   index=Table.read(X).index, kept=kept, output_names=output_names)
-    )
+    weight, kept = check_weights(sample_weight, table.n_rows, table.index), None
+    n, index = table.n_rows, table.index
+    if not weight.all():
+        kept = np.flatnonzero(weight)
+        table, weight = table.rows(kept), weight[kept]
     _check_memory(levels.sizes, max_order, resolve_limit(memory_limit))
-    centre = np.asarray((weight / weight.sum()) @ values.values)
+    codes = _known_codes(levels, table)
+    if is_model(model):
+        first, group = distinct_rows(codes) if levels.is_lossless else distinct_rows(levels.raw_codes(table))
+        values = evaluate(model, table, first, response_method=response_method, output_names=output_names)
+        values = replace(values, values=values.values[group])
+    else:
+        values = align(model, n, index=index, kept=kept, output_names=output_names)
+    centre = find_scaling(values.values, weight).centre
     found = Moments(
-        levels, max_order, np.zeros(0), np.zeros((0, 0)), centre, centre, values.output_names, values.single,
-        table.n_rows, (), min_count,
+        levels,
+        max_order,
+        np.zeros(0),
+        np.zeros((0, 0)),
+        centre,
+        centre,
+        values.output_names,
+        values.single,
+        table.n_rows,
+        (),
+        min_count,
     )
+    weight = np.ascontiguousarray(weight)
     counts, sums, squares = _counted(found, codes, weight, values.values - centre, threads)
     _check_counts(found.margins, _rows_in_cells(found, codes, weight, counts, threads), levels, min_count)
     found = replace(found, counts=counts, sums=sums, squares=squares)
     return replace(found, shards=(identity(found),))
+
+
+def _known_codes(levels: Encoding, table: Table) -> Codes:
+    """Codes of all rows; an unknown level is refused, with what to do about it here."""
+    try:
+        return levels.encode(table).astype(np.min_scalar_type(max(levels.sizes)))
+    except UnknownLevelError as error:
+        raise UnknownLevelError(
+            error.problem,
+            remedy="add them to the levels that all shards share (`exanova levels --add`), or leave the rows out",
+        ) from error
 
 
 def every_cell(sizes: Sequence[int], max_order: int) -> Family:
@@ -216,8 +236,8 @@ def check_alike(first: Moments, second: Moments) -> None:
         )
     if (first.outputs, first.single) != (second.outputs, second.single):
         raise InputError(
-            f"the moments have different outputs, {', '.join(first.outputs)} and {', '.join(second.outputs)}; name them "
-            "alike."
+            f"the moments have different outputs, {', '.join(first.outputs)} and {', '.join(second.outputs)}; give "
+            "them the same names."
         )
 
 
@@ -312,8 +332,3 @@ def _difference(first: Encoding, second: Encoding) -> str:
         return f"features {', '.join(first.names[:5])} and {', '.join(second.names[:5])}"
     name = next(a.name for a, b in zip(first.features, second.features, strict=True) if a != b)
     return f"those of {name!r}"
-
-
-def is_path(given: Any) -> bool:
-    """Whether something names a file."""
-    return isinstance(given, str | os.PathLike)

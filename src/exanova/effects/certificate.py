@@ -58,6 +58,8 @@ class Certificate:
         shrinkage: the variance components of a shrunken fit, or why nothing was shrunk; empty if not asked for.
         effective_functions: of a shrunken fit, for each order from 1 on, how many functions the rows determine.
         notes: what misses its tolerance, and the remedy.
+        unmeasured: what could not be measured because the fit had no rows, only their moments; those numbers are NaN
+            or ``None``.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"]])
@@ -102,6 +104,7 @@ class Certificate:
     shrinkage: str = ""
     effective_functions: tuple[float, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    unmeasured: tuple[str, ...] = ()
 
     @property
     def checks(self) -> tuple[Check, ...]:
@@ -226,7 +229,7 @@ def certify(
         mse=fit.mse * scaling.unit**2,
         relative_mse=_relative_to_square(sample, fit.mse, within, scaling),
         within_variance=within * scaling.unit**2,
-        redundant=_redundancies(found, names),
+        redundant=redundancies(found, names),
         conditioning=1.0 / solution.smallest_kept,
         largest_dropped=solution.largest_dropped,
         saturated=found.saturated,
@@ -248,7 +251,7 @@ def certify(
     if found.shrinkage is not None:
         shrunk = found.shrinkage
         certificate = replace(certificate, shrinkage=shrunk.described, effective_functions=shrunk.effective)
-    notes = _notes(certificate)
+    notes = notes_of(certificate)
     # A penalty makes every function count, redundant or not.
     if not request.ridge and not certificate.effective_functions:
         notes += doubts(sample, found, request)
@@ -274,7 +277,7 @@ def _residual_mean(found: Solved, means: FloatArray, request: Request) -> float:
     return _worst(means)
 
 
-def _redundancies(found: Solved, names: tuple[str, ...]) -> tuple[Redundancy, ...]:
+def redundancies(found: Solved, names: tuple[str, ...]) -> tuple[Redundancy, ...]:
     """The subsets whose effects are not determined, with those they share with, by name."""
     if found.basis is None:
         return ()
@@ -283,7 +286,7 @@ def _redundancies(found: Solved, names: tuple[str, ...]) -> tuple[Redundancy, ..
     return tuple(Redundancy(named[a], tuple(named[other] for other in others)) for a, others in sorted(sharing.items()))
 
 
-def _notes(certificate: Certificate) -> tuple[str, ...]:
+def notes_of(certificate: Certificate) -> tuple[str, ...]:
     """What misses its tolerance, with the remedy."""
     failed = [check.remedy for check in certificate.checks if check.met is False]
     if not certificate.ridge:

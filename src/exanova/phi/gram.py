@@ -52,7 +52,7 @@ product in a symmetric product of matrices. Measured for 20 features of 10 level
 
 
 @dataclass(frozen=True)
-class Moments:
+class RowMoments:
     """Sufficient statistics of weighted rows for a family of subsets.
 
     Attributes:
@@ -69,8 +69,8 @@ class Moments:
     sums: FloatArray
     squares: FloatArray
 
-    def __add__(self, other: Moments) -> Moments:
-        """Moments of the two sets of rows together."""
+    def __add__(self, other: RowMoments) -> RowMoments:
+        """RowMoments of the two sets of rows together."""
         return add(self, other)
 
 
@@ -83,7 +83,7 @@ def collect(
     reference: IntArray | None = None,
     threads: int = 1,
     progress: Progress | None = None,
-) -> Moments:
+) -> RowMoments:
     """Collect the moments of rows: codes (d, r), weight (r,), values (r, m)."""
     basis = monomials(family, reference_levels(family) if reference is None else reference)
     gram: NDArray[Any]
@@ -93,7 +93,7 @@ def collect(
         gram = weighted_gram(family, basis, codes, weight, threads)
     weighted = weight[:, None] * values
     sums = passes.scatter(family.layout, codes, weighted, threads=threads)[family.cell_key]
-    return Moments(family, basis, gram, sums, np.einsum("rm,rm->m", weighted, values))
+    return RowMoments(family, basis, gram, sums, np.einsum("rm,rm->m", weighted, values))
 
 
 def counted_gram(
@@ -247,12 +247,12 @@ def _digits_per_row(weight: NDArray[Any]) -> float:
     return float(np.bitwise_count(weight).mean())
 
 
-def projected_gram(moments: Moments, basis: Basis) -> FloatArray:
+def projected_gram(moments: RowMoments, basis: Basis) -> FloatArray:
     """Gamma = T^T M T / total for the functions of ``basis``."""
     return projected(moments.family, moments.basis, moments.gram.astype(np.float64), basis)
 
 
-def add(first: Moments, second: Moments) -> Moments:
+def add(first: RowMoments, second: RowMoments) -> RowMoments:
     """Align the cells of two sets of moments by their levels, then add them."""
     if first.family.subsets != second.family.subsets or not np.array_equal(first.family.sizes, second.family.sizes):
         raise InputError("moments of different families or encodings were added; collect both with the same ones.")
@@ -267,7 +267,7 @@ def add(first: Moments, second: Moments) -> Moments:
         numbers = basis.number[into[part.basis.cell]]
         gram[np.ix_(numbers, numbers)] += part.gram
         sums[into] += part.sums
-    return Moments(family, basis, gram, sums, first.squares + second.squares)
+    return RowMoments(family, basis, gram, sums, first.squares + second.squares)
 
 
 def _dense_indicators(codes: Codes, singles: list[tuple[int, int]], basis: Monomials) -> FloatArray:

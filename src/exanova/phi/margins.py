@@ -153,10 +153,30 @@ def read_gram(
     for group, table in tables:
         own = margins.derived[(margins.derived[:, 0] >= group.start) & (margins.derived[:, 0] < group.stop)]
         base = int(margins.start[group.start])
-        read_margins(
-            gram, table, margins.start, base, margins.unions, margins.sizes, own, position, first, levels, members
-        )
+        nothing = np.zeros((0, 0))
+        places = position, first, levels, members, nothing, nothing
+        read_margins(gram, table, margins.start, base, margins.unions, margins.sizes, own, *places)
     return gram
+
+
+def multiply(margins: Margins, family: Family, tables: NDArray[Any], values: FloatArray) -> FloatArray:
+    """(cells, m) N values, with N[(A, a), (B, b)] the weight of rows in both cells, from all margins at once.
+
+    The product of all cells, those of reference levels included, is as accurate as a pass over the rows.
+    """
+    from exanova.phi.margin_kernels import read_margins
+
+    out = np.zeros_like(values)
+    out[0] = family.weight[0] * values[0]
+    position, members = _numbers(family)
+    levels = np.zeros((family.n_cells, 2), dtype=np.int64)
+    for s, subset in enumerate(family.subsets):
+        if subset:
+            levels[family.cells_of(s), : len(subset)] = family.codes_of(s).T
+    places = position, family.cell_start, levels, members, np.ascontiguousarray(values), out
+    unions = margins.start, 0, margins.unions, margins.sizes, margins.derived
+    read_margins(np.zeros((0, 0)), tables, *unions, *places)
+    return out
 
 
 def _seconds_per_row(cells: IntArray) -> FloatArray:
@@ -251,16 +271,23 @@ def _key(unions: IntArray, d: int) -> IntArray:
     return np.asarray(unions @ (d ** np.arange(unions.shape[1] - 1, -1, -1, dtype=np.int64)))
 
 
-def _places(family: Family, basis: Monomials) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Number of every subset by its features, where its indicators begin, their levels, and the features of each."""
+def _numbers(family: Family) -> tuple[IntArray, IntArray]:
+    """Number of every subset by its features, and the features of each."""
     d, count = len(family.sizes), len(family.subsets)
     position = np.full((d + 1, d + 1), -1, dtype=np.int64)
     members = np.full((count, 2), -1, dtype=np.int64)
-    levels = np.zeros((len(basis), 2), dtype=np.int64)
-    first = np.zeros(count + 1, dtype=np.int64)
     for s, subset in enumerate(family.subsets):
         members[s, : len(subset)] = subset
         position[(*subset, d, d)[:2]] = s
+    return position, members
+
+
+def _places(family: Family, basis: Monomials) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Number of every subset by its features, where its indicators begin, their levels, and the features of each."""
+    position, members = _numbers(family)
+    levels = np.zeros((len(basis), 2), dtype=np.int64)
+    first = np.zeros(len(family.subsets) + 1, dtype=np.int64)
+    for s, subset in enumerate(family.subsets):
         kept = np.flatnonzero(basis.number[family.cells_of(s)] >= 0)
         first[s + 1] = first[s] + len(kept)
         if subset:

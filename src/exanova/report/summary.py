@@ -241,7 +241,7 @@ def _facts(decomposition: Decomposition, about: Mapping[str, str]) -> list[Recor
     subsets, cells = len(family.subsets) - 1, len(family.cell_key) - 1
     data = [
         *about.items(),
-        ("Rows", f"{plan.rows:,} given, {plan.distinct_rows:,} distinct ones in the fit"),
+        ("Rows", _rows_of(plan)),
         ("Features", f"{len(schema.features):,}{constant}"),
         ("Outputs", "one" if schema.single else f"{len(schema.outputs):,} ({sections.listed(schema.outputs)})"),
     ]
@@ -280,3 +280,9 @@ def _fit(decomposition: Decomposition) -> list[Record]:
         }
         for k, output in enumerate(decomposition.schema.outputs)
     ]
+
+
+def _rows_of(plan: Any) -> str:
+    if not plan.distinct_rows:
+        return f"{plan.rows:,}, whose moments were given"
+    return f"{plan.rows:,} given, {plan.distinct_rows:,} distinct ones in the fit"
