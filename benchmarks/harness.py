@@ -21,21 +21,27 @@ Facts = dict[str, Any]
 """What a job found: ``seconds``, ``peak`` in bytes, and whatever else it wants to say; plain JSON."""
 
 
-def timed(work: Callable[[], Any], repeats: int | Callable[[float], int] = 3) -> tuple[Facts, Any]:
+Clock = Callable[[], float]
+"""Seconds since some moment: of the day, or of the processor."""
+
+
+def timed(
+    work: Callable[[], Any], repeats: int | Callable[[float], int] = 3, clock: Clock = time.perf_counter
+) -> tuple[Facts, Any]:
     """Run once to compile and warm up, then ``repeats`` times: the median counts, all are recorded.
 
     ``repeats`` may depend on how long the first run took; with none, the first run is what counts.
     ``cores`` is the processor time a second: far below the number of threads, something else was running.
     """
     before = time.process_time()
-    first, result = clocked(work)
+    first, result = clocked(work, clock)
     count = repeats(first) if callable(repeats) else repeats
     times = []
     if count:
         before = time.process_time()
     for _ in range(count):
         result = None  # the last result must not stand beside the next one in memory
-        seconds, result = clocked(work)
+        seconds, result = clocked(work, clock)
         times.append(seconds)
     times = times or [first]
     cores = (time.process_time() - before) / max(sum(times), 1e-9)
@@ -48,10 +54,10 @@ def once(work: Callable[[], Any]) -> tuple[Facts, Any]:
     return {"seconds": seconds}, result
 
 
-def clocked(work: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.perf_counter()
+def clocked(work: Callable[[], Any], clock: Clock = time.perf_counter) -> tuple[float, Any]:
+    start = clock()
     result = work()
-    return time.perf_counter() - start, result
+    return clock() - start, result
 
 
 def peak() -> int:

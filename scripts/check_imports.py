@@ -36,7 +36,7 @@ LAYERS: list[set[str]] = [
     {"questions"},
     {"decomposition"},
     {"show"},
-    {"report"},
+    {"report", "export"},
     {"decomposition_file", "evaluation", "many_levels", "parameters", "tags"},
     {"apart"},
     {"estimator"},
@@ -44,7 +44,13 @@ LAYERS: list[set[str]] = [
 ]
 """The path of the data. Members of one layer may import each other and everything in earlier layers."""
 
-HANDED_ON = {("decomposition", "show"), ("decomposition", "report"), ("effects", "report"), ("explain", "report")}
+HANDED_ON = {
+    ("decomposition", "show"),
+    ("decomposition", "report"),
+    ("decomposition", "export"),
+    ("effects", "report"),
+    ("explain", "report"),
+}
 """Imports against the path, made inside methods: results hand themselves to those who draw and report them."""
 
 APART: dict[str, set[str]] = {"reference": {"errors", "typing"}}
@@ -60,6 +66,7 @@ PLACES: dict[str, set[str]] = {
     "narwhals": {"data", "show/records"},
     "pandas": {"data", "datasets"},
     "pyarrow": {"data"},
+    "openpyxl": {"export/workbook"},
     "sklearn": {"data/binning", "datasets", "demo", "tags"},
     "shap": {"explain/explanation"},
     "shapiq": {"explain/interactions"},

@@ -142,6 +142,53 @@ def test_the_page_follows_from_the_file(content, tmp_path):
     assert SECTIONS[1].title not in shown
 
 
+def test_an_update_replaces_its_cases_and_each_run_keeps_its_facts(content):
+    from benchmarks.peers.__main__ import updated
+
+    other = {"case": "local forest", "size": "car", "who": "exanova", "seconds": 1.0}
+    known = {**content, "measurements": [*content["measurements"], other]}
+    new = {**content, "versions": {"exanova": "1"}, "measurements": [{**other, "seconds": 2.0}]}
+    whole = updated(known, new)
+    assert [run["cases"] for run in whole["runs"]] == [["full mild"], ["local forest"]]
+    assert [run["versions"]["exanova"] for run in whole["runs"]] == ["0", "1"]
+    assert [m["seconds"] for m in whole["measurements"] if m["case"] == "local forest"] == [2.0]
+    again = updated(whole, {**new, "versions": {"exanova": "2"}})
+    assert [run["versions"]["exanova"] for run in again["runs"]] == ["0", "2"]
+
+
+@pytest.mark.parametrize(("shapiq", "shown"), [("1.4.1", False), ("1.5.0", True), ("1.10.2", True)])
+def test_no_ratio_is_given_over_code_that_no_longer_ships(shapiq, shown):
+    facts = {"case": "local forest", "size": "car"}
+    content = {
+        "machine": {"system": "any", "processor": "any", "cores": 2},
+        "versions": {"python": "3.11.7", "shapiq": shapiq},
+        "settings": {"threads": 1, "limit": 16.0, "clock": "cpu"},
+        "minutes": 1.0,
+        "measurements": [
+            {**facts, "who": "exanova", "seconds": 1.0},
+            {**facts, "who": "shapiq TreeExplainer", "seconds": 7.0},
+            {**facts, "who": "shapiq TabularExplainer", "seconds": 9.0},
+        ],
+    }
+    assert page.peers(content, "local forest") == ["shapiq TreeExplainer"] * shown + ["shapiq TabularExplainer"]
+    said = page.introduction(content)
+    assert ("no longer ships" in said) == (not shown)
+    assert "processor time" in said
+
+
+def test_woodelf_gives_the_marginal_game_of_the_class_that_is_explained():
+    pytest.importorskip("woodelf", reason="woodelf_explainer is not installed")
+    from benchmarks.peers import rows
+    from sklearn.ensemble import RandomForestClassifier
+
+    codes = np.array(list(np.ndindex(2, 3, 2)), dtype=float)
+    model = RandomForestClassifier(5, random_state=0).fit(codes, codes[:, 0] * codes[:, 1] > 1)
+    case = rows.Case(None, codes, model, None)
+    explainer = rows.woodelf_trees(case, case.predict, "local")
+    total = explainer.explain(codes).sum(axis=1) + explainer.base()
+    np.testing.assert_allclose(total, case.predict(codes), atol=1e-6)
+
+
 def test_every_case_has_its_words(settings):
     from benchmarks.peers.__main__ import jobs, named
 

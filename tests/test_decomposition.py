@@ -38,6 +38,7 @@ FORWARDED = (
     "significance",
     "score",
     "difference",
+    "reasons",
     "compare",
     "report",
 )

@@ -121,6 +121,7 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("explain.mean_shapley.CHEAP", NEVER)),
     patches(("explain.interactions.CHUNK_BYTES", 0)),
     patches(("explain.contrasting.STATISTICS_BYTES", 0)),
+    patches(("explain.ranking.BLOCK_BYTES", 0)),
     # threads
     patches(("parallel.BLAS_WORK", 0)),
     patches(("parallel.BLAS_WORK", NEVER)),
@@ -141,6 +142,8 @@ APART = {
     "effects.certificate_text.MOST_OUTPUTS": "shown",
     "effects.effect.FEW_ROWS": "flags cells",
     "explain.difference.LISTED": "lines of a text",
+    "explain.reasons.LISTED": "lines of a text",
+    "explain.ranking.LEVEL": "decides what is said",
     "explain.row_sets.MOST_GROUPS": "refuses",
     "explain.row_errors.PRODUCTS_PER_READ": "chooses between two ways that tests of standard errors compare",
     "explain.row_errors.MOST_CELLS": "chooses between two ways that tests of standard errors compare",
@@ -301,6 +304,8 @@ def readings() -> Answers:
                 f"{name}: shapley": shapley.values,
                 f"{name}: interactions": anova.interactions(rows, index="STII", order=2).values,
             }
+        why = anova.reasons(new, 2, output=0)
+        found["reasons"] = np.nan_to_num([r.stderr for row in why for r in row.reasons], nan=-1.0)
         split = anova.difference(new, by=np.arange(len(new)) % 3 == 0)[0]
         found |= {"difference": split.by_subset, "its errors": np.nan_to_num(split.by_subset_stderr, nan=-1.0)}
     return found

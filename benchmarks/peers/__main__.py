@@ -22,13 +22,13 @@ from pathlib import Path
 import exanova
 from benchmarks.harness import RESULTS, Facts, peak, run_job
 from benchmarks.peers import boosting, grams, grids, page, rows
-from benchmarks.peers.measuring import Job, Settings, in_own_words
+from benchmarks.peers.measuring import CLOCK, CLOCKS, Job, Settings, in_own_words
 from exanova import parallel
 from exanova.errors import ExanovaError
 
 MODULE = "benchmarks.peers"
 OURS = "exanova"
-PEERS = ("interpret-core", "shap", "shapiq", "tabmat", "treehfd", "xgboost")
+PEERS = ("interpret-core", "shap", "shapiq", "tabmat", "treehfd", "woodelf_explainer", "xgboost")
 BELOW = ("scikit-learn", "numpy", "scipy", "numba", "pandas")
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -42,14 +42,21 @@ def main() -> int:
         found = in_own_words(jobs(settings)[options.job], ExanovaError if ours else Exception)
         print(json.dumps({"seconds": None, "peak": peak()} | found))
         return 0
+    os.environ[CLOCK] = options.clock
     with tempfile.TemporaryDirectory() as work:
-        return measure(replace(settings, work=Path(work)), options.only)
+        return measure(replace(settings, work=Path(work)), options)
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=f"python -m {MODULE}", description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="folder with the tables")
-    parser.add_argument("--only", default="", help="only the measurements whose names begin like this")
+    parser.add_argument(
+        "--only", default="", help="only the measurements whose names begin like one of these, by commas"
+    )
+    parser.add_argument("--update", action="store_true", help="put what --only measured in the place of what is there")
+    parser.add_argument(
+        "--clock", choices=list(CLOCKS), default="wall", help="seconds of the clock or of the processor"
+    )
     parser.add_argument("--quick", action="store_true", help="small tables: shows that everything runs")
     parser.add_argument("--threads", type=int, default=parallel.available_cores(), help="threads of every process")
     parser.add_argument("--limit", type=float, default=40.0, help="seconds one measurement may take (default: 40)")
@@ -63,28 +70,44 @@ def jobs(settings: Settings) -> dict[str, Job]:
     return {name: job for part in (grids, boosting, rows, grams) for name, job in part.jobs(settings).items()}
 
 
-def measure(settings: Settings, only: str) -> int:
-    """Run the measurements one after the other, keep them, and write the page after a whole run."""
+def measure(settings: Settings, options: argparse.Namespace) -> int:
+    """Run the measurements one after the other, keep them, and write the page after a whole run or an update."""
     os.environ.update(dict.fromkeys(THREADS, str(settings.threads)))
     versions = {"exanova": exanova.__version__, "python": platform.python_version()} | installed()
     print(", ".join(f"{name} {number}" for name, number in versions.items()), file=sys.stderr)
     started = time.perf_counter()
-    names = [name for name in jobs(settings) if name.startswith(only)]
+    names = [name for name in jobs(settings) if name.startswith(tuple(options.only.split(",")))]
     found = [{**named(name), **one(name, settings)} for name in names]
     content = {
         "machine": {"system": platform.system(), "processor": platform.machine(), "cores": parallel.available_cores()},
         "versions": versions,
-        "settings": {"quick": settings.quick, "threads": settings.threads, "limit": settings.limit},
+        "settings": {
+            "quick": settings.quick,
+            "threads": settings.threads,
+            "limit": settings.limit,
+            "clock": options.clock,
+        },
         "minutes": round((time.perf_counter() - started) / 60, 1),
         "measurements": found,
     }
     path = write(content, RESULTS / f"peers-{time.strftime('%Y%m%d-%H%M%S')}.json")
     print(page.tables(content))
     print(f"\nEverything that was measured: {os.path.relpath(path)}")
-    if not only and not settings.quick:
-        write(content, page.SOURCE)
-        page.write_page(content, page.DOCS)
+    if not settings.quick and (options.update or not options.only):
+        whole = updated(json.loads(page.SOURCE.read_text(encoding="utf-8")), content) if options.update else content
+        write(whole, page.SOURCE)
+        page.write_page(whole, page.DOCS)
     return 1 if any("failed" in facts for facts in found) else 0
+
+
+def updated(known: Facts, new: Facts) -> Facts:
+    """Results in which the cases of a new run have taken the place of the former ones; each keeps its own facts."""
+    cases = list(dict.fromkeys(m["case"] for m in new["measurements"]))
+    kept = [{**run, "cases": [case for case in run["cases"] if case not in cases]} for run in page.runs(known)]
+    facts = ("cases", "machine", "versions", "settings", "minutes")
+    listed = [{key: run[key] for key in facts} for run in [*kept, {**new, "cases": cases}] if run["cases"]]
+    former = [m for m in known["measurements"] if m["case"] not in cases]
+    return {"runs": listed, "measurements": [*former, *new["measurements"]]}
 
 
 def installed() -> dict[str, str]:

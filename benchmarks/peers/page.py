@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import Facts
-from benchmarks.peers.sections import SECTIONS, Section
+from benchmarks.peers.sections import DESCRIBED, SECTIONS, Section
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 SOURCE = DOCS / "benchmarks.json"
@@ -30,7 +30,7 @@ HEADER = (
     "note",
 )
 SUMMARY = ("case", "peer", "time", "memory", "difference", "its orthogonality", "never occur")
-COLORS = ("#2b6cb0", "#dd7a14", "#2f855a", "#97266d", "#8a8f98")
+COLORS = ("#2b6cb0", "#dd7a14", "#2f855a", "#97266d", "#8a8f98", "#b7791f")
 
 LEGEND = (
     "**time**, **memory**: the peer's over ours; above 1 exanova is faster, or needs less. Memory is what the "
@@ -58,27 +58,80 @@ def write_page(content: Facts, folder: Path) -> list[Path]:
     shown = [section for section in SECTIONS if any(m["case"] in section.cases for m in content["measurements"])]
     written = [draw(section, content, images / f"bench-{section.key}.svg") for section in shown]
     page = folder / "benchmarks.md"
-    page.write_text("\n\n".join([introduction(content), *(part(s, content) for s in shown)]) + "\n", encoding="utf-8")
+    parts = [introduction(content), *(part(s, content) for s in shown), DESCRIBED]
+    page.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return [page, *written]
 
 
 def introduction(content: Facts) -> str:
     """What was run where, how to read it, and all cases in one table."""
-    machine, settings, versions = content["machine"], content["settings"], content["versions"]
-    listed = ", ".join(f"{name} {number}" for name, number in versions.items())
     return "\n\n".join(
         [
             "# Beside other libraries",
-            "The same model, rows and machine for all, in one run: every measurement in a process of its own, "
-            f"threads fixed at {settings['threads']}, compiling and first touches apart, medians of repeats, at most "
-            f"{settings['limit']:g} s each. {machine['system']}, {machine['processor']}, {machine['cores']} cores; "
-            f"{listed}. `make bench-peers DATA=folder` runs all of it again in about {content['minutes']:.0f} minutes "
-            "and writes this page.",
+            "The same model, rows and machine for all: every measurement in a process of its own, threads fixed, "
+            "compiling and first touches apart, medians of repeats. A peer is only ever compared with what exanova "
+            "took in the same run. `make bench-peers DATA=folder` runs all of it again and writes this page; "
+            "`BENCH_ARGS=--quick` shows in about a minute that everything runs.",
+            *map(run_of, runs(content)),
+            *versions_that_ship(content),
             LEGEND,
             "## In short",
             table(SUMMARY, list(summary(content))),
         ]
     )
+
+
+def runs(content: Facts) -> list[Facts]:
+    """The runs that the measurements come from, the oldest first; each has its cases, machine and versions."""
+    return content.get("runs") or [
+        {**content, "cases": list(dict.fromkeys(m["case"] for m in content["measurements"]))}
+    ]
+
+
+def run_of(run: Facts) -> str:
+    """What one run was: which sections, on which machine, with which versions."""
+    machine, settings = run["machine"], run["settings"]
+    listed = ", ".join(f"{name} {number}" for name, number in run["versions"].items() if number != "-")
+    titles = [section.title for section in SECTIONS if set(section.cases) & set(run["cases"])]
+    seconds = "processor time" if settings.get("clock") == "cpu" else "seconds of the clock"
+    return (
+        f"**{'; '.join(titles)}:** {machine['system']}, {machine['processor']}, {machine['cores']} cores, "
+        f"{count_of_threads(settings['threads'])}, {seconds}, at most {settings['limit']:g} s each, "
+        f"{run['minutes']:.0f} minutes in all; {listed}."
+    )
+
+
+def count_of_threads(threads: int) -> str:
+    return "one thread" if threads == 1 else f"{threads} threads"
+
+
+def versions_that_ship(content: Facts) -> Iterator[str]:
+    """What later releases have that these measurements do not show."""
+    for run in runs(content):
+        shapiq, python = run["versions"].get("shapiq", "-"), run["versions"].get("python", "-")
+        if older(shapiq, (1, 5)) and any(m["who"].startswith("shapiq") for m in measured_in(content, run)):
+            yield (
+                f"shapiq 1.5 and later need Python 3.12 and compute trees in compiled code. shapiq {shapiq} is the "
+                f"newest release for Python {python}; no ratio over its tree explainer is given, since that "
+                "code no longer ships."
+            )
+
+
+def measured_in(content: Facts, run: Facts) -> list[Facts]:
+    """The measurements of a run."""
+    return [m for m in content["measurements"] if m["case"] in run["cases"]]
+
+
+def older(version: str, than: tuple[int, int]) -> bool:
+    """Whether a version is known and comes before another."""
+    numbers = version.split(".")[:2]
+    return all(number.isdigit() for number in numbers) and tuple(map(int, numbers)) < than
+
+
+def no_longer_ships(content: Facts, m: Facts) -> bool:
+    """Whether a measurement is of code that later releases of its library have replaced."""
+    run = next(run for run in runs(content) if m["case"] in run["cases"])
+    return m["who"] == "shapiq TreeExplainer" and older(run["versions"].get("shapiq", "-"), (1, 5))
 
 
 def summary(content: Facts) -> Iterator[list[str]]:
@@ -144,7 +197,8 @@ def beside(content: Facts, case: str) -> list[tuple[Facts, Facts]]:
     """Ours and a peer's measurement of the same size, all of a case in order."""
     measurements = [m for m in content["measurements"] if m["case"] == case]
     ours = {m["size"]: m for m in measurements if m["who"] == OURS}
-    return [(ours[m["size"]], m) for m in measurements if m["who"] != OURS and m["size"] in ours]
+    shown = [m for m in measurements if m["who"] != OURS and m["size"] in ours and not no_longer_ships(content, m)]
+    return [(ours[m["size"]], m) for m in shown]
 
 
 def peers(content: Facts, case: str) -> list[str]:
@@ -293,7 +347,7 @@ def size_points(section: Section, content: Facts) -> Iterator[Facts]:
 
 def rows_points(section: Section, content: Facts) -> Iterator[Facts]:
     for m in content["measurements"]:
-        if m["case"] in section.cases:
+        if m["case"] in section.cases and not no_longer_ships(content, m):
             for count, took in m.get("growth", []):
                 yield point(m, f"{str(m['size']).capitalize()}, {section.cases[m['case']]}", count, took)
 

@@ -42,6 +42,22 @@ ALL_FUNCTIONS = (
     "all functions, and so loses in memory by the most, while `purify` holds little more than the table"
 )
 
+DESCRIBED = """## Not measured: conditional Shapley values by shapr
+
+shapr (R; shaprpy calls it from Python) is the nearest relative for dependent categories. With
+`approach="categorical"` it takes the distribution of the features outside a coalition, given those inside, from the
+table of joint frequencies (or from one that is given), and averages the model over it: v(S) = E[f | x_S] is then exact
+for that table. Rows to be explained whose combination is not among the training rows get a small frequency of their
+own. It asks the model about combinations that occur, as exanova does, and it respects dependence.
+
+It answers another question with the same ingredients. Its game is v(S) = E[f | x_S]; the game here is the sum of the
+effects inside S. They agree when the features are independent. Under dependence a feature that the model never reads
+can have a conditional Shapley value other than 0, because it tells something of those that it does read. shapr gives
+one number per feature for each row that is explained, over coalitions whose number doubles with every feature (or over
+a sample of them); it has no effect tables, no interactions, and no statement of what the rows determine. R is not part
+of this benchmark, so that no time is given."""
+"""A peer that is described in words."""
+
 SECTIONS = (
     Section(
         key="full",
@@ -108,9 +124,9 @@ SECTIONS = (
             "trees and "
             "a network of 64 and 32 units; the probability of one class. Ours decomposes all orders for Car and "
             "Nursery and two for Mushroom, and includes that fit. KernelExplainer and shapiq's TabularExplainer "
-            "average "
-            "over the same 100 background rows; shapiq evaluates at most 2,048 coalitions a row. Where a peer "
-            "explained a part of the rows, its time for all is in proportion, marked ≈. "
+            "average over the same 100 background rows, woodelf over all rows; shapiq's TabularExplainer evaluates at "
+            "most 2,048 coalitions a row. Where a peer explained a part of the rows, its time for all is in "
+            "proportion, marked ≈. "
             "Car and Nursery are complete uniform grids: there the marginal game of the peers is the game solved "
             "here, and "
             "the difference is their sampling error or that of the trees' own counts. On Mushroom the games differ."
@@ -135,6 +151,10 @@ SECTIONS = (
             "shapiq TreeExplainer": (
                 "Take shapiq's TreeExplainer for interactions of any order of trees on continuous inputs."
             ),
+            "woodelf": (
+                "Take woodelf for the marginal game of trees over a large background, or for millions of rows: its "
+                "cost grows with the rows explained plus the background, not with their product."
+            ),
         },
         by_rows=True,
     ),
@@ -153,6 +173,7 @@ SECTIONS = (
             "shap TreeExplainer": "Take shap's TreeExplainer for pairs of a tree model on continuous inputs.",
             "shapiq TabularExplainer": "Take shapiq where a few rows are enough and inputs are continuous.",
             "shapiq TreeExplainer": "Take shapiq's TreeExplainer for the trees it supports when inputs are continuous.",
+            "woodelf": "Take woodelf for pairs in the marginal game of trees, which shap does not compute.",
         },
         by_rows=True,
     ),

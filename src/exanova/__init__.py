@@ -21,6 +21,7 @@ _HOME = {
     "Provenance": "exanova.provenance",
     "Explanation": "exanova.explain.explanation",
     "Interactions": "exanova.explain.interactions",
+    "Reasons": "exanova.explain.reasons",
     "Comparison": "exanova.explain.comparison",
     "Difference": "exanova.explain.difference",
     "Selection": "exanova.select.record",
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from exanova.explain.difference import Difference as Difference
     from exanova.explain.explanation import Explanation as Explanation
     from exanova.explain.interactions import Interactions as Interactions
+    from exanova.explain.reasons import Reasons as Reasons
     from exanova.provenance import Provenance as Provenance
     from exanova.select.record import Selection as Selection
     from exanova.solve.plan import Plan as Plan

@@ -260,6 +260,42 @@ class Decomposition(Questions):
 
         write_report(self, path, X=X, model=model, id=id, title=title, about=about)
 
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        dialect: Literal["standard", "duckdb", "sqlite", "postgres"] | None = None,
+        table: str | None = None,
+        keep: Sequence[str] | None = None,
+        about: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write the tables of this decomposition, in a format by the suffix of ``path``.
+
+        A workbook (``.xlsx``), JSON by a schema (``.json``), a query that scores rows in a database (``.sql``), tables
+        for papers (``.md``, ``.tex``), or a folder with every table as CSV and Parquet (a name that ends in ``/``). All
+        of them tell the provenance; none of them holds rows or the model.
+
+        Args:
+            path: what to write; an existing file, or the folder of an earlier export, is replaced atomically.
+            dialect: of SQL: ``"standard"`` (default), ``"duckdb"``, ``"sqlite"`` or ``"postgres"``.
+            table: of SQL: name of the table to score, by default ``rows``.
+            keep: of SQL: further columns of that table to return, such as a key.
+            about: further facts to tell with the provenance.
+
+        >>> import json, os, tempfile
+        >>> from exanova import FunctionalANOVA
+        >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
+        >>> anova = FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 4.0]))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     anova.export(os.path.join(folder, "tables.json"))
+        ...     with open(os.path.join(folder, "tables.json"), encoding="utf-8") as file:
+        ...         json.load(file)["effects"][0]["features"]
+        ['x0']
+        """
+        from exanova.export import write_export
+
+        write_export(self, path, about=about, dialect=dialect, table=table, keep=keep)
+
     def __str__(self) -> str:
         distinct = count_of(self.plan.distinct_rows, "distinct row")
         if not self.plan.distinct_rows:

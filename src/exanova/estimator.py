@@ -131,7 +131,8 @@ class FunctionalANOVA:
         interactions: the former name of ``subsets``.
 
     After ``fit`` the queries of the :class:`Decomposition` are methods: ``predict``, ``components``, ``explain``,
-    ``interactions``, ``importance``, ``errors``, ``significance``, ``score``, ``compare``, ``plot`` and ``report``.
+    ``interactions``, ``importance``, ``errors``, ``significance``, ``score``, ``compare``, ``plot``, ``report`` and
+    ``export``.
 
     Attributes (after ``fit``):
         decomposition_: :class:`Decomposition`, effects with names and evidence; queries use the present parameters.
@@ -361,8 +362,10 @@ class FunctionalANOVA:
     significance = forwarded(Decomposition.significance)
     score = forwarded(Decomposition.score)
     difference = forwarded(Decomposition.difference)
+    reasons = forwarded(Decomposition.reasons)
     compare = forwarded(Decomposition.compare)
     report = forwarded(Decomposition.report)
+    export = forwarded(Decomposition.export)
 
     @property
     def plot(self) -> Plots:

@@ -10,7 +10,7 @@ from typing import Any
 
 from exanova.errors import MissingPackageError
 
-EXTRAS = {"pyarrow": "app", "onnxruntime": "onnx", "onnx": "onnx"}
+EXTRAS = {"pyarrow": "app", "openpyxl": "xlsx", "onnxruntime": "onnx", "onnx": "onnx"}
 """Extra of exanova that installs each package."""
 
 

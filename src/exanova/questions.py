@@ -1,11 +1,11 @@
-"""Questions that people bring, answered from the effects: why one group scores higher than another."""
+"""Questions that people bring, answered from the effects: why one group scores higher, and why this row."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,14 +17,17 @@ from exanova.errors import InputError
 from exanova.explain.contrasting import Parts, Rows, Sources, contrast
 from exanova.explain.difference import Difference
 from exanova.explain.grouping import grouping_of
+from exanova.explain.ranking import Contributions, ranked_rows
+from exanova.explain.reasons import Reasons
 from exanova.explain.row_sets import RowSets, group_sets, read_labels
+from exanova.explain.telling import Telling, check_reasons, id_texts, one_row, output_number
 from exanova.infer.refits import RefitErrors
 from exanova.infer.same_rows import SameRows, find_same_rows
 from exanova.messages import joined
 from exanova.progress import Progress
 from exanova.query import Work
 from exanova.row_queries import RowQueries
-from exanova.typing import FloatArray
+from exanova.typing import Codes, FloatArray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,6 +100,75 @@ the whole population
             included,
             (*notes, *self._identification()),
         )
+
+    def reasons(
+        self,
+        X: Any,
+        n: int = 4,
+        *,
+        direction: Literal["lower", "higher", "both"] = "lower",
+        against: Any = "mean",
+        model: Any = None,
+        output: str | int | None = None,
+        id: Any = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        stderr: bool = True,
+    ) -> Reasons:
+        """Why these rows: the features that lower (or raise) the output of each row most, as ranked sentences.
+
+        The contribution of a feature is its Shapley value, or its difference from that of another row. Each reason says
+        whether it is determined by the rows of the fit and whether it can be told from the next. This is evidence about
+        the model; it is not a statement that any rule or regulation is complied with.
+
+        Args:
+            X: rows to explain.
+            n: largest number of reasons per row.
+            direction: ``"lower"`` for what lowers the output, ``"higher"`` for what raises it, ``"both"`` for either.
+            against: ``"mean"``; another row, as a table of one row or a mapping from features to values; or
+                ``"best"``, the row with the highest fitted value (the lowest, for reasons why a row is higher) among
+                the rows of the fit, or of ``X`` if the decomposition was read from a file.
+            model: the model, or its outputs at these rows, to state the residual.
+            output: which output, by name or number, if there are several.
+            id: an identifier of each row to carry through: the name of a column of ``X``, or one per row.
+            groups: names of groups of features and the features of each, as in ``explain``.
+            stderr: whether to compute standard errors.
+        """
+        check_reasons(n, direction)
+        o = output_number(self.schema, output)
+        grouping = grouping_of({} if groups is None else groups, self.schema)
+        codes, outside = self._locate(X, Work("the reasons", 8 * (len(self.family.subsets) + 4 * int(n))))
+        reference, words = self._reference(against, codes, direction, o)
+        fitted = self._fitted_part(codes)[:, o]
+        compared = float(self.values[0, o] if reference is None else self._fitted_part(reference)[0, o])
+        residual = None if model is None else self.model_values(X, model)[:, o] - fitted
+        shares = grouping.shares(self.family.subsets).toarray()
+        at = Contributions.of(self.family, self.values, shares, codes, reference, o)
+        with_errors = stderr and not self.uncertainty.why_none
+        ranked = ranked_rows(at, self.uncertainty, int(n), direction, with_errors)
+        told = Telling(grouping, self.schema, Table.read(X).select(self.schema.features), codes, id_texts(X, id))
+        rows = [
+            told.row(k, found, float(fitted[k]), compared, None if residual is None else float(residual[k]), outside[k])
+            for k, found in enumerate(ranked)
+        ]
+        notes = [f"no standard errors: {self.uncertainty.why_none}"] if stderr and not with_errors else []
+        name = self.schema.outputs[o]
+        return Reasons(tuple(rows), name, direction, words, (*notes, *self._identification()), self.schema)
+
+    def _reference(self, against: Any, codes: Codes, direction: str, output: int) -> tuple[Codes | None, str]:
+        """(d, 1) the row to compare with, ``None`` for the mean, and what it is called."""
+        if isinstance(against, str) and against == "mean":
+            return None, "the mean"
+        if isinstance(against, str) and against == "best":
+            sample = self.uncertainty.sample
+            rows = codes if sample is None else sample.codes.astype(np.int32)
+            fitted = self._fitted_part(rows)[:, output]
+            best = int(fitted.argmin() if direction == "higher" else fitted.argmax())
+            which = "lowest" if direction == "higher" else "highest"
+            return rows[:, [best]], f"the {which} of {'these rows' if sample is None else 'the rows of the fit'}"
+        row, _ = self._locate(one_row(against, self.schema), Work("a row"))
+        if row.shape[1] != 1:
+            raise InputError(f"against= has {row.shape[1]} rows", expected="'mean', 'best', or one row")
+        return row, "the row compared with"
 
     def _rows_to_compare(
         self, first: Any, second: Any, model: Any, by: Any, within: Any, weight: Any, progress: Progress

@@ -65,3 +65,28 @@ def test_differences_that_cannot_be_are_refused(asked):
     refused(asked(*words, "--by", "nobody"), "no column 'nobody'")
     refused(asked(*words, "--by", "home", "--prediction", "risk", "--prediction", "safe"), "2 columns")
     refused(asked(*words), "--by")
+
+
+def test_reasons_of_rows_as_sentences_a_table_and_json(asked):
+    words = ("rows", "model.exanova", "loans.csv", "--reasons", "2", "--direction", "higher", "--id", "id")
+    shown = asked(*words, "--prediction", "risk")
+    assert shown.code == 0
+    assert "100: risk 0.5, the mean is" in shown.out
+    assert "1. job = none raises risk by" in shown.out
+    assert asked(*words, "--against", "best", "--output", "reasons.csv").out == ""
+    table = pd.read_csv("reasons.csv")
+    assert set(table["id"]) <= set(range(100, 112))
+    assert (table["contribution"] > 0).all()
+    found = json.loads(asked(*words, "--against", "11", "--group", "both=home,term", "--json").out)
+    assert len(found["rows"]) == 12
+    assert found["rows"][11]["reasons"] == []
+    assert found["rows"][0]["reasons"][0]["sentence"].startswith("job = none raises risk by 0.5")
+
+
+def test_reasons_that_cannot_be_are_refused(asked):
+    words = ("rows", "model.exanova", "loans.csv", "--reasons", "2")
+    refused(asked(*words, "--against", "12"), "12 rows, numbered from 0")
+    refused(asked(*words, "--against", "worst"), "against")
+    refused(asked(*words, "--direction", "down"), "direction")
+    refused(asked(*words, "--of-output", "nobody"), "one of 'risk'")
+    refused(asked(*words, "--id", "id", "--id", "w"), "one --id column")

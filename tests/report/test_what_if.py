@@ -158,6 +158,16 @@ def test_the_page_gives_what_the_decomposition_gives(opened, tmp_path, monkeypat
         expect(page.locator("#what-if-note")).to_be_visible(visible=bool(explained.outside[k]))
 
 
+def test_main_effects_alone_need_no_covariances(monkeypatch):
+    """Their blocks are variances, which are known without those."""
+    d = FunctionalANOVA(max_order=1, shrinkage=None).fit(table(), values(table())[:, 0]).decomposition_
+    computed = covariances._computed(d, covariances.cells_by_level(d.family), False)
+    monkeypatch.setattr(covariances, "WORK", 0)
+    monkeypatch.setattr(covariances, "_computed", None)
+    found = covariances.live_errors(d)
+    np.testing.assert_allclose(found.triangles, computed.triangles, rtol=1e-8, atol=1e-20)
+
+
 def same(text: str, value: float, digits: int) -> None:
     """Whether a printed number is this value to its digits."""
     assert float(text) == pytest.approx(value, rel=0.6 * 10.0 ** (1 - digits), abs=1e-12)

@@ -97,6 +97,10 @@ ROWS_EXAMPLES = _examples(
         "exanova rows model.exanova new.csv --id customer --prediction p --output values.csv",
     ),
     ("In a pipe", "cat new.csv | exanova rows model.exanova - | head"),
+    (
+        "The four strongest reasons why each score is low, as sentences",
+        "exanova rows model.exanova new.csv --reasons 4 --id customer --output reasons.csv",
+    ),
 )
 
 SHOW = "Show a saved decomposition: summary, certificate, strongest effects."
@@ -104,6 +108,20 @@ SHOW_EXAMPLES = _examples(
     ("Summary, certificate, strongest effects", "exanova show model.exanova"),
     ("Two effects, level by level", "exanova show model.exanova --effect odor --effect odor:habitat"),
     ("Write the report later", "exanova show model.exanova --report report.html"),
+)
+
+EXPORT = _text(
+    "Write the tables of a saved decomposition: .xlsx, .json, .sql, .md, .tex, or a folder with CSV and Parquet.",
+    """A workbook has one sheet per table, with standard errors and rows per cell. A query (.sql) returns the fitted
+    value of every row of a table in a database. All tell where the numbers come from; none holds rows or the model.""",
+)
+EXPORT_EXAMPLES = _examples(
+    ("A workbook", "exanova export model.exanova book.xlsx"),
+    ("Every table as CSV and Parquet, in a folder", "exanova export model.exanova tables/"),
+    (
+        "Score a table in DuckDB",
+        "exanova export model.exanova score.sql --dialect duckdb --table customers --keep id",
+    ),
 )
 
 COMPARE = "Compare two saved decompositions of the same columns, largest changes first."
@@ -239,6 +257,10 @@ def rows(
     output: a.Output = "-",
     index: a.Index = "SV",
     order: a.Order = 2,
+    reasons: a.ReasonCount = None,
+    direction: a.Direction = "lower",
+    against: a.Against = "mean",
+    of_output: a.OfOutput = None,
     handle_unknown: a.HandleUnknown = "error",
     strict: a.Strict = False,
     memory_limit: a.MemoryLimit = None,
@@ -258,6 +280,15 @@ def rows(
     rules = {"handle_unknown": handle_unknown, "strict": strict, "n_jobs": n_jobs}
     rules |= {"memory_limit": memory(memory_limit), "verbose": False if quiet else None}
     reading = _reading(format_, separator, missing, None)
+    if reasons is not None:
+        from exanova.cli import question_commands
+
+        asked = question_commands.AskedReasons(
+            reasons, direction, against, of_output, _all(prediction), _all(id_), _all(group)
+        )
+        shown = question_commands.Shown(None if output == "-" else output, False, force, json)
+        question_commands.reasons(saved, data, reading, asked, shown, rules)
+        return
     wish = commands.Wish(output, index, order, force, json, quiet, _all(prediction), _all(id_), _all(group))
     commands.rows(saved, data, reading, wish, rules)
 
@@ -276,6 +307,26 @@ def show(
     from exanova.cli import commands
 
     commands.show(saved, effects, _all(effect), report, force, json)
+
+
+@app.command(help=EXPORT, epilog=EXPORT_EXAMPLES)
+def export(
+    context: typer.Context,
+    saved: a.Saved,
+    path: a.ExportPath,
+    dialect: a.Dialect = None,
+    table: a.SqlTable = None,
+    keep: a.Keep = None,
+    force: a.Force = False,
+    json: a.Json = False,
+    quiet: a.Quiet = False,
+    debug: a.Debug = False,
+) -> None:
+    """Write the tables of a saved decomposition."""
+    from exanova.cli import commands
+
+    sql = {"dialect": dialect, "table": table, "keep": _all(keep) or None}
+    commands.export(saved, path, sql, context.obj, commands.Printing(force, json, quiet))
 
 
 @app.command(help=COMPARE, epilog=COMPARE_EXAMPLES)

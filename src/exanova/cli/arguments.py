@@ -265,6 +265,36 @@ Strict = Annotated[
     typer.Option("--strict", help="Refuse rows with unseen combinations of levels.", rich_help_panel=READING),
 ]
 
+ExportPath = Annotated[
+    str,
+    typer.Argument(
+        metavar="PATH",
+        help="File to write: .xlsx, .json, .sql, .md or .tex; a name that ends in / for a folder.",
+        show_default=False,
+    ),
+]
+Dialect = Annotated[
+    str | None,
+    typer.Option(
+        "--dialect",
+        metavar="NAME",
+        help="Of .sql: standard, duckdb, sqlite or postgres. Default: standard.",
+        rich_help_panel=RESULTS,
+    ),
+]
+SqlTable = Annotated[
+    str | None,
+    typer.Option("--table", metavar="NAME", help="Of .sql: table to score. Default: rows.", rich_help_panel=RESULTS),
+]
+Keep = Annotated[
+    Names,
+    typer.Option(
+        "--keep",
+        metavar="COLUMN",
+        help="Of .sql: further column to return, such as a key (repeatable).",
+        rich_help_panel=RESULTS,
+    ),
+]
 Report = Annotated[
     str | None,
     typer.Option("--report", metavar="FILE", help="Write a report: .html, .json or .md.", rich_help_panel=RESULTS),
@@ -286,6 +316,36 @@ Output = Annotated[
         metavar="FILE",
         help="File to write: .csv, .tsv, .parquet or .feather; - for CSV on standard output.",
         rich_help_panel=RESULTS,
+    ),
+]
+ReasonCount = Annotated[
+    int | None,
+    typer.Option(
+        "--reasons", min=1, metavar="N", help="The N strongest reasons per row, as sentences.", rich_help_panel=RESULTS
+    ),
+]
+Direction = Annotated[
+    str,
+    typer.Option(
+        "--direction",
+        metavar="lower|higher|both",
+        help="Reasons why the output is lower, higher, or either.",
+        rich_help_panel=RESULTS,
+    ),
+]
+Against = Annotated[
+    str,
+    typer.Option(
+        "--against",
+        metavar="mean|best|N",
+        help="Compare each row with the mean, the best of the rows, or row N of DATA (from 0).",
+        rich_help_panel=RESULTS,
+    ),
+]
+OfOutput = Annotated[
+    str | None,
+    typer.Option(
+        "--of-output", metavar="NAME", help="Reasons for this output, if there are several.", rich_help_panel=RESULTS
     ),
 ]
 TableOutput = Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,9 @@ from exanova.cli.screen import Screen, busy
 from exanova.cli.table_files import STDIN, ReadOptions, read_table
 from exanova.errors import InputError, OutsideSupportWarning
 from exanova.estimator import FunctionalANOVA, load
+from exanova.export import suffix_of
 from exanova.packages import check_installed
+from exanova.provenance import file_hash
 from exanova.report import FORMATS
 from exanova.show.records import rounding
 from exanova.solve.plan import Plan
@@ -113,6 +116,15 @@ class Wish:
     groups: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Printing:
+    """Whether to replace files, to print JSON, to print nothing."""
+
+    force: bool
+    json: bool
+    quiet: bool
+
+
 def explain(job: Job) -> None:
     """Decompose a model over a table; report, save, show."""
     fraction = None if job.eval is None else text.eval_fraction(job.eval)
@@ -182,6 +194,21 @@ def show(saved: str, effects: int, names: Sequence[str], report: str | None, for
     for effect in chosen:
         screen.effect(effect, rounding(anova.decomposition_))
     screen.files([("report", report)] if report else [])
+
+
+def export(saved: str, path: str, sql: dict[str, Any], words: Sequence[str], printing: Printing) -> None:
+    """Write the tables of a saved decomposition."""
+    is_folder = not suffix_of(path)
+    targets = Targets([Target("PATH", path, is_folder=is_folder)], [saved], printing.force)
+    with busy(f"writing {path}", printing.quiet):
+        anova = load(saved)
+        about = {"File: decomposition": f"{saved} (sha256 {file_hash(saved)})"}
+        about["Command of the export"] = shlex.join(["exanova", *words])
+        targets.write("PATH", lambda place: anova.export(place, about=about, **sql))
+    if printing.json:
+        emit_document({"export": path})
+    elif not printing.quiet:
+        Screen().files([("export", path)])
 
 
 def compare(before: str, after: str, count: int, json: bool) -> None:

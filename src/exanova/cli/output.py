@@ -49,11 +49,13 @@ class Target:
         option: the option that asked for it.
         path: its path.
         suffixes: allowed suffixes; empty for any.
+        is_folder: whether a folder is written.
     """
 
     option: str
     path: str
     suffixes: tuple[str, ...] = ()
+    is_folder: bool = False
 
 
 class Targets:
@@ -95,13 +97,13 @@ class Targets:
 
     def _check_place(self, target: Target) -> None:
         path = Path(target.path)
-        if path.is_dir():
+        if path.is_dir() and not target.is_folder:
             raise FileWriteError(f"{target.option} {target.path!r} is a folder; give a file name.")
         if not os.path.lexists(path):
             return
         if not self._force:
             raise FileWriteError(f"{target.option} {target.path!r} exists; add --force to replace it.")
-        if path.exists() and not path.is_file():
+        if path.exists() and not path.is_file() and not target.is_folder:
             raise FileWriteError(f"{target.option} {target.path!r} is a device or a pipe; give a file name.")
 
 
@@ -162,6 +164,7 @@ def decomposition_document(anova: Any, effects: int) -> dict[str, Any]:
         "net_shares": importance_records(anova.decomposition_, "variance"),
         "verdicts": verdicts(anova.decomposition_),
         "strongest_effects": strongest(anova, effects),
+        "provenance": anova.provenance_,
     }
 
 

@@ -17,6 +17,7 @@ from exanova.data.table import Table
 from exanova.errors import InputError
 from exanova.estimator import FunctionalANOVA, load
 from exanova.explain.difference import Difference
+from exanova.explain.reasons import Reasons
 from exanova.packages import package
 from exanova.typing import FloatArray
 
@@ -69,6 +70,66 @@ def difference(
         emit_document(difference_document(found))
     elif shown.output is None:
         Screen().lines(str(found))
+
+
+@dataclass(frozen=True)
+class AskedReasons:
+    """Options of ``rows --reasons``: how many, in which direction, against what, for which output, columns, groups."""
+
+    count: int
+    direction: str
+    against: str
+    output: str | None
+    prediction: tuple[str, ...]
+    ids: tuple[str, ...]
+    groups: tuple[str, ...]
+
+
+def reasons(
+    saved: str, data: str, reading: ReadOptions, asked: AskedReasons, shown: Shown, rules: dict[str, Any]
+) -> None:
+    """The strongest reasons of every row."""
+    targets = _targets(shown, [saved, data])
+    if len(asked.ids) > 1:
+        raise InputError("--reasons carries one --id column; give one.")
+    anova = load(saved).set_params(**rules)
+    table = read_table(data, reading, learned_kinds(anova))
+    check_columns(table, [*anova.feature_names_in_, *asked.prediction, *asked.ids], repr(data))
+    direction: Any = asked.direction
+    found = anova.reasons(
+        table,
+        asked.count,
+        direction=direction,
+        against=_against(asked.against, table),
+        model=predictions(anova, table, asked.prediction),
+        output=asked.output,
+        id=asked.ids[0] if asked.ids else None,
+        groups=text.groups(asked.groups, list(anova.feature_names_in_)),
+    )
+    targets.write("--output", lambda path: write_table(path, as_arrow(found.to_frame())))
+    if shown.json:
+        emit_document(reasons_document(found))
+    elif shown.output is None:
+        Screen().lines("\n".join([*(line for row in found for line in found.told(row)), *found.notes]))
+
+
+def _against(given: str, table: Any) -> Any:
+    """The mean, the best, or a row of the table by its number."""
+    if not given.isdecimal():
+        return given
+    if int(given) >= table.num_rows:
+        raise InputError(f"--against {given} was given; the table has {table.num_rows:,} rows, numbered from 0.")
+    return table.slice(int(given), 1)
+
+
+def reasons_document(found: Reasons) -> dict[str, Any]:
+    """Every reason with its sentence."""
+    rows = [
+        {**vars(row), "reasons": [{**vars(r), "sentence": r.sentence(found.output)} for r in row.reasons]}
+        for row in found
+    ]
+    said = {"game": found.game, "output": found.output, "direction": found.direction, "against": found.against}
+    return {**said, "notes": found.notes, "rows": rows}
 
 
 def predictions(anova: FunctionalANOVA, table: Any, names: Sequence[str]) -> FloatArray | None:

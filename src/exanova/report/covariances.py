@@ -22,6 +22,9 @@ NUMBERS = 250_000
 CELLS = 3000
 """Cells up to which the covariance of all of them is computed for a page: 72 MB per output."""
 
+WORK = 2e10
+"""Multiplications up to which that is done: some seconds."""
+
 
 @dataclass(frozen=True, eq=False)
 class LiveErrors:
@@ -42,15 +45,18 @@ class LiveErrors:
 def live_errors(decomposition: Decomposition) -> LiveErrors | None:
     """The covariances that a page needs for the error bars of any row; ``None`` where they are unknown or too many."""
     family, m = decomposition.family, decomposition.values.shape[1]
-    if not can_compute(decomposition) or family.n_cells > CELLS:
+    if not can_compute(decomposition):
         return None
-    whole = _triangle(family.n_cells) * m <= NUMBERS
-    blocks = [np.arange(family.n_cells)] if whole else cells_by_level(family)
+    affordable = _is_affordable(decomposition)
+    if affordable and _triangle(family.n_cells) * m <= NUMBERS:
+        return _computed(decomposition, [np.arange(family.n_cells)], True)
+    blocks = cells_by_level(family)
     if sum(_triangle(len(block)) for block in blocks) * m > NUMBERS:
         return None
-    covariance = decomposition.uncertainty.all_cells
-    parts = [_upper(covariance, block) for block in blocks]
-    return LiveErrors(blocks, np.concatenate(parts), whole)
+    if decomposition.order < 2:  # blocks of one cell: its variance
+        variances = decomposition.uncertainty.stderr[np.concatenate(blocks)] ** 2
+        return LiveErrors(blocks, np.nan_to_num(variances), False)
+    return _computed(decomposition, blocks, False) if affordable else None
 
 
 def errors_note(decomposition: Decomposition, found: LiveErrors | None) -> str:
@@ -75,6 +81,18 @@ def cells_by_level(family: Family) -> list[IntArray]:
                 found[first[i] + z].append(start + np.flatnonzero(code == z))
     empty = np.zeros(0, dtype=np.int64)
     return [np.concatenate(parts) if parts else empty for parts in found]
+
+
+def _is_affordable(decomposition: Decomposition) -> bool:
+    """Whether the covariance of all cells takes some seconds and some memory at most."""
+    assert decomposition.sample is not None
+    cells, m = decomposition.family.n_cells, decomposition.values.shape[1]
+    return cells <= CELLS and float(decomposition.sample.n_rows) * cells**2 * m <= WORK
+
+
+def _computed(decomposition: Decomposition, blocks: list[IntArray], is_whole: bool) -> LiveErrors:
+    covariance = decomposition.uncertainty.all_cells
+    return LiveErrors(blocks, np.concatenate([_upper(covariance, block) for block in blocks]), is_whole)
 
 
 def _shares(decomposition: Decomposition) -> bool:

@@ -29,19 +29,27 @@ ROW_NUMBERS = 20_000
 """Numbers in all rows."""
 
 
-@dataclass(frozen=True, eq=False)
 class Given:
     """What a report was given besides the decomposition.
 
     Attributes:
-        X: rows, or ``None`` for those of the fit.
+        table: rows, or ``None`` for those of the fit.
         model: the model, or its outputs at these rows, or ``None``.
-        id: the column of ``X`` that names the rows, if there is one.
+        ids: (n,) what the rows are called, or ``None``.
     """
 
-    X: Any = None
-    model: Any = None
-    id: str | None = None
+    def __init__(self, X: Any = None, model: Any = None, id: str | None = None) -> None:
+        self.table = None if X is None else Table.read(X)
+        self.model = model
+        self.ids = None if self.table is None else names_of_rows(self.table, id)
+        self._predictions: FloatArray | None = None
+
+    def predictions(self, decomposition: Decomposition) -> FloatArray:
+        """(n, m) the fitted part at the rows, computed once."""
+        assert self.table is not None
+        if self._predictions is None:
+            self._predictions = decomposition.predict(self.table).reshape(self.table.n_rows, -1)
+        return self._predictions
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +74,7 @@ class ShownRows:
 def rows_to_show(decomposition: Decomposition, given: Given) -> ShownRows | None:
     """Some rows of the table given, or of the fit without it; ``None`` if neither is there."""
     size = most_rows(len(decomposition.schema.features), len(decomposition.schema.outputs))
-    return _from_fit(decomposition, size) if given.X is None else _from_table(decomposition, given, size)
+    return _from_fit(decomposition, size) if given.table is None else _from_table(decomposition, given, size)
 
 
 def most_rows(features: int, outputs: int) -> int:
@@ -143,16 +151,15 @@ def _from_fit(decomposition: Decomposition, size: int) -> ShownRows | None:
 
 
 def _from_table(decomposition: Decomposition, given: Given, size: int) -> ShownRows:
-    table, model = Table.read(given.X), given.model
-    predictions = decomposition.predict(table)
-    rows = spread_rows(predictions.reshape(table.n_rows, -1), size)
+    table, model = given.table, given.model
+    assert table is not None
+    rows = spread_rows(given.predictions(decomposition), size)
     aligned = model is not None and not is_model(model)
     at_rows = align(model, table.n_rows, index=table.index, kept=rows).values if aligned else model
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutsideSupportWarning)  # given for all rows above, and said of each row
         explanation = decomposition.explain(table.rows(rows), at_rows)
-    names = names_of_rows(table, given.id)
-    ids = None if names is None else names[rows].tolist()
+    ids = None if given.ids is None else given.ids[rows].tolist()
     return ShownRows(rows, table.n_rows, True, explanation, ids)
 
 

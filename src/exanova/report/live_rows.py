@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +12,7 @@ from exanova.data.table import Table
 from exanova.data.values import align, is_model
 from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
-from exanova.errors import OutsideSupportWarning
-from exanova.report.explorer import ROWS, names_of_rows, spread_rows
+from exanova.report.explorer import ROWS, Given, spread_rows
 from exanova.typing import FloatArray, IntArray
 
 CODES = 300_000
@@ -57,28 +55,25 @@ class LiveRows:
         return f"{which} The steps of a row lead from the mean to the fitted part."
 
 
-def live_rows(decomposition: Decomposition, X: Any, model: Any, id: str | None) -> LiveRows | None:
-    """Rows of ``X``, or of the fit without it, as many as a page holds; ``None`` if neither is there."""
+def live_rows(decomposition: Decomposition, given: Given) -> LiveRows | None:
+    """Rows of the table given, or of the fit without it, as many as a page holds; ``None`` if neither is there."""
     most = max(ROWS, CODES // len(decomposition.schema.features))
-    if X is not None:
-        return _from_table(decomposition, Table.read(X), model, id, most)
+    if given.table is not None:
+        return _from_table(decomposition, given, most)
     return None if decomposition.sample is None else _from_fit(decomposition, most)
 
 
-def _from_table(decomposition: Decomposition, table: Table, model: Any, id: str | None, most: int) -> LiveRows:
-    names = names_of_rows(table, id)
+def _from_table(decomposition: Decomposition, given: Given, most: int) -> LiveRows:
+    table, model, predictions = given.table, given.model, given.predictions(decomposition)
+    assert table is not None
     called = model is not None and is_model(model)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OutsideSupportWarning)  # said of each row
-        predictions = decomposition.predict(table).reshape(table.n_rows, -1)
-        rows = spread_rows(predictions, min(most, CALLED) if called else most)
-        chosen = table.rows(rows)
-    residual = None
+    rows = spread_rows(predictions, min(most, CALLED) if called else most)
+    chosen, residual = table.rows(rows), None
     if model is not None:
-        given = decomposition.model_values(chosen, model) if called else _aligned(model, table, rows)
-        residual = given - predictions[rows]
+        values = decomposition.model_values(chosen, model) if called else _aligned(model, table, rows)
+        residual = values - predictions[rows]
     codes = decomposition.encoding.encode(chosen, decomposition.settings.handle_unknown)
-    ids = None if names is None else names[rows].tolist()
+    ids = None if given.ids is None else given.ids[rows].tolist()
     return LiveRows(rows, ids, np.ascontiguousarray(codes.T), residual, None, table.n_rows, True)
 
 

@@ -11,8 +11,8 @@ from exanova.report.summary import Summary
 from exanova.show.error_bars import UNIDENTIFIED
 from exanova.show.records import Record, legible
 
-PARTNERS = 5
-"""Subsets named beside a redundant one; a file has all of them."""
+PARTNERS, FILE_PARTNERS = 5, 50
+"""Subsets named beside a redundant one, on the page and in the file that it saves; JSON has all of them."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class Page:
                 "subset": joined(entry["subset"]),
                 "some": "; ".join(map(joined, entry["shared_with"][:PARTNERS])),
                 "count": len(entry["shared_with"]),
-                "all": "; ".join(map(joined, entry["shared_with"])),
+                "all": "; ".join(map(joined, entry["shared_with"][:FILE_PARTNERS])),
             }
             for entry in self._summary.redundancy
         ]
@@ -171,7 +171,7 @@ class Page:
             records,
             Listed("subset", "features"),
             Listed("some", f"says the same, in part, as (the first {PARTNERS})", only="page"),
-            Listed("all", "says the same, in part, as", only="file"),
+            Listed("all", f"says the same, in part, as (the first {FILE_PARTNERS})", only="file"),
             Listed("count", "of how many", "number"),
         )
 

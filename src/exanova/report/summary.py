@@ -227,7 +227,7 @@ def _live(decomposition: Decomposition, effects: list[Record], pairs: list[Recor
     few = FEW_ROWS if decomposition.certificate.sampled else None
     outputs = [shown_output(decomposition.schema, k) for k in range(len(decomposition.schema.outputs))]
     found = live_effects(decomposition, drawn)
-    rows = live_rows(decomposition, given.X, given.model, given.id) if found.is_complete else None
+    rows = live_rows(decomposition, given) if found.is_complete else None
     errors = live_errors(decomposition) if found.is_complete else None
     return Live(found, few, outputs, rows, errors, errors_note(decomposition, errors))
 

@@ -94,6 +94,8 @@ def importance_notes(decomposition: Decomposition, records: Sequence[Record]) ->
     why = _why_none(decomposition)
     if not why and decomposition.sample is None:
         why = "a file holds standard errors of effects, not of importances"
+    if not why and not can_compute_importance(decomposition):
+        why = "they take long for so many features; importance(stderr=True) computes them"
     if why:
         return [f"no error bars: {why}"]
     if all(record["stderr"] is None for record in records):
@@ -148,6 +150,19 @@ def compute_errors(decomposition: Decomposition, work: float) -> None:
     if fewer**2 * more <= work:
         with suppress(MemoryLimitError):  # then a report has none, and says how they are asked for
             decomposition.errors()
+
+
+IMPORTANCE_WORK = 3e9
+"""Reads of a table at a row up to which standard errors of importances are computed for a picture: some seconds."""
+
+
+def can_compute_importance(decomposition: Decomposition) -> bool:
+    """Whether standard errors of importances are cheap: every feature has a statistic at every row and output."""
+    if not can_compute(decomposition):
+        return False
+    assert decomposition.sample is not None
+    statistics = len(decomposition.schema.features) * len(decomposition.schema.outputs)
+    return float(decomposition.sample.n_rows) * len(decomposition.family.subsets) * statistics <= IMPORTANCE_WORK
 
 
 def known(value: float) -> float | None:

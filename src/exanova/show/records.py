@@ -23,7 +23,7 @@ from exanova.decomposition import Decomposition
 from exanova.effects.certificate import Certificate
 from exanova.effects.effect import Effect
 from exanova.effects.norms import absolute_norms, rolled_up
-from exanova.show.error_bars import NO_CELL, CellErrors, can_compute, cell_errors, known, main_means
+from exanova.show.error_bars import NO_CELL, CellErrors, can_compute_importance, cell_errors, known, main_means
 from exanova.typing import FloatArray, Level
 
 Record = dict[str, Any]
@@ -58,7 +58,7 @@ def importance_records(decomposition: Decomposition, kind: str = "l1") -> list[R
 
     Constant features count as 0; ``stderr`` is ``None`` where it is not known and not cheap to compute.
     """
-    with_errors = can_compute(decomposition)
+    with_errors = can_compute_importance(decomposition)
     columns = columns_of(decomposition.importance(kind, stderr=with_errors))
     count = len(columns["feature"])
     outputs = columns.get("output", decomposition.schema.outputs * count)

@@ -11,7 +11,14 @@ function partsAt(codes, output = choice.output) {
   });
 }
 
-const fittedAt = (codes, output = choice.output) => partsAt(codes, output).reduce((sum, { value }) => sum + value, 0);
+function fittedAt(codes, output = choice.output) {
+  let sum = 0;
+  for (let s = 0; s < effects.subsets.length; s++) {
+    const cell = effects.subsets[s].some((i) => codes[i] < 0) ? -1 : cellAt(s, codes);
+    if (cell >= 0) sum += valueAt(s, cell, output);
+  }
+  return sum;
+}
 
 function shapleyAt(parts) {
   const values = new Float64Array(features.length);

@@ -7,7 +7,7 @@ function chooseOutput(k) {
   arrange();
   redraw();
   refill();
-  describeRow();
+  nameRows();
   describeChoice();
   rememberState();
   for (const which of document.querySelectorAll(".which")) nameOutput(which);

@@ -62,12 +62,19 @@ function stepsOf(lines, most = STEPS) {
   });
 }
 
-const calledRow = (k) => (rows.ids ? `Row ${rows.ids[k]}` : `Row ${rows.numbers[k]}`);
-const nameOfRow = (k) => `${calledRow(k)}: ${shown(rows.total(k, choice.output), "value")}`;
+const totals = payload.outputs.map(() => []); // of rows, by output, computed once
 
-function describeRow() {
+const totalOf = (k, output) => (totals[output][k] ??= rows.total(k, output));
+const calledRow = (k) => (rows.ids ? `Row ${rows.ids[k]}` : `Row ${rows.numbers[k]}`);
+const nameOfRow = (k) => `${calledRow(k)}: ${shown(totalOf(k, choice.output), "value")}`;
+
+function nameRows() {
   if (!picker) return;
   for (const option of picker.options) option.textContent = nameOfRow(option.value);
+  describeRow();
+}
+
+function describeRow() {
   document.getElementById("row-title").textContent = nameOfRow(choice.row);
   document.getElementById("row-note").textContent = rows.outside(choice.row)
     ? "This row holds a combination of levels that never occurred; the effects of that combination count as 0."

@@ -1,0 +1,180 @@
+"""``Reasons``: what lowers or raises the output of a row most, as ranked sentences with their evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exanova.effects.effect import GAME, Schema, frame_with_game
+from exanova.messages import count_of
+
+LISTED = 5
+"""Rows that are printed; the table has all."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One feature (or group) of a row and what it contributes.
+
+    Attributes:
+        feature: its name.
+        value: its value in the row, as text.
+        level: the level or interval that value belongs to.
+        contribution: what it adds to the output, against what the row is compared with.
+        stderr: standard error of the contribution; NaN where there is none.
+        unique: whether the rows of the fit determine the contribution; if not, it is a convention.
+        distinguishable: whether it differs from the next reason by more than 1.96 standard errors of the difference;
+            ``None`` where that is not known.
+    """
+
+    feature: str
+    value: str
+    level: str
+    contribution: float
+    stderr: float
+    unique: bool
+    distinguishable: bool | None
+
+    def sentence(self, output: str) -> str:
+        """The reason in words.
+
+        >>> Reason("income", "23.5", "[20, 30)", -0.125, 0.02, True, False).sentence("P(good)")
+        'income = 23.5 (in [20, 30)) lowers P(good) by 0.125 ± 0.02; not distinguishable from the next'
+        """
+        inside = "" if self.level == self.value else f" (in {self.level})"
+        value = f" = {self.value}" if self.value else ""
+        verb = "lowers" if self.contribution < 0 else "raises"
+        error = f" ± {self.stderr:.2g}" if np.isfinite(self.stderr) else ""
+        said = f"{self.feature}{value}{inside} {verb} {output} by {abs(self.contribution):.3g}{error}"
+        if not self.unique:
+            return f"{said}; not unique, for other features carry the same information"
+        return f"{said}; not distinguishable from the next" if self.distinguishable is False else said
+
+
+@dataclass(frozen=True)
+class RowReasons:
+    """The reasons for one row, the strongest first.
+
+    Attributes:
+        row: its number.
+        id: its identifier, if one was given.
+        fitted: its fitted value.
+        compared: the value it is compared with.
+        residual: output of the model minus fitted value, or ``None`` without the model.
+        outside: whether it has a combination of levels that never occurred; its effect counts as 0.
+        reasons: what contributes most in the direction asked for.
+    """
+
+    row: int
+    id: str | None
+    fitted: float
+    compared: float
+    residual: float | None
+    outside: bool
+    reasons: tuple[Reason, ...]
+
+    @property
+    def name(self) -> str:
+        """The identifier, or else the number of the row."""
+        return f"row {self.row}" if self.id is None else self.id
+
+    @property
+    def unique(self) -> bool:
+        """Whether all contributions are determined by the rows of the fit."""
+        return all(reason.unique for reason in self.reasons)
+
+    @property
+    def distinguishable(self) -> bool | None:
+        """Whether every reason can be told from the next; ``None`` where that is not known."""
+        known = [reason.distinguishable for reason in self.reasons]
+        return None if None in known else all(known)
+
+
+@dataclass(frozen=True, eq=False)
+class Reasons(Sequence[RowReasons]):
+    """Reasons for rows: evidence about a model, not a statement that any rule is complied with.
+
+    Attributes:
+        rows: one record per row.
+        output: name of the output.
+        direction: ``"lower"``, ``"higher"`` or ``"both"``.
+        against: what rows are compared with, in words.
+        notes: what has to be known to read them, in words.
+        schema: names, and the library of tables.
+
+    >>> import exanova
+    >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
+    >>> anova = exanova.FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 4.0]), output_names=["score"])
+    >>> print(anova.reasons(X[:1], n=1))
+    row 0: score 0, the mean is 1.5
+      1. x0 = a lowers score by 0.75
+    note: no standard errors: every combination of levels occurs, each equally often, so that the rows of the fit are \
+the whole population
+    """
+
+    rows: tuple[RowReasons, ...]
+    output: str
+    direction: str
+    against: str
+    notes: tuple[str, ...]
+    schema: Schema
+    game: str = GAME
+
+    def __getitem__(self, k: Any) -> Any:
+        return self.rows[k]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[RowReasons]:
+        return iter(self.rows)
+
+    def to_frame(self) -> Any:
+        """One line per row and reason, with the sentence."""
+        lines = [(row, rank, reason) for row in self.rows for rank, reason in enumerate(row.reasons, start=1)]
+        columns: dict[str, Any] = {"row": [row.row for row, *_ in lines]}
+        if any(row.id is not None for row in self.rows):
+            columns["id"] = [row.id for row, *_ in lines]
+        columns["rank"] = [rank for _, rank, _ in lines]
+        for name in ("feature", "value", "level", "contribution", "stderr", "unique"):
+            columns[name] = [getattr(reason, name) for *_, reason in lines]
+        columns["distinguishable"] = [_said(reason.distinguishable) for *_, reason in lines]
+        columns["fitted"] = [row.fitted for row, *_ in lines]
+        columns["residual"] = [np.nan if row.residual is None else row.residual for row, *_ in lines]
+        columns["outside_support"] = [row.outside for row, *_ in lines]
+        columns["sentence"] = [reason.sentence(self.output) for *_, reason in lines]
+        return frame_with_game(self.schema.kind, columns)
+
+    def told(self, row: RowReasons) -> list[str]:
+        """The reasons for one row, line by line."""
+        head = f"{row.name}: {self.output} {row.fitted:.4g}, {self.against} is {row.compared:.4g}"
+        if row.residual is not None:
+            head += f"; the model says {row.residual:+.4g} beyond that"
+        lines = [head, *(f"  {k}. {r.sentence(self.output)}" for k, r in enumerate(row.reasons, start=1))]
+        if not row.reasons:
+            lines.append(f"  nothing makes it {'different' if self.direction == 'both' else self.direction}")
+        if row.outside:
+            lines.append("  this combination of levels was never observed; what is particular to it counts as 0")
+        return lines
+
+    def __str__(self) -> str:
+        lines = [line for row in self.rows[:LISTED] for line in self.told(row)]
+        if len(self) > LISTED:
+            lines.append(f"and {count_of(len(self) - LISTED, 'more row')}")
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        from exanova.report.notebook import answer_html
+
+        tables = [(told[0], [""], [[line.strip()] for line in told[1:]]) for told in map(self.told, self.rows[:LISTED])]
+        return answer_html("Reasons", tables, ". ".join(self.notes))
+
+    def __repr__(self) -> str:
+        return f"<Reasons for {count_of(len(self), 'row')}, {self.direction} {self.output}; {self.game}>"
+
+
+def _said(known: bool | None) -> str:
+    return "not known" if known is None else "yes" if known else "no"

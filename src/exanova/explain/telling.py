@@ -1,0 +1,132 @@
+"""From ranked contributions to reasons: names, values, levels and identifiers of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from exanova.data.alignment import to_rows
+from exanova.data.table import Table, frame_of_kind
+from exanova.effects.effect import Schema
+from exanova.errors import InputError
+from exanova.explain.grouping import Grouping
+from exanova.explain.ranking import Ranked
+from exanova.explain.reasons import Reason, RowReasons
+from exanova.typing import Codes
+
+DIRECTIONS = ("lower", "higher", "both")
+MISSING = "(missing)"
+
+
+def check_reasons(n: Any, direction: Any) -> None:
+    """Refuse a number of reasons or a direction that cannot be."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise InputError.given("n", n, "a whole number of at least 1")
+    if direction not in DIRECTIONS:
+        raise InputError.given("direction", direction, "'lower', 'higher' or 'both'")
+
+
+def output_number(schema: Schema, output: str | int | None) -> int:
+    """The output that is meant; it has to be said if there are several."""
+    names = schema.outputs
+    if output is None and len(names) == 1:
+        return 0
+    if isinstance(output, str) and output in names:
+        return names.index(output)
+    if isinstance(output, int | np.integer) and not isinstance(output, bool) and 0 <= output < len(names):
+        return int(output)
+    raise InputError.given("output", output, f"one of {', '.join(map(repr, names))}, or its number")
+
+
+def one_row(given: Any, schema: Schema) -> Any:
+    """A row to compare with, as a table; a mapping from features to values is one."""
+    if not isinstance(given, Mapping):
+        if isinstance(given, str) or given is None or not hasattr(given, "shape"):
+            raise InputError.given("against", given, "'mean', 'best', or one row")
+        return given
+    absent = [name for name in schema.features if name not in given]
+    if absent:
+        raise InputError(
+            f"the row of against= has no value of {', '.join(map(repr, absent))}", expected="a value for every feature"
+        )
+    return frame_of_kind("pandas" if schema.kind == "numpy" else schema.kind, {f: [given[f]] for f in schema.features})
+
+
+def id_texts(X: Any, given: Any) -> list[str] | None:
+    """One identifier per row, as text; ``None`` if there is none."""
+    if given is None:
+        return None
+    table = Table.read(X)
+    if isinstance(given, str):
+        return cell_texts(table, given)
+    labels = np.asarray(to_rows(given, table.index, "The identifiers"))
+    if labels.shape != (table.n_rows,):
+        raise InputError(
+            f"id= has the shape {labels.shape}",
+            expected=f"the name of a column, or one for each of {table.n_rows} rows",
+        )
+    return [str(label) for label in labels.tolist()]
+
+
+def cell_texts(table: Table, name: str) -> list[str]:
+    """The cells of a column as text."""
+    column = table.column(name)
+    return [MISSING if gone else str(value) for value, gone in zip(column.values.tolist(), column.missing, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class Telling:
+    """What is said of the features of rows.
+
+    Attributes:
+        grouping: the groups that contribute; one per feature without groups.
+        schema: names and levels of the features.
+        table: the rows as they were given.
+        codes: (d, n) their levels.
+        ids: an identifier per row, or ``None``.
+    """
+
+    grouping: Grouping
+    schema: Schema
+    table: Table
+    codes: Codes
+    ids: list[str] | None
+
+    @cached_property
+    def _values(self) -> list[list[str]]:
+        """For each feature, the cells of all rows as text."""
+        return [cell_texts(self.table, name) for name in self.schema.features]
+
+    def row(
+        self, k: int, found: Ranked, fitted: float, compared: float, residual: float | None, outside: Any
+    ) -> RowReasons:
+        """The reasons for row number ``k``."""
+        reasons = [self._reason(k, j, found) for j in range(len(found.owners))]
+        own = None if self.ids is None else self.ids[k]
+        return RowReasons(k, own, fitted, compared, residual, bool(outside), tuple(reasons))
+
+    def _reason(self, k: int, j: int, found: Ranked) -> Reason:
+        owner = int(found.owners[j])
+        value, level = self._described(k, self.grouping.members[owner])
+        return Reason(
+            self.grouping.names[owner],
+            value,
+            level,
+            float(found.values[j]),
+            float(found.stderr[j]),
+            bool(found.unique[j]),
+            found.distinguishable(j),
+        )
+
+    def _described(self, k: int, features: tuple[int, ...]) -> tuple[str, str]:
+        """Value and level of one feature, or of several with their names."""
+        pairs = [(self._values[i][k], [*self.schema.labels[i], "(unknown)"][self.codes[i, k]]) for i in features]
+        if len(features) == 1:
+            return pairs[0]
+        names = self.schema.names(features)
+        value = ", ".join(f"{name}={value}" for name, (value, _) in zip(names, pairs, strict=True))
+        return value, ", ".join(f"{name}={level}" for name, (_, level) in zip(names, pairs, strict=True))
