@@ -14,14 +14,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, Ty
 
 import numpy as np
 
-from exanova.apart.moments import Moments
-from exanova.apart.moments_file import save_moments
-from exanova.apart.partial import fit_of_moments, levels_of, merged_moments, moments_of_part
+from exanova.apart.in_parts import InParts
 from exanova.data.draws import plan_draws
 from exanova.data.observe import Observation, Reading, read_rows
 from exanova.data.rules import MaxLevels, NBins
 from exanova.data.sample import Sample
-from exanova.data.table import Table
 from exanova.decomposition import Decomposition, uncertainty_of
 from exanova.decomposition_file import from_file, to_file
 from exanova.effects.certificate import certify
@@ -77,7 +74,7 @@ def forwarded(query: Callable[Concatenate[Decomposition, P], R]) -> Callable[Con
     return method
 
 
-class FunctionalANOVA:
+class FunctionalANOVA(InParts):
     """Exact functional ANOVA decomposition of a model with categorical inputs.
 
     The model is written as a sum of effects f_A(x_A), one for each subset A of features, each orthogonal to every
@@ -291,67 +288,6 @@ class FunctionalANOVA:
         finally:
             progress.close()
         return self
-
-    def partial_fit(
-        self,
-        X: Any,
-        model: Any = None,
-        *,
-        y: Any = None,
-        levels: Any = None,
-        sample_weight: Any = None,
-        output_names: Sequence[str] | None = None,
-    ) -> Self:
-        """Add rows to those of earlier calls and fit all of them, from their moments: no row is kept.
-
-        The effects are those of a fit of all rows without shrinkage, up to rounding, for any parts in any order. What
-        needs rows (standard errors, the fit on other rows) is not measured. ``moments_`` holds what was added up.
-
-        Args:
-            X, model, y, sample_weight, output_names: as for :meth:`fit`; a part that was added before is refused.
-            levels: the levels of every feature: the path of a file that ``exanova levels`` wrote; by default those of
-                the first rows. Rows with other levels are refused.
-
-        >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
-        >>> anova = FunctionalANOVA(max_order=1).partial_fit(X, np.array([0.0, 1.0, 1.0, 4.0]))
-        >>> anova.partial_fit(X[:2], np.array([3.0, 3.0])).moments_.rows
-        6
-        """
-        known: Moments | None = getattr(self, "moments_", None)
-        if known is None:
-            encoding = levels_of(levels, X, self._level_rules(), sample_weight)
-        else:
-            encoding = known.encoding if levels is None else levels_of(levels, X, {}, None)
-        check_parameters(self.get_params())
-        given = (the_model(model, y), encoding, self.get_params(), sample_weight, output_names)
-        self._fit_moments(moments_of_part(known, X, *given), Table.read(X).kind)
-        return self
-
-    def merge(self, *others: Any) -> Self:
-        """Add the rows of other estimators that were fitted by :meth:`partial_fit`, and fit all of them together.
-
-        Args:
-            others: estimators, :class:`Moments`, or paths of files of moments; all with the same levels.
-
-        >>> X, y = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]]), np.array([0.0, 1.0, 1.0, 4.0])
-        >>> first = FunctionalANOVA(max_order=1).partial_fit(X, y)
-        >>> second = FunctionalANOVA(max_order=1).partial_fit(X, 2 * y)
-        >>> first.merge(second).intercept_.tolist()
-        [2.25]
-        """
-        kind = self._decomposition.schema.kind if hasattr(self, "_decomposition") else "numpy"
-        self._fit_moments(merged_moments(getattr(self, "moments_", None), others), kind)
-        return self
-
-    def save_moments(self, path: str | os.PathLike[str]) -> None:
-        """Write what :meth:`partial_fit` has added up to a file, for others to merge; it holds no rows."""
-        if not hasattr(self, "moments_"):
-            raise not_fitted("this FunctionalANOVA has no moments; call partial_fit(X, model) first.")
-        save_moments(self.moments_, path)
-
-    def _fit_moments(self, moments: Moments, kind: str) -> None:
-        self._store(fit_of_moments(moments, self.get_params(), self._settings(), kind))
-        self.moments_ = moments
 
     predict = forwarded(Decomposition.predict)
     components = forwarded(Decomposition.components)
