@@ -34,7 +34,7 @@ BLAS_BLOCK_BYTES = 128_000_000
 """Memory of one block of rows of the dense indicator matrix, for real weights."""
 
 
-BITSET_BYTES, MANY_ROWS = 256_000_000, 65_536
+BITSET_BYTES, MANY_ROWS = 64_000_000, 65_536
 """Memory of the bitsets of one block of rows, and rows that are one block whatever their number of indicators."""
 
 SPARSE = 8
