@@ -86,7 +86,8 @@ class Decomposition(Questions):
     @cached_property
     def effects(self) -> Effects:
         """Mapping from feature names to :class:`Effect`."""
-        return Effects(self.family, self.values, self.schema, self.uncertainty, self._left_out_by)
+        features = self.encoding.features
+        return Effects(self.family, self.values, self.schema, self.uncertainty, self._left_out_by, features)
 
     @property
     def _left_out_by(self) -> Words | None:

@@ -107,8 +107,8 @@ class FunctionalANOVA(InParts):
             ``"first"`` gives it to the first in canonical order.
         min_frequency: merge rarer levels into ``(other)``: a count, or a share of the rows.
         max_levels: most levels of a column of names: ``"auto"`` (default) is 50; where a column has more, levels whose
-            effects do not differ beyond their error are joined. A number, ``None`` for any number, or a mapping from
-            column to one of these.
+            effects do not differ beyond their error are joined (not where an exact fit is asked for by
+            ``shrinkage=None``). A number, ``None`` for any number, or a mapping from column to one of these.
         n_bins: number of intervals for numbers and times with more than 20 distinct values: ``"auto"`` (up to 32, fewer
             where rows are few; times by the calendar), a number, ``None`` to refuse such columns, or a mapping from
             column to one of these.

@@ -57,15 +57,15 @@ class Joined:
 def to_join(rows: Reading, given: Mapping[str, Any]) -> dict[int, Most]:
     """Columns with too many levels by the parameters ``given``, and how many they may have.
 
-    Where the rows are all there is, levels have no errors, and numbers under ``n_bins=None`` were meant to be levels:
-    only a number of levels that was asked for joins any there.
+    Where the rows are all there is, levels have no errors; ``shrinkage=None`` is an exact fit; ``n_bins=None`` keeps
+    numbers as levels. Only a number of levels that was asked for joins any there.
     """
     max_levels = given["max_levels"]
     check_max_levels(max_levels, rows.encoding.names)
     if rows.is_distribution:
         return {}
     chosen = columns_to_join(rows.encoding.features, max_levels, LARGEST_TABLE)
-    whole = bool(chosen) and bool(why_whole(given["sampled"], rows.sample))
+    whole = given["shrinkage"] is None or (bool(chosen) and bool(why_whole(given["sampled"], rows.sample)))
     features = rows.encoding.features
     may = (j for j in chosen if not whole and not _kept_as_they_are(features[j], given["n_bins"]))
     free = set(may) | {j for j in chosen if is_asked(max_levels, features[j].name)}

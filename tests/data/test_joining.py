@@ -161,6 +161,8 @@ def test_a_number_of_levels_by_column_or_for_all():
     assert len(fitted(X, y, max_levels={"a": 2}).categories_[1]) <= 2
     assert len(fitted(X, y, max_levels=None).categories_[0]) == 60
     assert len(fitted(X, y, max_levels=60).categories_[0]) == 60
+    assert len(fitted(X, y, shrinkage=None, max_order=1).categories_[0]) == 60
+    assert len(fitted(X, y).categories_[0]) < 60
 
 
 def test_few_rows_on_large_effects_are_better_shrunk_level_by_level_while_that_can_be_done():

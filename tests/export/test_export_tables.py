@@ -395,7 +395,7 @@ def test_latex_is_escaped_and_compiles_where_latex_is_installed(fitted, tmp_path
     if shutil.which("pdflatex") is None:
         pytest.skip("pdflatex is not installed: the tables were not compiled")
     (tmp_path / "paper.tex").write_text(
-        "\\documentclass{article}\\usepackage[T1]{fontenc}\\usepackage{booktabs,textcomp}\\extrafloats{100}"
+        "\\documentclass{article}\\usepackage{booktabs}\\extrafloats{100}"
         "\\begin{document}\\input{t.tex}\\end{document}",
         "utf-8",
     )

@@ -298,6 +298,7 @@ def show(
     saved: a.Saved,
     effects: a.Effects = 10,
     effect: a.OneEffect = None,
+    joined: a.JoinedLevels = False,
     report: a.Report = None,
     force: a.Force = False,
     json: a.Json = False,
@@ -306,7 +307,7 @@ def show(
     """Show a saved decomposition."""
     from exanova.cli import commands
 
-    commands.show(saved, effects, _all(effect), report, force, json)
+    commands.show(saved, effects, _all(effect), report, force, json, joined)
 
 
 @app.command(help=EXPORT, epilog=EXPORT_EXAMPLES)

@@ -385,6 +385,10 @@ Effects = Annotated[
     int,
     typer.Option("--effects", min=0, metavar="N", help="Number of strongest effects to list.", rich_help_panel=RESULTS),
 ]
+JoinedLevels = Annotated[
+    bool,
+    typer.Option("--joined", help="With --effect: show neighbours that do not differ beyond their error as one level."),
+]
 OneEffect = Annotated[
     Names,
     typer.Option(

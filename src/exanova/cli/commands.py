@@ -177,12 +177,21 @@ def rows(saved: str, data: str, reading: ReadOptions, wish: Wish, rules: dict[st
         Screen().files([(f"{wish.index} of {table.num_rows:,} rows, {outside:,} outside the support", wish.output)])
 
 
-def show(saved: str, effects: int, names: Sequence[str], report: str | None, force: bool, json: bool) -> None:
-    """Show a saved decomposition, or some of its effects."""
+def show(
+    saved: str,
+    effects: int,
+    names: Sequence[str],
+    report: str | None,
+    force: bool,
+    json: bool,
+    joined: bool = False,
+) -> None:
+    """Show a saved decomposition, or some of its effects, with like neighbours ``joined`` if asked."""
     targets = Targets(_reports(report), [saved], force)
     anova = load(saved)
     features = list(anova.feature_names_in_)
     chosen = [anova.effects_[text.subset(name, features, "--effect")] for name in names]
+    chosen = [effect.joined() for effect in chosen] if joined else chosen
     targets.write("--report", anova.report)
     if json:
         tables = {"effects": [output.effect_document(effect) for effect in chosen]} if chosen else {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Protocol
@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.data.feature import FeatureLevels
 from exanova.data.table import frame_of_kind
 from exanova.design.family import Family
 from exanova.errors import InputError, UnknownFeatureError
@@ -67,6 +68,9 @@ class Knowledge(Protocol):
     def stderr_of(self, s: int) -> FloatArray:
         """(c, m) standard errors."""
 
+    def covariance_of(self, s: int) -> FloatArray:
+        """(m, c, c) covariances of the values."""
+
     def critical_of(self, s: int, level: float) -> FloatArray:
         """(m,) half-width of a simultaneous band over all cells, in standard errors."""
 
@@ -96,6 +100,7 @@ class Effect:
         output_names: names of the outputs.
         number: number of the subset in the family.
         knowledge: its uncertainty.
+        feature: the levels of the feature and their order, for a main effect.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
@@ -115,6 +120,7 @@ class Effect:
     schema: Schema
     number: int = 0
     knowledge: Knowledge | None = None
+    feature: FeatureLevels | None = None
 
     @property
     def order(self) -> int:
@@ -181,6 +187,20 @@ class Effect:
             raise InputError("this effect has no standard errors; take it from effects_ of a fitted decomposition.")
         return self.knowledge
 
+    def joined(self, level: float = 0.95) -> Effect:
+        """For reading: this effect with neighbouring levels as one where they do not differ beyond their error.
+
+        Only the main effect of a feature with ordered levels (intervals, dates, ordered categories) changes. The value
+        of joined levels is their mean.
+
+        Args:
+            level: neighbours stay apart if 0 is outside the confidence interval of their difference, at this level for
+                all neighbours together.
+        """
+        from exanova.effects.joined import joined_effect
+
+        return joined_effect(self, level)
+
     def to_frame(self, *, stderr: bool | None = None) -> Any:
         """A table: features, ``probability``, ``value`` (or one column per output), ``rows`` and ``stderr``.
 
@@ -222,6 +242,10 @@ class Zero:
         """(c, m) zeros."""
         return np.zeros(self._shape)
 
+    def covariance_of(self, s: int) -> FloatArray:
+        """(m, c, c) zeros."""
+        return np.zeros((self._shape[1], self._shape[0], self._shape[0]))
+
     def critical_of(self, s: int, level: float) -> FloatArray:
         """(m,) zeros."""
         return np.zeros(self._shape[1])
@@ -260,7 +284,9 @@ class Effects(Mapping[tuple[str, ...], Effect]):
         schema: Schema,
         knowledge: Knowledge | None = None,
         left_out: Words | None = None,
+        features: Sequence[FeatureLevels] = (),
     ) -> None:
+        self._features = tuple(features)
         self._family, self._values, self._schema, self._knowledge = family, values, schema, knowledge
         self._left_out = left_out
         self._position = {name: i for i, name in enumerate(schema.features)}
@@ -285,6 +311,7 @@ class Effects(Mapping[tuple[str, ...], Effect]):
             self._schema,
             s,
             self._knowledge,
+            self._features[subset[0]] if len(subset) == 1 and self._features else None,
         )
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:

@@ -268,6 +268,10 @@ class Uncertainty:
             )
         return found
 
+    def covariance_of(self, s: int) -> FloatArray:
+        """(m, c, c) covariances of the values of one effect."""
+        return np.asarray(self.engine.block(self._family.cells_of(s)) * self.unit[:, None, None] ** 2)
+
     def critical_of(self, s: int, level: float) -> FloatArray:
         """(m,) half-width of a simultaneous band over all cells of an effect, in standard errors."""
         blocks = self.engine.block(self._family.cells_of(s))

@@ -60,7 +60,9 @@ class Plots:
         notes = importance_notes(self._decomposition, listed)
         return charts.importance_chart(listed, kind=kind, top=_checked(top), floor=self._floor, notes=notes)
 
-    def effect(self, feature: str, *, output: Output = None, top: int = 30, ordered: bool | None = None) -> Any:
+    def effect(
+        self, feature: str, *, output: Output = None, top: int = 30, ordered: bool | None = None, joined: bool = False
+    ) -> Any:
         """The main effect of a feature: bars with the probability of each level, or a line if levels are ordered.
 
         Whiskers are 95 % intervals, where standard errors are known or cheap to compute (``errors()`` computes them);
@@ -73,9 +75,10 @@ class Plots:
             top: most bars; beyond, the levels that carry most of E|f| are shown.
             ordered: whether its levels have an order. By default numbers, dates and bins do, and the categories of
                 a categorical column whose order is not the natural one.
+            joined: whether neighbouring levels that do not differ beyond their error are drawn as one.
         """
         charts, names = _charts(), self._outputs(output)
-        listed = _of(records.effect_records(self._decomposition, feature, ordered), names)
+        listed = _of(records.effect_records(self._decomposition, feature, ordered, joined=joined), names)
         notes = [*error_notes(self._decomposition, [self._decomposition.effects[feature]]), *mark_notes(listed)]
         return charts.effect_chart(listed, feature=feature, top=_checked(top), floor=self._floor, notes=notes)
 

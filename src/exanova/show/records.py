@@ -22,6 +22,7 @@ from exanova.data.levels import label_levels, sort_levels
 from exanova.decomposition import Decomposition
 from exanova.effects.certificate import Certificate
 from exanova.effects.effect import Effect
+from exanova.effects.joined import OfGroups
 from exanova.effects.norms import absolute_norms, rolled_up
 from exanova.show.error_bars import NO_CELL, CellErrors, can_compute_importance, cell_errors, known, main_means
 from exanova.typing import FloatArray, Level
@@ -73,7 +74,11 @@ def columns_of(frame: Any) -> dict[str, list[Any]]:
 
 
 def effect_records(
-    decomposition: Decomposition, name: str, ordered: bool | None = None, means: FloatArray | None = None
+    decomposition: Decomposition,
+    name: str,
+    ordered: bool | None = None,
+    means: FloatArray | None = None,
+    joined: bool = False,
 ) -> list[Record]:
     """One main effect: a record for each level and output.
 
@@ -85,14 +90,19 @@ def effect_records(
         name: the feature.
         ordered: whether its levels have an order; by default numbers, dates, bins and declared orders do.
         means: what ``main_means`` gives, if it is at hand.
+        joined: whether neighbours that do not differ beyond their error are one level.
 
     The field ``ordered`` says whether a level has a place in that order: missing and merged levels have none.
     """
     effect = decomposition.effects[(name,)]
     schema = decomposition.schema
     places = ordered_places(decomposition, schema.features.index(name), ordered)
-    errors, means = cell_errors(decomposition, effect), main_means(decomposition) if means is None else means
+    means = main_means(decomposition) if means is None else means
     first = int(decomposition.family.cell_start[effect.number])
+    own = None if means is None else means[first : first + len(effect.levels)]
+    if joined:
+        effect, own, places = _with_neighbours_joined(effect, own, places)
+    errors = cell_errors(decomposition, effect)
     return [
         {
             "level": level,
@@ -101,12 +111,24 @@ def effect_records(
             "output": output,
             "value": float(effect.values[position, k]),
             **errors.fields(position, k),
-            "mean": None if means is None else known(means[first + position, k]),
+            "mean": None if own is None else known(own[position, k]),
             "ordered": places[position],
         }
         for k, output in enumerate(schema.outputs)
         for position, (level,) in enumerate(effect.levels)
     ]
+
+
+def _with_neighbours_joined(
+    effect: Effect, means: FloatArray | None, places: list[bool]
+) -> tuple[Effect, FloatArray | None, list[bool]]:
+    """The effect, means of the model and places in the order, of levels of which like neighbours are one."""
+    found = effect.joined()
+    if not isinstance(found.knowledge, OfGroups):
+        return effect, means, places
+    average = found.knowledge.means
+    first = [int(row.argmax()) for row in average > 0]
+    return found, None if means is None else average @ means, [places[k] for k in first]
 
 
 def pair_records(decomposition: Decomposition, first: str, second: str, top: int | None = None) -> list[Record]:
