@@ -17,12 +17,16 @@ from exanova.effects.certificate import Certificate
 from exanova.effects.effect import GAME, Effects, Schema
 from exanova.effects.printed import text_of
 from exanova.errors import InputError, InputTypeError
+from exanova.explain.changing import Fit, mean_change
 from exanova.explain.comparison import Comparison, compare
 from exanova.explain.grouping import grouping_of
 from exanova.explain.importance import Division, check_importance, divisor, importance_amounts, importance_table
 from exanova.explain.importance_errors import importance_stderr, upward_bias
+from exanova.explain.mean_change import MeanChange
 from exanova.explain.mean_shapley import MeanShapley
+from exanova.explain.relativities import Loss, Relativities
 from exanova.explain.significance import significance_table
+from exanova.explain.tariff import tariff_of
 from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.uncertainty import Errors, Uncertainty
 from exanova.messages import Parameter, Words, count_of
@@ -63,6 +67,7 @@ class Decomposition(Questions):
         ties: how redundancy among subsets of one order was resolved, ``"share"`` or ``"first"``.
         selection: how a budget was spent, if there was one.
         selected: functions kept by the paper's algorithm, if it was used.
+        losses: under a link, what tariffs of effects up to each order lose, per output.
         sample: the weighted distinct rows of the fit; ``None`` if it was read from a file (files contain no rows).
         provenance: version, date, settings, rows and hashes of the fit; ``None`` in files of exanova 0.1.
 
@@ -81,6 +86,7 @@ class Decomposition(Questions):
     selection: Selection | None = None
     selected: Functions | None = None
     sample: Sample | None = None
+    losses: tuple[tuple[Loss, ...], ...] = ()
     provenance: Provenance | None = None
 
     @cached_property
@@ -213,12 +219,41 @@ class Decomposition(Questions):
 
     def compare(self, other: Any) -> Comparison:
         """Compare with another decomposition of the same columns, largest changes first."""
-        if hasattr(type(other), "decomposition_"):  # an estimator, which raises if it is not fitted
-            other = other.decomposition_
-        if not isinstance(other, Decomposition):
-            raise InputTypeError(f"a {type(other).__name__} was given; expected another fitted FunctionalANOVA.")
-        encodings = (self.encoding, other.encoding)
-        return compare(self.effects, other.effects, self.schema, other.schema, encodings)
+        second = _decomposition_of(other)
+        encodings = (self.encoding, second.encoding)
+        return compare(self.effects, second.effects, self.schema, second.schema, encodings)
+
+    def relativities(self, base: Any = "most frequent") -> Relativities:
+        """The tariff: exp of main effects and pairs against a base level, with intervals and exposures.
+
+        The base value times the relativities of a row is its fitted value (the odds, for ``link="logit"``); what
+        factors up to each order lose in deviance and in the Gini index is stated.
+
+        Args:
+            base: ``"most frequent"`` level of each feature, or a mapping from features to levels; a feature that it
+                leaves out has its most frequent one.
+
+        Raises:
+            InputError: unless the fit has ``link="log"`` or ``link="logit"``.
+        """
+        if self.link == "identity":
+            raise InputError(
+                "relativities are ratios, and this fit has effects that are added to the output itself",
+                remedy=["fit with ", Parameter("link", "log"), ", or ", Parameter("link", "logit"), " for odds"],
+            )
+        return tariff_of(_as_fit(self), self.link, base, self.losses)
+
+    def change(self, other: Any) -> MeanChange:
+        """Why the mean changed from this fit to another one of the same columns: the mix of the rows, or the model.
+
+        The mix is the change that the rows of the other fit make with the effects of this one; the model is the change
+        that its effects make on its rows, with both models centred on the rows of this fit. Both are split over
+        subsets of features and add up to the change of the mean exactly.
+
+        Args:
+            other: a later fit, or its decomposition.
+        """
+        return mean_change(_as_fit(self), _as_fit(_decomposition_of(other)))
 
     @property
     def plot(self) -> Plots:
@@ -302,6 +337,8 @@ class Decomposition(Questions):
         if not self.plan.distinct_rows:
             distinct = f"moments of {count_of(self.plan.rows, 'row')}"
         rows = f"{distinct} and {count_of(len(self.schema.features), 'feature')}"
+        if self.link != "identity":
+            rows += f"\nlink: {self.link}; effects add up on the {self.link} of the output"
         stderr = shares = None
         if self.sample is not None and self.uncertainty.cheap and len(self.schema.outputs) == 1:
             stderr = importance_stderr(self.family, self.uncertainty, "l2", "subset")[:, 0]
@@ -317,6 +354,18 @@ class Decomposition(Questions):
     def __repr__(self) -> str:
         effects, outputs = count_of(len(self.family.subsets), "effect"), count_of(len(self.schema.outputs), "output")
         return f"<Decomposition: {effects} of up to {count_of(self.order, 'feature')}, {outputs}; {GAME}>"
+
+
+def _decomposition_of(other: Any) -> Decomposition:
+    if hasattr(type(other), "decomposition_"):  # an estimator, which raises if it is not fitted
+        other = other.decomposition_
+    if not isinstance(other, Decomposition):
+        raise InputTypeError(f"a {type(other).__name__} was given; expected another fitted FunctionalANOVA.")
+    return other
+
+
+def _as_fit(found: Decomposition) -> Fit:
+    return Fit(found.schema, found.encoding, found.family, found.values, found.uncertainty)
 
 
 def uncertainty_of(
