@@ -77,8 +77,8 @@ def test_a_limit_of_what_is_planned_is_enough_and_one_byte_less_is_not(name):
 
 def test_rows_that_do_not_fit_are_refused_however_few_differ():
     X = Case(10, 5, 400_000, repeat=50).table()
-    with pytest.raises(MemoryLimitError, match="the memory limit is 40 MB"):
-        FunctionalANOVA(shrinkage=None, max_order=1, memory_limit="40 MB").plan(X)
+    with pytest.raises(MemoryLimitError, match="the memory limit is 20 MB"):
+        FunctionalANOVA(shrinkage=None, max_order=1, memory_limit="20 MB").plan(X)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(10, 3), (10**7, 10)])
