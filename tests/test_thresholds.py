@@ -176,6 +176,7 @@ APART = {
     "phi.residues.LARGEST": "no prime is larger",
     "select.lasso.HELD_OUT": "decides what is chosen",
     "select.automatic.FIRST": "decides what is chosen",
+    "explain.importance_intervals.LARGEST_NONCENTRALITY": "accuracy",
     "select.automatic.PATIENCE": "decides what is chosen",
     "select.automatic.AS_GOOD": "decides what is chosen",
     "select.selected_fit.HELD_OUT": "decides what is measured",

@@ -35,7 +35,8 @@ BLAS_BLOCK_BYTES = 128_000_000
 
 
 BITSET_BYTES, MANY_ROWS = 64_000_000, 65_536
-"""Memory of the bitsets of one block of rows, and rows that are one block whatever their number of indicators."""
+"""Memory of the bitsets of one block of rows, and rows that are one block whatever their number of indicators; no
+block has more than sixteen times as many."""
 
 SPARSE = 8
 """Ratio of all indicators to those that are 1 at a row, from which adding pairs is faster than multiplying matrices."""
@@ -109,7 +110,7 @@ def counted_gram(
     singles = single_levels(family, basis)
     if progress:
         progress.phase("counting common rows")
-    step = max(MANY_ROWS, 8 * BITSET_BYTES // len(basis))
+    step = max(MANY_ROWS, min(8 * BITSET_BYTES // len(basis), 16 * MANY_ROWS))
     for a in range(0, len(weight), step):
         block, own = codes[:, a : a + step], weight[a : a + step]
         for factor, rows in digits(own):
