@@ -102,9 +102,8 @@ class Sample:
         """(r,) how many of the rows given equal each; 1 where real weights do not tell."""
         if self.draws is not None:
             draws = self.draws
-            counted = draws.weight if draws.kind == "frequency" else np.broadcast_to(ONE, len(draws.group))
-            counts = group_totals(counted, draws.group, self.n_rows)
-            return np.asarray(np.maximum(counts, 1.0), dtype=np.float64)
+            counted = np.broadcast_to(ONE, len(draws.group)) if draws.counts is None else draws.counts
+            return np.maximum(group_totals(counted, draws.group, self.n_rows).astype(np.float64), 1.0)
         return np.ones(self.n_rows) if self.counts is None else self.counts.astype(np.float64)
 
     @cached_property
