@@ -19,6 +19,7 @@ help:
 	@echo "make differential     random fits against exact fractions (DIFFERENTIAL_ARGS='--cases 1000')"
 	@echo "make lint             style, types, imports, public names"
 	@echo "make bench DATA=dir   the core against the paper's algorithms, on the tables in dir (or in \$$EXANOVA_DATA)"
+	@echo "make bench-scale                   millions of rows from files under a memory limit; writes docs/scale.md"
 	@echo "make bench-explanations DATA=dir   Shapley values against KernelSHAP, and of sixty thousand rows"
 	@echo "make bench-dimension DATA=dir      thousands of functions out of millions"
 	@echo "make bench-peers DATA=dir          the same jobs by other libraries, side by side"
@@ -54,6 +55,10 @@ lint: $(VENV)/.with-lint
 
 bench: data-given $(VENV)/.with-bench
 	$(BIN)/python -m benchmarks.core --data "$(DATA)" $(BENCH_ARGS)
+
+.PHONY: bench-scale
+bench-scale: $(VENV)/.with-test
+	OPENBLAS_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/python -m benchmarks.scale --page docs/scale.md $(BENCH_ARGS)
 
 bench-explanations: data-given $(VENV)/.with-bench
 	$(BIN)/python -m benchmarks.explanations --data "$(DATA)" $(BENCH_ARGS)

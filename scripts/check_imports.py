@@ -21,6 +21,7 @@ Module: TypeAlias = tuple[str, ...]
 LAYERS: list[set[str]] = [
     {"errors", "messages", "typing", "tolerances", "parallel", "compiled", "progress", "files", "packages"},
     {"data"},
+    {"sources"},
     {"design"},
     {"basis"},
     {"phi"},
@@ -38,6 +39,7 @@ LAYERS: list[set[str]] = [
     {"show"},
     {"report", "export"},
     {"decomposition_file", "evaluation", "many_levels", "parameters", "tags"},
+    {"apart"},
     {"estimator"},
     {"distributed", "demo", "cli", "datasets"},
 ]

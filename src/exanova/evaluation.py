@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from exanova.data.named_columns import take_named
 from exanova.data.sample import Sample
 from exanova.data.table import Table
 from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
-from exanova.effects.certificate import Certificate, measure_fit
+from exanova.effects.certificate import Certificate, measure_fit, measure_sample
+from exanova.effects.fit_sums import FitSums
 from exanova.errors import InputError, OverfitWarning
 from exanova.messages import Parameter, Part, Words
 from exanova.progress import Progress
@@ -20,6 +22,8 @@ from exanova.select.selected_fit import judge_selection
 from exanova.shrink.evaluate import other_rows
 from exanova.solve.evidence import Solved
 from exanova.solve.request import Request
+from exanova.sources.opening import is_source
+from exanova.sources.reading import read_outputs
 from exanova.typing import FloatArray
 
 HELD_OUT = "on held-out rows"
@@ -28,17 +32,32 @@ HELD_OUT = "on held-out rows"
 def on_held_out_rows(certificate: Certificate, held: Sample, found: Solved, threads: int) -> Certificate:
     """The certificate with the fit on distinct rows that were held out."""
     fitted = fitted_part(found.family, found.values, held.codes, threads)
-    fit = measure_fit(held.values, fitted, held.probability, held.within)
+    fit = measure_sample(held, fitted)
     return replace(certificate, r2_eval=fit.r2, mse_eval=fit.mse * _unit(held) ** 2, eval_method=HELD_OUT)
 
 
 def on_further_rows(decomposition: Decomposition, X: Any, model: Any, progress: Progress) -> Certificate:
     """The certificate with the fit on further rows and a model, or its outputs there."""
     settings = decomposition.settings
+    if is_source(X):
+        return _on_source(decomposition, X, model, progress)
+    X, model, _, _ = take_named(X, model, {})
     codes = decomposition.encoding.encode(Table.read(X), settings.handle_unknown).astype(np.int32)
     target = decomposition.model_values(X, model, progress)
     p = np.full(codes.shape[1], 1.0 / codes.shape[1])
     fit = measure_fit(target, fitted_part(decomposition.family, decomposition.values, codes, settings.threads), p)
+    return replace(decomposition.certificate, r2_eval=fit.r2, mse_eval=fit.mse, eval_method=HELD_OUT)
+
+
+def _on_source(decomposition: Decomposition, X: Any, model: Any, progress: Progress) -> Certificate:
+    """The same for rows that are read in blocks, each of which adds to the sums that the fit is measured by."""
+    settings, encoding = decomposition.settings, decomposition.encoding
+    sums = FitSums()
+    for block, outputs in read_outputs(X, model, encoding, settings.response_method, settings.batch_size, progress):
+        codes = encoding.encode(block.table, settings.handle_unknown).astype(np.int32)
+        fitted = fitted_part(decomposition.family, decomposition.values, codes, settings.threads)
+        sums.add(outputs, fitted, block.copies)
+    fit = sums.fit()
     return replace(decomposition.certificate, r2_eval=fit.r2, mse_eval=fit.mse, eval_method=HELD_OUT)
 
 
@@ -68,10 +87,9 @@ def by_selecting_again(certificate: Certificate, sample: Sample, request: Reques
 
 def _with_errors(certificate: Certificate, sample: Sample, mse: FloatArray, method: str) -> Certificate:
     """The certificate with mean squared errors (m,) on other rows, beside the variance within equal rows."""
-    p, zero = sample.probability, np.zeros(sample.n_outputs)
-    within = zero if sample.within is None else p @ sample.within
-    variance = p @ (sample.values - p @ sample.values) ** 2 + within
-    r2 = 1.0 - np.divide(mse + within, variance, out=zero, where=variance > 0)
+    within = sample.within_variance
+    variance = sample.variance + within
+    r2 = 1.0 - np.divide(mse + within, variance, out=np.zeros(sample.n_outputs), where=variance > 0)
     return replace(certificate, r2_eval=r2, mse_eval=(mse + within) * _unit(sample) ** 2, eval_method=method)
 
 
