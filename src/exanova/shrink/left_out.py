@@ -241,4 +241,4 @@ def _repeated(
     whole, each = (np.maximum(kept, LEAST_KEPT)[:, None] for kept in (as_a_whole, one))
     each_sum = (p * (residual**2 / each + within)).sum(axis=0)
     whole_sum = (p * (residual**2 / whole + within)).sum(axis=0)
-    return np.divide(whole_sum, each_sum, out=np.ones(residual.shape[1]), where=each_sum > 0)
+    return np.asarray(np.divide(whole_sum, each_sum, out=np.ones(residual.shape[1]), where=each_sum > 0))
