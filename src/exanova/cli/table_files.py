@@ -49,12 +49,15 @@ class ReadOptions:
         separator: field separator of CSV, or ``None`` for the default.
         missing: texts read as missing in CSV and TSV, in addition to the empty one.
         text: columns of CSV and TSV that stay text even if all cells are numbers; ``("all",)`` for every column.
+        categories: columns that become categorical, as boosters with native categories want them; ``("all",)`` for
+            every column of text.
     """
 
     format: str | None = None
     separator: str | None = None
     missing: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
 
     def words(self) -> list[str]:
         """The options to read the same file again.
@@ -109,7 +112,29 @@ def read_table(path: str, reading: ReadOptions, kinds: Mapping[str, Kind] | None
         raise InputError(f"{source.name} has more than one column called {listed(repeated)}; rename or drop them.")
     if not table.num_rows:
         raise InputError(f"{source.name} has {table.num_columns} columns and no rows.")
-    return typed(table, *_kinds(table, chosen, reading, kinds or {}))
+    return _with_categories(typed(table, *_kinds(table, chosen, reading, kinds or {})), reading.categories)
+
+
+def _with_categories(table: Any, names: tuple[str, ...]) -> Any:
+    """The table with some columns, or all of text, as categories in natural order."""
+    if not names:
+        return table
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    unknown = [name for name in names if name not in table.column_names and names != ("all",)]
+    if unknown:
+        raise InputError(f"--categories names {listed(unknown)}, but there is no such column in the table.")
+    for k, name in enumerate(table.column_names):
+        column = table.column(k)
+        chosen = names == ("all",) and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
+        if (chosen or name in names) and not pa.types.is_dictionary(column.type):
+            whole = column.combine_chunks()
+            levels = pc.drop_null(pc.unique(whole))
+            levels = levels.take(pc.sort_indices(levels))
+            codes = pc.index_in(whole, levels)
+            table = table.set_column(k, name, pa.DictionaryArray.from_arrays(codes, levels))
+    return table
 
 
 def _kinds(table: Any, chosen: str, reading: ReadOptions, kinds: Mapping[str, Kind]) -> tuple[dict[str, Kind], Kind]:
