@@ -40,6 +40,9 @@ FORWARDED = (
     "difference",
     "reasons",
     "compare",
+    "export",
+    "change",
+    "relativities",
     "report",
 )
 

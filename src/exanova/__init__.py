@@ -21,8 +21,10 @@ _HOME = {
     "Explanation": "exanova.explain.explanation",
     "Interactions": "exanova.explain.interactions",
     "Reasons": "exanova.explain.reasons",
+    "Relativities": "exanova.explain.relativities",
     "Comparison": "exanova.explain.comparison",
     "Difference": "exanova.explain.difference",
+    "MeanChange": "exanova.explain.mean_change",
     "Selection": "exanova.select.record",
     "load": "exanova.estimator",
     "neighbours": "exanova.design.families",
@@ -49,7 +51,9 @@ if TYPE_CHECKING:
     from exanova.explain.difference import Difference as Difference
     from exanova.explain.explanation import Explanation as Explanation
     from exanova.explain.interactions import Interactions as Interactions
+    from exanova.explain.mean_change import MeanChange as MeanChange
     from exanova.explain.reasons import Reasons as Reasons
+    from exanova.explain.relativities import Relativities as Relativities
     from exanova.provenance import Provenance as Provenance
     from exanova.select.record import Selection as Selection
     from exanova.solve.plan import Plan as Plan

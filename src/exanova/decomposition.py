@@ -16,13 +16,17 @@ from exanova.design.family import Family
 from exanova.effects.certificate import Certificate
 from exanova.effects.effect import GAME, Effects, Schema
 from exanova.effects.printed import text_of
-from exanova.errors import InputError, InputTypeError
+from exanova.errors import InputError, InputTypeError, check_level
+from exanova.explain.changing import Fit, mean_change
 from exanova.explain.comparison import Comparison, compare
 from exanova.explain.grouping import grouping_of
 from exanova.explain.importance import Division, check_importance, divisor, importance_amounts, importance_table
-from exanova.explain.importance_errors import importance_stderr, upward_bias
+from exanova.explain.importance_errors import doubt_of, importance_interval, importance_stderr, upward_bias
+from exanova.explain.mean_change import MeanChange
 from exanova.explain.mean_shapley import MeanShapley
+from exanova.explain.relativities import Loss, Relativities
 from exanova.explain.significance import significance_table
+from exanova.explain.tariff import tariff_of
 from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.uncertainty import Errors, Uncertainty
 from exanova.messages import Parameter, Words, count_of
@@ -63,6 +67,7 @@ class Decomposition(Questions):
         ties: how redundancy among subsets of one order was resolved, ``"share"`` or ``"first"``.
         selection: how a budget was spent, if there was one.
         selected: functions kept by the paper's algorithm, if it was used.
+        losses: under a link, what tariffs of effects up to each order lose, per output.
         sample: the weighted distinct rows of the fit; ``None`` if it was read from a file (files contain no rows).
         provenance: version, date, settings, rows and hashes of the fit; ``None`` in files of exanova 0.1.
 
@@ -81,6 +86,7 @@ class Decomposition(Questions):
     selection: Selection | None = None
     selected: Functions | None = None
     sample: Sample | None = None
+    losses: tuple[tuple[Loss, ...], ...] = ()
     provenance: Provenance | None = None
 
     @cached_property
@@ -126,6 +132,7 @@ class Decomposition(Questions):
         *,
         by: Literal["feature", "subset"] = "feature",
         stderr: bool = False,
+        level: float | None = None,
         groups: Mapping[str, Sequence[str]] | None = None,
     ) -> Any:
         """Importances as a table, the largest first.
@@ -137,6 +144,8 @@ class Decomposition(Questions):
             by: ``"feature"`` divides each subset's amount equally among its features; ``"subset"`` does not.
             stderr: whether to add ``stderr``, the standard error of ``value``, and for squared amounts ``debiased``,
                 the value minus the upward bias of squared estimates.
+            level: confidence level of an interval to add, ``low`` and ``high``, such as 0.95. It ends at 0 for an
+                importance that is not distinguishable from zero; shares may be negative.
             groups: names of groups and the features of each, as in ``explain``: each subset's amount is divided equally
                 among the groups it touches, or, by subset, added to that of all subsets that touch the same groups.
 
@@ -147,6 +156,8 @@ class Decomposition(Questions):
         (['x0', 'x1', 'x0 x x1'], [0.444444, 0.444444, 0.111111])
         """
         check_importance(kind, by)
+        if level is not None:
+            check_level(level)
         division = Division.of(self.family, by, None if groups is None else grouping_of(groups, self.schema))
         if kind == "shapley" and division.grouping is not None:
             amounts = {"value": self.mean_shapley.of_groups(division.grouping)}
@@ -154,13 +165,20 @@ class Decomposition(Questions):
             amounts = {"value": self.mean_shapley.compute(self.settings.threads)}
         else:
             amounts = importance_amounts(self.family, self.values, self.covariance, self.variance, kind)
+            if level is not None:
+                amounts["doubt"] = doubt_of(self.family, self.values, self.uncertainty, kind)
             if stderr and kind != "l1":
                 bias = upward_bias(self.family, self.uncertainty)
                 bias = bias if kind == "l2" else bias / divisor(self.values, self.variance)
                 amounts["debiased"] = amounts["value"] - bias
             amounts = {name: division.parts.T @ amount for name, amount in amounts.items()}
-        if stderr:
-            amounts["stderr"] = importance_stderr(self.family, self.uncertainty, kind, by, division)
+        if stderr or level is not None:
+            errors = importance_stderr(self.family, self.uncertainty, kind, by, division)
+            amounts |= {"stderr": errors} if stderr else {}
+            if level is not None:
+                doubt = amounts.pop("doubt", np.zeros_like(errors))
+                low, high = importance_interval(self.uncertainty, kind, amounts["value"], doubt, errors, level)
+                amounts |= {"low": low, "high": high}
         return importance_table(self.schema, division, amounts)
 
     def errors(
@@ -207,18 +225,46 @@ class Decomposition(Questions):
         Args:
             level: false discovery rate.
         """
-        if isinstance(level, bool) or not isinstance(level, int | float) or not 0.0 < level < 1.0:
-            raise InputError.given("level", level, "a number between 0 and 1, such as 0.05")
+        check_level(level, "0.05")
         return significance_table(self.schema, self.family, self.uncertainty, float(level))
 
     def compare(self, other: Any) -> Comparison:
         """Compare with another decomposition of the same columns, largest changes first."""
-        if hasattr(type(other), "decomposition_"):  # an estimator, which raises if it is not fitted
-            other = other.decomposition_
-        if not isinstance(other, Decomposition):
-            raise InputTypeError(f"a {type(other).__name__} was given; expected another fitted FunctionalANOVA.")
-        encodings = (self.encoding, other.encoding)
-        return compare(self.effects, other.effects, self.schema, other.schema, encodings)
+        second = _decomposition_of(other)
+        encodings = (self.encoding, second.encoding)
+        return compare(self.effects, second.effects, self.schema, second.schema, encodings)
+
+    def relativities(self, base: Any = "most frequent") -> Relativities:
+        """The tariff: exp of main effects and pairs against a base level, with intervals and exposures.
+
+        The base value times the relativities of a row is its fitted value (the odds, for ``link="logit"``); what
+        factors up to each order lose in deviance and in the Gini index is stated.
+
+        Args:
+            base: ``"most frequent"`` level of each feature, or a mapping from features to levels; a feature that it
+                leaves out has its most frequent one.
+
+        Raises:
+            InputError: unless the fit has ``link="log"`` or ``link="logit"``.
+        """
+        if self.link == "identity":
+            raise InputError(
+                "relativities are ratios, and this fit has effects that are added to the output itself",
+                remedy=["fit with ", Parameter("link", "log"), ", or ", Parameter("link", "logit"), " for odds"],
+            )
+        return tariff_of(_as_fit(self), self.link, base, self.losses)
+
+    def change(self, other: Any) -> MeanChange:
+        """Why the mean changed from this fit to another one of the same columns: the mix of the rows, or the model.
+
+        The mix is the change that the rows of the other fit make with the effects of this one; the model is the change
+        that its effects make on its rows, with both models centred on the rows of this fit. Both are split over
+        subsets of features and add up to the change of the mean exactly.
+
+        Args:
+            other: a later fit, or its decomposition.
+        """
+        return mean_change(_as_fit(self), _as_fit(_decomposition_of(other)))
 
     @property
     def plot(self) -> Plots:
@@ -234,6 +280,7 @@ class Decomposition(Questions):
         X: Any = None,
         model: Any = None,
         id: str | None = None,
+        by: str | None = None,
         title: str | None = None,
         about: Mapping[str, str] | None = None,
     ) -> None:
@@ -244,6 +291,7 @@ class Decomposition(Questions):
             X: rows for the row explorer; by default those of the fit. A loaded decomposition has none.
             model: the model, or its outputs at the rows of ``X``; the explorer then shows the residual of each row.
             id: column of ``X`` that names its rows; by default an index of pandas names them, or their position.
+            by: column of ``X`` whose groups are compared, as in ``difference``: a section says why they differ.
             title: heading of the report.
             about: further facts to show at the top, such as ``{"Data": "loans.csv"}``.
 
@@ -259,7 +307,7 @@ class Decomposition(Questions):
         """
         from exanova.report import write_report
 
-        write_report(self, path, X=X, model=model, id=id, title=title, about=about)
+        write_report(self, path, X=X, model=model, id=id, by=by, title=title, about=about)
 
     def export(
         self,
@@ -300,6 +348,8 @@ class Decomposition(Questions):
     def __str__(self) -> str:
         distinct = count_of(self.plan.distinct_rows, "distinct row")
         rows = f"{distinct} and {count_of(len(self.schema.features), 'feature')}"
+        if self.link != "identity":
+            rows += f"\nlink: {self.link}; effects add up on the {self.link} of the output"
         stderr = shares = None
         if self.sample is not None and self.uncertainty.cheap and len(self.schema.outputs) == 1:
             stderr = importance_stderr(self.family, self.uncertainty, "l2", "subset")[:, 0]
@@ -315,6 +365,18 @@ class Decomposition(Questions):
     def __repr__(self) -> str:
         effects, outputs = count_of(len(self.family.subsets), "effect"), count_of(len(self.schema.outputs), "output")
         return f"<Decomposition: {effects} of up to {count_of(self.order, 'feature')}, {outputs}; {GAME}>"
+
+
+def _decomposition_of(other: Any) -> Decomposition:
+    if hasattr(type(other), "decomposition_"):  # an estimator, which raises if it is not fitted
+        other = other.decomposition_
+    if not isinstance(other, Decomposition):
+        raise InputTypeError(f"a {type(other).__name__} was given; expected another fitted FunctionalANOVA.")
+    return other
+
+
+def _as_fit(found: Decomposition) -> Fit:
+    return Fit(found.schema, found.encoding, found.family, found.values, found.uncertainty)
 
 
 def uncertainty_of(

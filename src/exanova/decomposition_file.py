@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from exanova.data.encoding import Encoding
 from exanova.data.feature import FeatureLevels
+from exanova.data.link import LINKS
 from exanova.data.table import installed_kind
 from exanova.decomposition import Decomposition, uncertainty_of
 from exanova.design.families import named_family
@@ -22,6 +23,7 @@ from exanova.effects.effect import Schema
 from exanova.effects.redundancy import Redundancy
 from exanova.errors import FileFormatError
 from exanova.explain.mean_shapley import MeanShapley
+from exanova.explain.relativities import Loss
 from exanova.infer.uncertainty import Errors
 from exanova.messages import Words, from_json, to_json
 from exanova.provenance import Provenance
@@ -67,6 +69,8 @@ def to_file(found: Decomposition, parameters: Mapping[str, Any]) -> tuple[dict[s
         "redundant": [[r.features, r.shared_with] for r in certificate.redundant],
         "selected": found.selected,
         "ties": found.ties,
+        "link": found.link,
+        "losses": [[asdict(loss) for loss in losses] for losses in found.losses],
         "chosen": None if found.selection is None else asdict(found.selection),
         "errors": None if found.uncertainty.summary is None else asdict(found.uncertainty.summary),
         "provenance": None if found.provenance is None else asdict(found.provenance),
@@ -137,6 +141,8 @@ def _decomposition(
         certificate=certificate,
         plan=Plan(**_record(Plan, document["plan"])),
         ties=document.get("ties", parameters.get("ties", "share")),
+        link=str(document.get("link", "identity")),
+        losses=tuple(tuple(Loss(**loss) for loss in losses) for losses in document.get("losses", ())),
         selection=_selection(document.get("chosen")),
         selected=None if selected is None else tuple((tuple(f), tuple(z)) for f, z in selected),
         provenance=_provenance(document.get("provenance")),
@@ -269,12 +275,18 @@ def _conditions_of_parts(found: Decomposition) -> Iterator[bool]:
     yield schema.kind in TABLES and m >= 1 and (m == 1 or not schema.single)
     yield bool(np.isfinite(found.values).all() and np.isfinite(found.covariance).all())
     yield bool(np.isfinite(family.weight).all() and (family.weight > 0).all() and (found.variance >= 0).all())
-    yield found.ties in ("share", "first")
+    yield found.ties in ("share", "first") and found.link in LINKS and len(found.losses) in (0, m)
 
 
 def _conditions_of_errors(found: Decomposition, stored: Mapping[str, NDArray[Any]]) -> Iterator[bool]:
     (cells, m), s = found.values.shape, len(found.family.subsets)
-    shapes = {"stderr": (cells, m), "rows": (cells,), "certain": (s, m), "covariance": (m, cells * (cells + 1) // 2)}
+    shapes = {
+        "stderr": (cells, m),
+        "rows": (cells,),
+        "clusters": (cells,),
+        "certain": (s, m),
+        "covariance": (m, cells * (cells + 1) // 2),
+    }
     yield all(shapes.get(name) == array.shape for name, array in stored.items())
     yield (found.uncertainty.summary is None) == ("stderr" not in stored)
     yield all(bool((~(array < 0)).all()) for name, array in stored.items() if name != "covariance")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, Ty
 import numpy as np
 
 from exanova.data.draws import plan_draws
+from exanova.data.link import linked_rows
 from exanova.data.observe import Observation, Reading, read_rows
 from exanova.data.rules import MaxLevels, NBins
 from exanova.data.sample import Sample
@@ -33,6 +34,8 @@ from exanova.evaluation import (
     warn_if_it_does_not_hold,
 )
 from exanova.explain.mean_shapley import MeanShapley
+from exanova.explain.relativities import Loss
+from exanova.explain.tariff import losses_of
 from exanova.fitting import fit_sample, plan_fit
 from exanova.infer.fitted_sample import FittedSample, why_whole
 from exanova.many_levels import Joined, by_joining_again, fit_apart, join_many_levels, to_join
@@ -49,6 +52,7 @@ from exanova.solve.plan import Plan
 from exanova.solve.request import Request
 from exanova.solve.survey import Survey
 from exanova.tags import not_fitted, sklearn_tags
+from exanova.typing import FloatArray
 
 if TYPE_CHECKING:
     from exanova.show.plots import Plots
@@ -117,6 +121,9 @@ class FunctionalANOVA:
             as 0.
         strict: raise an error for new rows with a combination that was never observed; by default its effect counts as
             0, with a warning.
+        link: ``"log"`` or ``"logit"`` decomposes that function of the output, on which effects then add up; rates with
+            their exposure as weight, for example. Outputs given for rows are averaged over equal rows first. Values the
+            link is not defined for are refused.
         response_method: which method of an estimator is explained; ``"auto"``: ``predict_proba`` if it has it, and of
             two classes the probability of the second.
         batch_size: rows the model is called on at once.
@@ -173,6 +180,7 @@ class FunctionalANOVA:
         strategy: Literal["uniform", "quantile", "kmeans", "model"] = "quantile",
         handle_unknown: Literal["error", "ignore"] = "error",
         strict: bool = False,
+        link: Literal["identity", "log", "logit"] = "identity",
         response_method: Literal["auto", "predict_proba", "predict", "decision_function"] = "auto",
         batch_size: int | None = None,
         route: Literal["auto", "grid", "dense", "moments", "matrix-free"] = "auto",
@@ -198,6 +206,7 @@ class FunctionalANOVA:
         self.strategy = strategy
         self.handle_unknown = handle_unknown
         self.strict = strict
+        self.link = link
         self.response_method = response_method
         self.batch_size = batch_size
         self.route = route
@@ -262,14 +271,14 @@ class FunctionalANOVA:
                 fit_apart(partial(self.fit, weights=weights), rows, values, eval_set, seed, design)
                 return self
             if chosen:
-                read = join_many_levels(rows, rows.model_values(*asked), chosen, progress)
+                read = join_many_levels(rows, linked_rows(rows, rows.model_values(*asked), self.link), chosen, progress)
             request = make_request(self.get_params(), read.rows.support, read.rows.encoding.ordered)
             progress.phase("listing cells")
             plan, survey = self._plan(read.rows, request)
             if self.verbose:
                 print(plan)
             drawn = plan_draws(rows.weight, rows.kept, rows.n_rows, rows.index, weights=weights, **design)
-            values = rows.model_values(*asked) if read.values is None else read.values
+            values = linked_rows(rows, rows.model_values(*asked), self.link) if read.values is None else read.values
             seen = read.rows.sampled(values, drawn)
             sample, held = seen.sample, None
             if isinstance(eval_set, float):
@@ -297,6 +306,8 @@ class FunctionalANOVA:
     difference = forwarded(Decomposition.difference)
     reasons = forwarded(Decomposition.reasons)
     compare = forwarded(Decomposition.compare)
+    change = forwarded(Decomposition.change)
+    relativities = forwarded(Decomposition.relativities)
     report = forwarded(Decomposition.report)
     export = forwarded(Decomposition.export)
 
@@ -414,6 +425,8 @@ class FunctionalANOVA:
                 certificate=certificate,
                 plan=found.plan,
                 ties=self.ties,
+                link=self.link,
+                losses=self._losses(found, effects, sample),
                 selection=selection,
                 selected=_named_selection(found, schema),
                 sample=sample,
@@ -421,6 +434,13 @@ class FunctionalANOVA:
         )
         if certificate.notes and self.basis == "pure":
             warnings.warn(joined(certificate.notes, "; "), InexactWarning, stacklevel=3)
+
+    def _losses(self, found: Solved, effects: FloatArray, sample: Sample) -> tuple[tuple[Loss, ...], ...]:
+        """What tariffs up to each order lose, per output; nothing without a link."""
+        if self.link == "identity":
+            return ()
+        family, outputs = found.family, range(sample.n_outputs)
+        return tuple(tuple(losses_of(family, effects, sample, self.link, o)) for o in outputs)
 
     def _fitted_sample(self, sample: Sample, found: Solved, request: Request) -> FittedSample:
         """The rows as standard errors need them: references, nothing is computed."""

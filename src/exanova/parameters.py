@@ -27,6 +27,7 @@ CHOICES: Mapping[str, tuple[str | bool | None, ...]] = {
     "ties": ("share", "first"),
     "route": ("auto", "grid", "dense", "moments", "matrix-free"),
     "selection": ("screen", "canonical", "lasso", None),
+    "link": ("identity", "log", "logit"),
     "handle_unknown": ("error", "ignore"),
     "response_method": ("auto", "predict_proba", "predict", "decision_function"),
     "shrinkage": ("auto", None),

@@ -198,7 +198,7 @@ the whole population
         codes, outside = self._locate(X, work)
         table = Table.read(X)
         weights = check_weights(weight, table.n_rows, table.index)
-        values = None if model is None else self.model_values(X, model, progress)
+        values = None if model is None else self.model_values(X, model, progress, weights)
         kept = weights > 0
         return Rows(
             np.ascontiguousarray(codes[:, kept]),

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.data.distinct import distinct_rows
 from exanova.data.encoding import Encoding
+from exanova.data.link import LINKS, link_each, link_means
 from exanova.data.observe import values_at
 from exanova.data.table import Table
+from exanova.data.values import is_model
 from exanova.data.weights import check_weights
 from exanova.design.family import Family
 from exanova.effects.at_rows import Components, contributions, fitted_part
@@ -42,6 +45,7 @@ class RowQueries:
         values: (cells, m) effects.
         uncertainty: their standard errors and what is identified.
         settings: parameters that queries depend on.
+        link: the function of the output that was decomposed: ``"identity"``, ``"log"`` or ``"logit"``.
     """
 
     schema: Schema
@@ -50,16 +54,26 @@ class RowQueries:
     values: FloatArray
     uncertainty: Uncertainty
     settings: QuerySettings
+    link: str = field(default="identity", kw_only=True)
 
     @property
     def order(self) -> int:
         """Number of features in the largest subset."""
         return len(self.family.subsets[-1])
 
-    def predict(self, X: Any) -> FloatArray:
-        """The fitted part at the rows of ``X``: (n,) for a model with one output, else (n, m)."""
+    def predict(self, X: Any, *, scale: Literal["link", "response"] = "link") -> FloatArray:
+        """The fitted part at the rows of ``X``: (n,) for a model with one output, else (n, m).
+
+        Args:
+            X: rows.
+            scale: ``"link"``, the scale that was decomposed, on which effects add up; or ``"response"``, that of the
+                model's output. The two differ if a ``link`` was given.
+        """
+        if scale not in ("link", "response"):
+            raise InputError.given("scale", scale, "'link' or 'response'")
         codes, _ = self._locate(X, Work("the fitted part"))
-        return self.schema.shown(self._fitted_part(codes))
+        fitted = self._fitted_part(codes)
+        return self.schema.shown(LINKS[self.link].back(fitted) if scale == "response" else fitted)
 
     def components(self, X: Any) -> Components:
         """Contribution of every subset to every row of ``X``; they add up to ``predict``.
@@ -156,12 +170,17 @@ class RowQueries:
         """R2 of the fitted part against the model, for example on held-out rows: one number, or one per output."""
         codes, _ = self._locate(X, Work("the score", 8 * 5 * self._m))
         weight = check_weights(sample_weight, codes.shape[1], Table.read(X).index).astype(np.float64)
-        target = self.model_values(X, model)
+        target = self.model_values(X, model, weight=weight)
         r2 = measure_fit(target, self._fitted_part(codes), weight / weight.sum()).r2
         return float(r2[0]) if self.schema.single else r2
 
-    def model_values(self, X: Any, model: Any, progress: Progress | None = None) -> FloatArray:
-        """(n, m) values of a model at new rows; it is called once for each distinct row."""
+    def model_values(
+        self, X: Any, model: Any, progress: Progress | None = None, weight: NDArray[Any] | None = None
+    ) -> FloatArray:
+        """(n, m) values of a model at new rows, on the scale of the link; it is called once for each distinct row.
+
+        Outputs given for rows are averaged over equal rows, by ``weight``, before they are linked.
+        """
         settings, outputs = self.settings, self.schema.outputs
         values = values_at(X, model, self.encoding, settings.response_method, settings.batch_size, outputs, progress)
         if values.shape[1] != self._m:
@@ -169,7 +188,17 @@ class RowQueries:
                 f"the model gives {values.shape[1]} outputs, the decomposition has {self._m}; "
                 "give the model that was decomposed."
             )
-        return values
+        return values if self.link == "identity" else self._linked(X, model, values, weight)
+
+    def _linked(self, X: Any, model: Any, values: FloatArray, weight: NDArray[Any] | None) -> FloatArray:
+        """(n, m) outputs of a model, or given for rows, on the scale of the link."""
+        link, rows = LINKS[self.link], np.arange(len(values))
+        if is_model(model):
+            return link_each(link, values, rows)
+        _, group = distinct_rows(self.encoding.encode(Table.read(X), self.settings.handle_unknown))
+        given = np.ones(len(values)) if weight is None else weight
+        counted = np.where(np.bincount(group, given)[group] > 0, given, 1.0)  # rows of no weight are still shown
+        return link_means(link, values, group, counted, rows)
 
     def _index(
         self, index: str, order: int, groups: Mapping[str, Sequence[str]] | None

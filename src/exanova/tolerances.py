@@ -24,6 +24,9 @@ RECONSTRUCTION = 2**22 * EPS
 CANCELLED = 2**6 * EPS
 """A sum of terms that cancel, relative to the sum of their sizes: below that it is rounding and shown as zero."""
 
+REST_OF_LEVEL = 1e-9
+"""Share of a level's probability in no part that another fit has, below which it is the rounding of shares."""
+
 RESIDUAL_MEAN = 2**22 * EPS
 """Largest mean of the residual in a cell, relative to the same; a least-squares fit leaves none. About 1e-9."""
 

@@ -90,3 +90,58 @@ def test_reasons_that_cannot_be_are_refused(asked):
     refused(asked(*words, "--direction", "down"), "direction")
     refused(asked(*words, "--of-output", "nobody"), "one of 'risk'")
     refused(asked(*words, "--id", "id", "--id", "w"), "one --id column")
+
+
+def test_compare_says_why_the_mean_changed_and_a_limit_decides_the_exit_code(asked):
+    later = TABLE[TABLE["home"] != "parents"].assign(risk=lambda t: t["risk"] + 0.1 * (t["home"] == "own"))
+    later.to_csv("later.csv", index=False)
+    assert asked("explain", "later.csv", *PREDICTED, "--save", "later.exanova", "--quiet").code == 0
+    shown = asked("compare", "model.exanova", "later.exanova")
+    assert shown.code == 0
+    assert "the mix changed" in shown.out
+    assert "the model changed" in shown.out
+    assert "home: 1 level(s) or parts of levels occur in the first fit only" in shown.out
+    failed = asked("compare", "model.exanova", "later.exanova", "--fail-above", "0.001")
+    assert (failed.code, failed.err) == (3, "")
+    assert "above 0.001: the effect of" in failed.out
+    held = asked("compare", "model.exanova", "later.exanova", "--fail-above", "10")
+    assert held.code == 0
+    assert "nothing changed by more than 10" in held.out
+    ended = asked("compare", "model.exanova", "later.exanova", "--fail-above", "0.001", "--json")
+    found = json.loads(ended.out)
+    assert ended.code == 3
+    assert found["monitor"]["failed"]
+    assert found["monitor"]["above"][0]["amount"] == found["watched"][0]["amount"]
+    mean = found["mean"]
+    assert np.isclose(np.sum(mean["mix"]) + np.sum(mean["model"]), np.sum(mean["total"]))
+    assert "monitor" not in json.loads(asked("compare", "model.exanova", "later.exanova", "--json").out)
+
+
+def test_what_cannot_be_compared_is_above_every_limit(asked):
+    TABLE.assign(job=[f"{job} now" for job in TABLE["job"]]).to_csv("later.csv", index=False)
+    assert asked("explain", "later.csv", *PREDICTED, "--save", "later.exanova", "--quiet").code == 0
+    failed = asked("compare", "model.exanova", "later.exanova", "--fail-above", "10")
+    assert failed.code == 3
+    assert "above 10: the effect of job: cannot be compared" in failed.out
+    refused(asked("compare", "model.exanova", "later.exanova", "--fail-above", "-1"), "--fail-above")
+
+
+def test_a_tariff_on_a_screen_in_a_file_and_as_json(asked):
+    words = ("--features", "job,home", "--weight", "w", "--link", "log", "--population", "--max-order", "1")
+    TABLE.assign(rate=RISK + 0.1).to_csv("rates.csv", index=False)
+    fit = ("explain", "rates.csv", "--prediction", "rate", *words, "--save", "rates.exanova")
+    assert "log(rate)" in asked(*fit).out
+    shown = asked("relativities", "rates.exanova", "--base", "job=none")
+    assert shown.code == 0
+    assert "none: 1.000, exposure" in shown.out
+    assert "of the deviance explained" in shown.out
+    assert asked("relativities", "rates.exanova", "--output", "tariff.csv").out == ""
+    tariff = pd.read_csv("tariff.csv")
+    assert set(tariff["factor"]) == {"job", "home"}
+    found = json.loads(asked("relativities", "rates.exanova", "--json").out)
+    assert found["link"] == "log"
+    assert [loss["order"] for loss in found["losses"][0]] == [0, 1]
+    refused(asked("relativities", "rates.exanova", "--base", "job"), "--base needs a feature and its level")
+    refused(asked("relativities", "rates.exanova", "--base", "job=cook"), "no level 'cook'")
+    refused(asked("relativities", "model.exanova"), "--link log")
+    refused(asked("explain", "loans.csv", *PREDICTED, "--link", "log"), "--link log", "row")

@@ -43,7 +43,7 @@ EXANOVA_EXAMPLES = (
         ("Shapley values of new rows", "exanova rows model.exanova new.csv --output values.csv"),
         ("A first look, no data needed", "exanova demo"),
     )
-    + "\n\nExit codes: 0 success, 2 error (one line on standard error), 130 interrupted."
+    + "\n\nExit codes: 0 success, 2 error (one line on standard error), 3 above the limit of compare, 130 interrupted."
 )
 
 EXPLAIN = _text(
@@ -124,11 +124,6 @@ EXPORT_EXAMPLES = _examples(
     ),
 )
 
-COMPARE = "Compare two saved decompositions of the same columns, largest changes first."
-COMPARE_EXAMPLES = _examples(
-    ("Two models on the same columns, or one model in two periods", "exanova compare before.exanova after.exanova"),
-)
-
 PLAN = _text(
     "Estimate the functions, memory and time that explain would need.", "Nothing is fitted and no model is called."
 )
@@ -189,6 +184,7 @@ def explain(
     max_levels: a.MaxLevels = None,
     shrinkage: a.Shrinkage = "auto",
     sampled: a.Sampled = None,
+    link: a.Link = "identity",
     ties: a.Ties = "share",
     basis: a.Basis = "pure",
     route: a.Route = "auto",
@@ -217,7 +213,7 @@ def explain(
 
     others = {"max_terms": terms(max_terms), "selection": selection, "strategy": strategy, "ties": ties, "basis": basis}
     others |= {"shrinkage": shrinkage_(shrinkage), "sampled": "auto" if sampled is None else sampled}
-    others |= {"route": route, "n_jobs": n_jobs, "verbose": False if quiet else None}
+    others |= {"link": link, "route": route, "n_jobs": n_jobs, "verbose": False if quiet else None}
     commands.explain(
         commands.Job(
             data=data,
@@ -331,16 +327,6 @@ def export(
     commands.export(saved, path, sql, context.obj, commands.Printing(force, json, quiet))
 
 
-@app.command(help=COMPARE, epilog=COMPARE_EXAMPLES)
-def compare(
-    before: a.Before, after: a.After, changes: a.Changes = 10, json: a.Json = False, debug: a.Debug = False
-) -> None:
-    """Compare two saved decompositions."""
-    from exanova.cli import commands
-
-    commands.compare(before, after, changes, json)
-
-
 @app.command(help=PLAN, epilog=PLAN_EXAMPLES)
 def plan(
     data: a.Data,
@@ -399,7 +385,9 @@ def demo(debug: a.Debug = False) -> None:
     main()
 
 
-app.command(help=question_app.DIFFERENCE, epilog=_examples(*question_app.DIFFERENCE_EXAMPLES))(question_app.difference)
+app.command(help=question_app.COMPARE, epilog=_examples(*question_app.COMPARE_EXAMPLES))(question_app.compare)
+for command, about, pairs in question_app.COMMANDS:
+    app.command(help=about, epilog=_examples(*pairs))(command)
 
 
 def _all(*given: a.Names) -> tuple[str, ...]:

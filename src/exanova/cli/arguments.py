@@ -178,6 +178,24 @@ Sampled = Annotated[
         rich_help_panel=FIT,
     ),
 ]
+Link = Annotated[
+    str,
+    typer.Option(
+        "--link",
+        metavar="identity|log|logit",
+        help="Decompose this function of the output, e.g. the log of a rate weighted by exposure.",
+        rich_help_panel=FIT,
+    ),
+]
+Base = Annotated[
+    Names,
+    typer.Option(
+        "--base",
+        metavar="A=LEVEL",
+        help="Base level of a feature (repeatable); default: the most frequent.",
+        rich_help_panel=RESULTS,
+    ),
+]
 Ties = Annotated[
     str,
     typer.Option(
@@ -355,6 +373,16 @@ OfOutput = Annotated[
     str | None,
     typer.Option(
         "--of-output", metavar="NAME", help="Reasons for this output, if there are several.", rich_help_panel=RESULTS
+    ),
+]
+FailAbove = Annotated[
+    float | None,
+    typer.Option(
+        "--fail-above",
+        min=0.0,
+        metavar="LIMIT",
+        help="Exit with code 3 if something changed by more than this, in units of the output.",
+        rich_help_panel=RESULTS,
     ),
 ]
 TableOutput = Annotated[

@@ -217,15 +217,6 @@ def export(saved: str, path: str, sql: dict[str, Any], words: Sequence[str], pri
         Screen().files([("export", path)])
 
 
-def compare(before: str, after: str, count: int, json: bool) -> None:
-    """Compare two saved decompositions of the same columns."""
-    found = load(before).compare(load(after))
-    if json:
-        emit_document(output.comparison_document(found, count))
-    else:
-        Screen().comparison(found, count)
-
-
 def plan(data: str, reading: ReadOptions, choice: Choice, fit: FitOptions, json: bool) -> None:
     """Show what ``explain`` would need for this table."""
     parts = divide(read_table(data, reading), choice, _shown(data))

@@ -2,6 +2,7 @@
 
 0    success
 2    error; standard error says what is wrong and what to do
+3    compare --fail-above: something changed by more than the limit
 130  interrupted
 1    the reader of standard output closed it
 """

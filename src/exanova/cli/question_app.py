@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import typer
+
 from exanova.cli import arguments as a
 
 if TYPE_CHECKING:
@@ -22,6 +24,37 @@ DIFFERENCE_EXAMPLES = (
         "exanova difference model.exanova data.csv --by sex --within dept --prediction p --output gap.csv",
     ),
 )
+
+
+COMPARE = (
+    "Compare two saved decompositions of the same columns: largest changes, and why the mean changed.\n\n"
+    "The change of the mean is split into what the mix of the rows changed (same effects, other rows) and what the "
+    "model changed (same rows, other effects), by subset.\n\n"
+    "With --fail-above, the exit code is 3 if the mean, its change by the mix or by the model, or any effect (root "
+    "mean square over common cells) changed by more than the limit, in units of the output, or cannot be compared."
+)
+COMPARE_EXAMPLES = (
+    ("Two models on the same columns, or one model in two periods", "exanova compare before.exanova after.exanova"),
+    (
+        "A monitor: exit code 3 if anything moved by more than 0.02",
+        "exanova compare old.exanova new.exanova --fail-above 0.02 --json",
+    ),
+)
+
+
+def compare(
+    before: a.Before,
+    after: a.After,
+    changes: a.Changes = 10,
+    fail_above: a.FailAbove = None,
+    json: a.Json = False,
+    debug: a.Debug = False,
+) -> None:
+    """Compare two saved decompositions."""
+    from exanova.cli import question_commands as commands
+
+    if commands.compare(before, after, changes, fail_above, json):
+        raise typer.Exit(3)
 
 
 def difference(
@@ -52,6 +85,34 @@ def difference(
     commands.difference(saved, data, _reading(format_, separator, missing), compared, shown, rules)
 
 
+RELATIVITIES = (
+    "The tariff of a decomposition with --link log (or logit): factors against base levels, with intervals.\n\n"
+    "The base value times the factors of a row is its fitted value. Factors are main effects and pairs; what they lose "
+    "in deviance and in the Gini index is stated."
+)
+RELATIVITIES_EXAMPLES = (
+    (
+        "Claims per year of exposure",
+        "exanova explain claims.csv --prediction rate --weight exposure --link log --save m",
+    ),
+    ("Its tariff", "exanova relativities m --base region=north --output tariff.csv"),
+)
+
+
+def relativities(
+    saved: a.Saved,
+    base: a.Base = None,
+    output: a.TableOutput = None,
+    force: a.Force = False,
+    json: a.Json = False,
+    debug: a.Debug = False,
+) -> None:
+    """The tariff of a saved decomposition."""
+    from exanova.cli import question_commands as commands
+
+    commands.relativities(saved, _all(base), commands.Shown(output, False, force, json))
+
+
 def _all(given: a.Names) -> tuple[str, ...]:
     return tuple(given or ())
 
@@ -60,3 +121,11 @@ def _reading(format_: str | None, separator: str | None, missing: a.Names) -> Re
     from exanova.cli.table_files import ReadOptions
 
     return ReadOptions(format_, separator, _all(missing), ())
+
+
+COMMANDS = (
+    (compare, COMPARE, COMPARE_EXAMPLES),
+    (difference, DIFFERENCE, DIFFERENCE_EXAMPLES),
+    (relativities, RELATIVITIES, RELATIVITIES_EXAMPLES),
+)
+"""The commands with their help and examples."""

@@ -10,13 +10,15 @@ import numpy as np
 
 from exanova.cli import text
 from exanova.cli.columns import as_numbers, check_columns, learned_kinds
-from exanova.cli.output import TABLES, Target, Targets, emit_document, write_table
+from exanova.cli.output import TABLES, Target, Targets, comparison_document, emit_document, write_table
 from exanova.cli.screen import Screen
 from exanova.cli.table_files import ReadOptions, read_table
 from exanova.data.table import Table
 from exanova.errors import InputError
 from exanova.estimator import FunctionalANOVA, load
 from exanova.explain.difference import Difference
+from exanova.explain.mean_change import MeanChange
+from exanova.explain.monitor import drifts
 from exanova.explain.reasons import Reasons
 from exanova.packages import package
 from exanova.typing import FloatArray
@@ -46,6 +48,37 @@ class Shown:
     subsets: bool
     force: bool
     json: bool
+
+
+def compare(before: str, after: str, count: int, limit: float | None, json: bool) -> bool:
+    """Compare two saved decompositions of the same columns; whether something changed by more than the limit."""
+    first, second = load(before), load(after)
+    found, change = first.compare(second), first.change(second)
+    watched = drifts(found, change)
+    above = [] if limit is None else [drift for drift in watched if not drift.amount <= limit]
+    if json:
+        monitor = {} if limit is None else {"monitor": {"limit": limit, "failed": bool(above), "above": above}}
+        document = {**comparison_document(found, count), "mean": change_document(change), "watched": watched}
+        emit_document(document | monitor)
+        return bool(above)
+    screen = Screen()
+    screen.comparison(found, count)
+    screen.lines(str(change))
+    if limit is not None and not above:
+        screen.lines(
+            f"nothing changed by more than {limit:g}; the largest is {watched[0].what}: {watched[0].amount:.4g}"
+        )
+    for drift in above:
+        amount = "cannot be compared" if np.isinf(drift.amount) else f"{drift.amount:.4g}"
+        screen.lines(f"above {limit:g}: {drift.what}: {amount}")
+    return bool(above)
+
+
+def change_document(found: MeanChange) -> dict[str, Any]:
+    """The parts of a change of the mean."""
+    names = ("subsets", "mix", "mix_stderr", "model", "model_stderr", "found_in", "shared", "total", "total_stderr")
+    sums = ("means", "mix_total", "mix_total_stderr", "model_total", "model_total_stderr", "notes")
+    return {**{name: getattr(found, name) for name in (*names, *sums)}, "standard_errors": found.included}
 
 
 def difference(
@@ -130,6 +163,22 @@ def reasons_document(found: Reasons) -> dict[str, Any]:
     ]
     said = {"game": found.game, "output": found.output, "direction": found.direction, "against": found.against}
     return {**said, "notes": found.notes, "rows": rows}
+
+
+def relativities(saved: str, base: Sequence[str], shown: Shown) -> None:
+    """The tariff of a saved decomposition."""
+    targets = _targets(shown, [saved])
+    anova = load(saved)
+    pairs = [given.partition("=") for given in base]
+    if not all(equals for _, equals, _ in pairs):
+        raise InputError("--base needs a feature and its level, such as --base region=north.")
+    found = anova.relativities({name: level for name, _, level in pairs} if pairs else "most frequent")
+    targets.write("--output", lambda path: write_table(path, as_arrow(found.to_frame())))
+    if shown.json:
+        names = ("base", "base_value", "factors", "losses", "link", "names", "notes", "game")
+        emit_document({name: getattr(found, name) for name in names})
+    elif shown.output is None:
+        Screen().lines(str(found))
 
 
 def predictions(anova: FunctionalANOVA, table: Any, names: Sequence[str]) -> FloatArray | None:

@@ -131,6 +131,17 @@ class Comparison:
 
 def compare(first: Effects, second: Effects, schema: Schema, other: Schema, encodings: Encodings) -> Comparison:
     """Align two decompositions by names of features, by levels or the parts of bins, and by names of outputs."""
+    check_same_columns(schema, other)
+    of_second = {feature.name: feature for feature in encodings[1].features}
+    levels_of = {feature.name: (feature, of_second[feature.name]) for feature in encodings[0].features}
+    keys = list(first) + [key for key in second if key not in first]
+    changes = [_change(key, first, second, levels_of, len(schema.outputs)) for key in keys]
+    changes.sort(key=lambda change: (change.comparable, -float(np.nan_to_num(change.difference).sum())))
+    return Comparison(tuple(changes), schema)
+
+
+def check_same_columns(schema: Schema, other: Schema) -> None:
+    """Refuse to compare decompositions of different columns or outputs."""
     if set(schema.features) != set(other.features):
         missing = sorted(set(schema.features) ^ set(other.features))
         raise InputError(
@@ -142,12 +153,6 @@ def compare(first: Effects, second: Effects, schema: Schema, other: Schema, enco
             f"the outputs differ: {', '.join(schema.outputs)} and {', '.join(other.outputs)}",
             remedy=["give them the same names with ", Parameter("output_names"), " when fitting"],
         )
-    of_second = {feature.name: feature for feature in encodings[1].features}
-    levels_of = {feature.name: (feature, of_second[feature.name]) for feature in encodings[0].features}
-    keys = list(first) + [key for key in second if key not in first]
-    changes = [_change(key, first, second, levels_of, len(schema.outputs)) for key in keys]
-    changes.sort(key=lambda change: (change.comparable, -float(np.nan_to_num(change.difference).sum())))
-    return Comparison(tuple(changes), schema)
 
 
 def _change(key: tuple[str, ...], first: Effects, second: Effects, levels_of: LevelsOf, outputs: int) -> Change:

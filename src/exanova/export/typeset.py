@@ -187,10 +187,10 @@ LATEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
+    '"': r"{\char34}",
     "-": "{-}",
-    "`": r"\textasciigrave{}",
-    "'": r"\textquotesingle{}",
+    "`": r"{\char96}",
+    "'": r"{\char39}",
     "[": "{[}",
     "]": "{]}",
 }

@@ -22,6 +22,7 @@ def write_report(
     X: Any,
     model: Any,
     id: str | None,
+    by: str | None,
     title: str | None,
     about: Mapping[str, str] | None,
 ) -> None:
@@ -35,9 +36,12 @@ def write_report(
     made = _format(path)
     if model is not None and X is None:
         raise InputError("a model was given without rows; give both, report(path, X=table, model=model), or neither.")
-    if id is not None and X is None:
-        raise InputError(f"id={id!r} was given without rows; give the table that has this column: X=table.")
-    summary = summarise(decomposition, X=X, model=model, id=id, title=title, about=about)
+    for parameter, column in (("id", id), ("by", by)):
+        if column is not None and X is None:
+            raise InputError(
+                f"{parameter}={column!r} was given without rows; give the table that has this column: X=table."
+            )
+    summary = summarise(decomposition, X=X, model=model, id=id, by=by, title=title, about=about)
     write_whole(path, made(summary).encode("utf-8"))
 
 

@@ -1,0 +1,132 @@
+"""From two fits to the change of their mean: alignment, the split, standard errors, and what is said of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exanova.data.encoding import Encoding
+from exanova.design.family import Family
+from exanova.effects.at_rows import fitted_part
+from exanova.effects.effect import Schema
+from exanova.explain.aligned import AllParts, all_parts, in_first_codes
+from exanova.explain.comparison import MOSTLY, check_same_columns
+from exanova.explain.mean_change import MeanChange
+from exanova.explain.mix_and_model import MixAndModel, mix_and_model
+from exanova.infer.uncertainty import Uncertainty
+from exanova.typing import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What a change needs of a fit: names, levels, cells, (cells, m) effects and their uncertainty."""
+
+    schema: Schema
+    encoding: Encoding
+    family: Family
+    values: FloatArray
+    uncertainty: Uncertainty
+
+
+def mean_change(first: Fit, second: Fit) -> MeanChange:
+    """The change of the mean between two fits of the same columns and outputs."""
+    check_same_columns(first.schema, second.schema)
+    place_of = np.array([second.schema.features.index(name) for name in first.schema.features])
+    pairs = [(f, second.encoding.features[int(j)]) for f, j in zip(first.encoding.features, place_of, strict=True)]
+    parts = [all_parts(pair) for pair in pairs]
+    split = mix_and_model((first.family, second.family), (first.values, second.values), parts, place_of)
+    errors, included = _errors(first, second, split, parts, place_of)
+    means = np.stack([first.values[0], second.values[0]])
+    found_in = tuple(_found_in(subset, first.family, second.family, place_of) for subset in split.subsets)
+    return MeanChange(
+        subsets=tuple(map(first.schema.names, split.subsets)),
+        mix=split.mix,
+        model=split.model,
+        total=means[1] - means[0],
+        means=means,
+        **errors,
+        found_in=found_in,
+        shared=split.shared,
+        schema=first.schema,
+        included=included,
+        notes=tuple(_notes(first.schema, split, parts)),
+    )
+
+
+def _found_in(subset: tuple[int, ...], first: Family, second: Family, place_of: IntArray) -> str:
+    before = subset in first.position
+    after = tuple(sorted(int(place_of[i]) for i in subset)) in second.position
+    return "both" if before and after else "first" if before else "second"
+
+
+def _errors(
+    first: Fit, second: Fit, split: MixAndModel, parts: list[AllParts], place_of: IntArray
+) -> tuple[dict[str, Any], str]:
+    """Standard errors by name, and what they include."""
+    shape = split.mix.shape
+    out: dict[str, Any] = {name: np.full(shape, np.nan) for name in ("mix_stderr", "model_stderr")}
+    out |= {name: np.full(shape[1], np.nan) for name in ("total_stderr", "mix_total_stderr", "model_total_stderr")}
+    why = first.uncertainty.why_none or second.uncertainty.why_none
+    if why:
+        return out, f"none: {why}"
+    rows = float(second.uncertainty.rows[0])
+    from_first = first.uncertainty.linear_stderr(split.mix_weights)
+    spread = np.maximum(split.second_moment - split.mix**2, 0.0) / rows
+    out["mix_stderr"] = np.sqrt(from_first**2 + spread)
+    out["mix_stderr"][0] = 0.0
+    if split.model_weights is not None:
+        out["model_stderr"] = np.hypot(from_first, second.uncertainty.linear_stderr(split.model_weights))
+    ends = [fit.uncertainty.linear_stderr(np.eye(fit.family.n_cells, 1))[0] for fit in (first, second)]
+    out["total_stderr"] = np.hypot(*ends)
+    at_rows = _variances_at_rows(first, second, parts, place_of)
+    if at_rows is not None:
+        summed = first.uncertainty.linear_stderr(split.mix_weights.sum(axis=1, keepdims=True))[0]
+        without_mean = split.mix_weights[:, 1:].sum(axis=1, keepdims=True)
+        out["mix_total_stderr"] = np.sqrt(first.uncertainty.linear_stderr(without_mean)[0] ** 2 + at_rows[0] / rows)
+        out["model_total_stderr"] = np.sqrt(summed**2 + at_rows[1] / rows)
+    return out, (
+        "the sampling of the rows of both fits, as if these were drawn independently; for the parts of the model, that "
+        "of the effects alone, at these mixes"
+    )
+
+
+def _variances_at_rows(
+    first: Fit, second: Fit, parts: list[AllParts], place_of: IntArray
+) -> tuple[FloatArray, FloatArray] | None:
+    """(m,) variances over the second rows of f^0 and of the model minus f^0; ``None`` without the rows."""
+    sample = second.uncertainty.sample
+    codes = None if sample is None else in_first_codes(sample.codes, parts, place_of)
+    if sample is None or codes is None or sample.scaling is None:
+        return None
+    before = fitted_part(first.family, first.values, codes)
+    after = sample.scaling.centre + sample.values * sample.scaling.unit
+    within = 0.0 if sample.within is None else sample.probability @ (sample.within * sample.scaling.unit**2)
+
+    def variance(values: FloatArray) -> FloatArray:
+        mean = sample.probability @ values
+        return np.asarray(sample.probability @ (values - mean) ** 2)
+
+    return variance(before), variance(after - before) + within
+
+
+def _notes(schema: Schema, split: MixAndModel, parts: list[AllParts]) -> list[str]:
+    """Levels of one fit alone, and bins with other edges."""
+    notes, other_edges = [], []
+    for name, own in zip(schema.features, parts, strict=True):
+        for side, where in ((0, "first"), (1, "second")):
+            alone = int((own.codes[1 - side] < 0).sum())
+            if alone:
+                notes.append(f"{name}: {alone} level(s) or parts of levels occur in the {where} fit only")
+        if ((own.shares > 0) & (own.shares < 1)).any():
+            other_edges.append(name)
+    if other_edges:
+        notes.append(f"{', '.join(other_edges)}: bins have other edges; probabilities are divided by their lengths")
+    least = float(split.shared[:, 1].min())
+    if least < MOSTLY:
+        notes.append(
+            f"down to {least:.0%} of the rows of the second fit are in cells that the first has; effects count as 0 in "
+            "cells their fit has never observed"
+        )
+    return notes

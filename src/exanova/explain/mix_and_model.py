@@ -1,0 +1,132 @@
+"""The change of a mean between two fits: what other rows make of it, and what other effects do.
+
+With E_0, E_1 the means over the rows of the first and the second fit, and f^0, f^1 their fitted parts,
+
+    E_1 f^1 - E_0 f^0  =  sum over A of E_1 f^0_A                            the mix: first effects, second rows
+                        + E_0 (f^1 - f^0)                                    the model: its level, on the first rows
+                        + sum over A of E_1 (g_A - f^0_A)                    the model: its effects, on the second rows
+
+where g_A are the effects of f^1 under the distribution of the *first* rows: both models are then centred alike, and a
+model that did not change has no part at all. The g_A come from the tables of f^1, one subset after the other from the
+highest order down: what fewer features can express under the first distribution is taken off and handed down. Nothing
+is lost on the way, so that the parts add up exactly. An effect counts as 0 in a cell its fit has never observed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from exanova.design.family import Family
+from exanova.explain.aligned import AllParts, CommonCells, common_cells_of
+from exanova.typing import FloatArray, IntArray, Subset
+
+MOST_CELLS = 1500
+"""Cells of the second fit up to which the standard errors of the model parts are kept track of."""
+
+DENSE_COLUMNS = 1500
+"""Functions of fewer features up to which a table is projected by a dense factorisation."""
+
+
+@dataclass(frozen=True, eq=False)
+class MixAndModel:
+    """The parts of a change, one line per subset of either fit.
+
+    Attributes:
+        subsets: positions of features, the empty subset first.
+        mix, model: (S, m) parts; those of the empty subset are 0 and the change of level.
+        shared: (S, 2) probability of the cells that both fits have, under each.
+        mix_weights: (cells of the first, S) how the mix depends on the first effects.
+        model_weights: (cells of the second, S) how the model parts depend on the second effects; ``None`` where that is
+            too large to keep.
+        second_moment: (S, m) E_1 (f^0_A)^2 over the second rows.
+    """
+
+    subsets: tuple[Subset, ...]
+    mix: FloatArray
+    model: FloatArray
+    shared: FloatArray
+    mix_weights: FloatArray
+    model_weights: FloatArray | None
+    second_moment: FloatArray
+
+
+def mix_and_model(
+    families: tuple[Family, Family], values: tuple[FloatArray, FloatArray], parts: list[AllParts], place_of: IntArray
+) -> MixAndModel:
+    """Split the change of the mean between two fits with (cells, m) ``values`` each.
+
+    ``place_of`` (d,) is the position in the second fit of each feature of the first, whose ``parts`` of levels are in
+    the order of the first.
+    """
+    back = {int(j): i for i, j in enumerate(place_of)}
+    union = {*families[0].subsets, *(tuple(sorted(back[j] for j in subset)) for subset in families[1].subsets)}
+    subsets = tuple(sorted(union, key=lambda subset: (len(subset), subset)))
+    cells = {subset: common_cells_of(families, place_of, subset, parts) for subset in subsets}
+    small = families[1].n_cells <= MOST_CELLS
+    given = np.eye(families[1].n_cells) if small else values[1]
+    moved = centred_under_first(given, cells, subsets)
+    m, n0 = values[0].shape[1], len(values[0])
+    mix, model, moment = (np.zeros((len(subsets), m)) for _ in range(3))
+    mix_weights, after = np.zeros((n0, len(subsets))), np.zeros((given.shape[1], len(subsets)))
+    for k, subset in enumerate(subsets):
+        own = cells[subset]
+        known = own.place[0] >= 0
+        mix_weights[:, k] = np.bincount(own.place[0][known], own.probability[1][known], n0)
+        after[:, k] = own.probability[1] @ moved[subset]
+        moment[k] = mix_weights[:, k] @ values[0] ** 2
+        before = mix_weights[:, k] @ values[0]
+        model[k] = (after[:, k] @ values[1] if small else after[:, k]) - before
+        mix[k] = before if subset else 0.0
+    shared = np.stack([cells[subset].shared for subset in subsets])
+    return MixAndModel(subsets, mix, model, shared, mix_weights, after if small else None, moment)
+
+
+def centred_under_first(
+    given: FloatArray, cells: dict[Subset, CommonCells], subsets: tuple[Subset, ...]
+) -> dict[Subset, FloatArray]:
+    """For each subset, (k, w) its g on the common cells, from the effects ``given`` (cells of the second, w)."""
+    out = {}
+    for subset in subsets:
+        place = cells[subset].place[1]
+        out[subset] = np.where((place >= 0)[:, None], given[np.maximum(place, 0)], 0.0)
+    for subset in sorted(subsets, key=len, reverse=True):
+        if subset and out[subset].any():
+            _hand_down(subset, cells, out)
+    return out
+
+
+def _hand_down(subset: Subset, cells: dict[Subset, CommonCells], tables: dict[Subset, FloatArray]) -> None:
+    """Take off what fewer features can express under the first distribution, and add it to their tables."""
+    own = cells[subset]
+    margins = [part for part in combinations(subset, len(subset) - 1) if part in tables]
+    columns = [_margin(own, subset, part, cells[part]) for part in margins]
+    starts = np.cumsum([0, *(len(cells[part].keys) for part in margins)])
+    design = np.zeros((len(own.keys), int(starts[-1])))
+    for start, column in zip(starts, columns, strict=False):
+        design[np.arange(len(column)), start + column] = 1.0
+    root = np.sqrt(own.probability[0])[:, None]
+    coefficients = _least_squares(root * design, root * tables[subset])
+    tables[subset] = tables[subset] - design @ coefficients
+    for k, part in enumerate(margins):
+        tables[part] = tables[part] + coefficients[starts[k] : starts[k + 1]]
+
+
+def _margin(own: CommonCells, subset: Subset, part: Subset, inner: CommonCells) -> IntArray:
+    """(k,) the cell of ``part`` that each cell of ``subset`` lies in."""
+    place = {tuple(key): j for j, key in enumerate(inner.keys.tolist())}
+    chosen = [subset.index(i) for i in part]
+    return np.array([place[tuple(key)] for key in own.keys[:, chosen].tolist()], dtype=np.int64)
+
+
+def _least_squares(design: FloatArray, values: FloatArray) -> FloatArray:
+    """The least-squares coefficients of least norm."""
+    if design.shape[1] <= DENSE_COLUMNS:
+        return np.asarray(np.linalg.lstsq(design, values, rcond=None)[0])
+    from scipy.sparse import csr_array
+    from scipy.sparse.linalg import lsmr
+
+    sparse = csr_array(design)
+    return np.stack([lsmr(sparse, column, atol=1e-14, btol=1e-14)[0] for column in values.T], axis=1)

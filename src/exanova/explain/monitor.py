@@ -1,0 +1,46 @@
+"""A monitor of two fits: everything that changed by more than a limit, in units of the output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exanova.explain.comparison import Comparison
+from exanova.explain.mean_change import MeanChange
+from exanova.typing import FloatArray
+
+
+@dataclass(frozen=True)
+class Drift:
+    """One thing that was watched.
+
+    Attributes:
+        what: its name.
+        amount: by how much it changed, the largest over outputs; infinite if it cannot be compared.
+    """
+
+    what: str
+    amount: float
+
+
+def drifts(comparison: Comparison, change: MeanChange) -> list[Drift]:
+    """Everything that is watched, the largest change first.
+
+    The mean of the output, what the mix and what the model changed of it, and every effect: the root of the mean
+    squared difference between the two fits over their common cells.
+    """
+    found = [
+        Drift("the mean", _largest(change.total)),
+        Drift("the mean, by the mix", _largest(change.mix_total)),
+        Drift("the mean, by the model", _largest(change.model_total)),
+    ]
+    for entry in comparison.changes:
+        if entry.features:
+            amount = _largest(np.sqrt(entry.difference)) if entry.comparable else float("inf")
+            found.append(Drift(f"the effect of {' x '.join(entry.features)}", amount))
+    return sorted(found, key=lambda drift: -drift.amount)
+
+
+def _largest(amounts: FloatArray) -> float:
+    return float(np.abs(amounts).max())

@@ -1,0 +1,162 @@
+"""``Relativities``: a tariff of main effects and pairs, as factors against a base level, and what it loses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exanova.effects.effect import GAME, Schema, frame_with_game
+from exanova.messages import count_of
+from exanova.typing import FloatArray
+
+LISTED = 12
+"""Cells of a factor that are printed; the table has all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """The relativities of one feature or pair; arrays have one column per output.
+
+    Attributes:
+        features: names of its features.
+        levels: for each cell, the levels of the features.
+        exposure: (c,) total weight of the rows in each cell.
+        relativity: (c, m) exp of the effect minus the effect in the base cell: 1 there.
+        low, high: (c, m) ends of 95 % intervals; NaN where there are none.
+        anchored: whether the combination of base levels was observed. If not, relativities are against the mean of the
+            effect instead.
+    """
+
+    features: tuple[str, ...]
+    levels: tuple[tuple[str, ...], ...]
+    exposure: FloatArray
+    relativity: FloatArray
+    low: FloatArray
+    high: FloatArray
+    anchored: bool
+
+    @property
+    def name(self) -> str:
+        """The features."""
+        return " x ".join(self.features)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What a tariff of effects up to an order loses, on the rows of the fit, for one output.
+
+    Attributes:
+        order: largest number of features in its factors; 0 for one price for all.
+        deviance: mean deviance of the outputs from the tariff, by weight (Poisson for the log, binomial for the logit).
+        explained: share of the deviance of one price for all that it explains.
+        gini: Gini index of the outputs ordered by the tariff.
+        gini_share: the same over the Gini index of the outputs ordered by themselves, the largest there is.
+        balance: factor by which the tariff was multiplied to have the total of the outputs (1 for the logit).
+    """
+
+    order: int
+    deviance: float
+    explained: float
+    gini: float
+    gini_share: float
+    balance: float
+
+
+@dataclass(frozen=True, eq=False)
+class Relativities:
+    """Factors against base levels: the base value times the relativities of a row is its fitted value.
+
+    Attributes:
+        base: base level of every feature.
+        base_value: (m,) fitted value at the base levels (without pairs whose base cell was never observed).
+        factors: main effects and pairs.
+        losses: for each output, what tariffs up to each order lose; empty for a decomposition read from a file.
+        link: ``"log"`` (relativities of the output) or ``"logit"`` (of its odds).
+        names: names of the outputs as they were given.
+        schema: names of features, and the library of tables.
+        notes: what has to be known to read them, in words.
+
+    >>> import exanova
+    >>> X = np.array([["a"], ["a"], ["b"]])
+    >>> rate = np.array([0.1, 0.1, 0.3])
+    >>> anova = exanova.FunctionalANOVA(link="log", sampled=False).fit(X, rate, output_names=["rate"])
+    >>> tariff = anova.relativities()
+    >>> tariff.base, tariff.base_value.round(6).tolist(), tariff.factors[0].relativity[:, 0].round(6).tolist()
+    ({'x0': 'a'}, [0.1], [1.0, 3.0])
+    """
+
+    base: Mapping[str, str]
+    base_value: FloatArray
+    factors: tuple[Factor, ...]
+    losses: tuple[tuple[Loss, ...], ...]
+    link: str
+    names: tuple[str, ...]
+    schema: Schema
+    notes: tuple[str, ...] = ()
+    game: str = GAME
+
+    def to_frame(self) -> Any:
+        """One line per factor, cell and output: levels, exposure, relativity and interval."""
+        lines = [(f, c, o) for f in self.factors for c in range(len(f.levels)) for o in range(len(self.names))]
+        columns: dict[str, Any] = {"factor": [f.name for f, *_ in lines]}
+        columns["level"] = [" x ".join(f.levels[c]) for f, c, _ in lines]
+        if len(self.names) > 1:
+            columns["output"] = [self.names[o] for *_, o in lines]
+        columns["exposure"] = [float(f.exposure[c]) for f, c, _ in lines]
+        for name in ("relativity", "low", "high"):
+            columns[name] = [float(getattr(f, name)[c, o]) for f, c, o in lines]
+        columns["base"] = [f.anchored and f.levels[c] == self._base_cell(f) for f, c, _ in lines]
+        return frame_with_game(self.schema.kind, columns)
+
+    def loss_frame(self) -> Any:
+        """One line per output and order: deviance, Gini index and what is explained of each."""
+        lines = [(o, loss) for o, losses in enumerate(self.losses) for loss in losses]
+        columns: dict[str, Any] = {} if len(self.names) == 1 else {"output": [self.names[o] for o, _ in lines]}
+        for name in ("order", "deviance", "explained", "gini", "gini_share", "balance"):
+            columns[name] = [getattr(loss, name) for _, loss in lines]
+        return frame_with_game(self.schema.kind, columns)
+
+    def _base_cell(self, factor: Factor) -> tuple[str, ...]:
+        return tuple(self.base[name] for name in factor.features)
+
+    def __str__(self) -> str:
+        what = "odds of " if self.link == "logit" else ""
+        lines = []
+        for o, name in enumerate(self.names):
+            lines.append(f"{what}{name} at the base: {self.base_value[o]:.4g}")
+            for factor in self.factors:
+                lines += self._told(factor, o)
+            for loss in self.losses[o] if self.losses else ():
+                lines.append(
+                    f"up to order {loss.order}: {100 * loss.explained:.1f} % of the deviance explained, "
+                    f"Gini {loss.gini:.4f} ({100 * loss.gini_share:.1f} % of the largest)"
+                )
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+    def _told(self, factor: Factor, o: int) -> list[str]:
+        base, lines = self._base_cell(factor), [factor.name]
+        for c, levels in enumerate(factor.levels[:LISTED]):
+            ends = factor.low[c, o], factor.high[c, o]
+            interval = f" [{ends[0]:.3f}, {ends[1]:.3f}]" if np.isfinite(ends).all() else ""
+            mark = ", base" if factor.anchored and levels == base else ""
+            text = f"  {', '.join(levels)}: {factor.relativity[c, o]:.3f}{'' if mark else interval}"
+            lines.append(f"{text}, exposure {factor.exposure[c]:,.6g}{mark}")
+        if len(factor.levels) > LISTED:
+            lines.append(f"  and {count_of(len(factor.levels) - LISTED, 'more cell')}")
+        return lines
+
+    def _repr_html_(self) -> str:
+        from exanova.report.notebook import answer_html
+
+        tables = []
+        for o, name in enumerate(self.names):
+            for factor in self.factors:
+                told = self._told(factor, o)
+                tables.append((f"{name}: {told[0]}", [""], [[line.strip()] for line in told[1:]]))
+        return answer_html("Relativities", tables, ". ".join(self.notes))
+
+    def __repr__(self) -> str:
+        return f"<Relativities of {count_of(len(self.factors), 'factor')}; {self.game}>"
