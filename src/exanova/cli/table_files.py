@@ -19,6 +19,7 @@ from typing import Any
 
 from exanova.cli.columns import Kind, typed
 from exanova.cli.text import listed, one_line, visible
+from exanova.data.arrow import as_categories
 from exanova.errors import InputError
 from exanova.packages import package
 
@@ -116,25 +117,11 @@ def read_table(path: str, reading: ReadOptions, kinds: Mapping[str, Kind] | None
 
 
 def _with_categories(table: Any, names: tuple[str, ...]) -> Any:
-    """The table with some columns, or all of text, as categories in natural order."""
-    if not names:
-        return table
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+    """The table with some columns, or all of text, as categories."""
     unknown = [name for name in names if name not in table.column_names and names != ("all",)]
     if unknown:
         raise InputError(f"--categories names {listed(unknown)}, but there is no such column in the table.")
-    for k, name in enumerate(table.column_names):
-        column = table.column(k)
-        chosen = names == ("all",) and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
-        if (chosen or name in names) and not pa.types.is_dictionary(column.type):
-            whole = column.combine_chunks()
-            levels = pc.drop_null(pc.unique(whole))
-            levels = levels.take(pc.sort_indices(levels))
-            codes = pc.index_in(whole, levels)
-            table = table.set_column(k, name, pa.DictionaryArray.from_arrays(codes, levels))
-    return table
+    return as_categories(table, None if names == ("all",) else names) if names else table
 
 
 def _kinds(table: Any, chosen: str, reading: ReadOptions, kinds: Mapping[str, Kind]) -> tuple[dict[str, Kind], Kind]:
