@@ -281,6 +281,7 @@ class Decomposition(Questions):
         model: Any = None,
         id: str | None = None,
         by: str | None = None,
+        since: Any = None,
         title: str | None = None,
         about: Mapping[str, str] | None = None,
     ) -> None:
@@ -292,6 +293,7 @@ class Decomposition(Questions):
             model: the model, or its outputs at the rows of ``X``; the explorer then shows the residual of each row.
             id: column of ``X`` that names its rows; by default an index of pandas names them, or their position.
             by: column of ``X`` whose groups are compared, as in ``difference``: a section says why they differ.
+            since: an earlier fit of the same columns: a section says why the mean changed, as ``change`` does.
             title: heading of the report.
             about: further facts to show at the top, such as ``{"Data": "loans.csv"}``.
 
@@ -307,7 +309,7 @@ class Decomposition(Questions):
         """
         from exanova.report import write_report
 
-        write_report(self, path, X=X, model=model, id=id, by=by, title=title, about=about)
+        write_report(self, path, X=X, model=model, id=id, by=by, since=since, title=title, about=about)
 
     def export(
         self,

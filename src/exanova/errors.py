@@ -109,6 +109,10 @@ class DatasetError(ExanovaError, FileNotFoundError):
     """A dataset is in no folder and cannot be downloaded."""
 
 
+class EngineError(ExanovaError, RuntimeError):
+    """A cluster or another engine that works on the rows was lost, or gave up."""
+
+
 class MissingPackageError(ExanovaError, ImportError):
     """An optional package is not installed; the message names the extra that brings it."""
 

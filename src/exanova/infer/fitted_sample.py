@@ -66,7 +66,9 @@ class FittedSample:
         if draws.kind == "frequency":
             return family.weight.copy()
         weight = draws.weight.astype(np.float64)
-        by_row = np.stack([np.bincount(draws.group, w, r) for w in (weight, weight**2)], axis=1).astype(np.float64)
+        by_row = np.stack([np.bincount(draws.group, w, r) for w in (weight, weight**2 / draws.counts)], axis=1).astype(
+            np.float64
+        )
         sums = Phi(family, self.sample, self.request.threads).analyse(by_row)
         return np.asarray(sums[:, 0] ** 2 / sums[:, 1])
 

@@ -23,6 +23,7 @@ def write_report(
     model: Any,
     id: str | None,
     by: str | None,
+    since: Any,
     title: str | None,
     about: Mapping[str, str] | None,
 ) -> None:
@@ -41,7 +42,7 @@ def write_report(
             raise InputError(
                 f"{parameter}={column!r} was given without rows; give the table that has this column: X=table."
             )
-    summary = summarise(decomposition, X=X, model=model, id=id, by=by, title=title, about=about)
+    summary = summarise(decomposition, X=X, model=model, id=id, by=by, since=since, title=title, about=about)
     write_whole(path, made(summary).encode("utf-8"))
 
 
