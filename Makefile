@@ -8,11 +8,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-<<<<<<< HEAD
 .PHONY: help demo test test-kernels mutate differential lint bench bench-explanations bench-dimension bench-peers coverage fidelity bench-mixed paper docs dist chromium data-given clean
-=======
 .PHONY: help demo test test-kernels mutate differential lint bench bench-explanations bench-dimension bench-peers coverage fidelity plans paper docs dist chromium data-given clean
->>>>>>> main
 .DELETE_ON_ERROR:
 
 help:
@@ -29,11 +26,8 @@ help:
 	@echo "make bench-peers DATA=dir          the same jobs by other libraries, side by side"
 	@echo "make coverage DATA=dir             do 95 % intervals hold the effects of a known population?"
 	@echo "make fidelity                      fit on held-out rows of mixed tables, beside a boosting machine"
-<<<<<<< HEAD
 	@echo "make bench-mixed                   ten mixed tables, five kinds of model, no parameter, beside a boosting machine"
-=======
 	@echo "make plans                         plans of fits against the seconds and the memory they take"
->>>>>>> main
 	@echo "make paper DATA=dir   the paper's experiments, into docs/paper"
 	@echo "make docs             the documentation, into site/"
 	@echo "make dist             wheel and sdist, into dist/, each tried in a clean environment (DIST_ARGS='--only wheel')"
