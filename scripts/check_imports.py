@@ -41,7 +41,7 @@ LAYERS: list[set[str]] = [
     {"decomposition_file", "evaluation", "many_levels", "parameters", "tags"},
     {"apart"},
     {"estimator"},
-    {"distributed", "demo", "cli", "datasets"},
+    {"demo", "cli", "datasets"},
 ]
 """The path of the data. Members of one layer may import each other and everything in earlier layers."""
 
