@@ -36,6 +36,7 @@ class Sample:
         scaling: centre and unit of every output; ``None`` where values are in units of the model.
         draws: the raw rows behind the distinct ones, where their weights do not say everything.
         is_distribution: whether a known distribution was given in place of rows.
+        in_blocks: whether the rows were read in blocks, so that no table of them is in memory.
     """
 
     codes: Codes
@@ -48,6 +49,12 @@ class Sample:
     scaling: Scaling | None = None
     draws: Draws | None = None
     is_distribution: bool = False
+    in_blocks: bool = False
+
+    @property
+    def rows_in_memory(self) -> int:
+        """Rows that a table in memory holds for this sample; of rows read in blocks, those that are kept."""
+        return (self.n_rows if self.draws is None else len(self.draws.group)) if self.in_blocks else self.rows
 
     @property
     def n_rows(self) -> int:
