@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from exanova import __version__
+from exanova.cli import apart_app, question_app
 from exanova.cli import arguments as a
-from exanova.cli import question_app
 
 if TYPE_CHECKING:
     from exanova.cli.table_files import ReadOptions
@@ -386,6 +386,9 @@ def demo(debug: a.Debug = False) -> None:
     main()
 
 
+app.command(help=apart_app.LEVELS, epilog=_examples(*apart_app.LEVELS_EXAMPLES))(apart_app.levels)
+app.command(help=apart_app.MOMENTS, epilog=_examples(*apart_app.MOMENTS_EXAMPLES))(apart_app.moments)
+app.command(help=apart_app.MERGE, epilog=_examples(*apart_app.MERGE_EXAMPLES))(apart_app.merge)
 app.command(help=question_app.COMPARE, epilog=_examples(*question_app.COMPARE_EXAMPLES))(question_app.compare)
 for command, about, pairs in question_app.COMMANDS:
     app.command(help=about, epilog=_examples(*pairs))(command)

@@ -207,7 +207,7 @@ def _summarised(
 
     Deviations from the mean of equal rows, whose variance is counted elsewhere, grow by the same factor.
     """
-    copies = np.broadcast_to(np.asarray(equal.copies, dtype=np.float64), probability.shape)[rows]
+    copies = np.broadcast_to(equal.copies, probability.shape)[rows]
     kept = 1.0 - (1.0 - kept) / copies
     alone = int((kept < ALONE).sum())
     kept = np.maximum(kept, ROUNDING)
@@ -218,7 +218,7 @@ def _summarised(
         return LeftOut(rows, errors, square.sum(axis=0), np.zeros(own.shape[1]), alone)
     plain = probability[rows, None] * residual[rows] ** 2
     ratio = square.sum(axis=0) / np.where(plain.any(axis=0), plain.sum(axis=0), 1.0)
-    mse = (probability @ residual**2) * ratio
+    mse = np.einsum("r,rm,rm->m", probability, residual, residual) * ratio
     apart = (square - ratio * plain) * (len(probability) / len(rows))
     finite = 1.0 - len(rows) / len(probability)
     return LeftOut(rows, errors, mse, np.sqrt(finite * np.square(apart).sum(axis=0)), alone)
