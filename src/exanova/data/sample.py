@@ -45,10 +45,7 @@ class Sample:
         scaling: centre and unit of every output; ``None`` where values are in units of the model.
         draws: the raw rows behind the distinct ones, where their weights do not say everything.
         is_distribution: whether a known distribution was given in place of rows.
-<<<<<<< HEAD
-=======
         parts: blocks of rows, one after the other, that are read together; one block by default.
->>>>>>> main
     """
 
     codes: Codes
@@ -62,14 +59,6 @@ class Sample:
     scaling: Scaling | None = None
     draws: Draws | None = None
     is_distribution: bool = False
-<<<<<<< HEAD
-    in_blocks: bool = False
-
-    @property
-    def rows_in_memory(self) -> int:
-        """Rows that a table in memory holds for this sample; of rows read in blocks, those that are kept."""
-        return (self.n_rows if self.draws is None else len(self.draws.group)) if self.in_blocks else self.rows
-=======
     parts: tuple[slice, ...] = ()
 
     def __post_init__(self) -> None:
@@ -84,7 +73,6 @@ class Sample:
     def blocks(self) -> list[slice]:
         """The parts, the large ones cut into blocks that temporary arrays can be made for."""
         return blocks_of(self.parts)
->>>>>>> main
 
     @property
     def n_rows(self) -> int:
