@@ -73,6 +73,12 @@ def test_rows_are_explained_until_time_is_up(limit, explained):
     assert facts["seconds"] == pytest.approx(facts["growth"][-1][1] * 250 / explained)
 
 
+def test_what_works_on_all_rows_at_once_explains_them_all():
+    asked = []
+    facts, result = growing(lambda rows: asked.append(len(rows)) or rows, np.arange(250), 1e-9, at_once=True)
+    assert (facts["explained"], len(result), set(asked)) == (250, 250, {2, 250})
+
+
 def test_a_long_first_run_is_not_repeated():
     runs = []
     facts, _ = timed(lambda: runs.append(1), repeats=lambda first: 0)
@@ -149,7 +155,7 @@ def test_an_update_replaces_its_cases_and_each_run_keeps_its_facts(content):
     known = {**content, "measurements": [*content["measurements"], other]}
     new = {**content, "versions": {"exanova": "1"}, "measurements": [{**other, "seconds": 2.0}]}
     whole = updated(known, new)
-    assert [run["cases"] for run in whole["runs"]] == [["full mild"], ["local forest"]]
+    assert [run["jobs"] for run in whole["runs"]] == [["full mild / 4"], ["local forest / car"]]
     assert [run["versions"]["exanova"] for run in whole["runs"]] == ["0", "1"]
     assert [m["seconds"] for m in whole["measurements"] if m["case"] == "local forest"] == [2.0]
     again = updated(whole, {**new, "versions": {"exanova": "2"}})

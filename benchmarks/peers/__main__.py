@@ -101,13 +101,15 @@ def measure(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def updated(known: Facts, new: Facts) -> Facts:
-    """Results in which the cases of a new run have taken the place of the former ones; each keeps its own facts."""
-    cases = list(dict.fromkeys(m["case"] for m in new["measurements"]))
-    kept = [{**run, "cases": [case for case in run["cases"] if case not in cases]} for run in page.runs(known)]
-    facts = ("cases", "machine", "versions", "settings", "minutes")
-    listed = [{key: run[key] for key in facts} for run in [*kept, {**new, "cases": cases}] if run["cases"]]
-    former = [m for m in known["measurements"] if m["case"] not in cases]
-    return {"runs": listed, "measurements": [*former, *new["measurements"]]}
+    """Results in which what a new run measured has taken the place of the former; each keeps the facts of its run."""
+    done = page.jobs_of(new["measurements"])
+    kept = [{**run, "jobs": [job for job in run["jobs"] if job not in done]} for run in page.runs(known)]
+    facts = ("jobs", "machine", "versions", "settings", "minutes")
+    listed = [{key: run[key] for key in facts} for run in [*kept, {**new, "jobs": done}] if run["jobs"]]
+    former = [m for m in known["measurements"] if page.job(m) not in done]
+    order = list(dict.fromkeys([*page.jobs_of(known["measurements"]), *done]))
+    measurements = sorted([*former, *new["measurements"]], key=lambda m: order.index(page.job(m)))
+    return {"runs": listed, "measurements": measurements}
 
 
 def installed() -> dict[str, str]:

@@ -82,23 +82,40 @@ def introduction(content: Facts) -> str:
 
 
 def runs(content: Facts) -> list[Facts]:
-    """The runs that the measurements come from, the oldest first; each has its cases, machine and versions."""
-    return content.get("runs") or [
-        {**content, "cases": list(dict.fromkeys(m["case"] for m in content["measurements"]))}
-    ]
+    """The runs that the measurements come from, the oldest first; each has its jobs, machine and versions."""
+    return content.get("runs") or [{**content, "jobs": jobs_of(content["measurements"])}]
+
+
+def jobs_of(measurements: Sequence[Facts]) -> list[str]:
+    """What was measured: case / size, each once."""
+    return list(dict.fromkeys(job(m) for m in measurements))
+
+
+def job(m: Facts) -> str:
+    """The case and the size of a measurement."""
+    return f"{m['case']} / {m['size']}"
 
 
 def run_of(run: Facts) -> str:
     """What one run was: which sections, on which machine, with which versions."""
     machine, settings = run["machine"], run["settings"]
     listed = ", ".join(f"{name} {number}" for name, number in run["versions"].items() if number != "-")
-    titles = [section.title for section in SECTIONS if set(section.cases) & set(run["cases"])]
+    parts = [covered(section, run["jobs"]) for section in SECTIONS]
     seconds = "processor time" if settings.get("clock") == "cpu" else "seconds of the clock"
     return (
-        f"**{'; '.join(titles)}:** {machine['system']}, {machine['processor']}, {machine['cores']} cores, "
-        f"{count_of_threads(settings['threads'])}, {seconds}, at most {settings['limit']:g} s each, "
-        f"{run['minutes']:.0f} minutes in all; {listed}."
+        f"**{'; '.join(part for part in parts if part)}:** {machine['system']}, {machine['processor']}, "
+        f"{machine['cores']} cores, {count_of_threads(settings['threads'])}, {seconds}, at most "
+        f"{settings['limit']:g} s each, {run['minutes']:.0f} minutes in all; {listed}."
     )
+
+
+def covered(section: Section, jobs: Sequence[str]) -> str:
+    """A section with those of its cases that a run measured; sizes are named if they are words."""
+    found = [done for done in jobs if done.partition(" / ")[0] in section.cases]
+    cases = dict.fromkeys(section.cases[done.partition(" / ")[0]] for done in found)
+    sizes = dict.fromkeys(done.partition(" / ")[2] for done in found)
+    named = f", {' and '.join(sizes)}" if section.by_rows and found else ""
+    return f"{section.title} ({' and '.join(cases)}{named})" if found else ""
 
 
 def count_of_threads(threads: int) -> str:
@@ -119,7 +136,7 @@ def versions_that_ship(content: Facts) -> Iterator[str]:
 
 def measured_in(content: Facts, run: Facts) -> list[Facts]:
     """The measurements of a run."""
-    return [m for m in content["measurements"] if m["case"] in run["cases"]]
+    return [m for m in content["measurements"] if job(m) in run["jobs"]]
 
 
 def older(version: str, than: tuple[int, int]) -> bool:
@@ -130,7 +147,7 @@ def older(version: str, than: tuple[int, int]) -> bool:
 
 def no_longer_ships(content: Facts, m: Facts) -> bool:
     """Whether a measurement is of code that later releases of its library have replaced."""
-    run = next(run for run in runs(content) if m["case"] in run["cases"])
+    run = next(run for run in runs(content) if job(m) in run["jobs"])
     return m["who"] == "shapiq TreeExplainer" and older(run["versions"].get("shapiq", "-"), (1, 5))
 
 

@@ -278,6 +278,9 @@ PAIRS: dict[str, Maker] = {
 READS_TREES = (tree_shap, shapiq_trees, woodelf_trees)
 """Peers that send no row to the model."""
 
+AT_ONCE = (woodelf_trees,)
+"""Peers whose time hardly depends on how many rows are explained."""
+
 
 def peer(settings: Settings, kind: str, name: str, model: str, maker: Maker) -> Facts:
     """Building the explainer is part of the time, as fitting is of ours."""
@@ -290,7 +293,7 @@ def peer(settings: Settings, kind: str, name: str, model: str, maker: Maker) -> 
         built[:] = [maker(case, counted, kind)]
         return built[0].explain(case.codes[rows])
 
-    facts, values = growing(explain, case.order, settings.limit_of_rows)
+    facts, values = growing(explain, case.order, settings.limit_of_rows, at_once=maker in AT_ONCE)
     answer = as_answer(kind, values, case.codes.shape[1])
     if maker not in READS_TREES:
         facts |= {"model_rows": counted.rows * facts["rows"] // facts["explained"], "never": never(case, maker, kind)}

@@ -124,6 +124,13 @@ def test_every_effect_reads_back_from_a_workbook_to_sixteen_digits(fitted, book)
         assert sheet.freeze_panes == "A2"
 
 
+def test_the_list_of_effects_names_the_sheet_of_each(fitted, book):
+    lines = list(book["effects"].iter_rows(values_only=True))
+    places = {unescape(line[lines[0].index("subset")]): line[lines[0].index("sheet")] for line in lines[1:]}
+    subsets = [" x ".join(features) for features in fitted.effects_ if features]
+    assert places == dict(zip(subsets, book.sheetnames[6:], strict=True))
+
+
 def test_no_cell_of_a_workbook_is_a_formula_and_what_looks_like_one_is_marked_as_text(book):
     marked = 0
     for sheet in book.worksheets:

@@ -29,6 +29,9 @@ LINES, COLUMNS = 1_048_575, 16_000
 EFFECT_SHEETS = 500
 """Effects with a sheet of their own, the strongest ones; the others share sheets."""
 
+TOGETHER = "further effects"
+"""Name of the sheet that effects without one of their own share."""
+
 WIDEST, NARROWEST = 60, 9
 """Characters that a column is wide."""
 
@@ -46,6 +49,7 @@ def to_workbook(decomposition: Decomposition, about: Mapping[str, str], progress
 
     sheets = list(_all_sheets(decomposition, about))
     names = sheet_names(sheet.name for sheet in sheets)
+    _tell_where(sheets, names)
     book = Workbook(write_only=True)
     for sheet, name in zip(sheets, names, strict=True):
         matrices = _matrices(decomposition, sheet) if len(sheet.subset) == 2 else []
@@ -67,6 +71,14 @@ def _all_sheets(decomposition: Decomposition, about: Mapping[str, str]) -> Itera
     others = [s for s in range(1, len(decomposition.family.subsets)) if s not in own]
     if others:
         yield from _in_parts(_together(decomposition, others))
+
+
+def _tell_where(sheets: Sequence[Sheet], names: Sequence[str]) -> None:
+    """Add to the list of effects on which sheet each is: long names are cut."""
+    place = {sheet.name: name for sheet, name in zip(sheets, names, strict=True) if sheet.subset}
+    for sheet in sheets:
+        if not sheet.subset and {"subset", "norm1", "norm2"} <= sheet.columns.keys():
+            sheet.columns["sheet"] = [place.get(str(subset), TOGETHER) for subset in sheet.columns["subset"]]
 
 
 def _strongest(decomposition: Decomposition, count: int) -> list[int]:
@@ -97,7 +109,7 @@ def _together(decomposition: Decomposition, numbers: Sequence[int]) -> Sheet:
             columns[name] += cells[k] if k < len(names) else [None] * sheet.lines
         for name, values in zip(_after_levels(decomposition), cells[len(names) :], strict=True):
             columns.setdefault(name, []).extend(values)
-    return Sheet("further effects", "The effects that have no sheet of their own.", columns)
+    return Sheet(TOGETHER, "The effects that have no sheet of their own.", columns)
 
 
 def _after_levels(decomposition: Decomposition) -> tuple[str, ...]:
