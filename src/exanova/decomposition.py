@@ -269,6 +269,7 @@ class Decomposition(Questions):
         X: Any = None,
         model: Any = None,
         id: str | None = None,
+        by: str | None = None,
         title: str | None = None,
         about: Mapping[str, str] | None = None,
     ) -> None:
@@ -279,6 +280,7 @@ class Decomposition(Questions):
             X: rows for the row explorer; by default those of the fit. A loaded decomposition has none.
             model: the model, or its outputs at the rows of ``X``; the explorer then shows the residual of each row.
             id: column of ``X`` that names its rows; by default an index of pandas names them, or their position.
+            by: column of ``X`` whose groups are compared, as in ``difference``: a section says why they differ.
             title: heading of the report.
             about: further facts to show at the top, such as ``{"Data": "loans.csv"}``.
 
@@ -294,7 +296,7 @@ class Decomposition(Questions):
         """
         from exanova.report import write_report
 
-        write_report(self, path, X=X, model=model, id=id, title=title, about=about)
+        write_report(self, path, X=X, model=model, id=id, by=by, title=title, about=about)
 
     def export(
         self,

@@ -52,6 +52,15 @@ def test_explain_says_what_it_found_and_where_it_is(fitted):
     assert {path.name for path in fitted.iterdir()} == {"loans.csv", "report.html", "model.exanova", "said.txt"}
 
 
+def test_the_terminal_and_the_report_say_the_same_words(fitted, tmp_path):
+    said = (fitted / "said.txt").read_text()
+    exanova.load(fitted / "model.exanova").report(tmp_path / "r.json")
+    report = json.loads((tmp_path / "r.json").read_text())
+    for sentence in (report["headline"], *report["findings"], *(v["question"] for v in report["verdicts"])):
+        assert sentence in said
+    assert said.index(report["findings"][0]) < said.index(report["verdicts"][0]["question"]) < said.index("game:")
+
+
 def test_the_report_and_the_file_hold_the_decomposition(fitted):
     page = (fitted / "report.html").read_text()
     assert page.lstrip().lower().startswith("<!doctype html")

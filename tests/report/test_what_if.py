@@ -250,3 +250,80 @@ def test_without_rows_a_page_still_computes_and_says_what_it_lacks(opened, tmp_p
     value = float(page.locator("#what-if-value").get_attribute("data-value"))
     assert value == pytest.approx(anova.predict(table().iloc[[3]])[0, 0], rel=1e-9)
     expect(page.locator("section#what-if")).to_contain_text("No error bars")
+
+
+# Groups of rows
+
+
+@pytest.mark.parametrize("against", ["all other rows", "day"])
+def test_groups_are_compared_as_difference_compares_them(opened, tmp_path, anova, against):
+    page = opened(written(anova, tmp_path, X=table(), model=values))
+    page.get_by_label("Output", exact=True).select_option(label="cost")
+    page.get_by_label("Rows by", exact=True).select_option(label="shift")
+    page.get_by_label("with the level").select_option(label="night")
+    page.get_by_label("against", exact=True).select_option(label=against)
+    night = table()["shift"] == "night"
+    found = anova.difference(table()[night], table()[~night], (values(table()[night]), values(table()[~night])))
+    means = [float(mean) for mean in page.locator("#cohort-title").get_attribute("data-means").split()]
+    np.testing.assert_allclose(means, found[0].means[:, 1], rtol=1e-9)
+    expect(page.locator("#cohort-title")).to_contain_text(f"({night.sum()} rows)")
+    said = {line["part of the difference"]: line["value"] for line in lines(page, "cohort")}
+    for name, value in zip(found.features, found[0].by_feature[:, 1], strict=True):
+        same(said[name], value, 4)
+    same(said["residual"], found[0].residual[1], 4)
+    said = {line["part of the difference"]: line["value"] for line in lines(page, "cohort-parts")}
+    for subset, value in zip(found.subsets[1:], found[0].by_subset[1:, 1], strict=True):
+        same(said[" × ".join(subset)], value, 4)
+    again = opened(tmp_path / "r.html", page.evaluate("location.hash"))
+    assert again.locator("#cohort-title").text_content() == page.locator("#cohort-title").text_content()
+
+
+def test_rows_of_the_fit_count_as_often_as_they_were_given(opened, tmp_path, anova):
+    page = opened(written(anova, tmp_path))
+    page.get_by_label("Rows by", exact=True).select_option(label="shift")
+    night = table()["shift"] == "night"
+    expect(page.locator("#cohort-title")).to_contain_text(f"({(~night).sum()} rows)")
+    means = [float(mean) for mean in page.locator("#cohort-title").get_attribute("data-means").split()]
+    expected = [anova.predict(table()[group])[:, 0].mean() for group in (~night, night)]
+    np.testing.assert_allclose(means, expected, rtol=1e-9)
+
+
+def test_a_report_by_groups_says_why_they_differ_in_every_format(opened, tmp_path, anova):
+    found = anova.difference(table(), by="job", model=values)
+    page = opened(written(anova, tmp_path, X=table(), model=values, by="job"))
+    anova.report(tmp_path / "r.json", X=table(), model=values, by="job")
+    anova.report(tmp_path / "r.md", X=table(), model=values, by="job")
+    told = json.loads((tmp_path / "r.json").read_text())["groups"]
+    text = (tmp_path / "r.md").read_text()
+    assert len(told["contrasts"]) == len(found) == 3
+    for k, contrast in enumerate(found):
+        group = told["contrasts"][k]
+        assert (group["group"], group["against"]) == (contrast.group, contrast.against)
+        for output, name in enumerate(OUTPUTS):
+            parts = {r["part"]: (r["value"], r["stderr"]) for r in group["records"] if r["output"] == name}
+            for part, value, error in found.parts(contrast, output=output):
+                assert parts[part][0] == pytest.approx(value, rel=1e-12)
+                assert parts[part][1] == (pytest.approx(error) if np.isfinite(error) else None)
+            assert sum(v for part, (v, _) in parts.items() if part != "(total)") == pytest.approx(parts["(total)"][0])
+            expect(page.locator("section#groups")).to_contain_text(group["words"][output])
+            assert group["words"][output].split(":")[0] in text
+        said = {line["part of the difference"]: line for line in lines(page, f"groups-{k}")}
+        same(said["(total)"]["value"], contrast.total[0], 4)
+    with pytest.raises(InputError, match="X=table"):
+        anova.report(tmp_path / "r.json", by="job")
+
+
+def test_a_word_says_what_it_means_when_it_is_pointed_at_or_reached(opened, tmp_path, anova):
+    page = opened(written(anova, tmp_path, X=table()))
+    terms = page.locator(".term")
+    assert terms.count() > 5
+    for key in terms.evaluate_all("all => all.map((term) => term.getAttribute('aria-describedby'))"):
+        expect(page.locator(f"#{key}")).to_be_attached()
+    first = terms.first
+    meaning = page.locator(f"#{first.get_attribute('aria-describedby')}").text_content()
+    first.focus()
+    expect(page.locator("#tip")).to_have_text(meaning)
+    page.keyboard.press("Escape")
+    expect(page.locator("#tip")).to_be_hidden()
+    first.hover()
+    expect(page.locator("#tip")).to_have_text(meaning)

@@ -254,3 +254,19 @@ def test_charts_are_drawn_in_notebooks_without_a_network(anova, tmp_path):
         assert alt.Chart.from_json(chart.to_json()).to_dict()["title"] == chart.to_dict()["title"]
     with alt.renderers.enable("png"):
         assert "image/png" in chart._repr_mimebundle_()[0], "a renderer that somebody enables is respected"
+
+
+def test_a_waterfall_has_the_errors_of_its_shapley_values():
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"a": rng.choice(list("xyz"), 200), "b": rng.choice(list("uv"), 200)})
+    anova = FunctionalANOVA(shrinkage=None).fit(table, rng.normal(size=200) + (table["a"] == "x"))
+    drawn = anova.plot.waterfall(table[:1]).to_dict()
+    steps = [r for data in drawn["datasets"].values() for r in data if r.get("kind") == "feature"]
+    explained = anova.explain(table[:1], stderr=True)
+    expected = dict(zip(explained.feature_names, explained.stderr[0], strict=True))
+    assert {r["feature"] for r in steps} == set(expected)
+    for r in steps:
+        assert r["stderr"] == pytest.approx(expected[r["feature"]])
+        assert (r["high"] - r["low"]) / 2 == pytest.approx(1.959964 * r["stderr"], rel=1e-6)
+    whiskers = [layer for layer in drawn["layer"] if layer["mark"].get("style") == "whisker"]
+    assert len(whiskers) == 1

@@ -384,7 +384,7 @@ def test_more_outputs_than_fit_are_refused_with_a_hint(loans):
     many = FunctionalANOVA(shrinkage=None, max_order=1).fit(
         loans, np.random.default_rng(0).normal(size=(len(loans), 13))
     )
-    with pytest.raises(InputError, match=r"13 outputs were asked for; a picture has room for 12\. Choose with output="):
+    with pytest.raises(InputError, match=r"13 outputs were asked for; a picture has room for 12\. Choose some, for example output="):
         many.plot.importance()
     assert len(outputs_of(many.plot.importance(output=[0, 5, "output 7"]))) == 3
 
@@ -500,7 +500,7 @@ def wide():
     n = 1200
     X = pd.DataFrame({"city": [f"c{k}" for k in rng.integers(0, 150, n)], "day": rng.integers(0, 200, n)})
     y = np.sin(X["city"].str[1:].astype(int).to_numpy()) + np.sin(X["day"].to_numpy() / 100)
-    return X, FunctionalANOVA(shrinkage=None, max_order=1, n_bins=None).fit(X, y)
+    return X, FunctionalANOVA(shrinkage=None, max_order=1, n_bins=None, max_levels=None).fit(X, y)
 
 
 def test_hundreds_of_levels_are_cut_to_those_that_matter(wide):
@@ -563,7 +563,7 @@ def test_a_loaded_decomposition_draws_the_same(two, loans, tmp_path):
     again = exanova.load(tmp_path / "two.exanova")
     wanted = pictures(two.plot, loans, "job", "home", "years", (2, 2), output="lost")
     found = pictures(again.plot, loans, "job", "home", "years", (2, 2), output="lost")
-    with_rows = {"importance", "effect", "line"}  # errors of importances and means at levels need the rows
+    with_rows = {"importance", "effect", "line", "waterfall"}  # errors of sums and means at levels need the rows
     assert {name: chart.to_dict() for name, chart in found.items() if name not in with_rows} == {
         name: chart.to_dict() for name, chart in wanted.items() if name not in with_rows
     }

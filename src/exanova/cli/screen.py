@@ -20,6 +20,7 @@ from exanova.cli.wording import spoken
 from exanova.design.memory import readable
 from exanova.effects.effect import GAME, Effect
 from exanova.explain.comparison import Comparison
+from exanova.report.findings import told
 from exanova.report.words import verdicts
 from exanova.show.records import importance_records, legible
 from exanova.solve.plan import Plan
@@ -44,12 +45,12 @@ class Screen:
         self._line(
             f"{plan.rows:,} rows ({plan.distinct_rows:,} distinct), {anova.n_features_in_} features, route {plan.route}"
         )
-        self._line(f"game: {GAME}")
-        self._line(f"mean: {_numbers(anova.intercept_)}")
+        self._found(anova)
         self._certificate(anova)
         self._importance(anova)
         self._strongest(anova, effects)
         self._redundant(anova.certificate_.redundant)
+        self._line(f"game: {GAME}")
 
     def effect(self, found: Effect, least: float) -> None:
         """The table of one effect; values up to ``least`` are zero up to rounding and shown as 0."""
@@ -127,6 +128,12 @@ class Screen:
         for why, words in commands:
             self._console.print(Text(f"  {shlex.join(words)}", style="bold"), soft_wrap=True)
             self._line(f"      {why}")
+
+    def _found(self, anova: Any) -> None:
+        """What the model does, in the words of the report."""
+        for paragraph in told(anova.decomposition_):
+            self._line("")
+            self._line(paragraph)
 
     def _certificate(self, anova: Any) -> None:
         self._line("")
@@ -251,10 +258,6 @@ def _named(outputs: Sequence[str]) -> str:
         return legible(outputs[0])
     shown = ", ".join(map(legible, outputs[:6]))
     return f"{len(outputs)} outputs ({shown}{', ...' if len(outputs) > 6 else ''})"
-
-
-def _numbers(values: Any) -> str:
-    return ", ".join(f"{v:.4g}" for v in values[:8]) + (", ..." if len(values) > 8 else "")
 
 
 def _seconds(seconds: float) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from exanova.decomposition import Decomposition
 from exanova.errors import InputError
 from exanova.files import write_whole
+from exanova.messages import Parameter
 from exanova.report.html import to_html
 from exanova.report.markdown import to_markdown
 from exanova.report.summary import Summary, summarise
@@ -22,6 +23,7 @@ def write_report(
     X: Any,
     model: Any,
     id: str | None,
+    by: str | None,
     title: str | None,
     about: Mapping[str, str] | None,
 ) -> None:
@@ -35,9 +37,12 @@ def write_report(
     made = _format(path)
     if model is not None and X is None:
         raise InputError("a model was given without rows; give both, report(path, X=table, model=model), or neither.")
-    if id is not None and X is None:
-        raise InputError(f"id={id!r} was given without rows; give the table that has this column: X=table.")
-    summary = summarise(decomposition, X=X, model=model, id=id, title=title, about=about)
+    for parameter, column in (("id", id), ("by", by)):
+        if column is not None and X is None:
+            raise InputError(
+                Parameter(parameter, column), " was given without rows; give the table that has this column: X=table."
+            )
+    summary = summarise(decomposition, X=X, model=model, id=id, by=by, title=title, about=about)
     write_whole(path, made(summary).encode("utf-8"))
 
 

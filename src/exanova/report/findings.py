@@ -12,7 +12,8 @@ import numpy as np
 from exanova.decomposition import Decomposition
 from exanova.effects.effect import Schema
 from exanova.effects.norms import absolute_norms
-from exanova.show.records import Record, legible, rounding
+from exanova.report.sections import strongest
+from exanova.show.records import Record, importance_records, legible, rounding
 from exanova.typing import FloatArray
 
 MOST = 3
@@ -25,7 +26,7 @@ UNNAMED = "output 0"
 """The name of an output that was given none."""
 
 
-def headline(importance: Sequence[Record], strongest: Sequence[Record], holds: bool | None = True) -> str:
+def headline(importance: Sequence[Record], subsets: Sequence[Record], holds: bool | None = True) -> str:
     """What matters most: the first features and the strongest interaction, all outputs together.
 
     Where the fit does not hold on other rows, that is said with it.
@@ -40,7 +41,7 @@ def headline(importance: Sequence[Record], strongest: Sequence[Record], holds: b
     if not first:
         return "No feature has an effect: the model is constant on these rows."
     named = first[0] if len(first) == 1 else f"{', '.join(first[:-1])} and {first[-1]}"
-    together = next((r["subset"] for r in strongest if r["order"] > 1 and r["value"] > 0), None)
+    together = next((r["subset"] for r in subsets if r["order"] > 1 and r["value"] > 0), None)
     matters = "matters" if len(first) == 1 else "matter"
     interaction = f"; the strongest interaction is {' × '.join(map(legible, together))}" if together else ""
     doubt = " Other rows would not say the same: read this with care." if holds is False else ""
@@ -53,6 +54,14 @@ def findings(decomposition: Decomposition, importance: Sequence[Record]) -> list
     found = [" ".join(_sentences(decomposition, importance, k)) for k in range(min(len(schema.outputs), OUTPUTS))]
     more = len(schema.outputs) - len(found)
     return [*found, *([f"There are {more:,} more outputs."] if more else [])]
+
+
+def told(decomposition: Decomposition) -> list[str]:
+    """The headline and the findings, as a report and the terminal say them."""
+    certificate = decomposition.certificate
+    importance = importance_records(decomposition, "variance" if certificate.cancels else "l1")
+    first = headline(importance, strongest(decomposition)[0], certificate.holds)
+    return [first, *findings(decomposition, importance)]
 
 
 def shown_output(schema: Schema, k: int) -> str:

@@ -14,8 +14,10 @@ from importlib.resources import files
 from typing import Any
 
 from exanova.errors import MissingPackageError
+from exanova.report.glossary import GLOSSARY
 from exanova.report.page import Page, joined
 from exanova.report.summary import Summary
+from exanova.show.records import legible
 
 SCRIPTS = (
     "data.js",
@@ -26,6 +28,7 @@ SCRIPTS = (
     "at_levels.js",
     "rows.js",
     "what_if.js",
+    "cohorts.js",
     "report.js",
 )
 """Parts of the script, each of which may use what those before it define."""
@@ -43,6 +46,8 @@ def to_html(summary: Summary) -> str:
             summary=summary,
             page=page,
             joined=joined,
+            legible=legible,
+            glossary=GLOSSARY,
             style=_text("report.css"),
             script=script,
             payload=page.payload.to_json(),

@@ -45,6 +45,11 @@ class LiveRows:
     given: bool
 
     @property
+    def is_whole(self) -> bool:
+        """Whether these are all rows of the table."""
+        return len(self.numbers) == self.total
+
+    @property
     def note(self) -> str:
         """Which rows these are, and what the steps of a row add up to."""
         whose = "rows given, numbered from 0" if self.given else "distinct rows of the fit"

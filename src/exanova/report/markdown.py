@@ -23,6 +23,7 @@ def to_markdown(summary: Summary) -> str:
         _effects(summary, outputs),
         _pairs(summary, outputs),
         _higher(summary, outputs),
+        _groups(summary, outputs),
         _sure(summary),
         _redundancy(summary),
         _computed(summary),
@@ -143,6 +144,23 @@ def _higher(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
     yield from _table(["features", "levels", "share of rows", "rows", *_headings(outputs)], rows)
 
 
+def _groups(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
+    if summary.groups is None:
+        return
+    yield from (f"## Why groups differ: {escaped(summary.groups['by'])}", "")
+    for contrast in summary.groups["contrasts"]:
+        for sentence in contrast["words"][:OUTPUTS]:
+            yield from (escaped(sentence), "")
+        lines = _by(contrast["records"], ("part",), outputs, _part)
+        yield from _table(["part", *_headings(outputs)], [[escaped(part), *said] for (part,), said in lines])
+    yield from (f"Standard errors: {escaped(summary.groups['included'])}.", "")
+
+
+def _part(record: Record) -> str:
+    error = "" if record["stderr"] is None else f" ± {record['stderr']:.2g}"
+    return f"{_signed(record['value'])}{error}"
+
+
 def _redundancy(summary: Summary) -> Iterator[str]:
     yield from ("## Redundancy among features", "", escaped(summary.redundancy_note), "")
     for entry in summary.redundancy[:FEATURES]:
@@ -173,7 +191,7 @@ def _by(
     lines: dict[tuple[Any, ...], dict[str, Any]] = {}
     for r in records:
         lines.setdefault(tuple(r[field] for field in fields), {})[r["output"]] = of(r)
-    return [(key, [values[output] for output in outputs]) for key, values in lines.items()]
+    return [(key, [values.get(output, "") for output in outputs]) for key, values in lines.items()]
 
 
 def _headings(outputs: Sequence[str], alone: str = "value") -> list[str]:

@@ -71,6 +71,7 @@ class Page:
         self._strongest()
         self._significance()
         self._higher()
+        self._groups()
         self._redundancy()
         self._certificate()
         if summary.sample is not None:
@@ -81,6 +82,12 @@ class Page:
     def has_effects(self) -> bool:
         """Whether the effect of some feature is drawn."""
         return any(not effect["small"] for effect in self._summary.effects)
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether the page can compare groups of rows."""
+        live = self._summary.live
+        return live.rows is not None and any(len(feature.levels) > 1 for feature in live.effects.features)
 
     @property
     def has_faded(self) -> bool:
@@ -155,6 +162,14 @@ class Page:
                 for r in effect["records"]
             ]
             self._table(f"higher-{k}", records, Listed("levels", joined(effect["subset"])), SHARE, ROWS, VALUE, STDERR)
+
+    def _groups(self) -> None:
+        for k, contrast in enumerate(self._summary.groups["contrasts"] if self._summary.groups else []):
+            part = Listed("part", "part of the difference")
+            self._table(f"groups-{k}", contrast["records"], part, Listed("value", "value", "value"), STDERR)
+        parts = Listed("part", "part of the difference"), Listed("value", "value", "value")
+        self._listed("cohort", *parts)
+        self._listed("cohort-parts", *parts)
 
     def _redundancy(self) -> None:
         records = [

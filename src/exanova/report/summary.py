@@ -16,9 +16,11 @@ from exanova.decomposition import Decomposition
 from exanova.effects.effect import FEW_ROWS, GAME
 from exanova.progress import Progress
 from exanova.report import sections
+from exanova.report.contrasts import contrasts
 from exanova.report.covariances import LiveErrors, errors_note, live_errors
 from exanova.report.explorer import Given, rows_left_out, rows_to_show, sample_records
 from exanova.report.findings import findings, headline, shown_output
+from exanova.report.glossary import GLOSSARY
 from exanova.report.live import LiveEffects, live_effects
 from exanova.report.live_rows import LiveRows, live_rows
 from exanova.report.words import redundancy_in_words, rows_in_words, verdicts
@@ -83,6 +85,10 @@ class Summary:
         higher: ``subset``, ``cells`` (how many there are), ``share`` (of E|f| in the cells listed), ``records``: the
             strongest effects of three or more features with the cells that carry most of each.
         networks: ``output`` (``None``: all of them), ``nodes``, ``edges``.
+        groups: ``by``, ``included``, ``notes``, ``contrasts``: why groups of rows differ; each contrast has ``group``,
+            ``against``, ``rows``, ``means``, ``words`` (per output) and ``records`` (``output``, ``part``, ``value``,
+            ``stderr``). ``None`` where no column of groups was given.
+        glossary: ``term``, ``meaning``.
         redundancy: ``subset``, ``shared_with``.
         redundancy_note: what redundancy means here, or why there is none to tell of.
         sample: rows with their levels, Shapley values and waterfalls; ``None`` if there are no rows.
@@ -113,6 +119,8 @@ class Summary:
     pairs: list[Record]
     higher: list[Record]
     networks: list[Record]
+    groups: Record | None
+    glossary: list[Record]
     redundancy: list[Record]
     redundancy_note: str
     sample: Record | None
@@ -134,6 +142,7 @@ def summarise(
     X: Any = None,
     model: Any = None,
     id: str | None = None,
+    by: str | None = None,
     title: str | None = None,
     about: Mapping[str, str] | None = None,
 ) -> Summary:
@@ -144,11 +153,12 @@ def summarise(
         X: rows the explorer may choose from; by default those of the fit, where they are known.
         model: the model, or its outputs at the rows of ``X``, to show the residual of each row.
         id: a column of ``X`` that names its rows; by default an index of pandas does.
+        by: a column of ``X`` whose groups are compared.
         title: of the report.
         about: further facts to tell, such as where the data come from.
     """
     with closing(Progress(decomposition.settings.verbose)) as progress:
-        return _summarise(decomposition, Given(X, model, id), title or TITLE, about or {}, progress)
+        return _summarise(decomposition, Given(X, model, id, by), title or TITLE, about or {}, progress)
 
 
 def _summarise(
@@ -170,6 +180,7 @@ def _summarise(
     significance, untold = sections.significance(decomposition)
     progress.phase("report: rows")
     shown = rows_to_show(decomposition, given)
+    groups, without_groups = contrasts(decomposition, given)
     left_out = [
         *sections.left(len(without_effect), "main effects", "those of the least important features"),
         *sections.left(without_pair, "pairs", "the weakest"),
@@ -183,6 +194,7 @@ def _summarise(
             len(certificate.redundant) - sections.REDUNDANT, "redundant subsets", "the last in canonical order"
         ),
         *sections.levels_left(effects, pairs),
+        *sections.left(without_groups, "pairs of groups", "the last"),
         *rows_left_out(shown),
     ]
     return Summary(
@@ -206,6 +218,8 @@ def _summarise(
         pairs=pairs,
         higher=higher,
         networks=sections.networks(decomposition) if pairs else [],
+        groups=groups,
+        glossary=[{"term": term, "meaning": meaning} for term, meaning in GLOSSARY.values()],
         redundancy=[
             {"subset": list(r.features), "shared_with": [list(s) for s in r.shared_with]}
             for r in certificate.redundant[: sections.REDUNDANT]

@@ -13,8 +13,9 @@ from exanova.decomposition import Decomposition
 from exanova.effects.effect import GAME, Schema
 from exanova.errors import InputError, UnknownFeatureError
 from exanova.explain.explanation import Explanation
+from exanova.messages import Parameter
 from exanova.show import records, row_records
-from exanova.show.error_bars import error_notes, importance_notes, mark_notes
+from exanova.show.error_bars import can_compute, error_notes, importance_notes, mark_notes
 from exanova.show.records import short
 
 Output = str | int | Sequence[str | int] | None
@@ -63,7 +64,7 @@ class Plots:
     def effect(
         self, feature: str, *, output: Output = None, top: int = 30, ordered: bool | None = None, joined: bool = False
     ) -> Any:
-        """The main effect of a feature: bars with the probability of each level, or a line if levels are ordered.
+        """The main effect of a feature: bars with the share of rows of each level, or a line if levels are ordered.
 
         Whiskers are 95 % intervals, where standard errors are known or cheap to compute (``errors()`` computes them);
         levels with fewer than 30 rows are faded. A diamond is the mean of the model at the level, less its overall
@@ -114,7 +115,7 @@ class Plots:
         return charts.network_chart(nodes, edges, notes=notes, floor=self._floor)
 
     def waterfall(self, row: Any, model: Any = None, *, output: Output = None, top: int = 10) -> Any:
-        """The way from the mean to the prediction at one row, by Shapley values.
+        """The way from the mean to the prediction at one row, by Shapley values, with 95 % intervals where cheap.
 
         Args:
             row: a table of one row, or a mapping from features to levels.
@@ -123,9 +124,11 @@ class Plots:
             top: most features on their own; the others are added up.
         """
         charts = _charts()
-        explained = self._explained(_one_row(row, self._decomposition.schema), model, output)
+        errors = can_compute(self._decomposition)
+        explained = self._explained(_one_row(row, self._decomposition.schema), model, output, errors)
         steps = row_records.waterfall_records(explained, _checked(top))
-        return charts.waterfall_chart(steps, notes=_outside(explained), floor=self._floor)
+        notes = [*_outside(explained), *(["whiskers: 95 % intervals of the steps"] if errors else [])]
+        return charts.waterfall_chart(steps, notes=notes, floor=self._floor)
 
     def beeswarm(self, X: Any, *, output: Output = None, top: int = 12) -> Any:
         """Shapley values of rows, one lane a feature; rows with the same level and about the same value are one dot.
@@ -175,9 +178,9 @@ class Plots:
         """The size below which a value is rounding."""
         return records.rounding(self._decomposition)
 
-    def _explained(self, X: Any, model: Any, output: Output) -> Explanation:
+    def _explained(self, X: Any, model: Any, output: Output, stderr: bool = False) -> Explanation:
         schema, names = self._decomposition.schema, self._outputs(output)
-        explained = self._decomposition.explain(X, model)
+        explained = self._decomposition.explain(X, model, stderr=stderr)
         return explained if schema.single else explained[..., [schema.outputs.index(name) for name in names]]
 
     def _outputs(self, output: Output) -> tuple[str, ...]:
@@ -187,8 +190,8 @@ class Plots:
         names = tuple(dict.fromkeys(_output(name, known) for name in asked))
         if not 0 < len(names) <= MOST_PANELS:
             raise InputError(
-                f"{len(names):,} outputs were asked for; a picture has room for {MOST_PANELS}. Choose with output=, "
-                f"for example output={known[0]!r} or output={list(known[:3])!r}."
+                f"{len(names):,} outputs were asked for; a picture has room for {MOST_PANELS}",
+                remedy=["Choose some, for example ", Parameter("output", known[0]), f" or {list(known[:3])!r}"],
             )
         return names
 

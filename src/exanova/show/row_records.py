@@ -8,6 +8,7 @@ import numpy as np
 
 from exanova.errors import InputError
 from exanova.explain.explanation import Explanation
+from exanova.show.error_bars import known
 from exanova.show.records import Record, legible
 from exanova.typing import FloatArray, IntArray
 
@@ -23,8 +24,9 @@ def waterfall_records(explanation: Explanation, top: int = 10) -> list[Record]:
         top: features shown on their own, the largest first; the others are added up.
 
     Returns:
-        ``label``, ``feature``, ``level``, ``start``, ``end``, ``value``, ``output``, ``kind``: each step starts
-        where the one before ended. Kinds: "base", "feature", "rest", "residual", "total".
+        ``label``, ``feature``, ``level``, ``start``, ``end``, ``value``, ``stderr``, ``output``, ``kind``: each step
+        starts where the one before ended; ``stderr`` is ``None`` where it is not known. Kinds: "base", "feature",
+        "rest", "residual", "total".
     """
     row = _one_row(explanation)
     values, base, residual = _by_output(row)
@@ -90,6 +92,7 @@ def _by_output(row: Explanation) -> tuple[FloatArray, FloatArray, FloatArray | N
 def _steps(
     row: Explanation, values: FloatArray, base: float, residual: float | None, output: str, top: int
 ) -> list[Record]:
+    k = row.output_names.index(output)
     order = np.argsort(-np.abs(values), kind="stable")
     shown = order if len(order) <= top + 1 else order[:top]  # one feature alone needs no line for the rest
     rest = order[len(shown) :]
@@ -98,7 +101,8 @@ def _steps(
     for i in shown.tolist():
         name, level, value = row.feature_names[i], str(row.display_data[i]), float(values[i])
         step = _step("feature", f"{legible(name)} = {legible(level)}", here, here + value, value, output)
-        records.append({**step, "feature": name, "level": level})
+        error = None if row.stderr is None else known(np.reshape(row.stderr, (len(row.feature_names), -1))[i, k])
+        records.append({**step, "feature": name, "level": level, "stderr": error})
         here += value
     if len(rest):
         left = float(values[rest].sum())
@@ -119,6 +123,7 @@ def _step(kind: str, label: str, start: float, end: float, value: float, output:
         "start": start,
         "end": end,
         "value": value,
+        "stderr": None,
         "output": output,
         "kind": kind,
     }

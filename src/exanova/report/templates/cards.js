@@ -6,6 +6,8 @@ const MANY = 24; // figures of effects that are shown at first, and the most tha
 const LEVELS = { bars: 30, ordered: 40, grid: 30 }; // levels of a picture
 const PAPER = { half: 290, whole: 640 }; // pixels of a picture on paper
 
+const on = (id, event, act) => document.getElementById(id)?.addEventListener(event, act);
+
 const pictures = new Map(); // holder -> { draw, near, stale, turn }
 let onPaper = false;
 

@@ -49,13 +49,13 @@ const line0 = (values) => (values.some((value) => value < 0) ? values : values.m
 function effectChart(lines, width, domain) {
   const shown = lines.map((line) => line.name);
   const left = nameWidth(shown, width, 0.36);
-  const right = width < 260 ? 52 : 134;
+  const right = width < 320 ? 70 : 148;
   const step = lines.length > FEW_LINES ? TIGHT : STEP;
   const scale = linear(domain, [left + EDGE, width - right - EDGE]);
   const height = step * lines.length;
   const marks = lines.flatMap((line, k) => effectLine(line, step * (k + 0.5), scale, width, right));
-  const heading = [label("effect", width - right + 50, height + 14, "tick end")];
-  if (right > 60) heading.push(label("share of rows", width, height + 14, "tick end"));
+  const heading = [label("effect", width - right + 66, height + 14, "tick end")];
+  if (right > 80) heading.push(label("share of rows", width, height + 14, "tick end"));
   const way = lines.map((line, k) => (line.ordered ? `${scale(line.value)},${step * (k + 0.5)}` : null)).filter(Boolean);
   const line = way.length > 1 ? [svg("polyline", { points: way.join(" "), class: "way" })] : [];
   return canvas(width, height + 22, axis(domain, scale, 0, height, width - left - right), ...line, ...names(shown, left, step), ...marks, ...heading);
@@ -70,8 +70,8 @@ function effectLine(line, y, scale, width, right) {
   const marks = [saying(mark, facts(line, [[line.feature, line.name]]))];
   if (line.stderr !== null) marks.push(whisker(scale, ...interval(line), y));
   if (line.mean !== null) marks.push(svg("path", { class: "mean", d: `M${scale(line.mean)},${y - 4}l4,4l-4,4l-4,-4z` }));
-  marks.push(label(signed(line.value), width - right + 50, y + 4, "number end"));
-  if (right > 60) marks.push(label(percent(line.share), width, y + 4, "number faint end"));
+  marks.push(label(signed(line.value), width - right + 66, y + 4, "number end"));
+  if (right > 80) marks.push(label(percent(line.share), width, y + 4, "number faint end"));
   return marks;
 }
 

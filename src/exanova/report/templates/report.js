@@ -1,7 +1,5 @@
 // What happens when: choices of the reader, printing, and the first drawing of the page.
 
-const on = (id, event, act) => document.getElementById(id)?.addEventListener(event, act);
-
 function chooseOutput(k) {
   choice.output = k;
   arrange();
@@ -9,6 +7,7 @@ function chooseOutput(k) {
   refill();
   nameRows();
   describeChoice();
+  describeCohort();
   rememberState();
   for (const which of document.querySelectorAll(".which")) nameOutput(which);
 }
@@ -30,6 +29,7 @@ function rememberState() {
   if (picker) state.set("row", rows.ids?.[choice.row] ?? rows.numbers[choice.row]);
   if (choice.scale !== "own") state.set("scale", choice.scale);
   if (document.getElementById("what-if-form")) state.set("levels", choice.levels.join("."));
+  if (document.getElementById("cohort-feature")) state.set("group", [cohort.feature, cohort.level, cohort.against].join("."));
   history.replaceState(null, "", `#${state}`);
 }
 
@@ -41,6 +41,7 @@ function readState() {
   if (state.has("scale")) followScale(state.get("scale"));
   if (state.has("row")) followRow(state.get("row"));
   if (state.has("levels")) followLevels(state.get("levels").split(".").map(Number));
+  if (state.has("group")) followGroup(state.get("group").split(".").map(Number));
   isReading = false;
   const section = state.has("row") && !state.has("levels") ? "rows" : state.get("section");
   if (section) document.getElementById(section)?.scrollIntoView();
@@ -74,6 +75,11 @@ function followRow(text) {
   chooseRow();
 }
 
+function followGroup([feature, level, against]) {
+  const isLevel = (c) => Number.isInteger(c) && c >= 0 && c < features[feature]?.levels.length;
+  if (document.getElementById("cohort-feature") && isLevel(level) && (against === -1 || isLevel(against))) chooseCohort(feature, level, against);
+}
+
 function followLevels(codes) {
   if (!document.getElementById("what-if-form") || codes.length !== features.length) return;
   if (!codes.every((c, i) => Number.isInteger(c) && c >= 0 && c < features[i].levels.length)) return;
@@ -94,6 +100,20 @@ on("more-effects", "click", () => {
   wanted += 4 * MANY;
   arrangeEffects();
 });
+
+// The glossary: a word says what it means when it is pointed at, or reached with the keyboard.
+
+function startGlossary() {
+  for (const term of document.querySelectorAll(".term")) {
+    sayings.set(term, [["", document.getElementById(term.getAttribute("aria-describedby")).textContent]]);
+    term.addEventListener("focus", () => {
+      const { left, bottom } = term.getBoundingClientRect();
+      showTip(sayings.get(term), left, bottom - 8);
+    });
+    term.addEventListener("blur", () => (tip.hidden = true));
+  }
+  document.addEventListener("keydown", ({ key }) => key === "Escape" && (tip.hidden = true));
+}
 
 // Paper: everything is drawn before the page is laid out for it, in the same turn, and again for the screen afterwards.
 
@@ -126,6 +146,8 @@ arrange();
 for (const details of document.querySelectorAll("details[data-table]")) if (!details.closest("figure[data-name]")) watchTable(details);
 startRows();
 startWhatIf();
+startCohorts();
+startGlossary();
 refill();
 readState();
 isReading = false;

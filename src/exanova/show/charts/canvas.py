@@ -286,11 +286,14 @@ def ink_on_ramp(bound: float) -> Any:
 
 
 def tooltips(*fields: str) -> list[Any]:
-    """What a pointer shows: names in full, probabilities as percentages, values with their sign."""
+    """What a pointer shows: names in full, shares as percentages, values with their sign."""
     formats = {"value": "+.6g", "probability": ".3%", "importance": ".6g", "rows": ",.6~g", "stderr": ".3g"}
     formats |= {"low": "+.6g", "high": "+.6g", "mean": "+.6g"}
+    titles = {"probability": "share of rows", "stderr": "standard error"}
     return [
-        alt.Tooltip(f"{name}:Q", format=formats[name]) if name in formats else alt.Tooltip(f"{name}:N")
+        alt.Tooltip(f"{name}:Q", format=formats[name], title=titles.get(name, name))
+        if name in formats
+        else alt.Tooltip(f"{name}:N")
         for name in fields
     ]
 

@@ -58,10 +58,10 @@ TOP_FEATURES, TOP_LEVELS = 20, 30
 """Bars that a reader takes in at once."""
 
 POINTS = 40
-"""Ordered levels up to which each gets a point sized by its probability."""
+"""Ordered levels up to which each gets a point sized by its share of rows."""
 
-EFFECTS, BOTH = 52, 112
-"""Pixels right of the bars where the column of their values ends, and that of their probabilities."""
+EFFECTS, BOTH = 52, 124
+"""Pixels right of the bars where the column of their values ends, and that of their shares of rows."""
 
 EDGE = 8
 """Pixels between the longest bar or whisker and the edge."""
@@ -195,7 +195,7 @@ def _bars(records: list[Record], names: list[str], of: str, signed: bool, floor:
         if of == "level":
             printed = [*_column(with_number(base, floor, form), "number:N", "effect", EFFECTS)]
             printed += (
-                _column(base, alt.Text("probability:Q", format=".1%"), "probability", BOTH) if place.right else []
+                _column(base, alt.Text("probability:Q", format=".1%"), "share of rows", BOTH) if place.right else []
             )
         else:
             ends = value_axis(domain, "high"), value_axis(domain, "low")
@@ -258,7 +258,7 @@ def _line(
     points = base.mark_point(filled=True, opacity=1, size=10).encode(color=sign_colour(), **faded(records))
     layers = [line, points]
     if len(names) <= POINTS:
-        size = growing(records, "probability", "probability", [10, 260], ".1~%")
+        size = growing(records, "probability", "share of rows", [10, 260], ".1~%")
         layers = [line, points.encode(size=alt.Size("probability:Q", **size))]
     if "stderr" in known:
         whiskers = base.transform_filter("datum.stderr != null").mark_rule(style=WHISKER, strokeWidth=1.2)

@@ -9,6 +9,7 @@ from exanova.data.levels import label_levels
 from exanova.show.charts.canvas import (
     NEUTRAL,
     NUMBER_WIDTH,
+    WHISKER,
     Place,
     alt,
     finished,
@@ -28,6 +29,7 @@ from exanova.show.charts.canvas import (
     with_sign,
     zero_line,
 )
+from exanova.show.error_bars import REACH
 from exanova.show.records import Record, legible_names, short
 
 STEP = 22
@@ -94,8 +96,8 @@ def step_names(records: Sequence[Record]) -> tuple[str, ...]:
 
 def _waterfall(records: list[Record], place: Place, floor: float) -> Any:
     names = step_names(records)
-    shown = [{**r, "name": name} for r, name in zip(records, names, strict=True)]
-    ends = [r[side] for r in records for side in ("start", "end")]
+    shown = [{**r, "name": name, **_reach(r)} for r, name in zip(records, names, strict=True)]
+    ends = [r[side] for r in shown for side in ("start", "low", "high")]
     width = 400 if place.alone else 280
     domain = _around(ends, width, floor)
     start, end = value_axis(domain, "start"), value_axis(domain, "end")
@@ -107,11 +109,25 @@ def _waterfall(records: list[Record], place: Place, floor: float) -> Any:
     layers = [
         alt.Chart(inline(shown)).transform_filter("datum.kind == 'base'").mark_rule(strokeDash=[3, 3]).encode(x=start),
         moves.mark_bar(height={"band": 0.7}).encode(x=start, x2="end:Q", color=sign_colour()),
-        *printed_numbers(moves, end, floor),
+        *_whiskers(moves, domain, shown),
+        *printed_numbers(moves, value_axis(domain, "high"), floor, left=value_axis(domain, "low")),
         stops.mark_tick(thickness=3, color=NEUTRAL, height={"band": 0.9}, opacity=1).encode(x=end),
         stops.mark_text(align="left", dx=6, fontWeight="bold").encode(x=end, text=reached),
     ]
     return alt.layer(*layers).properties(height=STEP * len(shown), width=width)
+
+
+def _reach(record: Record) -> Record:
+    """The ends of the 95 % interval of a step, around where it ends; twice that where its error is not known."""
+    half = REACH * (record["stderr"] or 0.0)
+    return {"low": record["end"] - half, "high": record["end"] + half}
+
+
+def _whiskers(moves: Any, domain: tuple[float, float], records: list[Record]) -> list[Any]:
+    if all(record["stderr"] is None for record in records):
+        return []
+    known = moves.transform_filter("datum.stderr != null").mark_rule(style=WHISKER, strokeWidth=1.3)
+    return [known.encode(x=value_axis(domain, "low"), x2="high:Q")]
 
 
 def _around(ends: list[float], width: float, floor: float) -> tuple[float, float]:

@@ -1,0 +1,85 @@
+"""Why groups of rows differ, as a section of the report: the difference of their means, split over features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from exanova.decomposition import Decomposition
+from exanova.explain.difference import RESIDUAL, TOTAL, Contrast, Difference
+from exanova.report.explorer import Given
+from exanova.report.findings import number, shown_output
+from exanova.show.error_bars import known
+from exanova.show.records import Record, legible
+
+CONTRASTS = 20
+"""Pairs of groups that a report shows."""
+
+PARTS = 50
+"""Parts of a difference that a report lists for each pair and output."""
+
+MOST = 3
+"""Parts that are named in a sentence."""
+
+SMALL = 1e-3
+"""Share of the largest part up to which none is named."""
+
+
+def contrasts(decomposition: Decomposition, given: Given) -> tuple[Record | None, int]:
+    """Why the groups of the column ``by`` differ, ``None`` without such a column; and how many pairs are left out."""
+    if given.by is None or given.table is None:
+        return None, 0
+    found: Difference = decomposition.difference(given.X, by=given.by, model=given.model)
+    shown = found.contrasts[:CONTRASTS]
+    told = [_contrast(decomposition, found, contrast) for contrast in shown]
+    return {
+        "by": str(given.by),
+        "included": found.included,
+        "notes": list(found.notes),
+        "contrasts": told,
+    }, len(found.contrasts) - len(shown)
+
+
+def _contrast(decomposition: Decomposition, found: Difference, contrast: Contrast) -> Record:
+    outputs = decomposition.schema.outputs
+    records = [
+        {"output": output, "part": name, "value": value, "stderr": known(error)}
+        for k, output in enumerate(outputs)
+        for name, value, error in _listed(found.parts(contrast, output=k))
+    ]
+    words = [_in_words(decomposition, found, contrast, k) for k in range(len(outputs))]
+    return {
+        "group": contrast.group,
+        "against": contrast.against,
+        "rows": [int(count) for count in contrast.rows],
+        "means": contrast.means.tolist(),
+        "words": words,
+        "records": records,
+    }
+
+
+def _listed(parts: list[Any]) -> list[Any]:
+    """The largest parts, what the others add up to, then the residual and the total."""
+    ends = [part for part in parts if part[0] in (RESIDUAL, TOTAL)]
+    single = sorted(parts[: len(parts) - len(ends)], key=lambda part: -abs(part[1]))
+    rest = single[PARTS:]
+    others = [(f"({len(rest):,} others)", sum(value for _, value, _ in rest), float("nan"))] if rest else []
+    return [*single[:PARTS], *others, *ends]
+
+
+def _in_words(decomposition: Decomposition, found: Difference, contrast: Contrast, k: int) -> str:
+    """One sentence: the two means, their difference and its largest parts."""
+    first, second = (number(float(mean[k])) for mean in contrast.means)
+    total = float(contrast.total[k])
+    least = SMALL * max(abs(total), *(abs(value) for _, value, _ in found.parts(contrast, output=k)))
+    parts = [p for p in _listed(found.parts(contrast, output=k)) if p[0] not in (RESIDUAL, TOTAL) and abs(p[1]) > least]
+    named = ", ".join(f"{legible(name)} {_signed(value)}" for name, value, _ in parts[:MOST])
+    most = f" The largest parts: {named}." if named else ""
+    output = shown_output(decomposition.schema, k)
+    return (
+        f"The mean of {output} is {first} for {legible(contrast.group)} and {second} for {legible(contrast.against)}: "
+        f"a difference of {_signed(total)}.{most}"
+    )
+
+
+def _signed(value: float) -> str:
+    return f"+{number(value)}" if value > 0 else number(value)
