@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-kernels mutate differential lint bench bench-explanations bench-dimension bench-peers coverage fidelity paper docs dist chromium data-given clean
+.PHONY: help demo test test-kernels mutate differential lint bench bench-explanations bench-dimension bench-peers coverage fidelity plans paper docs dist chromium data-given clean
 .DELETE_ON_ERROR:
 
 help:
@@ -19,11 +19,13 @@ help:
 	@echo "make differential     random fits against exact fractions (DIFFERENTIAL_ARGS='--cases 1000')"
 	@echo "make lint             style, types, imports, public names"
 	@echo "make bench DATA=dir   the core against the paper's algorithms, on the tables in dir (or in \$$EXANOVA_DATA)"
+	@echo "make bench-scale                   millions of rows from files under a memory limit; writes docs/scale.md"
 	@echo "make bench-explanations DATA=dir   Shapley values against KernelSHAP, and of sixty thousand rows"
 	@echo "make bench-dimension DATA=dir      thousands of functions out of millions"
 	@echo "make bench-peers DATA=dir          the same jobs by other libraries, side by side"
 	@echo "make coverage DATA=dir             do 95 % intervals hold the effects of a known population?"
 	@echo "make fidelity                      fit on held-out rows of mixed tables, beside a boosting machine"
+	@echo "make plans                         plans of fits against the seconds and the memory they take"
 	@echo "make paper DATA=dir   the paper's experiments, into docs/paper"
 	@echo "make docs             the documentation, into site/"
 	@echo "make dist             wheel and sdist, into dist/, each tried in a clean environment (DIST_ARGS='--only wheel')"
@@ -54,6 +56,10 @@ lint: $(VENV)/.with-lint
 bench: data-given $(VENV)/.with-bench
 	$(BIN)/python -m benchmarks.core --data "$(DATA)" $(BENCH_ARGS)
 
+.PHONY: bench-scale
+bench-scale: $(VENV)/.with-test
+	OPENBLAS_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/python -m benchmarks.scale --page docs/scale.md $(BENCH_ARGS)
+
 bench-explanations: data-given $(VENV)/.with-bench
 	$(BIN)/python -m benchmarks.explanations --data "$(DATA)" $(BENCH_ARGS)
 
@@ -65,6 +71,9 @@ bench-peers: data-given $(VENV)/.with-peers
 
 coverage: data-given $(VENV)/.with-bench
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.coverage --data "$(DATA)" $(BENCH_ARGS)
+
+plans: $(VENV)/.with-bench
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.plans $(BENCH_ARGS)
 
 fidelity: $(VENV)/.with-tables
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fidelity $(BENCH_ARGS)

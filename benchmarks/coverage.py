@@ -27,7 +27,7 @@ from exanova import FunctionalANOVA
 from exanova.errors import InexactWarning, OutsideSupportWarning
 from exanova.typing import FloatArray, IntArray
 
-REPEATS = {500: 300, 2000: 150, 10000: 60}
+REPEATS = {500: 60, 2000: 30, 10000: 10}
 """Samples drawn of each size."""
 
 QUICK = {500: 6, 2000: 3}
@@ -40,7 +40,13 @@ EXPLAINED = 12
 CLUSTERED = {"nursery mains": 12, "connect4 part": 20}
 """Populations drawn in clusters too, and the rows of a cluster: neighbours in the table, hence much alike."""
 
-REFITS = 200
+SHRUNK = {500: 40, 2000: 16}
+"""Samples drawn of each size for the default, shrunken fit."""
+
+DISCOVERIES = {300: 100, 1000: 60}
+"""Samples drawn of each size to count false discoveries."""
+
+REFITS = 60
 ROUNDING = 1e-9
 """What an effect without any sampling error may be off by, as a share of the largest value of the model."""
 
@@ -167,10 +173,13 @@ def main() -> int:
     warnings.simplefilter("ignore", InexactWarning)
     warnings.simplefilter("ignore", OutsideSupportWarning)
     found: Facts = {"repeats": repeats, "clusters": CLUSTERED, "refits": REFITS, "explained": EXPLAINED}
-    found |= {"sampling": [], "bootstrap": []}
+    found |= {"sampling": [], "shrunk": [], "bootstrap": [], "discoveries": []}
     for name, make in populations(options.data).items():
         if name.startswith(options.only):
             measure(name, Truth(make()), repeats, found)
+    for n, count in DISCOVERIES.items():
+        for shrinkage in ("auto", None):
+            found["discoveries"].append(discoveries(n, 4 if options.quick else count, shrinkage))
     found["minutes"] = (time.process_time() - started) / 60
     whole = not (options.quick or options.only)
     folder = coverage_page.DOCS if whole else RESULTS
@@ -195,6 +204,11 @@ def measure(name: str, truth: Truth, repeats: dict[int, int], found: Facts) -> N
                 line = sampled(truth, n, count, cluster, said)
                 found["sampling"].append({"name": name, "title": truth.population.title} | line)
                 report(found["sampling"][-1])
+    for n, count in SHRUNK.items():
+        if n in repeats:
+            line = sampled(truth, n, min(count, repeats[n]), 1, True, shrunk=True)
+            found["shrunk"].append({"name": name, "title": truth.population.title} | line)
+            report(found["shrunk"][-1])
     n = min(2000, max(repeats))
     found["bootstrap"].append(
         {"title": truth.population.title} | beside_bootstrap(truth, n, 20 if n < 2000 else REFITS)
@@ -207,10 +221,10 @@ def report(line: Facts) -> None:
     print(f"{line['title']} order {line['order']}, n {line['n']}, cluster {line['cluster']}: {text}", file=sys.stderr)
 
 
-def sampled(truth: Truth, n: int, count: int, cluster: int, said: bool) -> Facts:
+def sampled(truth: Truth, n: int, count: int, cluster: int, said: bool, shrunk: bool = False) -> Facts:
     """Coverage over ``count`` samples of n rows; ``said`` is whether the fit is told about clusters."""
     rng = np.random.default_rng([n, cluster])
-    answers = [ask(truth, n, cluster, said, rng) for _ in range(count)]
+    answers = [ask(truth, n, cluster, said, rng, shrunk) for _ in range(count)]
     facts = {"n": n, "order": truth.population.order, "cluster": cluster, "said": said, "samples": count}
     facts["functions"] = truth.anova.certificate_.n_functions
     return (
@@ -243,26 +257,27 @@ def coverages(truth: Truth, answers: Sequence[Answers]) -> Facts:
     return facts
 
 
-def ask(truth: Truth, n: int, cluster: int, said: bool, rng: np.random.Generator) -> Answers:
+def ask(truth: Truth, n: int, cluster: int, said: bool, rng: np.random.Generator, shrunk: bool) -> Answers:
     """Draw one sample, fit it, and ask for every interval."""
     p = truth.population
     rows, labels = (p.draw(n, rng), None) if cluster == 1 else p.draw_clusters(n, cluster, rng)
     X, values = p.X.iloc[rows].reset_index(drop=True), p.values[rows]
-    anova = exact(p, handle_unknown="ignore")
+    anova = exact(p, handle_unknown="ignore", shrinkage="auto" if shrunk else None)
     start = time.perf_counter()
     anova.fit(X, values, clusters=labels if said else None)
     middle = time.perf_counter()
     anova.errors()
     end = time.perf_counter()
-    squares, absolute = (anova.importance(kind, by="subset", stderr=True) for kind in ("l2", "l1"))
-    value, debiased, stderr = (truth.by_subset(squares, key) for key in ("value", "debiased", "stderr"))
+    tables = [anova.importance(kind, by="subset", stderr=True, level=LEVEL) for kind in ("l2", "l1")]
+    value, debiased = (truth.by_subset(tables[0], key) for key in ("value", "debiased"))
+    squares, absolute = (from_table(truth, table) for table in tables)
     cells, unidentified = intervals_of_cells(truth, anova)
     explained = anova.explain(truth.rows, stderr=True)
     return Answers(
         cells,
         around(explained.values, explained.stderr),
-        around(*(truth.by_subset(absolute, key) for key in ("value", "stderr"))),
-        around(debiased, stderr),
+        absolute,
+        squares,
         cells.rows if labels is None else clusters_in_cells(truth, X, labels),
         value - debiased,
         unidentified,
@@ -271,8 +286,15 @@ def ask(truth: Truth, n: int, cluster: int, said: bool, rng: np.random.Generator
 
 
 def exact(population: Population, **choices: Any) -> FunctionalANOVA:
-    """An exact fit of a sample."""
-    return FunctionalANOVA(max_order=population.order, shrinkage=None, sampled=True, n_jobs=1, verbose=False, **choices)
+    """An exact fit of a sample, unless it is said otherwise."""
+    chosen = {"shrinkage": None} | choices
+    return FunctionalANOVA(max_order=population.order, sampled=True, n_jobs=1, verbose=False, **chosen)
+
+
+def from_table(truth: Truth, table: Any) -> Intervals:
+    """Intervals of importances as the table has them."""
+    value, low, high = (truth.by_subset(table, key) for key in ("value", "low", "high"))
+    return Intervals(value, low, high, np.full(value.shape, np.nan))
 
 
 def clusters_in_cells(truth: Truth, X: Any, labels: IntArray) -> FloatArray:
@@ -357,6 +379,33 @@ def apart(truth: Truth, answers: Sequence[Answers]) -> Facts:
         "missing": float((rows == 0).mean()),
         "few_rows": float(((rows > 0) & (rows < FEW_ROWS) & ~unidentified).mean()),
         "unidentified": float(((rows > 0) & unidentified).mean()),
+    }
+
+
+def discoveries(n: int, count: int, shrinkage: str | None) -> Facts:
+    """Effects told from zero in samples of a function most of whose effects are zero: false ones, and true ones."""
+    world = np.random.default_rng(1)
+    mains = world.standard_normal((8, 4)) * np.array([1, 0.6, 0.3, 0.15, 0.08, 0, 0, 0])[:, None]
+    pairs = {(0, 1): 0.5 * world.standard_normal((4, 4)), (2, 5): 0.2 * world.standard_normal((4, 4))}
+    real = {f"x{i}" for i in range(8) if mains[i].any()} | {"x5"} | {f"x{i} x x{j}" for i, j in pairs}
+    shares, found, never = [], [], 0
+    for k in range(count):
+        rng = np.random.default_rng([n, k])
+        X = rng.integers(0, 4, (n, 8))
+        y = mains[np.arange(8), X].sum(axis=1) + 0.5 * rng.standard_normal(n)
+        y += sum(table[X[:, i], X[:, j]] for (i, j), table in pairs.items())
+        tests = FunctionalANOVA(shrinkage=shrinkage, n_jobs=1).fit(X, y).significance()
+        told = [s for s, yes in zip(tests["subset"], tests["significant"], strict=True) if yes]
+        shares.append(sum(s not in real for s in told) / max(1, len(told)))
+        found.append(sum(s in real for s in told) / len(real))
+        never += any("x7" in s.split(" x ") for s in told)
+    return {
+        "n": n,
+        "samples": count,
+        "shrinkage": shrinkage,
+        "false": float(np.mean(shares)),
+        "found": float(np.mean(found)),
+        "never": never,
     }
 
 

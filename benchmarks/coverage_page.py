@@ -38,10 +38,23 @@ Shapley values of {explained} rows of the population, explained by each sample. 
 read from count."""
 
 IMPORTANCE = """\
-`importance(stderr=True)` by effect: E[f²] with its upward bias taken off (`debiased`) and E|f|. An effect is *clear* if
-its norm is at least three times the root mean squared error of its cells. An importance cannot be negative and its
-estimate is not normally distributed near zero, so that intervals of weak effects are rough; E|f| of a weak effect is
-also too large on the average, and nothing corrects that."""
+`importance(level=0.95)` by effect: E[f²] and E|f|. An effect is *clear* if its norm is at least three times the root
+mean squared error of its cells. An importance cannot be negative, and near zero its estimate is neither normally
+distributed nor right on the average: intervals of E[f²] invert a noncentral chi-square distribution, those of E|f| take
+the bias of absolute values off, and both end at 0 where an effect is not distinguishable from zero."""
+
+SHRUNKEN = """\
+The same for the default fit, whose effects are shrunk: intervals come from the posterior, together with how effects
+move with the cell probabilities. Shrinking is right on the average over effects, not for each: in a table where few of
+many pairs are strong, those are held back too much, and their intervals are too low. Effects that rows do not determine
+are left out as above; where nothing was shrunk (the rows determine every function) the intervals are those of the exact
+fit."""
+
+DISCOVERED = """\
+`significance()` controls the share of false discoveries at 5 %. Here it is counted: eight features, three of which do
+nothing by themselves, 36 effects of which 8 are not zero, noise of standard deviation 0.5. *False* is the mean share of
+effects told from zero that are zero, *found* the share of the others that were told, *never read* in how many samples
+any effect of one feature was told that the function never reads."""
 
 CLUSTERS = """\
 Runs of neighbouring rows of the table ({clusters}) are drawn
@@ -56,8 +69,10 @@ or more, and the seconds of both. The refits themselves scatter by 5 %."""
 REASONS = """\
 The reasons, as far as they were found:
 
-- *Few clusters.* With 25 or 41 clusters a cell may have rows in three of them, whatever its number of rows.
-- *Squares.* E[f²] is skewed where an effect is only a few times its error; E|f| of a weak effect is too large.
+- *Few clusters.* With 25 or 41 clusters a cell may have rows in three of them, whatever its number of rows. Intervals
+  of cells are those of Student's t for the clusters that have rows in the cell; importances and Shapley values have the
+  clusters of the whole sample.
+- *Squares.* E[f²] is skewed where an effect is only a few times its error.
 
 Residuals of a least-squares fit are smaller than the noise they stand for, with 175 functions on 500 rows by about a
 fifth. The errors are corrected for that by the leverage of every row; without it Nursery at order 2 would cover 89 %
@@ -111,6 +126,14 @@ def parts(found: Facts) -> Iterator[str]:
         yield "## Clusters drawn whole"
         yield CLUSTERS.format(clusters=", ".join(f"{title}: {size} rows" for title, size in sizes.items()))
         yield table(*clustered(clusters))
+    if found.get("shrunk"):
+        yield "## Shrunken effects"
+        yield SHRUNKEN
+        yield table(*shrunken(found["shrunk"]))
+    if found.get("discoveries"):
+        yield "## Which effects are told from zero"
+        yield DISCOVERED
+        yield table(*discovered(found["discoveries"]))
     yield "## Beside the bootstrap"
     yield BOOTSTRAP.format(refits=max(line["refits"] for line in found["bootstrap"]))
     yield table(*bootstrap(found["bootstrap"]))
@@ -176,6 +199,29 @@ def importances(lines: Sequence[Facts]) -> Table:
             shown = [[f"{pair[0]['intervals']:,}", *map(covered, pair)] for pair in (clear, weak)]
             out.append([*named(line), *shown[0], *shown[1]])
     return header, out
+
+
+def shrunken(lines: Sequence[Facts]) -> Table:
+    """Coverage of shrunken effects."""
+    header = (*NAMED, "samples", "cells", "Shapley", "E[f²]", "E\\|f\\|", "E[f²], weak", "E\\|f\\|, weak")
+    keys = ("cells", "shapley", "l2", "l1", "weak_l2", "weak_l1")
+    return header, [[*named(s), f"{s['samples']}", *(covered(s[key]) for key in keys)] for s in lines]
+
+
+def discovered(lines: Sequence[Facts]) -> Table:
+    """False and true discoveries."""
+    header = ("rows", "samples", "shrinkage", "false", "found", "never read")
+    return header, [
+        [
+            f"{line['n']:,}",
+            str(line["samples"]),
+            line["shrinkage"] or "None",
+            percent(line["false"], 1),
+            percent(line["found"]),
+            f"{line['never']} of {line['samples']}",
+        ]
+        for line in lines
+    ]
 
 
 def clustered(lines: Sequence[Facts]) -> Table:

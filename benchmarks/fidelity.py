@@ -45,7 +45,7 @@ BUDGETS = (25, 50, 100, 200, 400)
 SPLITS, BOOSTED_SPLITS = 3, 1
 """Random splits in rows that are explained (four fifths) and rows held out; the boosting machine gets the first."""
 
-LIMIT, PATIENCE = 60, 1800
+LIMIT, PATIENCE = 45, 1800
 """Seconds of processor time any of our fits may take, and one of the boosting machine."""
 
 EVERY_MODEL = ("hmda",)
@@ -54,8 +54,14 @@ EVERY_MODEL = ("hmda",)
 CHOSEN_MODEL = {"lending": "lightgbm"}
 """Tables whose kind of model is not left to its turn."""
 
-SIZES = (500, 2000, 10_000, 100_000)
-"""Rows of the synthetic table, for the default and the exact fit as rows grow."""
+SIZES = (500, 2000, 10_000, 30_000, 100_000)
+"""Rows of the synthetic table, for the shrunken and the exact fit as rows grow."""
+
+GROWTH_BINS = 8
+"""Bins of its columns: the same functions at every size."""
+
+LARGE = 20_000
+"""Rows times columns from which a table gets two splits, and no fits with other numbers of bins."""
 
 NOISE = "never read"
 """Name of a column of random numbers that no model reads."""
@@ -176,10 +182,12 @@ def explained(name: str, kind: str, splits: int) -> Facts:
     started, table = time.perf_counter(), TABLES[name]()
     facts: Facts = {"title": table.title, "rows": len(table.X), "columns": table.X.shape[1], "kind": kind}
     facts |= {"numbers": len(table.numbers), "splits": [], "noise": []}
-    for split in range(splits):
+    large = table.X.size >= LARGE
+    contenders = {who: work for who, work in CONTENDERS.items() if not large or "bins" not in who}
+    for split in range(min(splits, 2) if large else splits):
         task = Task.of(table, kind, split)
         noise = {who: partial(never_read, who, split) for who in ("default", "exact")}
-        for key, works in (("splits", CONTENDERS), ("noise", noise)):
+        for key, works in (("splits", contenders), ("noise", noise)):
             first = facts[key][0] if split else {}
             facts[key].append({who: attempt(work, task, first.get(who)) for who, work in works.items()})
     return facts | {"seconds": time.perf_counter() - started}
@@ -257,6 +265,7 @@ CONTENDERS: dict[str, Callable[[Task], Facts]] = {
     "main effects": partial(judged, partial(fixed, max_order=1)),
     "by hand": by_hand,
     "exact": partial(judged, fixed),
+    "exact, same functions": partial(judged, lambda _: FunctionalANOVA(shrinkage=None)),
 }
 CONTENDERS |= {f"exact, {bins} bins": partial(judged, partial(fixed, bins=bins)) for bins in OTHER_BINS}
 CONTENDERS |= {
@@ -315,11 +324,25 @@ def growing(sizes: Sequence[int]) -> Facts:
     for n in sizes:
         table = friedman(n, seed=1)
         task = Task(table, model, table.X, held)
-        found = {who: attempt(CONTENDERS[who], task) for who in ("main effects", "default", "exact")}
-        out.append({"rows": n, "found": found})
-        if any("failed" in facts for facts in found.values()):
+        out.append({"rows": n, "found": {who: attempt(work, task) for who, work in GROWING.items()}})
+        out[-1]["apart"] = attempt(apart, task).get("apart")
+        if any("failed" in facts for facts in out[-1]["found"].values()):
             break
     return {"sizes": out, "seconds": time.perf_counter() - started}
+
+
+GROWING: dict[str, Callable[[Task], Facts]] = {
+    "main effects": partial(judged, partial(fixed, bins=GROWTH_BINS, max_order=1)),
+    "default": partial(judged, partial(fixed, bins=GROWTH_BINS, shrinkage="auto")),
+    "exact": partial(judged, partial(fixed, bins=GROWTH_BINS)),
+}
+
+
+def apart(task: Task) -> Facts:
+    """Mean squared difference of the shrunken and the exact fit at rows held out, as a share of the variance."""
+    fits = [fixed(task, GROWTH_BINS, shrinkage=how).fit(task.seen, task.model) for how in ("auto", None)]
+    values = [fit.set_params(handle_unknown="ignore").predict(task.held).ravel() for fit in fits]
+    return {"apart": float(np.mean((values[0] - values[1]) ** 2) / np.var(task.model(task.held)))}
 
 
 # The boosting machine

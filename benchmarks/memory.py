@@ -15,6 +15,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from exanova import FunctionalANOVA
 from exanova import query as queries
 from exanova.design import passes
 from exanova.design.memory import readable
+from exanova.solve.plan import Plan
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -41,6 +43,7 @@ class Case:
         weights: "none", "counts", "real", or "uneven" over six orders of magnitude.
         repeat: rows of which only this many differ.
         kind: what the levels are: "numbers", as few bytes as they need, "long" numbers of eight bytes, or "text".
+        many: levels of the first column, if they are more than those of the others.
         query: "explain", "interactions", "components" or "report" of the same rows; the fit comes before.
     """
 
@@ -52,12 +55,13 @@ class Case:
     weights: str = "none"
     repeat: int = 0
     kind: str = "numbers"
+    many: int = 0
     query: str = ""
     parameters: dict[str, Any] = field(default_factory=dict)
 
     def table(self) -> np.ndarray[Any, Any]:
         """(n, d) levels, int8 where they fit, made column by column."""
-        rng, kind = np.random.default_rng(0), np.int8 if self.levels < 128 else np.int32
+        rng, kind = np.random.default_rng(0), np.int8 if max(self.levels, self.many) < 128 else np.int32
         if self.complete:
             shape = (self.levels,) * self.columns
             return np.stack([c.ravel() for c in np.indices(shape, dtype=np.int8, sparse=False)], axis=1)
@@ -65,9 +69,10 @@ class Case:
             kind = np.int64
         out = np.empty((self.rows, self.columns), dtype=object if self.kind == "text" else kind)
         count = self.repeat or self.rows
-        levels = np.array([f"level {k}" for k in range(self.levels)], dtype=object)
-        for column in out.T:
-            codes = np.resize(rng.integers(0, self.levels, count, dtype=kind), self.rows)
+        for k, column in enumerate(out.T):
+            size = self.many if self.many and k == 0 else self.levels
+            codes = np.resize(rng.integers(0, size, count, dtype=kind), self.rows)
+            levels = np.array([f"level {z}" for z in range(size)], dtype=object)
             column[:] = levels[codes] if self.kind == "text" else codes
         return out
 
@@ -85,7 +90,7 @@ class Case:
         """The same kind of case on few rows, to load everything that is loaded late."""
         if self.complete:
             return Case(**{**self.__dict__, "columns": 3, "levels": 3})
-        few = {"rows": 60, "columns": 4, "levels": 3, "repeat": 0}
+        few = {"rows": 60, "columns": 4, "levels": 3, "repeat": 0, "many": 0}
         budget = {"max_terms": 20} if "max_terms" in self.parameters else {}
         return Case(**{**self.__dict__, **few, "parameters": {**self.parameters, **budget}})
 
@@ -143,7 +148,7 @@ def main(names: list[str]) -> None:
 
 
 def measured(case: Case) -> dict[str, Any]:
-    """``planned`` and ``measured`` bytes of a case and its ``route``, from a process of its own."""
+    """``planned`` and ``measured`` bytes of a case, ``foreseen`` and spent ``seconds`` of processor time, ``route``."""
     code = f"from benchmarks.memory import Case, work; work(Case(**{case.__dict__!r}))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -156,9 +161,11 @@ def work(case: Case) -> None:
     warnings.simplefilter("ignore")
     _load(case)
     call = _call(case)
-    before = _resident_from_now()
-    planned, route = call()
-    print(json.dumps({"planned": planned, "measured": _largest() - before, "route": route}))
+    before, start = _resident_from_now(), time.process_time()
+    plan, route = call()
+    spent = time.process_time() - start
+    planned = {"planned": plan} if isinstance(plan, int) else {"planned": plan.memory, "foreseen": plan.seconds}
+    print(json.dumps({**planned, "measured": _largest() - before, "seconds": spent, "route": route}))
 
 
 def _load(case: Case) -> None:
@@ -168,17 +175,19 @@ def _load(case: Case) -> None:
     passes.COMPILED_FROM = large
 
 
-def _call(case: Case) -> Callable[[], tuple[int, str]]:
+def _call(case: Case) -> Callable[[], tuple[Plan | int, str]]:
     rng, table = np.random.default_rng(1), case.table()
     values = rng.normal(size=(len(table), case.outputs))
+    if case.kind != "text":  # main effects and a pair that a shrunken fit can find
+        values += np.sin(table[:, :1]) + np.cos(table[:, :1] * table[:, 1:2])
     weight = case.sample_weight()
-    anova = FunctionalANOVA(n_jobs=2, **{"shrinkage": None, **case.parameters})
+    anova = FunctionalANOVA(**{"n_jobs": 2, "shrinkage": None, "n_bins": None, **case.parameters})
 
     planned = anova.plan(table, sample_weight=weight, n_outputs=case.outputs)
 
-    def fit() -> tuple[int, str]:
+    def fit() -> tuple[Plan | int, str]:
         anova.fit(table, values, sample_weight=weight)
-        return planned.memory, planned.route
+        return planned, planned.route
 
     if not case.query:
         return fit

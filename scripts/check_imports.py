@@ -21,6 +21,7 @@ Module: TypeAlias = tuple[str, ...]
 LAYERS: list[set[str]] = [
     {"errors", "messages", "typing", "tolerances", "parallel", "compiled", "progress", "files", "packages"},
     {"data"},
+    {"sources"},
     {"design"},
     {"basis"},
     {"phi"},

@@ -158,6 +158,10 @@ def test_an_update_replaces_its_cases_and_each_run_keeps_its_facts(content):
     assert [run["jobs"] for run in whole["runs"]] == [["full mild / 4"], ["local forest / car"]]
     assert [run["versions"]["exanova"] for run in whole["runs"]] == ["0", "1"]
     assert [m["seconds"] for m in whole["measurements"] if m["case"] == "local forest"] == [2.0]
+    more = {"case": "local forest", "size": "nursery", "who": "exanova", "seconds": 3.0}
+    both = updated(whole, {**new, "measurements": [more]})
+    assert [run["jobs"] for run in both["runs"]][1] == ["local forest / car", "local forest / nursery"]
+    assert [run["minutes"] for run in both["runs"]] == [1.0, 2.0]
     again = updated(whole, {**new, "versions": {"exanova": "2"}})
     assert [run["versions"]["exanova"] for run in again["runs"]] == ["0", "2"]
 

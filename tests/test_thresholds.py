@@ -8,6 +8,7 @@ what the thresholds of the package give.
 from __future__ import annotations
 
 import ast
+import tempfile
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -17,7 +18,10 @@ from pathlib import Path
 
 import numba
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 import exanova
 from exanova import FunctionalANOVA
@@ -41,6 +45,14 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("data.factor.DIRECT_RANGE", -1)),
     patches(("data.factor.FEW", 0)),
     patches(("data.factor.FEW", NEVER)),
+    # sources
+    patches(("sources.parts.BLOCK_ROWS", 7)),
+    patches(("sources.passes.KEPT_ROWS", 0)),
+    patches(("sources.passes.SHRINKS", NEVER)),
+    patches(("sources.passes.SHRINKS", 0), ("sources.parts.BLOCK_ROWS", 7)),
+    patches(("sources.tally.MOST_APART", 0), ("sources.parts.BLOCK_ROWS", 7)),
+    patches(("sources.files.CSV_BYTES", 300)),
+    patches(("data.packing.CAPACITY", 9), ("sources.parts.BLOCK_ROWS", 7)),
     patches(("data.distinct.COMPILED_FROM", 0)),
     patches(("data.distinct.COMPILED_FROM", 0), ("data.distinct.DIRECT", 0)),
     patches(("data.recoding.BLOCK", 7)),
@@ -60,6 +72,8 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     # basis
     patches(("basis.functions.STACK_BYTES", 0)),
     patches(("basis.pure.FEW_CELLS", 0)),
+    patches(("basis.stacks.FEWEST_STACKED", 1)),
+    patches(("basis.stacks.FEWEST_STACKED", 1), ("basis.stacks.LARGEST_STACKED", 0)),
     # moments
     patches(("phi.monomials.STACK_BYTES", 0)),
     patches(("phi.bitsets.TILE", 5)),
@@ -92,6 +106,7 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("solve.matrix_free.MOST_ELIMINATED", 0)),
     patches(("solve.by_levels.FEWEST_LEVELS", 0)),
     patches(("solve.by_levels.FEWEST_LEVELS", 0), ("solve.by_levels.MOST_OTHERS", 0)),
+    patches(("solve.by_levels.FEWEST_LEVELS", 0), ("solve.by_levels.MOST_PAIRED", 0)),
     patches(("solve.by_levels.FEWEST_LEVELS", 0), ("solve.by_levels.ROW_BYTES", 0)),
     patches(("solve.by_levels.FEWEST_LEVELS", 0), ("solve.level_blocks.STACK_BYTES", 0)),
     patches(("solve.by_levels.FEWEST_LEVELS", 0), ("solve.level_blocks.PADDING", 100)),
@@ -99,6 +114,7 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("solve.routes.LARGEST_PAIR", 0)),
     patches(("solve.planning.GRID_FUNCTIONS", 0)),
     patches(("solve.survey.EVEN_DENSE_WORK", 0)),
+    patches(("solve.survey.EVEN_DENSE_TABLE", 0)),
     patches(("solve.survey.DENSE_WORK", 0), ("solve.survey.EVEN_DENSE_WORK", 0)),
     patches(("solve.survey.EVEN_DENSE_WORK", 0), ("solve.survey.EVEN", NEVER)),
     patches(("solve.survey.EVEN_DENSE_WORK", 0), ("solve.planning.MOMENTS_FUNCTIONS", 0)),
@@ -135,6 +151,14 @@ APART = {
     "basis.pure.FIT": "accuracy",
     "design.pass_kernels.BLOCK": "built into a kernel: a test of its own",
     "design.pass_kernels.SMALL_TABLE": "built into a kernel: a test of its own",
+    "sources.engines.LOOKED_AT": "chooses between two ways that a test of engines compares",
+    "sources.engines.FEWER": "chooses between two ways that a test of engines compares",
+    "sources.cluster.BRANCHES": "of results merged on a cluster, in any number",
+    "sources.raw_noise.MOST_RAW": "accuracy: tests of its own",
+    "sources.value_counts.MOST_NUMBERS": "accuracy: tests of its own",
+    "sources.value_counts.MOST_NAMES": "refuses",
+    "sources.value_counts.SIGNIFICAND": "a format",
+    "sources.reading.COPIES_OF_TALLY": "a price",
     "design.memory.SHARE": "of the memory of the machine",
     "design.subsets.LARGEST_LISTING": "refuses",
     "effects.certificate_text.MOST_OUTPUTS": "shown",
@@ -174,6 +198,7 @@ APART = {
     "phi.residues.LARGEST": "no prime is larger",
     "select.lasso.HELD_OUT": "decides what is chosen",
     "select.automatic.FIRST": "decides what is chosen",
+    "explain.importance_intervals.LARGEST_NONCENTRALITY": "accuracy",
     "select.automatic.PATIENCE": "decides what is chosen",
     "select.automatic.AS_GOOD": "decides what is chosen",
     "select.selected_fit.HELD_OUT": "decides what is measured",
@@ -187,6 +212,7 @@ APART = {
     "select.screening.ROUNDS": "decides what is chosen",
     "select.screening.CANDIDATE_WORK": "decides what is chosen",
     "solve.cgls.PATIENCE": "accuracy",
+    "solve.cgls.PATIENCE_AT_ROUNDING": "accuracy",
     "solve.matrix_free.LARGEST_PAIR": "moved where it is used, in solve.routes",
     "solve.dense.REFINEMENTS": "accuracy",
     "solve.matrix_free.MOST_ITERATIONS": "accuracy",
@@ -200,8 +226,14 @@ APART = {
     "solve.seconds.PROJECTED_CELLS": "a price",
     "explain.comparison.MOSTLY": "decides what is shown first",
     "solve.seconds.LOOKUPS": "a price",
-    "solve.seconds.COMMON_WORDS": "a price",
-    "solve.seconds.GRID_CELLS": "a price",
+    **dict.fromkeys(("solve.seconds.CELLS_READ", "solve.seconds.ELIMINATING", "solve.seconds.REDUNDANT"), "a price"),
+    "solve.seconds.PRODUCT_CELLS": "a price",
+    "solve.seconds.EVEN_CELLS": "a price",
+    "solve.seconds.UNEVEN_CELLS": "a price",
+    "select.selection_plan.COMMON_WORDS": "a price",
+    "select.selection_plan.RANKINGS": "a price",
+    "select.selection_plan.PAIR_SECONDS": "a price",
+    "select.selection_plan.JUDGED": "a price",
     "solve.seconds.LEVEL_ITERATIONS": "a price",
     "solve.by_levels.DELTA": "accuracy",
     "solve.by_levels.CONSTRAINT": "accuracy",
@@ -321,6 +353,35 @@ def measured() -> Answers:
     return {"orthogonality": np.array([c.orthogonality]), "rank": np.array(c.rank_by_order, dtype=float)}
 
 
+def fits_of_files() -> Answers:
+    """Rows from files in blocks: distinct rows and repeated ones, noisy outputs, real weights, strata."""
+    x = np.vstack([table(8, (2, 3, 4, 3), 60)] * 3)
+    rng = np.random.default_rng(8)
+    columns = {f"x{i}": column for i, column in enumerate(x.T)}
+    columns |= {"score": model(x)[:, 0], "noisy": model(x)[:, 1] + rng.normal(size=len(x)), "w": np.arange(len(x)) % 4}
+    columns |= {"share": np.arange(len(x)) % 3 + 0.5, "stratum": np.arange(len(x)) % 2}
+    found: Answers = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for k, rows in enumerate(np.array_split(rng.permutation(len(x)), 3)):
+            part = pa.table({name: column[rows] for name, column in columns.items()})
+            pq.write_table(part, f"{folder}/{k}.parquet")
+            csv.write_csv(part, f"{folder}/{k}.csv")
+        for suffix, outputs, weight in (
+            ("parquet", "score", "w"),
+            ("csv", ["noisy", "score"], "w"),
+            ("parquet", "noisy", "share"),
+        ):
+            anova = FunctionalANOVA(shrinkage=None)
+            anova.fit(f"{folder}/*.{suffix}", outputs, sample_weight=weight, strata="stratum")
+            name = f"{suffix} {outputs}"
+            found |= effects(name, anova) | {f"{name} errors": _stderr(anova)}
+    return found
+
+
+def _stderr(anova: FunctionalANOVA) -> np.ndarray:
+    return np.concatenate([np.ravel(effect.stderr) for effect in anova.effects_.values() if effect.stderr is not None])
+
+
 def _values(frame: object) -> np.ndarray:
     """The table with its lines by name: which of two equal importances comes first is rounding."""
     return frame.set_index(["feature", "output"])["value"].sort_index().to_numpy()  # type: ignore[attr-defined]
@@ -339,6 +400,7 @@ READ = {
     "moments": (fits_with_holes, fits_of_selections),
     "solve": (fits_with_holes, fits_of_selections, fits_of_complete_tables),
     "select": (fits_of_selections, fits_by_lasso),
+    "sources": (fits_of_files,),
     **dict.fromkeys(("effects", "explain"), (readings, measured)),
 }
 """What runs through the thresholds of a folder; those of the other folders serve everything."""
@@ -450,8 +512,8 @@ def test_a_growing_factor_does_not_depend_on_its_panels(
 def constants() -> set[str]:
     """Names in capitals that a module of the folders that compute gives a number; prices are all in one module."""
     package = Path(exanova.__file__).parent
-    folders = ("design", "basis", "phi", "solve", "select", "effects", "explain")
-    reading = ("factor", "distinct", "recoding", "group_kernels")
+    folders = ("sources", "design", "basis", "phi", "solve", "select", "effects", "explain")
+    reading = ("factor", "distinct", "recoding", "group_kernels", "packing")
     files = [package / "parallel.py", *(package / "data" / f"{name}.py" for name in reading)]
     found = set()
     for path in [*files, *(path for folder in folders for path in (package / folder).glob("*.py"))]:

@@ -15,6 +15,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -104,12 +105,22 @@ def updated(known: Facts, new: Facts) -> Facts:
     """Results in which what a new run measured has taken the place of the former; each keeps the facts of its run."""
     done = page.jobs_of(new["measurements"])
     kept = [{**run, "jobs": [job for job in run["jobs"] if job not in done]} for run in page.runs(known)]
-    facts = ("jobs", "machine", "versions", "settings", "minutes")
-    listed = [{key: run[key] for key in facts} for run in [*kept, {**new, "jobs": done}] if run["jobs"]]
+    listed = joined([run for run in [*kept, {**new, "jobs": done}] if run["jobs"]])
     former = [m for m in known["measurements"] if page.job(m) not in done]
     order = list(dict.fromkeys([*page.jobs_of(known["measurements"]), *done]))
     measurements = sorted([*former, *new["measurements"]], key=lambda m: order.index(page.job(m)))
     return {"runs": listed, "measurements": measurements}
+
+
+def joined(runs: Sequence[Facts]) -> list[Facts]:
+    """Runs with the same machine, versions and settings as one."""
+    found: dict[str, Facts] = {}
+    for run in runs:
+        same = {key: run[key] for key in ("machine", "versions", "settings")}
+        one = found.setdefault(json.dumps(same), {"jobs": [], **same, "minutes": 0.0})
+        one["jobs"] = [*one["jobs"], *run["jobs"]]
+        one["minutes"] = round(one["minutes"] + run["minutes"], 1)
+    return list(found.values())
 
 
 def installed() -> dict[str, str]:

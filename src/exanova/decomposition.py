@@ -16,12 +16,12 @@ from exanova.design.family import Family
 from exanova.effects.certificate import Certificate
 from exanova.effects.effect import GAME, Effects, Schema
 from exanova.effects.printed import text_of
-from exanova.errors import InputError, InputTypeError
+from exanova.errors import InputError, InputTypeError, check_level
 from exanova.explain.changing import Fit, mean_change
 from exanova.explain.comparison import Comparison, compare
 from exanova.explain.grouping import grouping_of
 from exanova.explain.importance import Division, check_importance, divisor, importance_amounts, importance_table
-from exanova.explain.importance_errors import importance_stderr, upward_bias
+from exanova.explain.importance_errors import doubt_of, importance_interval, importance_stderr, upward_bias
 from exanova.explain.mean_change import MeanChange
 from exanova.explain.mean_shapley import MeanShapley
 from exanova.explain.relativities import Loss, Relativities
@@ -132,6 +132,7 @@ class Decomposition(Questions):
         *,
         by: Literal["feature", "subset"] = "feature",
         stderr: bool = False,
+        level: float | None = None,
         groups: Mapping[str, Sequence[str]] | None = None,
     ) -> Any:
         """Importances as a table, the largest first.
@@ -143,6 +144,8 @@ class Decomposition(Questions):
             by: ``"feature"`` divides each subset's amount equally among its features; ``"subset"`` does not.
             stderr: whether to add ``stderr``, the standard error of ``value``, and for squared amounts ``debiased``,
                 the value minus the upward bias of squared estimates.
+            level: confidence level of an interval to add, ``low`` and ``high``, such as 0.95. It ends at 0 for an
+                importance that is not distinguishable from zero; shares may be negative.
             groups: names of groups and the features of each, as in ``explain``: each subset's amount is divided equally
                 among the groups it touches, or, by subset, added to that of all subsets that touch the same groups.
 
@@ -153,6 +156,8 @@ class Decomposition(Questions):
         (['x0', 'x1', 'x0 x x1'], [0.444444, 0.444444, 0.111111])
         """
         check_importance(kind, by)
+        if level is not None:
+            check_level(level)
         division = Division.of(self.family, by, None if groups is None else grouping_of(groups, self.schema))
         if kind == "shapley" and division.grouping is not None:
             amounts = {"value": self.mean_shapley.of_groups(division.grouping)}
@@ -160,13 +165,20 @@ class Decomposition(Questions):
             amounts = {"value": self.mean_shapley.compute(self.settings.threads)}
         else:
             amounts = importance_amounts(self.family, self.values, self.covariance, self.variance, kind)
+            if level is not None:
+                amounts["doubt"] = doubt_of(self.family, self.values, self.uncertainty, kind)
             if stderr and kind != "l1":
                 bias = upward_bias(self.family, self.uncertainty)
                 bias = bias if kind == "l2" else bias / divisor(self.values, self.variance)
                 amounts["debiased"] = amounts["value"] - bias
             amounts = {name: division.parts.T @ amount for name, amount in amounts.items()}
-        if stderr:
-            amounts["stderr"] = importance_stderr(self.family, self.uncertainty, kind, by, division)
+        if stderr or level is not None:
+            errors = importance_stderr(self.family, self.uncertainty, kind, by, division)
+            amounts |= {"stderr": errors} if stderr else {}
+            if level is not None:
+                doubt = amounts.pop("doubt", np.zeros_like(errors))
+                low, high = importance_interval(self.uncertainty, kind, amounts["value"], doubt, errors, level)
+                amounts |= {"low": low, "high": high}
         return importance_table(self.schema, division, amounts)
 
     def errors(
@@ -213,8 +225,7 @@ class Decomposition(Questions):
         Args:
             level: false discovery rate.
         """
-        if isinstance(level, bool) or not isinstance(level, int | float) or not 0.0 < level < 1.0:
-            raise InputError.given("level", level, "a number between 0 and 1, such as 0.05")
+        check_level(level, "0.05")
         return significance_table(self.schema, self.family, self.uncertainty, float(level))
 
     def compare(self, other: Any) -> Comparison:
@@ -270,6 +281,7 @@ class Decomposition(Questions):
         model: Any = None,
         id: str | None = None,
         by: str | None = None,
+        since: Any = None,
         title: str | None = None,
         about: Mapping[str, str] | None = None,
     ) -> None:
@@ -281,6 +293,7 @@ class Decomposition(Questions):
             model: the model, or its outputs at the rows of ``X``; the explorer then shows the residual of each row.
             id: column of ``X`` that names its rows; by default an index of pandas names them, or their position.
             by: column of ``X`` whose groups are compared, as in ``difference``: a section says why they differ.
+            since: an earlier fit of the same columns: a section says why the mean changed, as ``change`` does.
             title: heading of the report.
             about: further facts to show at the top, such as ``{"Data": "loans.csv"}``.
 
@@ -296,7 +309,7 @@ class Decomposition(Questions):
         """
         from exanova.report import write_report
 
-        write_report(self, path, X=X, model=model, id=id, by=by, title=title, about=about)
+        write_report(self, path, X=X, model=model, id=id, by=by, since=since, title=title, about=about)
 
     def export(
         self,

@@ -280,7 +280,13 @@ def _conditions_of_parts(found: Decomposition) -> Iterator[bool]:
 
 def _conditions_of_errors(found: Decomposition, stored: Mapping[str, NDArray[Any]]) -> Iterator[bool]:
     (cells, m), s = found.values.shape, len(found.family.subsets)
-    shapes = {"stderr": (cells, m), "rows": (cells,), "certain": (s, m), "covariance": (m, cells * (cells + 1) // 2)}
+    shapes = {
+        "stderr": (cells, m),
+        "rows": (cells,),
+        "clusters": (cells,),
+        "certain": (s, m),
+        "covariance": (m, cells * (cells + 1) // 2),
+    }
     yield all(shapes.get(name) == array.shape for name, array in stored.items())
     yield (found.uncertainty.summary is None) == ("stderr" not in stored)
     yield all(bool((~(array < 0)).all()) for name, array in stored.items() if name != "covariance")

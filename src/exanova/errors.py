@@ -109,6 +109,10 @@ class DatasetError(ExanovaError, FileNotFoundError):
     """A dataset is in no folder and cannot be downloaded."""
 
 
+class EngineError(ExanovaError, RuntimeError):
+    """A cluster or another engine that works on the rows was lost, or gave up."""
+
+
 class MissingPackageError(ExanovaError, ImportError):
     """An optional package is not installed; the message names the extra that brings it."""
 
@@ -132,3 +136,9 @@ def _sentence(problem: Words, expected: Words, remedy: Words) -> Words:
     if remedy:
         parts += [". " if remedy[0].isupper() else "; ", remedy]
     return Words(*parts, ".")
+
+
+def check_level(level: object, such_as: str = "0.95") -> None:
+    """Refuse a level that is no number between 0 and 1."""
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0.0 < level < 1.0:
+        raise InputError.given("level", level, f"a number between 0 and 1, such as {such_as}")

@@ -6,6 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import fields, replace
 from functools import partial, wraps
 from html import escape
@@ -16,11 +17,13 @@ import numpy as np
 
 from exanova.data.draws import plan_draws
 from exanova.data.link import linked_rows
+from exanova.data.named_columns import take_named
 from exanova.data.observe import Observation, Reading, read_rows
 from exanova.data.rules import MaxLevels, NBins
 from exanova.data.sample import Sample
 from exanova.decomposition import Decomposition, uncertainty_of
 from exanova.decomposition_file import from_file, to_file
+from exanova.design.memory import resolve_limit
 from exanova.effects.certificate import certify
 from exanova.effects.effect import Schema
 from exanova.effects.measure import measure
@@ -38,7 +41,7 @@ from exanova.explain.relativities import Loss
 from exanova.explain.tariff import losses_of
 from exanova.fitting import fit_sample, plan_fit
 from exanova.infer.fitted_sample import FittedSample, why_whole
-from exanova.many_levels import Joined, by_joining_again, fit_apart, join_many_levels, to_join
+from exanova.many_levels import Joined, by_joining_again, fit_apart, join_many_levels, join_source, to_join
 from exanova.messages import Parameter, joined
 from exanova.parallel import blas_threads
 from exanova.parameters import check_eval_set, check_parameters, make_request, the_model
@@ -51,6 +54,9 @@ from exanova.solve.evidence import Solved
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request
 from exanova.solve.survey import Survey
+from exanova.sources.cluster import engine_of
+from exanova.sources.opening import is_source
+from exanova.sources.reading import SourceOptions, SourceReading, read_source
 from exanova.tags import not_fitted, sklearn_tags
 from exanova.typing import FloatArray
 
@@ -131,6 +137,7 @@ class FunctionalANOVA:
         memory_limit: bytes, or a text such as ``"4 GB"``; by default most of what is free.
         n_jobs: threads; ``None`` for every core.
         verbose: ``True`` prints the plan and progress, ``False`` neither; ``None`` shows progress on a terminal.
+        engine: a client of ``dask.distributed`` that reads files and partitions on its workers; ``None`` reads here.
         interactions: the former name of ``subsets``.
 
     After ``fit`` the queries of the :class:`Decomposition` are methods: ``predict``, ``components``, ``explain``,
@@ -187,6 +194,7 @@ class FunctionalANOVA:
         memory_limit: int | float | str | None = None,
         n_jobs: int | None = None,
         verbose: bool | None = None,
+        engine: Any = None,
         interactions: Any = None,
     ) -> None:
         self.max_order = max_order
@@ -213,6 +221,7 @@ class FunctionalANOVA:
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.engine = engine
 
     def plan(self, X: Any, *, sample_weight: Any = None, n_outputs: int = 1) -> Plan:
         """What ``fit`` would do with these rows, without calling any model.
@@ -224,7 +233,9 @@ class FunctionalANOVA:
         if isinstance(n_outputs, bool) or not isinstance(n_outputs, int) or n_outputs < 1:
             raise InputError.given("n_outputs", n_outputs, "a whole number of at least 1")
         check_parameters(self.get_params())
-        rows = read_rows(X, sample_weight=sample_weight, **self._level_rules())
+        read, _ = self._read(X, None, sample_weight)
+        assert read is not None, "without a model nothing is fitted"
+        rows = read.rows
         return self._plan(rows, make_request(self.get_params(), rows.support, rows.encoding.ordered), n_outputs)[0]
 
     def fit(
@@ -235,7 +246,7 @@ class FunctionalANOVA:
         y: Any = None,
         sample_weight: Any = None,
         output_names: Sequence[str] | None = None,
-        eval_set: tuple[Any, Any] | float | None = None,
+        eval_set: tuple[Any, Any] | float | str | os.PathLike[str] | None = None,
         weights: Literal["auto", "frequency", "probability"] = "auto",
         clusters: Any = None,
         strata: Any = None,
@@ -247,7 +258,8 @@ class FunctionalANOVA:
             X: a pandas, polars or pyarrow table, a two-dimensional NumPy array, or a :class:`Support`.
             model: a callable that receives such a table, a fitted estimator, or an array of outputs, one per row.
             y: another name for ``model``, for tools that call ``fit(X, y=...)``.
-            sample_weight: (n,) non-negative weights of the rows.
+            sample_weight: (n,) non-negative weights of the rows, or the name of a column, as for ``clusters`` and
+                ``strata``.
             output_names: names of the outputs; by default the classes of an estimator.
             eval_set: held-out data ``(X, model or outputs)``, or the fraction of distinct rows to hold out.
             weights: what ``sample_weight`` means for standard errors: ``"frequency"`` counts equal rows,
@@ -261,25 +273,19 @@ class FunctionalANOVA:
         model = the_model(model, y)
         started = time.perf_counter()
         progress = Progress(self.verbose)
+        design = {"clusters": clusters, "strata": strata, "replicate_weights": replicate_weights}
+        if isinstance(eval_set, str | os.PathLike):
+            eval_set = (eval_set, model)
         try:
-            rows = read_rows(X, sample_weight=sample_weight, model=model, **self._level_rules())
-            asked = (model, self.response_method, self.batch_size, output_names, progress)
-            design = {"clusters": clusters, "strata": strata, "replicate_weights": replicate_weights}
-            read, chosen = Joined(rows), to_join(rows, self.get_params())
-            if chosen and isinstance(eval_set, float):
-                values, seed = rows.model_values(*asked), seed_of(self.random_state)
-                fit_apart(partial(self.fit, weights=weights), rows, values, eval_set, seed, design)
+            read, observe = self._read(X, model, sample_weight, output_names, weights, design, eval_set, progress)
+            if read is None:
                 return self
-            if chosen:
-                read = join_many_levels(rows, linked_rows(rows, rows.model_values(*asked), self.link), chosen, progress)
             request = make_request(self.get_params(), read.rows.support, read.rows.encoding.ordered)
             progress.phase("listing cells")
             plan, survey = self._plan(read.rows, request)
             if self.verbose:
                 print(plan)
-            drawn = plan_draws(rows.weight, rows.kept, rows.n_rows, rows.index, weights=weights, **design)
-            values = linked_rows(rows, rows.model_values(*asked), self.link) if read.values is None else read.values
-            seen = read.rows.sampled(values, drawn)
+            seen = observe()
             sample, held = seen.sample, None
             if isinstance(eval_set, float):
                 sample, held = sample.split(eval_set, request.random_state)
@@ -289,7 +295,7 @@ class FunctionalANOVA:
                 self._certify(seen, sample, found, selection, request, progress, started)
                 self._evaluate(eval_set, held, read, sample, found, request, progress)
             given = {"sample_weight": sample_weight, "weights": weights, "eval_set": eval_set, **design}
-            self._store(replace(self._decomposition, provenance=trace(seen, self.get_params(), given)))
+            self._store(replace(self._decomposition, provenance=trace(seen, self._kept_params(), given)))
             warn_if_it_does_not_hold(self.certificate_, self.shrinkage == "auto", stacklevel=3)
         finally:
             progress.close()
@@ -352,7 +358,7 @@ class FunctionalANOVA:
         The file holds what was computed. ``importance("shapley")`` of many rows, and standard errors that take a while,
         are in it only if they were asked for before.
         """
-        write(path, *to_file(self.decomposition_, self.get_params()))
+        write(path, *to_file(self.decomposition_, self._kept_params()))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Constructor arguments, as scikit-learn expects them."""
@@ -372,6 +378,15 @@ class FunctionalANOVA:
             setattr(self, name, value)
         return self
 
+    def _kept_params(self) -> dict[str, Any]:
+        """The parameters that a file keeps: who read the rows decides nothing."""
+        return {name: value for name, value in self.get_params().items() if name != "engine"}
+
+    def __sklearn_clone__(self) -> FunctionalANOVA:
+        """An estimator with the same parameters, not fitted; the engine is the same and not a copy of it."""
+        copied = {name: value if name == "engine" else deepcopy(value) for name, value in self.get_params().items()}
+        return type(self)(**copied)
+
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn's tools ask: see :mod:`exanova.tags`."""
         return sklearn_tags()
@@ -389,7 +404,65 @@ class FunctionalANOVA:
             return f"<pre>{escape(str(self))}</pre>"
         return self.decomposition_._repr_html_()
 
-    def _plan(self, rows: Reading, request: Request, n_outputs: int = 1) -> tuple[Plan, Survey | None]:
+    def _read(
+        self,
+        X: Any,
+        model: Any,
+        sample_weight: Any = None,
+        output_names: Sequence[str] | None = None,
+        weights: Literal["auto", "frequency", "probability"] = "auto",
+        design: dict[str, Any] | None = None,
+        eval_set: Any = None,
+        progress: Progress | None = None,
+    ) -> tuple[Joined | None, Callable[[], Observation]]:
+        """The rows of a table or a source with their levels joined, and how to observe the model at them.
+
+        ``None`` in place of the rows where the fit was made already, to some of them.
+        """
+        progress, design = progress or Progress(enabled=False), design or {}
+        if is_source(X):
+            if self.link != "identity":
+                raise InputError(
+                    Parameter("link", self.link),
+                    " is not available for rows that are read in blocks",
+                    remedy="Read the rows into memory, or decompose a column that is on that scale already",
+                )
+            options = self._source_options(output_names, weights)
+            columns = {"sample_weight": sample_weight, **design}
+            found = read_source(X, model, options, columns, progress, engine_of(self.engine))
+            found, changed = join_source(found, self.get_params(), isinstance(eval_set, float), progress)
+            return Joined(found, None, changed), lambda: found.observation
+        X, model, named, names = take_named(X, model, {"sample_weight": sample_weight, **design})
+        rows = read_rows(X, sample_weight=named.pop("sample_weight"), model=model, **self._level_rules())
+        said = names if output_names is None else output_names
+        asked = (model, self.response_method, self.batch_size, said, progress)
+        read, chosen = Joined(rows), to_join(rows, self.get_params()) if model is not None else {}
+        if chosen and isinstance(eval_set, float):
+            values, seed = rows.model_values(*asked), seed_of(self.random_state)
+            fit_apart(partial(self.fit, weights=weights), rows, values, eval_set, seed, named)
+            return None, partial(rows.observe, model)
+        if chosen:
+            read = join_many_levels(rows, linked_rows(rows, rows.model_values(*asked), self.link), chosen, progress)
+
+        def observe() -> Observation:
+            drawn = plan_draws(rows.weight, rows.kept, rows.n_rows, rows.index, weights=weights, **named)
+            values = linked_rows(rows, rows.model_values(*asked), self.link) if read.values is None else read.values
+            assert isinstance(read.rows, Reading)
+            return read.rows.sampled(values, drawn)
+
+        return read, observe
+
+    def _source_options(self, output_names: Sequence[str] | None, weights: Any) -> SourceOptions:
+        return SourceOptions(
+            **self._level_rules(),
+            response_method=self.response_method,
+            batch_size=self.batch_size,
+            output_names=output_names,
+            weights=weights,
+            memory_limit=resolve_limit(self.memory_limit),
+        )
+
+    def _plan(self, rows: Reading | SourceReading, request: Request, n_outputs: int = 1) -> tuple[Plan, Survey | None]:
         plan, survey = plan_fit(request, rows.sample, n_outputs)
         return replace(plan, model_calls=rows.model_calls), survey
 
@@ -466,6 +539,8 @@ class FunctionalANOVA:
             certificate = on_held_out_rows(known.certificate, held, found, request.threads)
         elif isinstance(eval_set, tuple):
             certificate = on_further_rows(known, *eval_set, progress)
+        elif read.changed and isinstance(read.rows, SourceReading):
+            certificate = known.certificate  # rows that joined levels cannot judge, and there are no others
         elif read.changed and not why_whole(self.sampled, sample):
             progress.phase("joining levels again")
             certificate = by_joining_again(known.certificate, read, self._fit_part, request.random_state)

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from exanova.data.named_columns import take_named
 from exanova.data.sample import Sample
 from exanova.data.table import Table
 from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
 from exanova.effects.certificate import Certificate, measure_fit
+from exanova.effects.fit_sums import FitSums
 from exanova.errors import InputError, OverfitWarning
 from exanova.messages import Parameter, Part, Words
 from exanova.progress import Progress
@@ -20,6 +22,8 @@ from exanova.select.selected_fit import judge_selection
 from exanova.shrink.evaluate import other_rows
 from exanova.solve.evidence import Solved
 from exanova.solve.request import Request
+from exanova.sources.opening import is_source
+from exanova.sources.reading import read_outputs
 from exanova.typing import FloatArray
 
 HELD_OUT = "on held-out rows"
@@ -35,10 +39,25 @@ def on_held_out_rows(certificate: Certificate, held: Sample, found: Solved, thre
 def on_further_rows(decomposition: Decomposition, X: Any, model: Any, progress: Progress) -> Certificate:
     """The certificate with the fit on further rows and a model, or its outputs there."""
     settings = decomposition.settings
+    if is_source(X):
+        return _on_source(decomposition, X, model, progress)
+    X, model, _, _ = take_named(X, model, {})
     codes = decomposition.encoding.encode(Table.read(X), settings.handle_unknown).astype(np.int32)
     target = decomposition.model_values(X, model, progress)
     p = np.full(codes.shape[1], 1.0 / codes.shape[1])
     fit = measure_fit(target, fitted_part(decomposition.family, decomposition.values, codes, settings.threads), p)
+    return replace(decomposition.certificate, r2_eval=fit.r2, mse_eval=fit.mse, eval_method=HELD_OUT)
+
+
+def _on_source(decomposition: Decomposition, X: Any, model: Any, progress: Progress) -> Certificate:
+    """The same for rows that are read in blocks, each of which adds to the sums that the fit is measured by."""
+    settings, encoding = decomposition.settings, decomposition.encoding
+    sums = FitSums()
+    for block, outputs in read_outputs(X, model, encoding, settings.response_method, settings.batch_size, progress):
+        codes = encoding.encode(block.table, settings.handle_unknown).astype(np.int32)
+        fitted = fitted_part(decomposition.family, decomposition.values, codes, settings.threads)
+        sums.add(outputs, fitted, block.copies)
+    fit = sums.fit()
     return replace(decomposition.certificate, r2_eval=fit.r2, mse_eval=fit.mse, eval_method=HELD_OUT)
 
 

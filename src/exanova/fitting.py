@@ -17,6 +17,7 @@ from exanova.select.record import Selection
 from exanova.select.selected_fit import fit_selected
 from exanova.select.selection_plan import plan_selection
 from exanova.shrink.fit import fit_shrunk, why_not
+from exanova.shrink.planned import completed
 from exanova.solve.evidence import Shrinkage, Solved
 from exanova.solve.plan import Plan, within_limit
 from exanova.solve.planning import make_plan, priced
@@ -32,10 +33,15 @@ MOST_LISTED = 3000
 def plan_fit(request: Request, sample: Sample, outputs: int = 1) -> tuple[Plan, Survey | None]:
     """The plan of a fit and the survey of its cells; no survey if a selection will choose the subsets."""
     if needs_no_budget(request, sample, outputs):
-        return make_plan(all_candidates(request), sample, outputs)
+        return _plan_family(all_candidates(request), sample, outputs)
     if request.selection:
         return plan_selection(request, sample, outputs), None
-    return make_plan(request, sample, outputs)
+    return _plan_family(request, sample, outputs)
+
+
+def _plan_family(request: Request, sample: Sample, outputs: int) -> tuple[Plan, Survey]:
+    plan, survey = make_plan(request, sample, outputs)
+    return completed(plan, survey, request, sample, outputs), survey
 
 
 def fit_sample(

@@ -23,8 +23,11 @@ from exanova.data.rules import NBins, check_max_levels, is_asked
 from exanova.data.table import Table
 from exanova.data.values import ModelValues
 from exanova.effects.certificate import Certificate
+from exanova.errors import InputError
 from exanova.infer.fitted_sample import why_whole
+from exanova.messages import Parameter
 from exanova.progress import Progress
+from exanova.sources.reading import SourceReading
 from exanova.typing import FloatArray, IntArray
 
 FOLDS, ENOUGH_ROWS = 5, 2000
@@ -43,7 +46,7 @@ class Joined:
         changed: whether any levels were joined.
     """
 
-    rows: Reading
+    rows: Reading | SourceReading
     values: ModelValues | None = None
     changed: bool = False
 
@@ -51,10 +54,11 @@ class Joined:
     def row_values(self) -> FloatArray:
         """(k, m) values of every row that was kept."""
         assert self.values is not None
+        assert isinstance(self.rows, Reading)
         return self.values.values[self.rows.raw_group] if self.values.calls else self.values.values
 
 
-def to_join(rows: Reading, given: Mapping[str, Any]) -> dict[int, Most]:
+def to_join(rows: Reading | SourceReading, given: Mapping[str, Any]) -> dict[int, Most]:
     """Columns with too many levels by the parameters ``given``, and how many they may have.
 
     Where the rows are all there is, levels have no errors; ``shrinkage=None`` is an exact fit; ``n_bins=None`` keeps
@@ -77,6 +81,27 @@ def join_many_levels(rows: Reading, values: ModelValues, chosen: Mapping[int, Mo
     progress.phase("joining levels")
     joined = join_rows(rows, values, chosen)
     return Joined(joined, values, joined.encoding != rows.encoding)
+
+
+def join_source(
+    rows: SourceReading, given: Mapping[str, Any], holds_out: bool, progress: Progress
+) -> tuple[SourceReading, bool]:
+    """Join the levels of rows that were counted in blocks, where they are too many; and whether that changed any.
+
+    A fraction of such rows cannot be held out before their levels are joined: they are counted already.
+    """
+    chosen = to_join(rows, given) if rows.sample.n_outputs else {}
+    if chosen and holds_out:
+        names = ", ".join(repr(rows.encoding.names[j]) for j in chosen)
+        raise InputError(
+            f"the levels of {names} are joined by the outputs, and rows to be held out have already taken part",
+            remedy=["Give other rows as ", Parameter("eval_set"), ", or ", Parameter("max_levels", None)],
+        )
+    if not chosen:
+        return rows, False
+    progress.phase("joining levels")
+    joined = rows.joined(chosen)
+    return joined, joined.encoding != rows.encoding
 
 
 def held_rows(rows: Reading, share: float, seed: int | None) -> NDArray[np.bool_]:
@@ -132,6 +157,7 @@ def by_joining_again(
         fit: from rows, their outputs and weights to an estimator that predicts others.
         seed: of the random division of the rows.
     """
+    assert isinstance(joined.rows, Reading)
     table, values, weight = joined.rows.table, joined.row_values, joined.rows.weight
     fold = np.random.default_rng(seed).permutation(len(values)) % FOLDS
     squared, left_out = np.zeros(values.shape[1]), np.zeros(len(values), dtype=bool)

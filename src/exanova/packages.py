@@ -10,7 +10,14 @@ from typing import Any
 
 from exanova.errors import MissingPackageError
 
-EXTRAS = {"pyarrow": "app", "openpyxl": "xlsx", "onnxruntime": "onnx", "onnx": "onnx"}
+EXTRAS = {
+    "pyarrow": "app",
+    "polars": "polars",
+    "distributed": "dask",
+    "openpyxl": "xlsx",
+    "onnxruntime": "onnx",
+    "onnx": "onnx",
+}
 """Extra of exanova that installs each package."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -94,9 +95,11 @@ def check_eval_set(eval_set: Any) -> None:
     """Refuse what is neither a pair of rows and model nor a fraction of the rows."""
     if eval_set is None or (isinstance(eval_set, tuple) and len(eval_set) == 2):
         return
-    if isinstance(eval_set, float) and 0.0 < eval_set < 1.0:
+    if isinstance(eval_set, str | os.PathLike) or (isinstance(eval_set, float) and 0.0 < eval_set < 1.0):
         return
-    raise InputError.given("eval_set", eval_set, "a pair (rows, model), or a fraction of the rows such as 0.2")
+    raise InputError.given(
+        "eval_set", eval_set, "a pair (rows, model), a path of rows, or a fraction of the rows such as 0.2"
+    )
 
 
 def the_model(model: Any, y: Any) -> Any:

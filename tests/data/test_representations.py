@@ -240,7 +240,7 @@ def test_every_representation_has_the_same_levels_labels_and_codes(name, form):
     assert list(encoding.labels[0]) == logical.labels
     assert encoding.encode(table)[0].tolist() == logical.codes
     rows = read_rows(native)
-    assert rows.support.codes[0][rows.raw_group].tolist() == logical.codes
+    assert rows.support.codes[0][rows.group[rows.raw_group]].tolist() == logical.codes
 
 
 @pytest.mark.parametrize(("name", "form"), CASES)

@@ -213,6 +213,17 @@ def test_words_tell_of_notes_of_held_out_rows_and_of_too_many_functions():
     assert answers(crowded)["Would other rows say the same?"].startswith("No: R²")
 
 
+def test_under_a_link_a_report_says_what_was_decomposed_and_rows_add_up_on_its_scale(tmp_path):
+    table = boards()
+    rates = np.exp(outputs(table)[:, 0])
+    anova = FunctionalANOVA(shrinkage=None, max_order=1, link="log").fit(table, rates, output_names=["rate"])
+    report = report_of(anova, tmp_path, X=table, model=rates)
+    assert report["findings"][0].startswith("The mean of log(rate) is ")
+    rows = payload_of(written(anova, tmp_path / "r.html", X=table, model=rates))["rows"]
+    expected = np.log(rates)[numbers(rows["numbers"])] - anova.predict(table)[numbers(rows["numbers"])]
+    np.testing.assert_allclose(numbers(rows["residual"]), expected, atol=1e-12)
+
+
 def test_markdown_holds_the_certificate_and_every_effect(three, tmp_path):
     anova, _ = three
     text = written(anova, tmp_path / "r.md", title="Boards", about={"Data": "boards.csv"})

@@ -313,6 +313,29 @@ def test_a_report_by_groups_says_why_they_differ_in_every_format(opened, tmp_pat
         anova.report(tmp_path / "r.json", by="job")
 
 
+def test_a_report_since_an_earlier_fit_says_why_the_mean_changed(opened, tmp_path, anova):
+    earlier = FunctionalANOVA(max_order=1, shrinkage=None).fit(
+        table()[:150], values(table()[:150]) * 0.8, output_names=OUTPUTS
+    )
+    found = earlier.change(anova)
+    page = opened(written(anova, tmp_path, since=earlier))
+    anova.report(tmp_path / "r.json", since=earlier.decomposition_)
+    anova.report(tmp_path / "r.md", since=earlier)
+    told = json.loads((tmp_path / "r.json").read_text())["change"]
+    text = (tmp_path / "r.md").read_text()
+    for k, name in enumerate(OUTPUTS):
+        own = {r["part"]: r for r in told["records"] if r["output"] == name}
+        for s, subset in enumerate(found.subsets):
+            record = own[" × ".join(subset) or "(level)"]
+            assert (record["mix"], record["model"]) == (found.mix[s, k], found.model[s, k])
+        assert own["(total)"]["mix"] + own["(total)"]["model"] == pytest.approx(found.total[k])
+        expect(page.locator("section#changed")).to_contain_text(told["words"][k])
+        assert told["words"][k].split(":")[0] in text
+    said = {line["part of the change"]: line for line in lines(page, "change")}
+    same(said["(total)"]["the mix changed"], found.mix_total[0], 4)
+    same(said["job"]["the model changed"], found.model[found.subsets.index(("job",)), 0], 4)
+
+
 def test_a_word_says_what_it_means_when_it_is_pointed_at_or_reached(opened, tmp_path, anova):
     page = opened(written(anova, tmp_path, X=table()))
     terms = page.locator(".term")

@@ -15,14 +15,18 @@ from exanova import query as queries
 from exanova.errors import MemoryLimitError
 from exanova.solve import price
 
-BOUND, SLACK = 1.2, 2.5
-"""How far above the plan a fit may get, and how far below it may stay."""
+BOUND, SLACK = 1.2, 1.8
+"""How far above the plan a fit may get, and how far below it may stay. On an idle machine it is 1 and 1.5
+(``benchmarks/plans.py``); allocators of other machines keep other amounts."""
 
 CASES = {
     "grid": Case(8, 4, outputs=3, complete=True, parameters={"max_order": None}),
     "dense": Case(14, 4, 2500, parameters={"route": "dense"}),
     "rows": Case(10, 5, 1_000_000, repeat=1000, parameters={"max_order": 1}),
     "beside the work": Case(5, 12, 250_000, outputs=16, parameters={"route": "moments", "max_order": 1}),
+    "levels": Case(6, 9, 8000, many=366, parameters={"n_jobs": 1}),
+    "shrunk by functions": Case(14, 4, 6000, parameters={"shrinkage": "auto"}),
+    "shrunk by rows": Case(16, 5, 1100, parameters={"shrinkage": "auto"}),
     "screen": Case(200, 3, 3000, parameters={"max_terms": 600}),
     "explain": Case(30, 4, 100_000, query="explain", parameters={"max_order": 1}),
     "interactions": Case(16, 3, 60_000, query="interactions"),
@@ -62,23 +66,39 @@ LIMITED = {
 def test_a_limit_of_what_is_planned_is_enough_and_one_byte_less_is_not(name):
     case = LIMITED[name]
     X, weight = case.table(), case.sample_weight()
-    planned = FunctionalANOVA(**{"shrinkage": None, **case.parameters}).plan(X, sample_weight=weight).memory
-    enough = FunctionalANOVA(**{"shrinkage": None, **case.parameters}, memory_limit=planned).plan(
+    planned = (
+        FunctionalANOVA(**{"shrinkage": None, "sampled": False, **case.parameters}).plan(X, sample_weight=weight).memory
+    )
+    enough = FunctionalANOVA(**{"shrinkage": None, "sampled": False, **case.parameters}, memory_limit=planned).plan(
         X, sample_weight=weight
     )
     assert enough.memory == planned
     called = []
     with pytest.raises(MemoryLimitError, match="What would fit"):
-        FunctionalANOVA(**{"shrinkage": None, **case.parameters}, memory_limit=planned - 1).fit(
+        FunctionalANOVA(**{"shrinkage": None, "sampled": False, **case.parameters}, memory_limit=planned - 1).fit(
             X, called.append, sample_weight=weight
         )
     assert not called, "the model was called although the plan did not fit"
 
 
+def test_leaving_rows_out_is_skipped_where_it_does_not_fit():
+    X = LIMITED["moments"].table()
+    planned = FunctionalANOVA(shrinkage=None, route="moments").plan(X).memory
+    without = FunctionalANOVA(shrinkage=None, route="moments", sampled=False).plan(X).memory
+    assert without < planned
+    y = X[:, 0] * X[:, 1]
+    methods = [
+        FunctionalANOVA(shrinkage=None, route="moments", memory_limit=limit).fit(X, y).certificate_.eval_method
+        for limit in (planned, planned - 1)
+    ]
+    assert "leaving out" in methods[0]
+    assert "leaving out" not in methods[1]
+
+
 def test_rows_that_do_not_fit_are_refused_however_few_differ():
     X = Case(10, 5, 400_000, repeat=50).table()
-    with pytest.raises(MemoryLimitError, match="the memory limit is 40 MB"):
-        FunctionalANOVA(shrinkage=None, max_order=1, memory_limit="40 MB").plan(X)
+    with pytest.raises(MemoryLimitError, match="the memory limit is 20 MB"):
+        FunctionalANOVA(shrinkage=None, max_order=1, memory_limit="20 MB").plan(X)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(10, 3), (10**7, 10)])

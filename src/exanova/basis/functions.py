@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from exanova.basis.paper import orthonormalised, paper_tables
 from exanova.basis.projector import LARGEST_TABLE, ImplicitTable, PureProjector, Reflection
 from exanova.basis.pure import pure_dimension, pure_tables
+from exanova.basis.stacks import Stacks
 from exanova.design.family import Family
 from exanova.errors import MemoryLimitError
 from exanova.messages import Parameter
@@ -76,6 +78,11 @@ class Basis:
     def functions_of(self, s: int) -> slice:
         """Numbers of the functions of subset ``s``."""
         return slice(int(self.start[s]), int(self.start[s + 1]))
+
+    @cached_property
+    def stacks(self) -> Stacks:
+        """Tables of one shape side by side, for products with all of them at once."""
+        return Stacks.of([None if isinstance(t, ImplicitTable) else t for t in self.tables])
 
     def restricted(self, n_subsets: int) -> Basis:
         """The functions of the first ``n_subsets`` subsets alone."""
@@ -183,8 +190,11 @@ def on_cells(family: Family, basis: Basis, coefficients: FloatArray, subsets: ra
     A run of ``subsets`` leaves the cells of the others at zero.
     """
     out = np.zeros((family.n_cells, coefficients.shape[1]))
-    for s in range(len(basis.tables)) if subsets is None else subsets:
-        if basis.tables[s].shape[1]:
+    run = range(len(basis.tables)) if subsets is None else subsets
+    for stack in basis.stacks.inside(run):
+        out[stack.places(family.cell_start, 1)] = stack.tables @ coefficients[stack.places(basis.start, 2)]
+    for s in basis.stacks.single:
+        if s in run and basis.tables[s].shape[1]:
             out[family.cells_of(s)] = basis.tables[s] @ coefficients[basis.functions_of(s)]
     return out
 
@@ -192,8 +202,12 @@ def on_cells(family: Family, basis: Basis, coefficients: FloatArray, subsets: ra
 def on_functions(family: Family, basis: Basis, sums: FloatArray, subsets: range | None = None) -> FloatArray:
     """(q, m) inner products of the functions with a measure given by (cells, m) sums: the adjoint of ``on_cells``."""
     out = np.zeros((basis.n_functions, sums.shape[1]))
-    for s in range(len(basis.tables)) if subsets is None else subsets:
-        if basis.tables[s].shape[1]:
+    run = range(len(basis.tables)) if subsets is None else subsets
+    for stack in basis.stacks.inside(run):
+        adjoint = np.swapaxes(stack.tables, 1, 2)
+        out[stack.places(basis.start, 2)] = adjoint @ sums[stack.places(family.cell_start, 1)]
+    for s in basis.stacks.single:
+        if s in run and basis.tables[s].shape[1]:
             out[basis.functions_of(s)] = basis.tables[s].T @ sums[family.cells_of(s)]
     return out
 

@@ -189,6 +189,7 @@ def explain(
     basis: a.Basis = "pure",
     route: a.Route = "auto",
     eval_: a.Eval = None,
+    dask: a.Dask = None,
     memory_limit: a.MemoryLimit = None,
     n_jobs: a.Jobs = None,
     format_: a.Format = None,
@@ -239,6 +240,7 @@ def explain(
             quiet=quiet,
             effects=effects,
             words=context.obj,
+            dask=dask,
         )
     )
 

@@ -15,7 +15,8 @@ Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="Table to read: .csv, .tsv or .jsonl (also .gz), .parquet, .feather; - for standard input.",
+        help="Table to read: .csv, .tsv or .jsonl (also .gz), .parquet, .feather; - for standard input; a folder or a "
+        "quoted pattern of such files, which are read in blocks.",
         show_default=False,
     ),
 ]
@@ -226,6 +227,10 @@ Eval = Annotated[
         help="Measure the fit on held-out rows: a fraction of the rows, e.g. 0.2, or a file.",
         rich_help_panel=FIT,
     ),
+]
+Dask = Annotated[
+    str | None,
+    typer.Option("--dask", metavar="ADDRESS", help="Scheduler of a Dask cluster that reads the files of a folder."),
 ]
 MemoryLimit = Annotated[
     str | None,

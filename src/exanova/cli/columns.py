@@ -1,9 +1,7 @@
 """What the columns of a table are: their kinds (number, boolean, text) and their roles (feature, prediction, weight).
 
-The rule for CSV, which has no types: a column whose cells are all numbers is read as numbers, so that its levels are in
-their natural order and can be binned, unless a number is written like a code, such as ``007``; then the column stays
-text. ``true`` and ``false``, in one spelling, are booleans. Everything else is text, including ``NA`` and ``null``,
-which stand for a missing value only in a column of numbers. New rows are read as the kinds that were learned.
+The rule for CSV, which has no types, is in :mod:`exanova.sources.text_cells`. New rows are read as the kinds that were
+learned.
 """
 
 from __future__ import annotations
@@ -17,16 +15,10 @@ import numpy as np
 from exanova.cli.text import listed, nearest, split_names, visible
 from exanova.errors import InputError
 from exanova.packages import package
+from exanova.sources.text_cells import NUMBER, as_cells, evidence_of
 
 Kind = Any
 """``"any"`` (by the rule above), ``"number"``, ``"boolean"``, ``"text"``, ``"as is"``, or a type of pyarrow."""
-
-INTEGER = r"^(0|-?[1-9][0-9]*)$"
-NUMBER = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-BETWEEN_NUMBERS = r"^(#?N/?A|n/a|[Nn]a[Nn]|NAN|NaT|null|NULL|None)$"
-"""Texts that stand for a missing value in a column of numbers."""
-
-BOOLEANS = ({"true", "false"}, {"True", "False"}, {"TRUE", "FALSE"})
 
 
 @dataclass(frozen=True)
@@ -89,7 +81,7 @@ def divide(table: Any, choice: Choice, where: str, wanted: Sequence[str] | None 
     known = table.column_names
     for name in (*choice.prediction, *([choice.weight] if choice.weight else ())):
         _check_known(name, known, where)
-    features = _features(choice, known, where, wanted)
+    features = chosen_features(choice, known, where, wanted)
     predictions = [as_numbers(table, name, "--prediction") for name in choice.prediction]
     weight = None if choice.weight is None else as_numbers(table, choice.weight, "--weight")
     return Data(table.select(features), _beside(predictions), weight, choice.prediction)
@@ -154,7 +146,8 @@ def as_numbers(table: Any, name: str, option: str) -> Any:
         raise InputError(f"{option} {name!r} is of type {column.type}; expected a column of numbers.") from error
 
 
-def _features(choice: Choice, known: Sequence[str], where: str, wanted: Sequence[str] | None) -> list[str]:
+def chosen_features(choice: Choice, known: Sequence[str], where: str, wanted: Sequence[str] | None) -> list[str]:
+    """The features among the columns ``known``, by the roles that were typed and what the model states."""
     ignored = _named(choice.ignore, known, where)
     apart = {*ignored, *choice.prediction, *([choice.weight] if choice.weight else ())}
     asked = _named(choice.features, known, where)
@@ -232,15 +225,12 @@ def _as_kind(column: Any, kind: Kind) -> Any:
 
 def _numbers(column: Any) -> Any:
     """Text as int64 or float64; ``None`` if a cell is not a number."""
-    arrow, compute = package("pyarrow"), package("pyarrow.compute")
-    distinct = column.unique().drop_null()
-    distinct = distinct.filter(compute.invert(compute.match_substring_regex(distinct, BETWEEN_NUMBERS)))
-    whole = _all_match(distinct, INTEGER)
-    if not len(distinct) or not (whole or _all_match(distinct, NUMBER)):
-        return None
-    is_word = compute.match_substring_regex(column, BETWEEN_NUMBERS)
-    present = compute.if_else(is_word, arrow.NULL, column)
-    return _cast(present, arrow.int64() if whole else arrow.float64())  # too many digits: a code, not a quantity
+    kind = evidence_of(column).kind
+    return as_cells(column, kind) if kind in ("integer", "real") else None
+
+
+def _booleans(column: Any) -> Any:
+    return as_cells(column, "boolean") if evidence_of(column).spellings and column.null_count < len(column) else None
 
 
 def _cast(column: Any, to: Any) -> Any:
@@ -248,18 +238,6 @@ def _cast(column: Any, to: Any) -> Any:
         return column.cast(to)
     except package("pyarrow").ArrowException:
         return None
-
-
-def _booleans(column: Any) -> Any:
-    compute = package("pyarrow.compute")
-    distinct = set(column.unique().drop_null().slice(0, 3).to_pylist())
-    spelling = next((pair for pair in BOOLEANS if distinct and distinct <= pair), None)
-    return None if spelling is None else compute.equal(column, max(spelling))
-
-
-def _all_match(texts: Any, pattern: str) -> bool:
-    compute = package("pyarrow.compute")
-    return bool(compute.all(compute.match_substring_regex(texts, pattern)).as_py())
 
 
 def _is_text(of: Any) -> bool:

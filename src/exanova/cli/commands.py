@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from exanova import parallel
 from exanova.cli import output, text
 from exanova.cli.columns import Choice, as_numbers, check_columns, divide, kinds_of, learned_kinds
+from exanova.cli.many_files import Explaining, dask_client, fit_arguments, is_many, open_files
 from exanova.cli.models import Model, load_model
 from exanova.cli.output import STDOUT, Target, Targets, emit_document, write_table
 from exanova.cli.screen import Screen, busy
@@ -79,6 +80,7 @@ class Job:
         force, json, quiet: whether to replace files, and how to print.
         effects: number of effects to list.
         words: the command line.
+        dask: address of a scheduler that reads the files, or ``None``.
     """
 
     data: str
@@ -97,6 +99,7 @@ class Job:
     quiet: bool = False
     effects: int = 10
     words: tuple[str, ...] = ()
+    dask: str | None = None
 
 
 @dataclass(frozen=True)
@@ -153,6 +156,9 @@ def explain(job: Job) -> None:
 
 def rows(saved: str, data: str, reading: ReadOptions, wish: Wish, rules: dict[str, Any]) -> None:
     """Explain new rows with a saved decomposition."""
+    if is_many(data):
+        _rows_of_files(saved, data, reading, wish, rules)
+        return
     to_file = [Target("--output", wish.output, output.TABLES)] if wish.output != STDOUT else []
     targets = Targets(to_file, [saved, data], wish.force)
     anova = load(saved).set_params(**rules)
@@ -172,6 +178,24 @@ def rows(saved: str, data: str, reading: ReadOptions, wish: Wish, rules: dict[st
         write_table(STDOUT, values)
     elif not wish.quiet:
         Screen().files([(f"{wish.index} of {table.num_rows:,} rows, {outside:,} outside the support", wish.output)])
+
+
+def _rows_of_files(saved: str, data: str, reading: ReadOptions, wish: Wish, rules: dict[str, Any]) -> None:
+    """Explain the rows of several files, one block at a time, into a folder of Parquet files."""
+    if wish.output == STDOUT:
+        raise InputError("several files are explained into a folder; give --output FOLDER.")
+    anova = load(saved).set_params(**rules)
+
+    def explained(block: Any) -> tuple[Any, int]:
+        values, outside = _values(anova, block, wish, _residual(anova, block, wish.prediction))
+        return output.with_columns(values, {name: block.column(name) for name in wish.ids}), outside
+
+    columns = (*wish.prediction, *wish.ids)
+    count, outside = Explaining(data, reading, columns, wish.output, wish.force).run(anova, explained)
+    if wish.json:
+        emit_document({"rows": count, "outside_support": outside, "index": wish.index, "output": wish.output})
+    elif not wish.quiet:
+        Screen().files([(f"{wish.index} of {count:,} rows, {outside:,} outside the support", wish.output)])
 
 
 def show(
@@ -219,14 +243,25 @@ def export(saved: str, path: str, sql: dict[str, Any], words: Sequence[str], pri
 
 def plan(data: str, reading: ReadOptions, choice: Choice, fit: FitOptions, json: bool) -> None:
     """Show what ``explain`` would need for this table."""
-    parts = divide(read_table(data, reading), choice, _shown(data))
-    found: Plan = fit.estimator(parts.features.column_names).plan(
-        parts.features, sample_weight=parts.weight, n_outputs=max(1, len(parts.names))
-    )
+    found = _plan_files(data, reading, choice, fit) if is_many(data) else _plan_table(data, reading, choice, fit)
     if json:
         emit_document({"plan": output.plan_document(found)})
     else:
         Screen().plan(found)
+
+
+def _plan_table(data: str, reading: ReadOptions, choice: Choice, fit: FitOptions) -> Plan:
+    parts = divide(read_table(data, reading), choice, _shown(data))
+    anova = fit.estimator(parts.features.column_names)
+    return anova.plan(parts.features, sample_weight=parts.weight, n_outputs=max(1, len(parts.names)))
+
+
+def _plan_files(data: str, reading: ReadOptions, choice: Choice, fit: FitOptions) -> Plan:
+    source = open_files(data, reading, choice)
+    features = [name for name in source.names if name not in choice.prediction]
+    anova = fit.estimator([name for name in features if name != choice.weight])
+    source = replace(source, names=tuple(features))
+    return anova.plan(source, sample_weight=choice.weight, n_outputs=max(1, len(choice.prediction)))
 
 
 def _check_inputs(job: Job, held_out: str | None) -> None:
@@ -252,6 +287,8 @@ def _reports(path: str | None) -> list[Target]:
 
 def _fit(job: Job, fraction: float | None, held_out: str | None) -> tuple[FunctionalANOVA, Any, Any]:
     """The decomposition, and the rows and the model (or its outputs there) for the report."""
+    if is_many(job.data):
+        return _fit_files(job, fraction, held_out), None, None
     with busy(f"reading {_shown(job.data)}", job.quiet):
         model = _model(job)
         table = read_table(job.data, job.reading)
@@ -270,6 +307,20 @@ def _fit(job: Job, fraction: float | None, held_out: str | None) -> tuple[Functi
         return anova, None, None  # held-out rows are not part of the fit
     counted = data.counted()
     return anova, counted.features, counted.predictions if model is None else model
+
+
+def _fit_files(job: Job, fraction: float | None, held_out: str | None) -> FunctionalANOVA:
+    """The decomposition of rows in several files, which are read in blocks."""
+    model = _model(job)
+    source = open_files(job.data, job.reading, job.choice, None if model is None else model.wanted)
+    roles = fit_arguments(job.choice, model)
+    apart = {*job.choice.prediction, job.choice.weight}
+    anova = job.fit.estimator([name for name in source.names if name not in apart])
+    names = text.output_names(job.output_names) if model is not None else None
+    other = None if held_out is None else (held_out, roles["model"])
+    with dask_client(job.dask) as client:
+        anova.set_params(engine=client).fit(source, **roles, output_names=names, eval_set=fraction or other)
+    return anova.set_params(engine=None)
 
 
 def _origins(job: Job) -> dict[str, str]:

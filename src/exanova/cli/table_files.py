@@ -21,6 +21,7 @@ from exanova.cli.columns import Kind, typed
 from exanova.cli.text import listed, one_line, visible
 from exanova.errors import InputError
 from exanova.packages import package
+from exanova.sources.files import columns_of
 
 SUFFIXES = {
     ".csv": "csv",
@@ -107,6 +108,7 @@ def read_table(path: str, reading: ReadOptions, kinds: Mapping[str, Kind] | None
     repeated = [name for name, count in Counter(table.column_names).items() if count > 1]
     if repeated:
         raise InputError(f"{source.name} has more than one column called {listed(repeated)}; rename or drop them.")
+    table = table.select(columns_of(table.column_names))
     if not table.num_rows:
         raise InputError(f"{source.name} has {table.num_columns} columns and no rows.")
     return typed(table, *_kinds(table, chosen, reading, kinds or {}))

@@ -35,6 +35,8 @@ class Draws:
         stratum: (k,) number of the stratum of each, or ``None``.
         replicates: (k, B) replicate weights, or ``None``.
         scale: (B,) factor of the squared deviation of each replicate, or ``None``.
+        copies: (k,) how many rows of equal weight each of these stands for, where weights are probabilities; ``None``
+            for one each.
     """
 
     group: IntArray
@@ -45,6 +47,14 @@ class Draws:
     stratum: IntArray | None = None
     replicates: FloatArray | None = None
     scale: FloatArray | None = None
+    copies: FloatArray | None = None
+
+    @property
+    def counts(self) -> FloatArray:
+        """(k,) how many draws each of these stands for."""
+        if self.kind == "frequency":
+            return self.weight.astype(np.float64)
+        return np.ones(len(self.weight)) if self.copies is None else self.copies
 
     def among(self, kept: NDArray[np.bool_]) -> Draws:
         """The draws of the distinct rows ``kept`` (r,), renumbered."""
@@ -59,6 +69,7 @@ class Draws:
             _renumbered(self.stratum, mine),
             None if self.replicates is None else self.replicates[mine],
             self.scale,
+            None if self.copies is None else self.copies[mine],
         )
 
 
@@ -118,7 +129,7 @@ def plan_draws(
     >>> plan_draws(np.array([0.5, 2.0]), np.array([0, 1]), 2, None, clusters=["a", "a"]).cluster.tolist()
     [0, 0]
     """
-    kind = _kind(weights, weight)
+    kind = weight_kind(weights, weight.dtype.kind == "i")
     if clusters is None and strata is None and replicate_weights is None:
         return DrawPlan(kind, None, None)
     kept = np.arange(n) if kept is None else kept
@@ -129,15 +140,15 @@ def plan_draws(
         )
     cluster, stratum = _labels(clusters, kept, n, index, "clusters"), _labels(strata, kept, n, index, "strata")
     if cluster is not None and stratum is not None:
-        _refuse_crossing(cluster, stratum)
+        refuse_crossing(cluster, stratum)
     if replicate_weights is None:
         return DrawPlan(kind, cluster, stratum)
     columns, scale = _replicates(replicate_weights, kept, n, index)
     return DrawPlan(kind, None, None, columns, scale)
 
 
-def _kind(given: str, weight: NDArray[Any]) -> Kind:
-    whole = weight.dtype.kind == "i"
+def weight_kind(given: str, whole: bool) -> Kind:
+    """What weights are, by what was said of them and whether they are all whole numbers."""
     if given == "auto":
         return "frequency" if whole else "probability"
     if given == "frequency" and not whole:
@@ -172,7 +183,8 @@ def _labels(given: Any, kept: IntArray, n: int, index: Any, what: str) -> IntArr
         raise InputTypeError(f"{what}= mixes labels that cannot be ordered; give text, or numbers.") from error
 
 
-def _refuse_crossing(cluster: IntArray, stratum: IntArray) -> None:
+def refuse_crossing(cluster: IntArray, stratum: IntArray) -> None:
+    """Raise if rows (k,) of one cluster lie in several strata."""
     first = np.full(int(cluster.max()) + 1, -1)
     first[cluster] = stratum
     if (first[cluster] != stratum).any():

@@ -31,6 +31,9 @@ from exanova.typing import Codes, IntArray, Level
 MANY_LEVELS = 50
 """More levels than this, and more than half the rows, are an identifier."""
 
+WEIGHT_DIGITS = 40
+"""Binary digits of sums of real weights, relative to that of all, that bins are found by."""
+
 IDENTIFIERS = frozenset({"id", "ids", "uid", "pid", "uuid", "guid", "key", "identifier", "rownames"})
 """Last words in the names of whole numbers that only tell rows apart."""
 
@@ -91,14 +94,16 @@ def learn_codes(
     rules = check_rules(table, min_frequency, n_bins, strategy)
     splits = read_splits(model, table.names) if strategy == "model" else None
     raw = np.empty((table.n_columns, table.n_rows), dtype=np.int8)
-    features, recodes, notes = [], [], _Notes()
+    features, recodes, notes = [], [], Notes()
+    total = weight.sum()
     for k, name in enumerate(table.names):
         column = table.column(name)
         values, codes = factorize(column)
         if len(values) > np.iinfo(raw.dtype).max:
             raw = raw.astype(code_type(len(values)))
         raw[k] = codes
-        features.append(_learn_column(column, values, raw[k], weight, rules, splits, notes))
+        found = count_values(column, values, raw[k], weight)
+        features.append(learn_feature(found, total, rules, splits, notes))
         recodes.append(features[-1].recode(values).astype(raw.dtype))
     notes.give()
     encoding = Encoding(tuple(features))
@@ -115,7 +120,7 @@ def _recoded_rows(recodes: Sequence[NDArray[Any]], raw: Codes, in_place: bool) -
 
 
 @dataclass
-class _Notes:
+class Notes:
     """What is said of several columns at once, when all have been read."""
 
     refused: dict[str, int] = field(default_factory=dict)
@@ -154,20 +159,52 @@ class _Notes:
             warnings.warn(said, stacklevel=2)
 
 
-def _learn_column(
-    column: Column,
-    values: list[Level],
-    codes: IntArray,
-    weight: NDArray[Any],
-    rules: LevelRules,
-    splits: ModelSplits | None,
-    notes: _Notes,
+@dataclass(frozen=True, eq=False)
+class CountedValues:
+    """The distinct values of one column with their weights: all that its levels are learned from.
+
+    Attributes:
+        column: the column, or one that holds each of its values once.
+        values: (k,) distinct values that are not missing.
+        totals: (k,) their weights.
+        rows: rows that are not missing. Counts stand for that many rows; other weights do not say how many there were.
+    """
+
+    column: Column
+    values: list[Level]
+    totals: NDArray[Any]
+    rows: int
+
+
+def count_values(column: Column, values: list[Level], codes: IntArray, weight: NDArray[Any]) -> CountedValues:
+    """The distinct ``values`` (k,) of a column, counted by its codes (n,) and the weights (n,) of the rows."""
+    totals = group_totals(weight, codes, len(values) + 1, lowest=-1)[1:]
+    rows = int(totals.sum()) if weight.dtype.kind == "i" else int(np.count_nonzero(codes >= 0))
+    return CountedValues(column, values, steady(totals), rows)
+
+
+def steady(totals: NDArray[Any]) -> NDArray[Any]:
+    """Sums (k,) of real weights without the last digits, which depend on the order in which they were added up.
+
+    Whole numbers are exact and stay as they are.
+
+    >>> steady(np.array([0.1 + 0.2, 0.3])).tolist()[0] == steady(np.array([0.3, 0.3])).tolist()[0]
+    True
+    """
+    if totals.dtype.kind == "i" or not len(totals):
+        return totals
+    step = 2.0 ** (np.ceil(np.log2(float(totals.sum()) or 1.0)) - WEIGHT_DIGITS)
+    return np.asarray(np.maximum(np.rint(totals / step), 1.0) * step)
+
+
+def learn_feature(
+    found: CountedValues, total: float, rules: LevelRules, splits: ModelSplits | None, notes: Notes
 ) -> FeatureLevels:
+    """The levels of one column of a table whose rows weigh ``total`` together."""
+    column, values, totals, rows = found.column, found.values, found.totals, found.rows
     name = column.name
     if column.is_float:
         finite_numbers(column)
-    totals = group_totals(weight, codes, len(values) + 1, lowest=-1)[1:]
-    rows = _present_rows(weight, codes, totals)
     asked = rules.is_named(name) and rules.bins_of(name) is not None
     kind = measures(column, values) if len(values) > MANY or asked else None
     if asked and kind is None and values:
@@ -177,7 +214,7 @@ def _learn_column(
             remedy="leave it out",
         )
     if kind is None or rules.keeps(name, len(values)):
-        feature = _merge_rare(column, values, totals, weight, rules.min_frequency)
+        feature = _merge_rare(column, values, totals, total, rules.min_frequency)
         return _checked(feature, column, values, kind, rows, notes) if kind is None or not asked else feature
     if kind == "times":
         return cut_dates(column, values, totals, rules.bins_of(name), rules.strategy, rows)
@@ -188,13 +225,8 @@ def _learn_column(
     return cut_numbers(column, values, totals, rules.bins_of(name), rules.strategy, rows, own)
 
 
-def _present_rows(weight: NDArray[Any], codes: IntArray, totals: NDArray[Any]) -> int:
-    """Rows that are not missing. Counts stand for that many rows; other weights do not say how many there were."""
-    return int(totals.sum()) if weight.dtype.kind == "i" else int(np.count_nonzero(codes >= 0))
-
-
 def _checked(
-    feature: FeatureLevels, column: Column, values: list[Level], kind: str | None, rows: int, notes: _Notes
+    feature: FeatureLevels, column: Column, values: list[Level], kind: str | None, rows: int, notes: Notes
 ) -> FeatureLevels:
     """The feature as it is, unless its levels are too many to be levels; ``notes`` then says so."""
     size = len(feature.levels)
@@ -220,11 +252,11 @@ def _merge_rare(
     column: Column,
     values: list[Level],
     totals: NDArray[Any],
-    weight: NDArray[Any],
+    total: float,
     min_frequency: float | None,
 ) -> FeatureLevels:
     ordered = _ordered(values, column.categories)
-    rare = _rare_levels(values, totals, weight, min_frequency)
+    rare = _rare_levels(values, totals, total, min_frequency)
     kept = [value for value in ordered if value not in rare]
     other = (other_level(kept),) if rare else ()
     code_of = {value: code for code, value in enumerate(kept)}
@@ -241,10 +273,8 @@ def _ordered(values: list[Level], categories: tuple[Level, ...] | None) -> list[
     return [category for category in categories if category in present]
 
 
-def _rare_levels(
-    values: list[Level], totals: NDArray[Any], weight: NDArray[Any], min_frequency: float | None
-) -> set[Level]:
+def _rare_levels(values: list[Level], totals: NDArray[Any], total: float, min_frequency: float | None) -> set[Level]:
     if min_frequency is None:
         return set()
-    least = min_frequency if isinstance(min_frequency, Integral) else min_frequency * weight.sum()
-    return {value for value, total in zip(values, totals, strict=True) if total < least}
+    least = min_frequency if isinstance(min_frequency, Integral) else min_frequency * total
+    return {value for value, own in zip(values, totals, strict=True) if own < least}

@@ -20,6 +20,7 @@ from exanova.data.encoding import Encoding
 from exanova.data.feature import FeatureLevels
 from exanova.data.fingerprint import fingerprint
 from exanova.data.learning import learn_codes
+from exanova.data.packing import places_in, row_order
 from exanova.data.recoding import recoded
 from exanova.data.rules import NBins
 from exanova.data.sample import Sample
@@ -201,11 +202,12 @@ class Reading:
         encoding, codes = Encoding(tuple(features)), self.support.codes.astype(np.int64)
         for row, old, new in zip(codes, self.encoding.features, features, strict=True):
             if new is not old:
-                row[:] = _new_codes(old, new)[row]
+                row[:] = new_codes(old, new)[row]
         at, group = distinct_rows(codes)
         totals = group_totals(self.support.weight, group, len(at))
-        support = Support.from_distinct(encoding, pick_rows(codes, at), totals)
-        return replace(self, encoding=encoding, support=support, group=group[self.group])
+        order = row_order(pick_rows(codes, at), encoding.sizes)
+        support = Support.from_distinct(encoding, codes[:, at[order]], totals[order])
+        return replace(self, encoding=encoding, support=support, group=places_in(order)[group[self.group]])
 
     def _noise(self, values: FloatArray) -> FloatArray:
         """(m,) mean variance of (k, m) outputs between rows that are equal as they were given."""
@@ -214,7 +216,7 @@ class Reading:
         return np.asarray((totals / totals.sum()) @ within)
 
 
-def _new_codes(old: FeatureLevels, new: FeatureLevels) -> IntArray:
+def new_codes(old: FeatureLevels, new: FeatureLevels) -> IntArray:
     """For each level of a feature, its code after joining."""
     codes = np.empty(len(old.levels), dtype=np.int64)
     codes[list(old.codes)] = new.codes
@@ -267,7 +269,9 @@ def read_rows(
     else:
         at, group = distinct_rows(codes)
         totals = group_totals(weight, recoded(group, raw_group), len(at))
-    support = Support.from_distinct(encoding, pick_rows(codes, at), totals)
+    order = row_order(pick_rows(codes, at), encoding.sizes)
+    support = Support.from_distinct(encoding, codes[:, at[order]], totals[order])
+    group = places_in(order)[group]
     return Reading(encoding, support, table, kept, weight, first, raw_group, group, n, index)
 
 

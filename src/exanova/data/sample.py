@@ -78,8 +78,7 @@ class Sample:
     def copies(self) -> FloatArray:
         """(r,) how many of the rows given equal each; 1 where real weights do not tell."""
         if self.draws is not None:
-            counted = self.draws.weight if self.draws.kind == "frequency" else None
-            return np.maximum(np.bincount(self.draws.group, counted, self.n_rows), 1.0)
+            return np.maximum(np.bincount(self.draws.group, self.draws.counts, self.n_rows), 1.0)
         return np.ones(self.n_rows) if self.counts is None else self.counts.astype(np.float64)
 
     @cached_property

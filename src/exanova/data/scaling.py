@@ -9,6 +9,7 @@ and so that it does not depend on the order in which rows are added up.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,26 +57,50 @@ def find_scaling(values: FloatArray, weight: NDArray[Any]) -> Scaling:
     >>> scaling.centre.tolist(), scaling.unit.tolist(), scaling.normalised(np.array([[1e12]])).tolist()
     ([1000000000001.5], [2.0], [[-0.75]])
     """
-    _check_magnitude(values)
-    probability = weight / weight.sum()
-    centre = probability @ values
-    centre = centre + probability @ (values - centre)  # the first sum has lost the digits below its own rounding
-    spread = np.abs(values - centre).max(axis=0, initial=0.0)
-    varies = spread > tolerances.EPS * np.abs(centre)
+    mass = weight.astype(np.float64)
+    total = mass.sum()
+    empty = np.zeros(values.shape[1])
+    low, high = values.min(axis=0, initial=np.inf), values.max(axis=0, initial=-np.inf)
+    if not len(values):
+        low = high = empty
+    return scaling_between(low, high, lambda base: base + (mass @ (values - base)) / total)
+
+
+def scaling_between(low: FloatArray, high: FloatArray, mean_around: Callable[[FloatArray], FloatArray]) -> Scaling:
+    """The scaling of outputs between ``low`` and ``high`` (m,).
+
+    ``mean_around(base)`` is their weighted mean (m,), found from the deviations from ``base``. It is asked for twice:
+    the first time it has lost the digits below its own rounding. Sums of whole numbers are exact both times, and so do
+    not depend on the order of the rows.
+    """
+    _check_magnitude(low, high)
+    centre = mean_around(np.zeros(len(low)))
+    centre = mean_around(_rounded(centre, *_unit(centre, low, high)))
+    varies, unit = _unit(centre, low, high)
+    spread = np.maximum(high - centre, centre - low)
     too_small = varies & (spread < tolerances.SMALLEST_MODEL)
     if too_small.any():
         raise InputError(
             f"The model varies by {spread[too_small].max():.1e}; the squares of such numbers vanish. "
             f"Multiply its outputs so that they vary by at least {tolerances.SMALLEST_MODEL:.0e}."
         )
-    unit = np.exp2(np.ceil(np.log2(np.where(varies, spread, 1.0))))
-    rounded = np.rint(centre / unit * CENTRE_STEPS) / CENTRE_STEPS * unit
-    return Scaling(np.where(varies, rounded, centre), np.where(varies, unit, 0.0))
+    return Scaling(_rounded(centre, varies, unit), np.where(varies, unit, 0.0))
 
 
-def _check_magnitude(values: FloatArray) -> None:
+def _unit(centre: FloatArray, low: FloatArray, high: FloatArray) -> tuple[NDArray[np.bool_], FloatArray]:
+    """Which outputs vary, and the power of two just above their largest deviation; 1 for the others."""
+    spread = np.maximum(high - centre, centre - low)
+    varies = spread > tolerances.EPS * np.abs(centre)
+    return varies, np.exp2(np.ceil(np.log2(np.where(varies, spread, 1.0))))
+
+
+def _rounded(centre: FloatArray, varies: NDArray[np.bool_], unit: FloatArray) -> FloatArray:
+    return np.where(varies, np.rint(centre / unit * CENTRE_STEPS) / CENTRE_STEPS * unit, centre)
+
+
+def _check_magnitude(low: FloatArray, high: FloatArray) -> None:
     """Refuse model values whose squares cannot be added up."""
-    largest = float(np.abs(values).max(initial=0.0))
+    largest = float(np.maximum(np.abs(low), np.abs(high)).max(initial=0.0))
     if largest > tolerances.LARGEST_MODEL:
         raise InputError(
             f"The model has outputs as large as {largest:.1e}; the squares of such numbers overflow. "

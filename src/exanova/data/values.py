@@ -125,8 +125,8 @@ def align(
 def average(values: FloatArray, group: IntArray, weight: NDArray[Any], n_groups: int) -> tuple[FloatArray, FloatArray]:
     """Weighted mean of ``values`` (n, m) in each group, and the variance inside each group.
 
-    Deviations are taken from the first value of each group, then from its mean, so that large offsets do not
-    cancel and equal values average to themselves.
+    Deviations are taken from the smallest value of each group, so that large offsets do not cancel, equal values
+    average to themselves, and the order of the rows does not matter.
 
     Returns:
         means: (n_groups, m), every group being non-empty.
@@ -137,23 +137,33 @@ def average(values: FloatArray, group: IntArray, weight: NDArray[Any], n_groups:
            [7.]]), array([[1.],
            [0.]]))
     """
-    first = _first_of_each(group, n_groups)
-    means, within = values[first], np.zeros((n_groups, values.shape[1]))
     if n_groups == len(group):
-        return means, within
+        return values[_first_of_each(group, n_groups)], np.zeros_like(values)
     mass = group_totals(weight, group, n_groups).astype(np.float64)
+    lowest = np.full((n_groups, values.shape[1]), np.inf)
+    first, second = np.zeros_like(lowest), np.zeros_like(lowest)
     pieces = blocks(len(group), n_groups)
     for k, output in enumerate(values.T):
-        shift = np.zeros(n_groups)
         for rows in pieces:
-            own, deviation = group[rows], output[rows] - means[group[rows], k]
-            shift += np.bincount(own, weights=weight[rows] * deviation, minlength=n_groups)
-        means[:, k] += shift / mass
+            np.minimum.at(lowest[:, k], group[rows], output[rows])
         for rows in pieces:
-            own, deviation = group[rows], output[rows] - means[group[rows], k]
-            within[:, k] += np.bincount(own, weights=weight[rows] * deviation**2, minlength=n_groups)
-    within /= mass[:, None]
-    return means, within
+            own, above = group[rows], output[rows] - lowest[group[rows], k]
+            first[:, k] += np.bincount(own, weights=weight[rows] * above, minlength=n_groups)
+            second[:, k] += np.bincount(own, weights=weight[rows] * above**2, minlength=n_groups)
+    return means_from_sums(mass, lowest, first, second)
+
+
+def means_from_sums(
+    mass: FloatArray, lowest: FloatArray, first: FloatArray, second: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mean (r, m) and variance (r, m) in groups of total weight ``mass`` (r,).
+
+    ``first`` and ``second`` (r, m) are the weighted sums of the deviations from ``lowest`` (r, m), the smallest value
+    of each group, and of their squares.
+    """
+    shift = first / mass[:, None]
+    within = (second - first * shift) / mass[:, None]
+    return lowest + shift, np.where(second > 0.0, np.maximum(within, 0.0), 0.0)
 
 
 def _first_of_each(group: IntArray, n_groups: int) -> IntArray:

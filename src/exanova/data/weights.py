@@ -48,7 +48,9 @@ def refuse_mask(values: Any, what: str) -> None:
 def as_counts(weights: NDArray[Any]) -> NDArray[Any]:
     """Non-negative weights of any shape as int64 if all are whole, else float64; raises if they are unusable."""
     real = weights.astype(np.float64)
-    _check_values(real)
+    check_values(real)
+    if not real.any():
+        raise InputError("All weights are zero; at least one has to be positive.")
     with np.errstate(over="ignore"):
         total = float(real.sum())
     if not np.isfinite(total):
@@ -80,7 +82,8 @@ def _as_real(weights: NDArray[Any]) -> NDArray[Any]:
         raise InputTypeError("The weights hold something that is not a number; expected real numbers.") from error
 
 
-def _check_values(weights: NDArray[np.float64]) -> None:
+def check_values(weights: NDArray[np.float64]) -> None:
+    """Raise if a weight is NaN, infinite or negative."""
     wrong = ~np.isfinite(weights)
     if wrong.any():
         raise InputError(
@@ -93,8 +96,6 @@ def _check_values(weights: NDArray[np.float64]) -> None:
             f"{int(negative.sum())} weight(s) are negative, the first at {_first(negative)}; "
             "give numbers of at least 0."
         )
-    if not weights.any():
-        raise InputError("All weights are zero; at least one has to be positive.")
 
 
 def _first(mask: NDArray[np.bool_]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from exanova.data.feature import FeatureLevels
 from exanova.data.table import frame_of_kind
 from exanova.design.family import Family
-from exanova.errors import InputError, UnknownFeatureError
+from exanova.errors import InputError, UnknownFeatureError, check_level
 from exanova.messages import Parameter, Words, count_of
 from exanova.typing import FloatArray, Subset
 
@@ -67,6 +66,9 @@ class Knowledge(Protocol):
 
     def stderr_of(self, s: int) -> FloatArray:
         """(c, m) standard errors."""
+
+    def reach_of(self, s: int, level: float) -> FloatArray | float:
+        """(c, 1) half-width of an interval of each cell, in standard errors, or one for all."""
 
     def covariance_of(self, s: int) -> FloatArray:
         """(m, c, c) covariances of the values."""
@@ -150,15 +152,12 @@ class Effect:
         """Lower and upper ends of confidence intervals, (c, m) each.
 
         Args:
-            level: confidence level.
+            level: confidence level; with ``clusters=``, Student's t for the clusters with rows in a cell.
             simultaneous: whether the level holds for all cells of this effect together.
         """
-        if isinstance(level, bool) or not isinstance(level, int | float) or not 0.0 < level < 1.0:
-            raise InputError.given("level", level, "a number between 0 and 1, such as 0.95")
-        reach: Any = NormalDist().inv_cdf(0.5 + level / 2.0)
-        if simultaneous:
-            reach = self._known.critical_of(self.number, float(level))
-        half = reach * self.stderr
+        check_level(level)
+        find = self._known.critical_of if simultaneous else self._known.reach_of
+        half = find(self.number, float(level)) * self.stderr
         return self.values - half, self.values + half
 
     @property
@@ -241,6 +240,10 @@ class Zero:
     def stderr_of(self, s: int) -> FloatArray:
         """(c, m) zeros."""
         return np.zeros(self._shape)
+
+    def reach_of(self, s: int, level: float) -> FloatArray | float:
+        """Zero."""
+        return 0.0
 
     def covariance_of(self, s: int) -> FloatArray:
         """(m, c, c) zeros."""

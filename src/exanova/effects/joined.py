@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exanova.data.runs import run_label
-from exanova.errors import InputError
+from exanova.errors import InputError, check_level
 from exanova.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -42,6 +42,10 @@ class OfGroups:
     def covariance_of(self, s: int) -> FloatArray:
         """(m, g, g) covariances."""
         return self._covariance
+
+    def reach_of(self, s: int, level: float) -> FloatArray | float:
+        """Half-width of an interval of one group."""
+        return _limit(level, 1)
 
     def critical_of(self, s: int, level: float) -> FloatArray:
         """(m,) half-width of a band for all groups together: that of as many independent values (Sidak)."""
@@ -97,8 +101,7 @@ def group_means(group: IntArray, weight: FloatArray) -> FloatArray:
 def joined_effect(effect: Effect, level: float) -> Effect:
     """The effect with neighbouring levels joined; levels without a place in the order stay as they are."""
     feature = effect.feature
-    if isinstance(level, bool) or not isinstance(level, int | float) or not 0.0 < level < 1.0:
-        raise InputError.given("level", level, "a number between 0 and 1, such as 0.95")
+    check_level(level)
     if feature is None or not effect.knowledge:
         return effect
     placed = min(feature.ordered, len(effect.levels))

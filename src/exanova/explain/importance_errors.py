@@ -26,7 +26,9 @@ from exanova.data.sample import KnownRows
 from exanova.design.family import Family
 from exanova.effects.norms import absolute_norms, covariances, squared_norms
 from exanova.explain.importance import Division
+from exanova.explain.importance_intervals import bias_of_absolutes, interval_of_absolutes, interval_of_squares
 from exanova.explain.mean_shapley import read_at_rows
+from exanova.infer.bands import quantile, student
 from exanova.infer.linear import LinearErrors, RowTerms
 from exanova.infer.posterior_errors import PosteriorErrors
 from exanova.infer.refits import RefitErrors
@@ -56,9 +58,47 @@ def importance_stderr(
     return np.asarray(out)
 
 
+def doubt_of(family: Family, values: FloatArray, uncertainty: Uncertainty, kind: str) -> FloatArray:
+    """(S, m) what intervals move an importance by: its upward bias, or the part a posterior adds to it."""
+    posterior = isinstance(uncertainty.engine, PosteriorErrors)
+    stderr = np.nan_to_num(uncertainty.stderr)
+    if kind == "l1":
+        return bias_of_absolutes(family, values, stderr, posterior)
+    if not posterior:
+        return upward_bias(family, uncertainty)
+    spread = squared_norms(family, stderr)
+    spread[0] = 0.0
+    return spread
+
+
+def importance_interval(
+    uncertainty: Uncertainty, kind: str, value: FloatArray, doubt: FloatArray, stderr: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """(f, m) ends of the intervals of importances with their doubt and standard errors."""
+    posterior = isinstance(uncertainty.engine, PosteriorErrors)
+    units = np.array([uncertainty.fitted.units[1] - 1.0])
+    stderr = stderr * float(student(level, units)[0]) / quantile(level)  # units may be few clusters
+    if kind in ("variance", "shapley-effects"):  # covariances, which are not biased as squares are
+        reach = quantile(level) * stderr
+        return value - reach, value + reach
+    if kind == "l2":
+        low, high = interval_of_squares(value, doubt, stderr, level, posterior)
+    else:
+        low, high = interval_of_absolutes(value, doubt, stderr, level, posterior)
+    unknown = np.isnan(stderr)
+    return np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
+
+
 def upward_bias(family: Family, uncertainty: Uncertainty) -> FloatArray:
-    """(S, m) sum over the cells of w_a se_a^2: the upward bias of the squared norm of every effect."""
-    bias = squared_norms(family, uncertainty.stderr)
+    """(S, m) sum over the cells of w_a se_a^2: the upward bias of the squared norm of every effect.
+
+    Of shrunken effects only the noise they still follow makes the squares too large: the rest of a posterior variance
+    is what shrinking may have taken away.
+    """
+    stderr = uncertainty.stderr
+    if uncertainty.computed and isinstance(uncertainty.engine, PosteriorErrors):
+        stderr = np.sqrt(uncertainty.engine.by_noise) * uncertainty.fitted.unit
+    bias = squared_norms(family, stderr)
     bias[0] = 0.0
     return bias
 

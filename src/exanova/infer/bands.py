@@ -25,6 +25,17 @@ def quantile(level: float) -> float:
     return float(ndtri(0.5 + level / 2.0))
 
 
+def student(level: float, freedom: FloatArray) -> FloatArray:
+    """The same where standard errors were estimated with these degrees of freedom, at least one.
+
+    >>> student(0.95, np.array([0.0, 10.0, 1e9])).round(2).tolist()
+    [12.71, 2.23, 1.96]
+    """
+    from scipy.special import stdtrit
+
+    return np.asarray(stdtrit(np.maximum(freedom, 1.0), 0.5 + level / 2.0))
+
+
 def sidak(level: float, count: int) -> float:
     """The same for ``count`` cells simultaneously; conservative for any correlation.
 

@@ -111,15 +111,20 @@ def _second_moments(influence: Influence, tables: dict[int, FloatArray], k0: Flo
 
 
 def _add_noise(influence: Influence, mono: Monomials, k2: FloatArray, out: Blocks) -> None:
-    """Phi_A (Gamma^-1 B Gamma^-T)_A Phi_A^T."""
+    """Phi_A (Gamma^-1 B Gamma^-T)_A Phi_A^T, with B = U + U^T: a product with a triangle is half the work."""
+    from scipy.linalg.blas import dtrmm
+
     inverse, basis = influence.inverse, influence.basis
     assert inverse is not None
-    half = inverse @ _function_gram(
+    gram = _function_gram(
         influence, mono, weighted_gram(influence.family, mono, influence.phi.codes, k2, influence.threads)
     )
+    gram[np.diag_indices_from(gram)] *= 0.5
+    half = dtrmm(1.0, gram.T, inverse, side=1)  # inverse U
     for s, block in enumerate(out):
         own = basis.functions_of(s)
-        block += basis.table(s) @ (half[own] @ inverse[own].T) @ basis.table(s).T
+        product = basis.table(s) @ (half[own] @ inverse[own].T) @ basis.table(s).T
+        block += product + product.T
 
 
 def _function_gram(influence: Influence, mono: Monomials, gram: FloatArray) -> FloatArray:
@@ -138,10 +143,9 @@ def _add_cross(
     if not k1.any():
         return
     gram = signed_gram(influence, mono, k1)
-    half = np.empty((basis.n_functions, len(mono)))
+    functions = np.empty((len(mono), basis.n_functions))
     for s, (numbers, rows) in enumerate(coordinates):
-        half[basis.functions_of(s)] = rows.T @ gram[numbers]
-    functions = np.ascontiguousarray(half.T)
+        functions[:, basis.functions_of(s)] = gram[numbers].T @ rows
     effects = influence.effects(output)
     for s, block in enumerate(out):
         tables = dict(influence.responses.applied(s, effects))

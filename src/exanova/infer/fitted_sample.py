@@ -66,9 +66,24 @@ class FittedSample:
         if draws.kind == "frequency":
             return family.weight.copy()
         weight = draws.weight.astype(np.float64)
-        by_row = np.stack([np.bincount(draws.group, w, r) for w in (weight, weight**2)], axis=1).astype(np.float64)
+        by_row = np.stack([np.bincount(draws.group, w, r) for w in (weight, weight**2 / draws.counts)], axis=1).astype(
+            np.float64
+        )
         sums = Phi(family, self.sample, self.request.threads).analyse(by_row)
         return np.asarray(sums[:, 0] ** 2 / sums[:, 1])
+
+    def clusters_of_cells(self, family: Family) -> FloatArray | None:
+        """(cells,) clusters with rows in every cell; ``None`` where rows were not drawn in clusters."""
+        draws = raw_rows(self.sample)
+        if draws.cluster is None:
+            return None
+        count, out = int(draws.cluster.max()) + 1, np.zeros(family.n_cells)
+        phi = Phi(family, self.sample, self.request.threads)
+        for s in range(len(family.subsets)):
+            own = family.cells_of(s)
+            together = np.unique(phi.cells(s)[draws.group] * count + draws.cluster)
+            out[own] = np.bincount(together // count, minlength=own.stop - own.start)
+        return out
 
     @property
     def dependences(self) -> Dependences | None:

@@ -81,6 +81,14 @@ class PosteriorErrors:
         diagonals = [np.diagonal(block, axis1=1, axis2=2).T for block in self._blocks]
         return np.sqrt(np.maximum(np.concatenate(diagonals), 0.0))
 
+    @cached_property
+    def by_noise(self) -> FloatArray:
+        """(cells, m) variance of every value over samples: of cell probabilities and of the noise, without what
+        shrinking took away."""
+        blocks = [self.drawn.block(self.family.cells_of(s)) for s in range(len(self.family.subsets))]
+        drawn = np.concatenate([np.diagonal(block, axis1=1, axis2=2).T for block in blocks])
+        return np.asarray(drawn + self.posterior.cell_variances(self.family, sampling=True))
+
     def block(self, cells: slice) -> FloatArray:
         """(m, c, c) covariance of the cells of one subset, given by where they lie."""
         return self._blocks[int(np.searchsorted(self.family.cell_start, cells.start))]

@@ -123,9 +123,7 @@ def multipliers(draws: Draws, rng: np.random.Generator) -> FloatArray:
     """(k,) random factors of mean one of the raw rows."""
     k = len(draws.weight)
     unit = np.arange(k) if draws.cluster is None else draws.cluster
-    counts = np.ones(int(unit.max()) + 1)
-    if draws.cluster is None and draws.kind == "frequency":
-        counts = draws.weight.astype(np.float64)
+    counts = np.ones(int(unit.max()) + 1) if draws.cluster is not None else draws.counts
     drawn = rng.gamma(counts)  # the sum of this many exponential variates
     if draws.stratum is not None:
         stratum = np.zeros(len(counts), dtype=np.int64)

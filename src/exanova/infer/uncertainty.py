@@ -16,7 +16,7 @@ from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.effects.effect import FEW_ROWS
 from exanova.errors import InputError
-from exanova.infer.bands import adjusted, simultaneous, wald
+from exanova.infer.bands import adjusted, quantile, simultaneous, student, wald
 from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.identified import Dependences, certain_part, determined
 from exanova.infer.linear import LinearErrors
@@ -128,6 +128,11 @@ class Uncertainty:
         return self._engine is not None or "stderr" in self._stored
 
     @property
+    def computed(self) -> bool:
+        """Whether standard errors with their covariances are at hand, or can be computed."""
+        return self._engine is not None or "stderr" not in self._stored
+
+    @property
     def cheap(self) -> bool:
         """Whether standard errors are known or cheap to compute."""
         if self.known:
@@ -220,6 +225,8 @@ class Uncertainty:
         if not self.cheap:
             return {"rows": self.rows}
         arrays = {"stderr": self.stderr, "rows": self.rows}
+        if self.clusters is not None:
+            arrays["clusters"] = self.clusters
         if self._shared and (self._fitted is not None or "certain" in self._stored):
             arrays["certain"] = np.stack([self.certain_of(s) for s in range(len(self._family.subsets))])
         if "covariance" in self._stored:
@@ -268,6 +275,20 @@ class Uncertainty:
             )
         return found
 
+    @property
+    def clusters(self) -> FloatArray | None:
+        """(cells,) clusters with rows in every cell; ``None`` where the rows are independent."""
+        if "clusters" not in self._stored and self._fitted is not None and not self._fitted.whole:
+            found = self._fitted.clusters_of_cells(self._family)
+            self._stored |= {} if found is None else {"clusters": found}
+        return self._stored.get("clusters")
+
+    def reach_of(self, s: int, level: float) -> FloatArray | float:
+        """(c, 1) half-width of an interval of each cell, in standard errors: of Student's t where clusters count."""
+        if self.clusters is None:
+            return quantile(level)
+        return student(level, self.clusters[self._family.cells_of(s)] - 1.0)[:, None]
+
     def covariance_of(self, s: int) -> FloatArray:
         """(m, c, c) covariances of the values of one effect."""
         return np.asarray(self.engine.block(self._family.cells_of(s)) * self.unit[:, None, None] ** 2)
@@ -275,7 +296,11 @@ class Uncertainty:
     def critical_of(self, s: int, level: float) -> FloatArray:
         """(m,) half-width of a simultaneous band over all cells of an effect, in standard errors."""
         blocks = self.engine.block(self._family.cells_of(s))
-        return np.array([simultaneous(block, level) for block in blocks])
+        found = np.array([simultaneous(block, level) for block in blocks])
+        if self.clusters is None:
+            return found
+        # As much wider as one interval is with the fewest clusters of a cell.
+        return found * float(np.max(self.reach_of(s, level))) / quantile(level)
 
     @property
     def outputs(self) -> int:

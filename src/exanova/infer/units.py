@@ -76,7 +76,7 @@ def independent_units(draws: Draws) -> tuple[str, int]:
         return "a column of replicate weights", int(draws.replicates.shape[1])
     if draws.cluster is not None:
         return "a cluster" + within, int(draws.cluster.max()) + 1
-    return "a row" + within, int(draws.weight.sum()) if draws.kind == "frequency" else len(draws.weight)
+    return "a row" + within, round(float(draws.counts.sum()))
 
 
 def smallest_stratum(draws: Draws) -> float:
@@ -85,7 +85,7 @@ def smallest_stratum(draws: Draws) -> float:
         return float("inf")
     if draws.cluster is not None:
         return float(np.bincount(_strata_of_clusters(draws, draws.cluster)).min())
-    counts = draws.weight if draws.kind == "frequency" else np.ones(len(draws.weight))
+    counts = draws.counts
     stratum = np.zeros(len(counts), dtype=np.int64) if draws.stratum is None else draws.stratum
     return float(np.bincount(stratum, weights=counts).min())
 
@@ -112,7 +112,7 @@ def unit_shares(draws: Draws) -> FloatArray:
     """(k,) share of the total weight that the unit of each raw row has in its distinct row."""
     share = np.asarray(draws.weight / float(draws.weight.sum()))
     if draws.cluster is None:
-        return np.asarray(share / draws.weight) if draws.kind == "frequency" else share
+        return np.asarray(share / draws.counts)
     _, place = np.unique(draws.cluster * (int(draws.group.max()) + 1) + draws.group, return_inverse=True)
     return np.asarray(np.bincount(place, weights=share)[place])
 
@@ -143,7 +143,7 @@ def raw_variances(draws: Draws, xi: FloatArray) -> FloatArray:
         return np.asarray(draws.scale @ (change.T @ xi) ** 2)
     moved = share[:, None] * (xi - share @ xi)
     if draws.cluster is None:
-        counts = draws.weight.astype(np.float64) if draws.kind == "frequency" else np.ones(len(share))
+        counts = draws.counts
         stratum = np.zeros(len(share), dtype=np.int64) if draws.stratum is None else draws.stratum
     else:
         stratum = _strata_of_clusters(draws, draws.cluster)
@@ -156,7 +156,7 @@ def raw_variances(draws: Draws, xi: FloatArray) -> FloatArray:
 
 def _single(draws: Draws, share: FloatArray, e: FloatArray, r: int) -> Variation:
     """Every row is a unit; a row of frequency w is w units of share 1 / total each."""
-    counts = draws.weight.astype(np.float64) if draws.kind == "frequency" else np.ones(len(share))
+    counts = draws.counts
     stratum = np.zeros(len(share), dtype=np.int64) if draws.stratum is None else draws.stratum
     units = np.bincount(stratum, weights=counts)
     _refuse_lonely(units, "row")

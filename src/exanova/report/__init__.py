@@ -24,6 +24,7 @@ def write_report(
     model: Any,
     id: str | None,
     by: str | None,
+    since: Any,
     title: str | None,
     about: Mapping[str, str] | None,
 ) -> None:
@@ -42,7 +43,7 @@ def write_report(
             raise InputError(
                 Parameter(parameter, column), " was given without rows; give the table that has this column: X=table."
             )
-    summary = summarise(decomposition, X=X, model=model, id=id, by=by, title=title, about=about)
+    summary = summarise(decomposition, X=X, model=model, id=id, by=by, since=since, title=title, about=about)
     write_whole(path, made(summary).encode("utf-8"))
 
 

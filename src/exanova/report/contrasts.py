@@ -1,11 +1,14 @@
-"""Why groups of rows differ, as a section of the report: the difference of their means, split over features."""
+"""Why groups of rows differ, and why the mean changed since an earlier fit, as sections of the report."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from exanova.decomposition import Decomposition
 from exanova.explain.difference import RESIDUAL, TOTAL, Contrast, Difference
+from exanova.explain.mean_change import MeanChange
 from exanova.report.explorer import Given
 from exanova.report.findings import number, shown_output
 from exanova.show.error_bars import known
@@ -19,6 +22,9 @@ PARTS = 50
 
 MOST = 3
 """Parts that are named in a sentence."""
+
+LEVEL = "(level)"
+"""The part of the change that is the same for all rows."""
 
 SMALL = 1e-3
 """Share of the largest part up to which none is named."""
@@ -37,6 +43,48 @@ def contrasts(decomposition: Decomposition, given: Given) -> tuple[Record | None
         "notes": list(found.notes),
         "contrasts": told,
     }, len(found.contrasts) - len(shown)
+
+
+def change(decomposition: Decomposition, since: Any) -> Record | None:
+    """Why the mean changed since an earlier fit: the mix of the rows, or the model, by subset; ``None`` without one."""
+    if since is None:
+        return None
+    earlier = since.decomposition_ if hasattr(type(since), "decomposition_") else since
+    found: MeanChange = earlier.change(decomposition)
+    outputs = range(len(decomposition.schema.outputs))
+    return {
+        "included": found.included,
+        "notes": list(found.notes),
+        "words": [_change_in_words(decomposition, found, k) for k in outputs],
+        "records": [record for k in outputs for record in _change_records(found, k)],
+    }
+
+
+def _change_records(found: MeanChange, k: int) -> list[Record]:
+    """The parts of one output, the largest first, then both sums."""
+    size = np.abs(found.mix[:, k]) + np.abs(found.model[:, k])
+    order = np.argsort(-size, kind="stable")[:PARTS].tolist()
+    names = [" × ".join(map(legible, subset)) or LEVEL for subset in found.subsets]
+    lines = [
+        (names[s], found.mix[s, k], found.mix_stderr[s, k], found.model[s, k], found.model_stderr[s, k]) for s in order
+    ]
+    sums = (TOTAL, found.mix_total[k], found.mix_total_stderr[k], found.model_total[k], found.model_total_stderr[k])
+    fields = ("mix", "mix_stderr", "model", "model_stderr")
+    output = found.schema.outputs[k]
+    return [
+        {"output": output, "part": name, **dict(zip(fields, map(known, numbers), strict=True))}
+        for name, *numbers in [*lines, sums]
+    ]
+
+
+def _change_in_words(decomposition: Decomposition, found: MeanChange, k: int) -> str:
+    before, after = (number(float(mean[k])) for mean in found.means)
+    mix, model = float(found.mix_total[k]), float(found.model_total[k])
+    return (
+        f"The mean of {shown_output(decomposition, k)} was {before} and is {after}: a change of "
+        f"{_signed(float(found.total[k]))}. Other rows (the mix) made {_signed(mix)} of it, other effects (the model) "
+        f"{_signed(model)}."
+    )
 
 
 def _contrast(decomposition: Decomposition, found: Difference, contrast: Contrast) -> Record:
@@ -74,7 +122,7 @@ def _in_words(decomposition: Decomposition, found: Difference, contrast: Contras
     parts = [p for p in _listed(found.parts(contrast, output=k)) if p[0] not in (RESIDUAL, TOTAL) and abs(p[1]) > least]
     named = ", ".join(f"{legible(name)} {_signed(value)}" for name, value, _ in parts[:MOST])
     most = f" The largest parts: {named}." if named else ""
-    output = shown_output(decomposition.schema, k)
+    output = shown_output(decomposition, k)
     return (
         f"The mean of {output} is {first} for {legible(contrast.group)} and {second} for {legible(contrast.against)}: "
         f"a difference of {_signed(total)}.{most}"

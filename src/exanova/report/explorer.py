@@ -38,10 +38,13 @@ class Given:
         model: the model, or its outputs at these rows, or ``None``.
         ids: (n,) what the rows are called, or ``None``.
         by: the column of the table whose groups are compared, if there is one.
+        since: an earlier fit, or ``None``.
     """
 
-    def __init__(self, X: Any = None, model: Any = None, id: str | None = None, by: str | None = None) -> None:
-        self.X, self.by = X, by
+    def __init__(
+        self, X: Any = None, model: Any = None, id: str | None = None, by: str | None = None, since: Any = None
+    ) -> None:
+        self.X, self.by, self.since = X, by, since
         self.table = None if X is None else Table.read(X)
         self.model = model
         self.ids = None if self.table is None else names_of_rows(self.table, id)

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from exanova.decomposition import Decomposition
-from exanova.effects.effect import Schema
 from exanova.effects.norms import absolute_norms
 from exanova.report.sections import strongest
 from exanova.show.records import Record, importance_records, legible, rounding
@@ -64,8 +63,9 @@ def told(decomposition: Decomposition) -> list[str]:
     return [first, *findings(decomposition, importance)]
 
 
-def shown_output(schema: Schema, k: int) -> str:
+def shown_output(decomposition: Decomposition, k: int) -> str:
     """The name of an output; of the only one of a model that names none, "the model"."""
+    schema = decomposition.schema
     return "the model" if schema.single and schema.outputs == (UNNAMED,) else legible(schema.outputs[k])
 
 
@@ -80,7 +80,7 @@ def number(value: float) -> str:
 
 def _sentences(decomposition: Decomposition, importance: Sequence[Record], k: int) -> Iterator[str]:
     schema = decomposition.schema
-    yield f"The mean of {shown_output(schema, k)} is {number(float(decomposition.intercept[k]))}."
+    yield f"The mean of {shown_output(decomposition, k)} is {number(float(decomposition.intercept[k]))}."
     own = sorted((r for r in importance if r["output"] == schema.outputs[k]), key=lambda r: -abs(r["value"]))
     ranges = [said for record in own[:MOST] if (said := _range(decomposition, record["feature"], k))]
     if ranges:

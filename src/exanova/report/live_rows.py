@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.data.table import Table
 from exanova.data.values import align, is_model
 from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
@@ -75,15 +73,11 @@ def _from_table(decomposition: Decomposition, given: Given, most: int) -> LiveRo
     rows = spread_rows(predictions, min(most, CALLED) if called else most)
     chosen, residual = table.rows(rows), None
     if model is not None:
-        values = decomposition.model_values(chosen, model) if called else _aligned(model, table, rows)
-        residual = values - predictions[rows]
+        asked = model if called else align(model, table.n_rows, index=table.index, kept=rows).values
+        residual = decomposition.model_values(chosen, asked) - predictions[rows]
     codes = decomposition.encoding.encode(chosen, decomposition.settings.handle_unknown)
     ids = None if given.ids is None else given.ids[rows].tolist()
     return LiveRows(rows, ids, np.ascontiguousarray(codes.T), residual, None, table.n_rows, True)
-
-
-def _aligned(outputs: Any, table: Table, rows: IntArray) -> FloatArray:
-    return align(outputs, table.n_rows, index=table.index, kept=rows).values
 
 
 def _from_fit(decomposition: Decomposition, most: int) -> LiveRows:

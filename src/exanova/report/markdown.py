@@ -24,6 +24,7 @@ def to_markdown(summary: Summary) -> str:
         _pairs(summary, outputs),
         _higher(summary, outputs),
         _groups(summary, outputs),
+        _change(summary, outputs),
         _sure(summary),
         _redundancy(summary),
         _computed(summary),
@@ -154,6 +155,28 @@ def _groups(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
         lines = _by(contrast["records"], ("part",), outputs, _part)
         yield from _table(["part", *_headings(outputs)], [[escaped(part), *said] for (part,), said in lines])
     yield from (f"Standard errors: {escaped(summary.groups['included'])}.", "")
+
+
+def _change(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
+    if summary.change is None:
+        return
+    yield from ("## What changed since the earlier fit", "")
+    for sentence in summary.change["words"][:OUTPUTS]:
+        yield from (escaped(sentence), "")
+    rows = [
+        [escaped(r["output"]), escaped(r["part"]), *(_part(part) for part in _both(r))]
+        for r in summary.change["records"]
+        if r["output"] in outputs
+    ]
+    yield from _table(["output", "part", "the mix changed", "the model changed"], rows)
+    yield from (
+        f"- {escaped(note)}" for note in [f"Standard errors: {summary.change['included']}", *summary.change["notes"]]
+    )
+    yield ""
+
+
+def _both(record: Record) -> Iterator[Record]:
+    yield from ({"value": record[name], "stderr": record[f"{name}_stderr"]} for name in ("mix", "model"))
 
 
 def _part(record: Record) -> str:

@@ -72,6 +72,7 @@ class Page:
         self._significance()
         self._higher()
         self._groups()
+        self._change()
         self._redundancy()
         self._certificate()
         if summary.sample is not None:
@@ -170,6 +171,12 @@ class Page:
         parts = Listed("part", "part of the difference"), Listed("value", "value", "value")
         self._listed("cohort", *parts)
         self._listed("cohort-parts", *parts)
+
+    def _change(self) -> None:
+        if self._summary.change is not None:
+            mix = Listed("mix", "the mix changed", "value"), Listed("mix_stderr", "±", "error")
+            model = Listed("model", "the model changed", "value"), Listed("model_stderr", "±", "error")
+            self._table("change", self._summary.change["records"], Listed("part", "part of the change"), *mix, *model)
 
     def _redundancy(self) -> None:
         records = [

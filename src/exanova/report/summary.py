@@ -16,9 +16,10 @@ from exanova.decomposition import Decomposition
 from exanova.effects.effect import FEW_ROWS, GAME
 from exanova.progress import Progress
 from exanova.report import sections
-from exanova.report.contrasts import contrasts
+from exanova.report.contrasts import change, contrasts
 from exanova.report.covariances import LiveErrors, errors_note, live_errors
 from exanova.report.explorer import Given, rows_left_out, rows_to_show, sample_records
+from exanova.report.facts import facts, fit, provenance
 from exanova.report.findings import findings, headline, shown_output
 from exanova.report.glossary import GLOSSARY
 from exanova.report.live import LiveEffects, live_effects
@@ -88,6 +89,8 @@ class Summary:
         groups: ``by``, ``included``, ``notes``, ``contrasts``: why groups of rows differ; each contrast has ``group``,
             ``against``, ``rows``, ``means``, ``words`` (per output) and ``records`` (``output``, ``part``, ``value``,
             ``stderr``). ``None`` where no column of groups was given.
+        change: ``words`` (per output), ``included``, ``notes`` and ``records`` (``output``, ``part``, ``mix``,
+            ``mix_stderr``, ``model``, ``model_stderr``): why the mean changed; ``None`` without an earlier fit.
         glossary: ``term``, ``meaning``.
         redundancy: ``subset``, ``shared_with``.
         redundancy_note: what redundancy means here, or why there is none to tell of.
@@ -120,6 +123,7 @@ class Summary:
     higher: list[Record]
     networks: list[Record]
     groups: Record | None
+    change: Record | None
     glossary: list[Record]
     redundancy: list[Record]
     redundancy_note: str
@@ -143,6 +147,7 @@ def summarise(
     model: Any = None,
     id: str | None = None,
     by: str | None = None,
+    since: Any = None,
     title: str | None = None,
     about: Mapping[str, str] | None = None,
 ) -> Summary:
@@ -154,11 +159,12 @@ def summarise(
         model: the model, or its outputs at the rows of ``X``, to show the residual of each row.
         id: a column of ``X`` that names its rows; by default an index of pandas does.
         by: a column of ``X`` whose groups are compared.
+        since: an earlier fit to compare the mean with.
         title: of the report.
         about: further facts to tell, such as where the data come from.
     """
     with closing(Progress(decomposition.settings.verbose)) as progress:
-        return _summarise(decomposition, Given(X, model, id, by), title or TITLE, about or {}, progress)
+        return _summarise(decomposition, Given(X, model, id, by, since), title or TITLE, about or {}, progress)
 
 
 def _summarise(
@@ -203,9 +209,9 @@ def _summarise(
         findings=findings(decomposition, importance),
         game=GAME,
         outputs=list(decomposition.schema.outputs),
-        facts=_facts(decomposition, about),
+        facts=facts(decomposition, about),
         verdicts=[asdict(answer) for answer in verdicts(decomposition)],
-        fit=[sections.finite(record) for record in _fit(decomposition)],
+        fit=[sections.finite(record) for record in fit(decomposition)],
         certificate=[sections.finite(record) for record in certificate_records(certificate)],
         importance_kind=kind,
         importance=importance,
@@ -219,6 +225,7 @@ def _summarise(
         higher=higher,
         networks=sections.networks(decomposition) if pairs else [],
         groups=groups,
+        change=change(decomposition, given.since),
         glossary=[{"term": term, "meaning": meaning} for term, meaning in GLOSSARY.values()],
         redundancy=[
             {"subset": list(r.features), "shared_with": [list(s) for s in r.shared_with]}
@@ -227,7 +234,7 @@ def _summarise(
         redundancy_note=redundancy_in_words(certificate),
         sample=None if shown is None else sample_records(shown),
         sample_note=rows_in_words(shown, certificate.saturated),
-        provenance=_provenance(decomposition),
+        provenance=provenance(decomposition),
         rounding=rounding(decomposition),
         left_out=left_out,
         live=_live(decomposition, effects, pairs, given),
@@ -239,58 +246,8 @@ def _live(decomposition: Decomposition, effects: list[Record], pairs: list[Recor
     names = [(effect["feature"],) for effect in effects] + [(pair["first"], pair["second"]) for pair in pairs]
     drawn = [decomposition.family.position[tuple(sorted(place[name] for name in subset))] for subset in names]
     few = FEW_ROWS if decomposition.certificate.sampled else None
-    outputs = [shown_output(decomposition.schema, k) for k in range(len(decomposition.schema.outputs))]
+    outputs = [shown_output(decomposition, k) for k in range(len(decomposition.schema.outputs))]
     found = live_effects(decomposition, drawn)
     rows = live_rows(decomposition, given) if found.is_complete else None
     errors = live_errors(decomposition) if found.is_complete else None
     return Live(found, few, outputs, rows, errors, errors_note(decomposition, errors))
-
-
-def _facts(decomposition: Decomposition, about: Mapping[str, str]) -> list[Record]:
-    """What was explained, then how it was computed."""
-    plan, certificate = decomposition.plan, decomposition.certificate
-    schema, family = decomposition.schema, decomposition.family
-    still = [name for name, n in zip(schema.features, family.sizes, strict=True) if n < 2]
-    constant = f"; constant, and so without effect: {sections.listed(still)}" if still else ""
-    subsets, cells = len(family.subsets) - 1, len(family.cell_key) - 1
-    data = [
-        *about.items(),
-        ("Rows", f"{plan.rows:,} given, {plan.distinct_rows:,} distinct ones in the fit"),
-        ("Features", f"{len(schema.features):,}{constant}"),
-        ("Outputs", "one" if schema.single else f"{len(schema.outputs):,} ({sections.listed(schema.outputs)})"),
-    ]
-    chosen = [] if decomposition.selection is None else [("Selection", str(decomposition.selection).splitlines()[0])]
-    computed = [
-        (
-            "Effects",
-            f"{subsets:,} subsets of up to {decomposition.order} features, on {cells:,} observed combinations "
-            "of their levels",
-        ),
-        *chosen,
-        ("Computed", f"{certificate.route} route: {certificate.method}, {certificate.seconds:.2f} s"),
-        ("Game", GAME),
-    ]
-    parts = [("data", data), ("computed", computed)]
-    return [{"name": str(name), "value": str(value), "of": of} for of, facts in parts for name, value in facts]
-
-
-def _provenance(decomposition: Decomposition) -> list[Record]:
-    known = decomposition.provenance
-    return [] if known is None else [{"name": name, "value": value} for name, value in known.facts()]
-
-
-def _fit(decomposition: Decomposition) -> list[Record]:
-    c = decomposition.certificate
-    return [
-        {
-            "output": output,
-            "mean": float(decomposition.intercept[k]),
-            "r2": float(c.r2[k]),
-            "mse": float(c.mse[k]),
-            "relative_mse": float(c.relative_mse[k]),
-            "within_variance": float(c.within_variance[k]),
-            "r2_held_out": None if c.r2_eval is None else float(c.r2_eval[k]),
-            "mse_held_out": None if c.mse_eval is None else float(c.mse_eval[k]),
-        }
-        for k, output in enumerate(decomposition.schema.outputs)
-    ]

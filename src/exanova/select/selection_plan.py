@@ -6,15 +6,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from exanova.data.sample import Sample
+from exanova.shrink import cost
 from exanova.solve import price
-from exanova.solve.plan import STARTING, Plan, within_limit
+from exanova.solve.plan import Plan, within_limit
 from exanova.solve.planning import unpriced
 from exanova.solve.request import Request
-from exanova.solve.seconds import COMMON_WORDS, FLOPS, LOOKUPS
+from exanova.solve.seconds import FLOPS, LOOKUPS, reading
 from exanova.solve.survey import load_of
 
 LASSO_FUNCTIONS = 6000
 """Candidate functions of a lasso without a budget."""
+
+RANKINGS, PAIR_SECONDS = 8, 4e-6
+"""Rounds in which all candidates are ranked, and seconds to rank one pair."""
+
+COMMON_WORDS = 4e9
+"""Words of 64 rows compared in a second."""
+
+JUDGED = 2
+"""Selections of a shrunken fit: its own, and another without some rows that judges it."""
 
 PASSES = 16
 """Passes over the rows: rounds of screening, and the refinement of the selected family."""
@@ -33,10 +43,21 @@ def plan_selection(request: Request, sample: Sample, outputs: int = 1) -> Plan:
         route=f"{request.selection} selection",
         memory=load.peak(*_phases(request, sample.sizes, q, load)),
         passes=PASSES,
-        seconds=STARTING + PASSES * r * q / LOOKUPS + q**3 / FLOPS + q**2 / 2 * r / 64 / COMMON_WORDS,
+        seconds=reading(sample) + _seconds(request, sample, q, outputs),
         selection=str(request.selection),
     )
     return within_limit(plan)
+
+
+def _seconds(request: Request, sample: Sample, functions: int, outputs: int) -> float:
+    """Seconds of the rounds of a selection, of its fit, and of selecting again without some rows to judge it."""
+    r, q = float(sample.n_rows), float(functions)
+    columns, features = float(mains_of(sample.sizes)), len(sample.varying)
+    ranking = columns**2 * r * outputs / FLOPS + features * (features - 1) / 2 * PAIR_SECONDS
+    fit = PASSES * r * q / LOOKUPS + q**3 / FLOPS + q**2 / 2 * r / 64 / COMMON_WORDS
+    if not request.shrinkage:
+        return RANKINGS * ranking + fit
+    return JUDGED * (RANKINGS * ranking + fit + cost.shrinking_seconds(int(r), int(q), outputs))
 
 
 def _phases(request: Request, sizes: Sequence[int], functions: int, load: price.Load) -> tuple[int, ...]:
@@ -44,13 +65,20 @@ def _phases(request: Request, sizes: Sequence[int], functions: int, load: price.
     ranking = price.screening(sizes, load, request.threads)
     refitting = price.eliminating(functions, load)
     if request.selection == "screen":
-        return (ranking + price.growing_fit(functions, load),)
+        return ranking + price.growing_fit(functions, load), _judging(request, functions, load)
     if request.selection == "canonical":
         # Functions chosen modulo primes are fitted by moments afterwards.
         growing = price.growing_fit(functions, load)
         return (growing, refitting) if request.ties == "share" else (growing,)
     offered = min(LASSO_FUNCTIONS, 4 * (request.max_terms or LASSO_FUNCTIONS)) + sum(n - 1 for n in sizes)
     return ranking, price.lasso(min(offered, functions_within(sizes, request.max_order)), load), refitting
+
+
+def _judging(request: Request, functions: int, load: price.Load) -> int:
+    """Bytes of shrinking the selected family, or of leaving rows out of its exact fit."""
+    squares = 8 * cost.SQUARES_BY_FUNCTIONS * min(functions, load.distinct) ** 2 if request.shrinkage else 0
+    blocks = cost.leaving_out(functions, load) if request.sampled else 0
+    return blocks + max(0, squares - price.eliminating(functions, load))
 
 
 def mains_of(sizes: Sequence[int]) -> int:

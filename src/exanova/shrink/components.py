@@ -25,6 +25,9 @@ ENOUGH = 0.02
 ENOUGH_BY_SUBSET = 0.1
 """The same for the ratios of all subsets together."""
 
+ENOUGH_PER_ROW = 2e-4
+"""The same for every row: with many rows the fit hardly depends on the ratios."""
+
 SPREAD_OF_SUBSETS = 1.0
 """Variance that is expected of the logarithms of the ratios of subsets of one order. Found on eight tables: 0.3 gains
 half as much, 3 and more lose on tables of some hundred rows."""
@@ -126,6 +129,7 @@ def bounds(rows: float) -> tuple[float, float]:
 def maximise(likelihood: Likelihood, start: FloatArray | None = None, enough: float = ENOUGH) -> Maximum:
     """Maximise a likelihood from the logarithms ``start`` (K,), all ratios 1 unless given."""
     low, high = bounds(likelihood.count)
+    enough = max(enough, ENOUGH_PER_ROW * likelihood.count)
     here = likelihood.at(np.zeros(likelihood.components) if start is None else np.clip(start, low, high))
     damping, steps = 0.0, 1
     while steps < STEPS:

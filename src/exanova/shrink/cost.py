@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from exanova.design.family import Family
 from exanova.shrink.left_out import BLOCK_BYTES, FEWEST_SAMPLED
-from exanova.solve.price import Load, local_tables
+from exanova.solve.price import Load, eliminating, local_tables
+from exanova.solve.seconds import FLOPS
 
 SQUARES_BY_FUNCTIONS, SQUARES_BY_ROWS = 5, 4
 """Arrays of (functions, functions), or of (rows, rows) beside one kernel an order: kernel, factor, inverse, copy."""
@@ -21,6 +22,9 @@ SUBSETS_WORK = 1.3e11
 
 WRITTEN = 60_000_000
 """Rows times functions up to which the functions are written down at the rows: half a gigabyte."""
+
+WORK_OF_EVALUATION = 2.0
+"""Multiplications of one evaluation of the likelihood over the cube of its smaller side."""
 
 EVALUATIONS = 8
 """Factorisations a search takes on the average."""
@@ -48,6 +52,34 @@ def has_subset_ratios(rows: int, functions: int, sets: int) -> bool:
     """
     work = float(min(rows, functions)) ** 2 * functions
     return sets * EVALUATIONS * work <= SUBSETS_WORK and (not by_rows(rows, functions) or rows * functions <= WRITTEN)
+
+
+def shrinking_seconds(rows: int, functions: int, outputs: int) -> float:
+    """Seconds of a shrunken fit, beside those of reading its rows and collecting a Gram matrix.
+
+    Every evaluation of the likelihood factorises a matrix over functions or rows and inverts it.
+    """
+    size = float(min(rows, functions))
+    sets = sets_of_ratios(rows, functions, outputs)
+    work = WORK_OF_EVALUATION * sets * EVALUATIONS * size**3
+    if by_rows(rows, functions):
+        work += rows * float(rows) * functions
+    if has_subset_ratios(rows, functions, sets):
+        work += sets * EVALUATIONS * size**2 * functions
+    return work / FLOPS
+
+
+def leaving_out_seconds(rows: int, functions: int) -> float:
+    """Seconds of leaving rows out of an exact fit, beside those of collecting its Gram matrix again."""
+    q = float(functions)
+    return (q**3 / 3 + q**2 * min(rows, max(functions, FEWEST_SAMPLED))) / FLOPS
+
+
+def leaving_out(functions: int, load: Load) -> int:
+    """Bytes of leaving rows out of an exact fit: its Gram matrix, a factor, and blocks of rows."""
+    chosen = min(load.distinct, max(functions, FEWEST_SAMPLED))
+    blocks = 3 * min(BLOCK_BYTES, 8 * functions * chosen)
+    return eliminating(functions, load) + blocks + 32 * load.distinct * load.outputs
 
 
 def shrinking(functions: int, family: Family, load: Load) -> int:

@@ -11,6 +11,7 @@ from exanova.basis.functions import Basis
 from exanova.data.sample import KnownRows, Sample
 from exanova.design.family import Family
 from exanova.phi.operator import Phi
+from exanova.shrink.cost import leaving_out
 from exanova.shrink.left_out import (
     FEWEST_SAMPLED,
     Equal,
@@ -20,7 +21,6 @@ from exanova.shrink.left_out import (
     rows_to_leave_out,
 )
 from exanova.solve.evidence import Solved
-from exanova.solve.price import eliminating
 from exanova.solve.request import Request
 from exanova.solve.survey import load_of
 from exanova.typing import FloatArray, IntArray
@@ -85,7 +85,7 @@ def why_none(sample: Sample, found: Solved, request: Request) -> str | None:
 def exact_bytes(sample: Sample, functions: int) -> int:
     """Bytes of the Gram matrix, its factor and blocks of rows."""
     load = load_of(sample, sample.n_outputs)
-    return int(eliminating(functions, load) + 32 * sample.n_rows * sample.n_outputs)
+    return load.peak(leaving_out(functions, load))
 
 
 def leave_rows_out(sample: Sample, found: Solved, request: Request) -> LeftOut:

@@ -221,7 +221,9 @@ def _one_part(work: Prepared, ratios: Ratios, chosen: IntArray) -> tuple[Posteri
     likelihood = work.likelihood(ratios.outputs, ratios.by_subset)
     lower, values = likelihood.factor(found.logs), work.values[:, ratios.outputs]
     equal = Equal.of(work.sample, ratios.outputs)
+    effective = found.effective
     if isinstance(likelihood, ByFunctions):
+        effective = effective if likelihood.probes is None else likelihood.determined(lower)
         solved = solve_by_functions(lower, scale, work.columns, values, work.precision)
         spread = Spread(lower)
         codes = work.sample.codes
@@ -232,9 +234,9 @@ def _one_part(work: Prepared, ratios: Ratios, chosen: IntArray) -> tuple[Posteri
         left = left_out_of_shrunk(lower, at_rows, solved.residual, work.precision, chosen, equal)
     else:
         solved = solve_by_rows(lower, scale, work.columns, values, work.precision)
-        spread = Spread(lower, _reader(work, scale))
+        spread = Spread(lower, _reader(work, scale), 1.0 / work.precision)
         left = left_out_by_rows(lower, solved.residual, work.precision, equal)
-    part = Part(ratios.outputs, found.residual, scale, spread, by_order(work, ratios, found.effective))
+    part = Part(ratios.outputs, found.residual, scale, spread, by_order(work, ratios, effective))
     return solved, part, left
 
 

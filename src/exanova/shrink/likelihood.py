@@ -79,6 +79,8 @@ class ByFunctions:
         total: (K,) sum of the prior energy of each component.
         count: n, the trace of D.
         within: (m,) sums of squares within equal rows, in units of the rows' precision.
+        probes: (q, P) random signs that estimate the trace of each component of the inverse, where the inverse would
+            cost as much as the factor; ``None`` to compute it.
     """
 
     gram: FloatArray
@@ -88,6 +90,7 @@ class ByFunctions:
     total: FloatArray
     count: float
     within: FloatArray | float = 0.0
+    probes: FloatArray | None = None
 
     @property
     def components(self) -> int:
@@ -109,7 +112,6 @@ class ByFunctions:
     def at(self, logs: FloatArray) -> Evaluation:
         """Evaluate at the logarithms (K,) of the ratios."""
         from scipy.linalg import cho_solve, solve_triangular
-        from scipy.linalg.lapack import dtrtri
 
         scale, lower = self.scale(logs), self.factor(logs)
         logdet = 2.0 * float(np.log(np.diagonal(lower)).sum())
@@ -120,11 +122,21 @@ class ByFunctions:
         halves = [_apart(column, self.group, self.components) for column in z.T]
         solved = [solve_triangular(lower, half, lower=True, check_finite=False) for half in halves]
         crossed = [half.T @ half - other.T @ other for half, other in zip(halves, solved, strict=True)]
-        inverse, _ = dtrtri(lower, lower=1, overwrite_c=1)
-        undetermined = np.einsum("ij,ij->j", inverse, inverse)
-        effective = _by_group(1.0 - undetermined, self.group, self.components)
+        effective = self.determined(lower, self.probes, overwrite=True)
         lengths = np.stack([_by_group(column**2, self.group, self.components) for column in z.T], axis=1)
         return _evaluation(logs, logdet, quadratic, effective, lengths, crossed, self.count, self.squares)
+
+    def determined(self, lower: FloatArray, probes: FloatArray | None = None, overwrite: bool = False) -> FloatArray:
+        """(K,) columns of every component that the rows determine, given the factor of I + A: exact without probes."""
+        from scipy.linalg import cho_solve
+        from scipy.linalg.lapack import dtrtri
+
+        if probes is None:
+            inverse, _ = dtrtri(lower, lower=1, overwrite_c=overwrite)
+            undetermined = np.einsum("ij,ij->j", inverse, inverse)
+        else:
+            undetermined = (probes * cho_solve((lower, True), probes, check_finite=False)).mean(axis=1)
+        return _by_group(1.0 - undetermined, self.group, self.components)
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,10 +53,12 @@ class Spread:
     Attributes:
         lower: (q, q) lower Cholesky factor of I + S Z^T D Z S, or (r, r) that of D^-1 + Z S^2 Z^T.
         read: ``None`` in the first case; in the second, how Z S v is read at the rows.
+        noise: ``None`` in the first case; in the second, (r,) the diagonal of D^-1.
     """
 
     lower: FloatArray
     read: ReadColumns | None = None
+    noise: FloatArray | None = None
 
     def variances(self, v: FloatArray, subset: int | None = None, first: int = 0) -> FloatArray:
         """(f,) v^T Cov v of each column of ``v`` (columns, f).
@@ -65,6 +67,19 @@ class Spread:
         """
         squares = np.square(self._half(v, subset, first)).sum(axis=0)
         return np.asarray(squares if self.read is None else np.maximum(np.square(v).sum(axis=0) - squares, 0.0))
+
+    def sampling(self, v: FloatArray, subset: int | None = None) -> FloatArray:
+        """(f,) variances of v^T z over samples with other noise, over tau^2: what the noise alone makes of z.
+
+        With M = (I + A)^-1 that is v^T (M - M^2) v, or h^T C^-1 D^-1 C^-1 h with h = Z S v.
+        """
+        from scipy.linalg import solve_triangular
+
+        half = self._half(v, subset, 0)
+        whole = solve_triangular(self.lower, half, lower=True, trans=1, check_finite=False)
+        if self.noise is not None:
+            return np.asarray(self.noise @ np.square(whole))
+        return np.asarray(np.maximum(np.square(half).sum(axis=0) - np.square(whole).sum(axis=0), 0.0))
 
     def covariance(self, v: FloatArray, subset: int | None = None, first: int = 0) -> FloatArray:
         """(f, f) v^T Cov v."""
@@ -159,14 +174,14 @@ class Posterior:
                 out[s][part.outputs] = part.residual[:, None, None] * part.spread.covariance(v, s, own.start)
         return out
 
-    def cell_variances(self, family: Family) -> FloatArray:
-        """(cells, m) posterior variance of every effect in every cell."""
+    def cell_variances(self, family: Family, sampling: bool = False) -> FloatArray:
+        """(cells, m) posterior variance of every effect in every cell, or its variance by the noise of a sample."""
         out = np.zeros((family.n_cells, len(self.components)))
         for part in self.parts:
             for s, own, table in self.prior.groups():
                 v = np.zeros((len(part.scale), len(table)))
                 v[own] = (table * part.scale[own]).T
-                found = part.spread.variances(v, s, own.start)
+                found = part.spread.sampling(v, s) if sampling else part.spread.variances(v, s, own.start)
                 out[family.cells_of(s)][:, part.outputs] = found[:, None] * part.residual
         return out
 

@@ -21,6 +21,12 @@ from exanova.shrink.prior import level_kernel
 from exanova.solve.request import Request
 from exanova.typing import FloatArray, IntArray
 
+ESTIMATED_FROM = 1000
+"""Functions from which a search estimates traces; the numbers that are reported are computed."""
+
+PROBES = 32
+"""Random vectors of signs for such an estimate: it is off by less than one function in a hundred."""
+
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
@@ -95,11 +101,16 @@ class Prepared:
         within = 0.0 if self.sample.within is None else self.precision @ self.sample.within[:, outputs]
         if self.gram is not None:
             squares, count = self.precision @ y**2, float(self.precision.sum())
-            return ByFunctions(self.gram, self._projections[:, outputs], squares, group, total, count, within)
+            signs = self._signs if len(group) >= ESTIMATED_FROM else None
+            return ByFunctions(self.gram, self._projections[:, outputs], squares, group, total, count, within, signs)
         noise = 1.0 / self.precision
         if by_subset:
             return ByColumns(self._at_rows, y, noise, group, total, within)
         return ByRows(self._row_kernels, y, noise, within)
+
+    @cached_property
+    def _signs(self) -> FloatArray:
+        return np.asarray(np.random.default_rng(0).choice([-1.0, 1.0], (len(self.prior.order), PROBES)))
 
     @cached_property
     def _at_rows(self) -> FloatArray:

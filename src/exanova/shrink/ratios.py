@@ -15,7 +15,16 @@ from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.progress import Progress
 from exanova.shrink import cost
-from exanova.shrink.components import ENOUGH_BY_SUBSET, SPREAD_OF_SUBSETS, Maximum, Pulled, alike, bounds, maximise
+from exanova.shrink.components import (
+    ENOUGH,
+    ENOUGH_BY_SUBSET,
+    SPREAD_OF_SUBSETS,
+    Maximum,
+    Pulled,
+    alike,
+    bounds,
+    maximise,
+)
 from exanova.shrink.likelihood import ByRows
 from exanova.shrink.prepared import Prepared
 from exanova.shrink.prior import row_kernels
@@ -24,6 +33,9 @@ from exanova.typing import FloatArray, IntArray
 
 START_ROWS = 1000
 """Distinct rows, drawn at random, on which a search over many functions starts."""
+
+ROUGHLY_PER_ROW = 4e-3
+"""Gain in log-likelihood per row that ratios of orders may leave to those of subsets, which start from there."""
 
 START_FROM = 1500
 """Functions from which a start on few rows saves more than it costs."""
@@ -58,9 +70,11 @@ def ratios_of_orders(work: Prepared, request: Request) -> list[Ratios]:
         if most < len(outputs):
             groups = [np.arange(len(outputs))] if starts is None else alike(starts, most)
         found = []
+        follows = cost.has_subset_ratios(r, q, len(groups))
+        enough = max(ENOUGH, ROUGHLY_PER_ROW * float(work.precision.sum())) if follows else ENOUGH
         for group in groups:
             start = None if starts is None else starts[group[0]]
-            found.append(Ratios(outputs[group], maximise(work.likelihood(outputs[group]), start), False))
+            found.append(Ratios(outputs[group], maximise(work.likelihood(outputs[group]), start, enough), False))
         return found
 
 

@@ -42,10 +42,13 @@ CONSTRAINT = 1e-8
 MOST_OTHERS = 4000
 """Functions without the feature up to which a matrix over them is factorised."""
 
+MOST_PAIRED = 500
+"""Levels of all features it is paired with, up to which the levels of a feature are factorised."""
+
 FEWEST_LEVELS = 64
 """Levels of a feature from which its pairs are solved level by level."""
 
-ROW_BYTES = 64_000_000
+ROW_BYTES = 16_000_000
 """Memory of the functions without the feature at one block of rows."""
 
 REFINED = 3
@@ -62,9 +65,8 @@ def level_feature(family: Family) -> int | None:
         return None
     members = [s for s in family.subsets if len(s) == 2]
     feature = max({i for s in members for i in s}, key=lambda i: (int(family.sizes[i]), -i))
-    if family.sizes[feature] < FEWEST_LEVELS or functions_without(family, feature) > MOST_OTHERS:
-        return None
-    return feature
+    few = family.sizes[feature] < FEWEST_LEVELS or paired_levels(family, feature) > MOST_PAIRED
+    return None if few or functions_without(family, feature) > MOST_OTHERS else feature
 
 
 def functions_without(family: Family, feature: int) -> int:

@@ -15,8 +15,9 @@ import numpy as np
 from exanova import tolerances
 from exanova.typing import FloatArray
 
-PATIENCE = 60
-"""Iterations without a smaller residual (at least half of all) after which only rounding errors change."""
+PATIENCE, PATIENCE_AT_ROUNDING = 60, 6
+"""Iterations without a smaller residual (at least half of all) after which only rounding errors change; and if the
+residual is already of the size of rounding errors."""
 
 Step = Callable[[int, str], None]
 
@@ -56,7 +57,7 @@ def conjugate_gradients(
         if residual > before / 2:
             return (best, before, done) if residual > before else (c, residual, done)
         best = c
-        if residual <= tolerances.ITERATIVE:
+        if residual <= (tolerances.NORMAL_EQUATIONS if done else tolerances.ITERATIVE):
             break
         delta, used = _sweep(operator, left, gradient, residual, limit - done, scale, step)
         c, done = c + delta, done + used
@@ -76,7 +77,7 @@ def _sweep(
     c, direction = np.zeros_like(gradient), gradient
     squared = _dot(gradient, gradient)
     used, best, best_size, best_used = 0, c, start, 0
-    while used < limit and used - best_used <= max(PATIENCE, best_used):
+    while used < limit and used - best_used <= _patience(best_size, best_used):
         used += 1
         image = operator.synthesise(direction)
         curvature = _dot(image * operator.p, image)
@@ -97,6 +98,10 @@ def _sweep(
         ratio = np.divide(new, squared, out=np.zeros_like(squared), where=squared > 0)
         direction, squared = gradient + ratio * direction, new
     return best, used
+
+
+def _patience(residual: float, used: int) -> int:
+    return PATIENCE_AT_ROUNDING if residual <= tolerances.NORMAL_EQUATIONS else max(PATIENCE, used)
 
 
 def preconditioned(

@@ -21,7 +21,7 @@ from exanova.data.sample import Sample
 from exanova.parallel import suitable_blas
 from exanova.typing import FloatArray, IntArray
 
-STACK_BYTES = 64_000_000
+STACK_BYTES = 16_000_000
 """Memory of the indicators of one stack of levels."""
 
 PADDING = 1.25

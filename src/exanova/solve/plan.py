@@ -9,8 +9,8 @@ from exanova.design.memory import readable
 from exanova.errors import MemoryLimitError
 from exanova.messages import Parameter, Part, count_of
 
-STARTING = 0.3
-"""Fixed cost of any fit in seconds: loading kernels, reading, measuring."""
+STARTING = 0.02
+"""Fixed cost of any fit in seconds, in a process that has made one before."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class Plan:
         memory_limit: memory limit in bytes.
         passes: passes over the distinct rows.
         model_calls: rows the model will be called on, if there is a model to call.
-        seconds: estimated seconds on two cores without the model's own time, accurate to a factor of a few.
+        seconds: estimated seconds of processor time, without the model's own and without loading kernels in a fresh
+            process; measured on one machine (see the page "Plans, measured"), others differ by a factor of a few.
         selection: how a budget is spent; empty without a budget.
 
     >>> import numpy as np
@@ -59,7 +60,7 @@ class Plan:
 
     def __str__(self) -> str:
         orders = " + ".join(f"{k:,}" for k in self.functions_by_order)
-        seconds = f"{self.seconds:.0f}" if self.seconds >= 10 else f"{self.seconds:.1f}"
+        seconds = "less than 0.1" if self.seconds < 0.1 else f"about {self.seconds:.{0 if self.seconds >= 10 else 1}f}"
         more = ", more orders while a residual remains" if self.max_order is None and self.route != "grid" else ""
         subsets, cells = count_of(self.subsets, "subset"), count_of(self.cells, "cell")
         return (
@@ -67,7 +68,7 @@ class Plan:
             f"{count_of(self.features, 'varying feature')}; "
             f"{subsets}, {cells}, {count_of(self.functions, 'function')} ({orders}{more}); "
             f"route {self.route}, {readable(self.memory)} of {readable(self.memory_limit)}, "
-            f"{count_of(self.passes, 'pass', 'passes')}, about {seconds} s, "
+            f"{count_of(self.passes, 'pass', 'passes')}, {seconds} s, "
             f"model called on {count_of(self.model_calls, 'row')}"
         )
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from exanova.basis.functions import too_large_for_tables
 from exanova.basis.projector import LARGEST_TABLE
+from exanova.basis.stacks import LARGEST_STACKED
 from exanova.design.family import Family
 from exanova.design.memory import readable
 from exanova.design.products import BLOCK_BYTES, products_are_faster
@@ -23,7 +24,7 @@ from exanova.phi.gram import BLAS_BLOCK_BYTES
 from exanova.phi.growing_gram import COUNT_BLOCK
 from exanova.solve import by_levels, level_blocks
 from exanova.solve.low_orders import arrow_feature
-from exanova.solve.matrix_free import MOST_ELIMINATED
+from exanova.solve.matrix_free import LARGEST_PAIR, MOST_ELIMINATED
 from exanova.typing import IntArray
 
 READING_CELL, READING_ROW = 2, 44
@@ -38,8 +39,8 @@ LISTED_KEY = 44
 SUBSET = 400
 """Bytes of a subset in a family: a tuple, its entry in a dictionary, its part of a layout."""
 
-PROJECTOR = 2000
-"""Bytes per cell of the sparse factorisation in a projector, with its fill-in."""
+PROJECTOR, FILLED_IN = 300, 100
+"""Bytes of the sparse factorisation in a projector: per cell, and per square of the smaller number of levels."""
 
 REFLECTED = 16
 """Bytes per level of a reflection."""
@@ -47,12 +48,15 @@ REFLECTED = 16
 DENSE_COPIES, DENSE_SQUARES = 9, 4
 """Arrays of (rows, functions) and of (functions, functions) held at once in an orthogonal factorisation."""
 
-GRAM_COPIES, REDUNDANT_COPIES = 4, 5
-"""Arrays of (functions, functions) besides the Gram matrix in elimination. With more functions than rows some are
-certainly redundant, and their null directions are added."""
+GRAM_COPIES, REDUNDANT_COPIES = 2.7, 5.5
+"""Arrays of (functions, functions) while a Gram matrix is eliminated. With more functions than rows some are certainly
+redundant, and their null directions are added."""
 
-LOCAL_STACK = 64_000_000
-"""Bytes of one of the three arrays of a stack of local problems in the screening of pairs."""
+TOP_DOWN = 1.25
+"""Memory of a grid solved from the highest order down over that of one solved at once."""
+
+LOCAL_STACK = 100_000_000
+"""Bytes of a stack of local problems in the screening of pairs, at most."""
 
 PAIR = 350
 """Bytes of a pair in a screening: a tuple, its places, its gain."""
@@ -130,20 +134,24 @@ def listing(keys: int, subsets: int) -> int:
 def measuring(keys: int, cells: int, subsets: int, load: Load) -> int:
     """Bytes while covariances, errors and conditional means of a result are measured."""
     family = 4 * keys + 16 * cells + SUBSET * subsets
-    return family + 8 * load.outputs * (keys + 4 * cells + 7 * load.distinct)
+    return family + 8 * load.outputs * (keys + 4 * cells + 8 * load.distinct)
 
 
-def local_tables(family: Family) -> int:
-    """Bytes of the functions of all subsets on their cells."""
-    cells, large = np.diff(family.cell_start), too_large_for_tables(family)
+def local_tables(family: Family, largest_pair: int = LARGEST_TABLE) -> int:
+    """Bytes of the functions of all subsets on their cells; pairs of more cells than ``largest_pair`` have no table."""
+    cells = np.diff(family.cell_start)
+    large = too_large_for_tables(family) | ((family.layout.order == 2) & (cells > largest_pair))
     reflected = (family.layout.order == 1) & (cells > LARGEST_TABLE)
     tables = 8 * int(np.square(cells[~large & ~reflected]).sum())
-    return tables + PROJECTOR * int(cells[large].sum()) + REFLECTED * int(cells[reflected].sum())
+    smaller = sum(min(family.sizes_of(int(s))) ** 2 for s in np.flatnonzero(large))
+    projectors = PROJECTOR * int(cells[large].sum()) + FILLED_IN * smaller
+    return tables + projectors + REFLECTED * int(cells[reflected].sum())
 
 
-def grid(cells: int, features: int, load: Load) -> int:
+def grid(cells: int, features: int, load: Load, *, even: bool) -> int:
     """Bytes of conjugate gradients on extended tensors, and of the family built from them."""
-    tensors = 8 * cells * (5 + 5 * load.outputs)
+    tensors = 8 * cells * (4 + 7 * load.outputs)
+    tensors = tensors if even else int(TOP_DOWN * tensors)
     return tensors + 8 * load.distinct * (features + 10 * load.outputs)
 
 
@@ -164,8 +172,8 @@ def eliminating(functions: int, load: Load) -> int:
     r, q = load.distinct, functions
     # There are at least as many indicators as functions, rarely more: a tenth more covers patterns with missing cells.
     indicators = int(1.1 * q)
-    collecting = _collecting(indicators, load)
-    return 8 * indicators**2 + max(collecting, 8 * q * q * (REDUNDANT_COPIES if q > r else GRAM_COPIES))
+    copies = REDUNDANT_COPIES if q > r else GRAM_COPIES
+    return max(8 * indicators**2 + _collecting(indicators, load), int(8 * q * q * copies))
 
 
 def matrix_free(by_order: Sequence[int], family: Family, load: Load, threads: int, rows_of_levels: IntArray) -> int:
@@ -173,12 +181,14 @@ def matrix_free(by_order: Sequence[int], family: Family, load: Load, threads: in
 
     ``rows_of_levels``: rows at each level of the feature whose pairs are solved level by level; empty if there is none.
     """
-    r, q = load.distinct, sum(by_order)
-    vectors = 8 * load.outputs * (3 * family.n_keys + 6 * q + 12 * r)
+    r, q, cells = load.distinct, sum(by_order), np.diff(family.cell_start)
+    vectors = 8 * load.outputs * (3 * family.n_keys + 6 * q + 9 * r)
     work = vectors + _pair_products(family, load, threads) + _eliminated(by_order, family, load)
     if len(rows_of_levels):
         work += _levels(family, load, rows_of_levels)
-    return work + local_tables(family) + _family(family, load)
+    # Small tables are held twice, one by one and in stacks.
+    stacked = 8 * int(np.square(cells[cells * cells <= LARGEST_STACKED]).sum())
+    return work + stacked + local_tables(family, LARGEST_PAIR) + _family(family, load)
 
 
 def _eliminated(by_order: Sequence[int], family: Family, load: Load) -> int:
@@ -201,7 +211,7 @@ def _levels(family: Family, load: Load, rows_of_levels: IntArray) -> int:
     factors = int(8 * level_blocks.PADDING * (rows_of_levels * (3 + np.minimum(rows_of_levels, columns))).sum())
     stack = 3 * max(min(level_blocks.STACK_BYTES, 8 * columns * load.distinct), 8 * columns * int(rows_of_levels.max()))
     blocks = 3 * min(by_levels.ROW_BYTES, 8 * others * load.distinct)
-    return factors + max(stack, blocks) + 8 * 6 * others * others + 8 * len(family.subsets) * load.distinct
+    return factors + max(stack, blocks) + 8 * 8 * others * others + 8 * len(family.subsets) * load.distinct
 
 
 def screening(sizes: Sequence[int], load: Load, threads: int) -> int:
@@ -209,7 +219,7 @@ def screening(sizes: Sequence[int], load: Load, threads: int) -> int:
     varying = [n for n in sizes if n > 1]
     columns, pairs = 1 + sum(n - 1 for n in varying), len(varying) * (len(varying) - 1) // 2
     cells = int(np.prod(sorted(varying)[-2:], dtype=np.int64))
-    stacks = 3 * min(LOCAL_STACK, 16 * pairs * cells * cells)
+    stacks = min(LOCAL_STACK, 48 * pairs * cells * cells)
     products = 8 * columns * columns
     return max(products * (3 + load.outputs + threads), products * (2 + load.outputs) + stacks) + (
         columns * load.distinct + PAIR * pairs

@@ -280,7 +280,7 @@ def finished(sample: Sample, plan: Plan, family: Family, basis: Basis, solution:
 
 
 def _grid_memory(request: Request, survey: Survey) -> int:
-    return price.grid(survey.cells, len(survey.sample.varying), survey.load)
+    return price.grid(survey.cells, len(survey.sample.varying), survey.load, even=survey.is_even)
 
 
 def _dense_memory(request: Request, survey: Survey) -> int:

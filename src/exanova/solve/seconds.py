@@ -10,17 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.basis.projector import LARGEST_TABLE
+from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.phi.gram import gram_seconds
 from exanova.solve.by_levels import functions_without, level_feature, paired_levels
 from exanova.solve.low_orders import arrow_feature
 from exanova.solve.matrix_free import LARGEST_PAIR, expected_iterations
 from exanova.solve.plan import STARTING
-from exanova.solve.survey import Survey
+from exanova.solve.survey import Survey, is_product
 
-FLOPS, LOOKUPS, COMMON_WORDS, GRID_CELLS = 3e10, 5e8, 4e9, 2e7
-"""Throughput of two cores per second: multiplications in matrix products, table reads at rows, words of 64 rows
-compared, cells of a grid solved. Measured on the benchmarks' tables; other machines differ by a factor of a few."""
+FLOPS, LOOKUPS, CELLS_READ = 3e10, 5e8, 2.5e7
+"""Throughput of one core per second: multiplications in matrix products, table reads at rows, cells of a table read and
+grouped. Measured on the benchmarks' tables; other machines differ by a factor of a few."""
+
+PRODUCT_CELLS, EVEN_CELLS, UNEVEN_CELLS = 2.5e6, 1e6, 6e4
+"""Cells of a grid solved in a second: of independent features, under even weights, under others."""
+
+ELIMINATING, REDUNDANT = 0.5, 1.6
+"""Multiplications of the moments route over the cube of its functions; and if there are more of them than rows."""
 
 
 ONE_ITERATION, PROJECTED_CELLS = 2e-4, 3e7
@@ -47,12 +54,18 @@ def passes_and_local_work(survey: Survey, passes: int, columns: int = 0, largest
     """Seconds of this many passes over the rows and of the local problems of every subset."""
     reads = passes * float(survey.sample.n_rows) * survey.subsets / LOOKUPS
     local = 0.0 if survey.family is None else local_work(survey.family, columns, largest_pair)
-    return STARTING + reads + local / FLOPS
+    return reading(survey.sample) + reads + local / FLOPS
+
+
+def reading(sample: Sample) -> float:
+    """Seconds of reading a table, grouping its rows and other work that any fit has."""
+    return STARTING + sample.rows * len(sample.sizes) / CELLS_READ
 
 
 def grid(survey: Survey) -> float:
     """Seconds of the grid route."""
-    return STARTING + survey.cells / GRID_CELLS * 60
+    rate = PRODUCT_CELLS if is_product(survey.sample) else EVEN_CELLS if survey.is_even else UNEVEN_CELLS
+    return reading(survey.sample) + survey.cells / rate
 
 
 def dense(survey: Survey) -> float:
@@ -66,7 +79,8 @@ def moments(survey: Survey) -> float:
     assert survey.family is not None
     q = float(survey.functions)
     common = passes_and_local_work(survey, len(survey.by_order) + 6, 2 * survey.functions)
-    return common + q**3 / FLOPS + gram_seconds(survey.family, survey.functions, survey.sample.weight)
+    work = (REDUNDANT if q > survey.sample.n_rows else ELIMINATING) * q**3
+    return common + work / FLOPS + gram_seconds(survey.family, survey.functions, survey.sample.weight)
 
 
 def matrix_free(survey: Survey) -> float:

@@ -96,10 +96,14 @@ DENSE_WORK, EVEN_DENSE_WORK = 4e9, 4e8
 weights, where moments are as accurate and faster (except for the paper's functions, whose Gram matrix is
 ill-conditioned)."""
 
+EVEN_DENSE_TABLE = 2_000_000
+"""Rows x functions up to which the dense route is used for even weights: it holds several arrays of that size."""
+
 
 def dense_applies(rows: int, functions: int, *, even: bool) -> bool:
     """Whether an orthogonal factorisation of the functions on the rows is cheap, or cheap enough for even weights."""
-    return rows * functions * min(rows, functions) <= (EVEN_DENSE_WORK if even else DENSE_WORK)
+    work = rows * functions * min(rows, functions)
+    return work <= EVEN_DENSE_WORK and rows * functions <= EVEN_DENSE_TABLE if even else work <= DENSE_WORK
 
 
 def load_of(sample: Sample, outputs: int) -> price.Load:

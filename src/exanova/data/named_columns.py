@@ -1,0 +1,69 @@
+"""Columns of a table given by name for what is not a feature: predictions, weights, clusters, strata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.data.support import Support
+from exanova.data.table import Table
+from exanova.errors import InputError, InputTypeError
+
+
+def take_named(X: Any, model: Any, others: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any], list[str] | None]:
+    """A table without the columns that were given by name, and these columns in place of their names.
+
+    Args:
+        X: a table.
+        model: the name of a column of predictions, a list of such names, or anything else, which is returned.
+        others: what else may be named, by parameter.
+
+    Returns:
+        X, model and others with columns in place of names, and the names of the outputs if these are columns.
+
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"a": ["u", "v"], "p": [0.5, 1.5]})
+    >>> rest, outputs, _, names = take_named(table, "p", {})
+    >>> list(rest.columns), outputs.tolist(), names
+    (['a'], [0.5, 1.5], ['p'])
+    """
+    outputs = [model] if isinstance(model, str) else _names(model)
+    named = {parameter: value for parameter, value in others.items() if isinstance(value, str)}
+    if not outputs and not named:
+        return X, model, dict(others), None
+    if isinstance(X, Support) or (table := Table.read(X)).kind == "numpy":
+        raise InputError(
+            f"columns were given by name ({', '.join(map(repr, [*outputs, *named.values()]))}), but X has no named "
+            "columns; give arrays, or a table with names."
+        )
+    taken = [*outputs, *named.values()]
+    table.select(taken)  # names every column that is not there
+    rest = table.select([name for name in table.names if name not in taken])
+    found = dict(others) | {parameter: _cells(table, name) for parameter, name in named.items()}
+    if not outputs:
+        return rest.native, model, found, None
+    values = np.stack([_numbers(table, name) for name in outputs], axis=1)
+    return rest.native, values[:, 0] if isinstance(model, str) else values, found, outputs
+
+
+def _names(model: Any) -> list[str]:
+    is_list = isinstance(model, list | tuple) and bool(model) and all(isinstance(name, str) for name in model)
+    return list(model) if is_list else []
+
+
+def _cells(table: Table, name: str) -> NDArray[Any]:
+    column = table.column(name)
+    values = np.array(column.values, dtype=object) if column.missing.any() else np.asarray(column.values)
+    if column.missing.any():
+        values[column.missing] = None
+    return values
+
+
+def _numbers(table: Table, name: str) -> NDArray[np.float64]:
+    column = table.column(name)
+    if not column.is_numeric and column.cells.dtype.kind != "b":
+        raise InputTypeError(f"the column {name!r} of predictions does not hold numbers", expected="numbers")
+    return np.where(column.missing, np.nan, column.values.astype(np.float64))

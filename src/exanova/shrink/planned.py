@@ -1,0 +1,50 @@
+"""The plan of a fit with what comes on top of its route: shrinkage, or rows left out of the exact fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from exanova.data.sample import Sample
+from exanova.phi.gram import gram_seconds
+from exanova.shrink import cost
+from exanova.shrink.evaluate import CHEAP_WORK, LARGEST
+from exanova.shrink.fit import why_not
+from exanova.shrink.left_out import FEWEST_SAMPLED
+from exanova.solve import price
+from exanova.solve.plan import Plan
+from exanova.solve.request import Request
+from exanova.solve.routes import ROUTES
+from exanova.solve.seconds import passes_and_local_work
+from exanova.solve.survey import Survey
+
+SHRINKING_PASSES = 12
+"""Passes over the rows of a shrunken fit."""
+
+
+def completed(plan: Plan, survey: Survey, request: Request, sample: Sample, outputs: int) -> Plan:
+    """The plan with the memory and seconds of shrinkage, if effects will be shrunk, or of leaving rows out."""
+    family, load = survey.family, survey.load
+    if family is None:
+        return plan
+    r, q = sample.n_rows, plan.functions
+    listing = price.listing(survey.keys, survey.subsets)
+    measuring = price.measuring(survey.keys, survey.cells, survey.subsets, load)
+    if request.shrinkage and why_not(sample, request, plan, family) is None:
+        shrinking = load.peak(cost.shrinking(q, family, load), listing, measuring)
+        counting = 0.0 if cost.by_rows(r, q) else gram_seconds(family, q, sample.weight)
+        common = passes_and_local_work(survey, SHRINKING_PASSES, 2 * q) + counting
+        return replace(plan, memory=shrinking, seconds=common + cost.shrinking_seconds(r, q, outputs))
+    if not _leaves_rows_out(request, plan, survey):
+        return plan
+    more = gram_seconds(family, q, sample.weight) + cost.leaving_out_seconds(r, q)
+    held = load.peak(cost.leaving_out(q, load))
+    memory = max(plan.memory, held) if held <= request.memory_limit else plan.memory
+    return replace(plan, memory=memory, seconds=plan.seconds + more)
+
+
+def _leaves_rows_out(request: Request, plan: Plan, survey: Survey) -> bool:
+    """Whether rows will be left out of the exact fit one at a time: if that is cheap, or shrinkage was asked for."""
+    q, r = float(plan.functions), survey.sample.n_rows
+    if not request.sampled or request.ridge or q > LARGEST or plan.route not in (ROUTES["dense"].name, "moments"):
+        return False
+    return request.shrinkage or q**2 * (q + min(r, max(q, FEWEST_SAMPLED))) <= CHEAP_WORK

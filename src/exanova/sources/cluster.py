@@ -1,0 +1,99 @@
+"""The passes on a cluster: a task per part, merged in a tree, by the scheduler of Dask.
+
+Tasks are functions of their part alone and are tied to no worker, so that what a lost worker had is simply computed
+again. A scheduler that is lost, or a task that brings down one worker after another, is one error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from exanova.errors import EngineError, ExanovaError, InputTypeError
+from exanova.messages import Parameter
+from exanova.progress import Progress
+from exanova.sources.parts import Part
+from exanova.sources.reading import Engine, here
+
+T = TypeVar("T")
+
+BRANCHES = 8
+"""Results that are merged at once."""
+
+
+def engine_of(given: Any) -> Engine:
+    """Who runs the tasks of a pass: this process for ``None``, else a ``distributed.Client``.
+
+    >>> engine_of(None) is here
+    True
+    >>> engine_of(3)
+    Traceback (most recent call last):
+    exanova.errors.InputTypeError: engine=3 was given; expected a client of dask.distributed, or None.
+    """
+    if given is None:
+        return here
+    if not all(hasattr(given, name) for name in ("submit", "cancel", "scheduler_info")):
+        raise InputTypeError.given("engine", given, "a client of dask.distributed, or None")
+    return OnCluster(given)
+
+
+@dataclass(frozen=True)
+class OnCluster:
+    """Runs the tasks of a pass on the workers of a client."""
+
+    client: Any
+
+    def __call__(
+        self,
+        task: Callable[[Part], T | None],
+        parts: Sequence[Part],
+        merge: Callable[[Sequence[T]], T],
+        progress: Progress,
+    ) -> T | None:
+        """What the task finds in every part, merged."""
+        every: list[Any] = []
+        try:
+            waiting = [self._submit(every, task, part) for part in parts]
+            while len(waiting) > 1:
+                groups = [waiting[k : k + BRANCHES] for k in range(0, len(waiting), BRANCHES)]
+                waiting = [self._submit(every, merge_found, merge, group) for group in groups]
+            found: T | None = waiting[0].result()
+            progress.step(len(parts))
+            return found
+        except ExanovaError:
+            raise
+        except Exception as error:
+            raise lost(error) from error
+        finally:
+            self._release(every)
+
+    def _submit(self, every: list[Any], function: Callable[..., Any], *arguments: Any) -> Any:
+        every.append(self.client.submit(function, *arguments, pure=False))
+        return every[-1]
+
+    def _release(self, futures: list[Any]) -> None:
+        """Tell the cluster that nothing of this is wanted any more, if it can still be told."""
+        try:
+            self.client.cancel(futures, force=True)
+        except Exception:
+            return
+
+
+def merge_found(merge: Callable[[Sequence[T]], T], several: Sequence[T | None]) -> T | None:
+    """Merge what was found; parts without rows have found nothing."""
+    found = [one for one in several if one is not None]
+    return merge(found) if found else None
+
+
+def lost(error: BaseException) -> EngineError:
+    """The error of a cluster that did not finish."""
+    why = next(iter(str(error).strip().splitlines()), "")[:200].rstrip(".")
+    return EngineError(
+        f"the cluster did not finish: {type(error).__name__}{f', {why}' if why else ''}",
+        remedy=[
+            "Check that its scheduler and workers run, have exanova, and can read the files; then fit again, or leave ",
+            Parameter("engine"),
+            " out to read here",
+        ],
+    )

@@ -1,0 +1,246 @@
+"""Rows that an engine holds: datasets of pyarrow, lazy frames of polars, relations of DuckDB, Ibis, PySpark, Dask.
+
+An engine is asked for two things: to give its rows in blocks, or to count its distinct rows where these are few. Only
+whole counts of equal rows are taken from it; what null, NaN and "" mean is decided here, as for every table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from exanova.errors import ExanovaError, InputError
+from exanova.packages import package
+from exanova.sources import parts
+from exanova.sources.files import explained
+from exanova.sources.parts import COUNT, Part, Source
+
+LOOKED_AT = 2**16
+"""First rows of an engine that tell whether its distinct rows are few."""
+
+FEWER = 4
+"""An engine counts its distinct rows if this many times fewer of the first rows are distinct."""
+
+
+def engine_source(X: Any) -> Callable[[], Source] | None:
+    """How to see ``X`` as a source; ``None`` if no engine is known that holds it. Imports nothing.
+
+    >>> engine_source([1, 2]) is None
+    True
+    """
+    if type(X).__module__.startswith("narwhals") and type(X).__name__ == "LazyFrame":
+        return engine_source(X.to_native())
+    library = type(X).__module__.partition(".")[0].lstrip("_")
+    opened, wanted = _ENGINES.get(library, (None, ""))
+    return None if opened is None or not hasattr(X, wanted) else lambda: opened(X)
+
+
+@dataclass(frozen=True, eq=False)
+class DatasetPart:
+    """A fragment of a dataset of pyarrow, or a whole dataset."""
+
+    name: str
+    held: Any
+    schema: Any
+
+    def blocks(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Its rows, some at a time."""
+        arrow = package("pyarrow")
+        own = {} if self.schema is None else {"schema": self.schema}
+        with explained(self.name):
+            batches = self.held.to_batches(columns=list(columns), batch_size=parts.BLOCK_ROWS, use_threads=False, **own)
+            for batch in batches:
+                yield arrow.Table.from_batches([batch])
+
+
+@dataclass(frozen=True, eq=False)
+class PolarsPart:
+    """A lazy frame of polars."""
+
+    frame: Any
+    name: str = "the polars LazyFrame"
+
+    def blocks(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Its rows, some at a time, or its distinct rows."""
+        polars, own = package("polars"), list(columns)
+        with engine_errors(self.name):
+            chosen = self.frame.select(own)
+            schema = chosen.collect_schema()
+            text = [name for name, dtype in schema.items() if dtype == polars.Categorical]
+            ordered = [name for name, dtype in schema.items() if isinstance(dtype, polars.Enum)]
+            chosen = chosen.with_columns(polars.col(text).cast(polars.String)) if text else chosen
+            first = chosen.head(LOOKED_AT).collect()
+            if FEWER * first.n_unique() <= first.height:
+                chosen = chosen.group_by(own).agg(polars.len().alias(COUNT))
+            for block in chosen.collect_batches(chunk_size=parts.BLOCK_ROWS):
+                yield _with_order(block.to_arrow(), ordered)
+
+
+@dataclass(frozen=True, eq=False)
+class DuckPart:
+    """A relation of DuckDB."""
+
+    relation: Any
+    name: str = "the DuckDB relation"
+
+    def blocks(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Its rows, some at a time, or its distinct rows."""
+        arrow = package("pyarrow")
+        listed = ", ".join(_quoted(name) for name in columns)
+        with engine_errors(self.name):
+            view = "exanova_rows"
+            first = self.relation.limit(LOOKED_AT).query(
+                view, f"SELECT count(*), (SELECT count(*) FROM (SELECT DISTINCT {listed} FROM {view})) FROM {view}"
+            )
+            rows, distinct = first.fetchall()[0]
+            query = f"SELECT {listed} FROM {view}"
+            if rows and FEWER * distinct <= rows:
+                query = f"SELECT {listed}, count(*) AS {_quoted(COUNT)} FROM {view} GROUP BY {listed}"
+            reader = _duck_reader(self.relation.query(view, query))
+            for batch in reader:
+                yield arrow.Table.from_batches([batch])
+
+
+@dataclass(frozen=True, eq=False)
+class IbisPart:
+    """A table of Ibis."""
+
+    table: Any
+    name: str = "the Ibis table"
+
+    def blocks(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Its rows, some at a time, or its distinct rows."""
+        arrow, own = package("pyarrow"), list(columns)
+        with engine_errors(self.name):
+            chosen = self.table.select(own)
+            first = chosen.limit(LOOKED_AT)
+            if FEWER * int(first.distinct().count().execute()) <= int(first.count().execute()):
+                chosen = chosen.group_by(own).aggregate(**{COUNT: chosen.count()})
+            for batch in chosen.to_pyarrow_batches(chunk_size=parts.BLOCK_ROWS):
+                yield arrow.Table.from_batches([batch])
+
+
+@dataclass(frozen=True, eq=False)
+class SparkPart:
+    """A data frame of PySpark, which counts its distinct rows; these have to fit in memory here."""
+
+    frame: Any
+    name: str = "the PySpark DataFrame"
+
+    def blocks(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Its distinct rows."""
+        arrow = package("pyarrow")
+        with engine_errors(self.name):
+            own = [self.frame["`" + name.replace("`", "``") + "`"] for name in columns]
+            grouped = self.frame.groupBy(*own).count()
+            names = [*columns, COUNT]
+            found = grouped.toDF(*names)
+            yield found.toArrow() if hasattr(found, "toArrow") else arrow.Table.from_pandas(found.toPandas())
+
+
+@dataclass(frozen=True, eq=False)
+class DaskPart:
+    """A partition of a data frame of Dask."""
+
+    frame: Any
+    number: int
+
+    @property
+    def name(self) -> str:
+        """Which partition it is."""
+        return f"partition {self.number} of the Dask DataFrame"
+
+    def blocks(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Its rows."""
+        with engine_errors(self.name):
+            found = self.frame[list(columns)].get_partition(self.number).compute()
+            yield package("pyarrow").Table.from_pandas(found, preserve_index=False)
+
+
+@contextmanager
+def engine_errors(name: str) -> Iterator[None]:
+    """What an engine raises is one error that says so."""
+    try:
+        yield
+    except (ExanovaError, GeneratorExit):
+        raise
+    except Exception as error:
+        first = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+        raise InputError(f"{name} cannot be read: {first[:200].rstrip('.')}.") from error
+
+
+def _open_dataset(dataset: Any) -> Source:
+    try:
+        own = list(dataset.get_fragments())
+    except ValueError:  # a filtered dataset has none of its own
+        own = []
+    found: list[Part] = [DatasetPart("the pyarrow dataset", dataset, None)]
+    if own and hasattr(own[0], "path"):
+        found = [DatasetPart(part.path, part, dataset.schema) for part in own]
+    return Source(tuple(found), tuple(dataset.schema.names), "the pyarrow dataset")
+
+
+def _open_polars(frame: Any) -> Source:
+    part = PolarsPart(frame)
+    with engine_errors(part.name):
+        return Source((part,), tuple(frame.collect_schema().names()), part.name, "polars")
+
+
+def _open_duck(relation: Any) -> Source:
+    part = DuckPart(relation)
+    return Source((part,), tuple(relation.columns), part.name)
+
+
+def _open_ibis(table: Any) -> Source:
+    part = IbisPart(table)
+    return Source((part,), tuple(table.columns), part.name)
+
+
+def _open_spark(frame: Any) -> Source:
+    part = SparkPart(frame)
+    return Source((part,), tuple(frame.columns), part.name, "pandas")
+
+
+def _open_dask(frame: Any) -> Source:
+    found = tuple(DaskPart(frame, number) for number in range(frame.npartitions))
+    return Source(found, tuple(map(str, frame.columns)), "the Dask DataFrame", "pandas")
+
+
+_ENGINES: dict[str, tuple[Callable[[Any], Source], str]] = {
+    "pyarrow": (_open_dataset, "get_fragments"),
+    "polars": (_open_polars, "collect_batches"),
+    "duckdb": (_open_duck, "aggregate"),
+    "ibis": (_open_ibis, "to_pyarrow_batches"),
+    "pyspark": (_open_spark, "groupBy"),
+    "dask": (_open_dask, "get_partition"),
+    "dask_expr": (_open_dask, "get_partition"),
+}
+"""By the library of an object: how to open it, and a method that only what can be opened has."""
+
+
+def _duck_reader(relation: Any) -> Any:
+    """Batches of pyarrow, by the name that this version of DuckDB has for them."""
+    for name in ("to_arrow_reader", "arrow_reader", "fetch_record_batch", "fetch_arrow_reader"):
+        if hasattr(relation, name):
+            return getattr(relation, name)(parts.BLOCK_ROWS)
+    raise InputError("this version of DuckDB gives no batches of pyarrow; install a later one.")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _with_order(block: Any, names: Sequence[str]) -> Any:
+    """A table whose dictionaries called ``names`` are in order, as those of an Enum are."""
+    arrow = package("pyarrow")
+    for name in names:
+        place = block.column_names.index(name)
+        chunks = [
+            arrow.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary, ordered=True)
+            for chunk in block.column(place).chunks
+        ]
+        if chunks:
+            block = block.set_column(place, name, arrow.chunked_array(chunks))
+    return block

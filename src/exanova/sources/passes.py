@@ -1,0 +1,368 @@
+"""The two passes over the parts of a source: the values of every column are counted, then the rows.
+
+Each pass is a task per part, a function of the part alone, and a merge of what the tasks return. A task reads one block
+at a time. Where blocks hold few distinct rows, the first pass keeps those, and the second reads nothing again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from exanova.data.distinct import distinct_rows
+from exanova.data.encoding import Encoding
+from exanova.data.factor import lookup_codes
+from exanova.data.packing import pack_rows
+from exanova.data.table import Table
+from exanova.data.values import ModelValues, evaluate
+from exanova.data.weights import check_values
+from exanova.errors import InputError, InputTypeError, ModelError
+from exanova.packages import package
+from exanova.sources.parts import COUNT, KeptPart, Part, Roles
+from exanova.sources.raw_noise import RawSums, merge_raw, raw_hashes, raw_sums
+from exanova.sources.tally import Tally, merge_tallies, tally_rows
+from exanova.sources.value_counts import ValueCounts, count_column, merge_counts
+from exanova.typing import FloatArray, Level
+
+KEPT_ROWS = 2**20
+"""Distinct rows of a part that the first pass keeps, so that the second does not read the part again."""
+
+SHRINKS = 4
+"""Rows of a block are counted as they are if this many times fewer are distinct; else reading them again is cheaper."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Rows of a part.
+
+    Attributes:
+        table: the columns that were asked for.
+        unit: (n,) weight of one raw row.
+        copies: (n,) raw rows that each row stands for.
+    """
+
+    table: Table
+    unit: FloatArray
+    copies: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """What the first pass finds.
+
+    Attributes:
+        columns: the values of every feature, and of what says how rows were drawn.
+        rows: rows read, those of weight zero included.
+        total: their weight.
+        whole: whether all weights are whole numbers.
+        kept: the distinct rows of every part, where they are few; ``None`` for a part that has to be read again.
+    """
+
+    columns: dict[str, ValueCounts]
+    rows: int
+    total: float
+    whole: bool
+    kept: tuple[KeptPart | None, ...]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.columns.values()))
+
+
+@dataclass(frozen=True, eq=False)
+class Caller:
+    """A model, called on the distinct rows of a block.
+
+    Attributes:
+        model: the model.
+        kind: library of the tables it receives.
+        response_method, batch_size, output_names: as the estimator has them.
+    """
+
+    model: Any
+    kind: str
+    response_method: str
+    batch_size: int | None
+    output_names: Sequence[str] | None
+
+    def __call__(self, encoding: Encoding, table: Table) -> ModelValues:
+        """The outputs at the rows of a table."""
+        first, group = distinct_rows(encoding.raw_codes(table))
+        found = evaluate(
+            self.model,
+            in_library(table, self.kind),
+            first,
+            response_method=self.response_method,
+            batch_size=self.batch_size,
+            output_names=self.output_names,
+        )
+        return replace(found, values=found.values[group])
+
+
+@dataclass(frozen=True, eq=False)
+class RowCounter:
+    """The second pass: how a part becomes a tally.
+
+    Attributes:
+        roles: what the columns are for.
+        encoding: the levels of every feature.
+        units: the labels of clusters and strata, each with its number.
+        counts: whether weights count equal rows.
+        model: called on the rows of every block, or ``None`` if outputs are read.
+        apart: whether the noise between equal raw rows is measured beside the tally.
+    """
+
+    roles: Roles
+    encoding: Encoding
+    units: tuple[dict[Level, int], ...]
+    counts: bool
+    model: Caller | None = None
+    apart: bool = False
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Numbers of levels, of clusters and of strata, as they are packed."""
+        return (*self.encoding.sizes, *map(len, self.units))
+
+    def __call__(self, part: Part) -> Rows | None:
+        """The tally of a part; ``None`` if it has no rows."""
+        return fold(self._blocks(part), merge_rows)
+
+    def _blocks(self, part: Part) -> Iterator[Rows]:
+        for block in read_blocks(part, self.roles):
+            with named(part):
+                yield self._rows(block)
+
+    def _rows(self, block: Block) -> Rows:
+        table = block.table
+        features = table.select(self.encoding.names)
+        codes = [*self.encoding.encode(features), *self._unit_codes(table)]
+        given = None if self.model is None else self.model(self.encoding, features)
+        values = outputs_of(table, self.roles.outputs) if given is None else given.values
+        rows = tally_rows(pack_rows(codes, self.sizes), values, block.unit, block.copies, self.counts)
+        raw = None
+        if self.apart:
+            raw = raw_sums(raw_hashes(self.encoding, features), values, block.unit * block.copies)
+        return Rows(rows, raw, None if given is None else replace(given, values=values[:0], within=values[:0]))
+
+    def _unit_codes(self, table: Table) -> Iterator[Any]:
+        for name, known in zip(self.roles.units, self.units, strict=True):
+            yield lookup_codes(table.column(name), known, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What the second pass finds: the rows, what tells noise from bins, and how a model gave its outputs."""
+
+    tally: Tally
+    raw: RawSums | None = None
+    given: ModelValues | None = None
+
+    def __len__(self) -> int:
+        return len(self.tally) + (0 if self.raw is None else len(self.raw))
+
+
+def merge_rows(several: Sequence[Rows]) -> Rows:
+    """What was found in all rows, from that of their parts."""
+    raw = [rows.raw for rows in several if rows.raw is not None]
+    given = [rows.given for rows in several if rows.given is not None]
+    calls = sum(one.calls for one in given)
+    _check_outputs(several)
+    return Rows(
+        merge_tallies([rows.tally for rows in several]),
+        merge_raw(raw) if raw else None,
+        replace(given[0], calls=calls) if given else None,
+    )
+
+
+def _check_outputs(several: Sequence[Rows]) -> None:
+    widths = {rows.tally.lowest.shape[1] for rows in several}
+    if len(widths) > 1:
+        raise ModelError(f"The model returned {' and '.join(map(str, sorted(widths)))} outputs on different blocks.")
+
+
+@dataclass(frozen=True)
+class ColumnCounter:
+    """The first pass: how a part becomes counts of the values of its columns."""
+
+    roles: Roles
+    keep: bool = True
+
+    def __call__(self, part: Part) -> Counted:
+        """The counts of a part; without columns if it has no rows of positive weight."""
+        keeper = Keeper(self.roles.columns) if self.keep and not isinstance(part, KeptPart) else None
+        found = fold(self._blocks(part, keeper), merge_counted)
+        if found is None:
+            return Counted({}, 0, 0.0, True, (None,))
+        kept = part if isinstance(part, KeptPart) else None if keeper is None else keeper.part(part.name)
+        return Counted(found.columns, found.rows, found.total, found.whole, (kept,))
+
+    def _blocks(self, part: Part, keeper: Keeper | None) -> Iterator[Counted]:
+        for given, rows in _given_blocks(part, self.roles, keeper):
+            with named(part):
+                block = _weighed(given, self.roles)
+                if block is None:
+                    yield Counted({}, rows, 0.0, True, ())
+                    continue
+                weight = block.unit * block.copies
+                whole = bool((block.unit == np.floor(block.unit)).all())
+                columns = {
+                    name: count_column(block.table.column(name), weight, block.copies)
+                    for name in (*self.roles.features, *self.roles.units)
+                }
+                yield Counted(columns, rows, float(weight.sum()), whole, ())
+
+
+def merge_counted(several: Sequence[Counted]) -> Counted:
+    """The counts of all parts."""
+    names = dict.fromkeys(name for counted in several for name in counted.columns)
+    return Counted(
+        {name: merge_counts(name, [one.columns[name] for one in several if one.columns]) for name in names},
+        sum(counted.rows for counted in several),
+        sum(counted.total for counted in several),
+        all(counted.whole for counted in several),
+        tuple(part for counted in several for part in counted.kept),
+    )
+
+
+@dataclass
+class Keeper:
+    """Distinct rows of a part as they are read, as long as they are few."""
+
+    names: tuple[str, ...]
+    tables: list[Any] = field(default_factory=list)
+    fails: bool = False
+
+    def counted(self, block: Any) -> Any:
+        """The distinct rows of a block with their counts, or the block itself where there are about as many."""
+        if self.fails:
+            return block
+        grouped = block if COUNT in block.column_names else distinct_of(block, self.names)
+        if grouped is not block and (grouped is None or SHRINKS * grouped.num_rows > block.num_rows):
+            self.fails, self.tables = True, []
+            return block if grouped is None else grouped
+        self.tables.append(grouped)
+        if sum(table.num_rows for table in self.tables) > KEPT_ROWS:
+            self._merge()
+        return grouped
+
+    def part(self, name: str) -> KeptPart | None:
+        """The distinct rows as a part, or ``None`` if they were too many."""
+        if not self.fails and self.tables:
+            self._merge()
+        return None if self.fails or not self.tables else KeptPart(name, self.tables[0])
+
+    def _merge(self) -> None:
+        merged = distinct_of(package("pyarrow").concat_tables(self.tables), self.names)
+        self.fails = merged is None or merged.num_rows > KEPT_ROWS
+        self.tables = [] if self.fails else [merged]
+
+
+def distinct_of(table: Any, names: Sequence[str]) -> Any:
+    """The distinct rows of a table of pyarrow and how many rows equal each; ``None`` for types it cannot compare."""
+    arrow = package("pyarrow")
+    counted = COUNT in table.column_names
+    how: list[Any] = [(COUNT, "sum")] if counted else [([], "count_all")]
+    try:
+        grouped = table.unify_dictionaries().combine_chunks().group_by(list(names), use_threads=False).aggregate(how)
+    except (arrow.ArrowNotImplementedError, arrow.ArrowInvalid, arrow.ArrowKeyError):
+        return None
+    return grouped.select([*names, f"{COUNT}_sum" if counted else "count_all"]).rename_columns([*names, COUNT])
+
+
+def fold(items: Iterable[T | None], merge: Callable[[Sequence[T]], T]) -> T | None:
+    """Everything merged, some at a time: what waits to be merged is never more than what has been, or a block."""
+    waiting: list[T] = []
+    for item in items:
+        if item is None:
+            continue
+        waiting.append(item)
+        if len(waiting) > 2 and sum(map(len, waiting[1:])) > len(waiting[0]):  # type: ignore[arg-type]
+            waiting = [merge(waiting)]
+    if not waiting:
+        return None
+    return waiting[0] if len(waiting) == 1 else merge(waiting)
+
+
+def read_blocks(part: Part, roles: Roles) -> Iterator[Block]:
+    """The blocks of a part, without rows of weight zero."""
+    for given, _ in _given_blocks(part, roles, None):
+        with named(part):
+            block = _weighed(given, roles)
+        if block is not None:
+            yield block
+
+
+@contextmanager
+def named(part: Part) -> Iterator[None]:
+    """Errors about rows say which part they are in."""
+    try:
+        yield
+    except (InputError, InputTypeError) as error:
+        if part.name in str(error):
+            raise
+        raise type(error)(f"{part.name}: ", error.message) from error
+
+
+def _given_blocks(part: Part, roles: Roles, keeper: Keeper | None) -> Iterator[tuple[Any, int]]:
+    """Blocks of pyarrow, counted by ``keeper``, and how many raw rows each stands for."""
+    for block in part.blocks(roles.columns):
+        if not block.num_rows:
+            continue
+        own = block if keeper is None else keeper.counted(block)
+        yield own, _rows_of(own)
+
+
+def _rows_of(block: Any) -> int:
+    if COUNT not in block.column_names:
+        return int(block.num_rows)
+    return int(package("pyarrow.compute").sum(block.column(COUNT)).as_py())
+
+
+def _weighed(block: Any, roles: Roles) -> Block | None:
+    """The rows of positive weight, or ``None`` if there are none."""
+    copies = np.ones(block.num_rows)
+    if COUNT in block.column_names:
+        copies = block.column(COUNT).to_numpy().astype(np.float64)
+    table = Table(tuple(roles.columns), "pyarrow", block.select(list(roles.columns)))
+    unit = np.ones(block.num_rows) if roles.weight is None else _numbers(table, roles.weight)
+    if roles.weight is not None:
+        check_values(unit)
+    if unit.all():
+        return Block(table, unit, copies)
+    kept = np.flatnonzero(unit)
+    return Block(table.rows(kept), unit[kept], copies[kept]) if len(kept) else None
+
+
+def outputs_of(table: Table, names: Sequence[str]) -> FloatArray:
+    """(n, m) the columns of predictions called ``names``."""
+    out = np.empty((table.n_rows, len(names)))
+    for k, name in enumerate(names):
+        out[:, k] = _numbers(table, name)
+    return out
+
+
+def in_library(table: Table, kind: str) -> Table:
+    """A table of pyarrow as one of another library, as a model receives it."""
+    if kind == "pandas":
+        return Table(table.names, kind, table.native.to_pandas())
+    return Table(table.names, kind, package("polars").from_arrow(table.native)) if kind == "polars" else table
+
+
+def _numbers(table: Table, name: str) -> FloatArray:
+    """A column of weights or predictions as float64 (n,)."""
+    column = table.column(name)
+    if not column.is_numeric and column.cells.dtype.kind != "b":
+        raise InputTypeError(f"the column {name!r} of weights or predictions does not hold numbers", expected="numbers")
+    wrong = column.missing | ~np.isfinite(column.values.astype(np.float64))
+    if wrong.any():
+        raise InputError(
+            f"the column {name!r} of weights or predictions is missing or infinite in {int(wrong.sum()):,} row(s)",
+            remedy="Fill it, or leave these rows out",
+        )
+    return column.values.astype(np.float64)

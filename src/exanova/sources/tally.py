@@ -1,0 +1,180 @@
+"""Equal rows counted: codes packed into words, with the weights and outputs of the rows that share them.
+
+Tallies of blocks, files and workers are merged, in any order, to the tally of all rows. As long as they are few, rows
+are told apart by their outputs as well, so that everything a table in memory tells is kept. Beyond that each row keeps
+the sums its mean and variance need. Sums of whole numbers are exact, and so do not depend on how the rows were split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.data.packing import Words, order_of
+from exanova.typing import FloatArray, IntArray
+
+MOST_APART = 2**22
+"""Rows up to which equal rows are told apart by their outputs and weights."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """k rows with the sums over the raw rows that each stands for.
+
+    Attributes:
+        words: (w, k) packed codes, ascending.
+        weight: (k,) total weight.
+        copies: (k,) number of raw rows; ``None`` where that is the weight.
+        lowest: (k, m) smallest value of every output.
+        highest: (m,) largest value of every output among all rows.
+        first: (k, m) weighted sums of the deviations from ``lowest``; ``None`` where rows are told apart by outputs.
+        second: (k, m) weighted sums of their squares, likewise.
+        squares: (k,) sums of the squared weights, likewise; ``None`` where weights are counts.
+        unit: (k,) weight of each raw row, where rows are told apart by it; ``None`` where weights are counts.
+    """
+
+    words: Words
+    weight: FloatArray
+    copies: FloatArray | None
+    lowest: FloatArray
+    highest: FloatArray
+    first: FloatArray | None = None
+    second: FloatArray | None = None
+    squares: FloatArray | None = None
+    unit: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether rows are told apart by their outputs and weights."""
+        return self.first is None
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of its arrays."""
+        arrays = (self.words, self.weight, self.copies, self.lowest, self.first, self.second, self.squares, self.unit)
+        return sum(array.nbytes for array in arrays if array is not None)
+
+    @property
+    def rows(self) -> int:
+        """Number of raw rows."""
+        return int((self.weight if self.copies is None else self.copies).sum())
+
+
+def tally_rows(words: Words, values: FloatArray, unit: FloatArray, copies: FloatArray, counts: bool) -> Tally:
+    """The tally of rows that stand for several raw rows each.
+
+    Args:
+        words: (w, n) packed codes.
+        values: (n, m) outputs.
+        unit: (n,) weight of one raw row.
+        copies: (n,) number of raw rows.
+        counts: whether weights count equal rows, so that a raw row of weight two is two rows.
+    """
+    highest = values.max(axis=0, initial=-np.inf)
+    own = (None, None) if counts else (copies, unit)
+    return _merged(Tally(words, unit * copies, own[0], values, highest, unit=own[1]))
+
+
+def merge_tallies(several: Sequence[Tally]) -> Tally:
+    """The tally of all rows, from those of their parts."""
+    if len(several) == 1:
+        return several[0]
+    if not all(tally.is_apart for tally in several):
+        several = [together(tally) for tally in several]
+    return _merged(_concatenated(several))
+
+
+def together(tally: Tally) -> Tally:
+    """The tally in which rows of the same codes are one, whatever their outputs and weights."""
+    if not tally.is_apart:
+        return tally
+    zero = np.zeros_like(tally.lowest)
+    squares = None if tally.unit is None else tally.weight * tally.unit
+    return _merged(replace(tally, first=zero, second=zero.copy(), squares=squares, unit=None))
+
+
+def onto(tally: Tally, words: Words) -> Tally:
+    """The tally of the same rows under other words (w, k), those of equal words as one."""
+    return _merged(replace(tally, words=words))
+
+
+def _concatenated(several: Sequence[Tally]) -> Tally:
+    def beside(name: str, axis: int = 0) -> NDArray[np.float64] | None:
+        arrays = [getattr(tally, name) for tally in several]
+        return None if arrays[0] is None else np.concatenate(arrays, axis=axis)
+
+    fields = {name: beside(name) for name in ("weight", "copies", "lowest", "first", "second", "squares", "unit")}
+    words = np.concatenate([tally.words for tally in several], axis=1)
+    highest = np.max([tally.highest for tally in several], axis=0)
+    return Tally(words=words, highest=highest, **fields)  # type: ignore[arg-type]
+
+
+def _merged(tally: Tally) -> Tally:
+    """Rows that are equal as one, in ascending order; beyond ``MOST_APART`` whatever their outputs are."""
+    order, starts = _groups(tally)
+    if tally.is_apart:
+        found = replace(
+            tally,
+            words=tally.words[:, order[starts]],
+            weight=_sums(tally.weight, order, starts),
+            copies=None if tally.copies is None else _sums(tally.copies, order, starts),
+            lowest=tally.lowest[order[starts]],
+            unit=None if tally.unit is None else tally.unit[order[starts]],
+        )
+        return found if len(found) <= MOST_APART else together(found)
+    return _sums_together(tally, order, starts)
+
+
+def _sums_together(tally: Tally, order: IntArray, starts: IntArray) -> Tally:
+    assert tally.first is not None
+    assert tally.second is not None
+    weight = tally.weight[order]
+    lowest, first, second = (np.empty((len(starts), tally.lowest.shape[1])) for _ in range(3))
+    sizes = np.diff(np.append(starts, len(order)))
+    for k in range(lowest.shape[1]):
+        own = tally.lowest[order, k]
+        lowest[:, k] = np.minimum.reduceat(own, starts)
+        shift = own - np.repeat(lowest[:, k], sizes)
+        above, squared = tally.first[order, k], tally.second[order, k]
+        second[:, k] = np.add.reduceat(squared + 2.0 * shift * above + weight * shift**2, starts)
+        first[:, k] = np.add.reduceat(above + weight * shift, starts)
+    return replace(
+        tally,
+        words=tally.words[:, order[starts]],
+        weight=np.add.reduceat(weight, starts),
+        copies=None if tally.copies is None else _sums(tally.copies, order, starts),
+        lowest=lowest,
+        first=first,
+        second=second,
+        squares=None if tally.squares is None else _sums(tally.squares, order, starts),
+    )
+
+
+def _groups(tally: Tally) -> tuple[IntArray, IntArray]:
+    """An order (n,) in which equal rows are neighbours, and where (k,) each group of them starts in it."""
+    keys = list(tally.words[::-1])
+    if tally.is_apart:
+        keys = [*_marks(tally), *keys]
+    order = order_of(tally.words) if len(keys) == len(tally.words) else np.lexsort(keys)
+    new = np.zeros(len(order), dtype=bool)
+    new[:1] = True
+    for key in keys:
+        ordered = key[order]
+        new[1:] |= ordered[1:] != ordered[:-1]
+    return order, np.flatnonzero(new)
+
+
+def _marks(tally: Tally) -> list[FloatArray]:
+    """What tells rows of the same codes apart: the weight of one raw row, where weights are no counts, and outputs."""
+    marks = list(tally.lowest.T[::-1])
+    return marks if tally.unit is None else [tally.unit, *marks]
+
+
+def _sums(values: FloatArray, order: IntArray, starts: IntArray) -> FloatArray:
+    return np.asarray(np.add.reduceat(values[order], starts))

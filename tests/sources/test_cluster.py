@@ -1,0 +1,164 @@
+"""On a cluster the answer is the same, also when workers die; a lost scheduler is one error."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from exanova import FunctionalANOVA, load
+from exanova.errors import EngineError, InputError
+from exanova.progress import Progress
+from exanova.sources.cluster import OnCluster
+from exanova.sources.opening import open_source
+from sources.test_split_law import FEATURES, fitted, rows, same, write
+
+dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
+pytestmark = pytest.mark.filterwarnings("ignore")  # engines warn of what they do with pandas, sockets and processes
+
+TABLE = rows(400)[[*FEATURES, "score"]]
+LOCAL = {"dashboard_address": None, "threads_per_worker": 1, "silence_logs": 50}
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[object]:
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        distributed.LocalCluster(n_workers=2, processes=True, host="127.0.0.1", **LOCAL) as cluster,
+        distributed.Client(cluster) as found,
+    ):
+        yield found
+
+
+@pytest.fixture
+def path(tmp_path):
+    return write(TABLE, tmp_path / "parts", 11, "parquet", seed=1)
+
+
+@dataclass(frozen=True)
+class KillingPart:
+    """A part that kills the worker that reads it, at the first reading or at the second, so many times."""
+
+    part: object
+    folder: Path
+    reading: int
+    times: int = 1
+
+    @property
+    def name(self) -> str:
+        return self.part.name
+
+    def blocks(self, columns):
+        readings = sorted(self.folder.glob("reading*"))
+        kills = sorted(self.folder.glob("kill*"))
+        if len(readings) == self.reading and len(kills) < self.times:
+            (self.folder / f"kill{len(kills)}").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield from self.part.blocks(columns)
+        (self.folder / f"reading{len(readings)}").touch()
+
+
+def killing(path, folder, reading, times=1):
+    source = open_source(path)
+    first = KillingPart(source.parts[4], folder, reading, times)
+    return replace(source, parts=(*source.parts[:4], first, *source.parts[5:]))
+
+
+def test_two_workers_give_the_same_bytes(client, path):
+    same(fitted(path, "score", parameters={"engine": client}), fitted(TABLE, "score"), exact=True)
+
+
+@pytest.mark.parametrize("reading", [0, 1])
+def test_a_worker_killed_in_either_pass_changes_nothing(client, path, tmp_path, reading, monkeypatch):
+    source = killing(path, tmp_path, reading)
+    if reading:  # a part of about as many distinct rows as rows is read twice
+        monkeypatch.setattr("exanova.sources.reading.ColumnCounter", no_keeping)
+    same(fitted(source, "score", parameters={"engine": client}), fitted(TABLE, "score"), exact=True)
+    assert (tmp_path / "kill0").exists()
+
+
+def no_keeping(roles):
+    from exanova.sources.passes import ColumnCounter
+
+    return ColumnCounter(roles, keep=False)
+
+
+def test_a_worker_killed_while_results_are_merged_changes_nothing(client, tmp_path):
+    mark = tmp_path / "killed"
+    found = OnCluster(client)(double, list(range(20)), MergeAndDie(str(mark)), Progress(enabled=False))
+    assert found == 2 * sum(range(20))
+    assert mark.exists()
+
+
+def double(part):
+    return 2 * part
+
+
+@dataclass(frozen=True)
+class MergeAndDie:
+    mark: str
+
+    def __call__(self, several):
+        if not os.path.exists(self.mark):
+            Path(self.mark).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return sum(several)
+
+
+def test_a_part_that_kills_every_worker_is_one_error_and_leaves_nothing(client, path, tmp_path):
+    source = killing(path, tmp_path, 0, times=100)
+    with pytest.raises(EngineError, match="the cluster did not finish: KilledWorker"):
+        fitted(source, "score", parameters={"engine": client})
+    deadline = time.monotonic() + 20
+    while any(client.processing().values()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(client.processing().values())
+
+
+def test_an_error_in_a_file_is_that_of_the_file(client, path, tmp_path):
+    Path(path.replace("*", "0003")).write_bytes(b"PAR1 nothing else")
+    with pytest.raises(InputError, match=r"0003\.parquet"):
+        fitted(path, "score", parameters={"engine": client})
+
+
+def test_a_lost_scheduler_is_one_error(path, tmp_path):
+    """It has no workers, so that the fit is certain to wait for it when it is killed."""
+    where = tmp_path / "scheduler.json"
+    options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(where)]
+    scheduler = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_scheduler", *options],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    timer = threading.Timer(2.0, scheduler.kill)
+    try:
+        with dask.config.set({"distributed.comm.timeouts.connect": "2s"}):
+            client = distributed.Client(scheduler_file=str(where), timeout="60s")
+            timer.start()
+            with pytest.raises(EngineError, match="the cluster did not finish"):
+                fitted(path, "score", parameters={"engine": client})
+            client.close(timeout=1)
+    finally:
+        timer.cancel()
+        scheduler.kill()
+        scheduler.wait(timeout=20)
+
+
+def test_an_engine_is_a_parameter_that_is_cloned_and_not_saved(client, path, tmp_path):
+    anova = FunctionalANOVA(engine=client).fit(path, "score")
+    assert clone(anova).engine is client
+    anova.save(tmp_path / "model.exanova")
+    again = load(tmp_path / "model.exanova")
+    assert again.engine is None
+    assert np.array_equal(again.decomposition_.values, anova.decomposition_.values)
+    assert "engine" not in dict(anova.provenance_.settings)
