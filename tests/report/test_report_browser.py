@@ -425,6 +425,22 @@ def test_a_printed_page_is_whole_from_the_first_section_to_the_last(opened, repo
     assert seen.said == []
 
 
+def test_before_printing_everything_is_drawn_in_the_same_turn(opened, report):
+    """What is drawn later lengthens the page after paper was laid out, and the end is lost."""
+    page, _ = opened(report)
+    missing, height = page.evaluate(
+        """() => {
+            window.dispatchEvent(new Event("beforeprint"));
+            const missing = document.querySelectorAll(".picture:not([data-drawn])").length;
+            return [missing, document.documentElement.scrollHeight];
+        }"""
+    )
+    assert missing == 0
+    page.wait_for_timeout(400)
+    assert page.evaluate("document.documentElement.scrollHeight") == height
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+
+
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext on the path: it reads what was printed")
 def test_a_reader_meets_a_result_before_any_word_of_the_trade(opened, report, tmp_path):
     page, _ = opened(report)

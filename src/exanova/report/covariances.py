@@ -65,7 +65,7 @@ def errors_note(decomposition: Decomposition, found: LiveErrors | None) -> str:
         if not can_compute(decomposition):
             return "No error bars: the covariances of the effects are not known here."
         return "No error bars for sums: the covariances of the effects are too many for a page. The parts have theirs."
-    total = "" if found.is_whole else " That of the sum is not: it needs the covariances of all effects."
+    total = "" if found.is_whole else " The sum has none: that would take the covariances of all effects."
     shared = " Where other subsets can express part of an effect there are none." if _shares(decomposition) else ""
     return f"Whiskers are 95 % intervals of the steps.{total}{shared}"
 
