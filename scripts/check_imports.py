@@ -39,6 +39,7 @@ LAYERS: list[set[str]] = [
     {"show"},
     {"report", "export"},
     {"decomposition_file", "evaluation", "many_levels", "parameters", "tags"},
+    {"apart"},
     {"estimator"},
     {"distributed", "demo", "cli", "datasets"},
 ]

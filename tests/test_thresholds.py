@@ -56,6 +56,7 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("data.distinct.COMPILED_FROM", 0)),
     patches(("data.distinct.COMPILED_FROM", 0), ("data.distinct.DIRECT", 0)),
     patches(("data.recoding.BLOCK", 7)),
+    patches(("data.sample.PART_ROWS", 5)),
     # design
     patches(("design.passes.COMPILED_FROM", 0)),
     patches(("design.few.ROWS", 0), ("design.few.MORE_ROWS", 0)),
@@ -84,6 +85,7 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("phi.gram.BLAS_BLOCK_BYTES", 0), ("phi.gram.SPARSE", NEVER)),
     patches(("phi.gram.BLAS_BLOCK_BYTES", 0), ("phi.gram.SPARSE", 0)),
     patches(("phi.gram.BANDS", 1), ("phi.gram.SPARSE", 0)),
+    patches(("phi.gram.BITSET_BYTES", 0), ("phi.gram.MANY_ROWS", 7), ("phi.gram.SPARSE", NEVER)),
     patches(("phi.gram.MARGINS", 0)),
     patches(("phi.gram.MARGINS", NEVER)),
     patches(("phi.gram.MARGINS", NEVER), ("phi.margins.GROUP_BYTES", 0)),
@@ -513,7 +515,7 @@ def constants() -> set[str]:
     """Names in capitals that a module of the folders that compute gives a number; prices are all in one module."""
     package = Path(exanova.__file__).parent
     folders = ("sources", "design", "basis", "phi", "solve", "select", "effects", "explain")
-    reading = ("factor", "distinct", "recoding", "group_kernels", "packing")
+    reading = ("factor", "distinct", "recoding", "group_kernels", "packing", "sample")
     files = [package / "parallel.py", *(package / "data" / f"{name}.py" for name in reading)]
     found = set()
     for path in [*files, *(path for folder in folders for path in (package / folder).glob("*.py"))]:

@@ -16,6 +16,7 @@ _HOME = {
     "Effects": "exanova.effects.effect",
     "Components": "exanova.effects.at_rows",
     "Certificate": "exanova.effects.certificate",
+    "Moments": "exanova.apart.moments",
     "Plan": "exanova.solve.plan",
     "Provenance": "exanova.provenance",
     "Explanation": "exanova.explain.explanation",
@@ -38,6 +39,7 @@ __all__ = [*_HOME, "__version__"]
 if TYPE_CHECKING:
     from exanova import datasets as datasets
     from exanova import errors as errors
+    from exanova.apart.moments import Moments as Moments
     from exanova.data.support import Support as Support
     from exanova.decomposition import Decomposition as Decomposition
     from exanova.design.families import neighbours as neighbours

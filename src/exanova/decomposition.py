@@ -349,6 +349,8 @@ class Decomposition(Questions):
 
     def __str__(self) -> str:
         distinct = count_of(self.plan.distinct_rows, "distinct row")
+        if not self.plan.distinct_rows:
+            distinct = f"moments of {count_of(self.plan.rows, 'row')}"
         rows = f"{distinct} and {count_of(len(self.schema.features), 'feature')}"
         if self.link != "identity":
             rows += f"\nlink: {self.link}; effects add up on the {self.link} of the output"

@@ -110,6 +110,8 @@ def from_file(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -
     Raises:
         FileFormatError: if something is missing or inconsistent.
     """
+    if isinstance(document, Mapping) and document.get("kind") == "moments":
+        raise FileFormatError("the file holds moments, not a decomposition; explain it with `exanova explain`.")
     try:
         parameters = _parameters(document["parameters"])
         found = _decomposition(document, arrays, parameters)

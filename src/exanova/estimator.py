@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, Ty
 
 import numpy as np
 
+from exanova.apart.in_parts import InParts
 from exanova.data.draws import plan_draws
 from exanova.data.link import linked_rows
 from exanova.data.named_columns import take_named
@@ -83,7 +84,7 @@ def forwarded(query: Callable[Concatenate[Decomposition, P], R]) -> Callable[Con
     return method
 
 
-class FunctionalANOVA:
+class FunctionalANOVA(InParts):
     """Exact functional ANOVA decomposition of a model with categorical inputs.
 
     The model is written as a sum of effects f_A(x_A), one for each subset A of features, each orthogonal to every
@@ -151,6 +152,7 @@ class FunctionalANOVA:
         plan_: :class:`Plan`.
         intercept_: (m,) weighted mean of the model.
         selection_: what a budget was spent on, round by round; ``None`` without a budget.
+        moments_: :class:`Moments` of all rows given to ``partial_fit`` and ``merge``.
         selected_: with ``basis="paper", ties="first"``, the functions kept, as (features, levels) in order.
         provenance_: :class:`Provenance`, version, date, settings, rows and hashes of the fit.
         feature_names_in_, n_features_in_, categories_, output_names_: what was fitted.
@@ -269,6 +271,7 @@ class FunctionalANOVA:
             replicate_weights: columns (n, B) of weights and their scale factor, as a pair, in place of these two.
         """
         check_parameters(self.get_params())
+        self.__dict__.pop("moments_", None)
         check_eval_set(eval_set)
         model = the_model(model, y)
         started = time.perf_counter()

@@ -13,7 +13,7 @@ from exanova.data.sample import Sample
 from exanova.data.table import Table
 from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
-from exanova.effects.certificate import Certificate, measure_fit
+from exanova.effects.certificate import Certificate, measure_fit, measure_sample
 from exanova.effects.fit_sums import FitSums
 from exanova.errors import InputError, OverfitWarning
 from exanova.messages import Parameter, Part, Words
@@ -32,7 +32,7 @@ HELD_OUT = "on held-out rows"
 def on_held_out_rows(certificate: Certificate, held: Sample, found: Solved, threads: int) -> Certificate:
     """The certificate with the fit on distinct rows that were held out."""
     fitted = fitted_part(found.family, found.values, held.codes, threads)
-    fit = measure_fit(held.values, fitted, held.probability, held.within)
+    fit = measure_sample(held, fitted)
     return replace(certificate, r2_eval=fit.r2, mse_eval=fit.mse * _unit(held) ** 2, eval_method=HELD_OUT)
 
 
@@ -87,10 +87,9 @@ def by_selecting_again(certificate: Certificate, sample: Sample, request: Reques
 
 def _with_errors(certificate: Certificate, sample: Sample, mse: FloatArray, method: str) -> Certificate:
     """The certificate with mean squared errors (m,) on other rows, beside the variance within equal rows."""
-    p, zero = sample.probability, np.zeros(sample.n_outputs)
-    within = zero if sample.within is None else p @ sample.within
-    variance = p @ (sample.values - p @ sample.values) ** 2 + within
-    r2 = 1.0 - np.divide(mse + within, variance, out=zero, where=variance > 0)
+    within = sample.within_variance
+    variance = sample.variance + within
+    r2 = 1.0 - np.divide(mse + within, variance, out=np.zeros(sample.n_outputs), where=variance > 0)
     return replace(certificate, r2_eval=r2, mse_eval=(mse + within) * _unit(sample) ** 2, eval_method=method)
 
 

@@ -72,7 +72,8 @@ class Provenance:
         weights = f"total weight {self.total_weight:,.15g}" if self.weighted else "no weights"
         yield "Made by", f"exanova {self.version}"
         yield "Date", self.date
-        yield "Rows", f"{self.rows:,} given, {self.distinct_rows:,} distinct, {weights}"
+        distinct = f"{self.distinct_rows:,} distinct" if self.distinct_rows else "as moments"
+        yield "Rows", f"{self.rows:,} given, {distinct}, {weights}"
         yield "Settings", ", ".join(f"{name}={value}" for name, value in self.settings)
         yield "Seed", str(self.seed)
         yield "Hash of the table as fitted", f"sha256 {self.table_hash}"

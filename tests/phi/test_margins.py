@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -27,10 +27,10 @@ def some_pairs(d: int, seed: int) -> list[tuple[int, ...]]:
     return [(), *((i,) for i in range(d)), *pairs]
 
 
-def cut(codes: np.ndarray, weight: np.ndarray, parts: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The same rows in parts."""
-    pieces = np.array_split(np.arange(len(weight)), parts)
-    return [np.ascontiguousarray(codes[:, p]) for p in pieces], [weight[p] for p in pieces]
+def cut(rows: int, parts: int) -> list[slice]:
+    """So many rows in parts."""
+    bounds = np.linspace(0, rows, min(rows, parts) + 1).astype(int).tolist()
+    return [slice(a, b) for a, b in pairwise(bounds)]
 
 
 def by_brute_force(family, codes, weight):
@@ -53,7 +53,7 @@ def test_margins_give_the_gram_matrix_of_any_family_of_pairs(case, seed, parts, 
     basis, expected = by_brute_force(family, codes, case.weight)
     found = margins_of(family)
     assert found is not None
-    lower = margin_gram(found, family, basis, *cut(codes, case.weight, parts), threads)
+    lower = margin_gram(found, family, basis, (codes, case.weight, cut(len(case.weight), parts)), threads)
     exact = case.weight.dtype.kind == "i"
     np.testing.assert_allclose(projection.mirrored(lower), expected, rtol=0 if exact else 1e-12)
 
@@ -71,7 +71,7 @@ def test_every_margin_is_counted_once_and_every_union_is_in_one(case, seed):
     unions = {tuple(sorted({*a, *b})) for a in subsets for b in subsets} - {()}
     assert all(any(set(union) <= own for own in counted) for union in unions)
     assert len(found.derived) == len(unions)
-    tables = count_margins(found, [codes], [case.weight], slice(0, len(counted)))
+    tables = count_margins(found, codes, case.weight, cut(len(case.weight), 1), slice(0, len(counted)))
     assert tables.dtype == np.int64
     assert {tables[a:b].sum() for a, b in zip(found.start[:-1], found.start[1:], strict=True)} == {case.weight.sum()}
 
@@ -91,10 +91,10 @@ def test_groups_parts_and_threads_change_no_bit(monkeypatch, group_bytes, parts,
     weight = weight / 7.0 if real else weight
     family = build_family(codes, weight.astype(float), sizes, up_to_order(range(6), 2))
     basis, found = monomials(family, reference_levels(family)), margins_of(family)
-    whole = margin_gram(found, family, basis, [codes], [weight])
+    whole = margin_gram(found, family, basis, (codes, weight, cut(900, 1)))
     monkeypatch.setattr(margins, "GROUP_BYTES", group_bytes)
     assert (len(found.groups()) > 1) == (group_bytes <= 3000)
-    split = margin_gram(found, family, basis, *cut(codes, weight, parts), threads=3)
+    split = margin_gram(found, family, basis, (codes, weight, cut(900, parts)), threads=3)
     assert np.array_equal(whole, split)  # rows are added one after the other, whatever part they are in
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from exanova import __version__
+from exanova.cli import apart_app, question_app
 from exanova.cli import arguments as a
-from exanova.cli import question_app
 
 if TYPE_CHECKING:
     from exanova.cli.table_files import ReadOptions
@@ -196,6 +196,7 @@ def explain(
     separator: a.Separator = None,
     missing: a.Missing = None,
     text: a.AsText = None,
+    categories: a.Categories = None,
     report: a.Report = None,
     save: a.Save = None,
     title: a.Title = None,
@@ -217,7 +218,7 @@ def explain(
     commands.explain(
         commands.Job(
             data=data,
-            reading=_reading(format_, separator, missing, text),
+            reading=_reading(format_, separator, missing, text, categories),
             choice=Choice(_all(features), _all(ignore), _all(prediction), weight),
             fit=commands.FitOptions(
                 max_order,
@@ -386,6 +387,9 @@ def demo(debug: a.Debug = False) -> None:
     main()
 
 
+app.command(help=apart_app.LEVELS, epilog=_examples(*apart_app.LEVELS_EXAMPLES))(apart_app.levels)
+app.command(help=apart_app.MOMENTS, epilog=_examples(*apart_app.MOMENTS_EXAMPLES))(apart_app.moments)
+app.command(help=apart_app.MERGE, epilog=_examples(*apart_app.MERGE_EXAMPLES))(apart_app.merge)
 app.command(help=question_app.COMPARE, epilog=_examples(*question_app.COMPARE_EXAMPLES))(question_app.compare)
 for command, about, pairs in question_app.COMMANDS:
     app.command(help=about, epilog=_examples(*pairs))(command)
@@ -395,8 +399,10 @@ def _all(*given: a.Names) -> tuple[str, ...]:
     return tuple(text for texts in given for text in texts or ())
 
 
-def _reading(format_: str | None, separator: str | None, missing: a.Names, text: a.Names) -> ReadOptions:
+def _reading(
+    format_: str | None, separator: str | None, missing: a.Names, text: a.Names, categories: a.Names = None
+) -> ReadOptions:
     from exanova.cli.table_files import ReadOptions
 
-    names = [name for part in _all(text) for name in part.split(",")]
-    return ReadOptions(format_, separator, _all(missing), tuple(names))
+    names, chosen = ([name for part in _all(given) for name in part.split(",")] for given in (text, categories))
+    return ReadOptions(format_, separator, _all(missing), tuple(names), tuple(chosen))

@@ -122,7 +122,12 @@ def kinds_of(table: Any) -> dict[str, Kind]:
 
 def learned_kinds(anova: Any) -> dict[str, Kind]:
     """The kinds of the levels a decomposition has learned."""
-    return {feature.name: _kind_of_levels(feature) for feature in anova.decomposition_.encoding.features}
+    return kinds_of_features(anova.decomposition_.encoding.features)
+
+
+def kinds_of_features(features: Sequence[Any]) -> dict[str, Kind]:
+    """The kinds of the levels of features, so that a table can be read as the one they were learned from."""
+    return {feature.name: _kind_of_levels(feature) for feature in features}
 
 
 def as_numbers(table: Any, name: str, option: str) -> Any:

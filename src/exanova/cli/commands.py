@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from exanova import parallel
-from exanova.cli import output, text
+from exanova.apart.moments_file import is_moments
+from exanova.cli import apart_commands, output, text
 from exanova.cli.columns import Choice, as_numbers, check_columns, divide, kinds_of, learned_kinds
 from exanova.cli.many_files import Explaining, dask_client, fit_arguments, is_many, open_files
 from exanova.cli.models import Model, load_model
@@ -131,11 +132,13 @@ def explain(job: Job) -> None:
     """Decompose a model over a table; report, save, show."""
     fraction = None if job.eval is None else text.eval_fraction(job.eval)
     held_out = job.eval if fraction is None else None
-    _check_inputs(job, held_out)
+    of_moments = is_moments(job.data)
+    if not of_moments:
+        _check_inputs(job, held_out)
     wanted = [] if job.save is None else [Target("--save", job.save)]
     targets = Targets([*wanted, *_reports(job.report)], [job.data, held_out, job.model], job.force)
     with _only_results_on_stdout(job.json):
-        anova, rows, outputs = _fit(job, fraction, held_out)
+        anova, rows, outputs = (apart_commands.fit(job), None, None) if of_moments else _fit(job, fraction, held_out)
         with busy("hashing files", job.quiet):
             anova.add_provenance(command=("exanova", *job.words), files=_origins(job))
         about = {"Data": Path(job.data).name} | ({"Model": job.model} if job.model else {})

@@ -42,9 +42,8 @@ class Screen:
         """Summary, certificate in words, importances, strongest effects."""
         plan, outputs = anova.plan_, anova.output_names_
         self._heading(f"Functional ANOVA of {_named(outputs)}")
-        self._line(
-            f"{plan.rows:,} rows ({plan.distinct_rows:,} distinct), {anova.n_features_in_} features, route {plan.route}"
-        )
+        distinct = f"{plan.distinct_rows:,} distinct" if plan.distinct_rows else "as moments"
+        self._line(f"{plan.rows:,} rows ({distinct}), {anova.n_features_in_} features, route {plan.route}")
         self._found(anova)
         self._certificate(anova)
         self._importance(anova)

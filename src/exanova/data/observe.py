@@ -179,7 +179,7 @@ class Reading:
         normalised = scaling.normalised(values.values)
         means, within = average(normalised, group, weight, self.support.n_rows)
         noise = self._noise(normalised) if given and within.any() else None
-        values = replace(values, values=values.values[:0], within=within[:0])
+        values = replace(values, values=values.values[:0].copy(), within=within[:0].copy())
         draws = None
         if drawn is not None:
             noisy = bool(within.any())
@@ -264,7 +264,7 @@ def read_rows(
     first, raw_group = distinct_rows(raw)
     codes = pick_rows(codes, first)
     if encoding.is_lossless:  # the raw rows are distinct, and so are the encoded ones
-        at = group = np.arange(len(first))
+        at = group = np.arange(len(first), dtype=raw_group.dtype)
         totals = group_totals(weight, raw_group, len(at))
     else:
         at, group = distinct_rows(codes)

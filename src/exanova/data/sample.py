@@ -3,10 +3,14 @@
 Equal rows are one row with their total weight. Values are centred and in units of their spread (``scaling``), so that a
 large mean or a tiny unit costs no digits. What was lost on the way from the table is kept beside them: the variance of
 values that were averaged because their rows became equal, and how the raw rows were drawn.
+
+A sample may come in parts. Everything that touches rows is a sum over them and takes one block of rows at a time, so
+that codes, weights and values may be memory maps, and temporary arrays are small.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,9 +19,13 @@ from numpy.typing import NDArray
 
 from exanova.data.draws import Draws
 from exanova.data.scaling import Scaling
+from exanova.data.weights import ONE, group_totals
 from exanova.errors import InputError
 from exanova.messages import Parameter
 from exanova.typing import Codes, FloatArray
+
+PART_ROWS = 262_144
+"""Rows of the largest block that temporary arrays are made for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +44,7 @@ class Sample:
         scaling: centre and unit of every output; ``None`` where values are in units of the model.
         draws: the raw rows behind the distinct ones, where their weights do not say everything.
         is_distribution: whether a known distribution was given in place of rows.
+        parts: blocks of rows, one after the other, that are read together; one block by default.
     """
 
     codes: Codes
@@ -48,6 +57,20 @@ class Sample:
     scaling: Scaling | None = None
     draws: Draws | None = None
     is_distribution: bool = False
+    parts: tuple[slice, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Fill in the default part, and check that parts are all rows, in order."""
+        if not self.parts:
+            object.__setattr__(self, "parts", (slice(0, self.n_rows),))
+        bounds = [0, *(part.stop for part in self.parts)]
+        if [part.start for part in self.parts] != bounds[:-1] or bounds[-1] != self.n_rows:
+            raise InputError(f"the parts of a sample of {self.n_rows:,} rows have to follow each other and cover them.")
+
+    @property
+    def blocks(self) -> list[slice]:
+        """The parts, the large ones cut into blocks that temporary arrays can be made for."""
+        return blocks_of(self.parts)
 
     @property
     def n_rows(self) -> int:
@@ -59,10 +82,10 @@ class Sample:
         """m, the number of outputs."""
         return int(self.values.shape[1])
 
-    @cached_property
+    @property
     def mass(self) -> FloatArray:
         """(r,) weights as real numbers."""
-        return self.weight.astype(np.float64)
+        return self.weight.astype(np.float64, copy=False)
 
     @cached_property
     def probability(self) -> FloatArray:
@@ -78,7 +101,9 @@ class Sample:
     def copies(self) -> FloatArray:
         """(r,) how many of the rows given equal each; 1 where real weights do not tell."""
         if self.draws is not None:
-            return np.maximum(np.bincount(self.draws.group, self.draws.counts, self.n_rows), 1.0)
+            draws = self.draws
+            counted = np.broadcast_to(ONE, len(draws.group)) if draws.counts is None else draws.counts
+            return np.maximum(group_totals(counted, draws.group, self.n_rows).astype(np.float64), 1.0)
         return np.ones(self.n_rows) if self.counts is None else self.counts.astype(np.float64)
 
     @cached_property
@@ -92,9 +117,34 @@ class Sample:
         return self.probability[:, None] * self.values
 
     @cached_property
+    def mean(self) -> FloatArray:
+        """(m,) mean of every output."""
+        return np.asarray(self.probability @ self.values)
+
+    @cached_property
+    def variance(self) -> FloatArray:
+        """(m,) variance of every output between the distinct rows."""
+        return self.expected(lambda rows: (self.values[rows] - self.mean) ** 2)
+
+    @cached_property
+    def within_variance(self) -> FloatArray:
+        """(m,) mean variance of the values that were averaged at a row."""
+        return np.zeros(self.n_outputs) if self.within is None else np.asarray(self.probability @ self.within)
+
+    @cached_property
     def spread(self) -> FloatArray:
         """(m,) largest deviation of every output from its mean: the scale that errors are measured against."""
-        return np.asarray(np.abs(self.values - self.probability @ self.values).max(axis=0, initial=0.0))
+        out = np.zeros(self.n_outputs)
+        for rows in self.blocks:
+            np.maximum(out, np.abs(self.values[rows] - self.mean).max(axis=0, initial=0.0), out=out)
+        return out
+
+    def expected(self, of: Callable[[slice], FloatArray]) -> FloatArray:
+        """(k,) expectation over the rows of what ``of`` gives for a block of them, (b, k)."""
+        total: FloatArray | float = 0.0
+        for rows in self.blocks:
+            total = total + self.probability[rows] @ of(rows)
+        return np.asarray(total)
 
     def only(self, kept: NDArray[np.bool_]) -> Sample:
         """The distinct rows ``kept`` (r,) alone."""
@@ -105,6 +155,7 @@ class Sample:
             values=self.values[kept],
             within=None if self.within is None else self.within[kept],
             draws=None if self.draws is None else self.draws.among(kept),
+            parts=(),
         )
 
     def split(self, share: float, seed: int | None) -> tuple[Sample, Sample]:
@@ -128,6 +179,15 @@ class Sample:
                 remedy=["give more rows, a larger fraction, or held-out rows of your own as ", Parameter("eval_set")],
             )
         return self.only(~held), self.only(held)
+
+
+def blocks_of(parts: Sequence[slice]) -> list[slice]:
+    """Parts of rows, cut into blocks of at most ``PART_ROWS``.
+
+    >>> blocks_of([slice(0, 3), slice(3, 5)])
+    [slice(0, 3, None), slice(3, 5, None)]
+    """
+    return [slice(a, min(a + PART_ROWS, part.stop)) for part in parts for a in range(part.start, part.stop, PART_ROWS)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import tolerances
+from exanova.data.recoding import blocks
 from exanova.errors import InputError
 from exanova.typing import FloatArray
 
@@ -57,13 +58,19 @@ def find_scaling(values: FloatArray, weight: NDArray[Any]) -> Scaling:
     >>> scaling.centre.tolist(), scaling.unit.tolist(), scaling.normalised(np.array([[1e12]])).tolist()
     ([1000000000001.5], [2.0], [[-0.75]])
     """
-    mass = weight.astype(np.float64)
-    total = mass.sum()
-    empty = np.zeros(values.shape[1])
+    total = float(weight.sum())
     low, high = values.min(axis=0, initial=np.inf), values.max(axis=0, initial=-np.inf)
     if not len(values):
-        low = high = empty
-    return scaling_between(low, high, lambda base: base + (mass @ (values - base)) / total)
+        low = high = np.zeros(values.shape[1])
+    return scaling_between(low, high, lambda base: base + _sum_around(values, weight, base) / total)
+
+
+def _sum_around(values: FloatArray, weight: NDArray[Any], base: FloatArray) -> FloatArray:
+    """(m,) weighted sum of (n, m) values less ``base``, block by block of rows."""
+    out = np.zeros(values.shape[1])
+    for rows in blocks(len(values)):
+        out += weight[rows].astype(np.float64) @ (values[rows] - base)
+    return out
 
 
 def scaling_between(low: FloatArray, high: FloatArray, mean_around: Callable[[FloatArray], FloatArray]) -> Scaling:

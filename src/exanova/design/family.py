@@ -12,7 +12,7 @@ The chain of prefixes keeps keys small at any order: never more than (observed c
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import prod
@@ -20,7 +20,7 @@ from math import prod
 import numpy as np
 
 from exanova.design import passes
-from exanova.design.subsets import by_order
+from exanova.design.subsets import by_order, canonical_key
 from exanova.typing import Codes, FloatArray, IntArray, Subset
 
 
@@ -226,6 +226,19 @@ def _with_counts(
         np.concatenate([family.weight, counts[observed]]),
         position,
     )
+
+
+def dense_family(sizes: Sequence[int], counts: Mapping[Subset, FloatArray], total: float) -> Family:
+    """A family of order one or two from the weights of all its cells, one axis per feature; 0 if never observed."""
+    family = intercept_family(sizes, total)
+    for order, subsets in by_order(sorted(counts, key=canonical_key)):
+        prefix = np.array([family.position[s[:-1]] for s in subsets], dtype=np.int64)
+        weights = [np.asarray(counts[s], dtype=np.float64).ravel() for s in subsets]
+        key_sizes = np.array([len(w) for w in weights], dtype=np.int64)
+        layout = family.layout.appended(subsets, prefix, key_sizes)
+        assert order <= 2  # beyond, keys follow the observed cells of prefixes
+        family = _with_counts(family, subsets, layout, key_sizes, np.concatenate(weights))
+    return family
 
 
 def complete_family(sizes: Sequence[int], features: Sequence[int], weights: FloatArray) -> Family:

@@ -56,17 +56,15 @@ class Loss:
         return {name: share for name, share in shares.items() if share > tolerances.RECONSTRUCTION}
 
 
-def account(sample: Sample, residual: FloatArray, least_squares: FloatArray | None = None) -> Loss:
-    """The loss of a fit with the (r, m) ``residual`` at the distinct rows.
+def account(sample: Sample, squared: FloatArray, least_squares: FloatArray | None = None) -> Loss:
+    """The loss of a fit with the (m,) mean squared residual ``squared`` at the distinct rows.
 
     ``least_squares`` (m,) is the mean squared residual of a least-squares fit of the same functions, for a fit that was
     shrunk. An output that does not vary has no loss.
     """
-    p, zero = sample.probability, np.zeros(sample.n_outputs)
-    inside = zero if sample.within is None else p @ sample.within
+    zero, inside = np.zeros(sample.n_outputs), sample.within_variance
     noise = zero if sample.noise is None else np.minimum(sample.noise, inside)
-    variance = p @ (sample.values - p @ sample.values) ** 2 + inside
-    squared = p @ residual**2
+    variance = sample.variance + inside
     left_out = squared if least_squares is None else np.minimum(least_squares, squared)
     parts = (inside - noise, noise, left_out, squared - left_out)
     return Loss(*(np.divide(part, variance, out=zero.copy(), where=variance > 0) for part in parts))

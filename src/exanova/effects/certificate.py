@@ -58,6 +58,8 @@ class Certificate:
         shrinkage: the variance components of a shrunken fit, or why nothing was shrunk; empty if not asked for.
         effective_functions: of a shrunken fit, for each order from 1 on, how many functions the rows determine.
         notes: what misses its tolerance, and the remedy.
+        unmeasured: what could not be measured because the fit had no rows, only their moments; those numbers are NaN
+            or ``None``.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"]])
@@ -102,6 +104,7 @@ class Certificate:
     shrinkage: str = ""
     effective_functions: tuple[float, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    unmeasured: tuple[str, ...] = ()
 
     @property
     def checks(self) -> tuple[Check, ...]:
@@ -155,10 +158,11 @@ class Certificate:
 
 @dataclass(frozen=True)
 class FitErrors:
-    """Errors of the fitted part on rows: (m,) each."""
+    """Errors of the fitted part on rows: (m,) each; ``squared`` is ``mse`` without the variance within rows."""
 
     r2: FloatArray
     mse: FloatArray
+    squared: FloatArray
     relative_mse: FloatArray
     largest: FloatArray
 
@@ -175,17 +179,24 @@ def measure_fit(
     >>> fit.r2.tolist(), fit.mse.tolist()
     ([1.0], [0.0])
     """
-    error = values - fitted
-    inside = np.zeros(values.shape[1]) if within is None else probability @ within
-    mean = probability @ values
-    variance = probability @ (values - mean) ** 2 + inside
-    square = probability @ values**2 + inside
-    mse = probability @ error**2 + inside
+    rows = Sample(np.zeros((0, len(values)), dtype=np.uint8), probability, (), values, len(values), within)
+    return measure_sample(rows, fitted)
+
+
+def measure_sample(sample: Sample, fitted: FloatArray) -> FitErrors:
+    """Compare the fitted part (r, m) with the values of a sample, block by block of rows."""
+    inside, mean, largest = sample.within_variance, sample.mean, np.zeros(sample.n_outputs)
+    for rows in sample.blocks:
+        np.maximum(largest, np.abs(sample.values[rows] - fitted[rows]).max(axis=0, initial=0.0), out=largest)
+    variance = sample.variance + inside
+    square = sample.expected(lambda rows: sample.values[rows] ** 2) + inside
+    squared = sample.expected(lambda rows: (sample.values[rows] - fitted[rows]) ** 2)
+    mse = squared + inside
     still = variance <= (tolerances.EPS * np.abs(mean)) ** 2
     met = mse <= (tolerances.RECONSTRUCTION * np.abs(mean)) ** 2
     r2 = np.where(still, met.astype(float), 1.0 - mse / np.where(still, 1.0, variance))
     relative = np.divide(mse, square, out=np.zeros_like(mse), where=square > 0)
-    return FitErrors(r2, mse, relative, np.abs(error).max(axis=0, initial=0.0))
+    return FitErrors(r2, mse, squared, relative, largest)
 
 
 def certify(
@@ -199,18 +210,17 @@ def certify(
 ) -> Certificate:
     """The certificate of a decomposition on its own support; all but ``scaling`` is in normalised units."""
     fitted = measured.fitted
-    fit = measure_fit(sample.values, fitted, sample.probability, sample.within)
-    within = np.zeros(sample.values.shape[1]) if sample.within is None else sample.probability @ sample.within
+    fit, within = measure_sample(sample, fitted), sample.within_variance
     # Everything is measured against what varies, output by output.
     scale = np.where(sample.spread > 0, sample.spread, 1.0)
     solution, basis = found.solution, found.basis
-    lost = account(sample, sample.values - fitted, None if found.shrinkage is None else found.shrinkage.least_squares)
-    variance = sample.probability @ (fitted - found.values[0]) ** 2
+    lost = account(sample, fit.squared, None if found.shrinkage is None else found.shrinkage.least_squares)
+    variance = sample.expected(lambda rows: (fitted[rows] - found.values[0]) ** 2)
     near = near_redundant(sample, found.family, request.threads)
     certificate = Certificate(
         orthogonality=_worst(conditional_means(found.family, found.values) / scale),
         reconstruction=_worst(fit.largest / scale),
-        reconstruction_l2=_worst(np.sqrt(fit.mse - within) / scale),
+        reconstruction_l2=_worst(np.sqrt(fit.squared) / scale),
         residual_mean=_residual_mean(found, measured.residual_means / scale, request),
         rank=min(solution.rank, sample.n_rows),
         rank_by_order=solution.rank_by_order,
@@ -219,7 +229,7 @@ def certify(
         mse=fit.mse * scaling.unit**2,
         relative_mse=_relative_to_square(sample, fit.mse, within, scaling),
         within_variance=within * scaling.unit**2,
-        redundant=_redundancies(found, names),
+        redundant=redundancies(found, names),
         conditioning=1.0 / solution.smallest_kept,
         largest_dropped=solution.largest_dropped,
         saturated=found.saturated,
@@ -241,7 +251,7 @@ def certify(
     if found.shrinkage is not None:
         shrunk = found.shrinkage
         certificate = replace(certificate, shrinkage=shrunk.described, effective_functions=shrunk.effective)
-    notes = _notes(certificate)
+    notes = notes_of(certificate)
     # A penalty makes every function count, redundant or not.
     if not request.ridge and not certificate.effective_functions:
         notes += doubts(sample, found, request)
@@ -254,9 +264,8 @@ def _worst(values: FloatArray) -> float:
 
 def _relative_to_square(sample: Sample, mse: FloatArray, within: FloatArray, scaling: Scaling) -> FloatArray:
     """(m,) mean squared error over E[f^2], in the units of the model."""
-    mean = sample.probability @ sample.values
-    variance = (sample.probability @ (sample.values - mean) ** 2 + within) * scaling.unit**2
-    square = variance + (scaling.centre + mean * scaling.unit) ** 2
+    variance = (sample.variance + within) * scaling.unit**2
+    square = variance + (scaling.centre + sample.mean * scaling.unit) ** 2
     return np.divide(mse * scaling.unit**2, square, out=np.zeros_like(mse), where=square > 0)
 
 
@@ -268,7 +277,7 @@ def _residual_mean(found: Solved, means: FloatArray, request: Request) -> float:
     return _worst(means)
 
 
-def _redundancies(found: Solved, names: tuple[str, ...]) -> tuple[Redundancy, ...]:
+def redundancies(found: Solved, names: tuple[str, ...]) -> tuple[Redundancy, ...]:
     """The subsets whose effects are not determined, with those they share with, by name."""
     if found.basis is None:
         return ()
@@ -277,7 +286,7 @@ def _redundancies(found: Solved, names: tuple[str, ...]) -> tuple[Redundancy, ..
     return tuple(Redundancy(named[a], tuple(named[other] for other in others)) for a, others in sorted(sharing.items()))
 
 
-def _notes(certificate: Certificate) -> tuple[str, ...]:
+def notes_of(certificate: Certificate) -> tuple[str, ...]:
     """What misses its tolerance, with the remedy."""
     failed = [check.remedy for check in certificate.checks if check.met is False]
     if not certificate.ridge:

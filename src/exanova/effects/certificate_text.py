@@ -32,6 +32,8 @@ def described(c: Certificate) -> Iterator[tuple[str, str]]:
     orders = " + ".join(f"{k:,}" for k in c.rank_by_order)
     yield "rank", f"{c.rank:,} = {orders}, of {c.n_functions:,} functions"
     yield "computed", _computed(c)
+    if c.unmeasured:
+        yield "not measured", f"{', '.join(c.unmeasured)}: moments hold no rows"
     steps = f"{c.iterations:,} iteration{'' if c.iterations == 1 else 's'}"
     yield "route", f"{c.route}: {c.method}, {steps}, {c.seconds:.2f} s"
 
@@ -40,7 +42,7 @@ def _other_rows(c: Certificate) -> str:
     if not c.sampled:
         return f"there are none: {c.eval_method}"
     if c.r2_eval is None:
-        return "not measured"
+        return "not measured: moments hold no rows" if c.unmeasured else "not measured"
     verdict = "the fit holds" if c.holds else "the fit does NOT hold on other rows"
     return f"R2 {numbers(c.r2_eval)} {c.eval_method or 'on held-out rows'}: {verdict}"
 

@@ -43,7 +43,8 @@ def checks_of(certificate: Certificate) -> Iterator[Check]:
     yield _orthogonality(certificate)
     if certificate.residual_mean == certificate.residual_mean:  # NaN where the fit is no least-squares fit
         yield _residual_mean(certificate)
-    yield _reconstruction(certificate)
+    if certificate.reconstruction == certificate.reconstruction:  # NaN where there were no rows
+        yield _reconstruction(certificate)
     yield _normal_equations(certificate)
     if isfinite(certificate.conditioning):
         yield _rank(certificate)

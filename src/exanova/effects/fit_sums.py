@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -45,4 +45,4 @@ class FitSums:
         values = np.stack([self.mean - spread, self.mean + spread])
         error = np.sqrt(np.asarray(self.errors) / self.weight)
         found = measure_fit(values, values - error, np.full(2, 0.5))
-        return FitErrors(found.r2, found.mse, found.relative_mse, np.asarray(self.largest))
+        return replace(found, largest=np.asarray(self.largest))

@@ -38,24 +38,26 @@ def measure(sample: Sample, found: Solved, threads: int = 1) -> Measured:
     phi = Phi(found.family, sample, threads)
     fitted = phi.synthesise(found.values)
     of_model, of_residual = _sums(phi, sample, fitted)
-    squares = (sample.values - of_model[0]) ** 2 + (0.0 if sample.within is None else sample.within)
     share = found.family.weight / found.family.weight[0]
     return Measured(
         fitted,
         covariances(found.family, found.values, of_model),
-        sample.probability @ squares,
+        sample.variance + sample.within_variance,
         (np.abs(of_residual) / share[:, None]).max(axis=0),
     )
 
 
 def _sums(phi: Phi, sample: Sample, fitted: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(cells, m) expectations of the model and of the residual in every cell, from one pass if outputs are few."""
-    p, m = sample.probability[:, None], sample.n_outputs
+    p, m = sample.probability, sample.n_outputs
+
+    def model(rows: slice) -> FloatArray:
+        return np.asarray(p[rows, None] * sample.values[rows])
+
+    def residual(rows: slice) -> FloatArray:
+        return np.asarray(p[rows, None] * (sample.values[rows] - fitted[rows]))
+
     if m > TOGETHER:
-        rows = p * sample.values
-        of_model = phi.analyse(rows)
-        np.subtract(sample.values, fitted, out=rows)
-        rows *= p
-        return of_model, phi.analyse(rows)
-    sums = phi.analyse(p * np.hstack([sample.values, sample.values - fitted]))
+        return phi.analyse_blocks(model), phi.analyse_blocks(residual)
+    sums = phi.analyse_blocks(lambda rows: np.hstack([model(rows), residual(rows)]))
     return sums[:, :m], sums[:, m:]

@@ -20,7 +20,7 @@ from exanova.basis.functions import on_functions
 from exanova.data.sample import KnownRows
 from exanova.infer.influence import CHUNK_BYTES, Influence, leverages_of_rows, places, responses_of_rows
 from exanova.infer.units import Totals, Variation
-from exanova.phi.gram import Moments, projected_gram, weighted_gram
+from exanova.phi.gram import RowMoments, projected_gram, weighted_gram
 from exanova.phi.monomials import Coordinates, Monomials, in_monomials, monomials, reference_levels
 from exanova.phi.operator import Phi
 from exanova.typing import FloatArray, IntArray
@@ -130,7 +130,7 @@ def _add_noise(influence: Influence, mono: Monomials, k2: FloatArray, out: Block
 def _function_gram(influence: Influence, mono: Monomials, gram: FloatArray) -> FloatArray:
     """(q, q) Gram matrix of the functions from that of the indicators."""
     nothing = np.zeros((0, 0))
-    moments = Moments(influence.family, mono, gram, nothing, nothing)
+    moments = RowMoments(influence.family, mono, gram, nothing, nothing)
     return projected_gram(moments, influence.basis) * float(influence.family.weight[0])
 
 

@@ -10,7 +10,7 @@ M consists of exact integers, so the sum does not depend on how the rows were sp
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -34,6 +34,10 @@ BLAS_BLOCK_BYTES = 128_000_000
 """Memory of one block of rows of the dense indicator matrix, for real weights."""
 
 
+BITSET_BYTES, MANY_ROWS = 64_000_000, 65_536
+"""Memory of the bitsets of one block of rows, and rows that are one block whatever their number of indicators; no
+block has more than sixteen times as many."""
+
 SPARSE = 8
 """Ratio of all indicators to those that are 1 at a row, from which adding pairs is faster than multiplying matrices."""
 
@@ -49,7 +53,7 @@ product in a symmetric product of matrices. Measured for 20 features of 10 level
 
 
 @dataclass(frozen=True)
-class Moments:
+class RowMoments:
     """Sufficient statistics of weighted rows for a family of subsets.
 
     Attributes:
@@ -66,8 +70,8 @@ class Moments:
     sums: FloatArray
     squares: FloatArray
 
-    def __add__(self, other: Moments) -> Moments:
-        """Moments of the two sets of rows together."""
+    def __add__(self, other: RowMoments) -> RowMoments:
+        """RowMoments of the two sets of rows together."""
         return add(self, other)
 
 
@@ -80,7 +84,7 @@ def collect(
     reference: IntArray | None = None,
     threads: int = 1,
     progress: Progress | None = None,
-) -> Moments:
+) -> RowMoments:
     """Collect the moments of rows: codes (d, r), weight (r,), values (r, m)."""
     basis = monomials(family, reference_levels(family) if reference is None else reference)
     gram: NDArray[Any]
@@ -90,7 +94,7 @@ def collect(
         gram = weighted_gram(family, basis, codes, weight, threads)
     weighted = weight[:, None] * values
     sums = passes.scatter(family.layout, codes, weighted, threads=threads)[family.cell_key]
-    return Moments(family, basis, gram, sums, np.einsum("rm,rm->m", weighted, values))
+    return RowMoments(family, basis, gram, sums, np.einsum("rm,rm->m", weighted, values))
 
 
 def counted_gram(
@@ -104,19 +108,30 @@ def counted_gram(
     """Exact integer Gram matrix by population counts."""
     gram = np.zeros((len(basis), len(basis)), dtype=np.int64)
     singles = single_levels(family, basis)
-    for factor, rows in digits(weight):
-        chosen = codes if len(rows) == codes.shape[1] else codes[:, rows]
-        if progress:
-            progress.phase("counting common rows")
-        count_common(pack(chosen, singles, basis), gram, factor, threads, progress.step if progress else None)
+    if progress:
+        progress.phase("counting common rows")
+    step = max(MANY_ROWS, min(8 * BITSET_BYTES // len(basis), 16 * MANY_ROWS))
+    for a in range(0, len(weight), step):
+        block, own = codes[:, a : a + step], weight[a : a + step]
+        for factor, rows in digits(own):
+            chosen = block if len(rows) == block.shape[1] else block[:, rows]
+            count_common(pack(chosen, singles, basis), gram, factor, threads, progress.step if progress else None)
     return gram
 
 
-def weighted_gram(family: Family, basis: Monomials, codes: Codes, weight: FloatArray, threads: int = 1) -> FloatArray:
+def weighted_gram(
+    family: Family,
+    basis: Monomials,
+    codes: Codes,
+    weight: FloatArray,
+    threads: int = 1,
+    parts: Sequence[slice] | None = None,
+) -> FloatArray:
     """Gram matrix for real weights: by margins, pair by pair if few indicators are 1 at a row, or by BLAS."""
     margins = _worthwhile_margins(family, len(basis), weight)
     if margins is not None:
-        return mirrored(margin_gram(margins, family, basis, [codes], [weight], threads))
+        rows = codes, weight, parts or (slice(0, len(weight)),)
+        return mirrored(margin_gram(margins, family, basis, rows, threads))
     active = float(family.weight[basis.cell].sum() / family.weight[0])
     if active * SPARSE < len(basis):
         gram = _added_gram(family, basis, codes, weight, threads)
@@ -180,6 +195,7 @@ def function_gram(
     weight: NDArray[Any],
     threads: int = 1,
     progress: Progress | None = None,
+    parts: Sequence[slice] | None = None,
 ) -> FloatArray:
     """Gamma of the functions of ``basis`` on rows: codes (d, r), weight (r,), by the fastest of three methods.
 
@@ -192,13 +208,14 @@ def function_gram(
     margins = _worthwhile_margins(family, len(mono), weight) if whole else None
     gram: NDArray[Any]
     if margins is not None:
-        gram = mirrored(margin_gram(margins, family, mono, [codes], [weight], threads, progress))
+        rows = codes, weight, parts or (slice(0, len(weight)),)
+        gram = mirrored(margin_gram(margins, family, mono, rows, threads, progress))
     elif whole and SPARSE * len(family.subsets) >= len(mono) * _digits_per_row(weight):
         gram = counted_gram(family, mono, codes, weight, threads, progress)
     elif whole:
         gram = mirrored(_added_gram(family, mono, codes, weight.astype(np.float64), threads))
     else:
-        gram = weighted_gram(family, mono, codes, weight, threads)
+        gram = weighted_gram(family, mono, codes, weight, threads, parts)
     return projected(family, mono, gram, basis)
 
 
@@ -231,12 +248,12 @@ def _digits_per_row(weight: NDArray[Any]) -> float:
     return float(np.bitwise_count(weight).mean())
 
 
-def projected_gram(moments: Moments, basis: Basis) -> FloatArray:
+def projected_gram(moments: RowMoments, basis: Basis) -> FloatArray:
     """Gamma = T^T M T / total for the functions of ``basis``."""
     return projected(moments.family, moments.basis, moments.gram.astype(np.float64), basis)
 
 
-def add(first: Moments, second: Moments) -> Moments:
+def add(first: RowMoments, second: RowMoments) -> RowMoments:
     """Align the cells of two sets of moments by their levels, then add them."""
     if first.family.subsets != second.family.subsets or not np.array_equal(first.family.sizes, second.family.sizes):
         raise InputError("moments of different families or encodings were added; collect both with the same ones.")
@@ -251,7 +268,7 @@ def add(first: Moments, second: Moments) -> Moments:
         numbers = basis.number[into[part.basis.cell]]
         gram[np.ix_(numbers, numbers)] += part.gram
         sums[into] += part.sums
-    return Moments(family, basis, gram, sums, first.squares + second.squares)
+    return RowMoments(family, basis, gram, sums, first.squares + second.squares)
 
 
 def _dense_indicators(codes: Codes, singles: list[tuple[int, int]], basis: Monomials) -> FloatArray:

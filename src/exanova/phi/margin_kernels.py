@@ -112,7 +112,29 @@ def read_block(
                 gram[b, a] = table[place + offsets[a - a0]]
 
 
-@compiled(inline="always")
+@compiled()
+def apply_block(
+    values: Any, out: Any, table: Any, strides: Any, first: Any, levels: Any, members: Any, left: int, right: int
+) -> None:
+    """Add the products of the block of subsets ``left`` <= ``right`` and its transpose with ``values`` to ``out``."""
+    ours, nothing = np.full(2, -1), np.full(2, -1)
+    for j in range(2):
+        for i in range(2):
+            if members[right, j] >= 0 and members[left, i] == members[right, j]:
+                ours[j] = i
+    for b in range(first[right], first[right + 1]):
+        place = place_of(strides, levels[b], members[right], ours)
+        for a in range(first[left], first[left + 1]):
+            if not agree(levels[a], levels[b], ours):
+                continue
+            weight = table[place + place_of(strides, levels[a], members[left], nothing)]
+            for o in range(values.shape[1]):
+                out[b, o] += weight * values[a, o]
+                if left != right:
+                    out[a, o] += weight * values[b, o]
+
+
+@compiled()
 def place_of(strides: Any, levels: Any, members: Any, ours: Any) -> int:
     """Place of a cell in a margin, without the features that ``ours`` has already."""
     place = 0
@@ -122,7 +144,7 @@ def place_of(strides: Any, levels: Any, members: Any, ours: Any) -> int:
     return place
 
 
-@compiled(inline="always")
+@compiled()
 def agree(left: Any, right: Any, ours: Any) -> Any:
     """Whether two cells have the same levels of the features in common."""
     first = ours[0] < 0 or left[ours[0]] == right[0]
@@ -142,8 +164,10 @@ def read_margins(
     first: Any,
     levels: Any,
     members: Any,
+    values: Any,
+    out: Any,
 ) -> None:
-    """Write every block whose union is one of ``wanted`` to the lower triangle of ``gram``.
+    """Write every block whose union is one of ``wanted`` to the lower triangle of ``gram``, or multiply by it.
 
     Args:
         gram: (q, q) the Gram matrix of indicators.
@@ -156,6 +180,7 @@ def read_margins(
         position: (d + 1, d + 1) number of the subset of two features, of one (last column), of none (last of all); -1
             if the family does not have it.
         first, levels, members: as for ``read_block``.
+        values, out: (q, m) if they have rows, the product of the matrix with ``values`` is added to ``out`` instead.
     """
     d = sizes.shape[0]
     strides = np.zeros(d, dtype=np.int64)
@@ -188,7 +213,9 @@ def read_margins(
             for right in range(1 << count):
                 if left | right == (1 << count) - 1:
                     b = number_of(position, features, right, count, d)
-                    if b >= a:
+                    if b >= a and values.shape[0]:
+                        apply_block(values, out, table, strides, first, levels, members, a, b)
+                    elif b >= a:
                         read_block(gram, table, strides, first, levels, members, a, b, offsets)
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import parallel
+from exanova.data.sample import blocks_of
 from exanova.design.family import Family
 from exanova.phi.monomials import Monomials
 from exanova.progress import Progress
@@ -94,24 +95,27 @@ def margins_of(family: Family) -> Margins | None:
 
 
 def count_margins(
-    margins: Margins, parts: Sequence[Codes], weights: Sequence[NDArray[Any]], group: slice, threads: int = 1
+    margins: Margins, codes: Codes, weight: NDArray[Any], parts: Sequence[slice], group: slice, threads: int = 1
 ) -> NDArray[Any]:
-    """Weights of rows in every cell of a run of margins, one margin after the other, summed over parts of the rows.
+    """Weights of rows in every cell of a run of margins, one margin after the other.
 
-    ``parts`` are (d, r) codes, ``weights`` (r,) the weights of each: int64 or float64, and so is the result.
+    The rows, (d, r) codes of weight (r,), are read block by block of their parts. Weights are int64 or float64, and so
+    is the result.
     """
     from exanova.phi.margin_kernels import count_cells
 
     base = int(margins.start[group.start])
-    out = np.zeros(int(margins.start[group.stop]) - base, dtype=weights[0].dtype)
+    out = np.zeros(int(margins.start[group.stop]) - base, dtype=weight.dtype)
+    pieces = parallel.split(group.stop - group.start, 4 * threads if threads > 1 else 1)
+    for rows in blocks_of(parts):
+        block, own_weight = np.ascontiguousarray(codes[:, rows]), np.ascontiguousarray(weight[rows])
 
-    def task(piece: slice) -> None:
-        first, last = group.start + piece.start, group.start + piece.stop
-        own = out[int(margins.start[first]) - base : int(margins.start[last]) - base]
-        for codes, weight in zip(parts, weights, strict=True):
-            count_cells(codes, weight, margins.sizes, margins.unions, margins.start, first, last, own)
+        def task(piece: slice, block: Codes = block, own_weight: NDArray[Any] = own_weight) -> None:
+            first, last = group.start + piece.start, group.start + piece.stop
+            own = out[int(margins.start[first]) - base : int(margins.start[last]) - base]
+            count_cells(block, own_weight, margins.sizes, margins.unions, margins.start, first, last, own)
 
-    parallel.run(task, parallel.split(group.stop - group.start, 4 * threads if threads > 1 else 1), threads)
+        parallel.run(task, pieces, threads)
     return out
 
 
@@ -119,19 +123,18 @@ def margin_gram(
     margins: Margins,
     family: Family,
     basis: Monomials,
-    parts: Sequence[Codes],
-    weights: Sequence[NDArray[Any]],
+    rows: tuple[Codes, NDArray[Any], Sequence[slice]],
     threads: int = 1,
     progress: Progress | None = None,
 ) -> FloatArray:
-    """(q, q) lower triangle of the Gram matrix of indicators; whole numbers if weights are."""
+    """(q, q) lower triangle of the Gram matrix of indicators on rows (codes, weight, parts); whole if weights are."""
     groups = margins.groups()
     if progress:
         progress.phase("counting margins", len(groups))
 
     def counted() -> Iterator[tuple[slice, NDArray[Any]]]:
         for group in groups:
-            yield group, count_margins(margins, parts, weights, group, threads)
+            yield group, count_margins(margins, *rows, group, threads)
             if progress:
                 progress.step(1)
 
@@ -150,10 +153,30 @@ def read_gram(
     for group, table in tables:
         own = margins.derived[(margins.derived[:, 0] >= group.start) & (margins.derived[:, 0] < group.stop)]
         base = int(margins.start[group.start])
-        read_margins(
-            gram, table, margins.start, base, margins.unions, margins.sizes, own, position, first, levels, members
-        )
+        nothing = np.zeros((0, 0))
+        places = position, first, levels, members, nothing, nothing
+        read_margins(gram, table, margins.start, base, margins.unions, margins.sizes, own, *places)
     return gram
+
+
+def multiply(margins: Margins, family: Family, tables: NDArray[Any], values: FloatArray) -> FloatArray:
+    """(cells, m) N values, with N[(A, a), (B, b)] the weight of rows in both cells, from all margins at once.
+
+    The product of all cells, those of reference levels included, is as accurate as a pass over the rows.
+    """
+    from exanova.phi.margin_kernels import read_margins
+
+    out = np.zeros_like(values)
+    out[0] = family.weight[0] * values[0]
+    position, members = _numbers(family)
+    levels = np.zeros((family.n_cells, 2), dtype=np.int64)
+    for s, subset in enumerate(family.subsets):
+        if subset:
+            levels[family.cells_of(s), : len(subset)] = family.codes_of(s).T
+    places = position, family.cell_start, levels, members, np.ascontiguousarray(values), out
+    unions = margins.start, 0, margins.unions, margins.sizes, margins.derived
+    read_margins(np.zeros((0, 0)), tables, *unions, *places)
+    return out
 
 
 def _seconds_per_row(cells: IntArray) -> FloatArray:
@@ -248,16 +271,23 @@ def _key(unions: IntArray, d: int) -> IntArray:
     return np.asarray(unions @ (d ** np.arange(unions.shape[1] - 1, -1, -1, dtype=np.int64)))
 
 
-def _places(family: Family, basis: Monomials) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Number of every subset by its features, where its indicators begin, their levels, and the features of each."""
+def _numbers(family: Family) -> tuple[IntArray, IntArray]:
+    """Number of every subset by its features, and the features of each."""
     d, count = len(family.sizes), len(family.subsets)
     position = np.full((d + 1, d + 1), -1, dtype=np.int64)
     members = np.full((count, 2), -1, dtype=np.int64)
-    levels = np.zeros((len(basis), 2), dtype=np.int64)
-    first = np.zeros(count + 1, dtype=np.int64)
     for s, subset in enumerate(family.subsets):
         members[s, : len(subset)] = subset
         position[(*subset, d, d)[:2]] = s
+    return position, members
+
+
+def _places(family: Family, basis: Monomials) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Number of every subset by its features, where its indicators begin, their levels, and the features of each."""
+    position, members = _numbers(family)
+    levels = np.zeros((len(basis), 2), dtype=np.int64)
+    first = np.zeros(len(family.subsets) + 1, dtype=np.int64)
+    for s, subset in enumerate(family.subsets):
         kept = np.flatnonzero(basis.number[family.cells_of(s)] >= 0)
         first[s + 1] = first[s] + len(kept)
         if subset:

@@ -14,6 +14,7 @@ the modules below, never by callers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -62,6 +63,7 @@ class Phi:
         self._new = isinstance(rows, NewRows)
         self._subsets = subsets or slice(0, len(family.subsets))
         self._repeated = repeated
+        self._parts = rows.parts if isinstance(rows, Sample) else (slice(0, rows.codes.shape[1]),)
 
     @property
     def codes(self) -> Codes:
@@ -73,27 +75,72 @@ class Phi:
         at_keys = self.family.to_keys(tables)
         if self._products:
             return self._products.gather(at_keys)
-        return passes.gather(self._layout, self.codes, at_keys, self._threads, new=self._new)
+        if len(self._parts) == 1:
+            return self._gathered(self.codes, at_keys)
+        out = np.empty((self.codes.shape[1], tables.shape[1]))
+        for rows in self._parts:
+            out[rows] = self._gathered(self._codes_at(rows), at_keys)
+        return out
 
     def analyse(self, values: FloatArray) -> FloatArray:
         """(cells, m) sums of (n, m) ``values`` over the rows in each cell; zero outside the run of subsets."""
-        family, run = self.family, self._subsets
         if self._products:
-            sums = self._products.scatter(values)
-        else:
-            chosen = None if self._is_whole else run
-            sums = passes.scatter(family.layout, self.codes, values, chosen, self._threads)
+            return self._in_cells(self._products.scatter(values))
+        sums = self._scattered(self._codes_at(self._parts[0]), values[self._parts[0]])
+        for rows in self._parts[1:]:
+            sums += self._scattered(self._codes_at(rows), values[rows])
+        return self._in_cells(sums)
+
+    def analyse_residual(self, tables: FloatArray) -> FloatArray:
+        """(cells, m) sums of probability times (values less ``tables``) over the rows in each cell, block by block."""
+        assert isinstance(self._rows, Sample)
+        sample = self._rows
+        if self._products:
+            return self.analyse(sample.probability[:, None] * (sample.values - self.synthesise(tables)))
+        at_keys = self.family.to_keys(tables)
+
+        def weighted(rows: slice) -> FloatArray:
+            residual = sample.values[rows] - self._gathered(self._codes_at(rows), at_keys)
+            return np.asarray(sample.probability[rows, None] * residual)
+
+        return self.analyse_blocks(weighted)
+
+    def analyse_blocks(self, of: Callable[[slice], FloatArray]) -> FloatArray:
+        """(cells, m) sums over the rows in each cell of what ``of`` gives for a block of a sample, (b, m)."""
+        assert isinstance(self._rows, Sample)
+        sums: FloatArray | float = 0.0
+        for rows in self._rows.blocks:
+            sums = sums + self._scattered(self._codes_at(rows), of(rows))
+        return self._in_cells(np.asarray(sums))
+
+    def _codes_at(self, rows: slice) -> Codes:
+        """(d, b) codes of a block of rows; the array itself if these are all of them."""
+        whole = rows.start == 0 and rows.stop == self.codes.shape[1]
+        return self.codes if whole else np.ascontiguousarray(self.codes[:, rows])
+
+    def _gathered(self, codes: Codes, at_keys: FloatArray) -> FloatArray:
+        return passes.gather(self._layout, codes, at_keys, self._threads, new=self._new)
+
+    def _scattered(self, codes: Codes, values: FloatArray) -> FloatArray:
+        chosen = None if self._is_whole else self._subsets
+        return passes.scatter(self.family.layout, codes, values, chosen, self._threads)
+
+    def _in_cells(self, sums: FloatArray) -> FloatArray:
+        """Sums over the keys of the run of subsets as (cells, m), zero elsewhere."""
+        family, run = self.family, self._subsets
         if self._is_whole:
             return sums[family.cell_key]
         cells = slice(int(family.cell_start[run.start]), int(family.cell_start[run.stop]))
-        out = np.zeros((family.n_cells, values.shape[1]))
+        out = np.zeros((family.n_cells, sums.shape[1]))
         out[cells] = sums[family.cell_key[cells] - int(family.layout.key_start[run.start])]
         return out
 
     def gram(self, basis: Basis, *, progress: Progress | None = None) -> FloatArray:
         """(q, q) inner products of the functions of ``basis`` under the probabilities of the rows."""
         assert isinstance(self._rows, Sample)
-        return function_gram(self.family, basis, self.codes, self._rows.weight, self._threads, progress)
+        return function_gram(
+            self.family, basis, self.codes, self._rows.weight, self._threads, progress, self._rows.parts
+        )
 
     def functions(self, basis: Basis, numbers: range | None = None) -> FloatArray:
         """(n, k) the functions of some subsets (by default all) at every row, side by side.

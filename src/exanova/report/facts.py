@@ -17,9 +17,13 @@ def facts(decomposition: Decomposition, about: Mapping[str, str]) -> list[Record
     still = [name for name, n in zip(schema.features, family.sizes, strict=True) if n < 2]
     constant = f"; constant, and so without effect: {listed(still)}" if still else ""
     subsets, cells = len(family.subsets) - 1, len(family.cell_key) - 1
+    moments = f"{plan.rows:,}, whose moments were given"
     data = [
         *about.items(),
-        ("Rows", f"{plan.rows:,} given, {plan.distinct_rows:,} distinct ones in the fit"),
+        (
+            "Rows",
+            f"{plan.rows:,} given, {plan.distinct_rows:,} distinct ones in the fit" if plan.distinct_rows else moments,
+        ),
         ("Features", f"{len(schema.features):,}{constant}"),
         ("Outputs", "one" if schema.single else f"{len(schema.outputs):,} ({listed(schema.outputs)})"),
     ]

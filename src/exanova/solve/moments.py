@@ -46,9 +46,7 @@ class Projections:
         family, basis = self.phi.family, self.basis
         if coefficients is None:
             return on_functions(family, basis, self.sums)
-        residual = self.sample.values - self.phi.synthesise(on_cells(family, basis, coefficients))
-        weighted = self.sample.probability[:, None] * residual
-        out = on_functions(family, basis, self.phi.analyse(weighted))
+        out = on_functions(family, basis, self.phi.analyse_residual(on_cells(family, basis, coefficients)))
         out[1:] -= self.ridge * coefficients[1:]
         return out
 

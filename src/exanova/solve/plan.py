@@ -18,7 +18,8 @@ class Plan:
     """What a fit will do, with its cost, before it runs.
 
     Attributes:
-        rows: number of rows; ``distinct_rows`` of them are distinct, and only those are used.
+        rows: number of rows; ``distinct_rows`` of them are distinct, and only those are used (0 if there were only
+            moments of the rows, which do not say).
         features: features that vary; constant ones are ignored.
         max_order: largest order of interactions (``None``: until everything is explained).
         subsets: subsets of features, the empty one included (0 before a selection has chosen them).
@@ -63,8 +64,11 @@ class Plan:
         seconds = "less than 0.1" if self.seconds < 0.1 else f"about {self.seconds:.{0 if self.seconds >= 10 else 1}f}"
         more = ", more orders while a residual remains" if self.max_order is None and self.route != "grid" else ""
         subsets, cells = count_of(self.subsets, "subset"), count_of(self.cells, "cell")
+        rows = f"{count_of(self.distinct_rows, 'distinct row')} of {self.rows:,}"
+        if not self.distinct_rows:
+            rows = f"{count_of(self.rows, 'row')} as moments"
         return (
-            f"{count_of(self.distinct_rows, 'distinct row')} of {self.rows:,}, "
+            f"{rows}, "
             f"{count_of(self.features, 'varying feature')}; "
             f"{subsets}, {cells}, {count_of(self.functions, 'function')} ({orders}{more}); "
             f"route {self.route}, {readable(self.memory)} of {readable(self.memory_limit)}, "

@@ -15,12 +15,13 @@ import numpy as np
 from exanova.basis.functions import too_large_for_tables
 from exanova.basis.projector import LARGEST_TABLE
 from exanova.basis.stacks import LARGEST_STACKED
+from exanova.data.sample import PART_ROWS
 from exanova.design.family import Family
 from exanova.design.memory import readable
 from exanova.design.products import BLOCK_BYTES, products_are_faster
 from exanova.errors import MemoryLimitError
 from exanova.messages import Parameter
-from exanova.phi.gram import BLAS_BLOCK_BYTES
+from exanova.phi.gram import BITSET_BYTES, BLAS_BLOCK_BYTES, MANY_ROWS
 from exanova.phi.growing_gram import COUNT_BLOCK
 from exanova.solve import by_levels, level_blocks
 from exanova.solve.low_orders import arrow_feature
@@ -134,7 +135,9 @@ def listing(keys: int, subsets: int) -> int:
 def measuring(keys: int, cells: int, subsets: int, load: Load) -> int:
     """Bytes while covariances, errors and conditional means of a result are measured."""
     family = 4 * keys + 16 * cells + SUBSET * subsets
-    return family + 8 * load.outputs * (keys + 4 * cells + 8 * load.distinct)
+    # The fitted part of all rows, its residual while rows are left out, and blocks of rows.
+    rows = 3 * load.distinct + 4 * min(load.distinct, PART_ROWS)
+    return family + 8 * load.outputs * (keys + 4 * cells + rows)
 
 
 def local_tables(family: Family, largest_pair: int = LARGEST_TABLE) -> int:
@@ -163,7 +166,7 @@ def dense(functions: int, family: Family, load: Load) -> int:
 
 def moments(functions: int, family: Family, load: Load) -> int:
     """Bytes of a Gram matrix of indicators, its bitsets or blocks, and its elimination."""
-    refining = 8 * load.outputs * (2 * family.n_keys + 4 * load.distinct + 3 * functions)
+    refining = 8 * load.outputs * (2 * family.n_keys + 4 * min(load.distinct, PART_ROWS) + 3 * functions)
     return eliminating(functions, load) + refining + 2 * local_tables(family) + _family(family, load)
 
 
@@ -240,8 +243,8 @@ def lasso(candidates: int, load: Load) -> int:
 
 
 def _collecting(indicators: int, load: Load) -> int:
-    """Bytes of the input of a Gram matrix: bitsets for counts, or a block of dense indicators."""
-    bits = indicators * (load.distinct // 8 + 8)
+    """Bytes of the input of a Gram matrix: bitsets (or margins) for counts, or a block of dense indicators."""
+    bits = min(indicators * (load.distinct // 8 + 8), max(BITSET_BYTES, indicators * MANY_ROWS // 8))
     return bits if load.counts else max(bits, min(BLAS_BLOCK_BYTES, 8 * indicators * load.distinct))
 
 

@@ -243,7 +243,8 @@ def _by_moments(job: SolveJob) -> Solved:
     job.progress.phase("eliminating")
     gamma[range(1, len(gamma)), range(1, len(gamma))] += request.ridge
     orders = order_slices(family, basis)
-    project = Projections(phi, basis, sample, phi.analyse(sample.weighted_values), request.ridge)
+    sums = phi.analyse_blocks(lambda rows: sample.probability[rows, None] * sample.values[rows])
+    project = Projections(phi, basis, sample, sums, request.ridge)
     known = _exact_choice(sample, request, family, basis)
     if known is None:
         return finished(sample, job.plan, family, basis, solve_moments(gamma, orders, project, request.ties))

@@ -1,0 +1,291 @@
+"""A decomposition from moments: the moments route, with everything that rows would have told taken from margins.
+
+The residual of given effects in every cell follows from the margins, to the accuracy of a pass over rows, so that the
+solve is refined as if the rows were here. What needs rows themselves is not measured, and the certificate lists it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova import __version__, parallel
+from exanova.apart.moments import Moments, identity
+from exanova.basis.functions import Basis, build_basis, on_cells, on_functions, order_slices
+from exanova.data.encoding import Encoding
+from exanova.data.feature import FeatureLevels
+from exanova.data.scaling import Scaling
+from exanova.decomposition import Decomposition, uncertainty_of
+from exanova.design.family import Family, dense_family
+from exanova.effects.cancellation import cancellation
+from exanova.effects.certificate import Certificate, notes_of, redundancies
+from exanova.effects.effect import Schema
+from exanova.effects.norms import covariances
+from exanova.effects.orthogonality import conditional_means
+from exanova.errors import InputError
+from exanova.explain.mean_shapley import MeanShapley
+from exanova.phi.margins import Margins, multiply, read_gram
+from exanova.phi.monomials import monomials, reference_levels
+from exanova.phi.projection import mirrored, projected
+from exanova.provenance import Provenance, timestamp
+from exanova.query import QuerySettings
+from exanova.solve.evidence import Solution, Solved
+from exanova.solve.moments import solve_moments
+from exanova.solve.plan import Plan
+from exanova.typing import FloatArray
+
+UNMEASURED = (
+    "largest error",
+    "fit on other rows",
+    "standard errors",
+    "variance within equal rows",
+    "mean absolute Shapley values",
+    "near-redundant features",
+)
+"""What needs rows, in words."""
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """The part of moments that was observed, normalised.
+
+    Attributes:
+        encoding: levels that occur.
+        family: observed cells.
+        margins, counts: the margins over these levels.
+        sums: (cells, m) expectations of the normalised outputs in every cell.
+        square: (m,) expectation of their squares.
+        scaling: centre and unit of every output.
+    """
+
+    encoding: Encoding
+    family: Family
+    margins: Margins
+    counts: NDArray[Any]
+    sums: FloatArray
+    square: FloatArray
+    scaling: Scaling
+
+    def co_occurring(self, values: FloatArray) -> FloatArray:
+        """(cells, m) expectation in every cell of the function with these (cells, m) effects."""
+        return np.asarray(multiply(self.margins, self.family, self.counts, values) / self.family.weight[0])
+
+
+def fit_moments(
+    moments: Moments,
+    settings: QuerySettings,
+    *,
+    ties: Literal["share", "first"] = "share",
+    max_order: int | None = None,
+    kind: str = "numpy",
+    memory_limit: int = 8 * 10**9,
+    shrinkage: str = "",
+) -> Decomposition:
+    """The decomposition of the rows behind moments, over all subsets up to their order (or a smaller one)."""
+    started = time.perf_counter()
+    order = moments.max_order if max_order is None else max_order
+    if order > moments.max_order:
+        raise InputError.given("max_order", order, f"at most {moments.max_order}, the order of these moments")
+    seen = observed(moments, order)
+    with parallel.blas_threads(settings.threads):
+        basis = build_basis(seen.family)
+        mono = monomials(seen.family, reference_levels(seen.family))
+        tables = iter([(slice(0, len(seen.margins.unions)), seen.counts)])
+        gram = mirrored(read_gram(seen.margins, seen.family, mono, tables))
+        gamma = projected(seen.family, mono, gram, basis)
+        solution = solve_moments(gamma, order_slices(seen.family, basis), _projections(seen, basis), ties)
+    values = on_cells(seen.family, basis, solution.coefficients)
+    plan = _plan(moments, seen, basis, order, memory_limit)
+    solution = replace(solution, method=f"{solution.method}, from moments of {len(moments.shards)} shard(s)")
+    found = Solved(seen.family, values, plan, solution, basis, False)
+    done = _decomposition(moments, seen, found, settings, kind, ties, time.perf_counter() - started)
+    return replace(done, certificate=replace(done.certificate, shrinkage=shrinkage))
+
+
+def observed(moments: Moments, order: int) -> Observed:
+    """Moments without the levels that no row has."""
+    sizes = moments.sizes
+    everything = [np.arange(n) for n in sizes]
+    main = {s: moments.table_of(s) for s in moments.cells.subsets if len(s) == 1}
+    kept = [np.flatnonzero(main[(i,)]) if (i,) in main else everything[i] for i in range(len(sizes))]
+    encoding = Encoding(tuple(_only(f, k) for f, k in zip(moments.encoding.features, kept, strict=True)))
+    own = [s for s in moments.cells.subsets if len(s) <= order and all(len(kept[i]) > 1 for i in s)]
+    tables = {s: np.asarray(moments.table_of(s)[np.ix_(*(kept[i] for i in s))]) for s in own if s}
+    total = float(moments.weight[0])
+    family = dense_family(encoding.sizes, tables, total)
+    margins = replace(moments.margins, sizes=np.array(encoding.sizes, dtype=np.int64))
+    counts = _kept_cells(moments, kept)
+    raw = np.concatenate(
+        [
+            _kept_sums(moments, s, kept)[np.asarray(tables[s]).ravel() > 0 if len(s) > 1 else slice(None)]
+            if s
+            else moments.sums[:1]
+            for s in family.subsets
+        ]
+    )
+    mean = raw[0] / total
+    spread = np.sqrt(np.maximum(moments.squares / total - mean**2, 0.0))
+    varies = spread > np.finfo(float).eps * np.maximum(np.abs(moments.centre + mean), np.sqrt(moments.squares / total))
+    unit = np.exp2(np.ceil(np.log2(np.where(varies, spread, 1.0))))
+    sums = (raw - family.weight[:, None] * mean) / (total * unit) * varies
+    square = np.where(varies, np.maximum(moments.squares / total - mean**2, 0.0) / unit**2, 0.0)
+    return Observed(encoding, family, margins, counts, sums, square, Scaling(moments.centre + mean, unit * varies))
+
+
+def _only(feature: FeatureLevels, kept: NDArray[np.int64]) -> FeatureLevels:
+    """A feature with some of its levels; the others are unknown from now on."""
+    if len(kept) == len(feature.levels):
+        return feature
+    new = np.full(len(feature.levels) + 1, -1, dtype=np.int64)
+    new[kept] = np.arange(len(kept))
+    codes = [int(new[code]) for code in feature.codes]
+    pairs = [(v, c) for v, c in zip(feature.values, codes, strict=False) if c >= 0]
+    return replace(
+        feature,
+        levels=tuple(feature.levels[k] for k in kept),
+        labels=tuple(feature.labels[k] for k in kept),
+        values=tuple(v for v, _ in pairs),
+        codes=tuple(codes) if feature.edges else tuple(c for _, c in pairs),
+    )
+
+
+def _kept_cells(moments: Moments, kept: list[NDArray[np.int64]]) -> NDArray[Any]:
+    """The margins over the levels kept, one after the other."""
+    if all(len(k) == n for k, n in zip(kept, moments.sizes, strict=True)):
+        return moments.counts
+    margins, parts = moments.margins, []
+    for k, union in enumerate(margins.unions.tolist()):
+        members = [i for i in union if i >= 0]
+        table = moments.counts[margins.start[k] : margins.start[k + 1]].reshape([moments.sizes[i] for i in members])
+        parts.append(table[np.ix_(*(kept[i] for i in members))].ravel())
+    return np.concatenate(parts) if parts else moments.counts
+
+
+def _kept_sums(moments: Moments, subset: tuple[int, ...], kept: list[NDArray[np.int64]]) -> FloatArray:
+    """(cells, m) sums of one subset over the levels kept."""
+    cells = moments.cells
+    own = moments.sums[cells.cells_of(cells.position[subset])]
+    table = own.reshape([*(moments.sizes[i] for i in subset), own.shape[1]])
+    return table[np.ix_(*(kept[i] for i in subset), np.arange(own.shape[1]))].reshape(-1, own.shape[1])
+
+
+def _projections(seen: Observed, basis: Basis) -> Any:
+    """Projections of the residual of given coefficients, from margins."""
+
+    def project(coefficients: FloatArray | None) -> FloatArray:
+        if coefficients is None:
+            return on_functions(seen.family, basis, seen.sums)
+        fitted = seen.co_occurring(on_cells(seen.family, basis, coefficients))
+        return on_functions(seen.family, basis, seen.sums - fitted)
+
+    return project
+
+
+def _decomposition(
+    moments: Moments,
+    seen: Observed,
+    found: Solved,
+    settings: QuerySettings,
+    kind: str,
+    ties: str,
+    seconds: float,
+) -> Decomposition:
+    names, scaling, unit = seen.encoding.names, seen.scaling, seen.scaling.unit
+    certificate = _certified(seen, found, names, seconds)
+    schema = Schema(names, seen.encoding.labels, moments.outputs, kind, moments.single)
+    effects = scaling.effects(found.values)
+    return Decomposition(
+        schema=schema,
+        encoding=seen.encoding,
+        family=seen.family,
+        values=effects,
+        uncertainty=uncertainty_of(seen.family, effects, schema, certificate),
+        settings=settings,
+        covariance=covariances(seen.family, found.values, seen.sums) * unit**2,
+        variance=seen.square * unit**2,
+        mean_shapley=MeanShapley(seen.family, effects, None),
+        certificate=certificate,
+        plan=found.plan,
+        ties=ties,
+        provenance=_provenance(moments, seen),
+    )
+
+
+def _certified(seen: Observed, found: Solved, names: tuple[str, ...], seconds: float) -> Certificate:
+    """What margins tell about the result, relative to the standard deviation of each output."""
+    solution: Solution = found.solution
+    fitted = seen.co_occurring(found.values)
+    share = seen.family.weight / seen.family.weight[0]
+    power = np.einsum("cm,cm->m", found.values, fitted)
+    mse = np.maximum(seen.square - 2.0 * np.einsum("cm,cm->m", found.values, seen.sums) + power, 0.0)
+    scale = np.where(seen.square > 0, np.sqrt(seen.square), 1.0)
+    r2 = 1.0 - np.divide(mse, seen.square, out=np.zeros_like(mse), where=seen.square > 0)
+    unit, centre = seen.scaling.unit, seen.scaling.centre
+    square = seen.square * unit**2 + centre**2
+    residual_means = (np.abs(seen.sums - fitted) / share[:, None]).max(axis=0)
+    certificate = Certificate(
+        orthogonality=float((conditional_means(seen.family, found.values) / scale).max(initial=0.0)),
+        reconstruction=float("nan"),
+        reconstruction_l2=float((np.sqrt(mse) / scale).max(initial=0.0)),
+        residual_mean=float((residual_means / scale).max(initial=0.0)),
+        rank=solution.rank,
+        rank_by_order=solution.rank_by_order,
+        n_functions=found.plan.functions,
+        r2=r2,
+        mse=mse * unit**2,
+        relative_mse=np.divide(mse * unit**2, square, out=np.zeros_like(mse), where=square > 0),
+        within_variance=np.full(len(mse), np.nan),
+        redundant=redundancies(found, names),
+        conditioning=1.0 / solution.smallest_kept,
+        largest_dropped=solution.largest_dropped,
+        saturated=False,
+        route=found.plan.route,
+        method=solution.method,
+        iterations=solution.iterations,
+        seconds=seconds,
+        residual=solution.residual,
+        converged=bool(solution.converged),
+        cancellation=cancellation(seen.family, found.values, np.maximum(power - found.values[0] ** 2, 0.0)),
+        unmeasured=UNMEASURED,
+    )
+    return replace(certificate, notes=notes_of(certificate))
+
+
+def _plan(moments: Moments, seen: Observed, basis: Basis, order: int, memory_limit: int) -> Plan:
+    orders = [part.stop - part.start for part in order_slices(seen.family, basis)]
+    memory = moments.counts.nbytes + 3 * 8 * basis.n_functions**2 + 16 * seen.sums.nbytes
+    return Plan(
+        rows=moments.rows,
+        distinct_rows=0,
+        features=sum(n > 1 for n in seen.encoding.sizes),
+        max_order=order,
+        subsets=len(seen.family.subsets),
+        cells=seen.family.n_cells,
+        functions=basis.n_functions,
+        functions_by_order=tuple(orders),
+        route="moments",
+        memory=memory,
+        memory_limit=memory_limit,
+        passes=0,
+        model_calls=0,
+    )
+
+
+def _provenance(moments: Moments, seen: Observed) -> Provenance:
+    settings = (("max_order", str(moments.max_order)), ("shards", str(len(moments.shards))))
+    total = float(seen.family.weight[0])
+    return Provenance(
+        version=__version__,
+        date=timestamp(),
+        settings=settings,
+        seed=None,
+        rows=moments.rows,
+        distinct_rows=0,
+        total_weight=total,
+        weighted=total != moments.rows,
+        table_hash=identity(moments),
+    )

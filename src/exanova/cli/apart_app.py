@@ -1,0 +1,154 @@
+"""The commands for rows in several places, as they are typed, with their help; ``apart_commands.py`` runs them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from exanova.cli import arguments as a
+
+if TYPE_CHECKING:
+    from exanova.cli.apart_commands import Part
+    from exanova.cli.table_files import ReadOptions
+
+LEVELS = (
+    "Write the levels of a table's columns to a JSON file, for all sites to agree on.\n\n"
+    "With --add, the levels of an existing file are kept and those that only this table has are added."
+)
+LEVELS_EXAMPLES = (
+    ("The first site proposes levels", "exanova levels a.csv --prediction p -o levels.json"),
+    ("The next one adds its own", "exanova levels b.csv --prediction p --add levels.json -o levels-2.json"),
+)
+MOMENTS = (
+    "Collect the moments of a table: counts and sums from which effects can be computed, without its rows.\n\n"
+    "Moments of several tables with the same levels are merged by `exanova merge` and explained by `exanova explain`. "
+    "With --min-count, moments with a cell of fewer rows are refused."
+)
+MOMENTS_EXAMPLES = (
+    ("One shard", "exanova moments a.parquet --prediction p --levels levels.json -o a.moments"),
+    (
+        "No count below 10 leaves this site",
+        "exanova moments a.csv --prediction p --levels levels.json --min-count 10 -o a.moments",
+    ),
+)
+MERGE = (
+    "Merge moments; the result is that of all rows together.\n\n"
+    "A shard that is inside two of the files is refused: it would count twice."
+)
+MERGE_EXAMPLES = (
+    ("Two sites", "exanova merge a.moments b.moments -o all.moments"),
+    ("Then", "exanova explain all.moments --report report.html"),
+)
+
+Target = Annotated[
+    str,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="File to write.", rich_help_panel=a.RESULTS, show_default=False
+    ),
+]
+LevelsFile = Annotated[
+    str,
+    typer.Option(
+        "--levels", metavar="FILE", help="File written by `exanova levels`.", rich_help_panel=a.FIT, show_default=False
+    ),
+]
+Add = Annotated[
+    str | None,
+    typer.Option("--add", metavar="FILE", help="Levels to keep; new ones are added.", rich_help_panel=a.FIT),
+]
+MinCount = Annotated[
+    int, typer.Option("--min-count", metavar="N", help="Refuse cells of fewer rows than this.", rich_help_panel=a.FIT)
+]
+Files = Annotated[
+    list[str], typer.Argument(metavar="MOMENTS...", help="Files written by `exanova moments`.", show_default=False)
+]
+
+
+def levels(
+    data: a.Data,
+    output: Target,
+    prediction: a.Prediction = None,
+    weight: a.Weight = None,
+    features: a.Features = None,
+    ignore: a.Ignore = None,
+    add: Add = None,
+    n_bins: a.NBins = None,
+    strategy: a.Strategy = "quantile",
+    min_frequency: a.MinFrequency = None,
+    format_: a.Format = None,
+    separator: a.Separator = None,
+    missing: a.Missing = None,
+    text: a.AsText = None,
+    force: a.Force = False,
+    quiet: a.Quiet = False,
+    debug: a.Debug = False,
+) -> None:
+    """Write the levels of a table."""
+    from exanova.cli import apart_commands as commands
+
+    part = _part(
+        data, (format_, separator, missing, text), (features, ignore, prediction, weight), output, force, quiet
+    )
+    commands.levels(part, add, commands.LevelRule(_all(n_bins), strategy, min_frequency))
+
+
+def moments(
+    data: a.Data,
+    output: Target,
+    levels: LevelsFile,
+    prediction: a.Prediction = None,
+    model: a.ModelToAsk = None,
+    trust_pickle: a.TrustPickle = False,
+    weight: a.Weight = None,
+    max_order: a.MaxOrder = "2",
+    min_count: MinCount = 0,
+    memory_limit: a.MemoryLimit = None,
+    n_jobs: a.Jobs = None,
+    format_: a.Format = None,
+    separator: a.Separator = None,
+    missing: a.Missing = None,
+    force: a.Force = False,
+    quiet: a.Quiet = False,
+    debug: a.Debug = False,
+) -> None:
+    """Collect the moments of a table."""
+    from exanova.cli import apart_commands as commands
+
+    part = _part(data, (format_, separator, missing, None), (None, None, prediction, weight), output, force, quiet)
+    asked = commands.Collected(levels, max_order, min_count, model, trust_pickle, memory_limit, n_jobs)
+    commands.moments(part, asked)
+
+
+def merge(files: Files, output: Target, force: a.Force = False, quiet: a.Quiet = False, debug: a.Debug = False) -> None:
+    """Merge moments."""
+    from exanova.cli import apart_commands as commands
+
+    commands.merge(files, output, force, quiet)
+
+
+def _part(
+    data: str,
+    reading: tuple[str | None, str | None, a.Names, a.Names],
+    columns: tuple[a.Names, a.Names, a.Names, str | None],
+    output: str,
+    force: bool,
+    quiet: bool,
+) -> Part:
+    from exanova.cli.apart_commands import Part
+    from exanova.cli.columns import Choice
+
+    features, ignore, prediction, weight = columns
+    choice = Choice(_all(features), _all(ignore), _all(prediction), weight)
+    return Part(data, _reading(*reading), choice, output, force, quiet)
+
+
+def _all(given: a.Names) -> tuple[str, ...]:
+    return tuple(given or ())
+
+
+def _reading(format_: str | None, separator: str | None, missing: a.Names, text: a.Names) -> ReadOptions:
+    from exanova.cli.table_files import ReadOptions
+
+    names = [name for part in _all(text) for name in part.split(",")]
+    return ReadOptions(format_, separator, _all(missing), tuple(names))

@@ -1,0 +1,151 @@
+"""What the commands for rows in several places do: levels to agree on, moments of each place, their sum, its fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from exanova import parallel
+from exanova.apart.levels import joined_levels
+from exanova.apart.moments import collect_moments, merge_moments
+from exanova.apart.moments_file import load_levels, load_moments, save_levels, save_moments
+from exanova.cli import text
+from exanova.cli.columns import Choice, divide, kinds_of_features
+from exanova.cli.models import load_model
+from exanova.cli.output import Target, Targets
+from exanova.cli.screen import Screen, busy
+from exanova.cli.table_files import STDIN, ReadOptions, read_table
+from exanova.data.learning import learn_encoding
+from exanova.data.table import Table
+from exanova.errors import InputError
+from exanova.estimator import FunctionalANOVA
+from exanova.messages import count_of
+
+if TYPE_CHECKING:
+    from exanova.cli.commands import Job
+
+
+@dataclass(frozen=True)
+class Part:
+    """A table of one place: its path, how to read it, the roles of its columns; and the file to write."""
+
+    data: str
+    reading: ReadOptions
+    choice: Choice
+    output: str
+    force: bool
+    quiet: bool
+
+
+@dataclass(frozen=True)
+class LevelRule:
+    """How levels are learned, as typed."""
+
+    n_bins: tuple[str, ...]
+    strategy: str
+    min_frequency: str | None
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Options of ``moments``, as typed."""
+
+    levels: str
+    max_order: str
+    min_count: int
+    model: str | None
+    trust_pickle: bool
+    memory_limit: str | None
+    n_jobs: int | None
+
+
+def levels(part: Part, add: str | None, rule: LevelRule) -> None:
+    """Learn the levels of a table and write them."""
+    targets = Targets([Target("--output", part.output)], [part.data, add], part.force)
+    known = None if add is None else load_levels(add)
+    with busy(f"reading {_shown(part.data)}", part.quiet):
+        kinds = {} if known is None else kinds_of_features(known.features)
+        data = divide(read_table(part.data, part.reading, kinds), part.choice, _shown(part.data))
+        found = learn_encoding(
+            Table.read(data.features),
+            weights=data.weight,
+            min_frequency=text.frequency(rule.min_frequency),
+            n_bins=text.bins(rule.n_bins, data.features.column_names),
+            strategy=rule.strategy,
+        )
+    found = found if known is None else joined_levels(known, found)
+    targets.write("--output", lambda path: save_levels(found, path))
+    _say(part.quiet, f"levels of {count_of(len(found.names), 'column')}", part.output)
+
+
+def moments(part: Part, asked: Collected) -> None:
+    """Collect the moments of a table and write them."""
+    if (asked.model is None) == (not part.choice.prediction):
+        raise InputError(
+            "give either --prediction COLUMN, if the table has the model's predictions, or --model MODEL, to compute "
+            "them."
+        )
+    targets = Targets([Target("--output", part.output)], [part.data, asked.levels, asked.model], part.force)
+    known = load_levels(asked.levels)
+    threads = parallel.thread_count(asked.n_jobs)
+    with busy(f"reading {_shown(part.data)}", part.quiet):
+        table = read_table(part.data, part.reading, kinds_of_features(known.features))
+        data = divide(table, part.choice, _shown(part.data), known.names)
+    model: Any = data.predictions if asked.model is None else load_model(asked.model, asked.trust_pickle, threads)
+    with busy("counting", part.quiet):
+        found = collect_moments(
+            data.features,
+            model,
+            known,
+            max_order=_order(asked.max_order),
+            sample_weight=data.weight,
+            min_count=asked.min_count,
+            output_names=list(data.names) or None,
+            memory_limit=text.memory(asked.memory_limit),
+            threads=threads,
+        )
+    targets.write("--output", lambda path: save_moments(found, path))
+    _say(part.quiet, f"moments of {count_of(found.rows, 'row')}", part.output)
+
+
+def merge(files: Sequence[str], output: str, force: bool, quiet: bool) -> None:
+    """Merge files of moments."""
+    targets = Targets([Target("--output", output)], list(files), force)
+    found = merge_moments([load_moments(path) for path in files])
+    targets.write("--output", lambda path: save_moments(found, path))
+    _say(quiet, f"moments of {count_of(found.rows, 'row')} in {count_of(len(found.shards), 'shard')}", output)
+
+
+def fit(job: Job) -> FunctionalANOVA:
+    """The decomposition of a file of moments, for ``explain``."""
+    given = {"--prediction": job.choice.prediction, "--model": job.model, "--weight": job.choice.weight}
+    given |= {"--features": job.choice.features, "--ignore": job.choice.ignore, "--eval": job.eval}
+    given |= {"--n-bins": job.fit.n_bins, "--min-frequency": job.fit.min_frequency, "--subsets": job.fit.subsets}
+    refused = [option for option, value in given.items() if value]
+    if refused:
+        raise InputError(
+            f"{', '.join(refused)} cannot be used with moments: {_shown(job.data)} holds no rows. Choose columns and "
+            "levels when moments are collected."
+        )
+    found = load_moments(job.data)
+    anova = job.fit.estimator(found.encoding.names)
+    anova.set_params(max_order=min(_order(job.fit.max_order), found.max_order))
+    return anova.merge(found)
+
+
+def _order(typed: str) -> int:
+    order = text.order(typed)
+    if order not in (1, 2):
+        raise InputError(f"--max-order {typed} was given; moments hold the counts for 1 or 2.")
+    return int(order)
+
+
+def _say(quiet: bool, what: str, path: str) -> None:
+    if not quiet:
+        Screen().files([(what, path)])
+
+
+def _shown(path: str) -> str:
+    return "standard input" if path == STDIN else repr(Path(path).as_posix())

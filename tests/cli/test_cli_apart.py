@@ -1,0 +1,87 @@
+"""Levels, moments and merge on the command line: the same explanation as that of all rows, and one line per error."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cli_helpers import inside, refused
+from exanova import FunctionalANOVA, load
+
+
+def rows(n: int = 600) -> pd.DataFrame:
+    rng = np.random.default_rng(4)
+    levels = {"a": ["u", "v", "w"], "b": [1, 2, 3], "c": ["x", "y"]}
+    table = pd.DataFrame({name: rng.choice(own, n) for name, own in levels.items()})
+    return table.assign(p=np.round((table["a"] == "u") * table["b"] + 0.5 * (table["c"] == "x") + rng.random(n), 6))
+
+
+@pytest.fixture
+def sites(tmp_path, monkeypatch, capsys):
+    """Two tables, the levels of both, and the moments of each."""
+    monkeypatch.chdir(tmp_path)
+    table = rows()
+    table[:250].to_csv("north.csv", index=False)
+    table[250:].to_parquet("south.parquet", index=False)
+    assert inside(capsys, "levels", "north.csv", "--prediction", "p", "-o", "levels.json").code == 0
+    for name in ("north.csv", "south.parquet"):
+        done = inside(
+            capsys, "moments", name, "--prediction", "p", "--levels", "levels.json", "-o", f"{name[:5]}.moments"
+        )
+        assert done.code == 0, done.err
+    return table
+
+
+def test_merged_moments_are_explained_as_all_rows_are(sites, capsys):
+    done = inside(capsys, "merge", "north.moments", "south.moments", "-o", "all.moments")
+    assert "moments of 600 rows in 2 shards" in done.out
+    done = inside(capsys, "explain", "all.moments", "--save", "all.exanova", "--report", "all.md", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["distinct_rows"] == 0
+    whole = FunctionalANOVA(shrinkage=None).fit(sites.drop(columns="p"), sites["p"])
+    apart = load("all.exanova")
+    for key in whole.effects_:
+        np.testing.assert_allclose(apart.effects_[key].values, whole.effects_[key].values, atol=1e-12)
+    shown = inside(capsys, "show", "all.exanova")
+    assert "600 rows (as moments)" in shown.out
+
+
+def test_levels_of_another_table_are_added(sites, capsys):
+    pd.DataFrame({"a": ["z", "u"], "b": [9, 1], "c": ["x", None], "p": [0.0, 1.0]}).to_csv("third.csv", index=False)
+    done = inside(capsys, "moments", "third.csv", "--prediction", "p", "--levels", "levels.json", "-o", "t.moments")
+    assert done.code == 2
+    assert "add them to the levels that all shards share" in done.err
+    added = inside(capsys, "levels", "third.csv", "--prediction", "p", "--add", "levels.json", "-o", "more.json")
+    assert added.code == 0, added.err
+    features = json.loads(Path("more.json").read_text(encoding="utf-8"))["features"]
+    assert [len(feature["levels"]) for feature in features] == [4, 4, 3]
+    assert (
+        inside(capsys, "moments", "third.csv", "--prediction", "p", "--levels", "more.json", "-o", "t.moments").code
+        == 0
+    )
+    done = inside(capsys, "merge", "north.moments", "t.moments", "-o", "all.moments")
+    assert (done.code, "different levels" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("merge", "north.moments", "north.moments", "-o", "x.moments"), "in both"),
+        (("merge", "north.csv", "south.moments", "-o", "x.moments"), "not a decomposition saved by exanova"),
+        (("explain", "north.moments", "--prediction", "p"), "--prediction cannot be used with moments"),
+        (("explain", "north.moments", "--max-order", "3"), "--max-order 3"),
+        (("moments", "north.csv", "--levels", "levels.json", "-o", "x.moments"), "--prediction COLUMN"),
+        (
+            ("moments", "north.csv", "--prediction=p", "--levels=levels.json", "--min-count=99", "-o", "x.moments"),
+            "fewer than 99 rows",
+        ),
+        (("moments", "north.csv", "--prediction", "p", "--levels", "north.csv", "-o", "x.moments"), "as levels"),
+        (("levels", "north.csv", "--prediction", "p", "-o", "levels.json"), "levels.json"),
+    ],
+)
+def test_each_error_is_one_line(sites, capsys, command, said):
+    refused(inside(capsys, *command), said)
