@@ -413,6 +413,7 @@ WRONG = {
     "sampled": "no",
     "basis": "best",
     "ties": "best",
+    "link": "best",
     "min_frequency": 0,
     "max_levels": 1,
     "n_bins": 1,
