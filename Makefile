@@ -8,6 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+.PHONY: help demo test test-kernels mutate differential lint bench bench-explanations bench-dimension bench-peers coverage fidelity bench-mixed paper docs dist chromium data-given clean
 .PHONY: help demo test test-kernels mutate differential lint bench bench-explanations bench-dimension bench-peers coverage fidelity plans paper docs dist chromium data-given clean
 .DELETE_ON_ERROR:
 
@@ -25,6 +26,7 @@ help:
 	@echo "make bench-peers DATA=dir          the same jobs by other libraries, side by side"
 	@echo "make coverage DATA=dir             do 95 % intervals hold the effects of a known population?"
 	@echo "make fidelity                      fit on held-out rows of mixed tables, beside a boosting machine"
+	@echo "make bench-mixed                   ten mixed tables, five kinds of model, no parameter, beside a boosting machine"
 	@echo "make plans                         plans of fits against the seconds and the memory they take"
 	@echo "make paper DATA=dir   the paper's experiments, into docs/paper"
 	@echo "make docs             the documentation, into site/"
@@ -77,6 +79,9 @@ plans: $(VENV)/.with-bench
 
 fidelity: $(VENV)/.with-tables
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fidelity $(BENCH_ARGS)
+
+bench-mixed: $(VENV)/.with-tables
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.mixed_fits $(BENCH_ARGS)
 
 paper: data-given $(VENV)/.with-paper
 	$(BIN)/python -m experiments --data "$(DATA)" $(PAPER_ARGS)

@@ -239,3 +239,28 @@ def test_without_pandas_a_function_gets_the_table_itself(folder, capsys, monkeyp
     monkeypatch.setattr("exanova.cli.models.find_spec", lambda name: None)
     found, _ = explained(capsys, "loans.csv", "--features", "job,home", "--model", "score:kind")
     assert found["mean"] == [1.0]
+
+
+class Native:
+    """A model that reads categories off the dtype of a column, as LightGBM and XGBoost do."""
+
+    def predict(self, rows):
+        return rows["job"].cat.codes.to_numpy() * 1.0 + rows["size"].to_numpy()
+
+
+def test_categories_from_csv_are_those_of_parquet(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"job": rng.choice(["clerk", "guard", "nurse"], 90), "size": rng.choice([1, 2, 3], 90)})
+    joblib.dump(Native(), "m.joblib")
+    frame.to_csv("t.csv", index=False)
+    frame.astype({"job": "category"}).to_parquet("t.parquet")
+    words = ("--model", "m.joblib", "--trust-pickle", "--json", "--quiet")
+    refused(inside(capsys, "explain", "t.csv", *words), "--categories all", "Parquet")
+    refused(inside(capsys, "explain", "t.csv", *words, "--categories", "jab"), "--categories names", "jab")
+    means = []
+    for given in (["t.parquet"], ["t.csv", "--categories", "all"], ["t.csv", "--categories", "job"]):
+        found = inside(capsys, "explain", *given, *words)
+        assert found.code == 0
+        means.append(json.loads(found.out)["mean"])
+    assert means[0] == means[1] == means[2]

@@ -196,6 +196,7 @@ def explain(
     separator: a.Separator = None,
     missing: a.Missing = None,
     text: a.AsText = None,
+    categories: a.Categories = None,
     report: a.Report = None,
     save: a.Save = None,
     title: a.Title = None,
@@ -217,7 +218,7 @@ def explain(
     commands.explain(
         commands.Job(
             data=data,
-            reading=_reading(format_, separator, missing, text),
+            reading=_reading(format_, separator, missing, text, categories),
             choice=Choice(_all(features), _all(ignore), _all(prediction), weight),
             fit=commands.FitOptions(
                 max_order,
@@ -398,8 +399,10 @@ def _all(*given: a.Names) -> tuple[str, ...]:
     return tuple(text for texts in given for text in texts or ())
 
 
-def _reading(format_: str | None, separator: str | None, missing: a.Names, text: a.Names) -> ReadOptions:
+def _reading(
+    format_: str | None, separator: str | None, missing: a.Names, text: a.Names, categories: a.Names = None
+) -> ReadOptions:
     from exanova.cli.table_files import ReadOptions
 
-    names = [name for part in _all(text) for name in part.split(",")]
-    return ReadOptions(format_, separator, _all(missing), tuple(names))
+    names, chosen = ([name for part in _all(given) for name in part.split(",")] for given in (text, categories))
+    return ReadOptions(format_, separator, _all(missing), tuple(names), tuple(chosen))

@@ -274,6 +274,15 @@ AsText = Annotated[
         "--text", metavar="A,B,C|all", help="CSV columns to read as text even if numeric.", rich_help_panel=READING
     ),
 ]
+Categories = Annotated[
+    Names,
+    typer.Option(
+        "--categories",
+        metavar="A,B,C|all",
+        help="Columns the model receives as categories (all: every text column); Parquet keeps them.",
+        rich_help_panel=READING,
+    ),
+]
 HandleUnknown = Annotated[
     str,
     typer.Option(

@@ -70,8 +70,19 @@ class PythonModel:
             raise ModelError(
                 f"the model raised {_named(error)}. It was called on {table.num_rows:,} rows, a "
                 f"{type(given).__module__.partition('.')[0]} {type(given).__name__} with the columns "
-                f"{listed(table.column_names)}."
+                f"{listed(table.column_names)}.{_about_categories(table)}"
             ) from error
+
+
+def _about_categories(table: Any) -> str:
+    """What may help where a model was given text and would have categories."""
+    text = [name for name, kind in zip(table.column_names, table.schema.types, strict=True) if "string" in str(kind)]
+    if not text:
+        return ""
+    return (
+        " If it was trained on categorical columns, say which with --categories (--categories all for every column of "
+        "text), or give a Parquet file, which keeps them."
+    )
 
 
 class OnnxModel:

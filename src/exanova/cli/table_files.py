@@ -19,6 +19,7 @@ from typing import Any
 
 from exanova.cli.columns import Kind, typed
 from exanova.cli.text import listed, one_line, visible
+from exanova.data.arrow import as_categories
 from exanova.errors import InputError
 from exanova.packages import package
 from exanova.sources.files import columns_of
@@ -50,12 +51,15 @@ class ReadOptions:
         separator: field separator of CSV, or ``None`` for the default.
         missing: texts read as missing in CSV and TSV, in addition to the empty one.
         text: columns of CSV and TSV that stay text even if all cells are numbers; ``("all",)`` for every column.
+        categories: columns that become categorical, as boosters with native categories want them; ``("all",)`` for
+            every column of text.
     """
 
     format: str | None = None
     separator: str | None = None
     missing: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
 
     def words(self) -> list[str]:
         """The options to read the same file again.
@@ -111,7 +115,15 @@ def read_table(path: str, reading: ReadOptions, kinds: Mapping[str, Kind] | None
     table = table.select(columns_of(table.column_names))
     if not table.num_rows:
         raise InputError(f"{source.name} has {table.num_columns} columns and no rows.")
-    return typed(table, *_kinds(table, chosen, reading, kinds or {}))
+    return _with_categories(typed(table, *_kinds(table, chosen, reading, kinds or {})), reading.categories)
+
+
+def _with_categories(table: Any, names: tuple[str, ...]) -> Any:
+    """The table with some columns, or all of text, as categories."""
+    unknown = [name for name in names if name not in table.column_names and names != ("all",)]
+    if unknown:
+        raise InputError(f"--categories names {listed(unknown)}, but there is no such column in the table.")
+    return as_categories(table, None if names == ("all",) else names) if names else table
 
 
 def _kinds(table: Any, chosen: str, reading: ReadOptions, kinds: Mapping[str, Kind]) -> tuple[dict[str, Kind], Kind]:

@@ -5,7 +5,7 @@ Dictionaries are read as codes: each chunk may have its own dictionary, with rep
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -219,3 +219,24 @@ def _one_row_runs(values: Any, kind: Any) -> Any:
         ends = pa.array(np.arange(1, len(own) + 1), type=kind.run_end_type)
         chunks.append(pa.RunEndEncodedArray.from_arrays(ends, own, type=kind))
     return pa.chunked_array(chunks, type=kind)
+
+
+def as_categories(table: Any, names: Sequence[str] | None) -> Any:
+    """A pyarrow table with the columns ``names``, or all of text, as dictionaries whose values are sorted.
+
+    >>> import pyarrow
+    >>> as_categories(pyarrow.table({"a": ["v", "u", "v"]}), None).column("a").combine_chunks().dictionary.to_pylist()
+    ['u', 'v']
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for k, name in enumerate(table.column_names):
+        column = table.column(k)
+        of_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        if (of_text if names is None else name in names) and not pa.types.is_dictionary(column.type):
+            whole = column.combine_chunks()
+            levels = pc.drop_null(pc.unique(whole))
+            levels = levels.take(pc.sort_indices(levels))
+            table = table.set_column(k, name, pa.DictionaryArray.from_arrays(pc.index_in(whole, levels), levels))
+    return table
