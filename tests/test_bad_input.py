@@ -65,7 +65,7 @@ def test_what_is_not_a_table():
     raises(InputTypeError, r"X is of type builtins\.dict.*pandas, polars or pyarrow", lambda: fit({"a": [1]}, Y))
     raises(InputTypeError, r"X is of type builtins\.list", lambda: fit([[1, 2]], Y))
     raises(InputError, r"1 dimension.*reshape\(-1, 1\)", lambda: fit(np.arange(3), np.arange(3.0)))
-    raises(InputTypeError, r"collect\(\)", lambda: fit(pl.LazyFrame({"a": [1]}), [1.0]))
+    raises(InputError, r"cannot be matched with an array of outputs", lambda: fit(pl.LazyFrame({"a": [1]}), [1.0]))
 
 
 def fit(*arguments, **parameters):
@@ -220,7 +220,8 @@ def test_rows_of_weight_zero_are_as_good_as_absent():
         ([0, 1, 2, -np.inf], r"NaN or infinite.*row 3"),
         ([[0, 1], [1, np.inf], [0, 0], [1, 1]], r"NaN or infinite.*row 1"),
         ([0, 1, 2], r"3 rows of outputs for 4 rows"),
-        (["a", "b", "a", "b"], r"type str_?, not real numbers.*predict_proba|0/1 column"),
+        (["a", "b", "a", "b"], r"no column 'a', 'b'.*0/1 column per class"),
+        (np.array(["a", "b", "a", "b"]), r"type str_?, not real numbers.*predict_proba|0/1 column"),
         (np.zeros((4, 2, 2)), r"shape is \(4, 2, 2\); expected \(4,\) or \(4, number of outputs\)"),
         (np.zeros((4, 0)), r"at least one number"),
         (7.0, r"shape is \(\)"),
@@ -270,8 +271,8 @@ def test_what_is_not_a_model():
         def fit(self, X, y):
             return self
 
-    for wrong in (NoPredict(), "model"):
-        raises(InputError, r"in place of a model.*expected \(4,\)", lambda wrong=wrong: fit(X, wrong))
+    raises(InputError, r"in place of a model.*expected \(4,\)", lambda: fit(X, NoPredict()))
+    raises(InputError, r"no column 'model'; its columns are", lambda: fit(X, "model"))
     raises(InputTypeError, r"an object and not a class", lambda: fit(X, DecisionTreeClassifier))
     raises(ModelError, r"not fitted", lambda: fit(X[["size"]], DecisionTreeClassifier()))
 
@@ -412,6 +413,7 @@ WRONG = {
     "sampled": "no",
     "basis": "best",
     "ties": "best",
+    "link": "best",
     "min_frequency": 0,
     "max_levels": 1,
     "n_bins": 1,
@@ -423,6 +425,7 @@ WRONG = {
     "route": "best",
     "memory_limit": "lots",
     "n_jobs": "two",
+    "engine": "tcp://127.0.0.1:8786",
     "verbose": "yes",
 }
 

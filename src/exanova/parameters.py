@@ -19,6 +19,7 @@ from exanova.query import seed_of
 from exanova.select.budget import check_budget
 from exanova.select.selection_plan import mains_of
 from exanova.solve.request import Request
+from exanova.sources.cluster import is_client
 
 MOST_TERMS = 5000
 """Largest budget that ``max_terms="auto"`` tries: beyond, a shrunken fit takes minutes."""
@@ -52,6 +53,10 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], tuple[Part, ...]]] = {
     "random_state": (
         lambda value: value is None or _is_whole(value, 0),
         ("a whole number of at least 0, or None for a fresh seed",),
+    ),
+    "engine": (
+        lambda value: value is None or is_client(value),
+        ("a client of dask.distributed, or None",),
     ),
     "batch_size": (
         lambda value: value is None or _is_whole(value, 1),

@@ -23,7 +23,7 @@ from exanova.explain.row_sets import RowSets, group_sets, read_labels
 from exanova.explain.telling import Telling, check_reasons, id_texts, one_row, output_number
 from exanova.infer.refits import RefitErrors
 from exanova.infer.same_rows import SameRows, find_same_rows
-from exanova.messages import joined
+from exanova.messages import Parameter, joined
 from exanova.progress import Progress
 from exanova.query import Work
 from exanova.row_queries import RowQueries
@@ -167,7 +167,7 @@ the whole population
             return rows[:, [best]], f"the {which} of {'these rows' if sample is None else 'the rows of the fit'}"
         row, _ = self._locate(one_row(against, self.schema), Work("a row"))
         if row.shape[1] != 1:
-            raise InputError(f"against= has {row.shape[1]} rows", expected="'mean', 'best', or one row")
+            raise InputError(Parameter("against"), f" has {row.shape[1]} rows", expected="'mean', 'best', or one row")
         return row, "the row compared with"
 
     def _rows_to_compare(
@@ -176,11 +176,12 @@ the whole population
         if (second is None) == (by is None):
             raise InputError(
                 "difference() needs two sets of rows",
-                expected="rows_a and rows_b, or the rows and by=, the column (or labels) of their groups",
+                expected=["rows_a and rows_b, or the rows and ", Parameter("by"), " with the column of their groups"],
             )
         if by is None:
             if within is not None:
-                raise InputError("within= was given without by=", remedy="give all rows, and their groups with by=")
+                words = (Parameter("within"), " was given without ", Parameter("by"))
+                raise InputError(*words, remedy="give all rows, and the column of their groups")
             weights, models = _pair(weight, "sample_weight"), _pair(model, "model")
             parts = [self._rows(X, m, w, progress) for X, m, w in zip((first, second), models, weights, strict=True)]
             side = np.repeat([1, -1], [len(part.weight) for part in parts])

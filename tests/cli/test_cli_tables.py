@@ -132,7 +132,7 @@ def test_what_cannot_be_read(folder, capsys, name):
 def test_what_is_no_file(folder, capsys):
     refused(inside(capsys, "plan", "nowhere.csv"), "'nowhere.csv' cannot be read: No such file or directory")
     (folder / "folder.csv").mkdir()
-    refused(inside(capsys, "plan", "folder.csv"), "Is a directory")
+    refused(inside(capsys, "plan", "folder.csv"), "the folder 'folder.csv' holds no file of a known format")
     refused(inside(capsys, "plan", "nul\0l.csv"), "null byte")
 
 

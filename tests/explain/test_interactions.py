@@ -243,7 +243,7 @@ def test_what_does_not_exist_is_refused_with_what_does():
             anova.interactions(rows, order=order)
     found = anova.interactions(rows)
     for output in (None, "output 2", 2, -1, True):
-        with pytest.raises(InputError, match="choose one of output 0, output 1"):
+        with pytest.raises(InputError, match="one of output 0, output 1"):
             found.to_shapiq(output)
 
 

@@ -384,7 +384,9 @@ def test_more_outputs_than_fit_are_refused_with_a_hint(loans):
     many = FunctionalANOVA(shrinkage=None, max_order=1).fit(
         loans, np.random.default_rng(0).normal(size=(len(loans), 13))
     )
-    with pytest.raises(InputError, match=r"13 outputs were asked for; a picture has room for 12\. Choose with output="):
+    with pytest.raises(
+        InputError, match=r"13 outputs were asked for; a picture has room for 12\. Choose some, for example output="
+    ):
         many.plot.importance()
     assert len(outputs_of(many.plot.importance(output=[0, 5, "output 7"]))) == 3
 

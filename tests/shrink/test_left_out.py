@@ -197,3 +197,15 @@ def test_one_of_several_equal_rows_is_left_out_alone(case, order):
     unit = sample.scaling.unit[0]
     errors = np.sort((found.residual[several, 0] * unit) ** 2)
     np.testing.assert_allclose(errors, np.sort(squares), atol=1e-6 * max(1.0, np.ptp(values) ** 2))
+
+
+def test_equal_rows_with_one_residual_are_not_taken_for_independent_ones() -> None:
+    """Every row twenty times, with clear effects: what is left is that of 27 rows and 7 functions, not of 540 rows."""
+    rows = np.array(list(np.ndindex(3, 3, 3)))
+    noise = np.random.default_rng(2).normal(size=27)
+    y = 2.0 * rows[:, 0] - 3.0 * (rows[:, 1] == 1) + rows[:, 2] + noise
+    many = np.repeat(np.arange(27), 20)
+    found = FunctionalANOVA(max_order=1, n_jobs=1, sampled=True).fit(rows[many], y[many])
+    posterior = found.decomposition_.uncertainty.fitted.posterior
+    _, variance = posterior.part_of(0)
+    assert variance / posterior.components[0].residual == pytest.approx(27 / 20, rel=0.1)

@@ -240,3 +240,10 @@ def test_many_names_are_joined_as_in_memory(tmp_path):
     assert found.certificate_.r2_eval is None  # those rows have joined the levels
     with pytest.raises(InputError, match="held out have already taken part"):
         fitted(path, "score", eval_set=0.2)
+
+
+def test_rows_that_were_counted_take_no_memory_of_the_plan(tmp_path):
+    table = pd.concat([rows(50)[["colour", "size", "score"]]] * 2000)
+    path = write(table, tmp_path / "parts", 2, "parquet")
+    found, expected = (FunctionalANOVA().fit(X, "score").plan_.memory for X in (path, table))
+    assert found < expected / 10

@@ -40,7 +40,14 @@ def take_named(X: Any, model: Any, others: Mapping[str, Any]) -> tuple[Any, Any,
             "columns; give arrays, or a table with names."
         )
     taken = [*outputs, *named.values()]
-    table.select(taken)  # names every column that is not there
+    absent = list(dict.fromkeys(name for name in taken if name not in table.names))
+    if absent:
+        raise InputError(
+            f"The table has no column {', '.join(map(repr, absent))}; its columns are "
+            f"{', '.join(map(repr, table.names[:20]))}",
+            remedy="Give names of its columns. Labels are no outputs: use class probabilities, or one 0/1 column per "
+            "class",
+        )
     rest = table.select([name for name in table.names if name not in taken])
     found = dict(others) | {parameter: _cells(table, name) for parameter, name in named.items()}
     if not outputs:

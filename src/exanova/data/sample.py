@@ -11,7 +11,7 @@ that codes, weights and values may be memory maps, and temporary arrays are smal
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -38,6 +38,7 @@ class Sample:
         sizes: levels of each feature.
         values: (r, m) normalised model values, averaged over equal rows.
         rows: number of rows that were given.
+        in_blocks: whether the rows were read in blocks, so that no table of them is in memory.
         within: (r, m) variance of the values that were averaged at each row; ``None`` where there is none.
         noise: (m,) the part of the mean of ``within`` between equal raw rows: outputs given for rows, which differ; the
             rest is between rows that bins or merged levels made equal. ``None`` where there is none.
@@ -52,6 +53,7 @@ class Sample:
     sizes: tuple[int, ...]
     values: FloatArray
     rows: int
+    in_blocks: bool = field(default=False, kw_only=True)
     within: FloatArray | None = None
     noise: FloatArray | None = None
     scaling: Scaling | None = None
@@ -145,6 +147,11 @@ class Sample:
         for rows in self.blocks:
             total = total + self.probability[rows] @ of(rows)
         return np.asarray(total)
+
+    @property
+    def rows_in_memory(self) -> int:
+        """Rows that a table in memory holds for this sample; of rows read in blocks, those that are kept."""
+        return (self.n_rows if self.draws is None else len(self.draws.group)) if self.in_blocks else self.rows
 
     def only(self, kept: NDArray[np.bool_]) -> Sample:
         """The distinct rows ``kept`` (r,) alone."""

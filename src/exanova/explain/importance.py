@@ -19,6 +19,7 @@ from exanova.effects.effect import Schema, frame_with_game
 from exanova.effects.norms import absolute_norms, squared_norms
 from exanova.errors import InputError
 from exanova.explain.grouping import Grouping, equal_shares
+from exanova.messages import Parameter
 from exanova.typing import FloatArray, Subset
 
 KINDS = ("l1", "l2", "shapley", "variance", "shapley-effects")
@@ -29,9 +30,12 @@ def check_importance(kind: str, by: str) -> None:
     if kind not in KINDS:
         raise InputError(f"kind={kind!r} was given; expected one of {', '.join(KINDS)}.")
     if by not in ("feature", "subset"):
-        raise InputError(f"by={by!r} was given; expected 'feature' or 'subset'.")
+        raise InputError.given("by", by, "'feature' or 'subset'")
     if by == "subset" and kind in ("shapley", "shapley-effects"):
-        raise InputError(f"kind={kind!r} belongs to features; leave by= out, or ask for 'l1', 'l2' or 'variance'.")
+        raise InputError(
+            f"kind={kind!r} belongs to features",
+            remedy=["leave ", Parameter("by"), " out, or ask for 'l1', 'l2' or 'variance'"],
+        )
 
 
 def importance_amounts(

@@ -96,7 +96,7 @@ class Interactions:
         names = self.schema.outputs
         known = output in names if isinstance(output, str) else type(output) is int and 0 <= output < len(names)
         if not known:
-            raise InputError(f"output={output!r} was given; choose one of {', '.join(names)}, or its number.")
+            raise InputError(f"there is no output {output!r}", expected=f"one of {', '.join(names)}, or its number")
         k = names.index(output) if isinstance(output, str) else output
         return self.values[:, :, k], self.base_values[:, k]
 

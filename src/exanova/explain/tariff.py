@@ -16,6 +16,7 @@ from exanova.explain.changing import Fit
 from exanova.explain.relativities import Factor, Loss, Relativities
 from exanova.infer.bands import quantile
 from exanova.infer.uncertainty import Uncertainty
+from exanova.messages import Parameter
 from exanova.phi.operator import Phi
 from exanova.typing import FloatArray, IntArray
 
@@ -68,7 +69,11 @@ def base_levels(family: Family, schema: Schema, given: Any) -> IntArray:
         else:
             out[schema.features.index(name)] = labels.index(str(given[name]))
     if wrong:
-        raise InputError(f"base= cannot be used: {'; '.join(wrong)}", remedy="a feature left out has its most frequent")
+        raise InputError(
+            Parameter("base"),
+            f" cannot be used: {'; '.join(wrong)}",
+            remedy="A feature that is left out has its most frequent level",
+        )
     return out
 
 

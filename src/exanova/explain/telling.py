@@ -16,6 +16,7 @@ from exanova.errors import InputError
 from exanova.explain.grouping import Grouping
 from exanova.explain.ranking import Ranked
 from exanova.explain.reasons import Reason, RowReasons
+from exanova.messages import Parameter
 from exanova.typing import Codes
 
 DIRECTIONS = ("lower", "higher", "both")
@@ -39,7 +40,8 @@ def output_number(schema: Schema, output: str | int | None) -> int:
         return names.index(output)
     if isinstance(output, int | np.integer) and not isinstance(output, bool) and 0 <= output < len(names):
         return int(output)
-    raise InputError.given("output", output, f"one of {', '.join(map(repr, names))}, or its number")
+    asked = "there are several outputs" if output is None else f"there is no output {output!r}"
+    raise InputError(asked, expected=f"one of {', '.join(map(repr, names))}, or its number")
 
 
 def one_row(given: Any, schema: Schema) -> Any:
@@ -51,7 +53,8 @@ def one_row(given: Any, schema: Schema) -> Any:
     absent = [name for name in schema.features if name not in given]
     if absent:
         raise InputError(
-            f"the row of against= has no value of {', '.join(map(repr, absent))}", expected="a value for every feature"
+            f"the row to compare with has no value of {', '.join(map(repr, absent))}",
+            expected="a value for every feature",
         )
     return frame_of_kind("pandas" if schema.kind == "numpy" else schema.kind, {f: [given[f]] for f in schema.features})
 
@@ -66,7 +69,8 @@ def id_texts(X: Any, given: Any) -> list[str] | None:
     labels = np.asarray(to_rows(given, table.index, "The identifiers"))
     if labels.shape != (table.n_rows,):
         raise InputError(
-            f"id= has the shape {labels.shape}",
+            Parameter("id"),
+            f" has the shape {labels.shape}",
             expected=f"the name of a column, or one for each of {table.n_rows} rows",
         )
     return [str(label) for label in labels.tolist()]

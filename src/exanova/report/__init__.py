@@ -10,6 +10,7 @@ from typing import Any
 from exanova.decomposition import Decomposition
 from exanova.errors import InputError
 from exanova.files import write_whole
+from exanova.messages import Parameter
 from exanova.report.html import to_html
 from exanova.report.markdown import to_markdown
 from exanova.report.summary import Summary, summarise
@@ -40,7 +41,7 @@ def write_report(
     for parameter, column in (("id", id), ("by", by)):
         if column is not None and X is None:
             raise InputError(
-                f"{parameter}={column!r} was given without rows; give the table that has this column: X=table."
+                Parameter(parameter, column), " was given without rows; give the table that has this column: X=table."
             )
     summary = summarise(decomposition, X=X, model=model, id=id, by=by, since=since, title=title, about=about)
     write_whole(path, made(summary).encode("utf-8"))

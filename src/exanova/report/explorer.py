@@ -17,6 +17,7 @@ from exanova.effects.at_rows import fitted_part
 from exanova.errors import OutsideSupportWarning, UnknownFeatureError
 from exanova.explain.explanation import Explanation, make_explanation
 from exanova.explain.shapley import shapley_values
+from exanova.messages import Parameter
 from exanova.query import Work, bytes_at_rows, check_memory
 from exanova.show.records import Record
 from exanova.show.row_records import waterfall_records
@@ -177,7 +178,8 @@ def names_of_rows(table: Table, id: str | None) -> NDArray[np.object_] | None:
     if id is not None:
         if id not in table.names:
             raise UnknownFeatureError(
-                f"id={id!r} was given; the table has no such column: its columns are {', '.join(table.names[:20])}."
+                Parameter("id", id),
+                f" was given; the table has no such column: its columns are {', '.join(table.names[:20])}.",
             )
         return np.array([str(value) for value in table.column(id).values], dtype=object)
     index = table.index

@@ -13,6 +13,7 @@ from exanova.decomposition import Decomposition
 from exanova.effects.effect import GAME, Schema
 from exanova.errors import InputError, UnknownFeatureError
 from exanova.explain.explanation import Explanation
+from exanova.messages import Parameter
 from exanova.show import records, row_records
 from exanova.show.error_bars import can_compute, error_notes, importance_notes, mark_notes
 from exanova.show.records import short
@@ -189,8 +190,8 @@ class Plots:
         names = tuple(dict.fromkeys(_output(name, known) for name in asked))
         if not 0 < len(names) <= MOST_PANELS:
             raise InputError(
-                f"{len(names):,} outputs were asked for; a picture has room for {MOST_PANELS}. Choose with output=, "
-                f"for example output={known[0]!r} or output={list(known[:3])!r}."
+                f"{len(names):,} outputs were asked for; a picture has room for {MOST_PANELS}",
+                remedy=["Choose some, for example ", Parameter("output", known[0]), f" or {list(known[:3])!r}"],
             )
         return names
 

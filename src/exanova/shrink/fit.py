@@ -236,7 +236,7 @@ def _one_part(work: Prepared, ratios: Ratios, chosen: IntArray) -> tuple[Posteri
         solved = solve_by_rows(lower, scale, work.columns, values, work.precision)
         spread = Spread(lower, _reader(work, scale), 1.0 / work.precision)
         left = left_out_by_rows(lower, solved.residual, work.precision, equal)
-    part = Part(ratios.outputs, found.residual, scale, spread, by_order(work, ratios, effective))
+    part = Part(ratios.outputs, found.residual * left.repeated, scale, spread, by_order(work, ratios, effective))
     return solved, part, left
 
 

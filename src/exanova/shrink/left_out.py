@@ -44,6 +44,9 @@ ALONE = 1e4 * VANISHING
 ROUNDING = 1e-10
 """Smallest 1 - h: below, it is rounding."""
 
+LEAST_KEPT = 0.05
+"""Smallest 1 - h that a residual is divided by to estimate its variance: below, it says too little."""
+
 BLOCK_BYTES = 64_000_000
 """Memory of the functions at one block of rows."""
 
@@ -61,6 +64,7 @@ class LeftOut:
         mse: (m,) mean square of such errors over all rows; estimated where not all were left out.
         stderr: (m,) standard error of that estimate; 0 where all rows were left out.
         alone: how many of them alone determine a direction of the fit.
+        repeated: (m,) how much larger the variance of the residual is than one that takes equal rows for independent.
     """
 
     rows: IntArray
@@ -68,6 +72,7 @@ class LeftOut:
     mse: FloatArray
     stderr: FloatArray
     alone: int = 0
+    repeated: FloatArray | float = 1.0
 
 
 def rows_to_leave_out(rows: int, functions: int, fits: int = 1, seed: int = 0) -> IntArray:
@@ -208,17 +213,32 @@ def _summarised(
     Deviations from the mean of equal rows, whose variance is counted elsewhere, grow by the same factor.
     """
     copies = np.broadcast_to(equal.copies, probability.shape)[rows]
-    kept = 1.0 - (1.0 - kept) / copies
+    within = np.broadcast_to(np.asarray(equal.within, dtype=np.float64), residual.shape)[rows]
+    as_a_whole, kept = kept, 1.0 - (1.0 - kept) / copies
+    repeated = _repeated(probability[rows, None], own, within, as_a_whole, kept)
     alone = int((kept < ALONE).sum())
     kept = np.maximum(kept, ROUNDING)
     errors = own / kept[:, None] if len(probability) > 1 else np.zeros_like(own)
-    within = np.broadcast_to(np.asarray(equal.within, dtype=np.float64), residual.shape)[rows]
     square = probability[rows, None] * (errors**2 + within * (1.0 / kept[:, None] ** 2 - 1.0))
     if len(rows) == len(probability):
-        return LeftOut(rows, errors, square.sum(axis=0), np.zeros(own.shape[1]), alone)
+        return LeftOut(rows, errors, square.sum(axis=0), np.zeros(own.shape[1]), alone, repeated)
     plain = probability[rows, None] * residual[rows] ** 2
     ratio = square.sum(axis=0) / np.where(plain.any(axis=0), plain.sum(axis=0), 1.0)
     mse = np.einsum("r,rm,rm->m", probability, residual, residual) * ratio
     apart = (square - ratio * plain) * (len(probability) / len(rows))
     finite = 1.0 - len(rows) / len(probability)
-    return LeftOut(rows, errors, mse, np.sqrt(finite * np.square(apart).sum(axis=0)), alone)
+    return LeftOut(rows, errors, mse, np.sqrt(finite * np.square(apart).sum(axis=0)), alone, repeated)
+
+
+def _repeated(
+    p: FloatArray, residual: FloatArray, within: FloatArray, as_a_whole: FloatArray, one: FloatArray
+) -> FloatArray:
+    """(m,) the variance of the residual over that which takes equal rows for independent draws of it.
+
+    A residual that is a function of the inputs is the same in equal rows, and a fit follows it in all of them at once:
+    what is left is 1 - h of the distinct row as a whole, not of each of its copies.
+    """
+    whole, each = (np.maximum(kept, LEAST_KEPT)[:, None] for kept in (as_a_whole, one))
+    each_sum = (p * (residual**2 / each + within)).sum(axis=0)
+    whole_sum = (p * (residual**2 / whole + within)).sum(axis=0)
+    return np.asarray(np.divide(whole_sum, each_sum, out=np.ones(residual.shape[1]), where=each_sum > 0))

@@ -101,7 +101,7 @@ class Part:
 
     Attributes:
         outputs: (g,) their numbers.
-        residual: (g,) tau^2 of each.
+        residual: (g,) tau^2 of each, as the variance of the residual of equal rows together.
         scale: (columns,) S.
         spread: covariance of z over tau^2.
         effective: for each order, the functions that the rows determine.

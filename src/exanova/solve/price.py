@@ -136,7 +136,7 @@ def measuring(keys: int, cells: int, subsets: int, load: Load) -> int:
     """Bytes while covariances, errors and conditional means of a result are measured."""
     family = 4 * keys + 16 * cells + SUBSET * subsets
     # The fitted part of all rows, its residual while rows are left out, and blocks of rows.
-    rows = 3 * load.distinct + 4 * min(load.distinct, PART_ROWS)
+    rows = 3 * load.distinct + 5 * min(load.distinct, PART_ROWS)
     return family + 8 * load.outputs * (keys + 4 * cells + rows)
 
 

@@ -109,7 +109,7 @@ def dense_applies(rows: int, functions: int, *, even: bool) -> bool:
 def load_of(sample: Sample, outputs: int) -> price.Load:
     """Memory that the rows of a sample take throughout, besides the work of each phase."""
     whole = bool((sample.weight == np.floor(sample.weight)).all())
-    return price.Load(sample.rows, sample.n_rows, len(sample.codes), outputs, sample.codes.nbytes, whole)
+    return price.Load(sample.rows_in_memory, sample.n_rows, len(sample.codes), outputs, sample.codes.nbytes, whole)
 
 
 def complete_survey(sample: Sample, outputs: int) -> Survey:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from exanova.errors import EngineError, ExanovaError, InputTypeError
+from exanova.errors import EngineError, ExanovaError
 from exanova.messages import Parameter
 from exanova.progress import Progress
 from exanova.sources.parts import Part
@@ -27,15 +27,17 @@ def engine_of(given: Any) -> Engine:
 
     >>> engine_of(None) is here
     True
-    >>> engine_of(3)
-    Traceback (most recent call last):
-    exanova.errors.InputTypeError: engine=3 was given; expected a client of dask.distributed, or None.
     """
-    if given is None:
-        return here
-    if not all(hasattr(given, name) for name in ("submit", "cancel", "scheduler_info")):
-        raise InputTypeError.given("engine", given, "a client of dask.distributed, or None")
-    return OnCluster(given)
+    return here if given is None else OnCluster(given)
+
+
+def is_client(given: Any) -> bool:
+    """Whether something is a client of ``dask.distributed``, which is not imported to learn that.
+
+    >>> is_client("tcp://127.0.0.1:8786")
+    False
+    """
+    return all(hasattr(given, name) for name in ("submit", "cancel", "scheduler_info"))
 
 
 @dataclass(frozen=True)

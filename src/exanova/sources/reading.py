@@ -300,6 +300,7 @@ def _reading(
         noise=noise,
         scaling=scaling,
         draws=draws,
+        in_blocks=True,
     )
     given = rows.given or _named_outputs(counter.roles, model, options)
     fitted = (group, tally.weight, tally.lowest)
