@@ -8,8 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-kernels mutate differential lint bench bench-explanations bench-dimension bench-peers coverage fidelity bench-mixed paper docs dist chromium data-given clean
-.PHONY: help demo test test-kernels mutate differential lint bench bench-explanations bench-dimension bench-peers coverage fidelity plans paper docs dist chromium data-given clean
+.PHONY: help demo test test-kernels mutate differential lint bench bench-explanations bench-dimension bench-peers coverage fidelity bench-mixed plans paper docs dist chromium data-given clean
 .DELETE_ON_ERROR:
 
 help:
