@@ -38,7 +38,7 @@ LAYERS: list[set[str]] = [
     {"decomposition"},
     {"show"},
     {"report", "export"},
-    {"decomposition_file", "evaluation", "many_levels", "parameters", "tags"},
+    {"assembly", "decomposition_file", "evaluation", "given", "many_levels", "parameters", "parametrised", "tags"},
     {"apart"},
     {"estimator"},
     {"demo", "cli", "datasets"},
