@@ -87,7 +87,7 @@ def parts(found: Facts) -> Iterator[str]:
         yield "## Trees: cut at the thresholds of the model"
         yield TREES
         yield table(*trees(found["trees"]))
-    troubles = sorted(set(failures(ours, machine)))
+    troubles = sorted(set(failures(ours, machine, found["trees"])))
     if troubles:
         yield "## What did not finish"
         yield "\n".join(f"- {text}" for text in troubles)
@@ -176,7 +176,7 @@ def trees(found: Facts) -> Table:
     return ["table", "depth", "by", "lost", "s", "conditional means", "sum", "order of rows"], lines
 
 
-def failures(ours: Facts, machine: Facts) -> Iterator[str]:
+def failures(ours: Facts, machine: Facts, of_trees: Facts) -> Iterator[str]:
     """What did not end, in its own words."""
     for name, case in ours.items():
         if "failed" in case:
@@ -184,9 +184,10 @@ def failures(ours: Facts, machine: Facts) -> Iterator[str]:
         for who, facts in case.items():
             if isinstance(facts, dict) and "failed" in facts:
                 yield f"{titled(ours, name)}, {who}: {facts['failed'].splitlines()[0][:160]}"
-    for name, facts in machine.items():
-        if "failed" in facts:
-            yield f"{name}, EBM: {facts['failed']}"
+    for who, others in (("EBM", machine), ("trees", of_trees)):
+        for name, facts in others.items():
+            if "failed" in facts:
+                yield f"{name}, {who}: {facts['failed']}"
 
 
 if __name__ == "__main__":

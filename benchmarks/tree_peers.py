@@ -36,7 +36,7 @@ Explain = Callable[[Any, FloatArray, FloatArray], tuple[Answer, Answer]]
 
 def by_thresholds(names: list[str], model: Any, seen: FloatArray, new: FloatArray) -> tuple[Answer, Answer]:
     """Ours, cut where the trees split."""
-    anova = FunctionalANOVA(strategy="model").fit(_frame(names, seen), model)
+    anova = FunctionalANOVA(strategy="model", handle_unknown="ignore").fit(_frame(names, seen), model)
     subsets = anova.decomposition_.family.subsets
     found = [anova.components(_frame(names, rows)).values for rows in (seen, new)]
     first, second = ({s: values[:, k] for k, s in enumerate(subsets)} for values in found)
