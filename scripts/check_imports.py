@@ -38,10 +38,10 @@ LAYERS: list[set[str]] = [
     {"decomposition"},
     {"show"},
     {"report", "export"},
-    {"decomposition_file", "evaluation", "many_levels", "parameters", "tags"},
+    {"assembly", "decomposition_file", "evaluation", "given", "many_levels", "parameters", "parametrised", "tags"},
     {"apart"},
     {"estimator"},
-    {"distributed", "demo", "cli", "datasets"},
+    {"demo", "cli", "datasets"},
 ]
 """The path of the data. Members of one layer may import each other and everything in earlier layers."""
 

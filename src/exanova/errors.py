@@ -92,6 +92,10 @@ class ModelError(ExanovaError, RuntimeError):
 class MemoryLimitError(ExanovaError, MemoryError):
     """The plan needs more memory than it may use; the message says what would fit."""
 
+    def __new__(cls, *args: Any, **fields: Any) -> Self:
+        """As any exception is made: those of clusters are, without being called."""
+        return Exception.__new__(cls, *args)
+
 
 class NotFittedError(ExanovaError, AttributeError):
     """A result was asked of an object that has not been fitted."""

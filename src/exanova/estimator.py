@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
-from dataclasses import fields, replace
-from functools import partial, wraps
+from dataclasses import replace
+from functools import wraps
 from html import escape
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 import numpy as np
 
 from exanova.apart.in_parts import InParts
-from exanova.data.draws import plan_draws
-from exanova.data.link import linked_rows
-from exanova.data.named_columns import take_named
-from exanova.data.observe import Observation, Reading, read_rows
+from exanova.assembly import assemble, warn_if_inexact
+from exanova.data.observe import Reading
 from exanova.data.rules import MaxLevels, NBins
 from exanova.data.sample import Sample
-from exanova.decomposition import Decomposition, uncertainty_of
+from exanova.decomposition import Decomposition
 from exanova.decomposition_file import from_file, to_file
-from exanova.design.memory import resolve_limit
-from exanova.effects.certificate import certify
-from exanova.effects.effect import Schema
-from exanova.effects.measure import measure
 from exanova.effects.storage import read, write
-from exanova.errors import InexactWarning, InputError
+from exanova.errors import InputError
 from exanova.evaluation import (
     by_leaving_out,
     by_selecting_again,
@@ -37,41 +28,29 @@ from exanova.evaluation import (
     on_held_out_rows,
     warn_if_it_does_not_hold,
 )
-from exanova.explain.mean_shapley import MeanShapley
-from exanova.explain.relativities import Loss
-from exanova.explain.tariff import losses_of
 from exanova.fitting import fit_sample, plan_fit
-from exanova.infer.fitted_sample import FittedSample, why_whole
-from exanova.many_levels import Joined, by_joining_again, fit_apart, join_many_levels, join_source, to_join
-from exanova.messages import Parameter, joined
+from exanova.given import Given, read_given
+from exanova.infer.fitted_sample import why_whole
+from exanova.many_levels import Joined, by_joining_again
 from exanova.parallel import blas_threads
 from exanova.parameters import check_eval_set, check_parameters, make_request, the_model
+from exanova.parametrised import Parametrised, renamed
 from exanova.progress import Progress
 from exanova.provenance import Provenance, trace
-from exanova.query import QuerySettings, seed_of
-from exanova.select.record import Selection
+from exanova.query import QuerySettings
 from exanova.select.selected_fit import with_budget
 from exanova.solve.evidence import Solved
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request
 from exanova.solve.survey import Survey
-from exanova.sources.cluster import engine_of
-from exanova.sources.opening import is_source
-from exanova.sources.reading import SourceOptions, SourceReading, read_source
-from exanova.tags import not_fitted, sklearn_tags
-from exanova.typing import FloatArray
+from exanova.sources.reading import SourceReading
+from exanova.tags import not_fitted
 
 if TYPE_CHECKING:
     from exanova.show.plots import Plots
 
-in_settings = attrgetter(*(field.name for field in fields(QuerySettings)))
-"""Parameters that are settings of queries, as a tuple."""
-
 P = ParamSpec("P")
 R = TypeVar("R")
-
-RENAMED = {"interactions": "subsets"}
-"""Parameters that had another name, which is still accepted."""
 
 
 def forwarded(query: Callable[Concatenate[Decomposition, P], R]) -> Callable[Concatenate[Any, P], R]:
@@ -84,7 +63,7 @@ def forwarded(query: Callable[Concatenate[Decomposition, P], R]) -> Callable[Con
     return method
 
 
-class FunctionalANOVA(InParts):
+class FunctionalANOVA(Parametrised, InParts):
     """Exact functional ANOVA decomposition of a model with categorical inputs.
 
     The model is written as a sum of effects f_A(x_A), one for each subset A of features, each orthogonal to every
@@ -200,7 +179,7 @@ class FunctionalANOVA(InParts):
         interactions: Any = None,
     ) -> None:
         self.max_order = max_order
-        self.subsets = subsets if interactions is None else _renamed("interactions", interactions, subsets)
+        self.subsets = subsets if interactions is None else renamed("interactions", interactions, subsets)
         self.max_terms = max_terms
         self.selection = selection
         self.min_gain = min_gain
@@ -235,7 +214,8 @@ class FunctionalANOVA(InParts):
         if isinstance(n_outputs, bool) or not isinstance(n_outputs, int) or n_outputs < 1:
             raise InputError.given("n_outputs", n_outputs, "a whole number of at least 1")
         check_parameters(self.get_params())
-        read, _ = self._read(X, None, sample_weight)
+        given = Given(X, sample_weight=sample_weight)
+        read, _ = read_given(given, self.get_params(), self.fit, Progress(enabled=False))
         assert read is not None, "without a model nothing is fitted"
         rows = read.rows
         return self._plan(rows, make_request(self.get_params(), rows.support, rows.encoding.ordered), n_outputs)[0]
@@ -280,7 +260,8 @@ class FunctionalANOVA(InParts):
         if isinstance(eval_set, str | os.PathLike):
             eval_set = (eval_set, model)
         try:
-            read, observe = self._read(X, model, sample_weight, output_names, weights, design, eval_set, progress)
+            given = Given(X, model, sample_weight, output_names, weights, design, eval_set)
+            read, observe = read_given(given, self.get_params(), self.fit, progress)
             if read is None:
                 return self
             request = make_request(self.get_params(), read.rows.support, read.rows.encoding.ordered)
@@ -295,10 +276,12 @@ class FunctionalANOVA(InParts):
             request = replace(request, sampled=not why_whole(self.sampled, sample))
             found, selection = fit_sample(sample, request, plan, survey, progress)
             with blas_threads(request.threads):
-                self._certify(seen, sample, found, selection, request, progress, started)
+                progress.phase("measuring")
+                self._store(assemble(seen, sample, found, selection, request, self.get_params(), started))
+                warn_if_inexact(self.certificate_, self.basis, stacklevel=3)
                 self._evaluate(eval_set, held, read, sample, found, request, progress)
-            given = {"sample_weight": sample_weight, "weights": weights, "eval_set": eval_set, **design}
-            self._store(replace(self._decomposition, provenance=trace(seen, self._kept_params(), given)))
+            said = {"weights": weights, "eval_set": eval_set, **given.columns}
+            self._store(replace(self._decomposition, provenance=trace(seen, self._kept_params(), said)))
             warn_if_it_does_not_hold(self.certificate_, self.shrinkage == "auto", stacklevel=3)
         finally:
             progress.close()
@@ -330,8 +313,9 @@ class FunctionalANOVA(InParts):
         """What was fitted; its queries use the parameters as they are now."""
         if not hasattr(self, "_decomposition"):
             raise not_fitted("this FunctionalANOVA is not fitted; call fit(X, model) first.")
-        if in_settings(self) != in_settings(self._decomposition.settings):
-            self._decomposition = self._decomposition.with_settings(self._settings())
+        settings = QuerySettings.of(self.get_params())
+        if settings != self._decomposition.settings:
+            self._decomposition = self._decomposition.with_settings(settings)
         return self._decomposition
 
     @property
@@ -363,42 +347,6 @@ class FunctionalANOVA(InParts):
         """
         write(path, *to_file(self.decomposition_, self._kept_params()))
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Constructor arguments, as scikit-learn expects them."""
-        return {name: getattr(self, name) for name in self._parameters()}
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Change constructor arguments."""
-        for old in RENAMED.keys() & parameters.keys():
-            given = parameters.pop(old)
-            parameters[RENAMED[old]] = _renamed(old, given, parameters.get(RENAMED[old]))
-        unknown = set(parameters) - set(self._parameters())
-        if unknown:
-            raise InputError(
-                f"there is no parameter {sorted(unknown)[0]!r}; the parameters are {', '.join(self._parameters())}."
-            )
-        for name, value in parameters.items():
-            setattr(self, name, value)
-        return self
-
-    def _kept_params(self) -> dict[str, Any]:
-        """The parameters that a file keeps: who read the rows decides nothing."""
-        return {name: value for name, value in self.get_params().items() if name != "engine"}
-
-    def __sklearn_clone__(self) -> FunctionalANOVA:
-        """An estimator with the same parameters, not fitted; the engine is the same and not a copy of it."""
-        copied = {name: value if name == "engine" else deepcopy(value) for name, value in self.get_params().items()}
-        return type(self)(**copied)
-
-    def __sklearn_tags__(self) -> Any:
-        """What scikit-learn's tools ask: see :mod:`exanova.tags`."""
-        return sklearn_tags()
-
-    def __repr__(self) -> str:
-        defaults = self.__init__.__kwdefaults__  # type: ignore[misc]
-        changed = {name: value for name, value in self.get_params().items() if repr(value) != repr(defaults[name])}
-        return f"FunctionalANOVA({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
-
     def __str__(self) -> str:
         return str(self.decomposition_) if hasattr(self, "_decomposition") else f"{self!r}, not fitted"
 
@@ -407,124 +355,9 @@ class FunctionalANOVA(InParts):
             return f"<pre>{escape(str(self))}</pre>"
         return self.decomposition_._repr_html_()
 
-    def _read(
-        self,
-        X: Any,
-        model: Any,
-        sample_weight: Any = None,
-        output_names: Sequence[str] | None = None,
-        weights: Literal["auto", "frequency", "probability"] = "auto",
-        design: dict[str, Any] | None = None,
-        eval_set: Any = None,
-        progress: Progress | None = None,
-    ) -> tuple[Joined | None, Callable[[], Observation]]:
-        """The rows of a table or a source with their levels joined, and how to observe the model at them.
-
-        ``None`` in place of the rows where the fit was made already, to some of them.
-        """
-        progress, design = progress or Progress(enabled=False), design or {}
-        if is_source(X):
-            if self.link != "identity":
-                raise InputError(
-                    Parameter("link", self.link),
-                    " is not available for rows that are read in blocks",
-                    remedy="Read the rows into memory, or decompose a column that is on that scale already",
-                )
-            options = self._source_options(output_names, weights)
-            columns = {"sample_weight": sample_weight, **design}
-            found = read_source(X, model, options, columns, progress, engine_of(self.engine))
-            found, changed = join_source(found, self.get_params(), isinstance(eval_set, float), progress)
-            return Joined(found, None, changed), lambda: found.observation
-        X, model, named, names = take_named(X, model, {"sample_weight": sample_weight, **design})
-        rows = read_rows(X, sample_weight=named.pop("sample_weight"), model=model, **self._level_rules())
-        said = names if output_names is None else output_names
-        asked = (model, self.response_method, self.batch_size, said, progress)
-        read, chosen = Joined(rows), to_join(rows, self.get_params()) if model is not None else {}
-        if chosen and isinstance(eval_set, float):
-            values, seed = rows.model_values(*asked), seed_of(self.random_state)
-            fit_apart(partial(self.fit, weights=weights), rows, values, eval_set, seed, named)
-            return None, partial(rows.observe, model)
-        if chosen:
-            read = join_many_levels(rows, linked_rows(rows, rows.model_values(*asked), self.link), chosen, progress)
-
-        def observe() -> Observation:
-            drawn = plan_draws(rows.weight, rows.kept, rows.n_rows, rows.index, weights=weights, **named)
-            values = linked_rows(rows, rows.model_values(*asked), self.link) if read.values is None else read.values
-            assert isinstance(read.rows, Reading)
-            return read.rows.sampled(values, drawn)
-
-        return read, observe
-
-    def _source_options(self, output_names: Sequence[str] | None, weights: Any) -> SourceOptions:
-        return SourceOptions(
-            **self._level_rules(),
-            response_method=self.response_method,
-            batch_size=self.batch_size,
-            output_names=output_names,
-            weights=weights,
-            memory_limit=resolve_limit(self.memory_limit),
-        )
-
     def _plan(self, rows: Reading | SourceReading, request: Request, n_outputs: int = 1) -> tuple[Plan, Survey | None]:
         plan, survey = plan_fit(request, rows.sample, n_outputs)
         return replace(plan, model_calls=rows.model_calls), survey
-
-    def _certify(
-        self,
-        seen: Observation,
-        sample: Sample,
-        found: Solved,
-        selection: Selection | None,
-        request: Request,
-        progress: Progress,
-        started: float,
-    ) -> None:
-        progress.phase("measuring")
-        names, values, scaling = seen.support.feature_names, seen.given, seen.scaling
-        measured = measure(sample, found, request.threads)
-        seconds = time.perf_counter() - started
-        certificate = certify(sample, found, measured, names, scaling, seconds, request)
-        schema = Schema(names, seen.support.labels, values.output_names, seen.table_kind, values.single)
-        effects = scaling.effects(found.values)
-        fitted = self._fitted_sample(sample, found, request)
-        self._store(
-            Decomposition(
-                schema=schema,
-                encoding=seen.encoding,
-                family=found.family,
-                values=effects,
-                uncertainty=uncertainty_of(found.family, effects, schema, certificate, fitted),
-                settings=self._settings(),
-                covariance=measured.covariance * scaling.unit**2,
-                variance=measured.variance * scaling.unit**2,
-                mean_shapley=MeanShapley(found.family, effects, sample),
-                certificate=certificate,
-                plan=found.plan,
-                ties=self.ties,
-                link=self.link,
-                losses=self._losses(found, effects, sample),
-                selection=selection,
-                selected=_named_selection(found, schema),
-                sample=sample,
-            )
-        )
-        if certificate.notes and self.basis == "pure":
-            warnings.warn(joined(certificate.notes, "; "), InexactWarning, stacklevel=3)
-
-    def _losses(self, found: Solved, effects: FloatArray, sample: Sample) -> tuple[tuple[Loss, ...], ...]:
-        """What tariffs up to each order lose, per output; nothing without a link."""
-        if self.link == "identity":
-            return ()
-        family, outputs = found.family, range(sample.n_outputs)
-        return tuple(tuple(losses_of(family, effects, sample, self.link, o)) for o in outputs)
-
-    def _fitted_sample(self, sample: Sample, found: Solved, request: Request) -> FittedSample:
-        """The rows as standard errors need them: references, nothing is computed."""
-        solution = found.solution
-        shared = solution.null.shape[1] > 0 or solution.independent is not None
-        solved = (found.basis, solution) if found.basis is not None and shared else None
-        posterior = None if found.shrinkage is None else found.shrinkage.posterior
-        return FittedSample(sample, found.values, request, solved, posterior, why_whole(self.sampled, sample))
 
     def _evaluate(
         self,
@@ -573,16 +406,6 @@ class FunctionalANOVA(InParts):
         self.categories_ = list(found.encoding.levels)
         self.output_names_ = found.schema.outputs
 
-    def _settings(self) -> QuerySettings:
-        return QuerySettings(*in_settings(self))
-
-    def _level_rules(self) -> dict[str, Any]:
-        return {"min_frequency": self.min_frequency, "n_bins": self.n_bins, "strategy": self.strategy}
-
-    @classmethod
-    def _parameters(cls) -> list[str]:
-        return sorted((cls.__init__.__kwdefaults__ or {}).keys() - RENAMED.keys())
-
 
 def load(path: str | os.PathLike[str]) -> FunctionalANOVA:
     """Read a decomposition written by :meth:`FunctionalANOVA.save`; it answers everything the saved one did.
@@ -601,23 +424,3 @@ def load(path: str | os.PathLike[str]) -> FunctionalANOVA:
     anova = FunctionalANOVA(**{name: value for name, value in parameters.items() if name in known})
     anova._store(found)
     return anova
-
-
-def _renamed(old: str, value: Any, other: Any) -> Any:
-    """The value given under a former name, with a warning; refused beside the new name."""
-    new = RENAMED[old]
-    if other is not None:
-        raise InputError(Parameter(old), " is the former name of ", Parameter(new), remedy="give the latter alone")
-    warnings.warn(f"{old}= is now called {new}=; the former name goes in 1.0.", FutureWarning, stacklevel=3)
-    return value
-
-
-def _named_selection(found: Solved, schema: Schema) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] | None:
-    """The functions Algorithm 1 keeps, by feature names and the labels of z."""
-    selected = found.selected()
-    if selected is None:
-        return None
-    return tuple(
-        (schema.names(subset), tuple(schema.labels[i][level] for i, level in zip(subset, z, strict=True)))
-        for subset, z in selected
-    )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,11 @@ class QuerySettings:
     n_jobs: int | None = None
     random_state: int | None = 0
     verbose: bool | None = None
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> QuerySettings:
+        """The settings among the parameters of an estimator."""
+        return cls(**{field.name: parameters[field.name] for field in fields(cls)})
 
     @property
     def threads(self) -> int:

@@ -14,7 +14,7 @@ import exanova
 from exanova import FunctionalANOVA, Support
 from exanova.data.sample import Sample
 from exanova.effects.redundancy import sharing_subsets
-from exanova.errors import InexactWarning, InputError
+from exanova.errors import InexactWarning, InputError, MemoryLimitError
 from exanova.infer import bands, blocks, influence, uncertainty
 from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.identified import Dependences, certain_part, determined
@@ -548,3 +548,17 @@ def test_a_fit_computes_no_errors(monkeypatch):
     monkeypatch.setattr(LinearErrors, "of", lambda *_: pytest.fail("computed without being asked"))
     anova = fitted(rows, y)
     assert not anova.decomposition_.uncertainty.known
+
+
+def test_errors_that_do_not_fit_say_what_is_too_large(monkeypatch):
+    """A subset too large for a table is named as such, not as a matter of the memory limit; each message is true."""
+    X = np.random.default_rng(0).integers(0, 4, (300, 3))
+    anova = FunctionalANOVA(shrinkage=None).fit(X, X[:, 0] * X[:, 1] + 0.1 * X[:, 2])
+    monkeypatch.setattr("exanova.basis.functions.LARGEST_TABLE", 10)
+    with pytest.raises(MemoryLimitError, match=r"a subset with 16 cells is too large for one.*bootstrap"):
+        anova.errors()
+    monkeypatch.undo()
+    rows = anova.decomposition_.uncertainty.fitted
+    tight = replace(rows, request=replace(rows.request, memory_limit=1000))
+    with pytest.raises(MemoryLimitError, match="the memory limit is"):
+        LinearErrors.of(tight, anova.decomposition_.family)

@@ -724,10 +724,15 @@ def test_every_level_keeps_a_row_to_be_fitted_on():
     assert np.isfinite(anova.certificate_.r2_eval).all()
 
 
-@pytest.mark.parametrize("eval_set", [0.0, 1.0, -0.5, 2, True, "0.2", (1, 2, 3), [1, 2]])
+@pytest.mark.parametrize("eval_set", [0.0, 1.0, -0.5, 2, True, (1, 2, 3), [1, 2]])
 def test_what_is_nothing_to_judge_by(eval_set):
-    with pytest.raises(InputError, match=r"expected a pair \(rows, model\), or a fraction of the rows such as 0\.2"):
+    with pytest.raises(InputError, match=r"expected a pair \(rows, model\), a path of rows, or a fraction"):
         FunctionalANOVA(shrinkage=None).fit(np.array([[0, 1], [1, 0]]), np.zeros(2), eval_set=eval_set)
+
+
+def test_a_text_is_a_path_of_held_out_rows():
+    with pytest.raises(InputError, match=r"the format of '0\.2' cannot be told from its suffix"):
+        FunctionalANOVA(shrinkage=None).fit(np.array([[0, 1], [1, 0]]), np.zeros(2), eval_set="0.2")
 
 
 def test_a_share_that_holds_out_no_row():

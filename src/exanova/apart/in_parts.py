@@ -12,6 +12,7 @@ from exanova.apart.moments_file import save_moments
 from exanova.apart.partial import fit_of_moments, levels_of, merged_moments, moments_of_part
 from exanova.data.table import Table
 from exanova.decomposition import Decomposition
+from exanova.given import level_rules
 from exanova.parameters import check_parameters, the_model
 from exanova.query import QuerySettings
 from exanova.tags import not_fitted
@@ -26,12 +27,6 @@ class InParts:
     @abstractmethod
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of the estimator."""
-
-    @abstractmethod
-    def _settings(self) -> QuerySettings: ...
-
-    @abstractmethod
-    def _level_rules(self) -> dict[str, Any]: ...
 
     @abstractmethod
     def _store(self, found: Decomposition) -> None: ...
@@ -65,7 +60,7 @@ class InParts:
         """
         known: Moments | None = getattr(self, "moments_", None)
         if known is None:
-            encoding = levels_of(levels, X, self._level_rules(), sample_weight)
+            encoding = levels_of(levels, X, level_rules(self.get_params()), sample_weight)
         else:
             encoding = known.encoding if levels is None else levels_of(levels, X, {}, None)
         check_parameters(self.get_params())
@@ -98,5 +93,5 @@ class InParts:
         save_moments(self.moments_, path)
 
     def _fit_moments(self, moments: Moments, kind: str) -> None:
-        self._store(fit_of_moments(moments, self.get_params(), self._settings(), kind))
+        self._store(fit_of_moments(moments, self.get_params(), QuerySettings.of(self.get_params()), kind))
         self.moments_ = moments

@@ -50,7 +50,9 @@ def levels_of(
         return load_levels(given)
     if given is not None:
         raise InputTypeError(
-            f"levels= is a {type(given).__name__}; expected the path of a file of levels, an Encoding, or None."
+            Parameter("levels"),
+            f" is a {type(given).__name__}",
+            expected="the path of a file of levels, an Encoding, or None",
         )
     return learn_encoding(Table.read(X), weights=weight, **rules)
 

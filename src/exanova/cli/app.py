@@ -390,7 +390,6 @@ def demo(debug: a.Debug = False) -> None:
 app.command(help=apart_app.LEVELS, epilog=_examples(*apart_app.LEVELS_EXAMPLES))(apart_app.levels)
 app.command(help=apart_app.MOMENTS, epilog=_examples(*apart_app.MOMENTS_EXAMPLES))(apart_app.moments)
 app.command(help=apart_app.MERGE, epilog=_examples(*apart_app.MERGE_EXAMPLES))(apart_app.merge)
-app.command(help=question_app.COMPARE, epilog=_examples(*question_app.COMPARE_EXAMPLES))(question_app.compare)
 for command, about, pairs in question_app.COMMANDS:
     app.command(help=about, epilog=_examples(*pairs))(command)
 

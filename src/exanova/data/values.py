@@ -159,11 +159,14 @@ def means_from_sums(
     """Mean (r, m) and variance (r, m) in groups of total weight ``mass`` (r,).
 
     ``first`` and ``second`` (r, m) are the weighted sums of the deviations from ``lowest`` (r, m), the smallest value
-    of each group, and of their squares.
+    of each group, and of their squares. ``lowest`` and ``second`` become the results.
     """
-    shift = first / mass[:, None]
-    within = (second - first * shift) / mass[:, None]
-    return lowest + shift, np.where(second > 0.0, np.maximum(within, 0.0), 0.0)
+    for low, one, two in zip(lowest.T, first.T, second.T, strict=True):  # column by column: nothing of size (r, m)
+        shift = one / mass
+        within = (two - one * shift) / mass
+        low += shift
+        two[:] = np.where(two > 0.0, np.maximum(within, 0.0), 0.0)
+    return lowest, second
 
 
 def _first_of_each(group: IntArray, n_groups: int) -> IntArray:

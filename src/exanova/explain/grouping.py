@@ -86,12 +86,13 @@ class Grouping:
         """(n, G) levels of rows with (d, n) codes: as numbers, NaN for several features, and as text."""
         n = codes.shape[1]
         data, display = np.full((n, len(self.names)), np.nan), np.empty((n, len(self.names)), dtype=object)
-        texts = [np.array([*labels, UNKNOWN], dtype=object)[codes[i]] for i, labels in enumerate(schema.labels)]
+        texts = [np.array([*labels, UNKNOWN], dtype=object) for labels in schema.labels]
         for g, features in enumerate(self.members):
             if len(features) == 1:
-                data[:, g], display[:, g] = codes[features[0]], texts[features[0]]
+                own = codes[features[0]]
+                data[:, g], display[:, g] = own, texts[features[0]][own]
                 continue
-            named = [[f"{schema.features[i]}={text}" for text in texts[i]] for i in features]
+            named = [[f"{schema.features[i]}={text}" for text in texts[i][codes[i]]] for i in features]
             display[:, g] = [", ".join(parts) for parts in zip(*named, strict=True)]
         return data, display
 

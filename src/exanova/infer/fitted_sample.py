@@ -194,9 +194,17 @@ def _residual(fitted: FittedSample, values: FloatArray) -> FloatArray:
 def _refuse_large(fitted: FittedSample, family: Family, noisy: bool) -> None:
     """Raise where the inverse of the Gram matrix, or the covariances of the cells of an effect, do not fit."""
     sizes = np.diff(family.cell_start).astype(np.float64)
+    large = too_large_for_tables(family)
+    bootstrap = ", or ask for errors(method='bootstrap')"
+    if large.any():
+        raise MemoryLimitError(
+            "linear standard errors need the functions of every subset as a table, and a subset with "
+            f"{int(sizes[large].max()):,} cells is too large for one",
+            remedy=["merge levels with ", Parameter("min_frequency"), bootstrap],
+        )
     functions = float(dimensions(family).sum()) if noisy else 0.0
     needed = 8 * (5 * functions**2 + (2 + fitted.sample.n_outputs) * float((sizes**2).sum()))
-    if needed > fitted.request.memory_limit or too_large_for_tables(family).any():
+    if needed > fitted.request.memory_limit:
         raise MemoryLimitError(
             f"linear standard errors of {family.n_cells:,} cells take about {readable(int(needed))}, the memory limit "
             f"is {readable(fitted.request.memory_limit)}",
@@ -205,6 +213,6 @@ def _refuse_large(fitted: FittedSample, family: Family, noisy: bool) -> None:
                 Parameter("min_frequency"),
                 ", give a larger ",
                 Parameter("memory_limit"),
-                ", or ask for errors(method='bootstrap')",
+                bootstrap,
             ],
         )

@@ -1,0 +1,107 @@
+"""From effects in normalised units to a ``Decomposition``: measured, in the units of the model, by name."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from exanova.data.observe import Observation
+from exanova.data.sample import Sample
+from exanova.decomposition import Decomposition, Functions, uncertainty_of
+from exanova.effects.certificate import Certificate, certify
+from exanova.effects.effect import Schema
+from exanova.effects.measure import measure
+from exanova.errors import InexactWarning
+from exanova.explain.mean_shapley import MeanShapley
+from exanova.explain.relativities import Loss
+from exanova.explain.tariff import losses_of
+from exanova.infer.fitted_sample import FittedSample, why_whole
+from exanova.messages import joined
+from exanova.query import QuerySettings
+from exanova.select.record import Selection
+from exanova.solve.evidence import Solved
+from exanova.solve.request import Request
+from exanova.typing import FloatArray
+
+
+def assemble(
+    seen: Observation,
+    sample: Sample,
+    found: Solved,
+    selection: Selection | None,
+    request: Request,
+    parameters: Mapping[str, Any],
+    started: float,
+) -> Decomposition:
+    """Measure effects on the rows of the fit and put them together with names, evidence and settings.
+
+    Args:
+        seen: the rows, levels and outputs as they were observed.
+        sample: the rows that were fitted: those of ``seen``, or some of them.
+        found: effects on cells with the evidence of the solve.
+        selection: what a budget was spent on, if there was one.
+        request: what was asked for.
+        parameters: parameters of the estimator by name.
+        started: when the fit began, by ``time.perf_counter``.
+    """
+    names, values, scaling = seen.support.feature_names, seen.given, seen.scaling
+    measured = measure(sample, found, request.threads)
+    certificate = certify(sample, found, measured, names, scaling, time.perf_counter() - started, request)
+    schema = Schema(names, seen.support.labels, values.output_names, seen.table_kind, values.single)
+    effects = scaling.effects(found.values)
+    fitted = _fitted_sample(sample, found, request, parameters["sampled"])
+    return Decomposition(
+        schema=schema,
+        encoding=seen.encoding,
+        family=found.family,
+        values=effects,
+        uncertainty=uncertainty_of(found.family, effects, schema, certificate, fitted),
+        settings=QuerySettings.of(parameters),
+        covariance=measured.covariance * scaling.unit**2,
+        variance=measured.variance * scaling.unit**2,
+        mean_shapley=MeanShapley(found.family, effects, sample),
+        certificate=certificate,
+        plan=found.plan,
+        ties=parameters["ties"],
+        link=parameters["link"],
+        losses=_losses(found, effects, sample, parameters["link"]),
+        selection=selection,
+        selected=_named_selection(found, schema),
+        sample=sample,
+    )
+
+
+def warn_if_inexact(certificate: Certificate, basis: str, stacklevel: int) -> None:
+    """Warn of what misses its tolerance; the paper's basis is known to lose orthogonality."""
+    if certificate.notes and basis == "pure":
+        warnings.warn(joined(certificate.notes, "; "), InexactWarning, stacklevel=stacklevel + 1)
+
+
+def _losses(found: Solved, effects: FloatArray, sample: Sample, link: str) -> tuple[tuple[Loss, ...], ...]:
+    """What tariffs up to each order lose, per output; nothing without a link."""
+    if link == "identity":
+        return ()
+    family, outputs = found.family, range(sample.n_outputs)
+    return tuple(tuple(losses_of(family, effects, sample, link, o)) for o in outputs)
+
+
+def _fitted_sample(sample: Sample, found: Solved, request: Request, sampled: Any) -> FittedSample:
+    """The rows as standard errors need them: references, nothing is computed."""
+    solution = found.solution
+    shared = solution.null.shape[1] > 0 or solution.independent is not None
+    solved = (found.basis, solution) if found.basis is not None and shared else None
+    posterior = None if found.shrinkage is None else found.shrinkage.posterior
+    return FittedSample(sample, found.values, request, solved, posterior, why_whole(sampled, sample))
+
+
+def _named_selection(found: Solved, schema: Schema) -> Functions | None:
+    """The functions Algorithm 1 keeps, by feature names and the labels of z."""
+    selected = found.selected()
+    if selected is None:
+        return None
+    return tuple(
+        (schema.names(subset), tuple(schema.labels[i][level] for i, level in zip(subset, z, strict=True)))
+        for subset, z in selected
+    )

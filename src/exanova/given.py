@@ -1,0 +1,102 @@
+"""What a fit was given, as rows: of a table or a source, with many levels joined, and the model still to be called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from exanova.data.draws import plan_draws
+from exanova.data.link import linked_rows
+from exanova.data.named_columns import take_named
+from exanova.data.observe import Observation, Reading, read_rows
+from exanova.design.memory import resolve_limit
+from exanova.errors import InputError
+from exanova.many_levels import Joined, fit_apart, join_many_levels, join_source, to_join
+from exanova.messages import Parameter
+from exanova.progress import Progress
+from exanova.query import seed_of
+from exanova.sources.cluster import engine_of
+from exanova.sources.opening import is_source
+from exanova.sources.reading import SourceOptions, read_source
+
+LEVEL_RULES = ("min_frequency", "n_bins", "strategy")
+"""Parameters that say how columns become levels."""
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Arguments of ``fit``, which documents them; ``design`` has clusters, strata and replicate weights."""
+
+    X: Any
+    model: Any = None
+    sample_weight: Any = None
+    output_names: Sequence[str] | None = None
+    weights: Any = "auto"
+    design: Mapping[str, Any] = field(default_factory=dict)
+    eval_set: Any = None
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What may be given as the name of a column."""
+        return {"sample_weight": self.sample_weight, **self.design}
+
+
+Read = tuple[Joined | None, Callable[[], Observation]]
+"""Rows with their levels joined, and how to observe the model at them; no rows if the fit was made already."""
+
+
+def read_given(given: Given, parameters: Mapping[str, Any], fit: Callable[..., Any], progress: Progress) -> Read:
+    """Read the rows of a table or a source; ``fit`` fits the same estimator to some of the rows, if that is needed."""
+    if is_source(given.X):
+        return _read_in_blocks(given, parameters, progress)
+    return _read_in_memory(given, parameters, fit, progress)
+
+
+def _read_in_blocks(given: Given, parameters: Mapping[str, Any], progress: Progress) -> Read:
+    if parameters["link"] != "identity":
+        raise InputError(
+            Parameter("link", parameters["link"]),
+            " is not available for rows that are read in blocks",
+            remedy="Read the rows into memory, or decompose a column that is on that scale already",
+        )
+    options = SourceOptions(
+        **level_rules(parameters),
+        response_method=parameters["response_method"],
+        batch_size=parameters["batch_size"],
+        output_names=given.output_names,
+        weights=given.weights,
+        memory_limit=resolve_limit(parameters["memory_limit"]),
+    )
+    engine = engine_of(parameters["engine"])
+    found = read_source(given.X, given.model, options, given.columns, progress, engine)
+    found, changed = join_source(found, dict(parameters), isinstance(given.eval_set, float), progress)
+    return Joined(found, None, changed), lambda: found.observation
+
+
+def _read_in_memory(given: Given, parameters: Mapping[str, Any], fit: Callable[..., Any], progress: Progress) -> Read:
+    X, model, named, names = take_named(given.X, given.model, given.columns)
+    rows = read_rows(X, sample_weight=named.pop("sample_weight"), model=model, **level_rules(parameters))
+    said, link = names if given.output_names is None else given.output_names, parameters["link"]
+    asked = (model, parameters["response_method"], parameters["batch_size"], said, progress)
+    read, chosen = Joined(rows), to_join(rows, dict(parameters)) if model is not None else {}
+    if chosen and isinstance(given.eval_set, float):
+        values, seed = rows.model_values(*asked), seed_of(parameters["random_state"])
+        fit_apart(partial(fit, weights=given.weights), rows, values, given.eval_set, seed, named)
+        return None, partial(rows.observe, model)
+    if chosen:
+        read = join_many_levels(rows, linked_rows(rows, rows.model_values(*asked), link), chosen, progress)
+
+    def observe() -> Observation:
+        drawn = plan_draws(rows.weight, rows.kept, rows.n_rows, rows.index, weights=given.weights, **named)
+        values = linked_rows(rows, rows.model_values(*asked), link) if read.values is None else read.values
+        assert isinstance(read.rows, Reading)
+        return read.rows.sampled(values, drawn)
+
+    return read, observe
+
+
+def level_rules(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that say how columns become levels."""
+    return {name: parameters[name] for name in LEVEL_RULES}
