@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from exanova.data.sample import Sample
 from exanova.errors import InputError, OverfitWarning
 from exanova.progress import Progress
 from exanova.select.automatic import budgets, try_budgets, where_to_stop
-from exanova.select.selected_fit import errors_on, judge_selection, ratios_of_others
+from exanova.select.selected_fit import errors_on, judge_selection, ratios_of_others, ratios_on_part
 from exanova.shrink.fit import fit_family
 from exanova.solve.request import Request
 
@@ -187,6 +188,68 @@ def test_bootstrap_selects_and_shrinks_again() -> None:
     assert anova.errors("bootstrap", n_refits=20).refits == 20
     ratio = anova.effects_["x0", "x1"].stderr / posterior
     assert 0.5 < float(np.median(ratio)) < 2.0
+
+
+def with_rare_levels(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Few rows, a column of up to thirty levels and four of up to six, most of them rare."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(20, 200))
+    rows = np.column_stack([rng.zipf(1.5, n).clip(max=30), *(rng.zipf(2.0, n).clip(max=6) for _ in range(4))])
+    return rows, rows[:, 1] + 1.0 * ((rows[:, 0] == 2) & (rows[:, 2] == 1)) + 0.3 * rng.normal(size=n)
+
+
+def is_finite(anova: FunctionalANOVA, rows: np.ndarray) -> bool:
+    certificate = anova.certificate_
+    found = [anova.predict(rows), certificate.r2, [] if certificate.r2_eval is None else certificate.r2_eval]
+    found += [part for effect in anova.effects_.values() for part in (effect.values, effect.stderr)]
+    return all(np.isfinite(part).all() for part in found if part is not None)
+
+
+@pytest.mark.filterwarnings("ignore::exanova.errors.OutsideSupportWarning")  # cells of rows held out alone
+@pytest.mark.parametrize("seed", range(20))
+def test_rare_levels_need_not_occur_in_every_part_of_the_rows(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Part of the rows selects and part judges; a level or a cell without a row there has no function there."""
+    monkeypatch.setattr("exanova.shrink.cost.SUBSETS_WORK", 0)  # so that "auto" tries budgets
+    rows, y = with_rare_levels(seed)
+    mains = 1 + sum(len(np.unique(column)) - 1 for column in rows.T)
+    rng = np.random.default_rng(seed)
+    several = np.column_stack([y, np.full(len(y), 2.0), np.arange(len(y)) == 3])
+    assert is_finite(fit(rows, y, max_terms=mains + 40), rows)
+    assert is_finite(fit(rows, several, max_terms=mains + 40), rows)
+    assert is_finite(fit(rows, y, max_terms="auto"), rows)
+    assert is_finite(fit(rows[:5], several[:5], max_terms="auto"), rows[:5])
+    anova = FunctionalANOVA(n_jobs=1, max_terms="auto")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OverfitWarning)
+        anova.fit(rows, y, sample_weight=rng.exponential(size=len(y)), eval_set=0.2)
+    assert is_finite(anova, rows)
+
+
+def test_absent_levels_change_nothing_but_their_own_absence() -> None:
+    """Variance components on part of the rows are those of a table in which its levels are all there are."""
+    rng = np.random.default_rng(5)
+    rows, y = planted(200, 5, 0.5)
+    codes, sizes, values = np.ascontiguousarray(rows.T).astype(np.uint8), (3,) * 5, y[:, None]
+    spread = np.array([0, 2, 5], dtype=np.uint8)  # levels 1, 3 and 4 do not occur
+    subsets = ((), (0,), (1,), (2,), (0, 1), (1, 2))
+    weight = rng.integers(1, 4, 200)
+    compact = Sample(codes, weight, sizes, values, 200)
+    gaps = Sample(spread[codes], weight, (6,) * 5, values, 200)
+    expected = ratios_on_part(compact, Request(shrinkage=True, ordered=(3, 0, 1, 0, 0)), subsets, QUIET)
+    found = ratios_on_part(gaps, Request(shrinkage=True, ordered=(6, 0, 2, 0, 0)), subsets, QUIET)
+    assert found[0] == pytest.approx(expected[0], abs=1e-9)
+
+
+def test_an_output_that_is_constant_on_the_rows_that_tell_is_not_taken_for_noise() -> None:
+    """They say nothing of it, so that its own likelihood does; the other output has the ratios that were told."""
+    rows, y = planted(300, 8, 0.3)
+    data = replace(sample_of(rows, y), values=np.column_stack([y, y**2]))
+    subsets = ((), *((i,) for i in range(8)), (0, 1), (2, 3))
+    own = fit_family(data, Request(shrinkage=True), subsets, QUIET)
+    told = fit_family(data, Request(shrinkage=True), subsets, QUIET, known=lambda: {1: {1: -14.0, 2: -14.0}})
+    assert own.values[1:, 0].any()
+    np.testing.assert_allclose(told.values[:, 0], own.values[:, 0], atol=1e-3 * np.abs(own.values[:, 0]).max())
+    assert np.abs(told.values[1:, 1]).max() < 0.1 * np.abs(own.values[1:, 1]).max()
 
 
 def test_a_word_other_than_auto_is_refused() -> None:

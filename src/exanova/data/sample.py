@@ -165,6 +165,17 @@ class Sample:
             parts=(),
         )
 
+    def levels_present(self) -> list[NDArray[np.bool_]]:
+        """For each feature, (N,) which of its levels occur in these rows: part of a sample may lack some."""
+        return [np.bincount(row, minlength=size) > 0 for row, size in zip(self.codes, self.sizes, strict=True)]
+
+    def without_absent_levels(self) -> Sample:
+        """The same rows with the levels that occur numbered again, in their order: no level has probability zero."""
+        present = self.levels_present()
+        number = [np.cumsum(levels) - 1 for levels in present]
+        codes = np.stack([new[row] for new, row in zip(number, self.codes, strict=True)]).astype(self.codes.dtype)
+        return replace(self, codes=codes, sizes=tuple(int(levels.sum()) for levels in present))
+
     def split(self, share: float, seed: int | None) -> tuple[Sample, Sample]:
         """Distinct rows split at random: those to fit, and a share to evaluate the fit on.
 

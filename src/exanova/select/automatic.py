@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from exanova.data.sample import Sample
+from exanova.errors import InputError
 from exanova.progress import Progress
 from exanova.select.gains import cost as cost_of
 from exanova.select.record import Selection, Trial
@@ -55,16 +56,21 @@ def all_candidates(request: Request) -> Request:
 
 
 def fit_automatic(sample: Sample, request: Request, plan: Plan, progress: Progress) -> tuple[Solved, Selection]:
-    """Find the budget that rows held out like best, then spend it on all rows."""
+    """Find the budget that rows held out like best, then spend it on all rows; main effects alone if rows are few."""
     trials = try_budgets(sample, request, progress)
-    best = where_to_stop(np.array([[1.0 - trial.r2] for trial in trials]), np.ones(1))
-    found, selection = fit_selected(sample, with_budget(request, trials[best].budget), plan, progress)
+    budget = mains_of(sample.sizes)
+    if trials:
+        budget = trials[where_to_stop(np.array([[1.0 - trial.r2] for trial in trials]), np.ones(1))].budget
+    found, selection = fit_selected(sample, with_budget(request, budget), plan, progress)
     return found, replace(selection, trials=tuple(trials))
 
 
 def try_budgets(sample: Sample, request: Request, progress: Progress) -> list[Trial]:
-    """The fit on rows held out for budgets that double, until it stops improving."""
-    train, held = sample.split(HELD_OUT, request.random_state)
+    """The fit on rows held out for budgets that double, until it stops improving; none if no row can be held out."""
+    try:
+        train, held = sample.split(HELD_OUT, request.random_state)
+    except InputError:  # too few rows
+        return []
     variance = held.probability @ (held.values - train.probability @ train.values) ** 2
     trials: list[Trial] = []
     for budget in budgets(sample, request):

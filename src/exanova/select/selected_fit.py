@@ -25,7 +25,7 @@ from exanova.shrink.ratios import KnownRatios, known_ratios
 from exanova.solve.evidence import Solved
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request
-from exanova.typing import FloatArray
+from exanova.typing import FloatArray, Subset
 
 HELD_OUT = 0.2
 """Fraction of the distinct rows that a selection is judged on."""
@@ -98,8 +98,16 @@ def ratios_of_others(sample: Sample, request: Request, progress: Progress) -> Kn
     except InputError:
         return None
     chosen = choose_family(chooses, request, plan_selection(request, chooses, sample.n_outputs), progress)
-    family = build_family(tells.codes, tells.mass, tells.sizes, chosen.subsets, request.threads)
-    return known_ratios(tells, request, family, progress)
+    return ratios_on_part(tells, request, chosen.subsets, progress)
+
+
+def ratios_on_part(part: Sample, request: Request, subsets: tuple[Subset, ...], progress: Progress) -> KnownRatios:
+    """Variance components of a family on part of the rows; levels without a row there have no function there."""
+    levels = zip(part.levels_present(), request.ordered, strict=bool(request.ordered))
+    ordered = tuple(int(present[:first].sum()) for present, first in levels)
+    own = part.without_absent_levels()
+    family = build_family(own.codes, own.mass, own.sizes, subsets, request.threads)
+    return known_ratios(own, replace(request, ordered=ordered), family, progress)
 
 
 def errors_on(judges: Sample, found: Solved, threads: int) -> FloatArray:

@@ -126,7 +126,7 @@ def fit_shrunk(
     work = Prepared.of(sample, request, family, progress)
     progress.phase("variance components")
     given = None if known is None else known()
-    exact, found = None, ratios_of_orders(work, request) if given is None else ratios_as_given(work, given)
+    exact, found = None, ratios_of_orders(work, request) if given is None else ratios_as_given(work, request, given)
     for by_subset in (False, True):  # where the ratios of orders tell, no others are needed
         found = ratios_of_subsets(work, found) if by_subset else found
         if _may_be_determined(work, found):

@@ -60,10 +60,10 @@ class Ratios:
     by_subset: bool
 
 
-def ratios_of_orders(work: Prepared, request: Request) -> list[Ratios]:
-    """Ratios of the orders, for every output or for groups of similar ones where outputs are many."""
+def ratios_of_orders(work: Prepared, request: Request, outputs: IntArray | None = None) -> list[Ratios]:
+    """Ratios of the orders, for every output (or those given), or for groups of similar ones where they are many."""
     r, q = work.values.shape[0], len(work.prior.order)
-    outputs = work.varying
+    outputs = work.varying if outputs is None else outputs
     with parallel.suitable_blas(float(min(r, q)) ** 3):
         starts = _starts(work, request, outputs)
         most, groups = cost.sets_of_ratios(r, q, len(outputs)), [np.array([k]) for k in range(len(outputs))]
@@ -89,15 +89,20 @@ def known_ratios(sample: Sample, request: Request, family: Family, progress: Pro
     return out
 
 
-def ratios_as_given(work: Prepared, known: KnownRatios) -> list[Ratios]:
-    """The likelihood of every output at ratios that are known; outputs with the same ones go together."""
+def ratios_as_given(work: Prepared, request: Request, known: KnownRatios) -> list[Ratios]:
+    """The likelihood of every output at ratios that are known; outputs with the same ones go together.
+
+    Of an output that was constant on the rows that tell them, none are known: its own likelihood finds them.
+    """
+    untold = work.varying[[o not in known for o in work.varying.tolist()]]
+    found = ratios_of_orders(work, request, untold) if len(untold) else []
     groups: dict[tuple[float, ...], list[int]] = {}
     low = bounds(float(work.precision.sum()))[0]
-    for o in work.varying.tolist():
-        logs = tuple(known.get(o, {}).get(k, low) for k in work.prior.orders)
+    for o in np.setdiff1d(work.varying, untold).tolist():
+        logs = tuple(known[o].get(k, low) for k in work.prior.orders)
         groups.setdefault(logs, []).append(o)
     with parallel.suitable_blas(float(min(work.values.shape[0], len(work.prior.order))) ** 3):
-        return [
+        return found + [
             Ratios(np.array(own), Maximum(work.likelihood(np.array(own)).at(np.array(logs)), True, 1), False)
             for logs, own in groups.items()
         ]
