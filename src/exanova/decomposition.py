@@ -176,7 +176,9 @@ class Decomposition(Questions):
             errors = importance_stderr(self.family, self.uncertainty, kind, by, division)
             amounts |= {"stderr": errors} if stderr else {}
             if level is not None:
-                doubt = amounts.pop("doubt", np.zeros_like(errors))
+                doubt = amounts.pop("doubt", None)
+                if doubt is None:  # a Shapley value is at most as noisy as the sum of its parts
+                    doubt = division.parts.T @ doubt_of(self.family, self.values, self.uncertainty, "l1")
                 low, high = importance_interval(self.uncertainty, kind, amounts["value"], doubt, errors, level)
                 amounts |= {"low": low, "high": high}
         return importance_table(self.schema, division, amounts)

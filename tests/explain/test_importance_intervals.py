@@ -133,3 +133,15 @@ def test_false_discoveries_are_rare_among_shrunken_effects() -> None:
         told_of_clear += {"x0", "x1 x x2"} <= set(told)
     assert np.mean(false) < 0.1
     assert told_of_clear >= 18
+
+
+def test_the_interval_of_a_mean_absolute_shapley_value_reaches_zero_for_a_feature_that_is_only_noise():
+    """Noise makes every Shapley value of the feature differ from zero, and so their mean; the interval says so."""
+    rng = np.random.default_rng(4)
+    X = rng.integers(0, 4, (400, 3))
+    anova = FunctionalANOVA(max_order=1, shrinkage=None).fit(X, X[:, 0] + rng.normal(size=400))
+    table = anova.importance("shapley", level=0.95)
+    rows = {name: (low, high) for name, low, high in zip(table["feature"], table["low"], table["high"], strict=True)}
+    assert rows["x0"][0] > 0.5
+    assert rows["x1"][0] == 0
+    assert rows["x2"][0] == 0
