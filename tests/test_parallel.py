@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exanova import FunctionalANOVA, estimator, parallel
+from exanova import FunctionalANOVA, assembly, parallel
 from exanova.basis import pure
 from exanova.basis.functions import build_basis
 from exanova.design.family import build_family
@@ -124,7 +124,7 @@ def test_a_fit_with_one_job_measures_with_one_thread_too(
         seen.append(blas.threads)
         return certify(*arguments)
 
-    monkeypatch.setattr(estimator, "certify", measure)
+    monkeypatch.setattr(assembly, "certify", measure)
     rows = np.array(list(np.ndindex(3, 3, 2)))
     for jobs in (1, 2):
         FunctionalANOVA(shrinkage=None, route=route, max_order=None, n_jobs=jobs).fit(rows, rows.sum(axis=1))

@@ -99,8 +99,11 @@ class DuckPart:
             if rows and FEWER * distinct <= rows:
                 query = f"SELECT {listed}, count(*) AS {_quoted(COUNT)} FROM {view} GROUP BY {listed}"
             reader = _duck_reader(self.relation.query(view, query))
-            for batch in reader:
-                yield arrow.Table.from_batches([batch])
+            try:
+                for batch in reader:
+                    yield arrow.Table.from_batches([batch])
+            finally:  # a result that is not read to its end keeps the connection busy
+                reader.close()
 
 
 @dataclass(frozen=True, eq=False)
