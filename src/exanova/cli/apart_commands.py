@@ -125,8 +125,8 @@ def fit(job: Job) -> FunctionalANOVA:
     refused = [option for option, value in given.items() if value]
     if refused:
         raise InputError(
-            f"{', '.join(refused)} cannot be used with moments: {display_name(job.data)} holds no rows. Choose columns and "
-            "levels when moments are collected."
+            f"{', '.join(refused)} cannot be used with moments: {display_name(job.data)} holds no rows. Choose columns "
+            "and levels when moments are collected."
         )
     found = load_moments(job.data)
     anova = job.fit.estimator(found.encoding.names)
