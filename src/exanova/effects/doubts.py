@@ -16,9 +16,9 @@ from exanova import tolerances
 from exanova.basis.functions import Basis, on_cells
 from exanova.data.sample import Sample
 from exanova.messages import Parameter, Part, Words
-from exanova.parallel import suitable_blas
 from exanova.phi.operator import Phi
 from exanova.solve.choice import FLOATING, ROUNDED, span_ranks
+from exanova.solve.elimination import orthonormalised
 from exanova.solve.evidence import Solution, Solved
 from exanova.solve.request import Request
 from exanova.solve.traits import traits_of
@@ -176,8 +176,7 @@ def _random_dependences(solution: Solution) -> FloatArray:
     """(q, PROBES) random dependences of unit norm among the functions."""
     drawn = np.random.default_rng(0).normal(size=(len(solution.null), PROBES))
     if solution.independent is None:
-        with suitable_blas(0):
-            basis = np.linalg.qr(solution.null)[0]
+        basis = orthonormalised(solution.null)
         probes = basis @ (basis.T @ drawn)
     else:
         probes = drawn - solution.independent @ (solution.independent.T @ drawn)
