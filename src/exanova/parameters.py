@@ -19,6 +19,7 @@ from exanova.query import seed_of
 from exanova.select.budget import check_budget
 from exanova.select.selection_plan import mains_of
 from exanova.solve.request import Request
+from exanova.solve.traits import TRAITS
 from exanova.sources.cluster import is_client
 
 MOST_TERMS = 5000
@@ -27,7 +28,7 @@ MOST_TERMS = 5000
 CHOICES: Mapping[str, tuple[str | bool | None, ...]] = {
     "basis": ("pure", "paper"),
     "ties": ("share", "first"),
-    "route": ("auto", "grid", "dense", "moments", "matrix-free"),
+    "route": ("auto", *TRAITS),
     "selection": ("screen", "canonical", "lasso", None),
     "link": ("identity", "log", "logit"),
     "handle_unknown": ("error", "ignore"),

@@ -57,6 +57,11 @@ parts are of order one or as small as the weights of rare cells; rounding, also 
 functions, stays below."""
 
 
+WELL_CONDITIONED = 1e-3
+"""Smallest pivot of a Cholesky factor over its largest from which columns are made orthonormal by their Gram matrix:
+rounding errors grow with the square of the ratio, and so stay far below ``DEPENDENCE``."""
+
+
 RANK_GAP = 16.0
 """A kept direction closer than this to a dropped one makes the rank doubtful."""
 

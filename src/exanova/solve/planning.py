@@ -108,8 +108,10 @@ def _is_faster_by_levels(survey: Survey) -> bool:
     assert survey.family is not None
     mains = survey.family.restricted(int(np.searchsorted(survey.family.layout.order, 2)))
     applies = len(survey.rows_of_levels) if len(survey.by_order) > 2 else arrow_feature(mains) is not None
+    if not applies:
+        return False
     moments = ROUTES["moments"].seconds(survey)
-    return bool(applies) and moments > QUICK and moments > MUCH * ROUTES["matrix-free"].seconds(survey)
+    return moments > QUICK and moments > MUCH * ROUTES["matrix-free"].seconds(survey)
 
 
 def _as_a_whole(request: Request, sample: Sample, outputs: int) -> Survey | None:
