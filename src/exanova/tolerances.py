@@ -117,7 +117,7 @@ DISTINCT = 1e-6
 root of ``VARIES``."""
 
 NO_RESIDUAL = 1e-10
-"""Smallest part of its noise that the residual of a row is divided by (one minus its leverage): below, it is rounding."""
+"""Smallest part of its noise (one minus its leverage) that the residual of a row is divided by; below is rounding."""
 
 LEAST_SQUARES = 2**6 * EPS
 """Iterations for least squares stop at this relative residual: about 1e-14."""
