@@ -59,17 +59,19 @@ class Layout:
     def appended(self, subsets: Sequence[Subset], prefix: IntArray, key_sizes: IntArray) -> Layout:
         """The layout with more subsets of one order, whose lookup ``with_lookup`` fills in afterwards."""
         k = len(subsets[0])
-        width = max(k, self.members.shape[1])
-        old = ((0, 0), (0, width - self.members.shape[1]))
-        new = ((0, 0), (0, width - k))
-        chain = np.pad(self.chain, old)[prefix]
+        old = len(self.order)
+        members, chain = np.zeros((2, old + len(subsets), max(k, self.members.shape[1])), dtype=np.int64)
+        members[:old, : self.members.shape[1]] = self.members
+        members[old:, :k] = subsets
+        chain[:old, : self.chain.shape[1]] = self.chain
+        chain[old:] = chain[prefix]
         if k > 1:
-            chain[:, k - 2] = self.key_start[prefix]
+            chain[old:, k - 2] = self.key_start[prefix]
         return replace(
             self,
             order=np.concatenate([self.order, np.full(len(subsets), k)]),
-            members=np.vstack([np.pad(self.members, old), np.pad(np.array(subsets, dtype=np.int64), new)]),
-            chain=np.vstack([np.pad(self.chain, old), chain]),
+            members=members,
+            chain=chain,
             key_start=np.concatenate([self.key_start, self.key_start[-1] + np.cumsum(key_sizes)]),
         )
 
