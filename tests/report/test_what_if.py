@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 import exanova
 from exanova import FunctionalANOVA
@@ -60,20 +59,6 @@ def fitted(**options) -> FunctionalANOVA:
 @pytest.fixture(scope="module")
 def anova() -> FunctionalANOVA:
     return fitted(shrinkage=None)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = shutil.which("chromium")
-    if path is None:
-        pytest.skip("no chromium on the path: the page of a report is tested in a real browser")
-    expect.set_options(timeout=PATIENCE)
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        try:
-            yield running
-        finally:
-            running.close()
 
 
 @pytest.fixture

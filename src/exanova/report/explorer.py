@@ -123,7 +123,7 @@ def sample_records(shown: ShownRows) -> Record:
     """Levels and waterfall of each row, and its values, one list per output."""
     e = shown.explanation
     n, m = len(e), len(e.output_names)
-    values = e.values.reshape(n, -1, m)
+    values, held = e.values.reshape(n, -1, m), e.display_cells
     base, residual = e.base_values.reshape(n, m), None if e.residual is None else e.residual.reshape(n, m)
     return {
         "given": shown.given,
@@ -135,6 +135,7 @@ def sample_records(shown: ShownRows) -> Record:
                 "id": None if shown.ids is None else shown.ids[k],
                 "outside": bool(e.outside[k]),
                 "levels": [str(level) for level in e.display_data[k]],
+                "cells": [str(cell) for cell in held[k]],
                 "base": base[k].tolist(),
                 "values": values[k].T.tolist(),
                 "residual": None if residual is None else residual[k].tolist(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from exanova.data.values import align, is_model
 from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
+from exanova.explain.cells import cell_text, cells_of, hides
 from exanova.report.explorer import ROWS, Given, spread_rows
 from exanova.typing import FloatArray, IntArray
 
-CODES = 300_000
-"""Levels in all rows of a page: 0.4 MB."""
+CODES, CELL = 300_000, 4
+"""Levels in all rows of a page: 0.4 MB; and how many of them take as much as a number, name or time in full."""
 
 CALLED = 2000
 """Rows at which a model is called for its residuals; outputs that are given need no call."""
@@ -29,6 +30,7 @@ class LiveRows:
         numbers: (n,) positions of the rows in the table they come from.
         ids: (n,) what the rows are called, or ``None``.
         codes: (n, d) levels, -1 where unknown.
+        cells: (n,) what the rows hold as text, "" where missing, by the number of each feature whose levels hide it.
         residual: (n, m) model minus fitted part, or ``None`` if the model is not known at these rows.
         weight: (n,) rows that each stands for, or ``None`` for one.
         mass: (n,) weights in means, or ``None`` where these are the rows each stands for.
@@ -44,6 +46,7 @@ class LiveRows:
     mass: FloatArray | None
     total: int
     given: bool
+    cells: dict[int, list[str]] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:
@@ -68,9 +71,11 @@ class LiveRows:
 
 def live_rows(decomposition: Decomposition, given: Given) -> LiveRows | None:
     """Rows of the table given, or of the fit without it, as many as a page holds; ``None`` if neither is there."""
-    most = max(ROWS, CODES // len(decomposition.schema.features))
+    features = decomposition.encoding.features
     if given.table is not None:
-        return _from_table(decomposition, given, most)
+        hidden = sum(map(hides, features))
+        return _from_table(decomposition, given, max(ROWS, CODES // (len(features) + CELL * hidden)))
+    most = max(ROWS, CODES // len(features))
     return None if decomposition.sample is None else _from_fit(decomposition, most)
 
 
@@ -86,7 +91,9 @@ def _from_table(decomposition: Decomposition, given: Given, most: int) -> LiveRo
     codes = decomposition.encoding.encode(chosen, decomposition.settings.handle_unknown)
     ids = None if given.ids is None else given.ids[rows].tolist()
     mass = _mass_in_fit(decomposition, codes) if len(rows) == table.n_rows else None
-    return LiveRows(rows, ids, np.ascontiguousarray(codes.T), residual, None, mass, table.n_rows, True)
+    found = enumerate(cells_of(chosen, decomposition.encoding))
+    cells = {k: [cell_text(cell) or "" for cell in own.tolist()] for k, own in found if own is not None}
+    return LiveRows(rows, ids, np.ascontiguousarray(codes.T), residual, None, mass, table.n_rows, True, cells)
 
 
 def _mass_in_fit(decomposition: Decomposition, codes: NDArray[Any]) -> FloatArray | None:

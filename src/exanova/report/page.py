@@ -253,7 +253,7 @@ class Page:
         """A row with one table per output: its mean, the Shapley value of each feature, what they add up to."""
         residuals = row["residual"] or [None] * len(row["values"])
         parts = zip(row["values"], row["base"], residuals, strict=True)
-        tables = [list(_steps(features, row["levels"], *part)) for part in parts]
+        tables = [list(_steps(features, row["cells"], *part)) for part in parts]
         named = {field: row[field] for field in ("row", "id", "outside")}
         return {**named, "table": [self.payload.part(lines) for lines in tables]}
 

@@ -118,7 +118,15 @@ def rows_content(rows: LiveRows) -> Record:
         "weight": packed(counted),
         "mass": packed(rows.mass),
         "total": rows.total,
+        "cells": {str(k): _texts(cells) for k, cells in rows.cells.items()},
     }
+
+
+def _texts(cells: list[str]) -> Record:
+    """Texts, each written once, and which of them each cell holds."""
+    texts = list(dict.fromkeys(cells))
+    place = {text: k for k, text in enumerate(texts)}
+    return {"texts": texts, "codes": packed(np.array([place[cell] for cell in cells]))}
 
 
 def errors_content(errors: LiveErrors) -> Record:

@@ -9,7 +9,7 @@ import numpy as np
 from exanova import tolerances
 from exanova.decomposition import Decomposition
 from exanova.effects.certificate import Certificate
-from exanova.messages import Parameter, Words, joined
+from exanova.messages import Parameter, Part, Words, joined
 from exanova.report.explorer import ShownRows
 from exanova.show.records import legible
 from exanova.typing import FloatArray
@@ -97,13 +97,11 @@ def _other_rows(certificate: Certificate, outputs: tuple[str, ...]) -> Verdict:
     here = f"R² is {_numbers(certificate.r2_eval, outputs)} {how}, {_numbers(certificate.r2, outputs)} on these rows."
     if certificate.holds:
         return Verdict(question, "Yes", True, here)
-    remedy = Words(
-        f"{here} The effects describe these rows better than others. More rows, a smaller ",
-        Parameter("max_order"),
-        " or ",
-        Parameter("shrinkage", "auto"),
-        " would help.",
+    order, shrunk = Parameter("max_order"), bool(certificate.shrinkage)
+    helps: list[Part] = (
+        [" or a smaller ", order] if shrunk else [", a smaller ", order, " or ", Parameter("shrinkage", "auto")]
     )
+    remedy = Words(f"{here} The effects describe these rows better than others. More rows", *helps, " would help.")
     return Verdict(question, "No", False, remedy)
 
 
