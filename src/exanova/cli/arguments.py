@@ -42,6 +42,16 @@ Prediction = Annotated[
 Weight = Annotated[
     str | None, typer.Option("--weight", metavar="COLUMN", help="Column with row weights.", rich_help_panel=COLUMNS)
 ]
+Weights = Annotated[
+    str,
+    typer.Option(
+        "--weights",
+        metavar="auto|frequency|probability",
+        help="What --weight is: frequency counts equal rows (the default for whole numbers), probability weighs one "
+        "row each, as exposure and survey weights do.",
+        rich_help_panel=COLUMNS,
+    ),
+]
 Features = Annotated[
     Names,
     typer.Option(

@@ -58,6 +58,7 @@ def explain(
     data: a.Data,
     prediction: a.Prediction = None,
     weight: a.Weight = None,
+    weights: a.Weights = "auto",
     features: a.Features = None,
     ignore: a.Ignore = None,
     model: a.ModelToAsk = None,
@@ -132,6 +133,7 @@ def explain(
             effects=effects,
             words=context.obj,
             dask=dask,
+            weights=weights,
         )
     )
 

@@ -72,6 +72,7 @@ class Job:
         effects: number of effects to list.
         words: the command line.
         dask: address of a scheduler that reads the files, or ``None``.
+        weights: what the weights are, as in ``fit``.
     """
 
     data: str
@@ -91,6 +92,7 @@ class Job:
     effects: int = 10
     words: tuple[str, ...] = ()
     dask: str | None = None
+    weights: Any = "auto"
 
 
 def explain(job: Job) -> None:
@@ -172,6 +174,7 @@ def _fit(job: Job, fraction: float | None, held_out: str | None) -> tuple[Functi
         data.features,
         data.predictions if model is None else model,
         sample_weight=data.weight,
+        weights=job.weights,
         output_names=names,
         eval_set=fraction if held_out is None else _held_out(job, held_out, data.features, model),
     )
@@ -191,7 +194,8 @@ def _fit_files(job: Job, fraction: float | None, held_out: str | None) -> Functi
     names = text.output_names(job.output_names) if model is not None else None
     other = None if held_out is None else (held_out, roles["model"])
     with dask_client(job.dask) as client:
-        anova.set_params(engine=client).fit(source, **roles, output_names=names, eval_set=fraction or other)
+        roles = {**roles, "weights": job.weights, "output_names": names}
+        anova.set_params(engine=client).fit(source, **roles, eval_set=fraction or other)
     return anova.set_params(engine=None)
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from exanova.data.alignment import to_rows
 from exanova.data.weights import refuse_mask
 from exanova.errors import InputError, InputTypeError
+from exanova.messages import Parameter
 from exanova.typing import FloatArray, IntArray
 
 Kind = Literal["frequency", "probability"]
@@ -153,14 +154,18 @@ def weight_kind(given: str, whole: bool) -> Kind:
         return "frequency" if whole else "probability"
     if given == "frequency" and not whole:
         raise InputError(
-            "weights='frequency' was given, but the weights are not whole numbers; frequencies count equal rows. "
-            "Leave weights= out, or say weights='probability'."
+            Parameter("weights", given),
+            " was given, but the weights are not whole numbers; frequencies count equal rows. Leave ",
+            Parameter("weights"),
+            " out, or say ",
+            Parameter("weights", "probability"),
+            ".",
         )
     if given == "frequency":
         return "frequency"
     if given == "probability":
         return "probability"
-    raise InputError(f"weights={given!r} was given; expected 'auto', 'frequency' or 'probability'.")
+    raise InputError.given("weights", given, "'auto', 'frequency' or 'probability'")
 
 
 def _labels(given: Any, kept: IntArray, n: int, index: Any, what: str) -> IntArray | None:
