@@ -47,9 +47,9 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("data.factor.FEW", NEVER)),
     # sources
     patches(("sources.parts.BLOCK_ROWS", 7)),
-    patches(("sources.passes.KEPT_ROWS", 0)),
-    patches(("sources.passes.SHRINKS", NEVER)),
-    patches(("sources.passes.SHRINKS", 0), ("sources.parts.BLOCK_ROWS", 7)),
+    patches(("sources.keeping.KEPT_ROWS", 0)),
+    patches(("sources.keeping.SHRINKS", NEVER)),
+    patches(("sources.keeping.SHRINKS", 0), ("sources.parts.BLOCK_ROWS", 7)),
     patches(("sources.tally.MOST_APART", 0), ("sources.parts.BLOCK_ROWS", 7)),
     patches(("sources.files.CSV_BYTES", 300)),
     patches(("data.packing.CAPACITY", 9), ("sources.parts.BLOCK_ROWS", 7)),

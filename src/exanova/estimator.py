@@ -43,7 +43,7 @@ from exanova.solve.evidence import Solved
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request
 from exanova.solve.survey import Survey
-from exanova.sources.reading import SourceReading
+from exanova.sources.observed import SourceReading
 from exanova.tags import not_fitted
 
 if TYPE_CHECKING:
@@ -272,7 +272,9 @@ class FunctionalANOVA(Parametrised, InParts):
             seen = observe()
             sample, held = seen.sample, None
             if isinstance(eval_set, float):
-                sample, held = sample.split(eval_set, request.random_state)
+                sample, held = (
+                    sample.split(eval_set, request.random_state) if read.held is None else (sample, read.held)
+                )
             request = replace(request, sampled=not why_whole(self.sampled, sample))
             found, selection = fit_sample(sample, request, plan, survey, progress)
             with blas_threads(request.threads):

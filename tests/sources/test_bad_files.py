@@ -95,7 +95,7 @@ def test_a_file_without_rows_among_others_adds_nothing(folder):
 
 
 def test_a_file_that_vanishes_or_changes_is_named(folder, monkeypatch):
-    monkeypatch.setattr("exanova.sources.passes.SHRINKS", 10**9)  # so that files are read twice
+    monkeypatch.setattr("exanova.sources.keeping.SHRINKS", 10**9)  # so that files are read twice
     source = open_source(str(folder))
     os.remove(folder / "2.parquet")
     refused(source, "2.parquet", "No such file")
