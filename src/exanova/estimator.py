@@ -248,7 +248,8 @@ class FunctionalANOVA(Parametrised, InParts):
                 ``"probability"`` is one over the chance of being drawn; by default whole numbers are frequencies.
             clusters: (n,) labels of rows that were drawn together, for standard errors.
             strata: (n,) labels of the parts of the population that rows (or clusters) were drawn from separately.
-            replicate_weights: columns (n, B) of weights and their scale factor, as a pair, in place of these two.
+            replicate_weights: columns (n, B) of weights, or their names for rows that are read in blocks, and their
+                scale factor, as a pair, in place of these two.
         """
         check_parameters(self.get_params())
         self.__dict__.pop("moments_", None)
@@ -359,7 +360,7 @@ class FunctionalANOVA(Parametrised, InParts):
 
     def _plan(self, rows: Reading | SourceReading, request: Request, n_outputs: int = 1) -> tuple[Plan, Survey | None]:
         plan, survey = plan_fit(request, rows.sample, n_outputs)
-        return replace(plan, model_calls=rows.model_calls), survey
+        return replace(plan, model_calls=rows.model_calls, **rows.plan_facts), survey
 
     def _evaluate(
         self,

@@ -143,8 +143,3 @@ def test_named_columns_of_a_table_in_memory():
     assert np.array_equal(anova.decomposition_.values, plain.decomposition_.values)
     refused(table.to_numpy(), "no named columns")
     refused(table, "no column 'scores'", model="scores")
-
-
-def test_a_link_needs_rows_in_memory(folder):
-    with pytest.raises(InputError, match="link='log' is not available for rows that are read in blocks"):
-        FunctionalANOVA(link="log").fit(str(folder), "score")

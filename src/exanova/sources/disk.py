@@ -6,6 +6,7 @@ anything is written: a full disk is one error, and not a crash in the middle of 
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 import tempfile
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.errors import FileWriteError
+from exanova.packages import package
 
 ZEROS = 2**22
 """Bytes written at once where a file system cannot reserve room."""
@@ -56,6 +58,17 @@ def release(*arrays: NDArray[Any]) -> None:
         mapped = mapping_of(array)
         if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
             mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def give_back() -> None:
+    """Return memory that the allocators of pyarrow and of the C library keep for later to the system.
+
+    Blocks of rows are large and many: what is kept of them would add to the peak of everything that follows.
+    """
+    package("pyarrow").default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:
+        trim(0)
 
 
 def mapping_of(array: Any) -> mmap.mmap | None:

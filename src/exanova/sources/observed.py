@@ -92,6 +92,16 @@ class SourceReading:
         """The distinct rows."""
         return self.observation.sample
 
+    @property
+    def plan_facts(self) -> dict[str, Any]:
+        """What a plan says of the source."""
+        counts = self.counts
+        return {
+            "source_passes": counts.passes,
+            "distinct_estimate": counts.distinct,
+            "on_disk": self.rows.on_disk,
+        }
+
     def joined(self, chosen: Mapping[int, Most]) -> SourceReading:
         """The same rows with the levels of the columns ``chosen`` joined by the outputs."""
         if self.rows.on_disk:
@@ -210,6 +220,7 @@ def _filled(pieces: Pieces, scaling: Scaling, whole: bool) -> dict[str, NDArray[
             else:
                 start = started if name == "group" else at
                 out[name][start : start + len(array)] = array
+        release(*out.values())
         at, started = at + len(piece.main), started + len(piece.own)
     return out
 

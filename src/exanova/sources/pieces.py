@@ -116,8 +116,8 @@ def means_of(tally: Tally, scaling: Scaling | None = None) -> tuple[FloatArray, 
     """Means (k, m) of the rows of a tally and variances within them (k, m), normalised if there is a scaling."""
     assert tally.first is not None
     assert tally.second is not None
-    if scaling is None:
-        return means_from_sums(tally.weight, tally.lowest, tally.first, tally.second)
+    if scaling is None:  # copies, which become the results
+        return means_from_sums(tally.weight, tally.lowest.copy(), tally.first, tally.second.copy())
     unit = np.where(scaling.unit > 0, scaling.unit, np.inf)
     lowest = scaling.normalised(tally.lowest)
     return means_from_sums(tally.weight, lowest, tally.first / unit, tally.second / unit**2)

@@ -22,12 +22,12 @@ from exanova.data.weights import LARGEST_TOTAL
 from exanova.errors import InputError
 from exanova.messages import Parameter
 from exanova.progress import Progress
+from exanova.sources.disk import give_back
 from exanova.sources.linking import linked
 from exanova.sources.observed import Counts, SourceReading, observed
 from exanova.sources.opening import open_source
 from exanova.sources.parts import Part, Roles, Source, find_roles
 from exanova.sources.passes import (
-    Block,
     Caller,
     ColumnCounter,
     Counted,
@@ -36,13 +36,10 @@ from exanova.sources.passes import (
     fold,
     merge_counted,
     merge_rows,
-    outputs_of,
-    read_blocks,
 )
 from exanova.sources.replicating import check_replicates, check_sums
 from exanova.sources.runs import Runs
 from exanova.sources.value_counts import counted
-from exanova.typing import FloatArray
 
 T = TypeVar("T")
 
@@ -153,7 +150,10 @@ def read_source(
     passes = 1 if all(kept is not None for kept in found.kept) else 2
     kind = installed_kind(source.kind)
     counts = Counts(found.rows, _whole(found), given, kind, scale, found.distinct, passes)
-    return observed(linked(rows, counter), counter, counts)
+    reading = observed(linked(rows, counter), counter, counts)
+    if rows.on_disk:
+        give_back()
+    return reading
 
 
 def _count_rows(
@@ -173,24 +173,6 @@ def _count_rows(
         if found is not None:
             runs.add(found)
     return runs.finish()
-
-
-def read_outputs(
-    X: Any, model: Any, encoding: Encoding, response_method: str, batch_size: int | None, progress: Progress
-) -> Iterator[tuple[Block, FloatArray]]:
-    """Blocks of further rows with the columns that were fitted, and (n, m) what the model says there."""
-    source = open_source(X)
-    outputs = output_columns(model)
-    absent = [name for name in (*encoding.names, *outputs) if name not in source.names]
-    if absent:
-        raise InputError(f"{source.label} has no column {', '.join(map(repr, absent))}, which the fit used.")
-    called = Caller(model, _model_kind(source), response_method, batch_size, None)
-    progress.phase("reading other rows", len(source.parts))
-    for part in source.parts:
-        for block in read_blocks(part, Roles(encoding.names, outputs)):
-            features = replace(block, table=block.table.select(encoding.names))
-            yield features, outputs_of(block.table, outputs) if outputs else called(encoding, features.table).values
-        progress.step(1)
 
 
 def output_columns(model: Any) -> tuple[str, ...]:
@@ -236,14 +218,14 @@ def _counter(
         units.append({level: code for code, level in enumerate(levels)})
     called = None
     if is_model(model):
-        called = Caller(model, _model_kind(source), options.response_method, options.batch_size, options.output_names)
+        called = Caller(model, model_kind(source), options.response_method, options.batch_size, options.output_names)
     frequency = weight_kind(options.weights, _whole(found)) == "frequency"
     many = max(encoding.sizes) > MANY  # levels that may be joined
     apart = bool(roles.outputs) and (many or not encoding.is_lossless)
     return RowCounter(roles, encoding, tuple(units), frequency, called, apart, options.link)
 
 
-def _model_kind(source: Source) -> str:
+def model_kind(source: Source) -> str:
     """The library of the tables that a model receives: that of a lazy frame, else pandas if it is installed."""
     return source.kind if source.kind != "pyarrow" else "pandas" if installed_kind("pandas") == "pandas" else "pyarrow"
 

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from exanova.data.packing import Words, order_of
 from exanova.errors import MemoryLimitError
 from exanova.messages import Parameter
-from exanova.sources.disk import disk_array, on_disk, release
+from exanova.sources.disk import disk_array, give_back, on_disk, release
 from exanova.sources.passes import Rows, merge_rows
 from exanova.sources.tally import ENTRIES, Tally, merge_tallies, part_of, together
 
 COPIES_OF_TALLY = 7
 """Copies of the counted rows, with all their sums, that are in memory while they are merged with others."""
 
-SHARE = 0.4
+SHARE = 0.3
 """Fraction of the memory limit that rows may take while they are merged; beyond it they go to disk."""
 
 PIVOTS = 1024
@@ -83,6 +83,7 @@ class Runs:
         if tally.replicates is not None:
             refuse(len(tally), _merging(tally), self.limit)
         self.runs.append(stored(together(tally)))
+        give_back()
         self.rest.append(replace(rows, tally=part_of(tally, slice(0, 0))))
 
 
