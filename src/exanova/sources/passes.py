@@ -15,6 +15,7 @@ import numpy as np
 
 from exanova.data.distinct import distinct_rows
 from exanova.data.encoding import Encoding
+from exanova.data.every_column import EveryColumn
 from exanova.data.factor import lookup_codes
 from exanova.data.link import LINKS, link_each
 from exanova.data.packing import pack_rows
@@ -232,10 +233,11 @@ class ColumnCounter:
                     continue
                 weight = block.unit * block.copies
                 whole = bool((block.unit == np.floor(block.unit)).all())
-                columns = {
-                    name: count_column(block.table.column(name), weight, block.copies)
-                    for name in (*self.roles.features, *self.roles.units)
-                }
+                columns, wrong = {}, EveryColumn()
+                for name in (*self.roles.features, *self.roles.units):
+                    with wrong.noted():
+                        columns[name] = count_column(block.table.column(name), weight, block.copies)
+                wrong.give()
                 sketch = sketch_of(row_hashes(block.table, self.roles.features))
                 yield Counted(columns, rows, float(weight.sum()), whole, (), sketch)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from exanova.data.draws import weight_kind
 from exanova.data.encoding import Encoding
+from exanova.data.every_column import EveryColumn
 from exanova.data.learning import Notes, learn_feature
 from exanova.data.levels import sort_levels
 from exanova.data.link import LINKS
@@ -193,11 +194,12 @@ def learn_levels(found: Counted, roles: Roles, options: SourceOptions, model: An
     """The levels of every feature, from the counts of its values."""
     rules = check_rules(Table(roles.features, "pyarrow", None), options.min_frequency, options.n_bins, options.strategy)
     splits = read_splits(model, roles.features) if options.strategy == "model" else None
-    notes = Notes()
-    features = [
-        learn_feature(counted(name, found.columns[name], _whole(found)), found.total, rules, splits, notes)
-        for name in roles.features
-    ]
+    features, notes, wrong = [], Notes(), EveryColumn()
+    for name in roles.features:
+        own = counted(name, found.columns[name], _whole(found))
+        with wrong.noted():
+            features.append(learn_feature(own, found.total, rules, splits, notes))
+    wrong.give()
     notes.give()
     return Encoding(tuple(features))
 
