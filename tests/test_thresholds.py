@@ -59,6 +59,8 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("data.sample.PART_ROWS", 5)),
     # design
     patches(("design.passes.COMPILED_FROM", 0)),
+    patches(("design.passes.BY_AXES_FROM", 0)),
+    patches(("design.passes.BY_AXES_FROM", NEVER)),
     patches(("design.few.ROWS", 0), ("design.few.MORE_ROWS", 0)),
     patches(("design.few.ROWS", NEVER)),
     patches(("design.few.ROWS", 0), ("design.few.NUMBERS", NEVER)),
@@ -73,11 +75,15 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     # basis
     patches(("basis.functions.STACK_BYTES", 0)),
     patches(("basis.pure.FEW_CELLS", 0)),
+    patches(("basis.pure.FEW_EDGES", 0)),
     patches(("basis.stacks.FEWEST_STACKED", 1)),
     patches(("basis.stacks.FEWEST_STACKED", 1), ("basis.stacks.LARGEST_STACKED", 0)),
     # moments
+    patches(("phi.operator.FEW_VALUES", 0)),
     patches(("phi.monomials.STACK_BYTES", 0)),
     patches(("phi.bitsets.TILE", 5)),
+    patches(("phi.bitsets.COMPILED_FROM", 0)),
+    patches(("phi.bitsets.BLOCK_WORDS", 0)),
     patches(("phi.growing_family.TILE", 5)),
     patches(("phi.growing_gram.COUNT_BLOCK", 3)),
     patches(("phi.gram.SPARSE", 0)),
@@ -192,6 +198,7 @@ APART = {
     "phi.margins.NEAR": "a price",
     "phi.margins.NEAR_SECONDS": "a price",
     "phi.margins.FAR_SECONDS": "a price",
+    "phi.margins.LISTING": "a price",
     "phi.margins.LOADING": "a price",
     "phi.gram.WORD_SECONDS": "a price",
     "phi.gram.PAIR_SECONDS": "a price",

@@ -118,6 +118,11 @@ def read_table(path: str, reading: ReadOptions, kinds: Mapping[str, Kind] | None
     return _with_categories(typed(table, *_kinds(table, chosen, reading, kinds or {})), reading.categories)
 
 
+def display_name(path: str) -> str:
+    """A file in a message."""
+    return "standard input" if path == STDIN else repr(path)
+
+
 def _with_categories(table: Any, names: tuple[str, ...]) -> Any:
     """The table with some columns, or all of text, as categories."""
     unknown = [name for name in names if name not in table.column_names and names != ("all",)]
@@ -249,6 +254,8 @@ def _reason(message: str) -> str:
     if ragged:
         where = f"line {ragged[1]}" if ragged[1] else "a line"
         cells = "1 cell" if ragged[3] == "1" else f"{ragged[3]} cells"
+        if ragged[2] == "1":
+            return f"{where} has {cells}, but the header has 1; tell the field separator, such as --separator ';'."
         return f"{where} has {cells}, but the header has {ragged[2]}; correct it, or quote cells with commas."
     if re.search(r"invalid UTF-?8", message, re.IGNORECASE):
         return "it is not UTF-8 text; convert it, for example from Latin-1."
