@@ -287,6 +287,7 @@ def _conditions_of_errors(found: Decomposition, stored: Mapping[str, NDArray[Any
         "rows": (cells,),
         "clusters": (cells,),
         "certain": (s, m),
+        "identified": (s,),
         "covariance": (m, cells * (cells + 1) // 2),
     }
     yield all(shapes.get(name) == array.shape for name, array in stored.items())

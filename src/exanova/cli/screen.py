@@ -72,7 +72,7 @@ class Screen:
             rows = _count(found.rows[c])
             table.add_row(*(Text(legible(level)) for level in levels), f"{found.probability[c]:.4f}", rows, *values)
         self._console.print(table)
-        if found.identified is False:
+        if not found.has_stderr:
             self._line("no standard errors: other subsets can express part of this effect on these rows")
 
     def comparison(self, found: Comparison, count: int) -> None:

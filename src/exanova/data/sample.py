@@ -108,6 +108,20 @@ class Sample:
             return np.maximum(group_totals(counted, draws.group, self.n_rows).astype(np.float64), 1.0)
         return np.ones(self.n_rows) if self.counts is None else self.counts.astype(np.float64)
 
+    @property
+    def precision(self) -> FloatArray:
+        """(r,) how many rows each distinct row stands for.
+
+        Frequencies count them. Of other weights the proportions mean something, and all rows together say as much as
+        (sum of w)^2 / (sum of w^2) rows of equal weight, after Kish.
+        """
+        kind = ("probability" if self.counts is None else "frequency") if self.draws is None else self.draws.kind
+        if kind == "frequency":
+            return self.mass
+        weight = self.mass if self.draws is None else self.draws.weight.astype(np.float64)
+        counts = 1.0 if self.draws is None else self.draws.counts
+        return np.asarray(self.probability * float(weight.sum() ** 2 / (weight**2 / counts).sum()))
+
     @cached_property
     def varying(self) -> list[int]:
         """Features with more than one level; the others never enter."""

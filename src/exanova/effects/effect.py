@@ -82,6 +82,9 @@ class Knowledge(Protocol):
     def identified(self, s: int) -> bool | None:
         """Whether the rows determine the effect."""
 
+    def has_stderr(self, s: int) -> bool:
+        """Whether the effect has standard errors."""
+
     def certain_of(self, s: int) -> FloatArray:
         """(m,) norm of the part that no other subset can express."""
 
@@ -172,8 +175,20 @@ class Effect:
 
     @property
     def identified(self) -> bool | None:
-        """Whether the rows determine this effect; ``None`` if the route of the fit did not determine that."""
+        """Whether the rows determine this effect; ``None`` if there are too many functions to tell."""
         return self._known.identified(self.number)
+
+    @property
+    def has_stderr(self) -> bool:
+        """Whether this effect has standard errors: it is identified, or shrunk, so that a prior says how it is shared.
+
+        >>> import exanova
+        >>> X = np.array([["a", "a"], ["b", "b"], ["a", "a"], ["b", "b"]])
+        >>> anova = exanova.FunctionalANOVA(max_order=1, shrinkage=None, sampled=True)
+        >>> anova.fit(X, np.array([0.0, 1.0, 0.0, 1.0])).effects_["x0"].has_stderr
+        False
+        """
+        return self._known.has_stderr(self.number)
 
     @property
     def certain(self) -> FloatArray:
@@ -259,6 +274,10 @@ class Zero:
 
     def identified(self, s: int) -> bool | None:
         """It is."""
+        return True
+
+    def has_stderr(self, s: int) -> bool:
+        """It has."""
         return True
 
     def certain_of(self, s: int) -> FloatArray:

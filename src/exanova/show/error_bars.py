@@ -84,7 +84,7 @@ def error_notes(decomposition: Decomposition, effects: Iterable[Effect]) -> list
     why = _why_none(decomposition)
     if why:
         return [f"no error bars: {why}"]
-    if all(effect.identified is False for effect in effects):
+    if not any(effect.has_stderr for effect in effects):
         return [UNIDENTIFIED]
     return [f"whiskers: 95 % intervals; {what_varies(decomposition)}"]
 

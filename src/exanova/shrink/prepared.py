@@ -66,8 +66,7 @@ class Prepared:
             basis = build_basis(family)
             prior = make_prior(family, basis, kernels)
         p, r, q = sample.probability, sample.n_rows, len(prior.order)
-        # Whole numbers are counts of equal rows; of other weights only the proportions mean something.
-        precision = r * p if sample.counts is None else sample.mass
+        precision = sample.precision
         phi = Phi(family, sample, request.threads, repeated=True)
         gram = None
         if not cost.by_rows(r, q):
