@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from exanova.data.feature import FeatureLevels
 from exanova.data.table import frame_of_kind
 from exanova.design.family import Family
+from exanova.effects.zero_effect import Zero
 from exanova.errors import InputError, UnknownFeatureError, check_level
 from exanova.messages import Parameter, Words, count_of
 from exanova.typing import FloatArray, Subset
@@ -87,6 +88,9 @@ class Knowledge(Protocol):
 
     def certain_of(self, s: int) -> FloatArray:
         """(m,) norm of the part that no other subset can express."""
+
+    def means_of(self, s: int) -> FloatArray:
+        """(c, m) mean of the model at each level of a main effect; NaN where it is not known."""
 
 
 FEW_ROWS = 30
@@ -196,6 +200,20 @@ class Effect:
         return self._known.certain_of(self.number)
 
     @property
+    def model_mean(self) -> FloatArray:
+        """(c, m) mean of the model at each level of a main effect, beside which its values can be read; else NaN.
+
+        Less the overall mean, it is the effect itself if features are independent. Where it is far from the effect,
+        other features account for the difference.
+
+        >>> import exanova
+        >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
+        >>> exanova.FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 4.0])).effects_["x0"].model_mean.tolist()
+        [[0.5], [2.5]]
+        """
+        return self._known.means_of(self.number)
+
+    @property
     def _known(self) -> Knowledge:
         if self.knowledge is None:
             raise InputError("this effect has no standard errors; take it from effects_ of a fitted decomposition.")
@@ -242,47 +260,6 @@ class Effect:
         name = " x ".join(self.features) or "intercept"
         norms = ", ".join(f"{v:.4g}" for v in self.norm2)
         return f"<Effect {name}: {count_of(len(self.levels), 'cell')}, squared norm {norms}; {GAME}>"
-
-
-class Zero:
-    """What is known of an effect that is zero because one of its features has a single level."""
-
-    cheap = True
-
-    def __init__(self, cells: int, outputs: int) -> None:
-        self._shape = (cells, outputs)
-
-    def stderr_of(self, s: int) -> FloatArray:
-        """(c, m) zeros."""
-        return np.zeros(self._shape)
-
-    def reach_of(self, s: int, level: float) -> FloatArray | float:
-        """Zero."""
-        return 0.0
-
-    def covariance_of(self, s: int) -> FloatArray:
-        """(m, c, c) zeros."""
-        return np.zeros((self._shape[1], self._shape[0], self._shape[0]))
-
-    def critical_of(self, s: int, level: float) -> FloatArray:
-        """(m,) zeros."""
-        return np.zeros(self._shape[1])
-
-    def rows_of(self, s: int) -> FloatArray:
-        """(c,) not known."""
-        return np.full(self._shape[0], np.nan)
-
-    def identified(self, s: int) -> bool | None:
-        """It is."""
-        return True
-
-    def has_stderr(self, s: int) -> bool:
-        """It has."""
-        return True
-
-    def certain_of(self, s: int) -> FloatArray:
-        """(m,) zeros."""
-        return np.zeros(self._shape[1])
 
 
 class Effects(Mapping[tuple[str, ...], Effect]):

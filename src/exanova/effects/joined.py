@@ -63,6 +63,10 @@ class OfGroups:
         """Whether there are standard errors: without them nothing is joined."""
         return True
 
+    def means_of(self, s: int) -> FloatArray:
+        """(g, m) not known of groups."""
+        return np.full((len(self._rows), len(self._covariance)), np.nan)
+
     def certain_of(self, s: int) -> FloatArray:
         """Not known of groups."""
         raise InputError("this effect has joined levels; ask the effect itself for its certain part.")

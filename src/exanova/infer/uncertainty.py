@@ -19,6 +19,7 @@ from exanova.infer.bands import adjusted, quantile, simultaneous, student, wald
 from exanova.infer.error_record import Errors
 from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.identified import Dependences, certain_part, determined
+from exanova.infer.level_means import main_means
 from exanova.infer.linear import LinearErrors
 from exanova.infer.posterior_errors import PosteriorErrors
 from exanova.infer.refits import RefitErrors, refit
@@ -114,7 +115,7 @@ class Uncertainty:
         else:
             self._engine = LinearErrors.of(fitted, self._family)
         self._asked = asked
-        self._stored = {}
+        self._stored = {name: kept for name, kept in self._stored.items() if name == "means"}
         # The Gram matrix was needed anyway: what it cannot tell apart has no interval.
         shared = self._sharing.subsets(however_long=isinstance(self._engine, LinearErrors))
         few = int((self.rows < FEW_ROWS).sum())
@@ -181,9 +182,10 @@ class Uncertainty:
     @property
     def stored(self) -> dict[str, FloatArray]:
         """Arrays to save in a file: those already computed or cheap to compute."""
+        arrays = {"rows": self.rows} | ({} if self.main_means is None else {"means": self.main_means})
         if not self.cheap:
-            return {"rows": self.rows}
-        arrays = {"stderr": self.stderr, "rows": self.rows}
+            return arrays
+        arrays["stderr"] = self.stderr
         if self.clusters is not None:
             arrays["clusters"] = self.clusters
         shared = self._sharing.subsets()
@@ -203,6 +205,20 @@ class Uncertainty:
         cells, rows = self._family.n_cells, self.fitted.sample.n_rows
         small = self.outputs * cells * (cells + 1) // 2 <= MOST_NUMBERS
         return small and self.outputs * rows * float(cells) ** 2 <= CHEAP_WORK
+
+    @property
+    def main_means(self) -> FloatArray | None:
+        """(c, m) mean of the model at each level of every main effect, less its overall mean; ``None`` if unknown."""
+        if "means" not in self._stored and self._fitted is not None:
+            self._stored["means"] = main_means(self._family, self._fitted.sample, self._fitted.request.threads)
+        return self._stored.get("means")
+
+    def means_of(self, s: int) -> FloatArray:
+        """(c, m) mean of the model at each level of a main effect; NaN for other effects, or if unknown."""
+        own, means = self._family.cells_of(s), self.main_means
+        if means is None or own.stop > len(means):
+            return np.full((own.stop - own.start, self.outputs), np.nan)
+        return np.asarray(means[own] + self._values[0])
 
     def stderr_of(self, s: int) -> FloatArray:
         """(c, m) standard errors of one effect."""

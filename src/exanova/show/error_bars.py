@@ -65,18 +65,8 @@ def cell_errors(decomposition: Decomposition, effect: Effect) -> CellErrors:
 
 
 def main_means(decomposition: Decomposition) -> FloatArray | None:
-    """(c, m) mean of the model at each cell of the mean and of the main effects, less its overall mean.
-
-    ``None`` without rows. One pass over the rows for all features.
-    """
-    sample, family = decomposition.sample, decomposition.family
-    if sample is None:
-        return None
-    mains = family.restricted(sum(len(subset) < 2 for subset in family.subsets))
-    sums = Phi(mains, sample, decomposition.settings.threads).analyse(sample.weighted_values)
-    share = np.where(mains.weight > 0, mains.weight / mains.weight[0], np.nan)
-    means = sums / share[:, None] - sample.probability @ sample.values
-    return np.asarray(means if sample.scaling is None else means * sample.scaling.unit)
+    """(c, m) mean of the model at each cell of the mean and of the main effects, less its overall mean; if known."""
+    return decomposition.uncertainty.main_means
 
 
 def error_notes(decomposition: Decomposition, effects: Iterable[Effect]) -> list[str]:
