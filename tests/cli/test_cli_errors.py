@@ -222,7 +222,7 @@ def test_an_error_nobody_foresaw_is_one_line_too(folder, capsys, monkeypatch):
     def surprise(*_, **__):
         raise KeyError("x\n\x1b[31m")
 
-    monkeypatch.setattr("exanova.cli.commands.load", surprise)
+    monkeypatch.setattr("exanova.cli.saved_commands.load", surprise)
     refused(inside(capsys, "show", "model.exanova"), "unexpected KeyError", "--debug")
     assert "\x1b" not in inside(capsys, "show", "model.exanova").err
 
@@ -232,7 +232,7 @@ def test_out_of_memory_and_interrupted(folder, capsys, monkeypatch):
         def load(*_):
             raise error
 
-        monkeypatch.setattr("exanova.cli.commands.load", load)
+        monkeypatch.setattr("exanova.cli.saved_commands.load", load)
         return inside(capsys, "show", "model.exanova")
 
     refused(ends_with(MemoryError()), "out of memory")

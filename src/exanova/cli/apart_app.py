@@ -1,15 +1,14 @@
-"""The commands for rows in several places, as they are typed, with their help; ``apart_commands.py`` runs them."""
+"""The commands for rows in several places, as they are typed, with their options; ``apart_commands.py`` runs them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from exanova.cli import arguments as a
-from exanova.cli.apart_arguments import Add, Files, LevelsFile, MinCount, Target
 
 if TYPE_CHECKING:
     from exanova.cli.apart_commands import Part
-    from exanova.cli.table_files import ReadOptions
+
 
 LEVELS = (
     "Write the levels of a table's columns to a JSON file, for all sites to agree on.\n\n"
@@ -43,12 +42,12 @@ MERGE_EXAMPLES = (
 
 def levels(
     data: a.Data,
-    output: Target,
+    output: a.Target,
     prediction: a.Prediction = None,
     weight: a.Weight = None,
     features: a.Features = None,
     ignore: a.Ignore = None,
-    add: Add = None,
+    add: a.Add = None,
     n_bins: a.NBins = None,
     strategy: a.Strategy = "quantile",
     min_frequency: a.MinFrequency = None,
@@ -66,19 +65,19 @@ def levels(
     part = _part(
         data, (format_, separator, missing, text), (features, ignore, prediction, weight), output, force, quiet
     )
-    commands.levels(part, add, commands.LevelRule(_all(n_bins), strategy, min_frequency))
+    commands.levels(part, add, commands.LevelRule(a.every(n_bins), strategy, min_frequency))
 
 
 def moments(
     data: a.Data,
-    output: Target,
-    levels: LevelsFile,
+    output: a.Target,
+    levels: a.LevelsFile,
     prediction: a.Prediction = None,
     model: a.ModelToAsk = None,
     trust_pickle: a.TrustPickle = False,
     weight: a.Weight = None,
     max_order: a.MaxOrder = "2",
-    min_count: MinCount = 0,
+    min_count: a.MinCount = 0,
     memory_limit: a.MemoryLimit = None,
     n_jobs: a.Jobs = None,
     format_: a.Format = None,
@@ -96,7 +95,9 @@ def moments(
     commands.moments(part, asked)
 
 
-def merge(files: Files, output: Target, force: a.Force = False, quiet: a.Quiet = False, debug: a.Debug = False) -> None:
+def merge(
+    files: a.Files, output: a.Target, force: a.Force = False, quiet: a.Quiet = False, debug: a.Debug = False
+) -> None:
     """Merge moments."""
     from exanova.cli import apart_commands as commands
 
@@ -115,16 +116,13 @@ def _part(
     from exanova.cli.columns import Choice
 
     features, ignore, prediction, weight = columns
-    choice = Choice(_all(features), _all(ignore), _all(prediction), weight)
-    return Part(data, _reading(*reading), choice, output, force, quiet)
+    choice = Choice(a.every(features), a.every(ignore), a.every(prediction), weight)
+    return Part(data, a.reading(*reading), choice, output, force, quiet)
 
 
-def _all(given: a.Names) -> tuple[str, ...]:
-    return tuple(given or ())
-
-
-def _reading(format_: str | None, separator: str | None, missing: a.Names, text: a.Names) -> ReadOptions:
-    from exanova.cli.table_files import ReadOptions
-
-    names = [name for part in _all(text) for name in part.split(",")]
-    return ReadOptions(format_, separator, _all(missing), tuple(names))
+COMMANDS = (
+    (levels, LEVELS, LEVELS_EXAMPLES),
+    (moments, MOMENTS, MOMENTS_EXAMPLES),
+    (merge, MERGE, MERGE_EXAMPLES),
+)
+"""The commands with their help and examples."""

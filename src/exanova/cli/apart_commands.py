@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from exanova import parallel
@@ -16,7 +15,7 @@ from exanova.cli.columns import Choice, divide, kinds_of_features
 from exanova.cli.models import load_model
 from exanova.cli.output import Target, Targets
 from exanova.cli.screen import Screen, busy
-from exanova.cli.table_files import STDIN, ReadOptions, read_table
+from exanova.cli.table_files import ReadOptions, display_name, read_table
 from exanova.data.learning import learn_encoding
 from exanova.data.table import Table
 from exanova.errors import InputError
@@ -24,7 +23,7 @@ from exanova.estimator import FunctionalANOVA
 from exanova.messages import count_of
 
 if TYPE_CHECKING:
-    from exanova.cli.commands import Job
+    from exanova.cli.fit_commands import Job
 
 
 @dataclass(frozen=True)
@@ -65,9 +64,9 @@ def levels(part: Part, add: str | None, rule: LevelRule) -> None:
     """Learn the levels of a table and write them."""
     targets = Targets([Target("--output", part.output)], [part.data, add], part.force)
     known = None if add is None else load_levels(add)
-    with busy(f"reading {_shown(part.data)}", part.quiet):
+    with busy(f"reading {display_name(part.data)}", part.quiet):
         kinds = {} if known is None else kinds_of_features(known.features)
-        data = divide(read_table(part.data, part.reading, kinds), part.choice, _shown(part.data))
+        data = divide(read_table(part.data, part.reading, kinds), part.choice, display_name(part.data))
         found = learn_encoding(
             Table.read(data.features),
             weights=data.weight,
@@ -90,9 +89,9 @@ def moments(part: Part, asked: Collected) -> None:
     targets = Targets([Target("--output", part.output)], [part.data, asked.levels, asked.model], part.force)
     known = load_levels(asked.levels)
     threads = parallel.thread_count(asked.n_jobs)
-    with busy(f"reading {_shown(part.data)}", part.quiet):
+    with busy(f"reading {display_name(part.data)}", part.quiet):
         table = read_table(part.data, part.reading, kinds_of_features(known.features))
-        data = divide(table, part.choice, _shown(part.data), known.names)
+        data = divide(table, part.choice, display_name(part.data), known.names)
     model: Any = data.predictions if asked.model is None else load_model(asked.model, asked.trust_pickle, threads)
     with busy("counting", part.quiet):
         found = collect_moments(
@@ -126,8 +125,8 @@ def fit(job: Job) -> FunctionalANOVA:
     refused = [option for option, value in given.items() if value]
     if refused:
         raise InputError(
-            f"{', '.join(refused)} cannot be used with moments: {_shown(job.data)} holds no rows. Choose columns and "
-            "levels when moments are collected."
+            f"{', '.join(refused)} cannot be used with moments: {display_name(job.data)} holds no rows. Choose columns "
+            "and levels when moments are collected."
         )
     found = load_moments(job.data)
     anova = job.fit.estimator(found.encoding.names)
@@ -145,7 +144,3 @@ def _order(typed: str) -> int:
 def _say(quiet: bool, what: str, path: str) -> None:
     if not quiet:
         Screen().files([(what, path)])
-
-
-def _shown(path: str) -> str:
-    return "standard input" if path == STDIN else repr(Path(path).as_posix())

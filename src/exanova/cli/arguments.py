@@ -1,10 +1,16 @@
-"""Arguments and options of the commands: their names, their values and their help."""
+"""Arguments and options of fits and moments, and those that most commands share; what typed lists mean.
+
+Those of commands that read saved decompositions are in ``answer_arguments.py``.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from exanova.cli.table_files import ReadOptions
 
 COLUMNS, MODEL, FIT, READING, RESULTS = "Columns", "Model", "Decomposition", "Reading tables", "Results"
 """Panels of the help."""
@@ -21,10 +27,6 @@ Data = Annotated[
     ),
 ]
 Saved = Annotated[str, typer.Argument(metavar="MODEL", help="File written by --save.", show_default=False)]
-Before = Annotated[str, typer.Argument(metavar="BEFORE", help="File written by --save.", show_default=False)]
-After = Annotated[
-    str, typer.Argument(metavar="AFTER", help="File written by --save, to compare with it.", show_default=False)
-]
 
 Prediction = Annotated[
     Names,
@@ -57,10 +59,6 @@ RowPrediction = Annotated[
         rich_help_panel=COLUMNS,
     ),
 ]
-Id = Annotated[
-    Names,
-    typer.Option("--id", metavar="COLUMN", help="Column to copy to the output (repeatable).", rich_help_panel=COLUMNS),
-]
 Groups = Annotated[
     Names,
     typer.Option(
@@ -68,16 +66,6 @@ Groups = Annotated[
         metavar="NAME=A,B",
         help="Treat features as one, by the sum of their effects (repeatable).",
         rich_help_panel=COLUMNS,
-    ),
-]
-By = Annotated[
-    str,
-    typer.Option("--by", metavar="COLUMN", help="Column with the groups to compare.", rich_help_panel=COLUMNS),
-]
-Within = Annotated[
-    str | None,
-    typer.Option(
-        "--within", metavar="COLUMN", help="Compare inside each stratum of this column.", rich_help_panel=COLUMNS
     ),
 ]
 
@@ -188,15 +176,6 @@ Link = Annotated[
         rich_help_panel=FIT,
     ),
 ]
-Base = Annotated[
-    Names,
-    typer.Option(
-        "--base",
-        metavar="A=LEVEL",
-        help="Base level of a feature (repeatable); default: the most frequent.",
-        rich_help_panel=RESULTS,
-    ),
-]
 Ties = Annotated[
     str,
     typer.Option(
@@ -297,36 +276,6 @@ Strict = Annotated[
     typer.Option("--strict", help="Refuse rows with unseen combinations of levels.", rich_help_panel=READING),
 ]
 
-ExportPath = Annotated[
-    str,
-    typer.Argument(
-        metavar="PATH",
-        help="File to write: .xlsx, .json, .sql, .md or .tex; a name that ends in / for a folder.",
-        show_default=False,
-    ),
-]
-Dialect = Annotated[
-    str | None,
-    typer.Option(
-        "--dialect",
-        metavar="NAME",
-        help="Of .sql: standard, duckdb, sqlite or postgres. Default: standard.",
-        rich_help_panel=RESULTS,
-    ),
-]
-SqlTable = Annotated[
-    str | None,
-    typer.Option("--table", metavar="NAME", help="Of .sql: table to score. Default: rows.", rich_help_panel=RESULTS),
-]
-Keep = Annotated[
-    Names,
-    typer.Option(
-        "--keep",
-        metavar="COLUMN",
-        help="Of .sql: further column to return, such as a key (repeatable).",
-        rich_help_panel=RESULTS,
-    ),
-]
 Report = Annotated[
     str | None,
     typer.Option("--report", metavar="FILE", help="Write a report: .html, .json or .md.", rich_help_panel=RESULTS),
@@ -340,106 +289,9 @@ Save = Annotated[
 Title = Annotated[
     str | None, typer.Option("--title", metavar="TEXT", help="Title of the report.", rich_help_panel=RESULTS)
 ]
-Output = Annotated[
-    str,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="File to write: .csv, .tsv, .parquet or .feather; - for CSV on standard output.",
-        rich_help_panel=RESULTS,
-    ),
-]
-ReasonCount = Annotated[
-    int | None,
-    typer.Option(
-        "--reasons", min=1, metavar="N", help="The N strongest reasons per row, as sentences.", rich_help_panel=RESULTS
-    ),
-]
-Direction = Annotated[
-    str,
-    typer.Option(
-        "--direction",
-        metavar="lower|higher|both",
-        help="Reasons why the output is lower, higher, or either.",
-        rich_help_panel=RESULTS,
-    ),
-]
-Against = Annotated[
-    str,
-    typer.Option(
-        "--against",
-        metavar="mean|best|N",
-        help="Compare each row with the mean, the best of the rows, or row N of DATA (from 0).",
-        rich_help_panel=RESULTS,
-    ),
-]
-OfOutput = Annotated[
-    str | None,
-    typer.Option(
-        "--of-output", metavar="NAME", help="Reasons for this output, if there are several.", rich_help_panel=RESULTS
-    ),
-]
-FailAbove = Annotated[
-    float | None,
-    typer.Option(
-        "--fail-above",
-        min=0.0,
-        metavar="LIMIT",
-        help="Exit with code 3 if something changed by more than this, in units of the output.",
-        rich_help_panel=RESULTS,
-    ),
-]
-TableOutput = Annotated[
-    str | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Write the table to a file: .csv, .tsv, .parquet or .feather.",
-        rich_help_panel=RESULTS,
-    ),
-]
-BySubset = Annotated[
-    bool,
-    typer.Option(
-        "--by-subset/--by-feature",
-        help="In --output, one line per subset of features, or per feature.",
-        rich_help_panel=RESULTS,
-    ),
-]
-Index = Annotated[
-    str,
-    typer.Option(
-        "--index",
-        metavar="NAME",
-        help="Index to compute: SV, k-SII, SII, STII, FSII, BII, BV, FBII or Moebius.",
-        rich_help_panel=RESULTS,
-    ),
-]
-Order = Annotated[
-    int,
-    typer.Option(
-        "--order", min=1, metavar="N", help="Largest size of a subset (not used by SV).", rich_help_panel=RESULTS
-    ),
-]
 Effects = Annotated[
     int,
     typer.Option("--effects", min=0, metavar="N", help="Number of strongest effects to list.", rich_help_panel=RESULTS),
-]
-JoinedLevels = Annotated[
-    bool,
-    typer.Option("--joined", help="With --effect: show neighbours that do not differ beyond their error as one level."),
-]
-OneEffect = Annotated[
-    Names,
-    typer.Option(
-        "--effect", metavar="A|A:B", help="Show the table of this effect (repeatable).", rich_help_panel=RESULTS
-    ),
-]
-Changes = Annotated[
-    int,
-    typer.Option("--changes", min=0, metavar="N", help="Number of largest changes to list.", rich_help_panel=RESULTS),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.", rich_help_panel=RESULTS)]
 Json = Annotated[
@@ -447,3 +299,44 @@ Json = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.", rich_help_panel=RESULTS)]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=RESULTS)]
+
+Target = Annotated[
+    str,
+    typer.Option("--output", "-o", metavar="FILE", help="File to write.", rich_help_panel=RESULTS, show_default=False),
+]
+LevelsFile = Annotated[
+    str,
+    typer.Option(
+        "--levels", metavar="FILE", help="File written by `exanova levels`.", rich_help_panel=FIT, show_default=False
+    ),
+]
+Add = Annotated[
+    str | None,
+    typer.Option("--add", metavar="FILE", help="Levels to keep; new ones are added.", rich_help_panel=FIT),
+]
+MinCount = Annotated[
+    int, typer.Option("--min-count", metavar="N", help="Refuse cells of fewer rows than this.", rich_help_panel=FIT)
+]
+Files = Annotated[
+    list[str], typer.Argument(metavar="MOMENTS...", help="Files written by `exanova moments`.", show_default=False)
+]
+
+
+def text(*paragraphs: str) -> str:
+    """Paragraphs of a help without line breaks, so that they are wrapped to the width of the terminal."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+def every(*given: Names) -> tuple[str, ...]:
+    """All values of options that may be repeated."""
+    return tuple(value for values in given for value in values or ())
+
+
+def reading(
+    format_: str | None, separator: str | None, missing: Names, as_text: Names = None, categories: Names = None
+) -> ReadOptions:
+    """How to read tables, from what was typed."""
+    from exanova.cli.table_files import ReadOptions
+
+    names, chosen = ([name for part in every(given) for name in part.split(",")] for given in (as_text, categories))
+    return ReadOptions(format_, separator, every(missing), tuple(names), tuple(chosen))

@@ -16,6 +16,7 @@ from exanova.cli.text import listed, nearest, split_names, visible
 from exanova.errors import InputError
 from exanova.packages import package
 from exanova.sources.text_cells import NUMBER, as_cells, evidence_of
+from exanova.typing import FloatArray
 
 Kind = Any
 """``"any"`` (by the rule above), ``"number"``, ``"boolean"``, ``"text"``, ``"as is"``, or a type of pyarrow."""
@@ -149,6 +150,18 @@ def as_numbers(table: Any, name: str, option: str) -> Any:
         return numbers.cast(arrow.float64()).to_numpy()
     except (ValueError, NotImplementedError) as error:  # errors of pyarrow are of these kinds
         raise InputError(f"{option} {name!r} is of type {column.type}; expected a column of numbers.") from error
+
+
+def predictions(anova: Any, table: Any, names: Sequence[str]) -> FloatArray | None:
+    """(n, m) predictions in the columns ``names``, one per output; ``None`` without any."""
+    if not names:
+        return None
+    if len(names) != len(anova.output_names_):
+        raise InputError(
+            f"{len(names)} columns were given with --prediction, but the decomposition has {len(anova.output_names_)} "
+            f"outputs: {listed(anova.output_names_)}; give one column for each, in this order."
+        )
+    return np.stack([as_numbers(table, name, "--prediction") for name in names], axis=1)
 
 
 def chosen_features(choice: Choice, known: Sequence[str], where: str, wanted: Sequence[str] | None) -> list[str]:

@@ -29,7 +29,8 @@ from exanova.explain.explanation import Explanation
 from exanova.explain.importance_errors import importance_stderr
 from exanova.explain.interactions import Interactions
 from exanova.files import write_whole
-from exanova.packages import package
+from exanova.packages import check_installed, package
+from exanova.report import FORMATS
 from exanova.report.words import verdicts
 from exanova.show.error_bars import can_compute
 from exanova.show.records import importance_records
@@ -105,6 +106,15 @@ class Targets:
             raise FileWriteError(f"{target.option} {target.path!r} exists; add --force to replace it.")
         if path.exists() and not path.is_file() and not target.is_folder:
             raise FileWriteError(f"{target.option} {target.path!r} is a device or a pipe; give a file name.")
+
+
+def report_targets(path: str | None) -> list[Target]:
+    """The report, if one was asked for; refused if a package for it is missing."""
+    if path is None:
+        return []
+    if Path(path).suffix.lower() in (".html", ".htm"):
+        check_installed(("jinja2",), f"--report {path}")
+    return [Target("--report", path, tuple(FORMATS))]
 
 
 def write_table(path: str, table: Any) -> None:

@@ -1,15 +1,11 @@
-"""The commands that answer questions, as they are typed, with their help; ``question_commands.py`` runs them."""
+"""The commands that answer questions, as they are typed, with their options; ``question_commands.py`` runs them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import typer
 
+from exanova.cli import answer_arguments as b
 from exanova.cli import arguments as a
-
-if TYPE_CHECKING:
-    from exanova.cli.table_files import ReadOptions
 
 DIFFERENCE = (
     "Why one group of rows scores higher than another: the gap, split over features and interactions.\n\n"
@@ -43,10 +39,10 @@ COMPARE_EXAMPLES = (
 
 
 def compare(
-    before: a.Before,
-    after: a.After,
-    changes: a.Changes = 10,
-    fail_above: a.FailAbove = None,
+    before: b.Before,
+    after: b.After,
+    changes: b.Changes = 10,
+    fail_above: b.FailAbove = None,
     json: a.Json = False,
     debug: a.Debug = False,
 ) -> None:
@@ -60,13 +56,13 @@ def compare(
 def difference(
     saved: a.Saved,
     data: a.Data,
-    by: a.By,
-    within: a.Within = None,
+    by: b.By,
+    within: b.Within = None,
     prediction: a.RowPrediction = None,
     weight: a.Weight = None,
     group: a.Groups = None,
-    subsets: a.BySubset = True,
-    output: a.TableOutput = None,
+    subsets: b.BySubset = True,
+    output: b.TableOutput = None,
     handle_unknown: a.HandleUnknown = "error",
     strict: a.Strict = False,
     format_: a.Format = None,
@@ -80,9 +76,9 @@ def difference(
     from exanova.cli import question_commands as commands
 
     rules = {"handle_unknown": handle_unknown, "strict": strict}
-    compared = commands.Compared(by, within, weight, _all(prediction), _all(group))
+    compared = commands.Compared(by, within, weight, a.every(prediction), a.every(group))
     shown = commands.Shown(output, subsets, force, json)
-    commands.difference(saved, data, _reading(format_, separator, missing), compared, shown, rules)
+    commands.difference(saved, data, a.reading(format_, separator, missing), compared, shown, rules)
 
 
 RELATIVITIES = (
@@ -101,8 +97,8 @@ RELATIVITIES_EXAMPLES = (
 
 def relativities(
     saved: a.Saved,
-    base: a.Base = None,
-    output: a.TableOutput = None,
+    base: b.Base = None,
+    output: b.TableOutput = None,
     force: a.Force = False,
     json: a.Json = False,
     debug: a.Debug = False,
@@ -110,17 +106,7 @@ def relativities(
     """The tariff of a saved decomposition."""
     from exanova.cli import question_commands as commands
 
-    commands.relativities(saved, _all(base), commands.Shown(output, False, force, json))
-
-
-def _all(given: a.Names) -> tuple[str, ...]:
-    return tuple(given or ())
-
-
-def _reading(format_: str | None, separator: str | None, missing: a.Names) -> ReadOptions:
-    from exanova.cli.table_files import ReadOptions
-
-    return ReadOptions(format_, separator, _all(missing), ())
+    commands.relativities(saved, a.every(base), commands.Shown(output, False, force, json))
 
 
 COMMANDS = (

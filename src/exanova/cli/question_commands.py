@@ -9,19 +9,18 @@ from typing import Any
 import numpy as np
 
 from exanova.cli import text
-from exanova.cli.columns import as_numbers, check_columns, learned_kinds
+from exanova.cli.columns import as_numbers, check_columns, learned_kinds, predictions
 from exanova.cli.output import TABLES, Target, Targets, comparison_document, emit_document, write_table
 from exanova.cli.screen import Screen
-from exanova.cli.table_files import ReadOptions, read_table
+from exanova.cli.table_files import ReadOptions, display_name, read_table
 from exanova.data.table import Table
 from exanova.errors import InputError
-from exanova.estimator import FunctionalANOVA, load
+from exanova.estimator import load
 from exanova.explain.difference import Difference
 from exanova.explain.mean_change import MeanChange
 from exanova.explain.monitor import drifts
 from exanova.explain.reasons import Reasons
 from exanova.packages import package
-from exanova.typing import FloatArray
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ def difference(
     targets = _targets(shown, [saved, data])
     anova = load(saved).set_params(**rules)
     table = read_table(data, reading, learned_kinds(anova))
-    check_columns(table, [*anova.feature_names_in_, *compared.columns], repr(data))
+    check_columns(table, [*anova.feature_names_in_, *compared.columns], display_name(data))
     found = anova.difference(
         table,
         by=compared.by,
@@ -127,7 +126,7 @@ def reasons(
         raise InputError("--reasons carries one --id column; give one.")
     anova = load(saved).set_params(**rules)
     table = read_table(data, reading, learned_kinds(anova))
-    check_columns(table, [*anova.feature_names_in_, *asked.prediction, *asked.ids], repr(data))
+    check_columns(table, [*anova.feature_names_in_, *asked.prediction, *asked.ids], display_name(data))
     direction: Any = asked.direction
     found = anova.reasons(
         table,
@@ -179,18 +178,6 @@ def relativities(saved: str, base: Sequence[str], shown: Shown) -> None:
         emit_document({name: getattr(found, name) for name in names})
     elif shown.output is None:
         Screen().lines(str(found))
-
-
-def predictions(anova: FunctionalANOVA, table: Any, names: Sequence[str]) -> FloatArray | None:
-    """(n, m) predictions in the columns ``names``, one per output; ``None`` without any."""
-    if not names:
-        return None
-    if len(names) != len(anova.output_names_):
-        raise InputError(
-            f"{len(names)} columns were given with --prediction, but the decomposition has {len(anova.output_names_)} "
-            f"outputs: {text.listed(anova.output_names_)}; give one column for each, in this order."
-        )
-    return np.stack([as_numbers(table, name, "--prediction") for name in names], axis=1)
 
 
 def difference_document(found: Difference) -> dict[str, Any]:

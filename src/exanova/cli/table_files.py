@@ -118,6 +118,11 @@ def read_table(path: str, reading: ReadOptions, kinds: Mapping[str, Kind] | None
     return _with_categories(typed(table, *_kinds(table, chosen, reading, kinds or {})), reading.categories)
 
 
+def display_name(path: str) -> str:
+    """A file in a message."""
+    return "standard input" if path == STDIN else repr(path)
+
+
 def _with_categories(table: Any, names: tuple[str, ...]) -> Any:
     """The table with some columns, or all of text, as categories."""
     unknown = [name for name in names if name not in table.column_names and names != ("all",)]

@@ -6,12 +6,13 @@ import shlex
 from collections.abc import Mapping
 from typing import Annotated, Any, get_origin
 
-from exanova.cli import apart_arguments, arguments
+from exanova.cli import answer_arguments, arguments
 from exanova.messages import UNSAID, Action, Mention, Value, Words
 
 OPTIONS: dict[str, str] = {
     flag[2:].replace("-", "_"): flag
-    for kind in (*vars(arguments).values(), *vars(apart_arguments).values())
+    for module in (answer_arguments, arguments)
+    for kind in vars(module).values()
     if get_origin(kind) is Annotated
     # The first name of an option is a default for typer, which sorts that out later.
     for flags in (kind.__metadata__[0].default, *(kind.__metadata__[0].param_decls or ()))

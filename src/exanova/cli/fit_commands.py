@@ -1,36 +1,26 @@
-"""What each command does: read files, call the library, write files and print results."""
+"""What the commands that decompose a model do: read files, fit, write files and print results."""
 
 from __future__ import annotations
 
-import shlex
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from exanova import parallel
 from exanova.apart.moments_file import is_moments
 from exanova.cli import apart_commands, output, text
-from exanova.cli.columns import Choice, as_numbers, check_columns, divide, kinds_of, learned_kinds
-from exanova.cli.many_files import Explaining, dask_client, fit_arguments, is_many, open_files
+from exanova.cli.columns import Choice, divide, kinds_of
+from exanova.cli.many_files import dask_client, fit_arguments, is_many, open_files
 from exanova.cli.models import Model, load_model
-from exanova.cli.output import STDOUT, Target, Targets, emit_document, write_table
+from exanova.cli.output import Target, Targets, emit_document, report_targets
 from exanova.cli.screen import Screen, busy
-from exanova.cli.table_files import STDIN, ReadOptions, read_table
-from exanova.errors import InputError, OutsideSupportWarning
-from exanova.estimator import FunctionalANOVA, load
-from exanova.export import suffix_of
-from exanova.packages import check_installed
-from exanova.provenance import file_hash
-from exanova.report import FORMATS
-from exanova.show.records import rounding
+from exanova.cli.table_files import STDIN, ReadOptions, display_name, read_table
+from exanova.errors import InputError
+from exanova.estimator import FunctionalANOVA
 from exanova.solve.plan import Plan
-from exanova.typing import FloatArray
 
 
 @dataclass(frozen=True)
@@ -103,31 +93,6 @@ class Job:
     dask: str | None = None
 
 
-@dataclass(frozen=True)
-class Wish:
-    """Options of ``rows``: where to write, which index up to which order, how to print, columns with predictions,
-    columns to copy, and groups of features."""
-
-    output: str
-    index: str
-    order: int
-    force: bool
-    json: bool
-    quiet: bool
-    prediction: tuple[str, ...] = ()
-    ids: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Printing:
-    """Whether to replace files, to print JSON, to print nothing."""
-
-    force: bool
-    json: bool
-    quiet: bool
-
-
 def explain(job: Job) -> None:
     """Decompose a model over a table; report, save, show."""
     fraction = None if job.eval is None else text.eval_fraction(job.eval)
@@ -136,7 +101,7 @@ def explain(job: Job) -> None:
     if not of_moments:
         _check_inputs(job, held_out)
     wanted = [] if job.save is None else [Target("--save", job.save)]
-    targets = Targets([*wanted, *_reports(job.report)], [job.data, held_out, job.model], job.force)
+    targets = Targets([*wanted, *report_targets(job.report)], [job.data, held_out, job.model], job.force)
     with _only_results_on_stdout(job.json):
         anova, rows, outputs = (apart_commands.fit(job), None, None) if of_moments else _fit(job, fraction, held_out)
         with busy("hashing files", job.quiet):
@@ -157,93 +122,6 @@ def explain(job: Job) -> None:
         screen.next_commands(_after_explain(job, anova))
 
 
-def rows(saved: str, data: str, reading: ReadOptions, wish: Wish, rules: dict[str, Any]) -> None:
-    """Explain new rows with a saved decomposition."""
-    if is_many(data):
-        _rows_of_files(saved, data, reading, wish, rules)
-        return
-    to_file = [Target("--output", wish.output, output.TABLES)] if wish.output != STDOUT else []
-    targets = Targets(to_file, [saved, data], wish.force)
-    anova = load(saved).set_params(**rules)
-    with busy(f"reading {_shown(data)}", wish.quiet):
-        table = read_table(data, reading, learned_kinds(anova))
-    check_columns(table, list(anova.feature_names_in_), _shown(data))
-    check_columns(table, [*wish.prediction, *wish.ids], _shown(data))
-    residual = _residual(anova, table, wish.prediction)
-    values, outside = _values(anova, table, wish, residual)
-    values = output.with_columns(values, {name: table.column(name) for name in wish.ids})
-    summary = {"rows": table.num_rows, "outside_support": outside, "index": wish.index}
-    if to_file:
-        targets.write("--output", lambda path: write_table(path, values))
-    if wish.json:
-        emit_document(summary | ({"output": wish.output} if to_file else {"values": values.to_pylist()}))
-    elif not to_file:
-        write_table(STDOUT, values)
-    elif not wish.quiet:
-        Screen().files([(f"{wish.index} of {table.num_rows:,} rows, {outside:,} outside the support", wish.output)])
-
-
-def _rows_of_files(saved: str, data: str, reading: ReadOptions, wish: Wish, rules: dict[str, Any]) -> None:
-    """Explain the rows of several files, one block at a time, into a folder of Parquet files."""
-    if wish.output == STDOUT:
-        raise InputError("several files are explained into a folder; give --output FOLDER.")
-    anova = load(saved).set_params(**rules)
-
-    def explained(block: Any) -> tuple[Any, int]:
-        values, outside = _values(anova, block, wish, _residual(anova, block, wish.prediction))
-        return output.with_columns(values, {name: block.column(name) for name in wish.ids}), outside
-
-    columns = (*wish.prediction, *wish.ids)
-    count, outside = Explaining(data, reading, columns, wish.output, wish.force).run(anova, explained)
-    if wish.json:
-        emit_document({"rows": count, "outside_support": outside, "index": wish.index, "output": wish.output})
-    elif not wish.quiet:
-        Screen().files([(f"{wish.index} of {count:,} rows, {outside:,} outside the support", wish.output)])
-
-
-def show(
-    saved: str,
-    effects: int,
-    names: Sequence[str],
-    report: str | None,
-    force: bool,
-    json: bool,
-    joined: bool = False,
-) -> None:
-    """Show a saved decomposition, or some of its effects, with like neighbours ``joined`` if asked."""
-    targets = Targets(_reports(report), [saved], force)
-    anova = load(saved)
-    features = list(anova.feature_names_in_)
-    chosen = [anova.effects_[text.subset(name, features, "--effect")] for name in names]
-    chosen = [effect.joined() for effect in chosen] if joined else chosen
-    targets.write("--report", anova.report)
-    if json:
-        tables = {"effects": [output.effect_document(effect) for effect in chosen]} if chosen else {}
-        emit_document({**output.decomposition_document(anova, effects), **tables})
-        return
-    screen = Screen()
-    if not chosen:
-        screen.decomposition(anova, effects)
-    for effect in chosen:
-        screen.effect(effect, rounding(anova.decomposition_))
-    screen.files([("report", report)] if report else [])
-
-
-def export(saved: str, path: str, sql: dict[str, Any], words: Sequence[str], printing: Printing) -> None:
-    """Write the tables of a saved decomposition."""
-    is_folder = not suffix_of(path)
-    targets = Targets([Target("PATH", path, is_folder=is_folder)], [saved], printing.force)
-    with busy(f"writing {path}", printing.quiet):
-        anova = load(saved)
-        about = {"File: decomposition": f"{saved} (sha256 {file_hash(saved)})"}
-        about["Command of the export"] = shlex.join(["exanova", *words])
-        targets.write("PATH", lambda place: anova.export(place, about=about, **sql))
-    if printing.json:
-        emit_document({"export": path})
-    elif not printing.quiet:
-        Screen().files([("export", path)])
-
-
 def plan(data: str, reading: ReadOptions, choice: Choice, fit: FitOptions, json: bool) -> None:
     """Show what ``explain`` would need for this table."""
     found = _plan_files(data, reading, choice, fit) if is_many(data) else _plan_table(data, reading, choice, fit)
@@ -254,7 +132,7 @@ def plan(data: str, reading: ReadOptions, choice: Choice, fit: FitOptions, json:
 
 
 def _plan_table(data: str, reading: ReadOptions, choice: Choice, fit: FitOptions) -> Plan:
-    parts = divide(read_table(data, reading), choice, _shown(data))
+    parts = divide(read_table(data, reading), choice, display_name(data))
     anova = fit.estimator(parts.features.column_names)
     return anova.plan(parts.features, sample_weight=parts.weight, n_outputs=max(1, len(parts.names)))
 
@@ -279,24 +157,15 @@ def _check_inputs(job: Job, held_out: str | None) -> None:
         raise InputError("--output-names is for the outputs of --model; predictions have the names of their columns.")
 
 
-def _reports(path: str | None) -> list[Target]:
-    """The report, if one was asked for; refused if a package for it is missing."""
-    if path is None:
-        return []
-    if Path(path).suffix.lower() in (".html", ".htm"):
-        check_installed(("jinja2",), f"--report {path}")
-    return [Target("--report", path, tuple(FORMATS))]
-
-
 def _fit(job: Job, fraction: float | None, held_out: str | None) -> tuple[FunctionalANOVA, Any, Any]:
     """The decomposition, and the rows and the model (or its outputs there) for the report."""
     if is_many(job.data):
         return _fit_files(job, fraction, held_out), None, None
-    with busy(f"reading {_shown(job.data)}", job.quiet):
+    with busy(f"reading {display_name(job.data)}", job.quiet):
         model = _model(job)
         table = read_table(job.data, job.reading)
     wanted = None if model is None else model.wanted(table.column_names)
-    data = divide(table, job.choice, _shown(job.data), wanted)
+    data = divide(table, job.choice, display_name(job.data), wanted)
     names = text.output_names(job.output_names) if model is not None else list(data.names)
     anova = job.fit.estimator(data.features.column_names)
     anova.fit(
@@ -335,33 +204,8 @@ def _origins(job: Job) -> dict[str, str]:
 def _held_out(job: Job, path: str, features: Any, model: Model | None) -> tuple[Any, Any]:
     """Held-out rows, read like the others, and the model or its predictions there."""
     table = read_table(path, job.reading, kinds_of(features))
-    apart = divide(table, Choice(prediction=job.choice.prediction), _shown(path), features.column_names)
+    apart = divide(table, Choice(prediction=job.choice.prediction), display_name(path), features.column_names)
     return apart.features, apart.predictions if model is None else model
-
-
-def _residual(anova: FunctionalANOVA, table: Any, names: Sequence[str]) -> FloatArray | None:
-    """(n, m) predictions in the file less what is fitted there; ``None`` if no predictions were named."""
-    if not names:
-        return None
-    if len(names) != len(anova.output_names_):
-        raise InputError(
-            f"{len(names)} columns were given with --prediction, but the decomposition has {len(anova.output_names_)} "
-            f"outputs: {text.listed(anova.output_names_)}; give one column for each, in this order."
-        )
-    given = np.stack([as_numbers(table, name, "--prediction") for name in names], axis=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OutsideSupportWarning)  # said once, with the values
-        return given - np.reshape(anova.predict(table), given.shape)
-
-
-def _values(anova: FunctionalANOVA, table: Any, wish: Wish, residual: FloatArray | None) -> tuple[Any, int]:
-    """The values of all rows as a pyarrow table, and the number of rows outside the support."""
-    groups = text.groups(wish.groups, list(anova.feature_names_in_))
-    if wish.index == "SV":
-        explained = anova.explain(table, groups=groups)
-        return output.shapley_table(explained, residual), int(explained.outside.sum())
-    found = anova.interactions(table, index=wish.index, order=wish.order, groups=groups)
-    return output.interaction_table(found, residual), int(found.outside.sum())
 
 
 def _model(job: Job) -> Model | None:
@@ -395,7 +239,3 @@ def _after_explain(job: Job, anova: FunctionalANOVA) -> list[tuple[str, list[str
     if job.report is None:
         return [*found, ("a report for the browser", ["exanova", "show", job.save, "--report", "report.html"])]
     return [*found, ("pairwise interactions, row by row", [*rows, "pairs.csv", "--index", "k-SII"])]
-
-
-def _shown(path: str) -> str:
-    return "standard input" if path == STDIN else repr(path)

@@ -1,0 +1,156 @@
+"""What the commands that read a saved decomposition do: explain rows, show effects, write tables."""
+
+from __future__ import annotations
+
+import shlex
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exanova.cli import output, text
+from exanova.cli.columns import check_columns, learned_kinds, predictions
+from exanova.cli.many_files import Explaining, is_many
+from exanova.cli.output import STDOUT, Target, Targets, emit_document, report_targets, write_table
+from exanova.cli.screen import Screen, busy
+from exanova.cli.table_files import ReadOptions, display_name, read_table
+from exanova.errors import InputError, OutsideSupportWarning
+from exanova.estimator import FunctionalANOVA, load
+from exanova.export import suffix_of
+from exanova.provenance import file_hash
+from exanova.show.records import rounding
+from exanova.typing import FloatArray
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Options of ``rows``: where to write, which index up to which order, how to print, columns with predictions,
+    columns to copy, and groups of features."""
+
+    output: str
+    index: str
+    order: int
+    force: bool
+    json: bool
+    quiet: bool
+    prediction: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Printing:
+    """Whether to replace files, to print JSON, to print nothing."""
+
+    force: bool
+    json: bool
+    quiet: bool
+
+
+def rows(saved: str, data: str, reading: ReadOptions, wish: Wish, rules: dict[str, Any]) -> None:
+    """Explain new rows with a saved decomposition."""
+    if is_many(data):
+        _rows_of_files(saved, data, reading, wish, rules)
+        return
+    to_file = [Target("--output", wish.output, output.TABLES)] if wish.output != STDOUT else []
+    targets = Targets(to_file, [saved, data], wish.force)
+    anova = load(saved).set_params(**rules)
+    with busy(f"reading {display_name(data)}", wish.quiet):
+        table = read_table(data, reading, learned_kinds(anova))
+    check_columns(table, list(anova.feature_names_in_), display_name(data))
+    check_columns(table, [*wish.prediction, *wish.ids], display_name(data))
+    residual = _residual(anova, table, wish.prediction)
+    values, outside = _values(anova, table, wish, residual)
+    values = output.with_columns(values, {name: table.column(name) for name in wish.ids})
+    summary = {"rows": table.num_rows, "outside_support": outside, "index": wish.index}
+    if to_file:
+        targets.write("--output", lambda path: write_table(path, values))
+    if wish.json:
+        emit_document(summary | ({"output": wish.output} if to_file else {"values": values.to_pylist()}))
+    elif not to_file:
+        write_table(STDOUT, values)
+    elif not wish.quiet:
+        Screen().files([(f"{wish.index} of {table.num_rows:,} rows, {outside:,} outside the support", wish.output)])
+
+
+def _rows_of_files(saved: str, data: str, reading: ReadOptions, wish: Wish, rules: dict[str, Any]) -> None:
+    """Explain the rows of several files, one block at a time, into a folder of Parquet files."""
+    if wish.output == STDOUT:
+        raise InputError("several files are explained into a folder; give --output FOLDER.")
+    anova = load(saved).set_params(**rules)
+
+    def explained(block: Any) -> tuple[Any, int]:
+        values, outside = _values(anova, block, wish, _residual(anova, block, wish.prediction))
+        return output.with_columns(values, {name: block.column(name) for name in wish.ids}), outside
+
+    columns = (*wish.prediction, *wish.ids)
+    count, outside = Explaining(data, reading, columns, wish.output, wish.force).run(anova, explained)
+    if wish.json:
+        emit_document({"rows": count, "outside_support": outside, "index": wish.index, "output": wish.output})
+    elif not wish.quiet:
+        Screen().files([(f"{wish.index} of {count:,} rows, {outside:,} outside the support", wish.output)])
+
+
+def show(
+    saved: str,
+    effects: int,
+    names: Sequence[str],
+    report: str | None,
+    force: bool,
+    json: bool,
+    joined: bool = False,
+) -> None:
+    """Show a saved decomposition, or some of its effects, with like neighbours ``joined`` if asked."""
+    targets = Targets(report_targets(report), [saved], force)
+    anova = load(saved)
+    features = list(anova.feature_names_in_)
+    chosen = [anova.effects_[text.subset(name, features, "--effect")] for name in names]
+    chosen = [effect.joined() for effect in chosen] if joined else chosen
+    targets.write("--report", anova.report)
+    if json:
+        tables = {"effects": [output.effect_document(effect) for effect in chosen]} if chosen else {}
+        emit_document({**output.decomposition_document(anova, effects), **tables})
+        return
+    screen = Screen()
+    if not chosen:
+        screen.decomposition(anova, effects)
+    for effect in chosen:
+        screen.effect(effect, rounding(anova.decomposition_))
+    screen.files([("report", report)] if report else [])
+
+
+def export(saved: str, path: str, sql: dict[str, Any], words: Sequence[str], printing: Printing) -> None:
+    """Write the tables of a saved decomposition."""
+    is_folder = not suffix_of(path)
+    targets = Targets([Target("PATH", path, is_folder=is_folder)], [saved], printing.force)
+    with busy(f"writing {path}", printing.quiet):
+        anova = load(saved)
+        about = {"File: decomposition": f"{saved} (sha256 {file_hash(saved)})"}
+        about["Command of the export"] = shlex.join(["exanova", *words])
+        targets.write("PATH", lambda place: anova.export(place, about=about, **sql))
+    if printing.json:
+        emit_document({"export": path})
+    elif not printing.quiet:
+        Screen().files([("export", path)])
+
+
+def _residual(anova: FunctionalANOVA, table: Any, names: Sequence[str]) -> FloatArray | None:
+    """(n, m) predictions in the file less what is fitted there; ``None`` if no predictions were named."""
+    given = predictions(anova, table, names)
+    if given is None:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OutsideSupportWarning)  # said once, with the values
+        return given - np.reshape(anova.predict(table), given.shape)
+
+
+def _values(anova: FunctionalANOVA, table: Any, wish: Wish, residual: FloatArray | None) -> tuple[Any, int]:
+    """The values of all rows as a pyarrow table, and the number of rows outside the support."""
+    groups = text.groups(wish.groups, list(anova.feature_names_in_))
+    if wish.index == "SV":
+        explained = anova.explain(table, groups=groups)
+        return output.shapley_table(explained, residual), int(explained.outside.sum())
+    found = anova.interactions(table, index=wish.index, order=wish.order, groups=groups)
+    return output.interaction_table(found, residual), int(found.outside.sum())
