@@ -27,8 +27,9 @@ from exanova.explain.mean_shapley import MeanShapley
 from exanova.explain.relativities import Loss, Relativities
 from exanova.explain.significance import significance_table
 from exanova.explain.tariff import tariff_of
+from exanova.infer.error_record import Errors
 from exanova.infer.fitted_sample import FittedSample
-from exanova.infer.uncertainty import Errors, Uncertainty
+from exanova.infer.uncertainty import Uncertainty
 from exanova.messages import Parameter, Words, count_of
 from exanova.progress import Progress
 from exanova.provenance import Provenance

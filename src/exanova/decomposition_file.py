@@ -24,8 +24,8 @@ from exanova.effects.redundancy import Redundancy
 from exanova.errors import FileFormatError
 from exanova.explain.mean_shapley import MeanShapley
 from exanova.explain.relativities import Loss
+from exanova.infer.error_record import Errors
 from exanova.infer.level_means import main_cells
-from exanova.infer.uncertainty import Errors
 from exanova.messages import Words, from_json, to_json
 from exanova.provenance import Provenance
 from exanova.query import QuerySettings

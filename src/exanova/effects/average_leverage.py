@@ -1,4 +1,4 @@
-"""The fit on other rows from the mean leverage of a row, where leaving rows out one by one would cost more than the fit.
+"""The fit on other rows by the mean leverage of a row, where leaving out each would cost more than the fit.
 
 A row predicted by the others is missed by e_i / (1 - h_i), and the h_i of all rows add up to the rank. With their mean
 in place of each (generalised cross-validation) nothing is needed but the rank and the number of rows:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from exanova.effects.effect import FEW_ROWS
 from exanova.messages import count_of
 
@@ -25,6 +23,7 @@ class Errors:
         seconds: computing time.
 
     >>> import exanova
+    >>> import numpy as np
     >>> X = np.array([["a"], ["a"], ["b"], ["b"]])
     >>> anova = exanova.FunctionalANOVA(shrinkage=None).fit(X, np.array([0.0, 1.0, 3.0, 4.0]))
     >>> errors = anova.errors()

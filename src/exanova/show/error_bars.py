@@ -16,7 +16,6 @@ from exanova.decomposition import Decomposition
 from exanova.effects.effect import FEW_ROWS, Effect
 from exanova.errors import MemoryLimitError
 from exanova.infer.units import raw_rows, smallest_stratum
-from exanova.phi.operator import Phi
 from exanova.typing import FloatArray
 
 Record = dict[str, Any]
