@@ -180,8 +180,6 @@ APART = {
     "design.subsets.SUBSET_BYTES": "a price",
     "effects.cancellation.MEMBER": "decides what is said",
     "effects.cancellation.MOST_FUNCTIONS": "decides what is said",
-    "infer.sharing.CHEAP_FUNCTIONS": "decides what is said: a test of its own",
-    "infer.sharing.MOST_FUNCTIONS": "decides what is said: a test of its own",
     "effects.doubts.EXACT_RANK": "decides what is said",
     "effects.doubts.PROBES": "accuracy",
     "effects.storage.VERSION": "a format",

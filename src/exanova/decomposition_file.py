@@ -287,6 +287,7 @@ def _conditions_of_errors(found: Decomposition, stored: Mapping[str, NDArray[Any
         "stderr": (cells, m),
         "rows": (cells,),
         "clusters": (cells,),
+        "freedom": (cells,),
         "certain": (s, m),
         "identified": (s,),
         "means": (main_cells(found.family), m),

@@ -110,17 +110,12 @@ class Sample:
 
     @property
     def precision(self) -> FloatArray:
-        """(r,) how many rows each distinct row stands for.
-
-        Frequencies count them. Of other weights the proportions mean something, and all rows together say as much as
-        (sum of w)^2 / (sum of w^2) rows of equal weight, after Kish.
-        """
+        """(r,) how many rows each distinct row stands for: counts, or of other weights its share of all rows given."""
         kind = ("probability" if self.counts is None else "frequency") if self.draws is None else self.draws.kind
         if kind == "frequency":
             return self.mass
-        weight = self.mass if self.draws is None else self.draws.weight.astype(np.float64)
-        counts = 1.0 if self.draws is None else self.draws.counts
-        return np.asarray(self.probability * float(weight.sum() ** 2 / (weight**2 / counts).sum()))
+        rows = self.n_rows if self.draws is None else float(self.draws.counts.sum())
+        return np.asarray(self.probability * rows)
 
     @cached_property
     def varying(self) -> list[int]:

@@ -75,7 +75,7 @@ class Knowledge(Protocol):
         """(m, c, c) covariances of the values."""
 
     def critical_of(self, s: int, level: float) -> FloatArray:
-        """(m,) half-width of a simultaneous band over all cells, in standard errors."""
+        """(c, m) or (m,) half-width of a simultaneous band over all cells, in standard errors."""
 
     def rows_of(self, s: int) -> FloatArray:
         """(c,) rows in each cell."""
@@ -159,7 +159,8 @@ class Effect:
         """Lower and upper ends of confidence intervals, (c, m) each.
 
         Args:
-            level: confidence level; with ``clusters=``, Student's t for the clusters with rows in a cell.
+            level: confidence level; Student's t, for the rows of a cell less the functions they determine, or for the
+                clusters with rows in it.
             simultaneous: whether the level holds for all cells of this effect together.
         """
         check_level(level)

@@ -18,6 +18,7 @@ from exanova.errors import InputError
 from exanova.infer.bands import adjusted, quantile, simultaneous, student, wald
 from exanova.infer.error_record import Errors
 from exanova.infer.fitted_sample import FittedSample
+from exanova.infer.freedom import cell_freedom
 from exanova.infer.identified import Dependences, certain_part, determined
 from exanova.infer.level_means import main_means
 from exanova.infer.linear import LinearErrors
@@ -186,8 +187,7 @@ class Uncertainty:
         if not self.cheap:
             return arrays
         arrays["stderr"] = self.stderr
-        if self.clusters is not None:
-            arrays["clusters"] = self.clusters
+        arrays["freedom"] = self.freedom
         shared = self._sharing.subsets()
         if self._sharing.unique is not None:
             arrays["identified"] = self._sharing.as_array()
@@ -266,31 +266,34 @@ class Uncertainty:
         return found
 
     @property
-    def clusters(self) -> FloatArray | None:
-        """(cells,) clusters with rows in every cell; ``None`` where the rows are independent."""
-        if "clusters" not in self._stored and self._fitted is not None and not self._fitted.whole:
-            found = self._fitted.clusters_of_cells(self._family)
-            self._stored |= {} if found is None else {"clusters": found}
-        return self._stored.get("clusters")
+    def freedom(self) -> FloatArray:
+        """(cells,) degrees of freedom of the standard error of every cell."""
+        if "freedom" not in self._stored:
+            if self._fitted is not None:
+                engine = self.engine
+                free = engine.free if isinstance(engine, LinearErrors | PosteriorErrors) else None
+                self._stored["freedom"] = cell_freedom(self.fitted, self._family, free)
+            else:  # a file of an earlier version counts clusters or rows
+                counted = self._stored.get("clusters", self.rows)
+                self._stored["freedom"] = np.maximum(np.where(np.isnan(counted), np.inf, counted) - 1.0, 1.0)
+        return self._stored["freedom"]
 
-    def reach_of(self, s: int, level: float) -> FloatArray | float:
-        """(c, 1) half-width of an interval of each cell, in standard errors: of Student's t where clusters count."""
-        if self.clusters is None:
-            return quantile(level)
-        return student(level, self.clusters[self._family.cells_of(s)] - 1.0)[:, None]
+    def reach_of(self, s: int, level: float) -> FloatArray:
+        """(c, 1) half-width of an interval of each cell, in standard errors: Student's t."""
+        return student(level, self.freedom[self._family.cells_of(s)])[:, None]
 
     def covariance_of(self, s: int) -> FloatArray:
         """(m, c, c) covariances of the values of one effect."""
         return np.asarray(self.engine.block(self._family.cells_of(s)) * self.unit[:, None, None] ** 2)
 
     def critical_of(self, s: int, level: float) -> FloatArray:
-        """(m,) half-width of a simultaneous band over all cells of an effect, in standard errors."""
+        """(c, m) half-width of a simultaneous band over all cells of an effect, in standard errors.
+
+        Each as much wider than for normal deviates as the interval of that cell alone.
+        """
         blocks = self.engine.block(self._family.cells_of(s))
         found = np.array([simultaneous(block, level) for block in blocks])
-        if self.clusters is None:
-            return found
-        # As much wider as one interval is with the fewest clusters of a cell.
-        return found * float(np.max(self.reach_of(s, level))) / quantile(level)
+        return np.asarray(found * self.reach_of(s, level) / quantile(level))
 
     @property
     def outputs(self) -> int:
@@ -378,7 +381,7 @@ class Uncertainty:
         shape = (len(self._family.subsets), self._values.shape[1])
         out = {name: np.full(shape, np.nan) for name in ("statistic", "df", "p")}
         effects = self.fitted.without_rounding(self.fitted.effects)
-        units = self.fitted.units[1]
+        units = float(self.freedom[0]) + 1.0  # what residuals tell of the noise
         for s in range(1, shape[0]):
             if s in self.without_stderr:
                 continue
