@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from benchmarks import high_dimension
+from benchmarks import large_cases
 
 from exanova import FunctionalANOVA
 from exanova.typing import FloatArray
@@ -69,11 +69,11 @@ def by_epoch(X: Any, values: FloatArray, accuracy: FloatArray) -> Table:
 
 def target(settings: Settings) -> tuple[Target, list[Table]]:
     """Games for training with the model's probability, judged on those for testing; and a table of its training."""
-    shared = high_dimension.Settings(settings.data, settings.quick)
-    X, won, is_train = high_dimension.dota2_rows(shared)
+    shared = large_cases.Settings(settings.data, settings.quick)
+    X, won, is_train = large_cases.dota2_rows(shared)
     held = ~is_train
     if not settings.with_torch("dota2-torch"):
-        found = shared.cached("dota2", partial(high_dimension.dota2_model, shared))
+        found = shared.cached("dota2", partial(large_cases.dota2_model, shared))
         values, accuracy = found["values"], float(found["accuracy"])
         games = Target(X[is_train], values[is_train], (X[held], values[held]), accuracy, SENTENCES["scikit-learn"])
         return games, []

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from benchmarks import high_dimension
+from benchmarks import large_cases
 
 from exanova import FunctionalANOVA, neighbours
 from exanova.typing import IntArray
@@ -41,10 +41,10 @@ def lines(settings: Settings) -> list[Line]:
 
 def target(settings: Settings) -> tuple[Target, IntArray]:
     """Pictures for training with the probability of a three, judged on those for testing; and the digits."""
-    shared = high_dimension.Settings(settings.data, settings.quick)
-    judged = high_dimension.mnist(shared)
-    _, digits = high_dimension.mnist_rows(shared, "train")
-    accuracy = shared.cached("mnist", partial(high_dimension.mnist_model, shared))["accuracy"]
+    shared = large_cases.Settings(settings.data, settings.quick)
+    judged = large_cases.mnist(shared)
+    _, digits = large_cases.mnist_rows(shared, "train")
+    accuracy = shared.cached("mnist", partial(large_cases.mnist_model, shared))["accuracy"]
     model = "a network of 512 and 128 units as in the paper, trained by scikit-learn in place of PyTorch."
     return Target(judged.X, judged.values, judged.held, float(accuracy), model), digits
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from benchmarks import high_dimension
+from benchmarks import large_cases
 
 from exanova.typing import IntArray
 from experiments.harness import SEED, Settings
@@ -31,13 +31,13 @@ SENTENCES = {
 
 def target(settings: Settings) -> tuple[Target, dict[str, Any]]:
     """The training hands with the probability of class 0, judged on those for testing; and all the model's arrays."""
-    shared = high_dimension.Settings(settings.data, settings.quick)
-    (X, labels), (X2, labels2) = (high_dimension.poker_rows(shared, part) for part in ("train", "test_head"))
+    shared = large_cases.Settings(settings.data, settings.quick)
+    (X, labels), (X2, labels2) = (large_cases.poker_rows(shared, part) for part in ("train", "test_head"))
     kind = "transformer" if settings.with_torch("poker-transformer") else "network"
     if kind == "transformer":
         found = settings.trained("poker-transformer", partial(transformer, settings, X, labels, X2, labels2))
     else:
-        found = shared.cached("poker", partial(high_dimension.poker_model, shared))
+        found = shared.cached("poker", partial(large_cases.poker_model, shared))
     held = X2, found["test"]
     return Target(X, found["train"], held, float(found["accuracy"]), SENTENCES[kind]), found
 
@@ -56,7 +56,7 @@ def transformer(settings: Settings, X: Any, labels: Any, X2: Any, labels2: Any) 
         return bool(np.mean(guess == labels2[judged]) >= ENOUGH)
 
     def epoch() -> tuple[IntArray, IntArray]:
-        return codes(high_dimension.permuted(hands, rng)), labels.astype(np.int64)
+        return codes(large_cases.permuted(hands, rng)), labels.astype(np.int64)
 
     torch_models.trained(model, epoch, 1 if settings.quick else 30, rate=2e-3, enough=enough)
     train, test = (torch_models.probabilities(model, codes(h)) for h in (hands, hands2))

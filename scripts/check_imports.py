@@ -35,6 +35,7 @@ LAYERS: list[set[str]] = [
     {"query", "provenance"},
     {"row_queries"},
     {"questions"},
+    {"effect_queries"},
     {"decomposition"},
     {"show"},
     {"report", "export"},

@@ -89,7 +89,7 @@ def jobs(folder: Path) -> dict[str, Callable[[], Any]]:
     return {
         "fit, moments": lambda: FunctionalANOVA(route="moments", shrinkage=None).fit(X, y),
         "fit, shrunk (default)": lambda: FunctionalANOVA().fit(X, y),
-        "fit, screen": lambda: FunctionalANOVA(max_terms=30, shrinkage=None).fit(X, y),
+        "fit under a budget (screen)": lambda: FunctionalANOVA(max_terms=30, shrinkage=None).fit(X, y),
         "explain": lambda: fitted.explain(X[:10]),
         "report": lambda: fitted.report(folder / "report.html", X=X[:10]),
         "exanova explain": lambda: run(words),

@@ -59,6 +59,8 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("data.sample.PART_ROWS", 5)),
     # design
     patches(("design.passes.COMPILED_FROM", 0)),
+    patches(("design.passes.BY_AXES_FROM", 0)),
+    patches(("design.passes.BY_AXES_FROM", NEVER)),
     patches(("design.few.ROWS", 0), ("design.few.MORE_ROWS", 0)),
     patches(("design.few.ROWS", NEVER)),
     patches(("design.few.ROWS", 0), ("design.few.NUMBERS", NEVER)),
@@ -73,9 +75,11 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     # basis
     patches(("basis.functions.STACK_BYTES", 0)),
     patches(("basis.pure.FEW_CELLS", 0)),
+    patches(("basis.pure.FEW_EDGES", 0)),
     patches(("basis.stacks.FEWEST_STACKED", 1)),
     patches(("basis.stacks.FEWEST_STACKED", 1), ("basis.stacks.LARGEST_STACKED", 0)),
     # moments
+    patches(("phi.operator.FEW_VALUES", 0)),
     patches(("phi.monomials.STACK_BYTES", 0)),
     patches(("phi.bitsets.TILE", 5)),
     patches(("phi.growing_family.TILE", 5)),

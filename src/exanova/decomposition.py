@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,28 +12,23 @@ import numpy as np
 
 from exanova.data.sample import Sample
 from exanova.design.family import Family
+from exanova.effect_queries import EffectQueries
 from exanova.effects.certificate import Certificate
 from exanova.effects.effect import GAME, Effects, Schema
 from exanova.effects.printed import text_of
-from exanova.errors import InputError, InputTypeError, check_level
+from exanova.errors import InputError, InputTypeError
 from exanova.explain.changing import Fit, mean_change
 from exanova.explain.comparison import Comparison, compare
-from exanova.explain.grouping import grouping_of
-from exanova.explain.importance import Division, check_importance, divisor, importance_amounts, importance_table
-from exanova.explain.importance_errors import doubt_of, importance_interval, importance_stderr, upward_bias
+from exanova.explain.importance_errors import importance_stderr
 from exanova.explain.mean_change import MeanChange
-from exanova.explain.mean_shapley import MeanShapley
-from exanova.explain.relativities import Loss, Relativities
-from exanova.explain.significance import significance_table
+from exanova.explain.relativities import Loss, Relativities, losses_in_words
 from exanova.explain.tariff import tariff_of
 from exanova.infer.error_record import Errors
 from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.uncertainty import Uncertainty
 from exanova.messages import Parameter, Words, count_of
-from exanova.progress import Progress
 from exanova.provenance import Provenance
-from exanova.query import QuerySettings, seed_of
-from exanova.questions import Questions
+from exanova.query import QuerySettings
 from exanova.select.record import Selection
 from exanova.solve.plan import Plan
 from exanova.typing import FloatArray
@@ -47,7 +41,7 @@ Functions = tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition(Questions):
+class Decomposition(EffectQueries):
     """Effects of a model with names and evidence: the attribute ``decomposition_`` of a :class:`FunctionalANOVA`.
 
     The record is immutable; ``with_settings`` returns another record with the same effects. Results computed on first
@@ -79,9 +73,6 @@ class Decomposition(Questions):
     ([1.5], 2, True)
     """
 
-    covariance: FloatArray
-    variance: FloatArray
-    mean_shapley: MeanShapley
     plan: Plan
     ties: str = "share"
     selection: Selection | None = None
@@ -126,110 +117,6 @@ class Decomposition(Questions):
     def with_settings(self, settings: QuerySettings) -> Decomposition:
         """The same effects with other settings for queries."""
         return replace(self, settings=settings)
-
-    def importance(
-        self,
-        kind: str = "l1",
-        *,
-        by: Literal["feature", "subset"] = "feature",
-        stderr: bool = False,
-        level: float | None = None,
-        groups: Mapping[str, Sequence[str]] | None = None,
-    ) -> Any:
-        """Importances as a table, the largest first.
-
-        Args:
-            kind: ``"l1"`` E|f_A|; ``"l2"`` E[f_A^2]; ``"shapley"`` mean absolute Shapley value; ``"variance"``
-                Cov(f_A, f) / Var f with its structural and covariance parts; ``"shapley-effects"`` the same
-                shares divided among the features of each subset.
-            by: ``"feature"`` divides each subset's amount equally among its features; ``"subset"`` does not.
-            stderr: whether to add ``stderr``, the standard error of ``value``, and for squared amounts ``debiased``,
-                the value minus the upward bias of squared estimates.
-            level: confidence level of an interval to add, ``low`` and ``high``, such as 0.95. It ends at 0 for an
-                importance that is not distinguishable from zero; shares may be negative.
-            groups: names of groups and the features of each, as in ``explain``: each subset's amount is divided equally
-                among the groups it touches, or, by subset, added to that of all subsets that touch the same groups.
-
-        >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
-        >>> from exanova import FunctionalANOVA
-        >>> table = FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 4.0])).importance("variance", by="subset")
-        >>> list(table["subset"]), [round(v, 6) for v in table["value"]]
-        (['x0', 'x1', 'x0 x x1'], [0.444444, 0.444444, 0.111111])
-        """
-        check_importance(kind, by)
-        if level is not None:
-            check_level(level)
-        division = Division.of(self.family, by, None if groups is None else grouping_of(groups, self.schema))
-        if kind == "shapley" and division.grouping is not None:
-            amounts = {"value": self.mean_shapley.of_groups(division.grouping)}
-        elif kind == "shapley":
-            amounts = {"value": self.mean_shapley.compute(self.settings.threads)}
-        else:
-            amounts = importance_amounts(self.family, self.values, self.covariance, self.variance, kind)
-            if level is not None:
-                amounts["doubt"] = doubt_of(self.family, self.values, self.uncertainty, kind)
-            if stderr and kind != "l1":
-                bias = upward_bias(self.family, self.uncertainty)
-                bias = bias if kind == "l2" else bias / divisor(self.values, self.variance)
-                amounts["debiased"] = amounts["value"] - bias
-            amounts = {name: division.parts.T @ amount for name, amount in amounts.items()}
-        if stderr or level is not None:
-            errors = importance_stderr(self.family, self.uncertainty, kind, by, division)
-            amounts |= {"stderr": errors} if stderr else {}
-            if level is not None:
-                doubt = amounts.pop("doubt", None)
-                if doubt is None:  # a Shapley value is at most as noisy as the sum of its parts
-                    doubt = division.parts.T @ doubt_of(self.family, self.values, self.uncertainty, "l1")
-                low, high = importance_interval(self.uncertainty, kind, amounts["value"], doubt, errors, level)
-                amounts |= {"low": low, "high": high}
-        return importance_table(self.schema, division, amounts)
-
-    def errors(
-        self,
-        method: Literal["linear", "bootstrap"] = "linear",
-        *,
-        n_refits: int = 200,
-        random_state: int | None = None,
-    ) -> Errors:
-        """Compute and cache the standard errors of all effects; returns how they were computed.
-
-        They account for the sampling of rows and, if equal rows have different outputs, for the noise in the outputs.
-        The model itself is treated as fixed.
-
-        Args:
-            method: ``"linear"``, in closed form from the influence of every row; or ``"bootstrap"``, refits with random
-                weights (a selection under a budget is repeated), for cells with few rows and as a check.
-            n_refits: number of refits.
-            random_state: seed of the refits; by default that of the estimator.
-
-        >>> from exanova import FunctionalANOVA
-        >>> X = np.array([["a"], ["a"], ["b"], ["b"]])
-        >>> anova = FunctionalANOVA(shrinkage=None).fit(X, np.array([0.0, 2.0, 4.0, 6.0]))
-        >>> print(anova.errors().unit)
-        a row
-        >>> anova.effects_["x0"].stderr.round(4).ravel().tolist()
-        [1.4142, 1.4142]
-        """
-        if method not in ("linear", "bootstrap"):
-            raise InputError.given("method", method, "'linear' or 'bootstrap'")
-        if isinstance(n_refits, bool) or not isinstance(n_refits, int | np.integer) or n_refits < 2:
-            raise InputError.given("n_refits", n_refits, "a whole number of at least 2")
-        seed = seed_of(self.settings.random_state if random_state is None else random_state)
-        with closing(Progress(self.settings.verbose)) as progress:
-            return self.uncertainty.compute(method, int(n_refits), seed, progress)
-
-    def significance(self, level: float = 0.05) -> Any:
-        """A table of which effects differ significantly from zero, smallest p-value first.
-
-        One test per effect and output of whether it is zero in all its cells (Wald, in Hotelling's form). The column
-        ``significant`` controls the false discovery rate at ``level`` (Benjamini and Hochberg). Effects that are not
-        identified have no test.
-
-        Args:
-            level: false discovery rate.
-        """
-        check_level(level, "0.05")
-        return significance_table(self.schema, self.family, self.uncertainty, float(level))
 
     def compare(self, other: Any) -> Comparison:
         """Compare with another decomposition of the same columns, largest changes first."""
@@ -285,6 +172,8 @@ class Decomposition(Questions):
         id: str | None = None,
         by: str | None = None,
         since: Any = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        base: Any = "most frequent",
         title: str | None = None,
         about: Mapping[str, str] | None = None,
     ) -> None:
@@ -297,6 +186,9 @@ class Decomposition(Questions):
             id: column of ``X`` that names its rows; by default an index of pandas names them, or their position.
             by: column of ``X`` whose groups are compared, as in ``difference``: a section says why they differ.
             since: an earlier fit of the same columns: a section says why the mean changed, as ``change`` does.
+            groups: names of groups of features and the features of each: a section has the importance of each group,
+                and groups of rows and reasons are told by group.
+            base: base levels of the tariff that a fit with a link has, as in ``relativities``.
             title: heading of the report.
             about: further facts to show at the top, such as ``{"Data": "loans.csv"}``.
 
@@ -312,7 +204,8 @@ class Decomposition(Questions):
         """
         from exanova.report import write_report
 
-        write_report(self, path, X=X, model=model, id=id, by=by, since=since, title=title, about=about)
+        asked = {"id": id, "by": by, "since": since, "groups": groups, "base": base}
+        write_report(self, path, X=X, model=model, **asked, title=title, about=about)
 
     def export(
         self,
@@ -356,7 +249,8 @@ class Decomposition(Questions):
             distinct = f"moments of {count_of(self.plan.rows, 'row')}"
         rows = f"{distinct} and {count_of(len(self.schema.features), 'feature')}"
         if self.link != "identity":
-            rows += f"\nlink: {self.link}; effects add up on the {self.link} of the output"
+            explained = losses_in_words(self.losses)
+            rows += f"\nlink: {self.link}; effects add up on the {self.link} of the output{explained}"
         stderr = shares = None
         if self.sample is not None and self.uncertainty.cheap and len(self.schema.outputs) == 1:
             stderr = importance_stderr(self.family, self.uncertainty, "l2", "subset")[:, 0]

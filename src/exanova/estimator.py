@@ -16,33 +16,24 @@ from exanova.apart.in_parts import InParts
 from exanova.assembly import assemble, warn_if_inexact
 from exanova.data.observe import Reading
 from exanova.data.rules import MaxLevels, NBins
-from exanova.data.sample import Sample
 from exanova.decomposition import Decomposition
 from exanova.decomposition_file import from_file, to_file
 from exanova.effects.storage import read, write
 from exanova.errors import InputError
-from exanova.evaluation import (
-    by_leaving_out,
-    by_selecting_again,
-    on_further_rows,
-    on_held_out_rows,
-    warn_if_it_does_not_hold,
-)
+from exanova.evaluation import FittedRows, evaluated, warn_if_it_does_not_hold
 from exanova.fitting import fit_sample, plan_fit
 from exanova.given import Given, read_given
 from exanova.infer.fitted_sample import why_whole
-from exanova.many_levels import Joined, by_joining_again
 from exanova.parallel import blas_threads
 from exanova.parameters import check_eval_set, check_parameters, make_request, the_model
 from exanova.parametrised import Parametrised, renamed
 from exanova.progress import Progress
 from exanova.provenance import Provenance, trace
 from exanova.query import QuerySettings
-from exanova.select.selected_fit import with_budget
-from exanova.solve.evidence import Solved
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request
 from exanova.solve.survey import Survey
+from exanova.solve.traits import RouteName
 from exanova.sources.reading import SourceReading
 from exanova.tags import not_fitted
 
@@ -151,27 +142,33 @@ class FunctionalANOVA(Parametrised, InParts):
     def __init__(
         self,
         *,
+        # which effects
         max_order: int | None = 2,
         subsets: Any = None,
         max_terms: int | Literal["auto"] | None = None,
         selection: Literal["screen", "canonical", "lasso"] | None = None,
         min_gain: float = 1e-6,
+        # how they are fitted
         ridge: float = 0.0,
         random_state: int | None = 0,
         shrinkage: Literal["auto"] | None = "auto",
         sampled: bool | Literal["auto"] = "auto",
         basis: Literal["pure", "paper"] = "pure",
         ties: Literal["share", "first"] = "share",
+        # how columns become levels
         min_frequency: float | None = None,
         max_levels: MaxLevels = "auto",
         n_bins: NBins = "auto",
         strategy: Literal["uniform", "quantile", "kmeans", "model"] = "quantile",
+        # new rows
         handle_unknown: Literal["error", "ignore"] = "error",
         strict: bool = False,
+        # the model
         link: Literal["identity", "log", "logit"] = "identity",
         response_method: Literal["auto", "predict_proba", "predict", "decision_function"] = "auto",
         batch_size: int | None = None,
-        route: Literal["auto", "grid", "dense", "moments", "matrix-free"] = "auto",
+        # how it is computed
+        route: RouteName = "auto",
         memory_limit: int | float | str | None = None,
         n_jobs: int | None = None,
         verbose: bool | None = None,
@@ -279,7 +276,9 @@ class FunctionalANOVA(Parametrised, InParts):
                 progress.phase("measuring")
                 self._store(assemble(seen, sample, found, selection, request, self.get_params(), started))
                 warn_if_inexact(self.certificate_, self.basis, stacklevel=3)
-                self._evaluate(eval_set, held, read, sample, found, request, progress)
+                fitted = FittedRows(read, sample, held, found, request, why_whole(self.sampled, sample))
+                certificate = evaluated(self._decomposition, fitted, eval_set, self._fit_part, progress)
+                self._store(replace(self._decomposition, certificate=certificate))
             said = {"weights": weights, "eval_set": eval_set, **given.columns}
             self._store(replace(self._decomposition, provenance=trace(seen, self._kept_params(), said)))
             warn_if_it_does_not_hold(self.certificate_, self.shrinkage == "auto", stacklevel=3)
@@ -358,34 +357,6 @@ class FunctionalANOVA(Parametrised, InParts):
     def _plan(self, rows: Reading | SourceReading, request: Request, n_outputs: int = 1) -> tuple[Plan, Survey | None]:
         plan, survey = plan_fit(request, rows.sample, n_outputs)
         return replace(plan, model_calls=rows.model_calls), survey
-
-    def _evaluate(
-        self,
-        eval_set: tuple[Any, Any] | float | None,
-        held: Sample | None,
-        read: Joined,
-        sample: Sample,
-        found: Solved,
-        request: Request,
-        progress: Progress,
-    ) -> None:
-        """Measure the fit on other rows: those held out, those given, or each row by all the others."""
-        known = self._decomposition
-        if held is not None:
-            certificate = on_held_out_rows(known.certificate, held, found, request.threads)
-        elif isinstance(eval_set, tuple):
-            certificate = on_further_rows(known, *eval_set, progress)
-        elif read.changed and isinstance(read.rows, SourceReading):
-            certificate = known.certificate  # rows that joined levels cannot judge, and there are no others
-        elif read.changed and not why_whole(self.sampled, sample):
-            progress.phase("joining levels again")
-            certificate = by_joining_again(known.certificate, read, self._fit_part, request.random_state)
-        elif known.selection is not None and (request.shrinkage or request.auto_terms) and request.sampled:
-            asked = with_budget(request, known.selection.budget)
-            certificate = by_selecting_again(known.certificate, sample, asked, progress)
-        else:
-            certificate = by_leaving_out(known.certificate, sample, found, request, why_whole(self.sampled, sample))
-        self._store(replace(known, certificate=certificate))
 
     def _fit_part(self, rows: Any, values: Any, weight: Any) -> FunctionalANOVA:
         """The same fit to some of the rows; the few rows it is evaluated on only keep it from leaving rows out."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,17 +18,65 @@ from exanova.effects.average_leverage import on_average
 from exanova.effects.certificate import Certificate, measure_fit, measure_sample
 from exanova.effects.fit_sums import FitSums
 from exanova.errors import InputError, OverfitWarning
+from exanova.many_levels import Joined, by_joining_again
 from exanova.messages import Parameter, Part, Words
 from exanova.progress import Progress
-from exanova.select.selected_fit import judge_selection
+from exanova.select.selected_fit import judge_selection, with_budget
 from exanova.shrink.evaluate import other_rows
 from exanova.solve.evidence import Solved
 from exanova.solve.request import Request
 from exanova.sources.opening import is_source
-from exanova.sources.reading import read_outputs
+from exanova.sources.reading import SourceReading, read_outputs
 from exanova.typing import FloatArray
 
 HELD_OUT = "on held-out rows"
+
+
+@dataclass(frozen=True, eq=False)
+class FittedRows:
+    """Rows and what was fitted to them.
+
+    Attributes:
+        read: the rows that were read, with their levels joined.
+        sample: those that were fitted.
+        held: those held out, if any.
+        found: effects and evidence.
+        request: what was asked for.
+        whole: why the rows are all there is; empty for a sample.
+    """
+
+    read: Joined
+    sample: Sample
+    held: Sample | None
+    found: Solved
+    request: Request
+    whole: str
+
+
+def evaluated(
+    known: Decomposition,
+    fitted: FittedRows,
+    eval_set: tuple[Any, Any] | float | None,
+    fit_part: Callable[[Table, FloatArray, Any], Any],
+    progress: Progress,
+) -> Certificate:
+    """The certificate with the fit on other rows: those held out, those given, or each row by all the others.
+
+    ``fit_part`` makes the same fit to some of the rows.
+    """
+    certificate, request, read = known.certificate, fitted.request, fitted.read
+    if fitted.held is not None:
+        return on_held_out_rows(certificate, fitted.held, fitted.found, request.threads)
+    if isinstance(eval_set, tuple):
+        return on_further_rows(known, *eval_set, progress)
+    if read.changed and isinstance(read.rows, SourceReading):
+        return certificate  # rows that joined levels cannot judge, and there are no others
+    if read.changed and not fitted.whole:
+        progress.phase("joining levels again")
+        return by_joining_again(certificate, read, fit_part, request.random_state)
+    if known.selection is not None and (request.shrinkage or request.auto_terms) and request.sampled:
+        return by_selecting_again(certificate, fitted.sample, with_budget(request, known.selection.budget), progress)
+    return by_leaving_out(certificate, fitted.sample, fitted.found, request, fitted.whole)
 
 
 def on_held_out_rows(certificate: Certificate, held: Sample, found: Solved, threads: int) -> Certificate:

@@ -75,7 +75,9 @@ def _listed_family(sample: Sample, request: Request, survey: Survey) -> Family |
 
 
 def _fit_exactly(sample: Sample, request: Request, plan: Plan, survey: Survey, progress: Progress) -> Solved:
-    # The number of outputs is known now.
-    survey = replace(survey, sample=sample, outputs=sample.n_outputs)
-    known = replace(priced(request, survey, ROUTES[plan.route]), model_calls=plan.model_calls)
-    return run_plan(sample, request, within_limit(known), survey, progress)
+    if sample.n_outputs != survey.outputs:  # known only now
+        survey = replace(survey, sample=sample, outputs=sample.n_outputs)
+        known = within_limit(priced(request, survey, ROUTES[plan.route]))
+        known = completed(known, survey, request, sample, sample.n_outputs)
+        plan = replace(known, model_calls=plan.model_calls)
+    return run_plan(sample, request, plan, survey, progress)

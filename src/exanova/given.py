@@ -84,7 +84,7 @@ def _read_in_memory(given: Given, parameters: Mapping[str, Any], fit: Callable[.
     if chosen and isinstance(given.eval_set, float):
         values, seed = rows.model_values(*asked), seed_of(parameters["random_state"])
         fit_apart(partial(fit, weights=given.weights), rows, values, given.eval_set, seed, named)
-        return None, partial(rows.observe, model)
+        return None, partial(rows.sampled, values)
     if chosen:
         read = join_many_levels(rows, linked_rows(rows, rows.model_values(*asked), link), chosen, progress)
 

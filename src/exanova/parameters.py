@@ -19,6 +19,7 @@ from exanova.query import seed_of
 from exanova.select.budget import check_budget
 from exanova.select.selection_plan import mains_of
 from exanova.solve.request import Request
+from exanova.solve.traits import TRAITS
 from exanova.sources.cluster import is_client
 
 MOST_TERMS = 5000
@@ -27,7 +28,7 @@ MOST_TERMS = 5000
 CHOICES: Mapping[str, tuple[str | bool | None, ...]] = {
     "basis": ("pure", "paper"),
     "ties": ("share", "first"),
-    "route": ("auto", "grid", "dense", "moments", "matrix-free"),
+    "route": ("auto", *TRAITS),
     "selection": ("screen", "canonical", "lasso", None),
     "link": ("identity", "log", "logit"),
     "handle_unknown": ("error", "ignore"),
@@ -84,6 +85,8 @@ def _wrong_parameters(given: Mapping[str, Any]) -> Iterator[InputError]:
     yield from wrong_rules(given["min_frequency"], given["n_bins"], given["strategy"])
     yield from wrong_max_levels(given["max_levels"])
     for check, name in ((resolve_limit, "memory_limit"), (parallel.thread_count, "n_jobs")):
+        if given[name] is None:
+            continue
         try:
             check(given[name])
         except InputError as error:
@@ -120,8 +123,10 @@ def the_model(model: Any, y: Any) -> Any:
 
 
 def make_request(given: Mapping[str, Any], support: Support, ordered: tuple[int, ...] = ()) -> Request:
-    """What is asked of the engine on this support; ``ordered`` (d,) tells how many levels of a feature are in order."""
-    check_parameters(given)
+    """What is asked of the engine on this support, by parameters that were checked.
+
+    ``ordered`` (d,) tells how many levels of a feature are in order.
+    """
     order, budget = given["max_order"], given["max_terms"]
     selection: Any = given["selection"] or ("screen" if budget is not None else None)
     to_find = isinstance(budget, str)

@@ -22,6 +22,7 @@ from exanova.effects.at_rows import Components, contributions, fitted_part
 from exanova.effects.certificate import measure_fit
 from exanova.effects.effect import Schema
 from exanova.errors import InputError
+from exanova.explain.cells import cells_of
 from exanova.explain.dividends import largest_order, weight_matrix
 from exanova.explain.explanation import Explanation, make_explanation
 from exanova.explain.grouping import grouping_of
@@ -132,7 +133,8 @@ class RowQueries:
                 errors = self._row_errors(codes, matrix) if stderr else None
         if residual == "spread" and left is not None:
             values, left = values + left[:, None, :] / d, np.zeros_like(left)
-        return make_explanation(self.schema, values, self.values[0], codes, outside, left, errors, grouping)
+        cells = None if self.encoding.is_lossless else cells_of(Table.read(X), self.encoding)
+        return make_explanation(self.schema, values, self.values[0], codes, outside, left, errors, grouping, cells)
 
     def interactions(
         self,

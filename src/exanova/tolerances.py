@@ -1,6 +1,7 @@
-"""Every numerical threshold of the library, as a multiple of machine epsilon, with its reason.
+"""What counts as rounding and what passes a check: every such threshold of the library, with its reason.
 
-Nothing else in the package compares a floating-point number with a literal.
+Nothing else in the package compares a floating-point number with a literal to tell rounding from a value. How far one
+algorithm iterates, and what it leaves out as too small to matter, are named constants of its module.
 """
 
 from __future__ import annotations
@@ -57,6 +58,11 @@ parts are of order one or as small as the weights of rare cells; rounding, also 
 functions, stays below."""
 
 
+WELL_CONDITIONED = 1e-3
+"""Smallest pivot of a Cholesky factor over its largest from which columns are made orthonormal by their Gram matrix:
+rounding errors grow with the square of the ratio, and so stay far below ``DEPENDENCE``."""
+
+
 RANK_GAP = 16.0
 """A kept direction closer than this to a dropped one makes the rank doubtful."""
 
@@ -109,6 +115,12 @@ covariances are sums of squares, good to some 1e-15 of their largest."""
 DISTINCT = 1e-6
 """Part of an effect in directions that do not vary, relative to the effect, from which it is no rounding: the square
 root of ``VARIES``."""
+
+NO_RESIDUAL = 1e-10
+"""Smallest part of its noise (one minus its leverage) that the residual of a row is divided by; below is rounding."""
+
+LEAST_SQUARES = 2**6 * EPS
+"""Iterations for least squares stop at this relative residual: about 1e-14."""
 
 FREE = 1e-6
 """Part of the noise of a row that its residual keeps (one minus its leverage), below which it keeps nothing but

@@ -30,7 +30,8 @@ def made(weights: str = "counts") -> Sample:
     X[:, 4] = X[:, 0]
     y = np.column_stack([X @ [1, 2, 3, 4, 5], np.sin(X[:, 0] * X[:, 1] + X[:, 3])])
     weight = rng.integers(1, 9, 4000) if weights == "counts" else rng.uniform(0.5, 2.0, 4000)
-    found = read_rows(X, sample_weight=weight).observe(y).sample
+    read = read_rows(X, sample_weight=weight)
+    found = read.sampled(read.model_values(y)).sample
     more = np.tile(found.codes, ROWS)[:, :ROWS]  # rows repeat: nothing here asks that they be distinct
     return replace(
         found,

@@ -185,8 +185,8 @@ def test_durations_and_times_of_day_are_cut():
         table = Table.read(native)
         encoding = learn_encoding(table, n_bins=4)
         assert encoding.encode(table)[0].tolist() == [k // 75 for k in range(300)]
-        assert encoding.labels[0] == ("before 3 days, 3:00:00", "[3 days, 3:00:00, 6 days, 6:00:00)",
-                                      "[6 days, 6:00:00, 9 days, 9:00:00)", "9 days, 9:00:00 or later")  # fmt: skip
+        assert encoding.labels[0] == ("< 3 days 3:00:00", "[3 days 3:00:00, 6 days 6:00:00)",
+                                      "[6 days 6:00:00, 9 days 9:00:00)", ">= 9 days 9:00:00")  # fmt: skip
     clock = [datetime.time(k // 4 % 24, k % 4 * 15) for k in range(960)]
     hours = learn_encoding(Table.read(pl.DataFrame({"a": clock})))
     assert hours.sizes == (24,)

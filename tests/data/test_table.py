@@ -128,11 +128,11 @@ def test_arrow_chunks_with_different_dictionaries_are_one_column():
     assert set(column.categories) == {"a", "b", "c"}
 
 
-def test_pandas_intervals_and_periods_become_text():
+def test_pandas_intervals_become_text_and_periods_the_time_they_begin():
     frame = pd.DataFrame({"a": pd.cut([1.0, 2.0, 3.0], 2), "b": pd.period_range("2020-01", periods=3, freq="M")})
     table = Table.read(frame)
     assert table.column("a").categories == ("(0.998, 2.0]", "(2.0, 3.0]")
-    assert table.column("b").values.tolist() == ["2020-01", "2020-02", "2020-03"]
+    assert table.column("b").values.tolist() == [datetime.date(2020, month, 1) for month in (1, 2, 3)]
 
 
 def test_dates_are_those_of_python_everywhere():

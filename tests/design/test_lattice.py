@@ -55,7 +55,7 @@ def test_a_fit_by_axes_is_the_fit_subset_by_subset(monkeypatch):
     y = np.random.default_rng(0).normal(size=len(X))
     plain = FunctionalANOVA(shrinkage=None, max_order=None, route="grid").fit(X, y)
     called = []
-    monkeypatch.setattr(passes, "COMPILED_FROM", 0)
+    monkeypatch.setattr(passes, "BY_AXES_FROM", 0)
     for name in ("scatter_rows", "gather_rows"):
         real = getattr(lattice, name)
         monkeypatch.setattr(lattice, name, lambda *given, real=real: (called.append(real), real(*given))[1])

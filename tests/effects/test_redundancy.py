@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from exanova.effects import redundancy
 from exanova.effects.redundancy import sharing_subsets
+from exanova.solve.elimination import orthonormalised
 from oracles import null_space, orthonormal_columns, project, pure_tables
 from strategies import MODERATE, examples, fit, subset_of, supports
 
@@ -107,3 +108,13 @@ def test_blocks_of_the_projector_do_not_depend_on_how_they_are_tiled(tile, monke
     monkeypatch.setattr(redundancy, "TILE", tile)
     assert sharing_subsets(null, subset_of_function) == whole
     assert whole
+
+
+@pytest.mark.parametrize("lightest", [1.0, 1e-2, 1e-6, 1e-12])
+def test_dependences_are_made_orthonormal_however_close_they_are(lightest):
+    rng = np.random.default_rng(3)
+    columns = rng.normal(size=(40, 6))
+    columns[:, 5] = columns[:, 0] + lightest * columns[:, 5]
+    found = orthonormalised(columns)
+    np.testing.assert_allclose(found.T @ found, np.eye(6), atol=1e-9)
+    np.testing.assert_allclose(found @ (found.T @ columns), columns, atol=1e-9)

@@ -13,7 +13,7 @@ from exanova.basis.functions import build_basis
 from exanova.design.family import build_family
 from exanova.design.subsets import up_to_order
 from exanova.phi import gram, margin_kernels, margins, projection
-from exanova.phi.margins import count_margins, margin_gram, margins_of
+from exanova.phi.margins import count_margins, fewest_seconds, margin_gram, margins_of
 from exanova.phi.monomials import monomials, reference_levels
 from strategies import examples, supports
 
@@ -64,12 +64,14 @@ def test_every_margin_is_counted_once_and_every_union_is_in_one(case, seed):
     """Each margin holds all rows; no margin lies in another; every union of two members lies in one of them."""
     codes, sizes = case.rows.T.astype(np.uint8).copy(), case.sizes
     subsets = some_pairs(len(sizes), seed)
-    found = margins_of(build_family(codes, case.weight.astype(float), sizes, subsets))
+    family = build_family(codes, case.weight.astype(float), sizes, subsets)
+    found = margins_of(family)
     counted = [set(row[row >= 0].tolist()) for row in found.unions]
     assert not any(a < b for a in counted for b in counted)
     assert len({tuple(sorted(a)) for a in counted}) == len(counted)
     unions = {tuple(sorted({*a, *b})) for a in subsets for b in subsets} - {()}
     assert all(any(set(union) <= own for own in counted) for union in unions)
+    assert fewest_seconds(family, 1000) <= found.seconds(1000) * (1 + 1e-12)
     assert len(found.derived) == len(unions)
     tables = count_margins(found, codes, case.weight, cut(len(case.weight), 1), slice(0, len(counted)))
     assert tables.dtype == np.int64

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 import exanova
 from exanova import FunctionalANOVA
@@ -58,20 +58,6 @@ def report(anova, tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
     anova.report(path, X=table(), model=model, title=SCRIPT, about={"Data": IMAGE})
     return path
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = shutil.which("chromium")
-    if path is None:
-        pytest.skip("no chromium on the path: the page of a report is tested in a real browser")
-    expect.set_options(timeout=PATIENCE)
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        try:
-            yield running
-        finally:
-            running.close()
 
 
 @dataclass

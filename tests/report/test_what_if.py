@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 import exanova
 from exanova import FunctionalANOVA
@@ -60,20 +59,6 @@ def fitted(**options) -> FunctionalANOVA:
 @pytest.fixture(scope="module")
 def anova() -> FunctionalANOVA:
     return fitted(shrinkage=None)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = shutil.which("chromium")
-    if path is None:
-        pytest.skip("no chromium on the path: the page of a report is tested in a real browser")
-    expect.set_options(timeout=PATIENCE)
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        try:
-            yield running
-        finally:
-            running.close()
 
 
 @pytest.fixture
@@ -267,10 +252,17 @@ def test_groups_are_compared_as_difference_compares_them(opened, tmp_path, anova
     means = [float(mean) for mean in page.locator("#cohort-title").get_attribute("data-means").split()]
     np.testing.assert_allclose(means, found[0].means[:, 1], rtol=1e-9)
     expect(page.locator("#cohort-title")).to_contain_text(f"({night.sum()} rows)")
-    said = {line["part of the difference"]: line["value"] for line in lines(page, "cohort")}
-    for name, value in zip(found.features, found[0].by_feature[:, 1], strict=True):
-        same(said[name], value, 4)
-    same(said["residual"], found[0].residual[1], 4)
+    told = {line["part of the difference"]: line for line in lines(page, "cohort")}
+    errors = found[0].by_feature_stderr[:, 1]
+    assert np.isfinite(errors).any()
+    for name, value, error in zip(found.features, found[0].by_feature[:, 1], errors, strict=True):
+        same(told[name]["value"], value, 4)
+        assert told[name]["± (standard error)"] == "" if np.isnan(error) else True
+        if np.isfinite(error):
+            same(told[name]["± (standard error)"], error, 2)
+    same(told["residual"]["value"], found[0].residual[1], 4)
+    same(told["residual"]["± (standard error)"], found[0].residual_stderr[1], 2)
+    same(page.locator("#cohort-title").text_content().split("±")[1], found[0].total_stderr[1], 2)
     said = {line["part of the difference"]: line["value"] for line in lines(page, "cohort-parts")}
     for subset, value in zip(found.subsets[1:], found[0].by_subset[1:, 1], strict=True):
         same(said[" × ".join(subset)], value, 4)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -11,9 +13,12 @@ from threadpoolctl import threadpool_info
 from exanova import FunctionalANOVA, Support, parallel, reference
 from exanova.data.sample import Sample
 from exanova.errors import InexactWarning, InputError
+from exanova.parameters import CHOICES
 from exanova.solve.planning import make_plan
 from exanova.solve.request import Request
+from exanova.solve.routes import ROUTES
 from exanova.solve.run import decompose
+from exanova.solve.traits import TRAITS, RouteName
 from strategies import (
     MODERATE,
     difference,
@@ -32,6 +37,11 @@ HONEST = 1e-7
 """Two routes under extreme weights: closer than this, or one of them says it is not exact."""
 orders = st.sampled_from([None, 1, 2, 3])
 ties = st.sampled_from(["share", "first"])
+
+
+def test_every_route_is_named_once_and_says_how_it_solves():
+    named = set(get_args(RouteName)) - {"auto"}
+    assert named == set(TRAITS) == set(ROUTES) == set(CHOICES["route"]) - {"auto"}
 
 
 # The same numbers

@@ -30,6 +30,9 @@ from exanova.typing import FloatArray, IntArray
 FEW_CELLS = 64
 """Cells of a local problem up to which BLAS uses one thread anyway."""
 
+FEW_EDGES = 500
+"""Cells of a pair up to which its connected components are found without a sparse matrix."""
+
 FIT = 1e-8
 """Relative accuracy of the fits of margins that are only used to rank candidates."""
 
@@ -138,12 +141,33 @@ def independent_rows(margins: FloatArray) -> FloatArray:
 
 
 def _components(cell_codes: IntArray, sizes: tuple[int, ...]) -> int:
+    """Connected components of the graph whose nodes are the levels of two features and whose edges are cells."""
+    if cell_codes.shape[1] <= FEW_EDGES:
+        return _components_of_few(cell_codes, sizes)
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     nodes = sum(sizes)
     edges = (np.ones(cell_codes.shape[1]), (cell_codes[0], sizes[0] + cell_codes[1]))
     return int(connected_components(coo_array(edges, shape=(nodes, nodes)), directed=False)[0])
+
+
+def _components_of_few(cell_codes: IntArray, sizes: tuple[int, ...]) -> int:
+    """The same with the levels of the second feature as bits: each level of the first joins the sets that it meets."""
+    met = [0] * sizes[0]
+    for first, second in cell_codes.T.tolist():
+        met[first] |= 1 << second
+    apart: list[int] = []
+    for levels in met:
+        joined, others = levels, []
+        for group in apart:
+            if group & levels:
+                joined |= group
+            else:
+                others.append(group)
+        apart = [*others, joined] if levels else others
+    alone = met.count(0) + sizes[1] - sum(group.bit_count() for group in apart)
+    return len(apart) + alone
 
 
 def _complement_of(root: FloatArray) -> FloatArray:

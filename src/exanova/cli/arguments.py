@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from exanova.solve.traits import TRAITS
+
 if TYPE_CHECKING:
     from exanova.cli.table_files import ReadOptions
 
@@ -224,7 +226,7 @@ Basis = Annotated[
 ]
 Route = Annotated[
     str,
-    typer.Option("--route", metavar="auto|grid|dense|moments|matrix-free", help="Solver to use.", rich_help_panel=FIT),
+    typer.Option("--route", metavar="|".join(("auto", *TRAITS)), help="Solver to use.", rich_help_panel=FIT),
 ]
 Eval = Annotated[
     str | None,

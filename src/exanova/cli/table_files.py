@@ -254,6 +254,8 @@ def _reason(message: str) -> str:
     if ragged:
         where = f"line {ragged[1]}" if ragged[1] else "a line"
         cells = "1 cell" if ragged[3] == "1" else f"{ragged[3]} cells"
+        if ragged[2] == "1":
+            return f"{where} has {cells}, but the header has 1; tell the field separator, such as --separator ';'."
         return f"{where} has {cells}, but the header has {ragged[2]}; correct it, or quote cells with commas."
     if re.search(r"invalid UTF-?8", message, re.IGNORECASE):
         return "it is not UTF-8 text; convert it, for example from Latin-1."

@@ -34,6 +34,9 @@ SEVERAL_SPELLINGS: frozenset[type] = frozenset({decimal.Decimal, datetime.dateti
 
 MAY_BE_EQUAL = SEVERAL_SPELLINGS | {bool, int, float}
 
+LEVELS = "strings, numbers, booleans, dates or missing values"
+CONVERT = "Convert such columns, for example to strings, or drop them"
+
 CANNOT_BE_MISSING: frozenset[type] = PLAIN_TYPES - {float, decimal.Decimal, type(None)}
 """Types of which no value stands for a missing one."""
 
@@ -99,8 +102,9 @@ class Column:
         if kind in "OUST":
             return cls.from_cells(name, values.tolist())
         raise InputTypeError(
-            f"Column {name!r} has the dtype {values.dtype}, which has no levels; expected numbers, booleans, "
-            "strings, dates or Python objects. Convert the column, for example to strings."
+            f"Column {name!r} has the dtype {values.dtype}, which has no levels",
+            expected=LEVELS,
+            remedy=CONVERT,
         )
 
     @classmethod
@@ -131,6 +135,8 @@ class Column:
         ['u', None]
         """
         values, missing, types = plain_cells(cells)
+        if complex in types:
+            raise InputTypeError(f"Column {name!r} holds complex numbers", expected=LEVELS, remedy=CONVERT)
         numbers = _as_numbers(values, missing, types)
         return cls(name, _one_spelling(values, types) if numbers is None else numbers, missing)
 
@@ -162,7 +168,7 @@ def plain_cells(cells: Iterable[Any]) -> tuple[NDArray[Any], NDArray[np.bool_], 
 def plain_scalar(cell: Any) -> Any:
     """The Python scalar that ``cell`` stands for; ``None`` when it is missing.
 
-    Objects that exist only in pandas (intervals, periods) become their text, so that levels never need pandas.
+    Periods of pandas become the time at which they begin, and its intervals their text: levels never need pandas.
 
     >>> plain_scalar(np.int8(3)), plain_scalar(np.datetime64("2024-05-01"))
     (3, datetime.date(2024, 5, 1))
@@ -195,7 +201,17 @@ def _pandas_scalar(cell: Any) -> Any:
         return moment_level(int(cell.asm8.astype(np.int64)), cell.unit, cell.tzinfo)
     if kind == "Timedelta":
         return span_level(int(cell.asm8.astype(np.int64)), cell.unit)
+    if kind == "Period":
+        return _period_start(cell)
     return str(cell)
+
+
+def _period_start(period: Any) -> Level:
+    """When a period begins: a date, or a time if it is shorter than a day."""
+    start = period.start_time
+    moment = moment_level(int(start.asm8.astype(np.int64)), start.unit)
+    whole_days = (period.end_time - start).days >= 1 or period.freqstr.upper().startswith(("D", "B"))
+    return moment.date() if whole_days and isinstance(moment, datetime.datetime) else moment
 
 
 def _one_spelling(values: NDArray[Any], types: frozenset[type]) -> NDArray[Any]:

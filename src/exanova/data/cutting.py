@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,14 +42,30 @@ LARGEST_WHOLE = 2.0**53
 def measures(column: Column, values: Sequence[Level]) -> str | None:
     """Whether distinct values are all "numbers" or all "times"; ``None`` for names, and for a categorical dtype.
 
+    Numbers that floats cannot tell apart are names.
+
     >>> measures(Column.from_cells("a", [0.5, 1.5]), [0.5, 1.5])
     'numbers'
     """
     if column.categories is not None or not values:
         return None
     if column.is_numeric or all(map(is_number, values)):
-        return "numbers"
+        return None if are_too_long(values) else "numbers"
     return None if time_places(values) is None else "times"
+
+
+def are_too_long(values: Sequence[Level]) -> bool:
+    """Whether numbers have so many digits that most are equal as floats, as those of accounts may: they are names.
+
+    >>> are_too_long([2**60 + k for k in range(9)]), are_too_long([2**60 * k for k in range(9)])
+    (True, False)
+    """
+    largest = max(map(abs, values))
+    if largest < LARGEST_WHOLE or largest == math.inf:  # infinities have an error of their own
+        return False
+    if largest > sys.float_info.max:
+        return True
+    return 2 * len(set(map(float, values))) < len(values)
 
 
 def cut_numbers(

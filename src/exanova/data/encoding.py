@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from exanova.data.column import Column
+from exanova.data.every_column import EveryColumn
 from exanova.data.factor import factorize
 from exanova.data.feature import FeatureLevels
 from exanova.data.levels import MISSING_LABEL, level_from_json, level_to_json
@@ -82,11 +83,14 @@ class Encoding:
             raise InputError.given("handle_unknown", handle_unknown, *choices("handle_unknown", ("error", "ignore")))
         table = table.select(self.names)
         codes = np.empty((len(self.features), table.n_rows), dtype=np.int64)
+        wrong = EveryColumn()
         for row, feature in zip(codes, self.features, strict=True):
-            column = table.column(feature.name)
-            row[:] = feature.encode(column)
-            if handle_unknown == "error" and row.min() < 0:
-                raise _unknown(column, row)
+            with wrong.noted():
+                column = table.column(feature.name)
+                row[:] = feature.encode(column)
+                if handle_unknown == "error" and row.min() < 0:
+                    raise _unknown(column, row)
+        wrong.give()
         return codes
 
     def raw_codes(self, table: Table) -> Codes:

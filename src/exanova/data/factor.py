@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.data.column import Column
+from exanova.data.column import CONVERT, LEVELS, Column
 from exanova.data.recoding import blocks, code_type, occurrences, places, recoded
 from exanova.errors import InputTypeError
 from exanova.typing import IntArray, Level
@@ -107,7 +107,7 @@ def _factorize_objects(column: Column) -> tuple[list[Level], IntArray]:
     try:
         code_of: dict[Level, int] = dict.fromkeys(cells, -1)
     except TypeError as error:
-        raise InputTypeError(_unhashable_message(column)) from error
+        raise _unhashable(column) from error
     levels = [cell for cell in code_of if cell is not None]
     code_of.update(zip(levels, range(len(levels)), strict=True))
     return levels, np.fromiter(map(code_of.__getitem__, cells), dtype=np.int64, count=len(cells))
@@ -118,15 +118,15 @@ def _lookup_objects(column: Column, code_of: Mapping[Level, int]) -> IntArray:
     try:
         return np.fromiter(map(code_of.get, cells, repeat(-1)), dtype=np.int64, count=len(cells))
     except TypeError as error:
-        raise InputTypeError(_unhashable_message(column)) from error
+        raise _unhashable(column) from error
 
 
-def _unhashable_message(column: Column) -> str:
+def _unhashable(column: Column) -> InputTypeError:
     row, cell = next((row, cell) for row, cell in enumerate(column.values) if not _is_hashable(cell))
-    return (
-        f"Column {column.name!r} holds a value of type {type(cell).__name__} in row {row}, which cannot be "
-        "a level; expected strings, numbers, booleans, dates or missing values. Convert the column, for example "
-        "to strings."
+    return InputTypeError(
+        f"Column {column.name!r} holds a value of type {type(cell).__name__} in row {row}, which cannot be a level",
+        expected=LEVELS,
+        remedy=CONVERT,
     )
 
 

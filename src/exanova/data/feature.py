@@ -16,9 +16,12 @@ from exanova.data.binning import bin_codes
 from exanova.data.column import Column
 from exanova.data.factor import factorize, lookup_codes
 from exanova.data.levels import label_levels
+from exanova.data.text_times import time_of_text
 from exanova.data.times import time_places
 from exanova.errors import InputError, InputTypeError
 from exanova.typing import FloatArray, IntArray, Level
+
+NO_INFINITY = "Replace infinite values by finite numbers, or by NaN to make them missing values"
 
 UNKNOWN = -1
 """Code of a level that was not learned."""
@@ -139,15 +142,21 @@ class FeatureLevels:
 
     def _recode_times(self, name: str, values: Sequence[Level]) -> IntArray:
         family, edges = time_places(self.edges) or ("", [])
-        placed = time_places(values, family)
+        placed = time_places(values, family) or time_places([_read(value) for value in values], family)
         if placed is None:
-            wrong = next(value for value in values if time_places([value], family) is None)
+            wrong = next(value for value in values if time_places([_read(value)], family) is None)
             raise InputTypeError(
-                f"Column {name!r} is cut by time, but holds {wrong!r} of type {type(wrong).__name__}; "
-                f"expected a {family}, as when it was fitted. Convert the column."
+                f"Column {name!r} is cut by time, but holds {wrong!r} of type {type(wrong).__name__}",
+                expected=f"a {family}, as when it was fitted",
+                remedy="Convert the column",
             )
         codes = [self.codes[bisect_right(edges, place, 1, len(edges) - 1) - 1] for place in placed[1]]
         return np.array([*codes, self.missing_code], dtype=np.int64)
+
+
+def _read(value: Level) -> Level:
+    """A time that is written as text, or the value as it is."""
+    return time_of_text(value) or value if isinstance(value, str) else value
 
 
 def finite_numbers(column: Column) -> FloatArray:
@@ -157,15 +166,13 @@ def finite_numbers(column: Column) -> FloatArray:
         wrong = next((cell for cell in filled.tolist() if not is_number(cell)), None)
         if wrong is not None:
             raise InputTypeError(
-                f"Column {column.name!r} is binned, but holds a value of type {type(wrong).__name__}; expected numbers."
+                f"Column {column.name!r} is binned, but holds a value of type {type(wrong).__name__}",
+                expected="numbers",
             )
     numbers: FloatArray = filled.astype(np.float64)
     if not np.isfinite(numbers).all():
         row = int(np.flatnonzero(~np.isfinite(numbers))[0])
-        raise InputError(
-            f"Column {column.name!r} holds an infinite value, first in row {row}; "
-            "replace it by a finite number, or by NaN to make it a missing value."
-        )
+        raise InputError(f"Column {column.name!r} holds an infinite value, first in row {row}", remedy=NO_INFINITY)
     return numbers
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from exanova.data.column import Column
 from exanova.data.cutting import cut_dates, cut_numbers, left_out, measures, missing_level
 from exanova.data.encoding import Encoding
+from exanova.data.every_column import EveryColumn
 from exanova.data.factor import factorize
 from exanova.data.feature import FeatureLevels, finite_numbers
 from exanova.data.levels import label_levels, other_level, sort_levels
@@ -22,6 +23,8 @@ from exanova.data.recoding import code_type, is_identity, recoded
 from exanova.data.rules import MANY, LevelRules, NBins, check_rules
 from exanova.data.splits import ModelSplits
 from exanova.data.table import Table
+from exanova.data.text_times import times_of_texts
+from exanova.data.times import time_places
 from exanova.data.trees import read_splits
 from exanova.data.weights import check_weights, group_totals
 from exanova.errors import InputError
@@ -50,7 +53,7 @@ def learn_encoding(
     """Learn the levels of every column from the rows of positive weight.
 
     Levels have the order of a categorical dtype, else they are sorted; missing values are a level of their own,
-    always the last.
+    always the last. Dates and times written as text (ISO 8601) are cut as others are.
 
     Args:
         table: the rows, n of them.
@@ -94,17 +97,19 @@ def learn_codes(
     rules = check_rules(table, min_frequency, n_bins, strategy)
     splits = read_splits(model, table.names) if strategy == "model" else None
     raw = np.empty((table.n_columns, table.n_rows), dtype=np.int8)
-    features, recodes, notes = [], [], Notes()
+    features, recodes, notes, wrong = [], [], Notes(), EveryColumn()
     total = weight.sum()
     for k, name in enumerate(table.names):
-        column = table.column(name)
-        values, codes = factorize(column)
-        if len(values) > np.iinfo(raw.dtype).max:
-            raw = raw.astype(code_type(len(values)))
-        raw[k] = codes
-        found = count_values(column, values, raw[k], weight)
-        features.append(learn_feature(found, total, rules, splits, notes))
-        recodes.append(features[-1].recode(values).astype(raw.dtype))
+        with wrong.noted():
+            column = table.column(name)
+            values, codes = factorize(column)
+            if len(values) > np.iinfo(raw.dtype).max:
+                raw = raw.astype(code_type(len(values)))
+            raw[k] = codes
+            found = count_values(column, values, raw[k], weight)
+            features.append(learn_feature(found, total, rules, splits, notes))
+            recodes.append(features[-1].recode(values).astype(raw.dtype))
+    wrong.give()
     notes.give()
     encoding = Encoding(tuple(features))
     return encoding, _recoded_rows(recodes, raw, in_place=encoding.is_lossless), raw
@@ -207,10 +212,13 @@ def learn_feature(
         finite_numbers(column)
     asked = rules.is_named(name) and rules.bins_of(name) is not None
     kind = measures(column, values) if len(values) > MANY or asked else None
+    dated = _dated(found, rules) if kind is None and (len(values) > MANY or asked) else None
+    if dated is not None:
+        return cut_dates(column, *dated, rules.bins_of(name), rules.strategy, rows)
     if asked and kind is None and values:
         raise InputError(
             Parameter("n_bins"),
-            f" names the column {name!r}, which does not hold numbers or times",
+            f" names the column {name!r}, which does not hold numbers or times that can be cut",
             remedy="leave it out",
         )
     if kind is None or rules.keeps(name, len(values)):
@@ -223,6 +231,20 @@ def learn_feature(
         return left_out(name)
     own = None if splits is None else splits.of(name)
     return cut_numbers(column, values, totals, rules.bins_of(name), rules.strategy, rows, own)
+
+
+def _dated(found: CountedValues, rules: LevelRules) -> tuple[list[Level], NDArray[Any]] | None:
+    """Distinct times with their weights, of a column in which they are written as text and which is to be cut."""
+    column = found.column
+    if column.categories is not None or rules.bins_of(column.name) is None or not found.values:
+        return None
+    times = times_of_texts(found.values)
+    placed = None if times is None else time_places(times)
+    if times is None or placed is None:
+        return None
+    _, first, same = np.unique(np.array(placed[1], dtype=object), return_index=True, return_inverse=True)
+    totals = np.bincount(same, weights=found.totals).astype(found.totals.dtype)
+    return [times[k] for k in first], totals
 
 
 def _checked(

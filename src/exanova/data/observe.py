@@ -94,7 +94,7 @@ def observe(
     """
     levels: dict[str, Any] = {"min_frequency": min_frequency, "n_bins": n_bins, "strategy": strategy}
     rows = read_rows(X, sample_weight=sample_weight, model=model, **levels)
-    return rows.observe(model, response_method, batch_size, output_names, progress)
+    return rows.sampled(rows.model_values(model, response_method, batch_size, output_names, progress))
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,19 +137,6 @@ class Reading:
     def model_calls(self) -> int:
         """Rows a model would be called on."""
         return len(self.first)
-
-    def observe(
-        self,
-        model: Any,
-        response_method: str = "auto",
-        batch_size: int | None = None,
-        output_names: Sequence[str] | None = None,
-        progress: Progress | None = None,
-        drawn: DrawPlan | None = None,
-    ) -> Observation:
-        """Call ``model`` on the distinct rows, or align the outputs given in its place."""
-        values = self.model_values(model, response_method, batch_size, output_names, progress)
-        return self.sampled(values, drawn)
 
     def model_values(
         self,

@@ -178,6 +178,8 @@ def _interval_texts(edges: Sequence[Level]) -> tuple[str, ...]:
     if len(shown) == 2:
         return (f"{shown[0]} to {shown[1]}",)
     inner = [f"[{low}, {high})" for low, high in pairwise(shown[1:-1])]
+    if (time_places(edges) or ("",))[0] == "timedelta":
+        return (f"< {shown[1]}", *inner, f">= {shown[-2]}")
     return (f"before {shown[1]}", *inner, f"{shown[-2]} or later")
 
 
@@ -188,7 +190,8 @@ def time_text(level: Level) -> str:
     ('2024-05-01', '07:30', '3 days')
     """
     if isinstance(level, datetime.timedelta):
-        return f"{level.days} days" if level == datetime.timedelta(level.days) else str(level)
+        whole = level == datetime.timedelta(level.days)
+        return f"{level.days} days" if whole else str(level).replace(" day,", " days,").replace(",", "")
     if not isinstance(level, datetime.datetime | datetime.time):
         return str(level)
     clock = level.time() if isinstance(level, datetime.datetime) else level

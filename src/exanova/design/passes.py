@@ -1,8 +1,8 @@
 """The two passes over the data: rows into cells (scatter) and cells at rows (gather).
 
 Small work runs in NumPy. Large work runs in compiled kernels, which process all subsets on a block of rows that stays
-in cache, or for complete tables one axis at a time (``lattice``). No order of summation depends on the number of
-threads.
+in cache. Complete tables with all of their subsets are passed over one axis at a time (``lattice``). No order of
+summation depends on the number of threads.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from exanova.typing import Codes, FloatArray, IntArray, Subset
 
 COMPILED_FROM = 4_000_000
 """Rows times subsets from which compiling (or loading) a kernel costs less than it saves."""
+
+BY_AXES_FROM = 1000
+"""Rows times subsets from which complete tables are passed over one axis at a time."""
 
 
 @dataclass(frozen=True)
@@ -56,17 +59,19 @@ class Layout:
     def appended(self, subsets: Sequence[Subset], prefix: IntArray, key_sizes: IntArray) -> Layout:
         """The layout with more subsets of one order, whose lookup ``with_lookup`` fills in afterwards."""
         k = len(subsets[0])
-        width = max(k, self.members.shape[1])
-        old = ((0, 0), (0, width - self.members.shape[1]))
-        new = ((0, 0), (0, width - k))
-        chain = np.pad(self.chain, old)[prefix]
+        old = len(self.order)
+        members, chain = np.zeros((2, old + len(subsets), max(k, self.members.shape[1])), dtype=np.int64)
+        members[:old, : self.members.shape[1]] = self.members
+        members[old:, :k] = subsets
+        chain[:old, : self.chain.shape[1]] = self.chain
+        chain[old:] = chain[prefix]
         if k > 1:
-            chain[:, k - 2] = self.key_start[prefix]
+            chain[old:, k - 2] = self.key_start[prefix]
         return replace(
             self,
             order=np.concatenate([self.order, np.full(len(subsets), k)]),
-            members=np.vstack([np.pad(self.members, old), np.pad(np.array(subsets, dtype=np.int64), new)]),
-            chain=np.vstack([np.pad(self.chain, old), chain]),
+            members=members,
+            chain=chain,
             key_start=np.concatenate([self.key_start, self.key_start[-1] + np.cumsum(key_sizes)]),
         )
 
@@ -208,8 +213,9 @@ def outside(layout: Layout, codes: Codes, threads: int = 1) -> np.ndarray[tuple[
 
 
 def _goes_by_axes(layout: Layout, codes: Codes) -> bool:
-    """Whether to use ``lattice``: a complete table with all of its subsets, and enough work to be worth it."""
-    return codes.shape[1] * len(layout.order) >= COMPILED_FROM and lattice.is_lattice(layout)
+    """Whether to use ``lattice``: a complete table with all of its subsets, and enough rows to be worth it."""
+    reads = codes.shape[1] * len(layout.order)
+    return reads >= max(BY_AXES_FROM, len(layout.lookup)) and lattice.is_lattice(layout)
 
 
 def _arrays(layout: Layout) -> tuple[np.ndarray, ...]:

@@ -54,7 +54,7 @@ def near_redundant(sample: Sample, family: Family, threads: int = 1) -> tuple[tu
     if len(mains.subsets) < 3 or functions > MOST_FUNCTIONS or not light_by_chance:
         return ()
     basis = build_basis(mains)
-    gamma = Phi(mains, sample, threads).gram(basis)[1:, 1:]
+    gamma = Phi(mains, sample, threads).gram(basis, counted=False)[1:, 1:]
     with suitable_blas(0):
         light, directions = np.linalg.eigh(gamma)
     chosen = directions[:, light < tolerances.NEAR_REDUNDANT * light_by_chance]

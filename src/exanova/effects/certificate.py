@@ -283,7 +283,7 @@ def redundancies(found: Solved, names: tuple[str, ...]) -> tuple[Redundancy, ...
         return ()
     named = [tuple(names[i] for i in subset) for subset in found.family.subsets]
     sharing = sharing_subsets(found.solution.null, found.basis.subset_of_function(), found.solution.independent)
-    return tuple(Redundancy(named[a], tuple(named[other] for other in others)) for a, others in sorted(sharing.items()))
+    return tuple(Redundancy(named[a], tuple(map(named.__getitem__, sharing[a]))) for a in sorted(sharing))
 
 
 def notes_of(certificate: Certificate) -> tuple[str, ...]:

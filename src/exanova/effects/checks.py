@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from exanova import tolerances
 from exanova.messages import Parameter, Words
+from exanova.solve.traits import traits_of
 
 if TYPE_CHECKING:
     from exanova.effects.certificate import Certificate
@@ -89,8 +90,9 @@ def _reconstruction(c: Certificate) -> Check:
 
 def _normal_equations(c: Certificate) -> Check:
     """An orthogonal factorisation needs no check of its normal equations; iterations say whether they converged."""
-    step = 1.0 if c.route.startswith("grid") else sqrt(c.n_functions)
-    tolerance = None if c.route.startswith("dense") else step * tolerances.NORMAL_EQUATIONS
+    route = traits_of(c.route)
+    step = 1.0 if route.whole else sqrt(c.n_functions)
+    tolerance = None if route.orthogonal else step * tolerances.NORMAL_EQUATIONS
     remedy = Words(
         f"the solve stopped at a relative residual of {c.residual:.1e} after {c.iterations:,} iterations; ",
         _more_accurate(c),
@@ -101,7 +103,7 @@ def _normal_equations(c: Certificate) -> Check:
 
 def _more_accurate(c: Certificate) -> Words:
     """What to do where rounding, or iterations that have not converged, leave too much."""
-    if not c.route.startswith("matrix-free"):
+    if traits_of(c.route).ranks:
         return Words(Parameter("route", "dense"), " is more accurate, if it fits in memory")
     # Without a matrix, what is slow is a family with about as many functions as rows, and rare levels in it.
     return Words(

@@ -16,11 +16,12 @@ from exanova import tolerances
 from exanova.basis.functions import Basis, on_cells
 from exanova.data.sample import Sample
 from exanova.messages import Parameter, Part, Words
-from exanova.parallel import suitable_blas
 from exanova.phi.operator import Phi
 from exanova.solve.choice import FLOATING, ROUNDED, span_ranks
+from exanova.solve.elimination import orthonormalised
 from exanova.solve.evidence import Solution, Solved
 from exanova.solve.request import Request
+from exanova.solve.traits import traits_of
 from exanova.typing import FloatArray
 
 EXACT_RANK = 3000
@@ -68,7 +69,7 @@ def _impossible_rank(sample: Sample, found: Solved, request: Request) -> str | N
 
 
 def _too_uneven(sample: Sample, found: Solved, request: Request) -> str | None:
-    iterates = found.plan.route in ("matrix-free", "grid")
+    iterates = traits_of(found.plan.route).iterates
     limit = tolerances.UNEVEN_ITERATIONS if iterates else tolerances.UNEVEN
     if _lightest_weight(sample) < limit:
         return f"{_span(sample)}, too much for floating point; leave out or merge the rows with the smallest weights"
@@ -77,7 +78,7 @@ def _too_uneven(sample: Sample, found: Solved, request: Request) -> str | None:
 
 def _light_direction(sample: Sample, found: Solved, request: Request) -> str | None:
     smallest = found.solution.smallest_kept
-    if found.plan.route != "dense" and smallest < tolerances.GRAM_DIRECTION:
+    if not traits_of(found.plan.route).orthogonal and smallest < tolerances.GRAM_DIRECTION:
         return Words(
             f"a direction of {smallest:.1e} was kept, which is too light to be accurate in a Gram matrix; ",
             Parameter("route", "dense"),
@@ -146,8 +147,8 @@ def _rough_sharing(sample: Sample, found: Solved, request: Request) -> str | Non
     error = _sharing_error(sample, found, found.basis, request.threads)
     if error <= tolerances.SHARING:
         return None
-    dense = found.plan.route == "dense"
-    remedy: tuple[Part, ...] = ("leave out or merge the rows with the smallest weights",) if dense else TRY_DENSE
+    merge: tuple[Part, ...] = ("leave out or merge the rows with the smallest weights",)
+    remedy = merge if traits_of(found.plan.route).orthogonal else TRY_DENSE
     return Words(
         f"weights or directions are so light that effects shared by several subsets may have an error of {error:.1e} "
         "of the model's spread; ",
@@ -175,8 +176,7 @@ def _random_dependences(solution: Solution) -> FloatArray:
     """(q, PROBES) random dependences of unit norm among the functions."""
     drawn = np.random.default_rng(0).normal(size=(len(solution.null), PROBES))
     if solution.independent is None:
-        with suitable_blas(0):
-            basis = np.linalg.qr(solution.null)[0]
+        basis = orthonormalised(solution.null)
         probes = basis @ (basis.T @ drawn)
     else:
         probes = drawn - solution.independent @ (solution.independent.T @ drawn)

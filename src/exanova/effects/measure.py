@@ -1,4 +1,8 @@
-"""What the rows say about a result, in one pass each way: the fitted part, and means of model and residual on cells."""
+"""What the rows say about a result: the fitted part, and means of model and residual on cells.
+
+A route that refines its solution on the rows has made these passes for the effects it returns; for the others there is
+one pass from cells to rows here, and one or two back.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import numpy as np
 from exanova.data.sample import Sample
 from exanova.effects.norms import covariances
 from exanova.phi.operator import Phi
-from exanova.solve.evidence import Solved
+from exanova.solve.evidence import AtRows, Solved
 from exanova.typing import FloatArray
 
 TOGETHER = 4
@@ -34,21 +38,23 @@ class Measured:
 
 
 def measure(sample: Sample, found: Solved, threads: int = 1) -> Measured:
-    """Measure a result on its own rows: one pass from cells to rows, and one or two back."""
-    phi = Phi(found.family, sample, threads)
-    fitted = phi.synthesise(found.values)
-    of_model, of_residual = _sums(phi, sample, fitted)
+    """Measure a result on its own rows, unless the last pass of its route was over these very effects."""
+    known = found.at_rows
+    if known is None or known.effects is not found.values:
+        known = _pass_over(sample, found, threads)
     share = found.family.weight / found.family.weight[0]
     return Measured(
-        fitted,
-        covariances(found.family, found.values, of_model),
+        known.fitted,
+        covariances(found.family, found.values, known.model),
         sample.variance + sample.within_variance,
-        (np.abs(of_residual) / share[:, None]).max(axis=0),
+        (np.abs(known.residual) / share[:, None]).max(axis=0),
     )
 
 
-def _sums(phi: Phi, sample: Sample, fitted: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(cells, m) expectations of the model and of the residual in every cell, from one pass if outputs are few."""
+def _pass_over(sample: Sample, found: Solved, threads: int) -> AtRows:
+    """The effects at the rows, and expectations of model and residual in every cell: one pass if outputs are few."""
+    phi = Phi(found.family, sample, threads)
+    fitted = phi.synthesise(found.values)
     p, m = sample.probability, sample.n_outputs
 
     def model(rows: slice) -> FloatArray:
@@ -58,6 +64,6 @@ def _sums(phi: Phi, sample: Sample, fitted: FloatArray) -> tuple[FloatArray, Flo
         return np.asarray(p[rows, None] * (sample.values[rows] - fitted[rows]))
 
     if m > TOGETHER:
-        return phi.analyse_blocks(model), phi.analyse_blocks(residual)
+        return AtRows(found.values, fitted, phi.analyse_blocks(model), phi.analyse_blocks(residual))
     sums = phi.analyse_blocks(lambda rows: np.hstack([model(rows), residual(rows)]))
-    return sums[:, :m], sums[:, m:]
+    return AtRows(found.values, fitted, sums[:, :m], sums[:, m:])

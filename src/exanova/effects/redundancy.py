@@ -14,9 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exanova import tolerances
 from exanova.parallel import suitable_blas
+from exanova.solve.elimination import orthonormalised
 from exanova.typing import FloatArray, IntArray
 
 TILE = 1024
@@ -57,27 +59,33 @@ def sharing_subsets(
     """
     if independent is None and not null.shape[1]:
         return {}
-    if independent is None:
-        with suitable_blas(0):
-            z = np.linalg.qr(null)[0]
-    else:
-        z = independent
+    z = orthonormalised(null) if independent is None else independent
     part = np.square(z).sum(axis=1)
     # Blocks of Z Z^T and of I - Z Z^T differ only on the diagonal.
     size = np.bincount(subset_of, weights=part if independent is None else 1.0 - part)
     involved = np.flatnonzero(np.isin(subset_of, np.flatnonzero(size > tolerances.DEPENDENCE**2)))
     z, owner = z[involved], subset_of[involved]
     subsets, first = np.unique(owner, return_index=True)
-    partners: dict[int, list[int]] = {int(s): [] for s in subsets}
+    partners: list[list[int]] = [[] for _ in subsets]
     ends = [*first[1:], len(owner)]
     a = 0
     while a < len(subsets):
         b = max(a + 1, int(np.searchsorted(ends, first[a] + TILE, side="right")))
-        rows = slice(int(first[a]), int(ends[b - 1]))
-        with suitable_blas(float(TILE) * z.size):
-            squares = np.add.reduceat(np.square(z[rows] @ z.T), first, axis=1)
-        blocks = np.add.reduceat(squares, first[a:b] - first[a], axis=0)
-        for s, shares in zip(subsets[a:b], blocks > tolerances.DEPENDENCE**2, strict=True):
-            partners[int(s)] = [int(t) for t in subsets[shares] if t != s]
+        shares = _blocks_above(z[first[a] :], int(ends[b - 1] - first[a]), first[a:] - first[a], b - a)
+        for k in range(a, len(subsets)):  # the projector is symmetric
+            partners[k] += (subsets[a:][shares[k - a]] if k < b else subsets[a:b][shares[:, k - a]]).tolist()
         a = b
-    return partners
+    return dict(zip(subsets.tolist(), partners, strict=True))
+
+
+def _blocks_above(z: FloatArray, rows: int, first: IntArray, count: int) -> NDArray[np.bool_]:
+    """(count, S) which blocks of Z Z^T in its first ``rows`` do not vanish, except those on the diagonal.
+
+    ``first``: (S,) where the functions of each subset begin, of which ``count`` are in these rows.
+    """
+    with suitable_blas(float(rows) * z.size):
+        squares = np.square(z[:rows] @ z.T)
+    blocks = np.add.reduceat(np.add.reduceat(squares, first, axis=1), first[:count], axis=0)
+    shares = np.asarray(blocks > tolerances.DEPENDENCE**2)
+    shares[range(count), range(count)] = False
+    return shares

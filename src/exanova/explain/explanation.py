@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from exanova.effects.effect import GAME, Schema, frame_with_game, free_name
 from exanova.errors import InputError, UnknownFeatureError
+from exanova.explain.cells import Cells, chosen, said, taken
 from exanova.explain.grouping import Grouping, grouping_of
 from exanova.explain.value_intervals import value_intervals
 from exanova.messages import count_of
@@ -29,6 +30,8 @@ class Explanation:
         data: (n, d) levels as float codes, -1 for an unknown level (used for colours in shap's plots); NaN for a
             group of several features.
         display_data: (n, d) levels as text.
+        cells: (n,) what the rows hold, for each feature that is cut or has merged levels; ``None`` for others, or for
+            all where that is not known.
         feature_names: names of the features.
         output_names: names of the outputs.
         outside: (n,) rows with a combination that never occurred; its effect counts as 0.
@@ -57,7 +60,18 @@ class Explanation:
     schema: Schema
     game: str = GAME
     stderr: FloatArray | None = None
+    cells: Cells | None = None
     freedom: FloatArray | None = None
+
+    @property
+    def display_cells(self) -> NDArray[np.object_]:
+        """(n, d) what each row holds as text, with the interval or the merged level it falls in."""
+        levels = np.asarray(self.display_data, dtype=object)
+        if self.cells is None:
+            return levels
+        if levels.ndim == self.outside.ndim:  # a single feature
+            return np.asarray(said(self.cells, levels[..., None])[..., 0], dtype=object)
+        return said(self.cells, levels)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -103,7 +117,7 @@ class Explanation:
             values=np.array(self.values),
             base_values=np.array(self.base_values)[()],  # a number for one row: shap rejects 0-d arrays
             data=np.array(self.data),
-            display_data=np.array(self.display_data, dtype=object),
+            display_data=np.array(self.display_cells, dtype=object),
             feature_names=list(self.feature_names),
             output_names=names,
         )
@@ -161,6 +175,7 @@ class Explanation:
             freedom=None if self.freedom is None else self.freedom[place],
             data=self.data[place],
             display_data=self.display_data[place],
+            cells=None if self.cells is None else chosen(self.cells, key),
             feature_names=(names,) if isinstance(names, str) else tuple(names),
         )
 
@@ -173,6 +188,7 @@ class Explanation:
             base_values=self.base_values[key],
             data=self.data[key],
             display_data=self.display_data[key],
+            cells=None if self.cells is None else taken(self.cells, key),
             outside=self.outside[key],
             residual=None if self.residual is None else self.residual[key],
         )
@@ -187,13 +203,15 @@ def make_explanation(
     residual: FloatArray | None,
     errors: tuple[FloatArray, FloatArray] | None = None,
     grouping: Grouping | None = None,
+    cells: Cells | None = None,
 ) -> Explanation:
     """Add names to (n, d, m) Shapley values, the (m,) mean, (d, n) codes and the (n, m) residual.
 
     ``errors`` are standard errors and their degrees of freedom, of the shape of the values.
 
-    With a ``grouping`` the values are those of groups.
+    With a ``grouping`` the values are those of groups. ``cells`` are what the rows hold, as ``cells_of`` finds it.
     """
+    cells = None if grouping is not None else cells
     grouping = grouping_of({}, schema) if grouping is None else grouping
     data, display = grouping.levels(schema, codes)
     schema = grouping.schema(schema)
@@ -210,6 +228,7 @@ def make_explanation(
         schema=schema,
         stderr=None if errors is None else schema.shown(errors[0]),
         freedom=None if errors is None else schema.shown(errors[1]),
+        cells=cells,
     )
 
 

@@ -1,4 +1,4 @@
-"""Mean absolute Shapley values: computed by the fit if that is cheap, else on first use, and cached."""
+"""Mean absolute Shapley values: computed on first use, and cached."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from exanova.phi.sharing import CHUNK
 from exanova.typing import Codes, FloatArray
 
 CHEAP = 2**17
-"""Values read at rows (rows times features in subsets times outputs) up to which the fit computes them: about a
-millisecond, a few percent of the fit itself."""
+"""Values read at rows (rows times features in subsets times outputs) up to which they count as known: they take about
+a millisecond."""
 
 
 class MeanShapley:
@@ -34,13 +34,12 @@ class MeanShapley:
         known: FloatArray | None = None,
     ) -> None:
         self._family, self._values, self._sample, self._known = family, values, sample, known
-        if sample is not None and known is None and self._work <= CHEAP:
-            self.compute()
 
     @property
     def known(self) -> FloatArray | None:
-        """The values, or ``None`` if they have not been computed."""
-        return self._known
+        """The values, or ``None`` if they have not been computed and that would take a while."""
+        cheap = self._sample is not None and self._work <= CHEAP
+        return self.compute() if cheap else self._known
 
     def compute(self, threads: int = 1) -> FloatArray:
         """The values, computed from the rows on first use.

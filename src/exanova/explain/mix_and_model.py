@@ -19,6 +19,7 @@ from itertools import combinations
 
 import numpy as np
 
+from exanova import tolerances
 from exanova.design.family import Family
 from exanova.explain.aligned import AllParts, CommonCells, common_cells_of
 from exanova.typing import FloatArray, IntArray, Subset
@@ -128,5 +129,5 @@ def _least_squares(design: FloatArray, values: FloatArray) -> FloatArray:
     from scipy.sparse import csr_array
     from scipy.sparse.linalg import lsmr
 
-    sparse = csr_array(design)
-    return np.stack([lsmr(sparse, column, atol=1e-14, btol=1e-14)[0] for column in values.T], axis=1)
+    sparse, stop = csr_array(design), tolerances.LEAST_SQUARES
+    return np.stack([lsmr(sparse, column, atol=stop, btol=stop)[0] for column in values.T], axis=1)

@@ -24,7 +24,7 @@ from exanova.design import passes
 from exanova.design.family import Family, union
 from exanova.errors import InputError
 from exanova.phi.bitsets import count_common, digits, pack
-from exanova.phi.margins import LOADING, Margins, margin_gram, margins_of
+from exanova.phi.margins import LOADING, Margins, fewest_seconds, margin_gram, margins_of
 from exanova.phi.monomials import Monomials, monomials, reference_levels
 from exanova.phi.projection import mirrored, projected
 from exanova.progress import Progress
@@ -228,7 +228,9 @@ def gram_seconds(family: Family, indicators: int, weight: NDArray[Any]) -> float
 def _worthwhile_margins(family: Family, indicators: int, weight: NDArray[Any]) -> Margins | None:
     """The margins of a family, if counting them is the fastest way to its Gram matrix."""
     limit = MARGINS * _seconds_otherwise(family, indicators, weight)
-    margins = margins_of(family) if limit > LOADING else None  # listing margins takes longer than small work
+    if limit <= LOADING or fewest_seconds(family, len(weight)) > limit:  # listing margins takes a while
+        return None
+    margins = margins_of(family)
     return margins if margins is not None and margins.seconds(len(weight)) <= limit else None
 
 

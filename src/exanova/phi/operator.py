@@ -30,6 +30,9 @@ from exanova.phi.sharing import share_among_features
 from exanova.progress import Progress
 from exanova.typing import Codes, FloatArray, IntArray
 
+FEW_VALUES = 200_000
+"""Rows times functions up to which these are multiplied at the rows, if no counts are needed."""
+
 
 class Phi:
     """The cells of a family, or of a run of its subsets, at rows.
@@ -91,27 +94,32 @@ class Phi:
             sums += self._scattered(self._codes_at(rows), values[rows])
         return self._in_cells(sums)
 
-    def analyse_residual(self, tables: FloatArray) -> FloatArray:
-        """(cells, m) sums of probability times (values less ``tables``) over the rows in each cell, block by block."""
+    def analyse_residual(self, tables: FloatArray, fitted: FloatArray) -> FloatArray:
+        """(cells, m) sums of probability times (values less ``tables``) over the rows in each cell, block by block.
+
+        ``fitted`` (n, m) receives the sum of the tables at every row.
+        """
         assert isinstance(self._rows, Sample)
         sample = self._rows
         if self._products:
-            return self.analyse(sample.probability[:, None] * (sample.values - self.synthesise(tables)))
+            fitted[:] = self.synthesise(tables)
+            return self.analyse(sample.probability[:, None] * (sample.values - fitted))
         at_keys = self.family.to_keys(tables)
 
         def weighted(rows: slice) -> FloatArray:
-            residual = sample.values[rows] - self._gathered(self._codes_at(rows), at_keys)
-            return np.asarray(sample.probability[rows, None] * residual)
+            fitted[rows] = self._gathered(self._codes_at(rows), at_keys)
+            return np.asarray(sample.probability[rows, None] * (sample.values[rows] - fitted[rows]))
 
         return self.analyse_blocks(weighted)
 
     def analyse_blocks(self, of: Callable[[slice], FloatArray]) -> FloatArray:
         """(cells, m) sums over the rows in each cell of what ``of`` gives for a block of a sample, (b, m)."""
         assert isinstance(self._rows, Sample)
-        sums: FloatArray | float = 0.0
-        for rows in self._rows.blocks:
-            sums = sums + self._scattered(self._codes_at(rows), of(rows))
-        return self._in_cells(np.asarray(sums))
+        blocks = self._rows.blocks
+        sums = self._scattered(self._codes_at(blocks[0]), of(blocks[0]))
+        for rows in blocks[1:]:
+            sums += self._scattered(self._codes_at(rows), of(rows))
+        return self._in_cells(sums)
 
     def _codes_at(self, rows: slice) -> Codes:
         """(d, b) codes of a block of rows; the array itself if these are all of them."""
@@ -135,9 +143,15 @@ class Phi:
         out[cells] = sums[family.cell_key[cells] - int(family.layout.key_start[run.start])]
         return out
 
-    def gram(self, basis: Basis, *, progress: Progress | None = None) -> FloatArray:
-        """(q, q) inner products of the functions of ``basis`` under the probabilities of the rows."""
+    def gram(self, basis: Basis, *, progress: Progress | None = None, counted: bool = True) -> FloatArray:
+        """(q, q) inner products of the functions of ``basis`` under the probabilities of the rows.
+
+        ``counted=False`` multiplies the functions at the rows where these are few: faster, and the same up to rounding.
+        """
         assert isinstance(self._rows, Sample)
+        if not counted and not basis.implicit and self._rows.n_rows * basis.n_functions <= FEW_VALUES:
+            at_rows = self.functions(basis)
+            return np.asarray((at_rows * self._rows.probability[:, None]).T @ at_rows)
         return function_gram(
             self.family, basis, self.codes, self._rows.weight, self._threads, progress, self._rows.parts
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +11,12 @@ from numpy.typing import NDArray
 from exanova.data.values import align, is_model
 from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
+from exanova.explain.cells import cell_text, cells_of, hides
 from exanova.report.explorer import ROWS, Given, spread_rows
 from exanova.typing import FloatArray, IntArray
 
-CODES = 300_000
-"""Levels in all rows of a page: 0.4 MB."""
+CODES, CELL = 300_000, 4
+"""Levels in all rows of a page: 0.4 MB; and how many of them take as much as a number, name or time in full."""
 
 CALLED = 2000
 """Rows at which a model is called for its residuals; outputs that are given need no call."""
@@ -28,8 +30,10 @@ class LiveRows:
         numbers: (n,) positions of the rows in the table they come from.
         ids: (n,) what the rows are called, or ``None``.
         codes: (n, d) levels, -1 where unknown.
+        cells: (n,) what the rows hold as text, "" where missing, by the number of each feature whose levels hide it.
         residual: (n, m) model minus fitted part, or ``None`` if the model is not known at these rows.
         weight: (n,) rows that each stands for, or ``None`` for one.
+        mass: (n,) weights in means, or ``None`` where these are the rows each stands for.
         total: rows of the table.
         given: whether the table was given, and is not that of the distinct rows of the fit.
     """
@@ -39,13 +43,20 @@ class LiveRows:
     codes: NDArray[np.int64]
     residual: FloatArray | None
     weight: FloatArray | None
+    mass: FloatArray | None
     total: int
     given: bool
+    cells: dict[int, list[str]] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:
         """Whether these are all rows of the table."""
         return len(self.numbers) == self.total
+
+    @property
+    def weighting(self) -> str:
+        """How rows count in means, in words."""
+        return "each counting once" if self.mass is None else "weighted as in the fit"
 
     @property
     def note(self) -> str:
@@ -60,9 +71,11 @@ class LiveRows:
 
 def live_rows(decomposition: Decomposition, given: Given) -> LiveRows | None:
     """Rows of the table given, or of the fit without it, as many as a page holds; ``None`` if neither is there."""
-    most = max(ROWS, CODES // len(decomposition.schema.features))
+    features = decomposition.encoding.features
     if given.table is not None:
-        return _from_table(decomposition, given, most)
+        hidden = sum(map(hides, features))
+        return _from_table(decomposition, given, max(ROWS, CODES // (len(features) + CELL * hidden)))
+    most = max(ROWS, CODES // len(features))
     return None if decomposition.sample is None else _from_fit(decomposition, most)
 
 
@@ -77,7 +90,21 @@ def _from_table(decomposition: Decomposition, given: Given, most: int) -> LiveRo
         residual = decomposition.model_values(chosen, asked) - predictions[rows]
     codes = decomposition.encoding.encode(chosen, decomposition.settings.handle_unknown)
     ids = None if given.ids is None else given.ids[rows].tolist()
-    return LiveRows(rows, ids, np.ascontiguousarray(codes.T), residual, None, table.n_rows, True)
+    mass = _mass_in_fit(decomposition, codes) if len(rows) == table.n_rows else None
+    found = enumerate(cells_of(chosen, decomposition.encoding))
+    cells = {k: [cell_text(cell) or "" for cell in own.tolist()] for k, own in found if own is not None}
+    return LiveRows(rows, ids, np.ascontiguousarray(codes.T), residual, None, mass, table.n_rows, True, cells)
+
+
+def _mass_in_fit(decomposition: Decomposition, codes: NDArray[Any]) -> FloatArray | None:
+    """(n,) weights in the fit of rows (d, n) that are those of the fit, in their order; ``None`` for others."""
+    sample = decomposition.sample
+    if sample is None or sample.draws is None or len(sample.draws.group) != codes.shape[1]:
+        return None
+    if not np.array_equal(sample.codes[:, sample.draws.group], codes):
+        return None
+    weight = sample.draws.weight.astype(np.float64)
+    return None if (weight == 1.0).all() else weight
 
 
 def _from_fit(decomposition: Decomposition, most: int) -> LiveRows:
@@ -85,4 +112,6 @@ def _from_fit(decomposition: Decomposition, most: int) -> LiveRows:
     assert sample is not None
     rows = spread_rows(fitted_part(decomposition.family, decomposition.values, sample.codes), most)
     codes = sample.codes[:, rows].T.astype(np.int64)
-    return LiveRows(rows, None, np.ascontiguousarray(codes), None, sample.copies[rows], sample.n_rows, False)
+    copies, mass = sample.copies[rows], sample.mass[rows]
+    own = None if np.array_equal(copies, mass) else mass
+    return LiveRows(rows, None, np.ascontiguousarray(codes), None, copies, own, sample.n_rows, False)

@@ -72,7 +72,7 @@ def explanation_html(explanation: Explanation) -> str:
     n, m = int(np.size(explanation.outside)), len(explanation.output_names)
     values = np.reshape(explanation.values, (n, len(names), m))
     base = np.reshape(explanation.base_values, (n, m))
-    levels = np.reshape(np.asarray(explanation.display_data, dtype=object), (n, len(names)))
+    levels = np.reshape(explanation.display_cells, (n, len(names)))
     shown = names[:FEATURES]
     several = m > 1
     lines = []

@@ -47,7 +47,7 @@ def image_records(explanation: Explanation, shape: Sequence[int]) -> list[Record
     return [
         {
             "feature": name,
-            "level": str(row.display_data[i]),
+            "level": str(row.display_cells[i]),
             "row": i // width,
             "column": i % width,
             "output": output,
@@ -97,10 +97,10 @@ def _steps(
     shown = order if len(order) <= top + 1 else order[:top]  # one feature alone needs no line for the rest
     rest = order[len(shown) :]
     records = [_step("base", "mean", base, base, base, output)]
-    here = base
+    here, held = base, row.display_cells
     for i in shown.tolist():
         name, level, value = row.feature_names[i], str(row.display_data[i]), float(values[i])
-        step = _step("feature", f"{legible(name)} = {legible(level)}", here, here + value, value, output)
+        step = _step("feature", f"{legible(name)} = {legible(str(held[i]))}", here, here + value, value, output)
         error = None if row.stderr is None else known(np.reshape(row.stderr, (len(row.feature_names), -1))[i, k])
         records.append({**step, "feature": name, "level": level, "stderr": error})
         here += value

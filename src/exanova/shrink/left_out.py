@@ -41,9 +41,6 @@ VANISHING = float(np.sqrt(tolerances.EPS))
 ALONE = 1e4 * VANISHING
 """1 - h below which a row counts as determining a direction alone."""
 
-ROUNDING = 1e-10
-"""Smallest 1 - h: below, it is rounding."""
-
 LEAST_KEPT = 0.05
 """Smallest 1 - h that a residual is divided by to estimate its variance: below, it says too little."""
 
@@ -217,7 +214,7 @@ def _summarised(
     as_a_whole, kept = kept, 1.0 - (1.0 - kept) / copies
     repeated = _repeated(probability[rows, None], own, within, as_a_whole, kept)
     alone = int((kept < ALONE).sum())
-    kept = np.maximum(kept, ROUNDING)
+    kept = np.maximum(kept, tolerances.NO_RESIDUAL)
     errors = own / kept[:, None] if len(probability) > 1 else np.zeros_like(own)
     square = probability[rows, None] * (errors**2 + within * (1.0 / kept[:, None] ** 2 - 1.0))
     if len(rows) == len(probability):

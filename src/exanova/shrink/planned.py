@@ -13,9 +13,9 @@ from exanova.shrink.left_out import FEWEST_SAMPLED
 from exanova.solve import price
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request
-from exanova.solve.routes import ROUTES
 from exanova.solve.seconds import passes_and_local_work
 from exanova.solve.survey import Survey
+from exanova.solve.traits import traits_of
 
 SHRINKING_PASSES = 12
 """Passes over the rows of a shrunken fit."""
@@ -45,6 +45,6 @@ def completed(plan: Plan, survey: Survey, request: Request, sample: Sample, outp
 def _leaves_rows_out(request: Request, plan: Plan, survey: Survey) -> bool:
     """Whether rows will be left out of the exact fit one at a time: if that is cheap, or shrinkage was asked for."""
     q, r = float(plan.functions), survey.sample.n_rows
-    if not request.sampled or request.ridge or q > LARGEST or plan.route not in (ROUTES["dense"].name, "moments"):
+    if not request.sampled or request.ridge or q > LARGEST or traits_of(plan.route).iterates or plan.selection:
         return False
     return request.shrinkage or q**2 * (q + min(r, max(q, FEWEST_SAMPLED))) <= CHEAP_WORK

@@ -75,7 +75,7 @@ def solve_dense(
         iterations=steps,
         residual=residual,
         method="orthogonal factorisation",
-        leverage=np.square(basis).sum(axis=1),
+        leverage=np.einsum("ij,ij->i", basis, basis),
     )
 
 
@@ -100,6 +100,8 @@ def _shared(phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: flo
         return np.asarray(v @ (target / s[:rank, None]))
 
     def null() -> FloatArray:
+        if rank == phi.shape[1]:
+            return np.zeros((rank, 0))
         with suitable_blas(0):
             return np.asarray(np.linalg.qr(v, mode="complete")[0][:, rank:])
 
@@ -234,6 +236,8 @@ def _null_space(orders: list[_Order]) -> FloatArray:
     found = [np.zeros((int(start[-1]), 0))]
     for k, part in enumerate(orders):
         own = part.null()
+        if not own.shape[1]:
+            continue
         directions = [np.zeros((p.phi.shape[1], own.shape[1])) for p in orders]
         directions[k] = own
         for lower in range(k - 1, -1, -1):

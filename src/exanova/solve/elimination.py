@@ -193,6 +193,24 @@ def _orthonormal(columns: FloatArray) -> FloatArray:
         return np.linalg.qr(columns)[0]
 
 
+def orthonormalised(columns: FloatArray) -> FloatArray:
+    """(q, k) an orthonormal basis of the span of independent columns, by the Gram matrix of those far from dependent.
+
+    That takes half as long as an orthogonal factorisation.
+    """
+    from scipy.linalg import solve_triangular
+
+    with suitable_blas(float(columns.size) * columns.shape[1]):
+        try:
+            factor = np.linalg.cholesky(columns.T @ columns)
+        except np.linalg.LinAlgError:
+            return _orthonormal(columns)
+        pivots = np.diagonal(factor)
+        if pivots.min(initial=1.0) < tolerances.WELL_CONDITIONED * pivots.max(initial=1.0):
+            return _orthonormal(columns)
+        return np.asarray(solve_triangular(factor, columns.T, lower=True, check_finite=False).T)
+
+
 def _pivoted(block: FloatArray, columns: slice, tolerance: float) -> OrderFactor:
     from scipy.linalg.lapack import dpstrf
 

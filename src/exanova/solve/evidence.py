@@ -83,6 +83,22 @@ class Shrinkage:
 
 
 @dataclass(frozen=True, eq=False)
+class AtRows:
+    """What a pass over the rows found for given effects, in normalised units.
+
+    Attributes:
+        effects: (cells, m) the effects.
+        fitted: (r, m) their sum at every distinct row.
+        model, residual: (cells, m) expectations of the model and of its residual in every cell.
+    """
+
+    effects: FloatArray
+    fitted: FloatArray
+    model: FloatArray
+    residual: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class Solved:
     """Every effect at every cell, with the evidence of the solve: the result of each route and each selection.
 
@@ -94,6 +110,7 @@ class Solved:
         basis: the functions used, ``None`` on the grid route, where they are implicit.
         saturated: whether the family spans every function on the support.
         shrinkage: results of shrinkage, if it was requested.
+        at_rows: what the last pass over the rows found for these very ``values``, if the route made one.
     """
 
     family: Family
@@ -103,6 +120,7 @@ class Solved:
     basis: Basis | None
     saturated: bool
     shrinkage: Shrinkage | None = None
+    at_rows: AtRows | None = None
 
     def selected(self) -> list[tuple[Subset, tuple[int, ...]]] | None:
         """(A, z) of the paper's functions that were kept, in order; ``None`` for functions without a z."""

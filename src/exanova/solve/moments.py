@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from exanova.data.sample import Sample
 from exanova.parallel import suitable_blas
 from exanova.phi.operator import Phi
 from exanova.solve.elimination import Factor, Ties, dependences, factorise, solve
-from exanova.solve.evidence import Solution
+from exanova.solve.evidence import AtRows, Solution
 from exanova.typing import FloatArray
 
 REFINEMENTS = 8
@@ -23,9 +23,9 @@ ProjectResidual = Callable[[FloatArray | None], FloatArray]
 """From (q, m) coefficients (``None``: all zero) to the (q, m) projections of their residual."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Projections:
-    """Projections of the residual of given coefficients, computed from the rows.
+    """Projections of the residual of given coefficients, computed from the rows; the best pass is kept.
 
     Attributes:
         phi: the operator between cells and rows.
@@ -40,15 +40,25 @@ class Projections:
     sample: Sample
     sums: FloatArray
     ridge: float = 0.0
+    _best: tuple[float, FloatArray, AtRows] | None = field(default=None, init=False)
 
     def __call__(self, coefficients: FloatArray | None) -> FloatArray:
         """(q, m) projections of the residual of ``coefficients`` (of the model values themselves for ``None``)."""
         family, basis = self.phi.family, self.basis
         if coefficients is None:
             return on_functions(family, basis, self.sums)
-        out = on_functions(family, basis, self.phi.analyse_residual(on_cells(family, basis, coefficients)))
+        effects, fitted = on_cells(family, basis, coefficients), np.empty_like(self.sample.values)
+        sums = self.phi.analyse_residual(effects, fitted)
+        out = on_functions(family, basis, sums)
         out[1:] -= self.ridge * coefficients[1:]
+        size = float(np.abs(out).max(initial=0.0))
+        if self._best is None or size < self._best[0]:
+            self._best = size, coefficients, AtRows(effects, fitted, self.sums, sums)
         return out
+
+    def at_rows(self, coefficients: FloatArray) -> AtRows | None:
+        """What the pass for ``coefficients``, the same array, found; ``None`` if it was not kept."""
+        return self._best[2] if self._best is not None and self._best[1] is coefficients else None
 
 
 def solve_moments(gamma: FloatArray, orders: Sequence[slice], project: ProjectResidual, ties: Ties) -> Solution:

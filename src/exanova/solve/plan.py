@@ -8,6 +8,7 @@ from typing import NoReturn
 from exanova.design.memory import readable
 from exanova.errors import MemoryLimitError
 from exanova.messages import Parameter, Part, count_of
+from exanova.solve.traits import traits_of
 
 STARTING = 0.02
 """Fixed cost of any fit in seconds, in a process that has made one before."""
@@ -62,7 +63,11 @@ class Plan:
     def __str__(self) -> str:
         orders = " + ".join(f"{k:,}" for k in self.functions_by_order)
         seconds = "less than 0.1" if self.seconds < 0.1 else f"about {self.seconds:.{0 if self.seconds >= 10 else 1}f}"
-        more = ", more orders while a residual remains" if self.max_order is None and self.route != "grid" else ""
+        more = (
+            ", more orders while a residual remains"
+            if self.max_order is None and not traits_of(self.route).whole
+            else ""
+        )
         subsets, cells = count_of(self.subsets, "subset"), count_of(self.cells, "cell")
         rows = f"{count_of(self.distinct_rows, 'distinct row')} of {self.rows:,}"
         if not self.distinct_rows:

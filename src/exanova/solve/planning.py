@@ -36,14 +36,14 @@ def make_plan(request: Request, sample: Sample, outputs: int = 1) -> tuple[Plan,
         return within_limit(priced(request, whole, ROUTES["grid"])), whole
     family = intercept_family(sample.sizes, float(sample.mass.sum()))
     survey = Survey(sample, outputs, (1,), family)
-    plan = unpriced(request, sample)
+    plan = None
     for subsets in orders_of(request, sample.varying):
-        _check_listing(plan, survey, subsets, request)
+        _check_listing(plan or unpriced(request, sample), survey, subsets, request)
         survey = survey.extended(subsets, request.threads)
         plan = within_limit(priced(request, survey), len(subsets[0]))
         if request.every_order and survey.functions >= sample.n_rows:
             break
-    return within_limit(priced(request, survey)), survey
+    return plan or within_limit(priced(request, survey)), survey
 
 
 def next_order(request: Request, plan: Plan, survey: Survey) -> tuple[Plan, Survey] | None:
@@ -108,8 +108,10 @@ def _is_faster_by_levels(survey: Survey) -> bool:
     assert survey.family is not None
     mains = survey.family.restricted(int(np.searchsorted(survey.family.layout.order, 2)))
     applies = len(survey.rows_of_levels) if len(survey.by_order) > 2 else arrow_feature(mains) is not None
+    if not applies:
+        return False
     moments = ROUTES["moments"].seconds(survey)
-    return bool(applies) and moments > QUICK and moments > MUCH * ROUTES["matrix-free"].seconds(survey)
+    return moments > QUICK and moments > MUCH * ROUTES["matrix-free"].seconds(survey)
 
 
 def _as_a_whole(request: Request, sample: Sample, outputs: int) -> Survey | None:

@@ -166,7 +166,9 @@ def dense(functions: int, family: Family, load: Load) -> int:
 
 def moments(functions: int, family: Family, load: Load) -> int:
     """Bytes of a Gram matrix of indicators, its bitsets or blocks, and its elimination."""
-    refining = 8 * load.outputs * (2 * family.n_keys + 4 * min(load.distinct, PART_ROWS) + 3 * functions)
+    refining = (
+        8 * load.outputs * (2 * family.n_keys + load.distinct + 4 * min(load.distinct, PART_ROWS) + 3 * functions)
+    )
     return eliminating(functions, load) + refining + 2 * local_tables(family) + _family(family, load)
 
 

@@ -12,9 +12,8 @@ from exanova.design.memory import readable
 from exanova.design.subsets import by_order, listable
 from exanova.errors import MemoryLimitError
 from exanova.messages import Parameter
+from exanova.solve.traits import RouteName
 from exanova.typing import Subset
-
-RouteName = Literal["auto", "grid", "dense", "moments", "matrix-free"]
 
 
 @dataclass(frozen=True)

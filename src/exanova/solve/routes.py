@@ -30,7 +30,7 @@ from exanova.progress import Progress
 from exanova.solve import price, seconds
 from exanova.solve.choice import FLOATING, ROUNDED, PaperChoice, can_be_solved
 from exanova.solve.dense import solve_dense
-from exanova.solve.evidence import Solution, Solved
+from exanova.solve.evidence import AtRows, Solution, Solved
 from exanova.solve.grid import margins, solve_grid
 from exanova.solve.matrix_free import LARGEST_PAIR, solve_matrix_free
 from exanova.solve.moments import Projections, solve_kept, solve_moments
@@ -247,12 +247,13 @@ def _by_moments(job: SolveJob) -> Solved:
     project = Projections(phi, basis, sample, sums, request.ridge)
     known = _exact_choice(sample, request, family, basis)
     if known is None:
-        return finished(sample, job.plan, family, basis, solve_moments(gamma, orders, project, request.ties))
+        solution = solve_moments(gamma, orders, project, request.ties)
+        return finished(sample, job.plan, family, basis, solution, project.at_rows(solution.coefficients))
     solution = replace(solve_kept(gamma, orders, project, known[0]), method=known[1])
     if not can_be_solved(solution, sample.weight):
         rounded = solve_moments(gamma, orders, project, request.ties)
         solution = replace(rounded, method=f"{rounded.method}, {ROUNDED}")
-    return finished(sample, job.plan, family, basis, solution)
+    return finished(sample, job.plan, family, basis, solution, project.at_rows(solution.coefficients))
 
 
 def _exact_choice(
@@ -274,10 +275,12 @@ def _by_matrix_free(job: SolveJob) -> Solved:
     return Solved(job.family, values, job.plan, solution, basis, False)
 
 
-def finished(sample: Sample, plan: Plan, family: Family, basis: Basis, solution: Solution) -> Solved:
-    """Effects on cells from the coefficients of functions."""
-    values = on_cells(family, basis, solution.coefficients)
-    return Solved(family, values, plan, solution, basis, solution.rank == sample.n_rows)
+def finished(
+    sample: Sample, plan: Plan, family: Family, basis: Basis, solution: Solution, at_rows: AtRows | None = None
+) -> Solved:
+    """Effects on cells from the coefficients of functions; ``at_rows``: what a pass over the rows found for them."""
+    values = on_cells(family, basis, solution.coefficients) if at_rows is None else at_rows.effects
+    return Solved(family, values, plan, solution, basis, solution.rank == sample.n_rows, at_rows=at_rows)
 
 
 def _grid_memory(request: Request, survey: Survey) -> int:

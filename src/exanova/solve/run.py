@@ -13,6 +13,7 @@ from exanova.solve.planning import make_plan, next_order
 from exanova.solve.request import Request
 from exanova.solve.routes import ROUTES, SolveJob
 from exanova.solve.survey import Survey
+from exanova.solve.traits import traits_of
 
 
 def decompose(sample: Sample, request: Request, progress: Progress | None = None) -> Solved:
@@ -25,9 +26,9 @@ def run_plan(sample: Sample, request: Request, plan: Plan, survey: Survey, progr
     """Run a plan that was made for this sample."""
     with blas_threads(request.threads):
         found = ROUTES[plan.route].solve(SolveJob(sample, request, plan, survey, progress))
-        if plan.route == "grid" and request.route == "auto" and not found.solution.converged:
+        if traits_of(plan.route).whole and request.route == "auto" and not found.solution.converged:
             return decompose(sample, replace(request, route="dense"), progress)
-        while plan.route == "moments" and found.solution.rank < sample.n_rows:
+        while traits_of(plan.route).repeats and found.solution.rank < sample.n_rows:
             wider = next_order(request, plan, survey)
             if wider is None:
                 break

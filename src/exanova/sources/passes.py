@@ -15,6 +15,7 @@ import numpy as np
 
 from exanova.data.distinct import distinct_rows
 from exanova.data.encoding import Encoding
+from exanova.data.every_column import EveryColumn
 from exanova.data.factor import lookup_codes
 from exanova.data.packing import pack_rows
 from exanova.data.table import Table
@@ -211,10 +212,11 @@ class ColumnCounter:
                     continue
                 weight = block.unit * block.copies
                 whole = bool((block.unit == np.floor(block.unit)).all())
-                columns = {
-                    name: count_column(block.table.column(name), weight, block.copies)
-                    for name in (*self.roles.features, *self.roles.units)
-                }
+                columns, wrong = {}, EveryColumn()
+                for name in (*self.roles.features, *self.roles.units):
+                    with wrong.noted():
+                        columns[name] = count_column(block.table.column(name), weight, block.copies)
+                wrong.give()
                 yield Counted(columns, rows, float(weight.sum()), whole, ())
 
 

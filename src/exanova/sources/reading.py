@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from exanova.data.draws import Draws, Kind, refuse_crossing, weight_kind
 from exanova.data.encoding import Encoding
+from exanova.data.every_column import EveryColumn
 from exanova.data.feature import FeatureLevels
 from exanova.data.fingerprint import fingerprint
 from exanova.data.joining import Most, join_levels
@@ -211,11 +212,12 @@ def learn_levels(found: Counted, roles: Roles, options: SourceOptions, model: An
     """The levels of every feature, from the counts of its values."""
     rules = check_rules(Table(roles.features, "pyarrow", None), options.min_frequency, options.n_bins, options.strategy)
     splits = read_splits(model, roles.features) if options.strategy == "model" else None
-    notes = Notes()
-    features = [
-        learn_feature(counted(name, found.columns[name], _whole(found)), found.total, rules, splits, notes)
-        for name in roles.features
-    ]
+    features, notes, wrong = [], Notes(), EveryColumn()
+    for name in roles.features:
+        own = counted(name, found.columns[name], _whole(found))
+        with wrong.noted():
+            features.append(learn_feature(own, found.total, rules, splits, notes))
+    wrong.give()
     notes.give()
     return Encoding(tuple(features))
 

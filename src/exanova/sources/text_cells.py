@@ -15,6 +15,9 @@ from exanova.packages import package
 
 INTEGER = r"^(0|-?[1-9][0-9]*)$"
 NUMBER = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+INFINITE = r"^[+-]?([Ii]nf|INF|[Ii]nfinity|INFINITY)$"
+"""Texts that stand for an infinity in a column of numbers, which is refused."""
+
 BETWEEN_NUMBERS = r"^(#?N/?A|n/a|[Nn]a[Nn]|NAN|NaT|null|NULL|None)$"
 """Texts that stand for a missing value in a column of numbers."""
 
@@ -72,10 +75,13 @@ def evidence_of(column: Any) -> CellEvidence:
     rest = distinct.filter(compute.invert(compute.match_substring_regex(distinct, BETWEEN_NUMBERS)))
     if not len(rest):
         return CellEvidence(spellings=spellings, cells=True)
+    finite = rest.filter(compute.invert(compute.match_substring_regex(rest, INFINITE)))
+    if not len(finite):
+        return CellEvidence(whole=False, spellings=spellings, cells=True)
     found = CellEvidence(True, _all_match(rest, INTEGER), True, True, spellings, True)
     if found.whole:
         return replace(found, short=_cast(rest, package("pyarrow").int64()) is not None)
-    return replace(found, real=_all_match(rest, NUMBER))
+    return replace(found, real=_all_match(finite, NUMBER))
 
 
 def as_cells(column: Any, kind: str) -> Any:

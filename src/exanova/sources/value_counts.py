@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from exanova.data.column import Column
 from exanova.data.factor import factorize
+from exanova.data.feature import NO_INFINITY
 from exanova.data.learning import CountedValues, steady
 from exanova.data.weights import group_totals
 from exanova.errors import InputError, MemoryLimitError
@@ -142,10 +143,7 @@ def _totals(inverse: IntArray, weight: FloatArray, size: int) -> FloatArray:
 
 def _refuse_infinite(name: str, values: NDArray[Any]) -> None:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise InputError(
-            f"Column {name!r} holds an infinite value; "
-            "replace it by a finite number, or by NaN to make it a missing value."
-        )
+        raise InputError(f"Column {name!r} holds an infinite value", remedy=NO_INFINITY)
 
 
 def _shortened(counts: NumberCounts) -> NumberCounts:

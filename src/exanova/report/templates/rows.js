@@ -10,13 +10,23 @@ function readRows() {
   if (payload.rows) {
     const [codes, residual, d] = [numbers(payload.rows.codes), numbers(payload.rows.residual), features.length];
     const codesAt = (k) => Array.from(codes.subarray(k * d, (k + 1) * d));
+    const cells = Object.entries(payload.rows.cells).map(([i, { texts, codes: own }]) => [features[i].name, { texts, own: numbers(own) }]);
+    const held = new Map(cells);
+    const cellOf = (feature, k) => held.get(feature)?.texts[held.get(feature).own[k]] ?? "";
+    // What a row holds, and the interval or the joined level it falls in.
+    const withCell = (line, k) => {
+      const cell = line.kind === "feature" ? cellOf(line.feature, k) : "";
+      const inside = (level) => (cell && cell !== level ? `${cell} (in ${level})` : level);
+      return line.kind === "feature" ? { ...line, level: inside(line.level), shown: inside(line.shown) } : line;
+    };
     return {
       numbers: Array.from(numbers(payload.rows.numbers)),
       ids: payload.rows.ids,
       weight: numbers(payload.rows.weight),
+      mass: numbers(payload.rows.mass),
       codesAt,
       residualAt: (k, output) => (residual ? residual[k * outputs + output] : null),
-      lines: (k, output) => linesAt(codesAt(k), output, residual ? residual[k * outputs + output] : null),
+      lines: (k, output) => linesAt(codesAt(k), output, residual ? residual[k * outputs + output] : null).map((line) => withCell(line, k)),
       total: (k, output) => fittedAt(codesAt(k), output) + (residual ? residual[k * outputs + output] : 0),
       outside: (k) => neverSeen(partsAt(codesAt(k))).length > 0,
     };

@@ -1,0 +1,64 @@
+"""Dates and times written as text, as in CSV and in much of what is read from it: ISO 8601, and nothing ambiguous."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Sequence
+
+from exanova.data.times import time_place
+from exanova.typing import Level
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_TIME = re.compile(r"\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?", re.ASCII)
+_MOMENT = re.compile(
+    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:\.(\d{1,9}))?(?: ?(Z|[+-]\d\d(?::?\d\d)?))?", re.ASCII
+)
+
+MICROSECONDS = 6
+"""Digits of a second that a datetime of Python keeps."""
+
+
+def times_of_texts(values: Sequence[Level]) -> list[Level] | None:
+    """The times that texts stand for; ``None`` unless every one is a date, a time of day, or a date with a time.
+
+    >>> times_of_texts(["2024-05-01", "2024-05-02"])
+    [datetime.date(2024, 5, 1), datetime.date(2024, 5, 2)]
+    >>> times_of_texts(["2024-05-01T07:30Z"]), times_of_texts(["2024-05-01", "05/02/2024"])
+    ([datetime.datetime(2024, 5, 1, 7, 30, tzinfo=datetime.timezone.utc)], None)
+    """
+    found = []
+    for value in values:
+        level = time_of_text(value) if isinstance(value, str) else None
+        if level is None:
+            return None
+        found.append(level)
+    return found
+
+
+def time_of_text(text: str) -> Level:
+    """The time that a text stands for; ``None`` if it is none, such as 2024-02-30.
+
+    What is finer than a microsecond stays text, as in any other column.
+
+    >>> time_of_text("07:30"), time_of_text("2024-02-30"), time_of_text("2024-05-01 00:00:00.000000001")
+    (datetime.time(7, 30), None, '2024-05-01 00:00:00.000000001')
+    """
+    try:
+        if _DATE.fullmatch(text):
+            return datetime.date.fromisoformat(text)
+        if _TIME.fullmatch(text):
+            return datetime.time.fromisoformat(text)
+        moment = _MOMENT.fullmatch(text)
+        return None if moment is None else _moment(*moment.groups())
+    except ValueError:
+        return None
+
+
+def _moment(date: str, clock: str, second: str | None, fraction: str | None, offset: str | None) -> Level:
+    digits, zone = (fraction or "").rstrip("0"), "+00:00" if offset == "Z" else offset or ""
+    found = datetime.datetime.fromisoformat(f"{date}T{clock}{second or ''}{zone}")
+    if len(digits) <= MICROSECONDS:
+        return found.replace(microsecond=int(digits.ljust(MICROSECONDS, "0") or 0))
+    text = f"{found.isoformat(' ')[:19]}.{digits.ljust(9, '0')}{found.isoformat()[19:]}"
+    return text if time_place(text) is not None else None

@@ -1,0 +1,114 @@
+"""Dates and times written as text are cut as if they had been read as times, in memory, in files and on new rows."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exanova import FunctionalANOVA, load
+from exanova.cli.entry import run
+from exanova.data.learning import learn_encoding
+from exanova.data.table import Table
+from exanova.data.text_times import time_of_text
+from exanova.errors import InputTypeError
+
+FIRST = datetime.datetime(2023, 1, 2)
+DAYS = [FIRST + datetime.timedelta(days=17 * k % 730, hours=k % 24) for k in range(300)]
+
+WRITTEN = {
+    "dates": ([moment.date() for moment in DAYS], "%Y-%m-%d"),
+    "T": (DAYS, "%Y-%m-%dT%H:%M"),
+    "seconds": (DAYS, "%Y-%m-%d %H:%M:%S"),
+    "UTC": ([moment.replace(tzinfo=datetime.UTC) for moment in DAYS], "%Y-%m-%dT%H:%M:%SZ"),
+    "times of day": ([moment.time() for moment in DAYS], "%H:%M"),
+}
+
+
+def texts(name):
+    times, form = WRITTEN[name]
+    return [time.strftime(form) for time in times]
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("name", WRITTEN)
+def test_texts_are_cut_as_the_times_they_stand_for(name, library):
+    times = WRITTEN[name][0]
+    as_text, as_times = library({"a": [*texts(name), None]}), Table.read(pl.DataFrame({"a": [*times, None]}))
+    encoding, expected = learn_encoding(Table.read(as_text)), learn_encoding(as_times)
+    assert encoding.features[0].edges == expected.features[0].edges
+    assert encoding.labels == expected.labels
+    np.testing.assert_array_equal(encoding.encode(Table.read(as_text)), expected.encode(as_times))
+    np.testing.assert_array_equal(encoding.encode(as_times), expected.encode(Table.read(as_text)))
+
+
+def test_nanoseconds_and_offsets_in_text_are_kept_apart():
+    fine = [f"2024-05-01T00:00:00.{k:09d}+02:00" for k in range(40)]
+    encoding = learn_encoding(Table.read(pd.DataFrame({"a": fine})), n_bins=4)
+    assert encoding.encode(Table.read(pd.DataFrame({"a": fine})))[0].tolist() == [k // 10 for k in range(40)]
+    same = ["2024-05-01T00:00:00Z", "2024-05-01T02:00:00+02:00", "2024-05-01 00:00:00+00:00"]
+    table = Table.read(
+        pd.DataFrame({"a": [*same, *(f"2024-0{m}-{d:02d}T00:00Z" for m in (4, 6) for d in range(1, 29))]})
+    )
+    assert len(set(learn_encoding(table, n_bins={"a": 8}).encode(table)[0][:3].tolist())) == 1
+
+
+def test_few_texts_stay_levels_and_so_do_texts_that_are_not_to_be_cut():
+    few = Table.read(pd.DataFrame({"a": texts("dates")[:15]}))
+    assert learn_encoding(few).levels[0] == tuple(sorted(texts("dates")[:15]))
+    many = Table.read(pd.DataFrame({"a": texts("dates") * 3}))
+    assert len(learn_encoding(many, n_bins={"a": None}).levels[0]) == len(set(texts("dates")))
+    declared = Table.read(pd.DataFrame({"a": pd.Categorical(texts("dates") * 3)}))
+    assert len(learn_encoding(declared).levels[0]) == len(set(texts("dates")))
+
+
+@pytest.mark.parametrize(
+    "text", ["03/04/2024", "2024-02-30", "2024-5-1", "24:00", "7:30", "20240501", "2024-05-01T", ""]
+)
+def test_what_is_ambiguous_or_no_time_is_text(text):
+    assert time_of_text(text) is None
+    column = [*texts("dates"), text] * 2
+    assert not learn_encoding(Table.read(pd.DataFrame({"a": column}))).features[0].is_of_times
+
+
+@given(st.datetimes(min_value=datetime.datetime(1000, 1, 1)), st.integers(-12, 14) | st.none())
+def test_a_text_is_read_as_it_was_written(moment, hours):
+    zone = None if hours is None else datetime.timezone(datetime.timedelta(hours=hours))
+    own = moment.replace(tzinfo=zone)
+    assert time_of_text(own.isoformat()) == time_of_text(own.isoformat(" ")) == own
+    assert time_of_text(own.date().isoformat()) == own.date()
+
+
+def test_files_and_new_rows(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"day": texts("dates"), "shop": rng.choice(["north", "south"], 300)})
+    rows["sales"] = np.array([(day - FIRST).days for day in DAYS]) / 100 + (rows["shop"] == "north")
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    path = str(tmp_path / "rows.csv")
+    saved = str(tmp_path / "a.exanova")
+    assert run(["explain", path, "--prediction", "sales", "--save", saved]) == 0
+    assert run(["rows", saved, path, "--output", str(tmp_path / "out.csv")]) == 0
+    capsys.readouterr()
+    anova = FunctionalANOVA().fit(rows[["day", "shop"]], rows["sales"])
+    out = pd.read_csv(tmp_path / "out.csv")
+    np.testing.assert_allclose(out["fitted"], anova.predict(rows[["day", "shop"]]), atol=1e-9)
+    in_blocks = FunctionalANOVA().fit(tmp_path / "rows.csv", "sales")
+    assert in_blocks.effects_["day"].levels == anova.effects_["day"].levels == load(saved).effects_["day"].levels
+    with pytest.raises(InputTypeError, match=r"'day' is cut by time, but holds 'soon' of type str; expected a date"):
+        anova.predict(pd.DataFrame({"day": ["2023-05-01", "soon"], "shop": ["north"] * 2}))
+
+
+def test_an_infinite_cell_of_csv_is_refused_as_one(tmp_path, capsys):
+    numbers = [f"{k / 7:.3f}" for k in range(60)]
+    lines = [f"{a},{b},{k}" for k, (a, b) in enumerate(zip(["inf", *numbers], [*numbers, "-Infinity"], strict=True))]
+    (tmp_path / "rows.csv").write_text("\n".join(["u,v,p", *lines]))
+    assert run(["explain", str(tmp_path / "rows.csv"), "--prediction", "p"]) == 2
+    assert "'u' holds an infinite value, first in row 0; column 'v' holds" in capsys.readouterr().err
+    (tmp_path / "names.csv").write_text("\n".join(["u,p", *[f"{('inf', 'sup')[k % 2]},{k}" for k in range(40)]]))
+    assert run(["explain", str(tmp_path / "names.csv"), "--prediction", "p"]) == 0

@@ -1,0 +1,54 @@
+"""What is measured on the rows is what two passes find, whether the route made them or not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exanova.data.sample import Sample
+from exanova.effects.measure import Measured, measure
+from exanova.solve.request import Request
+from exanova.solve.run import decompose
+from strategies import MODERATE, examples, supports
+
+
+def sample_of(case, outputs: int) -> Sample:
+    values = np.random.default_rng(0).normal(size=(len(case.rows), outputs))
+    codes = np.ascontiguousarray(case.rows.T.astype(np.uint8))
+    return Sample(codes, case.weight, tuple(case.sizes), values, len(case.rows))
+
+
+def assert_same(found: Measured, expected: Measured) -> None:
+    for name in ("fitted", "covariance", "variance", "residual_means"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-12)
+
+
+@examples(30)
+@given(case=supports(MODERATE, max_rows=40, max_features=4), outputs=st.sampled_from([1, 3, 6]), ridge=st.booleans())
+def test_the_passes_of_the_route_are_those_that_would_be_made(case, outputs, ridge):
+    sample = sample_of(case, outputs)
+    found = decompose(sample, Request(max_order=2, route="moments", ridge=0.1 * ridge))
+    assert found.at_rows is not None
+    assert found.at_rows.effects is found.values
+    assert_same(measure(sample, found), measure(sample, replace(found, at_rows=None)))
+
+
+def test_a_pass_over_other_effects_is_not_taken():
+    rng = np.random.default_rng(1)
+    sample = Sample(rng.integers(0, 3, (3, 30)).astype(np.uint8), np.ones(30), (3, 3, 3), rng.normal(size=(30, 1)), 30)
+    found = decompose(sample, Request(max_order=1, route="moments"))
+    other = replace(found, values=2 * found.values)
+    np.testing.assert_allclose(measure(sample, other).fitted, 2 * measure(sample, found).fitted)
+
+
+@pytest.mark.parametrize("route", ["dense", "grid", "matrix-free"])
+def test_other_routes_are_passed_over_here(route):
+    sample = Sample(
+        np.array(list(np.ndindex(2, 3))).T.astype(np.uint8), np.ones(6), (2, 3), np.arange(12.0).reshape(6, 2), 6
+    )
+    found = decompose(sample, Request(max_order=None if route == "grid" else 2, route=route))
+    np.testing.assert_allclose(measure(sample, found).fitted, sample.values, atol=1e-12)
