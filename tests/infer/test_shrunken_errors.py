@@ -34,15 +34,16 @@ def test_a_residual_moves_shrunken_effects_by_the_map_of_the_posterior_mean(monk
     anova = shrunk(rows, y)
     known = anova.decomposition_.uncertainty
     part, residual = known.fitted.posterior.part_of(0)
+    scale = known.fitted.posterior.scale(part)
     sample, family, prior = known.fitted.sample, anova.decomposition_.family, known.fitted.posterior.prior
-    z, d = prior.on_rows(family, sample.codes) * part.scale, sample.copies
+    z, d = prior.on_rows(family, sample.codes) * scale, sample.copies
     m = np.linalg.inv(np.eye(z.shape[1]) + z.T @ (d[:, None] * z))
-    expected = prior.on_cells(family, part.scale[:, None] * (m @ z.T * d))
+    expected = prior.on_cells(family, scale[:, None] * (m @ z.T * d))
     engine = known.engine
     own = engine.drawn[0].influence
     moved = influence.leverages_of_rows(own, influence.places(own, slice(None)))
     np.testing.assert_allclose((moved.T * sample.probability)[1:], expected[1:], atol=1e-9)
-    on_cells = prior.on_cells(family, part.scale[:, None] * m)
+    on_cells = prior.on_cells(family, scale[:, None] * m)
     taken = residual * np.square(on_cells).sum(axis=1)
     np.testing.assert_allclose(engine.given_rows(0, np.eye(family.n_cells)), taken, atol=1e-12)
     total = known.stderr[:, 0] ** 2 / known.unit**2

@@ -86,9 +86,10 @@ class PosteriorErrors:
         m = len(self.posterior.components)
         out = [np.zeros((m, c, c)) for c in np.diff(self.family.cell_start).tolist()]
         for part in self.posterior.parts:
+            scale = self.posterior.scale(part)
             for s, own, table in self.posterior.prior.groups():
-                v = np.zeros((len(part.scale), len(table)))
-                v[own] = (table * part.scale[own]).T
+                v = np.zeros((len(scale), len(table)))
+                v[own] = (table * scale[own]).T
                 out[s][part.outputs] = part.residual[:, None, None] * part.spread.bias(v, s)
         return out
 
@@ -143,7 +144,8 @@ class PosteriorErrors:
         if found is None or not self.measured:
             return self.posterior.covariance(self.family, output, weights)
         part, residual = found
-        return residual * part.spread.bias(part.scale[:, None] * self.posterior.prior.on_columns(self.family, weights))
+        scale = self.posterior.scale(part)[:, None]
+        return residual * part.spread.bias(scale * self.posterior.prior.on_columns(self.family, weights))
 
     def variances(self, output: int, weights: FloatArray) -> FloatArray:
         """(f,) variances of the sums of T times ``weights`` (cells, f)."""
@@ -202,7 +204,7 @@ class _Rows:
         sample = replace(sample, values=sample.values[:, own], within=None, noise=None, scaling=None, draws=draws)
         fit = phi.synthesise(effects)
         residual = sample.values - fit
-        inverse = inverse_of(posterior, part, self.basis.n_functions) if measured else None
+        inverse = inverse_of(posterior, part, self.family, self.basis) if measured else None
         influence = Influence(self.family, self.basis, self.responses, inverse, effects, phi, threads)
         free = None if inverse is None else free_parts(draws, leverages(influence))
         factor = None if free is None else noise_factor(free)

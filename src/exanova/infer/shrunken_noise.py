@@ -14,24 +14,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from exanova.shrink.posterior import Part, Posterior, Spread
+from exanova.basis.functions import Basis
+from exanova.design.family import Family
+from exanova.shrink.coordinates import Prior
+from exanova.shrink.posterior import Part, Posterior
 from exanova.typing import FloatArray
 
 
-def inverse_of(posterior: Posterior, part: Part, functions: int) -> FloatArray:
+def inverse_of(posterior: Posterior, part: Part, family: Family, basis: Basis) -> FloatArray:
     """(q, q) n L S M S L^T for the outputs of a part, with 1 for the intercept, which is not shrunk."""
-    prior, columns = posterior.prior, len(part.scale)
-    inner = part.scale[:, None] * _mean_map(part.spread, columns) * part.scale
-    out = np.zeros((functions, functions))
+    scale, factors = posterior.scale(part), columns_on_functions(posterior.prior, family, basis)
+    inner = scale[:, None] * part.spread.covariance(np.eye(len(scale))) * scale
+    half = np.zeros((basis.n_functions, len(scale)))
+    for functions, own, factor in factors:
+        half[functions] = factor @ inner[own]
+    out = np.zeros((basis.n_functions, basis.n_functions))
+    for functions, own, factor in factors:
+        out[:, functions] = half[:, own] @ factor.T
+    out *= posterior.count
     out[0, 0] = 1.0
-    for row, left in zip(prior.groups(), prior.factors, strict=True):
-        inner[row[1]] = left @ inner[row[1]]
-    for column, right in zip(prior.groups(), prior.factors, strict=True):
-        inner[:, column[1]] = inner[:, column[1]] @ right.T
-    out[1:, 1:] = posterior.count * inner
     return out
 
 
-def _mean_map(spread: Spread, columns: int) -> FloatArray:
-    """(columns, columns) M."""
-    return spread.covariance(np.eye(columns))
+def columns_on_functions(prior: Prior, family: Family, basis: Basis) -> list[tuple[slice, slice, FloatArray]]:
+    """For each subset with columns, its functions, its columns, and L: the columns in terms of the functions."""
+    out = []
+    for s, own, table in prior.groups():
+        weighted = family.probability_of(s)[:, None] * table
+        out.append((basis.functions_of(s), own, basis.table(s).T @ weighted))
+    return out
