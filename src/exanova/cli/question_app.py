@@ -60,7 +60,7 @@ def difference(
     within: b.Within = None,
     prediction: a.RowPrediction = None,
     weight: a.Weight = None,
-    weights: a.Weights = "auto",
+    weights: a.WeightsAre = "auto",
     group: a.Groups = None,
     subsets: b.BySubset = True,
     output: b.TableOutput = None,
