@@ -136,8 +136,12 @@ def plan_draws(
     kept = np.arange(n) if kept is None else kept
     if replicate_weights is not None and (clusters is not None or strata is not None):
         raise InputError(
-            "replicate_weights= were given with clusters= or strata=; replicate weights already stand for the way "
-            "the rows were drawn. Give one or the other."
+            Parameter("replicate_weights"),
+            " were given with ",
+            Parameter("clusters"),
+            " or ",
+            Parameter("strata"),
+            "; replicate weights already stand for the way the rows were drawn. Give one or the other.",
         )
     cluster, stratum = _labels(clusters, kept, n, index, "clusters"), _labels(strata, kept, n, index, "strata")
     if cluster is not None and stratum is not None:
@@ -194,8 +198,10 @@ def refuse_crossing(cluster: IntArray, stratum: IntArray) -> None:
     first[cluster] = stratum
     if (first[cluster] != stratum).any():
         raise InputError(
-            "a cluster of clusters= lies in several strata; every cluster is drawn inside one stratum. Where clusters "
-            "are numbered anew in each stratum, give labels made of both, such as stratum + '/' + cluster."
+            "a cluster of ",
+            Parameter("clusters"),
+            " lies in several strata; every cluster is drawn inside one stratum. Where clusters are numbered anew in "
+            "each stratum, give labels made of both, such as stratum + '/' + cluster.",
         )
 
 
