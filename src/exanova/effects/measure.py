@@ -39,9 +39,7 @@ class Measured:
 
 def measure(sample: Sample, found: Solved, threads: int = 1) -> Measured:
     """Measure a result on its own rows, unless the last pass of its route was over these very effects."""
-    known = found.at_rows
-    if known is None or known.effects is not found.values:
-        known = _pass_over(sample, found, threads)
+    known = found.passed_over or _pass_over(sample, found, threads)
     share = found.family.weight / found.family.weight[0]
     return Measured(
         known.fitted,

@@ -94,7 +94,8 @@ def leave_rows_out(sample: Sample, found: Solved, request: Request) -> LeftOut:
     assert basis is not None
     with parallel.blas_threads(request.threads):
         phi, p, equal = Phi(family, sample, request.threads), sample.probability, Equal.of(sample)
-        residual = sample.values - phi.synthesise(found.values)
+        passed = found.passed_over
+        residual = sample.values - (phi.synthesise(found.values) if passed is None else passed.fitted)
         known = found.solution.leverage
         at_once = None if known is None else left_out_by_leverage(known, residual, p, equal)
         if at_once is not None:

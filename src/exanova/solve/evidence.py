@@ -97,6 +97,10 @@ class AtRows:
     model: FloatArray
     residual: FloatArray
 
+    def only(self, cells: IntArray) -> AtRows:
+        """The same for cells in another order, by their numbers."""
+        return AtRows(self.effects[cells], self.fitted, self.model[cells], self.residual[cells])
+
 
 @dataclass(frozen=True, eq=False)
 class Solved:
@@ -121,6 +125,11 @@ class Solved:
     saturated: bool
     shrinkage: Shrinkage | None = None
     at_rows: AtRows | None = None
+
+    @property
+    def passed_over(self) -> AtRows | None:
+        """``at_rows``, if it belongs to these very effects."""
+        return self.at_rows if self.at_rows is not None and self.at_rows.effects is self.values else None
 
     def selected(self) -> list[tuple[Subset, tuple[int, ...]]] | None:
         """(A, z) of the paper's functions that were kept, in order; ``None`` for functions without a z."""
