@@ -23,7 +23,7 @@ from exanova.sources.tally import ENTRIES, Tally, merge_tallies, part_of, togeth
 COPIES_OF_TALLY = 7
 """Copies of the counted rows, with all their sums, that are in memory while they are merged with others."""
 
-SHARE = 0.3
+SHARE = 0.2
 """Fraction of the memory limit that rows may take while they are merged; beyond it they go to disk."""
 
 PIVOTS = 1024
