@@ -64,7 +64,9 @@ class Runs:
             self._spill()
         found = merge_rows(self.rest)
         runs, self.runs = self.runs, []
-        return replace(found, tally=merge_runs(runs, self._room), on_disk=True)
+        tally = merge_runs(runs, self._room)
+        give_back()
+        return replace(found, tally=tally, on_disk=True)
 
     def would_spill(self, rows: int, outputs: int, words: int) -> bool:
         """Whether about so many distinct rows take too much memory."""
