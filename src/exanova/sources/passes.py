@@ -210,15 +210,16 @@ def _check_outputs(several: Sequence[Rows]) -> None:
 
 @dataclass(frozen=True)
 class ColumnCounter:
-    """The first pass: how a part becomes counts of the values of its columns."""
+    """The first pass: how a part becomes counts of the values of its columns, with so many numbers each at most."""
 
     roles: Roles
+    most: int
     keep: bool = True
 
     def __call__(self, part: Part) -> Counted:
         """The counts of a part; without columns if it has no rows of positive weight."""
         keeper = Keeper(self.roles.columns) if self.keep and not isinstance(part, KeptPart) else None
-        found = fold(self._blocks(part, keeper), merge_counted)
+        found = fold(self._blocks(part, keeper), CountedMerge(self.most))
         if found is None:
             return Counted({}, 0, 0.0, True, (None,))
         kept = part if isinstance(part, KeptPart) else None if keeper is None else keeper.part(part.name)
@@ -236,23 +237,30 @@ class ColumnCounter:
                 columns, wrong = {}, EveryColumn()
                 for name in (*self.roles.features, *self.roles.units):
                     with wrong.noted():
-                        columns[name] = count_column(block.table.column(name), weight, block.copies)
+                        columns[name] = count_column(block.table.column(name), weight, block.copies, self.most)
                 wrong.give()
                 sketch = sketch_of(row_hashes(block.table, self.roles.features))
                 yield Counted(columns, rows, float(weight.sum()), whole, (), sketch)
 
 
-def merge_counted(several: Sequence[Counted]) -> Counted:
-    """The counts of all parts."""
-    names = dict.fromkeys(name for counted in several for name in counted.columns)
-    return Counted(
-        {name: merge_counts(name, [one.columns[name] for one in several if one.columns]) for name in names},
-        sum(counted.rows for counted in several),
-        sum(counted.total for counted in several),
-        all(counted.whole for counted in several),
-        tuple(part for counted in several for part in counted.kept),
-        merge_sketches([counted.sketch for counted in several]),
-    )
+@dataclass(frozen=True)
+class CountedMerge:
+    """Merges what the first pass found, with at most so many numbers of a column."""
+
+    most: int
+
+    def __call__(self, several: Sequence[Counted]) -> Counted:
+        """The counts of all parts."""
+        names = dict.fromkeys(name for counted in several for name in counted.columns)
+        columns = {name: [one.columns[name] for one in several if one.columns] for name in names}
+        return Counted(
+            {name: merge_counts(name, own, self.most) for name, own in columns.items()},
+            sum(counted.rows for counted in several),
+            sum(counted.total for counted in several),
+            all(counted.whole for counted in several),
+            tuple(part for counted in several for part in counted.kept),
+            merge_sketches([counted.sketch for counted in several]),
+        )
 
 
 def fold(items: Iterable[T | None], merge: Callable[[Sequence[T]], T]) -> T | None:

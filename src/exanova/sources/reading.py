@@ -32,15 +32,15 @@ from exanova.sources.passes import (
     Caller,
     ColumnCounter,
     Counted,
+    CountedMerge,
     RowCounter,
     Rows,
     fold,
-    merge_counted,
     merge_rows,
 )
 from exanova.sources.replicating import check_replicates, check_sums
 from exanova.sources.runs import Runs
-from exanova.sources.value_counts import counted
+from exanova.sources.value_counts import counted, numbers_within
 
 T = TypeVar("T")
 
@@ -134,7 +134,8 @@ def read_source(
     asked = (named.get(parameter) for parameter in ("sample_weight", "clusters", "strata"))
     roles = find_roles(source.names, source.label, output_columns(model), *asked, replicates=replicates)
     progress.phase("counting values", len(source.parts))
-    found = engine(ColumnCounter(roles), source.parts, merge_counted, progress)
+    most = numbers_within(options.memory_limit, len(roles.features) + len(roles.units))
+    found = engine(ColumnCounter(roles, most), source.parts, CountedMerge(most), progress)
     if found is None or not found.columns:
         raise InputError(f"{source.label} holds no row of positive weight; at least one is needed.")
     found = found.within(KEPT_SHARE * options.memory_limit)

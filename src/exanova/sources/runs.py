@@ -23,7 +23,7 @@ from exanova.sources.tally import ENTRIES, Tally, merge_tallies, part_of, togeth
 COPIES_OF_TALLY = 7
 """Copies of the counted rows, with all their sums, that are in memory while they are merged with others."""
 
-SHARE = 0.3
+SHARE = 0.2
 """Fraction of the memory limit that rows may take while they are merged; beyond it they go to disk."""
 
 PIVOTS = 1024
@@ -64,7 +64,9 @@ class Runs:
             self._spill()
         found = merge_rows(self.rest)
         runs, self.runs = self.runs, []
-        return replace(found, tally=merge_runs(runs, self._room), on_disk=True)
+        tally = merge_runs(runs, self._room)
+        give_back()
+        return replace(found, tally=tally, on_disk=True)
 
     def would_spill(self, rows: int, outputs: int, words: int) -> bool:
         """Whether about so many distinct rows take too much memory."""
