@@ -55,6 +55,41 @@ CASES: dict[str, Case] = {
     "complete table 4^9, uneven weights": case(9, 4, complete=True, weights="uneven", parameters={"max_order": None}),
 }
 
+AUTO = {"n_bins": "auto"}
+CASES |= {
+    "five numbers and five names, default": case(5, 4, 2000, numbers=5, parameters=AUTO),
+    "two numbers and six names, 20,000 rows": case(6, 4, 20_000, numbers=2, parameters=AUTO),
+    "twenty numbers, 1,500 rows": case(1, 4, 1500, numbers=20, parameters=AUTO),
+    "two numbers, 300,000 rows": case(5, 4, 300_000, numbers=2, parameters=AUTO),
+    "366 levels, default": case(6, 9, 8000, many=366),
+    "two columns of 1,000 levels": case(2, 1000, 40_000, parameters=EXACT),
+    "60 features, no matrix": case(60, 3, 60_000, parameters={**EXACT, "route": "matrix-free"}),
+    "thirty outputs, default": case(6, 5, 10_000, outputs=30),
+    "numbers under a budget": case(10, 4, 5000, numbers=10, parameters={**AUTO, "max_terms": 600}),
+    "complete table 3^11, three outputs": case(11, 3, complete=True, outputs=3, parameters={"max_order": None}),
+    "Parquet, a million rows": case(12, 5, 1_000_000, source=True, repeat=200_000),
+    "Parquet with numbers": case(4, 4, 400_000, source=True, numbers=4, parameters={**AUTO, "max_order": 1}),
+}
+"""Cases that the constants of the plan were measured on."""
+
+OTHERS: dict[str, Case] = {
+    "three numbers and ten names": case(10, 3, 3000, numbers=3, parameters=AUTO),
+    "one number, 100,000 rows": case(8, 5, 100_000, numbers=1, parameters=AUTO),
+    "twelve numbers, 600 rows": case(2, 3, 600, numbers=12, parameters=AUTO),
+    "eight numbers, main effects, 200,000 rows": case(2, 4, 200_000, numbers=8, parameters={**AUTO, "max_order": 1}),
+    "forty names, 3,000 rows": case(40, 3, 3000),
+    "five outputs and numbers": case(4, 4, 4000, outputs=5, numbers=2, parameters=AUTO),
+    "a day of 366 levels, 60,000 rows": case(5, 12, 60_000, many=366, parameters=EXACT),
+    "2,000 levels in a pair of columns": case(3, 6, 30_000, many=2000, parameters=EXACT),
+    "150 features, no matrix": case(150, 2, 10_000, parameters={**EXACT, "route": "matrix-free"}),
+    "a budget of 300, numbers": case(6, 5, 8000, numbers=6, parameters={**AUTO, "max_terms": 300}),
+    "complete table 5^6, two outputs": case(6, 5, complete=True, outputs=2, parameters={"max_order": None}),
+    "Parquet, two million rows, one number": case(
+        6, 4, 2_000_000, source=True, numbers=1, parameters={**AUTO, "max_order": 1}
+    ),
+}
+"""Cases that no constant was measured on."""
+
 
 def is_right(found: dict[str, Any]) -> tuple[bool, bool]:
     """Whether planned seconds, and planned memory, are as close to the measured ones as they should be."""
@@ -113,9 +148,9 @@ def page(results: dict[str, dict[str, Any]]) -> str:
 def main(names: list[str]) -> None:
     """Print each case as soon as it is done; write the page if all were."""
     results = {}
-    for name in CASES:
+    for name, one in {**CASES, **OTHERS}.items():
         if not names or any(name.startswith(n) for n in names):
-            results[name] = measured(CASES[name])
+            results[name] = measured(one)
             print(f"{name:36}", *(f"{text:>14}" for text in columns(results[name])), flush=True)
     if not names:
         PAGE.write_text(page(results), encoding="utf-8")

@@ -7,12 +7,12 @@ The constants count arrays that stand side by side in :mod:`exanova.shrink.likel
 from __future__ import annotations
 
 from exanova.design.family import Family
-from exanova.shrink.left_out import BLOCK_BYTES, FEWEST_SAMPLED
+from exanova.shrink.left_out import BLOCK_BYTES, FEWEST_SAMPLED, ROWS_PER_FUNCTION
 from exanova.solve.price import Load, eliminating, local_tables
-from exanova.solve.seconds import FLOPS
 
-SQUARES_BY_FUNCTIONS, SQUARES_BY_ROWS = 5, 4
-"""Arrays of (functions, functions), or of (rows, rows) beside one kernel an order: kernel, factor, inverse, copy."""
+SQUARES_BY_FUNCTIONS, SQUARES_BY_ROWS, COLLECTING = 3.6, 4, 1.5
+"""Arrays of (functions, functions), or of (rows, rows) beside one kernel an order: kernel, factor, inverse, copy; and
+of (functions, functions) beside the Gram matrix of indicators while it becomes that of functions."""
 
 OUTPUTS_WORK = 4e11
 """Multiplications that the likelihoods of all outputs may take; beyond, similar outputs share their ratios."""
@@ -23,11 +23,8 @@ SUBSETS_WORK = 1.3e11
 WRITTEN = 60_000_000
 """Rows times functions up to which the functions are written down at the rows: half a gigabyte."""
 
-WORK_OF_EVALUATION = 2.0
-"""Multiplications of one evaluation of the likelihood over the cube of its smaller side."""
-
 EVALUATIONS = 8
-"""Factorisations a search takes on the average."""
+"""Factorisations a search takes at most, for what is affordable."""
 
 
 def by_rows(rows: int, functions: int) -> bool:
@@ -54,27 +51,6 @@ def has_subset_ratios(rows: int, functions: int, sets: int) -> bool:
     return sets * EVALUATIONS * work <= SUBSETS_WORK and (not by_rows(rows, functions) or rows * functions <= WRITTEN)
 
 
-def shrinking_seconds(rows: int, functions: int, outputs: int) -> float:
-    """Seconds of a shrunken fit, beside those of reading its rows and collecting a Gram matrix.
-
-    Every evaluation of the likelihood factorises a matrix over functions or rows and inverts it.
-    """
-    size = float(min(rows, functions))
-    sets = sets_of_ratios(rows, functions, outputs)
-    work = WORK_OF_EVALUATION * sets * EVALUATIONS * size**3
-    if by_rows(rows, functions):
-        work += rows * float(rows) * functions
-    if has_subset_ratios(rows, functions, sets):
-        work += sets * EVALUATIONS * size**2 * functions
-    return work / FLOPS
-
-
-def leaving_out_seconds(rows: int, functions: int) -> float:
-    """Seconds of leaving rows out of an exact fit, beside those of collecting its Gram matrix again."""
-    q = float(functions)
-    return (q**3 / 3 + q**2 * min(rows, max(functions, FEWEST_SAMPLED))) / FLOPS
-
-
 def leaving_out(functions: int, load: Load) -> int:
     """Bytes of leaving rows out of an exact fit: its Gram matrix, a factor, and blocks of rows."""
     chosen = min(load.distinct, max(functions, FEWEST_SAMPLED))
@@ -90,8 +66,9 @@ def shrinking(functions: int, family: Family, load: Load) -> int:
     factors = sets_of_ratios(r, q, m) - 1
     passes = 8 * m * (2 * family.n_keys + 6 * r + 6 * q)
     collecting = 0 if by_rows(r, q) else 8 * int(1.1 * q) ** 2 + int(1.1 * q) * (r // 8 + 8)
-    matrices = max(8 * size * size * (squares + factors), collecting + 8 * 3 * size * size)
+    matrices = int(max(8 * size * size * (squares + factors), collecting + 8 * COLLECTING * size * size))
     if by_rows(r, q) and has_subset_ratios(r, q, sets_of_ratios(r, q, m)):
         matrices += 8 * 4 * r * q
-    leaving_out = 0 if by_rows(r, q) else 3 * min(BLOCK_BYTES, 8 * q * min(r, max(q, FEWEST_SAMPLED)))
+    chosen = min(r, max(FEWEST_SAMPLED, int(ROWS_PER_FUNCTION * q)))
+    leaving_out = 0 if by_rows(r, q) else 3 * min(BLOCK_BYTES, 8 * q * chosen)
     return matrices + passes + leaving_out + 3 * local_tables(family)

@@ -10,6 +10,7 @@ from exanova.shrink import cost
 from exanova.shrink.evaluate import CHEAP_WORK, LARGEST
 from exanova.shrink.fit import why_not
 from exanova.shrink.left_out import FEWEST_SAMPLED
+from exanova.shrink.speed import leaving_out_seconds, shrinking_seconds
 from exanova.solve import price
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request
@@ -32,11 +33,13 @@ def completed(plan: Plan, survey: Survey, request: Request, sample: Sample, outp
     if request.shrinkage and why_not(sample, request, plan, family) is None:
         shrinking = load.peak(cost.shrinking(q, family, load), listing, measuring)
         counting = 0.0 if cost.by_rows(r, q) else gram_seconds(family, q, sample.weight)
-        common = passes_and_local_work(survey, SHRINKING_PASSES, 2 * q) + counting
-        return replace(plan, memory=shrinking, seconds=common + cost.shrinking_seconds(r, q, outputs))
+        # Where the rows are fewer, functions are never multiplied with each other.
+        common = passes_and_local_work(survey, SHRINKING_PASSES, 0 if cost.by_rows(r, q) else 2 * q) + counting
+        shrunk = shrinking_seconds(r, q, outputs, survey.subsets)
+        return replace(plan, memory=shrinking, seconds=common + shrunk)
     if not _leaves_rows_out(request, plan, survey):
         return plan
-    more = gram_seconds(family, q, sample.weight) + cost.leaving_out_seconds(r, q)
+    more = gram_seconds(family, q, sample.weight) + leaving_out_seconds(r, q)
     held = load.peak(cost.leaving_out(q, load))
     memory = max(plan.memory, held) if held <= request.memory_limit else plan.memory
     return replace(plan, memory=memory, seconds=plan.seconds + more)

@@ -31,6 +31,9 @@ from exanova.typing import IntArray
 READING_CELL, READING_ROW = 2, 44
 """Bytes for each cell of the table, and for each of its rows, while it is read: codes, sorted rows, equal rows."""
 
+COUNTED_VALUE = 64
+"""Bytes for each distinct number of a column that is cut, while rows are read in blocks: merging sorts copies."""
+
 GIVEN_ROW, DISTINCT_ROW = 24, 48
 """Bytes held throughout for each row (position, weight, group) and each distinct row (the same, weights)."""
 
@@ -40,7 +43,7 @@ LISTED_KEY = 44
 SUBSET = 400
 """Bytes of a subset in a family: a tuple, its entry in a dictionary, its part of a layout."""
 
-PROJECTOR, FILLED_IN = 300, 100
+PROJECTOR, FILLED_IN = 300, 150
 """Bytes of the sparse factorisation in a projector: per cell, and per square of the smaller number of levels."""
 
 REFLECTED = 16
@@ -73,6 +76,7 @@ class Load:
         outputs: outputs of the model.
         codes: bytes of the codes of the distinct rows.
         counts: whether weights are whole numbers.
+        counted: distinct numbers and times that are counted while rows are read in blocks.
     """
 
     rows: int
@@ -81,6 +85,7 @@ class Load:
     outputs: int
     codes: int
     counts: bool
+    counted: int = 0
 
     @property
     def held(self) -> int:
@@ -90,7 +95,7 @@ class Load:
     @property
     def reading(self) -> int:
         """Bytes while the table is read and its equal rows are grouped."""
-        return reading(self.rows, self.columns)
+        return reading(self.rows, self.columns) + COUNTED_VALUE * self.counted
 
     @property
     def observing(self) -> int:
@@ -262,4 +267,4 @@ def _pair_products(family: Family, load: Load, threads: int) -> int:
         return 0
     columns = 1 + int((family.sizes - 1).sum())
     blocks = 4 * threads * min(BLOCK_BYTES, 8 * 8192 * columns)
-    return load.distinct * (columns + 8 * load.columns) + blocks
+    return load.distinct * (columns + 8) + blocks

@@ -17,6 +17,7 @@ from exanova.data.sample import Sample
 from exanova.design.family import Family, extend
 from exanova.solve import price
 from exanova.solve.by_levels import level_feature
+from exanova.sources.tally import MOST_APART
 from exanova.typing import IntArray, Subset
 
 
@@ -109,7 +110,9 @@ def dense_applies(rows: int, functions: int, *, even: bool) -> bool:
 def load_of(sample: Sample, outputs: int) -> price.Load:
     """Memory that the rows of a sample take throughout, besides the work of each phase."""
     whole = bool((sample.weight == np.floor(sample.weight)).all())
-    return price.Load(sample.rows_in_memory, sample.n_rows, len(sample.codes), outputs, sample.codes.nbytes, whole)
+    rows = min(sample.rows, MOST_APART) if sample.counted else sample.rows_in_memory
+    codes = sample.codes.nbytes
+    return price.Load(rows, sample.n_rows, len(sample.codes), outputs, codes, whole, sample.counted)
 
 
 def complete_survey(sample: Sample, outputs: int) -> Survey:

@@ -303,6 +303,7 @@ def _reading(
         scaling=scaling,
         draws=draws,
         in_blocks=True,
+        counted=sum(len(found.columns[feature.name]) for feature in encoding.features if feature.edges),
     )
     given = rows.given or _named_outputs(counter.roles, model, options)
     fitted = (group, tally.weight, tally.lowest)
