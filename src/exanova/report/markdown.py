@@ -104,6 +104,8 @@ def _effects(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
         rows = [[escaped(name), f"{100 * p:.3g} %", _number(n), *said] for (name, p, n), said in lines[:LEVELS]]
         yield from _table(["level", "share of rows", "rows", *_headings(outputs)], rows)
         yield from _more(effect["levels"] - len(rows), "levels")
+        for note in effect["notes"]:
+            yield from (escaped(note), "")
     yield from _more(len(drawn) - FEATURES, "features")
 
 

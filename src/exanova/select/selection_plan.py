@@ -34,6 +34,9 @@ COMMON_WORDS = 4e9
 JUDGED = 2
 """Selections of a shrunken fit: its own, and another without some rows that judges it."""
 
+JUDGING_SQUARES = 5
+"""Arrays of (functions, functions) while a selected family is shrunk."""
+
 PASSES = 16
 """Passes over the rows: rounds of screening, and the refinement of the selected family."""
 
@@ -93,7 +96,7 @@ def _phases(request: Request, sizes: Sequence[int], functions: int, load: price.
 
 def _judging(request: Request, functions: int, load: price.Load) -> int:
     """Bytes of shrinking the selected family, or of leaving rows out of its exact fit."""
-    squares = int(8 * cost.SQUARES_BY_FUNCTIONS * min(functions, load.distinct) ** 2) if request.shrinkage else 0
+    squares = 8 * JUDGING_SQUARES * min(functions, load.distinct) ** 2 if request.shrinkage else 0
     blocks = cost.leaving_out(functions, load) if request.sampled else 0
     return blocks + max(0, squares - price.eliminating(functions, load))
 
