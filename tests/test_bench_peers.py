@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 from benchmarks.harness import run_job, timed
 from benchmarks.peers import grids, page
 from benchmarks.peers.answers import Rows, Tables, difference, orthogonality, tables_of, total
-from benchmarks.peers.measuring import Counted, Settings, growing, in_own_words, measured
+from benchmarks.peers.measuring import CLOCK, ONCE, Counted, Settings, growing, in_own_words, measured, was_ended
 from benchmarks.peers.sections import SECTIONS
 
 from exanova import FunctionalANOVA, Support
@@ -214,3 +215,26 @@ def test_the_written_page_is_that_of_its_file(tmp_path):
     pytest.importorskip("altair", reason="altair is not installed")
     page.write_page(json.loads(page.SOURCE.read_text(encoding="utf-8")), tmp_path)
     assert (tmp_path / "benchmarks.md").read_text(encoding="utf-8") == (page.DOCS / "benchmarks.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("clock", ["wall", "cpu"])
+def test_a_deadline_goes_by_the_clock_of_the_run(clock):
+    """Processor time ends a busy job and not one that waits; the clock ends both."""
+    code = (
+        "import time\nfrom benchmarks.peers.measuring import deadline\n"
+        "with deadline(0.3):\n    time.sleep(0.8)\nprint('waited', flush=True)\n"
+        "with deadline(0.3):\n    while True: pass\n"
+    )
+    environment = {**os.environ, CLOCK: clock, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.strip() == ("waited" if clock == "cpu" else "")
+    assert was_ended({"failed": f"exit status {done.returncode}"})
+
+
+def test_a_smoke_test_measures_once(monkeypatch):
+    runs = []
+    monkeypatch.setenv(ONCE, "1")
+    measured(lambda: runs.append(1), None)
+    assert len(runs) == 1

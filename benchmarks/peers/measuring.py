@@ -31,6 +31,12 @@ CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 CLOCK = "EXANOVA_BENCH_CLOCK"
 """Environment variable with the name of the clock, which every process of a run reads."""
 
+TIMERS = {"wall": (signal.ITIMER_REAL, signal.SIGALRM), "cpu": (signal.ITIMER_PROF, signal.SIGPROF)}
+"""The timer of each clock and the signal by which it ends a process."""
+
+ONCE = "EXANOVA_BENCH_ONCE"
+"""Environment variable that is set where one run of each measurement is enough."""
+
 WORDS = 200
 """Characters of an error that are kept."""
 
@@ -71,8 +77,10 @@ def measured(work: Callable[[], Any], limit: float | None) -> tuple[Facts, Any]:
             return work()
 
     before = fresh_high_water()
-    facts, result = timed(guarded, repeats, CLOCKS[os.environ.get(CLOCK, "wall")])
-    if facts["first"] < LONG:  # the first run also loads and compiles, which is not the memory of the work
+    facts, result = timed(guarded, repeats, CLOCKS[clock_name()])
+    if (
+        facts["first"] < LONG and ONCE not in os.environ
+    ):  # the first run also loads and compiles, which is not the memory of the work
         result = None
         before = fresh_high_water()
         result = guarded()
@@ -81,17 +89,30 @@ def measured(work: Callable[[], Any], limit: float | None) -> tuple[Facts, Any]:
 
 def repeats(first: float) -> int:
     """Runs after a first one of so many seconds."""
+    if ONCE in os.environ:
+        return 0
     return 5 if first < SHORT else 3 if first < 4 * SHORT else 1 if first < LONG else 0
 
 
 @contextmanager
 def deadline(seconds: float | None) -> Iterator[None]:
-    """End the process by a signal if the block takes longer: compiled code heeds no exception."""
-    signal.setitimer(signal.ITIMER_REAL, seconds or 0)
+    """End the process by a signal if the block takes longer by its clock: compiled code heeds no exception."""
+    timer, _ = TIMERS[clock_name()]
+    signal.setitimer(timer, seconds or 0)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(timer, 0)
+
+
+def clock_name() -> str:
+    """The clock of this run."""
+    return os.environ.get(CLOCK, "wall")
+
+
+def was_ended(facts: Facts) -> bool:
+    """Whether a job in a process of its own was ended by its deadline."""
+    return facts.get("failed") in {f"exit status {-ended}" for _, ended in TIMERS.values()}
 
 
 def growing(explain: Callable[[Any], Any], order: Any, limit: float, at_once: bool = False) -> tuple[Facts, Any]:

@@ -126,12 +126,16 @@ def versions_that_ship(content: Facts) -> Iterator[str]:
     """What later releases have that these measurements do not show."""
     for run in runs(content):
         shapiq, python = run["versions"].get("shapiq", "-"), run["versions"].get("python", "-")
-        if older(shapiq, (1, 5)) and any(m["who"].startswith("shapiq") for m in measured_in(content, run)):
+        if shapiq == "-" or not any(m["who"].startswith("shapiq") for m in measured_in(content, run)):
+            continue
+        needed = "shapiq 1.5 and later need Python 3.12 and compute trees in compiled code."
+        if older(shapiq, (1, 5)):
             yield (
-                f"shapiq 1.5 and later need Python 3.12 and compute trees in compiled code. shapiq {shapiq} is the "
-                f"newest release for Python {python}; no ratio over its tree explainer is given, since that "
-                "code no longer ships."
+                f"{needed} shapiq {shapiq} is the newest release for Python {python}; no ratio over its tree explainer "
+                "is given, since that code no longer ships."
             )
+        else:
+            yield f"{needed} Measured here: shapiq {shapiq} under Python {python}. Under Python 3.11 the newest is 1.4."
 
 
 def measured_in(content: Facts, run: Facts) -> list[Facts]:

@@ -93,8 +93,6 @@ def load(settings: Settings, name: str, kind: str) -> Case:
     from sklearn.preprocessing import OrdinalEncoder
 
     X, labels = tables.read(settings.data, name)
-    if settings.quick:
-        X, labels = X[::4], labels[::4]
     encoder = OrdinalEncoder().set_output(transform="default")
     codes = encoder.fit_transform(X)
     path = settings.work / f"model-{name}-{kind}.joblib"

@@ -21,7 +21,7 @@ from exanova.explain.changing import Fit, mean_change
 from exanova.explain.comparison import Comparison, compare
 from exanova.explain.importance_errors import importance_stderr
 from exanova.explain.mean_change import MeanChange
-from exanova.explain.relativities import Loss, Relativities
+from exanova.explain.relativities import Loss, Relativities, losses_in_words
 from exanova.explain.tariff import tariff_of
 from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.uncertainty import Errors, Uncertainty
@@ -171,6 +171,8 @@ class Decomposition(EffectQueries):
         id: str | None = None,
         by: str | None = None,
         since: Any = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        base: Any = "most frequent",
         title: str | None = None,
         about: Mapping[str, str] | None = None,
     ) -> None:
@@ -183,6 +185,9 @@ class Decomposition(EffectQueries):
             id: column of ``X`` that names its rows; by default an index of pandas names them, or their position.
             by: column of ``X`` whose groups are compared, as in ``difference``: a section says why they differ.
             since: an earlier fit of the same columns: a section says why the mean changed, as ``change`` does.
+            groups: names of groups of features and the features of each: a section has the importance of each group,
+                and groups of rows and reasons are told by group.
+            base: base levels of the tariff that a fit with a link has, as in ``relativities``.
             title: heading of the report.
             about: further facts to show at the top, such as ``{"Data": "loans.csv"}``.
 
@@ -198,7 +203,8 @@ class Decomposition(EffectQueries):
         """
         from exanova.report import write_report
 
-        write_report(self, path, X=X, model=model, id=id, by=by, since=since, title=title, about=about)
+        asked = {"id": id, "by": by, "since": since, "groups": groups, "base": base}
+        write_report(self, path, X=X, model=model, **asked, title=title, about=about)
 
     def export(
         self,
@@ -242,7 +248,8 @@ class Decomposition(EffectQueries):
             distinct = f"moments of {count_of(self.plan.rows, 'row')}"
         rows = f"{distinct} and {count_of(len(self.schema.features), 'feature')}"
         if self.link != "identity":
-            rows += f"\nlink: {self.link}; effects add up on the {self.link} of the output"
+            explained = losses_in_words(self.losses)
+            rows += f"\nlink: {self.link}; effects add up on the {self.link} of the output{explained}"
         stderr = shares = None
         if self.sample is not None and self.uncertainty.cheap and len(self.schema.outputs) == 1:
             stderr = importance_stderr(self.family, self.uncertainty, "l2", "subset")[:, 0]

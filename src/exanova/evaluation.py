@@ -24,8 +24,9 @@ from exanova.select.selected_fit import judge_selection, with_budget
 from exanova.shrink.evaluate import other_rows
 from exanova.solve.evidence import Solved
 from exanova.solve.request import Request
+from exanova.sources.further import Reader
+from exanova.sources.observed import SourceReading
 from exanova.sources.opening import is_source
-from exanova.sources.reading import SourceReading, read_outputs
 from exanova.typing import FloatArray
 
 HELD_OUT = "on held-out rows"
@@ -100,12 +101,12 @@ def on_further_rows(decomposition: Decomposition, X: Any, model: Any, progress: 
 
 def _on_source(decomposition: Decomposition, X: Any, model: Any, progress: Progress) -> Certificate:
     """The same for rows that are read in blocks, each of which adds to the sums that the fit is measured by."""
-    settings, encoding = decomposition.settings, decomposition.encoding
+    settings = decomposition.settings
+    asked = (settings.handle_unknown, settings.response_method, settings.batch_size, decomposition.link)
     sums = FitSums()
-    for block, outputs in read_outputs(X, model, encoding, settings.response_method, settings.batch_size, progress):
-        codes = encoding.encode(block.table, settings.handle_unknown).astype(np.int32)
-        fitted = fitted_part(decomposition.family, decomposition.values, codes, settings.threads)
-        sums.add(outputs, fitted, block.copies)
+    for rows in Reader(decomposition.encoding, *asked).read(X, model, progress):
+        fitted = fitted_part(decomposition.family, decomposition.values, rows.codes, settings.threads)
+        sums.add(rows.values, fitted, rows.copies)
     fit = sums.fit()
     return replace(decomposition.certificate, r2_eval=fit.r2, mse_eval=fit.mse, eval_method=HELD_OUT)
 

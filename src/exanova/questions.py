@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exanova.data.table import Table
 from exanova.data.values import is_model
@@ -20,7 +21,7 @@ from exanova.explain.grouping import grouping_of
 from exanova.explain.ranking import Contributions, ranked_rows
 from exanova.explain.reasons import Reasons
 from exanova.explain.row_sets import RowSets, group_sets, read_labels
-from exanova.explain.telling import Telling, check_reasons, id_texts, one_row, output_number
+from exanova.explain.telling import Asked, Telling, check_reasons, id_texts, one_row, output_number
 from exanova.infer.refits import RefitErrors
 from exanova.infer.same_rows import SameRows, find_same_rows
 from exanova.messages import Parameter, joined
@@ -82,7 +83,7 @@ the whole population
         grouping = grouping_of({} if groups is None else groups, self.schema)
         with closing(Progress(self.settings.verbose)) as progress:
             rows, sets, left_out = self._rows_to_compare(rows_a, rows_b, model, by, within, sample_weight, progress)
-            sources, included = self._sources(rows, stderr)
+            sources, included = self.error_sources(rows, stderr)
             parts = Parts(self.family, self.values, grouping.shares(self.family.subsets))
             progress.phase("comparing", len(sets))
             found = []
@@ -137,22 +138,30 @@ the whole population
         o = output_number(self.schema, output)
         grouping = grouping_of({} if groups is None else groups, self.schema)
         codes, outside = self._locate(X, Work("the reasons", 8 * (len(self.family.subsets) + 4 * int(n))))
-        reference, words = self._reference(against, codes, direction, o)
+        table = Table.read(X).select(self.schema.features)
+        residual = None if model is None else self.model_values(X, model)[:, o] - self._fitted_part(codes)[:, o]
+        told = Telling(grouping, self.schema, table, codes, id_texts(X, id))
+        return self.reasons_told(told, outside, residual, Asked(int(n), direction, against, o, stderr))
+
+    def reasons_told(
+        self, told: Telling, outside: NDArray[np.bool_], residual: FloatArray | None, asked: Asked
+    ) -> Reasons:
+        """Reasons for rows whose levels are known: what :meth:`reasons` and the report say."""
+        codes, o = told.codes, asked.output
+        reference, words = self._reference(asked.against, codes, asked.direction, o)
         fitted = self._fitted_part(codes)[:, o]
         compared = float(self.values[0, o] if reference is None else self._fitted_part(reference)[0, o])
-        residual = None if model is None else self.model_values(X, model)[:, o] - fitted
-        shares = grouping.shares(self.family.subsets).toarray()
+        shares = told.grouping.shares(self.family.subsets).toarray()
         at = Contributions.of(self.family, self.values, shares, codes, reference, o)
-        with_errors = stderr and not self.uncertainty.why_none
-        ranked = ranked_rows(at, self.uncertainty, int(n), direction, with_errors)
-        told = Telling(grouping, self.schema, Table.read(X).select(self.schema.features), codes, id_texts(X, id))
+        with_errors = asked.stderr and not self.uncertainty.why_none
+        ranked = ranked_rows(at, self.uncertainty, asked.count, asked.direction, with_errors)
         rows = [
             told.row(k, found, float(fitted[k]), compared, None if residual is None else float(residual[k]), outside[k])
             for k, found in enumerate(ranked)
         ]
-        notes = [f"no standard errors: {self.uncertainty.why_none}"] if stderr and not with_errors else []
-        name = self.schema.outputs[o]
-        return Reasons(tuple(rows), name, direction, words, (*notes, *self._identification()), self.schema)
+        notes = [f"no standard errors: {self.uncertainty.why_none}"] if asked.stderr and not with_errors else []
+        notes += self._identification()
+        return Reasons(tuple(rows), self.schema.outputs[o], asked.direction, words, tuple(notes), self.schema)
 
     def _reference(self, against: Any, codes: Codes, direction: str, output: int) -> tuple[Codes | None, str]:
         """(d, 1) the row to compare with, ``None`` for the mean, and what it is called."""
@@ -208,7 +217,7 @@ the whole population
             outside[kept],
         )
 
-    def _sources(self, rows: Rows, stderr: bool) -> tuple[Sources, str]:
+    def error_sources(self, rows: Rows, stderr: bool) -> tuple[Sources, str]:
         """What standard errors are made of, and what they include, in words."""
         uncertainty, unit = self.uncertainty, np.ones(self._m)
         if not stderr:

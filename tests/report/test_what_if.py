@@ -252,10 +252,17 @@ def test_groups_are_compared_as_difference_compares_them(opened, tmp_path, anova
     means = [float(mean) for mean in page.locator("#cohort-title").get_attribute("data-means").split()]
     np.testing.assert_allclose(means, found[0].means[:, 1], rtol=1e-9)
     expect(page.locator("#cohort-title")).to_contain_text(f"({night.sum()} rows)")
-    said = {line["part of the difference"]: line["value"] for line in lines(page, "cohort")}
-    for name, value in zip(found.features, found[0].by_feature[:, 1], strict=True):
-        same(said[name], value, 4)
-    same(said["residual"], found[0].residual[1], 4)
+    told = {line["part of the difference"]: line for line in lines(page, "cohort")}
+    errors = found[0].by_feature_stderr[:, 1]
+    assert np.isfinite(errors).any()
+    for name, value, error in zip(found.features, found[0].by_feature[:, 1], errors, strict=True):
+        same(told[name]["value"], value, 4)
+        assert told[name]["± (standard error)"] == "" if np.isnan(error) else True
+        if np.isfinite(error):
+            same(told[name]["± (standard error)"], error, 2)
+    same(told["residual"]["value"], found[0].residual[1], 4)
+    same(told["residual"]["± (standard error)"], found[0].residual_stderr[1], 2)
+    same(page.locator("#cohort-title").text_content().split("±")[1], found[0].total_stderr[1], 2)
     said = {line["part of the difference"]: line["value"] for line in lines(page, "cohort-parts")}
     for subset, value in zip(found.subsets[1:], found[0].by_subset[1:, 1], strict=True):
         same(said[" × ".join(subset)], value, 4)

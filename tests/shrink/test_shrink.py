@@ -22,13 +22,15 @@ from exanova.infer.linear import RowTerms
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.shrink import cost
+from exanova.shrink.by_cells import ByCells, RowKernels, SubsetKernels
+from exanova.shrink.cell_kernels import kernels_of_cells
 from exanova.shrink.components import Pulled, bounds, maximise
 from exanova.shrink.coordinates import gram_of_columns, make_prior
 from exanova.shrink.fit import DETERMINED, fit_family, fit_shrunk, why_not
-from exanova.shrink.likelihood import ByColumns, ByFunctions, ByRows
+from exanova.shrink.likelihood import ByFunctions, ByRows
 from exanova.shrink.posterior import Columns, solve_by_functions, solve_by_rows
 from exanova.shrink.prepared import columns_of
-from exanova.shrink.prior import level_kernel, row_kernels
+from exanova.shrink.prior import level_kernel
 from exanova.solve.planning import make_plan
 from exanova.solve.request import Request
 from exanova.solve.run import run_plan
@@ -74,6 +76,13 @@ def dense(rows):
     return Columns(lambda c: rows @ c, lambda v: rows.T @ v)
 
 
+def over_rows(lower, scale, columns, values, precision):
+    """The posterior mean from a factor over rows, with columns written down."""
+    return solve_by_rows(
+        lower, lambda v: scale[:, None] ** 2 * columns.analyse(v), columns.synthesise, values, precision
+    )
+
+
 def data_of(case):
     """The arrays the engine works on."""
     codes = np.ascontiguousarray(case.rows.T).astype(np.uint8)
@@ -110,7 +119,7 @@ def test_the_posterior_is_that_of_the_definition_whichever_matrix_is_factorised(
     precision = z.T @ (d[:, None] * z) + np.eye(z.shape[1])
     expected = scale[:, None] * np.linalg.solve(precision, z.T @ (d[:, None] * y))
     by_functions, by_rows = likelihoods(case, prior, rows)
-    for likelihood, solve in ((by_functions, solve_by_functions), (by_rows, solve_by_rows)):
+    for likelihood, solve in ((by_functions, solve_by_functions), (by_rows, over_rows)):
         found = solve(likelihood.factor(logs), scale, dense(rows), y, d)
         np.testing.assert_allclose(found.coordinates, expected, atol=1e-9)
         np.testing.assert_allclose(found.residual, y - rows @ expected, atol=1e-9)
@@ -124,15 +133,10 @@ def test_both_likelihoods_agree_and_the_gradient_is_their_derivative(case, order
     if not has_columns(case, prior):
         return
     by_functions, by_rows = likelihoods(case, prior, rows)
-    by_columns = ByColumns(rows, by_rows.values, by_rows.noise, by_functions.group, by_functions.total)
     logs = LOGS[: len(prior.orders)]
-    first = by_functions.at(logs)
-    for second in (by_rows.at(logs), by_columns.at(logs)):
-        assert first.loss == pytest.approx(second.loss, abs=1e-7)
-        for name in ("gradient", "information", "residual", "effective"):
-            np.testing.assert_allclose(getattr(first, name), getattr(second, name), atol=1e-7, rtol=1e-7)
-    np.testing.assert_allclose(by_columns.factor(logs), by_rows.factor(logs), atol=1e-9)
-    pulled = Pulled(by_columns, logs + 1.0, 0.5).at(logs)
+    first, second = by_functions.at(logs), by_rows.at(logs)
+    agree(first, second)
+    pulled = Pulled(by_rows, logs + 1.0, 0.5).at(logs)
     assert pulled.loss == pytest.approx(first.loss + len(logs), abs=1e-7)
     np.testing.assert_allclose(pulled.gradient, first.gradient - 2.0, atol=1e-6)
     for k, step in enumerate(1e-4 * np.eye(len(logs))):
@@ -140,6 +144,79 @@ def test_both_likelihoods_agree_and_the_gradient_is_their_derivative(case, order
         assert first.gradient[k] == pytest.approx(slope, abs=1e-4 * max(1.0, abs(slope)))
     determined = 1.0 - np.diag(np.linalg.inv(by_functions.factor(logs) @ by_functions.factor(logs).T))
     np.testing.assert_allclose(first.effective, np.bincount(by_functions.group, determined), atol=1e-8)
+
+
+def agree(first, second):
+    """Two evaluations of one likelihood."""
+    assert first.loss == pytest.approx(second.loss, abs=1e-7)
+    for name in ("gradient", "information", "residual", "effective"):
+        np.testing.assert_allclose(getattr(first, name), getattr(second, name), atol=1e-7, rtol=1e-6)
+
+
+def row_kernels_of(case, index, kernels):
+    """The kernels of all subsets at the rows of a case."""
+    own = [s for s in range(1, len(index.subsets)) if build_basis(index).tables[s].shape[1]]
+    return RowKernels(SubsetKernels(index, own, kernels_of_cells(index, own, kernels)), Phi(index, data_of(case)))
+
+
+@examples(25)
+@given(case=supports(MODERATE), order=st.integers(1, 3), kept=st.booleans())
+def test_kernels_of_cells_say_what_columns_written_down_at_the_rows_say(case, order, kept):
+    """Ratios of subsets: the likelihood, the covariance of rows and the effects, whether kernels are kept or not."""
+    index, kernels, prior, rows = arranged(case, order)
+    if not has_columns(case, prior):
+        return
+    found = row_kernels_of(case, index, kernels)
+    np.testing.assert_allclose(found.of.energy, prior.energy, atol=1e-9)
+    logs = np.linspace(-1.0, 2.0, len(prior.subsets))
+    ratio = np.exp(logs) / prior.energy
+    by_functions, by_rows = likelihoods(case, prior, rows)
+    whole = (rows * ratio[prior.group]) @ rows.T
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("exanova.shrink.by_cells.KEPT_BYTES", 10**9 if kept else 0)
+        patch.setattr("exanova.shrink.by_cells.BATCH_BYTES", 0)
+        np.testing.assert_allclose(np.tril(found.covariance(ratio)), np.tril(whole), atol=1e-8)
+        for mine, given_ in zip(found.by_order, by_rows.kernels, strict=True):
+            np.testing.assert_allclose(mine, given_, atol=1e-8)
+    values = np.random.default_rng(0).normal(size=(len(rows), 2))
+    expected = prior.on_cells(index, ratio[prior.group, None] * (rows.T @ values))
+    np.testing.assert_allclose(found.effects(ratio, values), expected, atol=1e-8)
+    by_subset = replace(by_functions, group=prior.group, total=prior.energy, _last={})
+    agree(by_subset.at(logs), ByCells(found, by_rows.values, by_rows.noise, prior.energy).at(logs))
+
+
+@examples(20)
+@given(case=supports(MODERATE, max_outputs=1))
+def test_estimated_traces_are_near_those_computed(case):
+    index, kernels, prior, rows = arranged(case, 2)
+    if not has_columns(case, prior):
+        return
+    found, by_rows = row_kernels_of(case, index, kernels), likelihoods(case, prior, rows)[1]
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (len(rows), 4000))
+    logs = np.zeros(len(prior.subsets))
+    exact, near = (
+        ByCells(found, by_rows.values, by_rows.noise, prior.energy, 0.0, p).at(logs).effective for p in (None, signs)
+    )
+    np.testing.assert_allclose(near, exact, atol=0.15 * max(1.0, exact.max()))
+
+
+@examples(20)
+@given(case=supports(MODERATE, max_outputs=1))
+def test_leading_functions_are_those_of_the_kernel_and_all_of_them_are_the_kernel(case):
+    """A root and all leading functions give the kernel; their sizes are parts of its variance; one kept is in order."""
+    index, kernels, prior, _ = arranged(case, 2)
+    for s, table in zip(prior.subsets, prior.tables, strict=True):
+        (kernel,) = kernels_of_cells(index, [s], kernels)
+        expected = table @ table.T
+        np.testing.assert_allclose(kernel.dense(), expected, atol=1e-9)
+        np.testing.assert_allclose(kernel.diagonal(), np.diag(expected), atol=1e-9)
+        for root in (kernel.root(), kernel.leading()):
+            np.testing.assert_allclose(root @ root.T, expected, atol=1e-9)
+        sizes = kernel.sizes()
+        assert (np.diff(sizes) <= 1e-12).all()
+        assert kernel.leading(1).shape == (len(table), 1)
+        v = np.random.default_rng(0).normal(size=(len(table), 2))
+        np.testing.assert_allclose(kernel.apply(v), expected @ v, atol=1e-9)
 
 
 @examples(25)
@@ -248,27 +325,9 @@ def test_a_row_of_count_two_is_two_rows(case, order):
     scale = prior.scale(np.exp(logs))
     once = likelihoods(case, prior, rows)[1]
     twice = ByRows([np.tile(k, (2, 2)) for k in once.kernels], np.tile(y, (2, 1)), np.tile(2.0 / d, 2))
-    first = solve_by_rows(once.factor(logs), scale, dense(rows), y, d)
-    second = solve_by_rows(
-        twice.factor(logs), scale, dense(np.tile(rows, (2, 1))), np.tile(y, (2, 1)), np.tile(d / 2, 2)
-    )
+    first = over_rows(once.factor(logs), scale, dense(rows), y, d)
+    second = over_rows(twice.factor(logs), scale, dense(np.tile(rows, (2, 1))), np.tile(y, (2, 1)), np.tile(d / 2, 2))
     np.testing.assert_allclose(first.coordinates, second.coordinates, atol=1e-9)
-
-
-@examples(30)
-@given(case=supports(MODERATE, max_outputs=1), order=st.integers(1, 3))
-def test_kernels_of_rows_are_sums_of_products_over_subsets(case, order):
-    index, kernels, _, _ = arranged(case, order)
-    codes = case.rows.T
-    found = row_kernels(codes, kernels, index.subsets)
-    some = [s for s in index.subsets if len(s) < 2 or 0 in s]
-    for family in (index.subsets, some):
-        found = row_kernels(codes, kernels, family)
-        for k, kernel in found.items():
-            expected = np.zeros_like(kernel)
-            for subset in (s for s in family if len(s) == k):
-                expected += np.prod([kernels[i][np.ix_(codes[i], codes[i])] for i in subset], axis=0)
-            np.testing.assert_allclose(kernel, expected, atol=1e-9)
 
 
 @given(st.lists(st.floats(0.05, 1.0), min_size=2, max_size=8), st.integers(0, 8))
@@ -297,7 +356,7 @@ def test_without_a_residual_to_speak_of_the_fit_is_the_exact_one(case, order):
     for ratio, expected in ((1e8, exact), (1e-12, 0.0 * exact)):
         logs = np.full(len(prior.orders), np.log(ratio))
         scale, d = prior.scale(np.exp(logs)), len(y) * p
-        for likelihood, solve in ((by_functions, solve_by_functions), (by_rows, solve_by_rows)):
+        for likelihood, solve in ((by_functions, solve_by_functions), (by_rows, over_rows)):
             found = solve(likelihood.factor(logs), scale, dense(rows), y, d)
             np.testing.assert_allclose(y - found.residual, expected, atol=1e-4 * spread(case).max())
 
@@ -341,7 +400,7 @@ def test_outputs_that_share_their_ratios_agree_with_those_that_do_not(monkeypatc
     )
     y = (y + 0.5 * rng.normal(size=y.shape)).T
     own = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, y)
-    monkeypatch.setattr(cost, "sets_of_ratios", lambda rows, functions, outputs: 1)
+    monkeypatch.setattr(cost, "sets_of_ratios", lambda size, outputs: 1)
     shared = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, y)
     assert 0 < np.abs(own.predict(rows) - shared.predict(rows)).max() < 0.1
     np.testing.assert_allclose(own.certificate_.r2_eval, shared.certificate_.r2_eval, atol=0.01)
@@ -352,8 +411,9 @@ def test_the_likelihood_finds_the_components_that_made_the_values():
     rows = rng.integers(0, 5, (600, 4))
     codes, p = rows.T, np.full(600, 1 / 600)
     kernels = {i: level_kernel(np.bincount(codes[i], minlength=5) / 600, 0) for i in range(4)}
-    between = row_kernels(codes, kernels, up_to_order(range(4), 2))
-    scaled = [b / (p @ np.diag(b)) for b in between.values()]
+    own = {i: kernel[np.ix_(codes[i], codes[i])] for i, kernel in kernels.items()}
+    between = [sum(own.values()), sum(own[i] * own[k] for i in range(4) for k in range(i))]
+    scaled = [b / (p @ np.diag(b)) for b in between]
     true = (4.0, 1.0, 0.25)
     chosen = []
     covariance = sum(v * b for v, b in zip(true, scaled, strict=False))
@@ -541,3 +601,59 @@ def test_a_sample_of_a_complete_table_is_shrunk_and_measured_like_any_other():
     assert "off" not in anova.certificate_.shrinkage
     assert anova.certificate_.r2_eval is not None
     np.testing.assert_allclose(anova.effects_["x0"].values, dense.effects_["x0"].values, atol=1e-9)
+
+
+# Where rows and functions are both many
+
+
+@examples(15)
+@given(case=supports(("equal", "counts"), complete=False, max_outputs=1))
+def test_all_leading_functions_give_the_fit_over_rows(case):
+    """With as many leading functions as there are, nothing is left out; with one for each subset it is said."""
+    request = Request(max_order=2, ordered=case.sizes, shrinkage=True, route="moments")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cost, "by_rows", lambda rows, functions: True)
+        by_rows = shrunk_arrays(case, request)
+        patch.setattr(cost, "MOST_ROWS", 0)
+        patch.setattr("exanova.shrink.ratios.START_FROM", 10**9)
+        patch.setattr(cost, "LEADING", (10**6, 10**6))
+        leading = shrunk_arrays(case, request)
+        patch.setattr(cost, "LEADING", (1, 1))
+        few = shrunk_arrays(case, request)
+    if not len(by_rows.shrinkage.posterior.parts):
+        return
+    scale = spread(case).max()
+    np.testing.assert_allclose(leading.values, by_rows.values, atol=1e-5 * scale)
+    variances = [found.shrinkage.posterior.cell_variances(found.family) for found in (leading, by_rows)]
+    np.testing.assert_allclose(*variances, atol=1e-5 * scale**2)
+    assert "functions the" in few.shrinkage.described
+    assert few.shrinkage.posterior.prior.tables[-1].shape[1] == 1
+
+
+def test_a_search_that_starts_on_some_rows_ends_near_that_on_all(monkeypatch):
+    rng = np.random.default_rng(4)
+    rows = rng.integers(0, 5, (1500, 5))
+    y = rows[:, 0] * 0.5 + np.sin(rows[:, 1] * rows[:, 2]) + 0.5 * rng.normal(size=1500)
+    whole = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, y)
+    monkeypatch.setattr("exanova.shrink.prepared.START_ROWS", 700)
+    monkeypatch.setattr("exanova.shrink.ratios.START_FROM", 0)
+    some = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, y)
+    change = np.mean((whole.predict(rows) - some.predict(rows)) ** 2) / np.var(y)
+    assert 0 < change < 2e-3
+    assert some.certificate_.r2_eval[0] == pytest.approx(whole.certificate_.r2_eval[0], abs=0.01)
+
+
+def test_a_pair_of_many_cells_is_shrunk_with_everything_else():
+    """Two features of eighty levels: too many cells for a table of functions; the main effects still come out."""
+    rng = np.random.default_rng(6)
+    rows = np.stack([rng.integers(0, 80, 4000), rng.integers(0, 80, 4000), rng.integers(0, 3, 4000)], axis=1)
+    effect = rng.normal(size=80)
+    y = effect[rows[:, 0]] + 0.3 * rows[:, 2] + 0.3 * rng.normal(size=4000)
+    anova = FunctionalANOVA(shrinkage="auto", sampled=True, n_bins=None, max_levels=None).fit(rows.astype(str), y)
+    assert "off" not in anova.certificate_.shrinkage
+    assert "functions the 1,20" in anova.certificate_.shrinkage
+    found = anova.effects_["x0"]
+    true = effect[[int(level) for (level,) in found.levels]]
+    assert np.corrcoef(found.values[:, 0], true)[0, 1] > 0.99
+    assert anova.certificate_.r2_eval[0] > 0.85
+    assert anova.certificate_.orthogonality <= 1e-9

@@ -113,6 +113,7 @@ class Screen:
                 ("passes over the rows", f"{found.passes:,}"),
                 ("time", f"about {_seconds(found.seconds)} s, plus the calls of the model"),
                 ("model calls", f"{found.model_calls:,} rows"),
+                *([("files", found.source)] if found.source else []),
             ],
         )
 

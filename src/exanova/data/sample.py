@@ -40,6 +40,7 @@ class Sample:
         rows: number of rows that were given.
         in_blocks: whether the rows were read in blocks, so that no table of them is in memory.
         counted: distinct numbers and times that were counted to cut such rows.
+        on_disk: whether codes, weights and values are mapped from temporary files.
         within: (r, m) variance of the values that were averaged at each row; ``None`` where there is none.
         noise: (m,) the part of the mean of ``within`` between equal raw rows: outputs given for rows, which differ; the
             rest is between rows that bins or merged levels made equal. ``None`` where there is none.
@@ -56,6 +57,7 @@ class Sample:
     rows: int
     in_blocks: bool = field(default=False, kw_only=True)
     counted: int = field(default=0, kw_only=True)
+    on_disk: bool = field(default=False, kw_only=True)
     within: FloatArray | None = None
     noise: FloatArray | None = None
     scaling: Scaling | None = None
@@ -165,6 +167,7 @@ class Sample:
             within=None if self.within is None else self.within[kept],
             draws=None if self.draws is None else self.draws.among(kept),
             parts=(),
+            on_disk=False,
         )
 
     def levels_present(self) -> list[NDArray[np.bool_]]:
@@ -184,21 +187,26 @@ class Sample:
         Every level keeps a row to be fitted on: levels that occur only in held-out rows would be unknown.
         Refuses a split that leaves nothing to evaluate on.
         """
-        r = self.n_rows
-        held = np.zeros(r, dtype=bool)
-        held[np.random.default_rng(seed).permutation(r)[: int(share * r)]] = True
-        for row, size in zip(self.codes, self.sizes, strict=True):
-            fitted = np.zeros(size, dtype=bool)
-            fitted[row[~held]] = True
-            for level in np.flatnonzero(~fitted):
-                held[np.flatnonzero(row == level)[0]] = False
-        if not held.any():
-            raise InputError(
-                f"a fraction of {share:g} of {r:,} distinct rows holds out no row, since every level keeps one for the "
-                "fit",
-                remedy=["give more rows, a larger fraction, or held-out rows of your own as ", Parameter("eval_set")],
-            )
+        held = held_out(self.codes, self.sizes, share, seed)
         return self.only(~held), self.only(held)
+
+
+def held_out(codes: Codes, sizes: Sequence[int], share: float, seed: int | None) -> NDArray[np.bool_]:
+    """(r,) a share of distinct rows (d, r) drawn at random, of which nothing is fitted; see :meth:`Sample.split`."""
+    r = codes.shape[1]
+    held = np.zeros(r, dtype=bool)
+    held[np.random.default_rng(seed).permutation(r)[: int(share * r)]] = True
+    for row, size in zip(codes, sizes, strict=True):
+        fitted = np.zeros(size, dtype=bool)
+        fitted[row[~held]] = True
+        for level in np.flatnonzero(~fitted):
+            held[np.flatnonzero(row == level)[0]] = False
+    if not held.any():
+        raise InputError(
+            f"a fraction of {share:g} of {r:,} distinct rows holds out no row, since every level keeps one for the fit",
+            remedy=["give more rows, a larger fraction, or held-out rows of your own as ", Parameter("eval_set")],
+        )
+    return held
 
 
 def blocks_of(parts: Sequence[slice]) -> list[slice]:

@@ -118,6 +118,14 @@ def contrast(parts: Parts, rows: Rows, sets: RowSets, sources: Sources) -> Contr
     )
 
 
+def feature_errors(parts: Parts, rows: Rows, side: IntArray, sources: Sources) -> FloatArray:
+    """(G + 2, m) standard errors of the parts of every feature or group, of the residual and of the whole."""
+    cells = share_differences(parts.family, rows, side)
+    fitted = Phi(parts.family, NewRows(rows.codes)).synthesise(parts.effects)
+    errors = _Errors(parts, rows, side, cells, fitted, sources)
+    return np.vstack([errors.of_parts(parts.shares.toarray()), errors.of_residual(), errors.of_total()])
+
+
 def signed_shares(weight: NDArray[Any], side: IntArray) -> FloatArray:
     """(n,) alpha: the share of each row in the first set, minus that in the second."""
     out = np.zeros(len(weight))

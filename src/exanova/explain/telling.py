@@ -20,7 +20,7 @@ from exanova.messages import Parameter
 from exanova.typing import Codes
 
 DIRECTIONS = ("lower", "higher", "both")
-MISSING = "(missing)"
+MISSING, UNKNOWN = "(missing)", "(unknown)"
 
 
 def check_reasons(n: Any, direction: Any) -> None:
@@ -83,26 +83,48 @@ def cell_texts(table: Table, name: str) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
+class Asked:
+    """Which reasons are asked for.
+
+    Attributes:
+        count: largest number per row.
+        direction: ``"lower"``, ``"higher"`` or ``"both"``.
+        against: ``"mean"``, ``"best"``, or a row.
+        output: number of the output.
+        stderr: whether to compute standard errors.
+    """
+
+    count: int
+    direction: str
+    against: Any
+    output: int
+    stderr: bool
+
+
+@dataclass(frozen=True, eq=False)
 class Telling:
     """What is said of the features of rows.
 
     Attributes:
         grouping: the groups that contribute; one per feature without groups.
         schema: names and levels of the features.
-        table: the rows as they were given.
+        table: the rows as they were given; ``None`` if only their levels are known.
         codes: (d, n) their levels.
         ids: an identifier per row, or ``None``.
     """
 
     grouping: Grouping
     schema: Schema
-    table: Table
+    table: Table | None
     codes: Codes
     ids: list[str] | None
 
     @cached_property
     def _values(self) -> list[list[str]]:
         """For each feature, the cells of all rows as text."""
+        if self.table is None:
+            labels = [[*own, UNKNOWN] for own in self.schema.labels]
+            return [[own[code] for code in codes] for own, codes in zip(labels, self.codes.tolist(), strict=True)]
         return [cell_texts(self.table, name) for name in self.schema.features]
 
     def row(
@@ -128,7 +150,7 @@ class Telling:
 
     def _described(self, k: int, features: tuple[int, ...]) -> tuple[str, str]:
         """Value and level of one feature, or of several with their names."""
-        pairs = [(self._values[i][k], [*self.schema.labels[i], "(unknown)"][self.codes[i, k]]) for i in features]
+        pairs = [(self._values[i][k], [*self.schema.labels[i], UNKNOWN][self.codes[i, k]]) for i in features]
         if len(features) == 1:
             return pairs[0]
         names = self.schema.names(features)

@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 
 from exanova import parallel
 from exanova.basis.functions import Basis
+from exanova.compiled import worth_loading
 from exanova.design import passes
 from exanova.design.family import Family, union
 from exanova.errors import InputError
 from exanova.phi.bitsets import count_common, digits, pack
-from exanova.phi.margins import LOADING, Margins, fewest_seconds, margin_gram, margins_of
+from exanova.phi.margins import LISTING, LOADING, Margins, fewest_seconds, margin_gram, margins_of
 from exanova.phi.monomials import Monomials, monomials, reference_levels
 from exanova.phi.projection import mirrored, projected
 from exanova.progress import Progress
@@ -205,7 +206,7 @@ def function_gram(
     """
     mono = monomials(family, reference_levels(family))
     whole = weight.dtype.kind == "i"
-    margins = _worthwhile_margins(family, len(mono), weight) if whole else None
+    margins = _loaded_margins(family, len(mono), weight) if whole else None
     gram: NDArray[Any]
     if margins is not None:
         rows = codes, weight, parts or (slice(0, len(weight)),)
@@ -222,16 +223,27 @@ def function_gram(
 def gram_seconds(family: Family, indicators: int, weight: NDArray[Any]) -> float:
     """Seconds on one core to add up the Gram matrix of about so many indicators, by the fastest way."""
     margins = _worthwhile_margins(family, indicators, weight)
-    return _seconds_otherwise(family, indicators, weight) if margins is None else margins.seconds(len(weight))
+    return _seconds_otherwise(family, indicators, weight) if margins is None else LOADING + margins.seconds(len(weight))
 
 
-def _worthwhile_margins(family: Family, indicators: int, weight: NDArray[Any]) -> Margins | None:
-    """The margins of a family, if counting them is the fastest way to its Gram matrix."""
-    limit = MARGINS * _seconds_otherwise(family, indicators, weight)
-    if limit <= LOADING or fewest_seconds(family, len(weight)) > limit:  # listing margins takes a while
+def _worthwhile_margins(
+    family: Family, indicators: int, weight: NDArray[Any], loading: float = LOADING
+) -> Margins | None:
+    """The margins of a family, if loading their loops and counting them is the fastest way to its Gram matrix."""
+    limit = MARGINS * _seconds_otherwise(family, indicators, weight) - loading
+    if limit <= LISTING or fewest_seconds(family, len(weight)) > limit:
         return None
     margins = margins_of(family)
     return margins if margins is not None and margins.seconds(len(weight)) <= limit else None
+
+
+def _loaded_margins(family: Family, indicators: int, weight: IntArray) -> Margins | None:
+    """The same for counts, which are the same numbers either way, so that loops may be loaded at the second fit."""
+    margins = _worthwhile_margins(family, indicators, weight, loading=0.0)
+    if margins is None:
+        return None
+    saved = MARGINS * _seconds_otherwise(family, indicators, weight) - margins.seconds(len(weight))
+    return margins if worth_loading("exanova.phi.margin_kernels", saved, LOADING) else None
 
 
 def _seconds_otherwise(family: Family, indicators: int, weight: NDArray[Any]) -> float:

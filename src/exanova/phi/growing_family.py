@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from exanova import parallel
 from exanova.design.family import extend, intercept_family
 from exanova.design.subsets import by_order, canonical_key, proper_parts
-from exanova.phi.bitsets import TILE, Bitsets, digits, pack_more
+from exanova.phi.bitsets import TILE, Bitsets, counting, digits, pack_more
 from exanova.phi.gram import single_levels
 from exanova.phi.monomials import monomials
 from exanova.typing import Codes, FloatArray, IntArray, Subset
@@ -83,8 +83,7 @@ class GrowingFamily:
 
 def count_rows(left: Bitsets, words: Bitsets, out: FloatArray, factor: int, threads: int) -> None:
     """Add ``factor`` times the number of rows common to each bitset of ``left`` and each of ``words`` to ``out``."""
-    from exanova.phi.gram_kernels import count_tile
-
+    count_tile = counting(words.size * len(left))
     tiles = [(a, b) for a in range(0, len(left), TILE) for b in range(0, len(words), TILE)]
 
     def task(tile: tuple[int, int]) -> None:

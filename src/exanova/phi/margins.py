@@ -39,8 +39,9 @@ NEAR, NEAR_SECONDS, FAR_SECONDS = 5000, 0.9e-9, 7e-9
 """Cells of a margin that stay in the nearest cache, and seconds to add one row to a margin of that size, and to one of
 forty times as many cells or more. Measured on one core: 0.9 ns for 3 to 6 levels, 3 for 10 and 7 for 20."""
 
-LOADING = 0.05
-"""Seconds to load the compiled loops: small work is done before."""
+LISTING, LOADING = 0.05, 0.5
+"""Seconds of work below which margins are not listed, and seconds to load their compiled loops from a cache. Compiling
+them for the first time takes some seconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +79,8 @@ class Margins:
         return [slice(a, b) for a, b in pairwise(bounds)]
 
     def seconds(self, rows: int) -> float:
-        """Seconds on one core to count ``rows`` rows."""
-        return LOADING + float(rows * _seconds_per_row(np.diff(self.start)).sum())
+        """Seconds on one core to count ``rows`` rows, with loops that are loaded."""
+        return float(rows * _seconds_per_row(np.diff(self.start)).sum())
 
 
 def margins_of(family: Family) -> Margins | None:
@@ -102,7 +103,7 @@ def fewest_seconds(family: Family, rows: int) -> float:
     has = _has_pair(family)
     paired, pairs = has.sum(axis=0) + has.sum(axis=1), int(has.sum())
     disjoint = comb(pairs, 2) - sum(comb(int(n), 2) for n in paired)
-    return LOADING + NEAR_SECONDS * rows * (disjoint / 3)
+    return NEAR_SECONDS * rows * (disjoint / 3)
 
 
 def count_margins(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -11,6 +11,7 @@ from exanova.decomposition import Decomposition
 from exanova.errors import InputError
 from exanova.files import write_whole
 from exanova.messages import Parameter
+from exanova.report.explorer import MOST_FREQUENT, Given
 from exanova.report.html import to_html
 from exanova.report.markdown import to_markdown
 from exanova.report.summary import Summary, summarise
@@ -25,6 +26,8 @@ def write_report(
     id: str | None,
     by: str | None,
     since: Any,
+    groups: Mapping[str, Sequence[str]] | None,
+    base: Any,
     title: str | None,
     about: Mapping[str, str] | None,
 ) -> None:
@@ -43,7 +46,12 @@ def write_report(
             raise InputError(
                 Parameter(parameter, column), " was given without rows; give the table that has this column: X=table."
             )
-    summary = summarise(decomposition, X=X, model=model, id=id, by=by, since=since, title=title, about=about)
+    if base != MOST_FREQUENT and decomposition.link == "identity":
+        raise InputError(
+            Parameter("base"), " is for a tariff", remedy=["fit with ", Parameter("link", "log"), ", or leave it out"]
+        )
+    given = Given(X, model, id=id, by=by, since=since, groups=groups, base=base)
+    summary = summarise(decomposition, given, title=title, about=about)
     write_whole(path, made(summary).encode("utf-8"))
 
 

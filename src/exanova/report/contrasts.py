@@ -10,7 +10,7 @@ from exanova.decomposition import Decomposition
 from exanova.explain.difference import RESIDUAL, TOTAL, Contrast, Difference
 from exanova.explain.mean_change import MeanChange
 from exanova.report.explorer import Given
-from exanova.report.findings import number, shown_output
+from exanova.report.findings import number, shown_output, signed
 from exanova.show.error_bars import known
 from exanova.show.records import Record, legible
 
@@ -34,7 +34,7 @@ def contrasts(decomposition: Decomposition, given: Given) -> tuple[Record | None
     """Why the groups of the column ``by`` differ, ``None`` without such a column; and how many pairs are left out."""
     if given.by is None or given.table is None:
         return None, 0
-    found: Difference = decomposition.difference(given.X, by=given.by, model=given.model)
+    found: Difference = decomposition.difference(given.X, by=given.by, model=given.model, groups=given.groups)
     shown = found.contrasts[:CONTRASTS]
     told = [_contrast(decomposition, found, contrast) for contrast in shown]
     return {
@@ -82,8 +82,8 @@ def _change_in_words(decomposition: Decomposition, found: MeanChange, k: int) ->
     mix, model = float(found.mix_total[k]), float(found.model_total[k])
     return (
         f"The mean of {shown_output(decomposition, k)} was {before} and is {after}: a change of "
-        f"{_signed(float(found.total[k]))}. Other rows (the mix) made {_signed(mix)} of it, other effects (the model) "
-        f"{_signed(model)}."
+        f"{signed(float(found.total[k]))}. Other rows (the mix) made {signed(mix)} of it, other effects (the model) "
+        f"{signed(model)}."
     )
 
 
@@ -120,14 +120,10 @@ def _in_words(decomposition: Decomposition, found: Difference, contrast: Contras
     total = float(contrast.total[k])
     least = SMALL * max(abs(total), *(abs(value) for _, value, _ in found.parts(contrast, output=k)))
     parts = [p for p in _listed(found.parts(contrast, output=k)) if p[0] not in (RESIDUAL, TOTAL) and abs(p[1]) > least]
-    named = ", ".join(f"{legible(name)} {_signed(value)}" for name, value, _ in parts[:MOST])
+    named = ", ".join(f"{legible(name)} {signed(value)}" for name, value, _ in parts[:MOST])
     most = f" The largest parts: {named}." if named else ""
     output = shown_output(decomposition, k)
     return (
         f"The mean of {output} is {first} for {legible(contrast.group)} and {second} for {legible(contrast.against)}: "
-        f"a difference of {_signed(total)}.{most}"
+        f"a difference of {signed(total)}.{most}"
     )
-
-
-def _signed(value: float) -> str:
-    return f"+{number(value)}" if value > 0 else number(value)

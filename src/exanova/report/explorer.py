@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,10 @@ ROW_NUMBERS = 20_000
 """Numbers in all rows."""
 
 
+MOST_FREQUENT = "most frequent"
+"""The base of a tariff that is not told otherwise."""
+
+
 class Given:
     """What a report was given besides the decomposition.
 
@@ -39,12 +43,22 @@ class Given:
         ids: (n,) what the rows are called, or ``None``.
         by: the column of the table whose groups are compared, if there is one.
         since: an earlier fit, or ``None``.
+        groups: names of groups of features and the features of each, or ``None``.
+        base: base levels of a tariff.
     """
 
     def __init__(
-        self, X: Any = None, model: Any = None, id: str | None = None, by: str | None = None, since: Any = None
+        self,
+        X: Any = None,
+        model: Any = None,
+        *,
+        id: str | None = None,
+        by: str | None = None,
+        since: Any = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        base: Any = MOST_FREQUENT,
     ) -> None:
-        self.X, self.by, self.since = X, by, since
+        self.X, self.by, self.since, self.groups, self.base = X, by, since, groups, base
         self.table = None if X is None else Table.read(X)
         self.model = model
         self.ids = None if self.table is None else names_of_rows(self.table, id)

@@ -99,7 +99,7 @@ def _range(decomposition: Decomposition, feature: str, k: int) -> str:
     low, high = int(np.argmin(values)), int(np.argmax(values))
     if values[high] - values[low] <= rounding(decomposition):
         return ""
-    least, most = (f"{_signed(values[c])} ({legible(effect.levels[c][0])})" for c in (low, high))
+    least, most = (f"{signed(values[c])} ({legible(effect.levels[c][0])})" for c in (low, high))
     return f"{legible(feature)}, by {least} to {most}"
 
 
@@ -115,8 +115,13 @@ def _interaction(decomposition: Decomposition, k: int) -> str:
     cell = int(np.argmax(effect.probability * np.abs(effect.values[:, k])))
     named = " × ".join(map(legible, effect.features))
     levels = ", ".join(map(legible, effect.levels[cell]))
-    return f"Together, {named} add most: {_signed(effect.values[cell, k])} at {levels}."
+    return f"Together, {named} add most: {signed(effect.values[cell, k])} at {levels}."
 
 
-def _signed(value: float) -> str:
+def signed(value: float) -> str:
+    """A number with its sign.
+
+    >>> signed(0.5), signed(-0.5)
+    ('+0.5', '-0.5')
+    """
     return f"+{number(value)}" if value > 0 else number(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ class LiveRows:
         cells: (n,) what the rows hold as text, "" where missing, by the number of each feature whose levels hide it.
         residual: (n, m) model minus fitted part, or ``None`` if the model is not known at these rows.
         weight: (n,) rows that each stands for, or ``None`` for one.
+        mass: (n,) weights in means, or ``None`` where these are the rows each stands for.
         total: rows of the table.
         given: whether the table was given, and is not that of the distinct rows of the fit.
     """
@@ -41,6 +43,7 @@ class LiveRows:
     codes: NDArray[np.int64]
     residual: FloatArray | None
     weight: FloatArray | None
+    mass: FloatArray | None
     total: int
     given: bool
     cells: dict[int, list[str]] = field(default_factory=dict)
@@ -49,6 +52,11 @@ class LiveRows:
     def is_whole(self) -> bool:
         """Whether these are all rows of the table."""
         return len(self.numbers) == self.total
+
+    @property
+    def weighting(self) -> str:
+        """How rows count in means, in words."""
+        return "each counting once" if self.mass is None else "weighted as in the fit"
 
     @property
     def note(self) -> str:
@@ -82,9 +90,21 @@ def _from_table(decomposition: Decomposition, given: Given, most: int) -> LiveRo
         residual = decomposition.model_values(chosen, asked) - predictions[rows]
     codes = decomposition.encoding.encode(chosen, decomposition.settings.handle_unknown)
     ids = None if given.ids is None else given.ids[rows].tolist()
+    mass = _mass_in_fit(decomposition, codes) if len(rows) == table.n_rows else None
     found = enumerate(cells_of(chosen, decomposition.encoding))
     cells = {k: [cell_text(cell) or "" for cell in own.tolist()] for k, own in found if own is not None}
-    return LiveRows(rows, ids, np.ascontiguousarray(codes.T), residual, None, table.n_rows, True, cells)
+    return LiveRows(rows, ids, np.ascontiguousarray(codes.T), residual, None, mass, table.n_rows, True, cells)
+
+
+def _mass_in_fit(decomposition: Decomposition, codes: NDArray[Any]) -> FloatArray | None:
+    """(n,) weights in the fit of rows (d, n) that are those of the fit, in their order; ``None`` for others."""
+    sample = decomposition.sample
+    if sample is None or sample.draws is None or len(sample.draws.group) != codes.shape[1]:
+        return None
+    if not np.array_equal(sample.codes[:, sample.draws.group], codes):
+        return None
+    weight = sample.draws.weight.astype(np.float64)
+    return None if (weight == 1.0).all() else weight
 
 
 def _from_fit(decomposition: Decomposition, most: int) -> LiveRows:
@@ -92,4 +112,6 @@ def _from_fit(decomposition: Decomposition, most: int) -> LiveRows:
     assert sample is not None
     rows = spread_rows(fitted_part(decomposition.family, decomposition.values, sample.codes), most)
     codes = sample.codes[:, rows].T.astype(np.int64)
-    return LiveRows(rows, None, np.ascontiguousarray(codes), None, sample.copies[rows], sample.n_rows, False)
+    copies, mass = sample.copies[rows], sample.mass[rows]
+    own = None if np.array_equal(copies, mass) else mass
+    return LiveRows(rows, None, np.ascontiguousarray(codes), None, copies, own, sample.n_rows, False)

@@ -25,6 +25,9 @@ def to_markdown(summary: Summary) -> str:
         _higher(summary, outputs),
         _groups(summary, outputs),
         _change(summary, outputs),
+        _domains(summary, outputs),
+        _reasons(summary),
+        _tariff(summary, outputs),
         _sure(summary),
         _redundancy(summary),
         _computed(summary),
@@ -175,6 +178,58 @@ def _change(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
         f"- {escaped(note)}" for note in [f"Standard errors: {summary.change['included']}", *summary.change["notes"]]
     )
     yield ""
+
+
+def _domains(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
+    if summary.domains is None:
+        return
+    yield from ("## Groups of features as one", "")
+    yield from (
+        f"- {escaped(entry['group'])}: {', '.join(map(escaped, entry['features']))}"
+        for entry in summary.domains["members"]
+    )
+    records = [{**r, "feature": r["group"]} for r in summary.domains["records"]]
+    lines = _by(records, ("group",), outputs, _with_error)
+    yield ""
+    yield from _table(["group", *_headings(outputs)], [[escaped(group), *said] for (group,), said in lines])
+
+
+def _reasons(summary: Summary) -> Iterator[str]:
+    if summary.reasons:
+        yield from ("## The lowest and the highest rows, and why", "")
+    for entry in summary.reasons:
+        yield from (f"### {escaped(entry['title'])}", "")
+        for row in entry["rows"]:
+            name = row["row"] if row["id"] is None else escaped(row["id"])
+            yield f"- Row {name}: {_number(row['fitted'])}, the mean is {_number(row['compared'])}"
+            yield from (f"    {k}. {escaped(r['sentence'])}" for k, r in enumerate(row["reasons"], 1))
+        yield ""
+
+
+def _tariff(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
+    if summary.tariff is None:
+        return
+    yield from ("## Tariff", "")
+    for sentence in summary.tariff["words"][:OUTPUTS]:
+        yield from (escaped(sentence), "")
+    base = ", ".join(f"{escaped(b['feature'])} = {escaped(b['level'])}" for b in summary.tariff["base"])
+    yield from (f"Base levels: {base}.", "")
+    for factor in summary.tariff["factors"][:FEATURES]:
+        told = [{**r, "levels": ", ".join(map(escaped, r["levels"]))} for r in factor["records"]]
+        lines = _by(told, ("levels", "exposure"), outputs, _relativity)
+        rows = [[levels, _number(exposure), *said] for (levels, exposure), said in lines[:LEVELS]]
+        yield from _table([_joined(factor["subset"]), "exposure", *_headings(outputs, "relativity")], rows)
+        yield from _more(factor["cells"] - len(rows), "cells")
+    yield from (f"- {escaped(note)}" for note in summary.tariff["notes"])
+    yield ""
+
+
+def _relativity(record: Record) -> str:
+    """A relativity with its interval."""
+    if record["base"]:
+        return "1 (base)"
+    interval = "" if record["low"] is None else f" [{record['low']:.3f}, {record['high']:.3f}]"
+    return f"{record['relativity']:.3f}{interval}"
 
 
 def _both(record: Record) -> Iterator[Record]:

@@ -6,7 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from exanova.report.explorer import ROW_FEATURES
-from exanova.report.payload import Payload, effects_content, errors_content, features_content, rows_content
+from exanova.report.payload import (
+    Payload,
+    cohorts_content,
+    effects_content,
+    errors_content,
+    features_content,
+    rows_content,
+)
 from exanova.report.summary import Summary
 from exanova.show.error_bars import UNIDENTIFIED
 from exanova.show.records import Record, legible
@@ -63,6 +70,7 @@ class Page:
             listed={},
             rows=None if live.rows is None else rows_content(live.rows),
             errors=None if live.errors is None else errors_content(live.errors),
+            cohorts=cohorts_content(live.cohorts),
             told=[],
         )
         self._listed("effect", Listed("level", "level"), SHARE, ROWS, VALUE, STDERR, MEAN)
@@ -74,6 +82,8 @@ class Page:
         self._higher()
         self._groups()
         self._change()
+        self._domains()
+        self._tariff()
         self._redundancy()
         self._certificate()
         if summary.sample is not None:
@@ -170,7 +180,7 @@ class Page:
             part = Listed("part", "part of the difference")
             self._table(f"groups-{k}", contrast["records"], part, Listed("value", "value", "value"), STDERR)
         parts = Listed("part", "part of the difference"), Listed("value", "value", "value")
-        self._listed("cohort", *parts)
+        self._listed("cohort", *parts, STDERR)
         self._listed("cohort-parts", *parts)
 
     def _change(self) -> None:
@@ -178,6 +188,27 @@ class Page:
             mix = Listed("mix", "the mix changed", "value"), Listed("mix_stderr", "±", "error")
             model = Listed("model", "the model changed", "value"), Listed("model_stderr", "±", "error")
             self._table("change", self._summary.change["records"], Listed("part", "part of the change"), *mix, *model)
+
+    def _domains(self) -> None:
+        if self._summary.domains is not None:
+            self._table(
+                "domains", self._summary.domains["records"], Listed("group", "group"), self._importance(), STDERR
+            )
+
+    def _tariff(self) -> None:
+        found = self._summary.tariff
+        ends = Listed("low", "95 % from", "number"), Listed("high", "to", "number")
+        of = Listed("exposure", "exposure", "number"), Listed("relativity", "relativity", "number")
+        for k, factor in enumerate(found["factors"] if found else []):
+            records = [{**r, "levels": ", ".join(map(legible, r["levels"]))} for r in factor["records"]]
+            levels = Listed("levels", joined(factor["subset"]))
+            self._table(f"tariff-{k}", records, levels, *of, *ends, Listed("base", "base"))
+        titles = {"order": "up to order", "deviance": "deviance", "balance": "balance", "gini": "Gini index"}
+        shares = {"explained": "deviance explained", "gini_share": "of the largest Gini index"}
+        measures = [Listed(field, title, "number") for field, title in titles.items()]
+        measures += [Listed(field, title, "percent") for field, title in shares.items()]
+        if found:
+            self._table("tariff-losses", found["losses"], *measures)
 
     def _redundancy(self) -> None:
         records = [

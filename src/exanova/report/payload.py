@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.report.cohort_errors import CohortErrors
 from exanova.report.covariances import LiveErrors
 from exanova.report.live import LiveEffects, LiveFeature
 from exanova.report.live_rows import LiveRows
@@ -115,6 +116,7 @@ def rows_content(rows: LiveRows) -> Record:
         "codes": packed(rows.codes),
         "residual": packed(rows.residual),
         "weight": packed(counted),
+        "mass": packed(rows.mass),
         "total": rows.total,
         "cells": {str(k): _texts(cells) for k, cells in rows.cells.items()},
     }
@@ -130,6 +132,11 @@ def _texts(cells: list[str]) -> Record:
 def errors_content(errors: LiveErrors) -> Record:
     """Covariances; the page finds the cells of each block itself."""
     return {"whole": errors.is_whole, "triangles": packed(errors.triangles.astype(np.float32))}
+
+
+def cohorts_content(errors: CohortErrors) -> Record:
+    """Standard errors of differences between groups of rows: one line for each pair of groups."""
+    return {"sets": errors.sets.tolist(), "stderr": packed(errors.stderr.astype(np.float32))}
 
 
 def in_script(text: str) -> str:

@@ -7,7 +7,7 @@ out from the weakest on, and ``left_out`` says so.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -16,14 +16,18 @@ from exanova.decomposition import Decomposition
 from exanova.effects.effect import FEW_ROWS, GAME
 from exanova.progress import Progress
 from exanova.report import sections
+from exanova.report.cohort_errors import CohortErrors, cohort_errors
 from exanova.report.contrasts import change, contrasts
 from exanova.report.covariances import LiveErrors, errors_note, live_errors
+from exanova.report.domains import domains
 from exanova.report.explorer import Given, rows_left_out, rows_to_show, sample_records
 from exanova.report.facts import facts, fit, provenance
 from exanova.report.findings import findings, headline, shown_output
 from exanova.report.glossary import GLOSSARY
 from exanova.report.live import LiveEffects, live_effects
 from exanova.report.live_rows import LiveRows, live_rows
+from exanova.report.rating import tariff
+from exanova.report.row_reasons import reasons
 from exanova.report.words import redundancy_in_words, rows_in_words, verdicts
 from exanova.show.error_bars import compute_errors, errors_in_words, importance_notes
 from exanova.show.records import Record, certificate_records, importance_records, rounding
@@ -44,6 +48,7 @@ class Live:
         outputs: names of the outputs as they are shown.
         rows: rows that the page explains itself; ``None`` without rows, or where it does not hold all effects.
         errors: covariances of effects, for error bars at rows; ``None`` where they are unknown or too many.
+        cohorts: standard errors of differences between groups of rows.
         errors_note: what error bars there are at rows, or why there are none.
     """
 
@@ -52,6 +57,7 @@ class Live:
     outputs: list[str]
     rows: LiveRows | None
     errors: LiveErrors | None
+    cohorts: CohortErrors
     errors_note: str
 
 
@@ -91,6 +97,12 @@ class Summary:
             ``stderr``). ``None`` where no column of groups was given.
         change: ``words`` (per output), ``included``, ``notes`` and ``records`` (``output``, ``part``, ``mix``,
             ``mix_stderr``, ``model``, ``model_stderr``): why the mean changed; ``None`` without an earlier fit.
+        domains: ``members`` (``group``, ``features``) and ``records`` (``group``, ``output``, ``value``, ``stderr``):
+            importances of groups of features; ``None`` where none were given.
+        reasons: for the lowest and the highest rows of each output, ``output``, ``direction``, ``title``, ``notes`` and
+            ``rows``, each with ``row``, ``id``, ``fitted``, ``compared``, ``residual``, ``outside`` and ``reasons``.
+        tariff: under a link, ``base``, ``base_values``, ``words`` (per output), ``notes``, ``factors`` (``subset``,
+            ``cells``, ``records``) and ``losses``; ``None`` without one.
         glossary: ``term``, ``meaning``.
         redundancy: ``subset``, ``shared_with``.
         redundancy_note: what redundancy means here, or why there is none to tell of.
@@ -124,6 +136,9 @@ class Summary:
     networks: list[Record]
     groups: Record | None
     change: Record | None
+    domains: Record | None
+    reasons: list[Record]
+    tariff: Record | None
     glossary: list[Record]
     redundancy: list[Record]
     redundancy_note: str
@@ -142,29 +157,23 @@ class Summary:
 
 def summarise(
     decomposition: Decomposition,
+    given: Given | None = None,
     *,
-    X: Any = None,
-    model: Any = None,
-    id: str | None = None,
-    by: str | None = None,
-    since: Any = None,
     title: str | None = None,
     about: Mapping[str, str] | None = None,
+    **rows: Any,
 ) -> Summary:
     """Everything a report says about a fitted decomposition.
 
     Args:
         decomposition: the decomposition.
-        X: rows the explorer may choose from; by default those of the fit, where they are known.
-        model: the model, or its outputs at the rows of ``X``, to show the residual of each row.
-        id: a column of ``X`` that names its rows; by default an index of pandas does.
-        by: a column of ``X`` whose groups are compared.
-        since: an earlier fit to compare the mean with.
+        given: rows the explorer may choose from, the model, and what else was asked.
         title: of the report.
         about: further facts to tell, such as where the data come from.
+        rows: in place of ``given``, what it is made of: ``X``, ``model`` and so on.
     """
     with closing(Progress(decomposition.settings.verbose)) as progress:
-        return _summarise(decomposition, Given(X, model, id, by, since), title or TITLE, about or {}, progress)
+        return _summarise(decomposition, given or Given(**rows), title or TITLE, about or {}, progress)
 
 
 def _summarise(
@@ -172,7 +181,7 @@ def _summarise(
 ) -> Summary:
     certificate = decomposition.certificate
     progress.phase("report: standard errors")
-    compute_errors(decomposition, ERRORS_WORK)
+    refused = compute_errors(decomposition, ERRORS_WORK)
     progress.phase("report: importances")
     kind = "variance" if certificate.cancels else "l1"
     importance = importance_records(decomposition, kind)
@@ -187,6 +196,7 @@ def _summarise(
     progress.phase("report: rows")
     shown = rows_to_show(decomposition, given)
     groups, without_groups = contrasts(decomposition, given)
+    rating, without_factor, without_cell = tariff(decomposition, given.base)
     left_out = [
         *sections.left(len(without_effect), "main effects", "those of the least important features"),
         *sections.left(without_pair, "pairs", "the weakest"),
@@ -201,6 +211,8 @@ def _summarise(
         ),
         *sections.levels_left(effects, pairs),
         *sections.left(without_groups, "pairs of groups", "the last"),
+        *sections.left(without_factor, "factors of the tariff", "the weakest pairs"),
+        *sections.left(without_cell, "cells of factors", "those with the least exposure"),
         *rows_left_out(shown),
     ]
     return Summary(
@@ -215,8 +227,8 @@ def _summarise(
         certificate=[sections.finite(record) for record in certificate_records(certificate)],
         importance_kind=kind,
         importance=importance,
-        importance_notes=importance_notes(decomposition, importance),
-        errors=errors_in_words(decomposition),
+        importance_notes=importance_notes(decomposition, importance, refused),
+        errors=errors_in_words(decomposition, refused),
         significance=significance,
         strongest=strongest,
         effects=effects,
@@ -226,6 +238,9 @@ def _summarise(
         networks=sections.networks(decomposition) if pairs else [],
         groups=groups,
         change=change(decomposition, given.since),
+        domains=domains(decomposition, given, kind),
+        reasons=reasons(decomposition, given),
+        tariff=rating,
         glossary=[{"term": term, "meaning": meaning} for term, meaning in GLOSSARY.values()],
         redundancy=[
             {"subset": list(r.features), "shared_with": [list(s) for s in r.shared_with]}
@@ -237,17 +252,23 @@ def _summarise(
         provenance=provenance(decomposition),
         rounding=rounding(decomposition),
         left_out=left_out,
-        live=_live(decomposition, effects, pairs, given),
+        live=_live(decomposition, [*_names(effects, pairs)], given, progress),
     )
 
 
-def _live(decomposition: Decomposition, effects: list[Record], pairs: list[Record], given: Given) -> Live:
+def _names(effects: list[Record], pairs: list[Record]) -> Iterator[tuple[str, ...]]:
+    """The subsets that are drawn."""
+    yield from ((effect["feature"],) for effect in effects)
+    yield from ((pair["first"], pair["second"]) for pair in pairs)
+
+
+def _live(decomposition: Decomposition, names: list[tuple[str, ...]], given: Given, progress: Progress) -> Live:
     place = {name: i for i, name in enumerate(decomposition.schema.features)}
-    names = [(effect["feature"],) for effect in effects] + [(pair["first"], pair["second"]) for pair in pairs]
     drawn = [decomposition.family.position[tuple(sorted(place[name] for name in subset))] for subset in names]
     few = FEW_ROWS if decomposition.certificate.sampled else None
     outputs = [shown_output(decomposition, k) for k in range(len(decomposition.schema.outputs))]
     found = live_effects(decomposition, drawn)
     rows = live_rows(decomposition, given) if found.is_complete else None
     errors = live_errors(decomposition) if found.is_complete else None
-    return Live(found, few, outputs, rows, errors, errors_note(decomposition, errors))
+    cohorts = cohort_errors(decomposition, rows, progress)
+    return Live(found, few, outputs, rows, errors, cohorts, errors_note(decomposition, errors))

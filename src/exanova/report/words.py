@@ -41,6 +41,8 @@ def verdicts(decomposition: Decomposition) -> list[Verdict]:
     """The answers that the certificate gives: first whether to believe the effects, last how they were computed."""
     certificate, outputs = decomposition.certificate, decomposition.schema.outputs
     found = [_other_rows(certificate, outputs), _not_explained(certificate, outputs)]
+    if decomposition.losses:
+        found.append(_on_the_scale_of_the_output(decomposition))
     if certificate.cancels:
         found.append(_cancellation(certificate))
     if certificate.near_redundant:
@@ -112,6 +114,19 @@ def _not_explained(certificate: Certificate, outputs: tuple[str, ...]) -> Verdic
     named = [f"{name} {_percent(share)}" for name, share in loss.named(worst).items()]
     which = f" for the output {legible(outputs[worst])}" if len(outputs) > 1 else ""
     return Verdict(question, _spread(lost, outputs), None, f"of the model's variance{which}: {', '.join(named)}.")
+
+
+def _on_the_scale_of_the_output(decomposition: Decomposition) -> Verdict:
+    """What effects on the scale of a link lose of the output itself, for the output that loses most."""
+    lost = [1.0 - losses[-1].explained for losses in decomposition.losses]
+    worst = int(np.argmax(lost))
+    loss = decomposition.losses[worst][-1]
+    which = f" for {legible(decomposition.schema.outputs[worst])}" if len(lost) > 1 else ""
+    because = (
+        f"of the deviance{which}, with all effects of up to {loss.order} features; ordered by them, the rows have "
+        f"{100 * loss.gini_share:.1f} % of the largest Gini index."
+    )
+    return Verdict("What is lost on the scale of the output?", _percent(lost[worst]), None, because)
 
 
 def _cancellation(certificate: Certificate) -> Verdict:

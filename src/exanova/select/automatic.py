@@ -45,7 +45,7 @@ def needs_no_budget(request: Request, sample: Sample, outputs: int) -> bool:
     functions = functions_within(sample.sizes, request.max_order)
     if request.candidates is not None:
         functions = sum(cost_of(sample.sizes, subset) for subset in request.candidates)
-    return cost.has_subset_ratios(sample.n_rows, functions, cost.sets_of_ratios(sample.n_rows, functions, outputs))
+    return cost.affords_all(sample.n_rows, functions, outputs)
 
 
 def all_candidates(request: Request) -> Request:

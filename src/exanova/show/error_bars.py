@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -89,9 +88,9 @@ def error_notes(decomposition: Decomposition, effects: Iterable[Effect]) -> list
     return [f"whiskers: 95 % intervals; {what_varies(decomposition)}"]
 
 
-def importance_notes(decomposition: Decomposition, records: Sequence[Record]) -> list[str]:
+def importance_notes(decomposition: Decomposition, records: Sequence[Record], refused: str = "") -> list[str]:
     """The same of importances, which are known for a feature all of whose effects are identified."""
-    why = _why_none(decomposition)
+    why = refused or _why_none(decomposition)
     if not why and decomposition.sample is None:
         why = "a file holds standard errors of effects, not of importances"
     if not why and not can_compute_importance(decomposition):
@@ -118,9 +117,9 @@ def what_varies(decomposition: Decomposition) -> str:
     )
 
 
-def errors_in_words(decomposition: Decomposition) -> str:
-    """The same for all effects of a report, as a sentence."""
-    why = _why_none(decomposition)
+def errors_in_words(decomposition: Decomposition, refused: str = "") -> str:
+    """The same for all effects of a report, as a sentence; ``refused`` says why they could not be computed."""
+    why = refused or _why_none(decomposition)
     if why:
         return f"There are no error bars: {why}."
     return f"Whiskers are 95 % intervals: {what_varies(decomposition)}."
@@ -139,17 +138,24 @@ def can_compute(decomposition: Decomposition) -> bool:
     return decomposition.sample is not None and decomposition.uncertainty.cheap
 
 
-def compute_errors(decomposition: Decomposition, work: float) -> None:
-    """Compute standard errors that are not at hand, where they take at most so many multiplications."""
+def compute_errors(decomposition: Decomposition, work: float) -> str:
+    """Compute standard errors that are not at hand, where they take at most so many multiplications.
+
+    Returns:
+        Why they were refused, if they were; otherwise nothing.
+    """
     if decomposition.sample is None or not decomposition.certificate.sampled or decomposition.uncertainty.cheap:
-        return
+        return ""
     fitted = decomposition.uncertainty.fitted
     if (fitted.why_not_linear and fitted.posterior is None) or smallest_stratum(raw_rows(fitted.sample)) < 2:
-        return
+        return ""
     fewer, more = sorted([float(decomposition.family.n_cells), float(fitted.sample.n_rows)])
     if fewer**2 * more <= work:
-        with suppress(MemoryLimitError):  # then a report has none, and says how they are asked for
+        try:
             decomposition.errors()
+        except MemoryLimitError as refusal:
+            return f"they were refused: {str(refusal).rstrip('.')}"
+    return ""
 
 
 IMPORTANCE_WORK = 3e9

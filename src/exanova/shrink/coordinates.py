@@ -7,17 +7,18 @@ given fewer of their features, and every column of one order has a coordinate of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from exanova import tolerances
 from exanova.basis.functions import Basis
 from exanova.data.sample import KnownRows
 from exanova.design.family import Family
 from exanova.phi.operator import Phi
-from exanova.shrink.prior import cell_kernel
+from exanova.shrink.cell_kernels import CellKernel
+from exanova.shrink.prior import cell_kernel, root
 from exanova.typing import Codes, FloatArray, IntArray
 
 
@@ -27,19 +28,43 @@ class Prior:
 
     Attributes:
         subsets: numbers of the subsets with functions of their own, in the order of the columns.
-        tables: for each of them, (c, k) the columns on its cells: Phi_A L_A.
-        factors: for each of them, (k, k) L_A.
-        start: (S' + 1,) first column of each.
-        order: (columns,) size of the subset of each column.
-        total: for each order, the sum of E[column^2]: divided by it, an order has prior variance one.
+        sources: for each of them, (c, k) the columns on its cells, Phi_A L_A; or its kernel, of which a root is taken
+            when columns are asked for.
+        orders_of: (S',) sizes of the subsets.
+        energy: (S',) sum of E[column^2] of each.
+        factors: for each of them, (k, k) L_A, where the columns are made from functions.
     """
 
     subsets: list[int]
-    tables: list[FloatArray]
-    factors: list[FloatArray]
-    start: IntArray
-    order: IntArray
-    total: dict[int, float]
+    sources: Sequence[FloatArray | CellKernel]
+    orders_of: IntArray
+    energy: FloatArray
+    factors: list[FloatArray] = field(default_factory=list)
+
+    @cached_property
+    def tables(self) -> list[FloatArray]:
+        """For each subset, (c, k) the columns on its cells."""
+        return [source if isinstance(source, np.ndarray) else source.root() for source in self.sources]
+
+    @cached_property
+    def start(self) -> IntArray:
+        """(S' + 1,) first column of each subset."""
+        return np.concatenate([[0], np.cumsum([table.shape[1] for table in self.tables])]).astype(np.int64)
+
+    @cached_property
+    def group(self) -> IntArray:
+        """(columns,) which subset each column belongs to."""
+        return np.repeat(np.arange(len(self.subsets)), np.diff(self.start))
+
+    @cached_property
+    def order(self) -> IntArray:
+        """(columns,) size of the subset of each column."""
+        return self.orders_of[self.group]
+
+    @cached_property
+    def total(self) -> dict[int, float]:
+        """For each order, the sum of E[column^2]: divided by it, an order has prior variance one."""
+        return {int(k): float(self.energy[self.orders_of == k].sum()) for k in np.unique(self.orders_of)}
 
     @property
     def orders(self) -> tuple[int, ...]:
@@ -51,10 +76,14 @@ class Prior:
         for k, s in enumerate(self.subsets):
             yield s, slice(int(self.start[k]), int(self.start[k + 1])), self.tables[k]
 
+    def ratio(self, ratios: FloatArray) -> FloatArray:
+        """(S',) variance of a coordinate of each subset, given the variance (orders,) of every order."""
+        by_order = {k: ratio / self.total[k] for k, ratio in zip(self.orders, ratios, strict=True) if self.total[k] > 0}
+        return np.array([by_order.get(int(k), 0.0) for k in self.orders_of], dtype=np.float64)
+
     def scale(self, ratios: FloatArray) -> FloatArray:
         """(columns,) standard deviation of each coordinate, given the variance (orders,) of every order."""
-        by_order = {k: ratio / self.total[k] for k, ratio in zip(self.orders, ratios, strict=True) if self.total[k] > 0}
-        return np.sqrt(np.array([by_order.get(int(k), 0.0) for k in self.order], dtype=np.float64))
+        return np.sqrt(self.ratio(ratios))[self.group]
 
     def on_rows(self, family: Family, codes: Codes) -> FloatArray:
         """(r, columns) every column at every row."""
@@ -80,7 +109,7 @@ class Prior:
 
 def make_prior(family: Family, basis: Basis, kernels: dict[int, FloatArray]) -> Prior:
     """The prior of every subset of a family but the intercept, given the kernel of every feature's levels."""
-    subsets, tables, factors, orders = [], [], [], []
+    subsets, tables, factors = [], [], []
     for s, subset in enumerate(family.subsets):
         functions = basis.table(s)
         if not subset or not functions.shape[1]:
@@ -89,28 +118,31 @@ def make_prior(family: Family, basis: Basis, kernels: dict[int, FloatArray]) -> 
         factors.append(root(weighted.T @ cell_kernel(family.codes_of(s), subset, kernels) @ weighted))
         tables.append(functions @ factors[-1])
         subsets.append(s)
-        orders.append(np.full(functions.shape[1], len(subset)))
-    order = np.concatenate([*orders, np.zeros(0, dtype=np.int64)]).astype(np.int64)
-    start = np.concatenate([[0], np.cumsum([len(o) for o in orders])]).astype(np.int64)
-    energy = np.concatenate([*(np.square(f).sum(axis=0) for f in factors), np.zeros(0)])
-    total = {int(k): float(energy[order == k].sum()) for k in np.unique(order)}
-    return Prior(subsets, tables, factors, start, order, total)
+    energy = np.array([float(np.square(factor).sum()) for factor in factors])
+    return Prior(subsets, tables, _sizes(family, subsets), energy, factors)
 
 
-def root(covariance: FloatArray) -> FloatArray:
-    """(k, k) L with L L^T = covariance, which may be singular: by Cholesky where that succeeds, it is far cheaper.
+def prior_of_kernels(family: Family, subsets: list[int], kernels: Sequence[CellKernel], energy: FloatArray) -> Prior:
+    """The same from the kernels of the cells; columns are made when they are asked for."""
+    return Prior(subsets, list(kernels), _sizes(family, subsets), energy)
 
-    >>> root(np.array([[4.0, 0.0], [0.0, 9.0]])).tolist()
-    [[2.0, 0.0], [0.0, 3.0]]
+
+def leading_prior(prior: Prior, variance: FloatArray, most: int) -> Prior:
+    """The ``most`` columns of a prior from kernels that have the largest variance, given that (S',) of every subset.
+
+    Every subset keeps one column at least. ``energy`` stays that of all columns.
     """
-    from scipy.linalg.lapack import dpotrf
+    kernels = [source for source in prior.sources if not isinstance(source, np.ndarray)]
+    sizes = [own * kernel.sizes() for kernel, own in zip(kernels, variance.tolist(), strict=True)]
+    every = np.concatenate(sizes)
+    least = np.partition(every, len(every) - most)[len(every) - most] if len(every) > most else 0.0
+    counts = [max(1, int((size >= least).sum())) for size in sizes]
+    chosen = [np.ascontiguousarray(kernel.leading(count)) for kernel, count in zip(kernels, counts, strict=True)]
+    return Prior(prior.subsets, chosen, prior.orders_of, prior.energy)
 
-    lower, failed = dpotrf(covariance, lower=1, clean=1)
-    smallest = tolerances.rank_of_gram(len(covariance)) * float(np.diagonal(covariance).max(initial=0.0))
-    if not failed and float(np.diagonal(lower).min(initial=np.inf)) ** 2 > smallest:
-        return np.asarray(lower)
-    variance, axes = np.linalg.eigh(covariance)
-    return np.asarray(axes * np.sqrt(np.maximum(variance, 0.0)))
+
+def _sizes(family: Family, subsets: list[int]) -> IntArray:
+    return np.array([len(family.subsets[s]) for s in subsets], dtype=np.int64)
 
 
 def gram_of_columns(gamma: FloatArray, prior: Prior) -> FloatArray:

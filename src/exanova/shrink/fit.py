@@ -17,14 +17,12 @@ from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.shrink import cost
 from exanova.shrink.components import VarianceComponents, bounds, described
+from exanova.shrink.coordinates import Prior
 from exanova.shrink.left_out import Equal, LeftOut, left_out_by_rows, left_out_of_shrunk, rows_to_leave_out
-from exanova.shrink.likelihood import ByFunctions
 from exanova.shrink.posterior import (
-    Columns,
     Part,
     Posterior,
     PosteriorMean,
-    ReadColumns,
     Spread,
     solve_by_functions,
     solve_by_rows,
@@ -46,14 +44,17 @@ from exanova.solve.run import run_plan
 from exanova.solve.survey import load_of
 from exanova.typing import FloatArray, IntArray, Subset
 
-Groups = dict[int, tuple[slice, FloatArray]]
-"""Columns and table of each subset."""
-
 NEGLIGIBLE = 1e-6
 """Share of the variance below which what shrinking changes is not worth a fit of its own."""
 
 LARGEST = 15_000
-"""Functions or rows, whichever are fewer, beyond which a factorisation takes minutes."""
+"""Functions beyond which a factorisation takes minutes."""
+
+LARGEST_LEVELS = 3000
+"""Levels of a feature beyond which their covariance, a square matrix, takes too long."""
+
+MANY_PER_FUNCTION = 10
+"""Rows for each function from which the exact fit is preferred where a pair has too many cells for a table."""
 
 DETERMINED = "off: the rows determine every function"
 
@@ -65,17 +66,31 @@ def why_not(sample: Sample, request: Request, plan: Plan, family: Family | None)
         return reason
     if family is None:
         return f"off: every combination of levels occurs, and {plan.functions:,} functions are too many to shrink"
-    if too_large_for_tables(family).any():
-        return "off: a pair has too many cells for a table of functions"
+    reason = _why_too_large(sample, plan, family)
+    if reason is not None:
+        return reason
     needed = cost.shrinking(plan.functions, family, load_of(sample, sample.n_outputs))
     if needed > request.memory_limit:
         return (
             f"off: shrinking {plan.functions:,} functions needs about {readable(needed)}, the memory limit is "
             f"{readable(request.memory_limit)}"
         )
-    too_many = min(plan.functions, sample.n_rows) > LARGEST
-    rows = f"off: {plan.functions:,} functions on {sample.n_rows:,} rows are more than a shrunken fit takes"
-    return rows if too_many else None
+    return None
+
+
+def _why_too_large(sample: Sample, plan: Plan, family: Family) -> str | None:
+    """Why a family is too large to be shrunk; ``None`` where it is not."""
+    levels, r, q = int(family.sizes.max(initial=0)), sample.n_rows, plan.functions
+    if levels > LARGEST_LEVELS:
+        return f"off: a feature has {levels:,} levels, more than the {LARGEST_LEVELS:,} that a shrunken fit takes"
+    large = too_large_for_tables(family)
+    if any(len(family.subsets[s]) > 2 for s in np.flatnonzero(large)):
+        return "off: a subset has too many cells for a table of its functions"
+    if large.any() and r > MANY_PER_FUNCTION * q:
+        return "off: a pair has too many cells for a table of its functions, and rows are many for every function"
+    if cost.way(r, q, bool(large.any())) == "functions" and q > LARGEST:
+        return f"off: {q:,} functions on {r:,} rows are more than a shrunken fit takes"
+    return None
 
 
 def never_shrunk(request: Request) -> str | None:
@@ -127,6 +142,8 @@ def fit_shrunk(
     progress.phase("variance components")
     given = None if known is None else known()
     exact, found = None, ratios_of_orders(work, request) if given is None else ratios_as_given(work, request, given)
+    if work.awaits_leading and found:
+        work = work.leading(np.max([work.ratio(one.maximum.found.logs, one.by_subset) for one in found], axis=0))
     for by_subset in (False, True):  # where the ratios of orders tell, no others are needed
         found = ratios_of_subsets(work, found) if by_subset else found
         if _may_be_determined(work, found):
@@ -139,9 +156,9 @@ def fit_shrunk(
 
 def _may_be_determined(work: Prepared, found: list[Ratios]) -> bool:
     """Whether an exact fit may come out the same, so that it is worth making: judged from the likelihood alone."""
-    if work.gram is None or not found:
+    if work.basis is None or not found:
         return False
-    functions = np.bincount(work.grouping(False)[0])
+    functions = np.bincount(work.order_of[work.prior.group])
     variance = work.sample.probability @ work.values**2
     for ratios in found:
         at = ratios.maximum.found
@@ -161,9 +178,7 @@ def _lost(work: Prepared, exact: Solved, found: list[Ratios]) -> FloatArray:
     out, p = np.zeros(work.values.shape[1]), work.sample.probability
     for ratios in found:
         own = ratios.outputs
-        logs = ratios.maximum.found.logs
-        lower, scale = work.likelihood(own, ratios.by_subset).factor(logs), work.scale(logs, ratios.by_subset)
-        solved = solve_by_functions(lower, scale, work.columns, work.values[:, own], work.precision)
+        solved = _solved(work, ratios.maximum.found.logs, ratios.by_subset, own)[0]
         left = work.sample.values[:, own] - fitted[:, own]
         out[own] = p @ (left - solved.residual) ** 2 / (p @ work.values[:, own] ** 2)
     return out
@@ -172,25 +187,24 @@ def _lost(work: Prepared, exact: Solved, found: list[Ratios]) -> FloatArray:
 def _decomposition(work: Prepared, request: Request, plan: Plan, found: list[Ratios]) -> Solved:
     """Posterior mean, what its factor tells of rows left out, and the evidence."""
     r, m = work.values.shape
-    q, p = len(work.prior.order), work.sample.probability
-    chosen = np.arange(r) if work.gram is None else rows_to_leave_out(r, q, len(found), request.random_state)
-    coordinates, left = np.zeros((q, m)), np.zeros((len(chosen), m))
+    p = work.sample.probability
+    chosen = np.arange(r) if work.gram is None else rows_to_leave_out(r, work.size, len(found), request.random_state)
+    values, left = np.zeros((work.family.n_cells, m)), np.zeros((len(chosen), m))
     mse, stderr = np.zeros(m), np.zeros(m)
     parts, equations, steps = [], 0.0, 0
     for ratios in found:
         outputs = ratios.outputs
-        with parallel.suitable_blas(float(min(r, q)) ** 3):
+        with parallel.suitable_blas(float(work.size) ** 3):
             solved, part, out = _one_part(work, ratios, chosen)
-        coordinates[:, outputs], left[:, outputs] = solved.coordinates, out.residual
+        values[:, outputs], left[:, outputs] = _on_cells(work, solved), out.residual
         mse[outputs], stderr[outputs] = out.mse, out.stderr
         parts.append(part)
         equations, steps = max(equations, solved.equations), max(steps, solved.steps)
     components = _components(work, found)
     posterior = Posterior(work.prior, tuple(parts), components, float(work.precision.sum()))
-    values = work.prior.on_cells(work.family, coordinates)
     values[0] = p @ work.sample.values
     shrinkage = Shrinkage(
-        described(components),
+        described(components) + _of_leading(work),
         posterior.effective,
         left,
         left_out_rows=chosen,
@@ -203,55 +217,66 @@ def _decomposition(work: Prepared, request: Request, plan: Plan, found: list[Rat
     return Solved(work.family, values, plan, solution, work.basis, False, shrinkage)
 
 
+def _of_leading(work: Prepared) -> str:
+    """What is said where only some of the functions were used."""
+    if work.gram is None or work.basis is not None:
+        return ""
+    return f"; of the {work.functions:,} functions the {work.size:,} that it expects most of"
+
+
 def _least_squares(work: Prepared) -> FloatArray:
     """(m,) mean squared residual of the same functions without shrinkage: the fit under the largest ratios."""
     out, outputs = np.zeros(work.values.shape[1]), work.varying
     if len(outputs):
         logs = np.full(len(work.prior.orders), bounds(float(work.precision.sum()))[1])
-        likelihood, values = work.likelihood(outputs), work.values[:, outputs]
-        solve = solve_by_functions if isinstance(likelihood, ByFunctions) else solve_by_rows
-        found = solve(likelihood.factor(logs), work.prior.scale(np.exp(logs)), work.columns, values, work.precision)
-        out[outputs] = work.sample.probability @ found.residual**2
+        out[outputs] = work.sample.probability @ _solved(work, logs, False, outputs)[0].residual ** 2
     return out
+
+
+def _solved(work: Prepared, logs: FloatArray, by_subset: bool, outputs: IntArray) -> tuple[PosteriorMean, FloatArray]:
+    """The posterior mean at some ratios, and the factor it was found with."""
+    lower, values = work.factor(logs, by_subset, outputs), work.values[:, outputs]
+    if work.gram is not None:
+        scale = work.scale(logs, by_subset)
+        return solve_by_functions(lower, scale, work.columns, values, work.precision), lower
+    effects = partial(work.rows.effects, work.ratio(logs, by_subset))
+    return solve_by_rows(lower, effects, work.phi.synthesise, values, work.precision), lower
+
+
+def _on_cells(work: Prepared, solved: PosteriorMean) -> FloatArray:
+    """(cells, m) the effects of a posterior mean."""
+    return solved.coordinates if work.gram is None else work.prior.on_cells(work.family, solved.coordinates)
 
 
 def _one_part(work: Prepared, ratios: Ratios, chosen: IntArray) -> tuple[PosteriorMean, Part, LeftOut]:
     found = ratios.maximum.found
-    scale = work.scale(found.logs, ratios.by_subset)
-    likelihood = work.likelihood(ratios.outputs, ratios.by_subset)
-    lower, values = likelihood.factor(found.logs), work.values[:, ratios.outputs]
-    equal = Equal.of(work.sample, ratios.outputs)
+    solved, lower = _solved(work, found.logs, ratios.by_subset, ratios.outputs)
+    equal, ratio = Equal.of(work.sample, ratios.outputs), work.ratio(found.logs, ratios.by_subset)
     effective = found.effective
-    if isinstance(likelihood, ByFunctions):
+    if work.gram is not None:
+        scale, codes = work.scale(found.logs, ratios.by_subset), work.sample.codes
+        likelihood = work.by_functions(ratios.outputs, ratios.by_subset)
         effective = effective if likelihood.probes is None else likelihood.determined(lower)
-        solved = solve_by_functions(lower, scale, work.columns, values, work.precision)
         spread = Spread(lower)
-        codes = work.sample.codes
 
         def at_rows(rows: IntArray) -> FloatArray:
             return work.prior.on_rows(work.family, codes[:, rows]) * scale
 
         left = left_out_of_shrunk(lower, at_rows, solved.residual, work.precision, chosen, equal)
     else:
-        solved = solve_by_rows(lower, scale, work.columns, values, work.precision)
-        spread = Spread(lower, _reader(work, scale), 1.0 / work.precision)
+        spread = Spread(lower, partial(_read, work.phi, work.prior, ratio), 1.0 / work.precision)
         left = left_out_by_rows(lower, solved.residual, work.precision, equal)
-    part = Part(ratios.outputs, found.residual * left.repeated, scale, spread, by_order(work, ratios, effective))
+    part = Part(ratios.outputs, found.residual * left.repeated, ratio, spread, by_order(work, ratios, effective))
     return solved, part, left
 
 
-def _reader(work: Prepared, scale: FloatArray) -> ReadColumns:
-    """How Z S v is read at the rows; can be pickled."""
-    own = {s: (place, table) for s, place, table in work.prior.groups()}
-    return partial(_read, work.columns, work.phi, scale, own)
-
-
-def _read(columns: Columns, phi: Phi, scale: FloatArray, own: Groups, v: FloatArray, subset: int | None) -> FloatArray:
-    """Z S v at the rows, of all columns or of those of one subset."""
+def _read(phi: Phi, prior: Prior, ratio: FloatArray, v: FloatArray, subset: int | None) -> FloatArray:
+    """Z S v at the rows, of all columns or of those of one subset; can be pickled."""
+    v = np.sqrt(ratio)[prior.group, None] * v
     if subset is None:
-        return columns.synthesise(scale[:, None] * v)
-    place, table = own[subset]
-    on_cells = table @ (scale[place, None] * v[place])
+        return phi.synthesise(prior.on_cells(phi.family, v))
+    k = prior.subsets.index(subset)
+    on_cells = prior.tables[k] @ v[prior.start[k] : prior.start[k + 1]]
     return np.asarray(on_cells[phi.cells(subset)])
 
 
@@ -271,11 +296,12 @@ def _components(work: Prepared, found: list[Ratios]) -> tuple[VarianceComponents
 
 
 def _solution(work: Prepared, components: tuple[VarianceComponents, ...], equations: float, steps: int) -> Solution:
-    orders, dimensions, q = work.family.layout.order, work.basis.dimensions, work.basis.n_functions
+    orders, own = work.family.layout.order, work.functions_of
+    q = int(own.sum())
     return Solution(
         coefficients=np.zeros((0, work.values.shape[1])),
         kept=np.ones(q, dtype=bool),
-        rank_by_order=tuple(int(dimensions[orders == k].sum()) for k in range(int(orders.max()) + 1)),
+        rank_by_order=tuple(int(own[orders == k].sum()) for k in range(int(orders.max()) + 1)),
         smallest_kept=1.0,
         largest_dropped=0.0,
         null=np.zeros((q, 0)),

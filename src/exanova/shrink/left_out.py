@@ -132,11 +132,11 @@ def left_out_by_rows(
     lower: FloatArray, residual: FloatArray, precision: FloatArray, equal: Equal = DISTINCT
 ) -> LeftOut:
     """The same from the factor ``lower`` (r, r) of D^-1 + Z S^2 Z^T: 1 - h is the diagonal of its inverse over D."""
-    from scipy.linalg import solve_triangular
+    from scipy.linalg.lapack import dtrtri
 
-    inverse = solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False)
+    inverse, _ = dtrtri(lower, lower=1)
     probability = precision / precision.sum()
-    kept = np.square(inverse).sum(axis=0) / precision - probability
+    kept = np.einsum("ij,ij->j", inverse, inverse) / precision - probability
     return _summarised(residual, residual, kept, probability, np.arange(len(probability)), equal)
 
 

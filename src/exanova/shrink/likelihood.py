@@ -21,7 +21,7 @@ of the residual that effects pick up: drawing the same rows again brings the eff
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -91,6 +91,7 @@ class ByFunctions:
     count: float
     within: FloatArray | float = 0.0
     probes: FloatArray | None = None
+    _last: dict[bytes, FloatArray] = field(default_factory=dict, repr=False)
 
     @property
     def components(self) -> int:
@@ -102,12 +103,19 @@ class ByFunctions:
         return np.asarray(np.sqrt(np.exp(logs) / self.total)[self.group])
 
     def factor(self, logs: FloatArray) -> FloatArray:
-        """(q, q) lower Cholesky factor of I + A."""
+        """(q, q) lower Cholesky factor of I + A; the last one is kept, for the search ends where it is needed."""
+        known = self._last.get(logs.tobytes())
+        if known is None:
+            self._last.clear()
+            known = self._last[logs.tobytes()] = self._factor(logs)
+        return known
+
+    def _factor(self, logs: FloatArray) -> FloatArray:
         scale = self.scale(logs)
         precision = np.asfortranarray(self.gram * scale)
         precision *= scale[:, None]
         precision[np.diag_indices_from(precision)] += 1.0
-        return _cholesky(precision)
+        return cholesky(precision)
 
     def at(self, logs: FloatArray) -> Evaluation:
         """Evaluate at the logarithms (K,) of the ratios."""
@@ -122,81 +130,21 @@ class ByFunctions:
         halves = [_apart(column, self.group, self.components) for column in z.T]
         solved = [solve_triangular(lower, half, lower=True, check_finite=False) for half in halves]
         crossed = [half.T @ half - other.T @ other for half, other in zip(halves, solved, strict=True)]
-        effective = self.determined(lower, self.probes, overwrite=True)
+        effective = self.determined(lower, self.probes)
         lengths = np.stack([_by_group(column**2, self.group, self.components) for column in z.T], axis=1)
-        return _evaluation(logs, logdet, quadratic, effective, lengths, crossed, self.count, self.squares)
+        return evaluation(logs, logdet, quadratic, effective, lengths, crossed, self.count, self.squares)
 
-    def determined(self, lower: FloatArray, probes: FloatArray | None = None, overwrite: bool = False) -> FloatArray:
+    def determined(self, lower: FloatArray, probes: FloatArray | None = None) -> FloatArray:
         """(K,) columns of every component that the rows determine, given the factor of I + A: exact without probes."""
         from scipy.linalg import cho_solve
         from scipy.linalg.lapack import dtrtri
 
         if probes is None:
-            inverse, _ = dtrtri(lower, lower=1, overwrite_c=overwrite)
+            inverse, _ = dtrtri(lower, lower=1)
             undetermined = np.einsum("ij,ij->j", inverse, inverse)
         else:
             undetermined = (probes * cho_solve((lower, True), probes, check_finite=False)).mean(axis=1)
         return _by_group(1.0 - undetermined, self.group, self.components)
-
-
-@dataclass(frozen=True, eq=False)
-class ByColumns:
-    """The likelihood from the columns at the rows, where these are fewer and components are many.
-
-    Attributes:
-        columns: (r, q) Z.
-        values: (r, m) centred values.
-        noise: (r,) diagonal of D^-1.
-        group: (q,) component of each column.
-        total: (K,) sum of the prior energy of each component.
-        within: (m,) sums of squares within equal rows.
-    """
-
-    columns: FloatArray
-    values: FloatArray
-    noise: FloatArray
-    group: IntArray
-    total: FloatArray
-    within: FloatArray | float = 0.0
-
-    @property
-    def count(self) -> float:
-        """n, the trace of D."""
-        return float((1.0 / self.noise).sum())
-
-    @property
-    def components(self) -> int:
-        """K."""
-        return len(self.total)
-
-    def factor(self, logs: FloatArray) -> FloatArray:
-        """(r, r) lower Cholesky factor of C."""
-        return self._factor(self._scaled(logs))
-
-    def _scaled(self, logs: FloatArray) -> FloatArray:
-        return np.asarray(self.columns * np.sqrt(np.exp(logs) / self.total)[self.group])
-
-    def _factor(self, scaled: FloatArray) -> FloatArray:
-        covariance = np.asfortranarray(scaled @ scaled.T)
-        covariance[np.diag_indices_from(covariance)] += self.noise
-        return _cholesky(covariance)
-
-    def at(self, logs: FloatArray) -> Evaluation:
-        """Evaluate at the logarithms (K,) of the ratios."""
-        from scipy.linalg import solve_triangular
-
-        scaled = self._scaled(logs)
-        lower = self._factor(scaled)
-        logdet = 2.0 * float(np.log(np.diagonal(lower)).sum()) - float(np.log(self.noise).sum())
-        half = solve_triangular(lower, self.values, lower=True, check_finite=False)
-        scaled = solve_triangular(lower, scaled, lower=True, check_finite=False, overwrite_b=True)
-        z = scaled.T @ half
-        parts = [scaled @ _apart(column, self.group, self.components) for column in z.T]
-        effective = _by_group(np.einsum("rq,rq->q", scaled, scaled), self.group, self.components)
-        lengths = np.stack([_by_group(column**2, self.group, self.components) for column in z.T], axis=1)
-        quadratic = np.square(half).sum(axis=0) + self.within
-        squares = (self.values**2 / self.noise[:, None]).sum(axis=0)
-        return _evaluation(logs, logdet, quadratic, effective, lengths, [p.T @ p for p in parts], self.count, squares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +179,7 @@ class ByRows:
         for ratio, kernel in zip(np.exp(logs), self.kernels, strict=True):
             covariance += ratio * kernel.T
         covariance[np.diag_indices_from(covariance)] += self.noise
-        return _cholesky(covariance)
+        return cholesky(covariance)
 
     def at(self, logs: FloatArray) -> Evaluation:
         """Evaluate at the logarithms (K,) of the ratios."""
@@ -251,7 +199,7 @@ class ByRows:
         lengths = np.array([(u * v).sum(axis=0) for v in moved])
         quadratic = (self.values * u).sum(axis=0) + self.within
         squares = (self.values**2 / self.noise[:, None]).sum(axis=0)
-        return _evaluation(logs, logdet, quadratic, effective, lengths, crossed, self.count, squares)
+        return evaluation(logs, logdet, quadratic, effective, lengths, crossed, self.count, squares)
 
 
 def _by_group(numbers: FloatArray, group: IntArray, count: int) -> FloatArray:
@@ -266,7 +214,8 @@ def _apart(column: FloatArray, group: IntArray, count: int) -> FloatArray:
     return out
 
 
-def _cholesky(matrix: FloatArray) -> FloatArray:
+def cholesky(matrix: FloatArray) -> FloatArray:
+    """Lower factor of a positive matrix in Fortran order, which is overwritten; only its lower triangle is read."""
     from scipy.linalg.lapack import dpotrf
 
     lower, failed = dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
@@ -277,7 +226,7 @@ def _cholesky(matrix: FloatArray) -> FloatArray:
     return np.asarray(lower)
 
 
-def _evaluation(
+def evaluation(
     logs: FloatArray,
     logdet: float,
     quadratic: FloatArray,

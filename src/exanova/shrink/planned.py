@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from exanova.basis.functions import too_large_for_tables
 from exanova.data.sample import Sample
 from exanova.phi.gram import gram_seconds
 from exanova.shrink import cost
@@ -32,9 +33,10 @@ def completed(plan: Plan, survey: Survey, request: Request, sample: Sample, outp
     measuring = price.measuring(survey.keys, survey.cells, survey.subsets, load)
     if request.shrinkage and why_not(sample, request, plan, family) is None:
         shrinking = load.peak(cost.shrinking(q, family, load), listing, measuring)
-        counting = 0.0 if cost.by_rows(r, q) else gram_seconds(family, q, sample.weight)
-        # Where the rows are fewer, functions are never multiplied with each other.
-        common = passes_and_local_work(survey, SHRINKING_PASSES, 0 if cost.by_rows(r, q) else 2 * q) + counting
+        by_functions = cost.way(r, q, bool(too_large_for_tables(family).any())) == "functions"
+        counting = gram_seconds(family, q, sample.weight) if by_functions else 0.0
+        # Elsewhere functions are never multiplied with each other.
+        common = passes_and_local_work(survey, SHRINKING_PASSES, 2 * q if by_functions else 0) + counting
         shrunk = shrinking_seconds(r, q, outputs, survey.subsets)
         return replace(plan, memory=shrinking, seconds=common + shrunk)
     if not _leaves_rows_out(request, plan, survey):

@@ -102,14 +102,14 @@ class Part:
     Attributes:
         outputs: (g,) their numbers.
         residual: (g,) tau^2 of each, as the variance of the residual of equal rows together.
-        scale: (columns,) S.
+        ratio: (S',) variance of a coordinate of each subset, in units of tau^2: the squares of S.
         spread: covariance of z over tau^2.
         effective: for each order, the functions that the rows determine.
     """
 
     outputs: IntArray
     residual: FloatArray
-    scale: FloatArray
+    ratio: FloatArray
     spread: Spread
     effective: FloatArray
 
@@ -138,6 +138,10 @@ class Posterior:
             total += part.effective * len(part.outputs)
         return tuple(float(k) for k in total / max(1, len(self.components)))
 
+    def scale(self, part: Part) -> FloatArray:
+        """(columns,) S."""
+        return np.sqrt(part.ratio)[self.prior.group]
+
     def part_of(self, output: int) -> tuple[Part, float] | None:
         """The part an output belongs to, and its tau^2; ``None`` if it is constant."""
         for part in self.parts:
@@ -152,7 +156,7 @@ class Posterior:
         if found is None:
             return np.zeros(weights.shape[1])
         part, residual = found
-        v = part.scale[:, None] * self.prior.on_columns(family, weights)
+        v = self.scale(part)[:, None] * self.prior.on_columns(family, weights)
         return residual * part.spread.variances(v)
 
     def covariance(self, family: Family, output: int, weights: FloatArray) -> FloatArray:
@@ -161,16 +165,17 @@ class Posterior:
         if found is None:
             return np.zeros((weights.shape[1], weights.shape[1]))
         part, residual = found
-        return residual * part.spread.covariance(part.scale[:, None] * self.prior.on_columns(family, weights))
+        return residual * part.spread.covariance(self.scale(part)[:, None] * self.prior.on_columns(family, weights))
 
     def blocks(self, family: Family) -> list[FloatArray]:
         """For each subset, (m, c, c) posterior covariances of its cells."""
         m = len(self.components)
         out = [np.zeros((m, c, c)) for c in np.diff(family.cell_start).tolist()]
         for part in self.parts:
+            scale = self.scale(part)
             for s, own, table in self.prior.groups():
-                v = np.zeros((len(part.scale), len(table)))
-                v[own] = (table * part.scale[own]).T
+                v = np.zeros((len(scale), len(table)))
+                v[own] = (table * scale[own]).T
                 out[s][part.outputs] = part.residual[:, None, None] * part.spread.covariance(v, s, own.start)
         return out
 
@@ -178,9 +183,10 @@ class Posterior:
         """(cells, m) posterior variance of every effect in every cell, or its variance by the noise of a sample."""
         out = np.zeros((family.n_cells, len(self.components)))
         for part in self.parts:
+            scale = self.scale(part)
             for s, own, table in self.prior.groups():
-                v = np.zeros((len(part.scale), len(table)))
-                v[own] = (table * part.scale[own]).T
+                v = np.zeros((len(scale), len(table)))
+                v[own] = (table * scale[own]).T
                 found = part.spread.sampling(v, s) if sampling else part.spread.variances(v, s, own.start)
                 out[family.cells_of(s)][:, part.outputs] = found[:, None] * part.residual
         return out
@@ -191,7 +197,7 @@ class PosteriorMean:
     """A posterior mean.
 
     Attributes:
-        coordinates: (columns, m) S z.
+        coordinates: (columns, m) S z; or (cells, m) the effects themselves.
         residual: (r, m) values less the fitted part.
         equations: largest error of the penalised normal equations, relative to their right-hand side.
         steps: solves it took.
@@ -227,34 +233,41 @@ def solve_by_functions(
     return PosteriorMean(scale[:, None] * z, residual, best, REFINEMENTS)
 
 
+Effects = Callable[[FloatArray], FloatArray]
+"""(r, m) values v to (columns, m) S^2 Z^T v, or to that on the cells."""
+
+
 def solve_by_rows(
-    lower: FloatArray, scale: FloatArray, columns: Columns, values: FloatArray, precision: FloatArray
+    lower: FloatArray,
+    effects: Effects,
+    synthesise: Callable[[FloatArray], FloatArray],
+    values: FloatArray,
+    precision: FloatArray,
 ) -> PosteriorMean:
-    """The same from the factor (r, r) over rows."""
+    """The same from the factor (r, r) over rows; ``synthesise`` reads what ``effects`` gives at the rows."""
     from scipy.linalg import cho_solve
 
     alpha, left, best, found = np.zeros_like(values), values, np.inf, None
     size = max(float(np.abs(values).max(initial=0.0)), np.finfo(np.float64).tiny)
     for step in range(REFINEMENTS):
         tried = alpha + cho_solve((lower, True), left, check_finite=False)
-        coordinates = scale[:, None] ** 2 * columns.analyse(tried)
-        rest = values - columns.synthesise(coordinates)
+        coordinates = effects(tried)
+        rest = values - synthesise(coordinates)
         left = rest - tried / precision[:, None]
         error = float(np.abs(left).max(initial=0.0)) / size
         if error >= best:
             break
+        gained = best / error if error else np.inf
         alpha, best, found = tried, error, PosteriorMean(coordinates, rest, error, step + 1)
-        if best <= tolerances.ITERATIVE:
+        if best <= tolerances.ITERATIVE or (step and gained < 2):
             break
     assert found is not None
-    return _measured(found, scale, columns, values, precision)
+    return _measured(found, effects, values, precision)
 
 
-def _measured(
-    found: PosteriorMean, scale: FloatArray, columns: Columns, values: FloatArray, precision: FloatArray
-) -> PosteriorMean:
+def _measured(found: PosteriorMean, effects: Effects, values: FloatArray, precision: FloatArray) -> PosteriorMean:
     """The same with the error of the normal equations over functions, times S once more to spare a division."""
-    target = scale[:, None] ** 2 * columns.analyse(precision[:, None] * values)
-    met = scale[:, None] ** 2 * columns.analyse(precision[:, None] * found.residual) - found.coordinates
+    target = effects(precision[:, None] * values)
+    met = effects(precision[:, None] * found.residual) - found.coordinates
     size = max(float(np.abs(target).max(initial=0.0)), np.finfo(np.float64).tiny)
     return PosteriorMean(found.coordinates, found.residual, float(np.abs(met).max(initial=0.0)) / size, found.steps)

@@ -25,17 +25,18 @@ from exanova.shrink.components import (
     bounds,
     maximise,
 )
-from exanova.shrink.likelihood import ByRows
 from exanova.shrink.prepared import Prepared
-from exanova.shrink.prior import row_kernels
 from exanova.solve.request import Request
 from exanova.typing import FloatArray, IntArray
 
-START_ROWS = 1000
-"""Distinct rows, drawn at random, on which a search over many functions starts."""
-
 ROUGHLY_PER_ROW = 4e-3
 """Gain in log-likelihood per row that ratios of orders may leave to those of subsets, which start from there."""
+
+ROUGHLY = 0.5
+"""Gain in log-likelihood that a search on some rows may leave to the one on all of them."""
+
+AFTER_SOME_PER_ROW = 1e-3
+"""The same of ratios of subsets that start from where a search on some rows ended."""
 
 START_FROM = 1500
 """Functions from which a start on few rows saves more than it costs."""
@@ -61,21 +62,37 @@ class Ratios:
 
 
 def ratios_of_orders(work: Prepared, request: Request, outputs: IntArray | None = None) -> list[Ratios]:
-    """Ratios of the orders, for every output (or those given), or for groups of similar ones where they are many."""
-    r, q = work.values.shape[0], len(work.prior.order)
+    """Ratios of the orders, for every output (or those given), or for groups of similar ones where they are many.
+
+    Where rows are many, those drawn at random say where the search starts; and that is all, where ratios of subsets
+    follow that start from there.
+    """
     outputs = work.varying if outputs is None else outputs
-    with parallel.suitable_blas(float(min(r, q)) ** 3):
-        starts = _starts(work, request, outputs)
-        most, groups = cost.sets_of_ratios(r, q, len(outputs)), [np.array([k]) for k in range(len(outputs))]
+    with parallel.suitable_blas(float(work.size) ** 3):
+        starts = _starts(work, outputs)
+        most, groups = cost.sets_of_ratios(work.size, len(outputs)), [np.array([k]) for k in range(len(outputs))]
         if most < len(outputs):
-            groups = [np.arange(len(outputs))] if starts is None else alike(starts, most)
-        found = []
-        follows = cost.has_subset_ratios(r, q, len(groups))
+            groups = [np.arange(len(outputs))] if starts is None else alike(_logs(starts), most)
+        follows, found = has_subset_ratios(work, len(groups)), []
         enough = max(ENOUGH, ROUGHLY_PER_ROW * float(work.precision.sum())) if follows else ENOUGH
         for group in groups:
             start = None if starts is None else starts[group[0]]
-            found.append(Ratios(outputs[group], maximise(work.likelihood(outputs[group]), start, enough), False))
+            if start is not None and (follows or work.awaits_leading):
+                found.append(Ratios(outputs[group], start, False))
+                continue
+            logs = None if start is None else start.found.logs
+            found.append(Ratios(outputs[group], maximise(work.likelihood(outputs[group]), logs, enough), False))
         return found
+
+
+def has_subset_ratios(work: Prepared, sets: int) -> bool:
+    """Whether ratios of subsets are affordable beside those of orders."""
+    kept = work.gram is not None or work.rows.of.are_kept
+    return kept and cost.has_subset_ratios(work.size, len(work.prior.subsets), sets)
+
+
+def _logs(starts: list[Maximum]) -> FloatArray:
+    return np.array([start.found.logs for start in starts])
 
 
 def known_ratios(sample: Sample, request: Request, family: Family, progress: Progress) -> KnownRatios:
@@ -101,7 +118,7 @@ def ratios_as_given(work: Prepared, request: Request, known: KnownRatios) -> lis
     for o in np.setdiff1d(work.varying, untold).tolist():
         logs = tuple(known[o].get(k, low) for k in work.prior.orders)
         groups.setdefault(logs, []).append(o)
-    with parallel.suitable_blas(float(min(work.values.shape[0], len(work.prior.order))) ** 3):
+    with parallel.suitable_blas(float(work.size) ** 3):
         return found + [
             Ratios(np.array(own), Maximum(work.likelihood(np.array(own)).at(np.array(logs)), True, 1), False)
             for logs, own in groups.items()
@@ -110,44 +127,41 @@ def ratios_as_given(work: Prepared, request: Request, known: KnownRatios) -> lis
 
 def ratios_of_subsets(work: Prepared, of_orders: list[Ratios]) -> list[Ratios]:
     """Ratios of the subsets, where they are affordable."""
-    r, q = work.values.shape[0], len(work.prior.order)
-    if not cost.has_subset_ratios(r, q, len(of_orders)):
+    if not has_subset_ratios(work, len(of_orders)):
         return of_orders
-    with parallel.suitable_blas(float(min(r, q)) ** 3):
+    with parallel.suitable_blas(float(work.size) ** 3):
         return [_around(work, ratios) for ratios in of_orders]
 
 
 def _around(work: Prepared, of_orders: Ratios) -> Ratios:
-    """Ratios of subsets, around those of their orders."""
-    order, total = work.grouping(False)
-    energy = work.grouping(True)[1]
-    first = order[work.prior.start[:-1]]
-    centre = of_orders.maximum.found.logs[first] + np.log(energy / total[first])
-    likelihood = Pulled(work.likelihood(of_orders.outputs, by_subset=True), centre, SPREAD_OF_SUBSETS)
-    found = maximise(likelihood, centre, ENOUGH_BY_SUBSET)
+    """Ratios of subsets, around those of their orders: on some rows first, if these are many."""
+    energy, first, outputs = work.prior.energy, work.order_of, of_orders.outputs
+    centre = of_orders.maximum.found.logs[first] + np.log(energy / work.total[first])
+    start, steps, enough = centre, of_orders.maximum.steps, ENOUGH_BY_SUBSET
+    if _starts_on_some(work) and work.rows.of.are_kept:
+        some = maximise(Pulled(work.on_some(outputs, True), centre, SPREAD_OF_SUBSETS), centre, ROUGHLY)
+        start, steps = some.found.logs, steps + some.steps
+        enough = max(enough, AFTER_SOME_PER_ROW * float(work.precision.sum()))
+    likelihood = Pulled(work.likelihood(outputs, by_subset=True), centre, SPREAD_OF_SUBSETS)
+    found = maximise(likelihood, start, enough)
     both = of_orders.maximum.converged and found.converged
-    return Ratios(of_orders.outputs, Maximum(found.found, both, of_orders.maximum.steps + found.steps), True)
+    return Ratios(outputs, Maximum(found.found, both, steps + found.steps), True)
 
 
-def _starts(work: Prepared, request: Request, outputs: IntArray) -> FloatArray | None:
-    """(m, K) where to start searches whose every step is expensive: maxima on some rows, by kernels of the features."""
-    r, q = work.values.shape[0], len(work.prior.order)
-    if min(r, q) < START_FROM or r <= START_ROWS or not len(outputs):
+def _starts_on_some(work: Prepared) -> bool:
+    """Whether every step on all rows costs more than a search on some."""
+    return len(work.drawn) < work.sample.n_rows and work.size >= START_FROM
+
+
+def _starts(work: Prepared, outputs: IntArray) -> list[Maximum] | None:
+    """For each output, the maximum on some rows, where a step on all of them is expensive."""
+    if not _starts_on_some(work) or not len(outputs):
         return None
-    rows = np.sort(np.random.default_rng(request.random_state).choice(r, START_ROWS, replace=False))
-    between = row_kernels(work.sample.codes[:, rows], work.kernels, work.family.subsets)
-    p = work.sample.probability[rows] / work.sample.probability[rows].sum()
-    kernels = [between[k] / float(p @ np.diagonal(between[k])) for k in work.prior.orders]
-    y = work.values[np.ix_(rows, outputs)]
-    y = y - p @ y
-    noise, out = 1.0 / work.precision[rows], np.zeros((len(outputs), len(kernels)))
-    for k in np.flatnonzero(y.any(axis=0)):
-        out[k] = maximise(ByRows(kernels, y[:, [k]], noise)).found.logs
-    return out
+    return [maximise(work.on_some(outputs[[k]], False), enough=ROUGHLY) for k in range(len(outputs))]
 
 
 def by_order(work: Prepared, ratios: Ratios, numbers: FloatArray) -> FloatArray:
     """(orders,) sums of numbers of the components."""
     if not ratios.by_subset:
         return numbers
-    return np.bincount(work.grouping(False)[0][work.prior.start[:-1]], numbers).astype(np.float64)
+    return np.bincount(work.order_of, numbers).astype(np.float64)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from exanova.shrink import cost
 from exanova.shrink.left_out import FEWEST_SAMPLED
-from exanova.shrink.prepared import ESTIMATED_FROM
-from exanova.shrink.ratios import START_FROM, START_ROWS
+from exanova.shrink.prepared import ESTIMATED_FROM, START_ROWS
 from exanova.solve.seconds import FLOPS
 
 BY_ORDER, BY_SUBSET, FROM_A_START = 4, 5, 2
@@ -30,16 +29,14 @@ def shrinking_seconds(rows: int, functions: int, outputs: int, subsets: int = 0)
 
     Every evaluation of the likelihood factorises a matrix over functions or rows.
     """
-    r, q, sets = float(rows), float(functions), cost.sets_of_ratios(rows, functions, outputs)
-    finds_subsets = cost.has_subset_ratios(rows, functions, sets)
-    if cost.by_rows(rows, functions):
-        evaluated = BY_ORDER * OF_ROWS * r**3 + finds_subsets * BY_SUBSET * OF_COLUMNS * r**2 * q
-        return sets * (evaluated + POSTERIOR_BY_ROWS * r**3) / FLOPS + r**2 * subsets / KERNEL_CELLS
-    one = ESTIMATED_TRACE if functions >= ESTIMATED_FROM else EXACT_TRACE
-    starts = functions >= START_FROM and rows > START_ROWS
+    how, size = cost.way(rows, functions), float(cost.side(rows, functions))
+    sets = cost.sets_of_ratios(int(size), outputs)
+    finds_subsets = cost.has_subset_ratios(int(size), subsets, sets)
+    starts = how != "rows" and rows > START_ROWS
     steps = (FROM_A_START if starts else BY_ORDER) + finds_subsets * BY_SUBSET
-    starting = outputs * BY_ORDER * OF_ROWS * START_ROWS**3 / FLOPS + START_ROWS**2 * subsets / KERNEL_CELLS
-    return sets * (steps * one + POSTERIOR_BY_FUNCTIONS) * q**3 / FLOPS + starts * starting
+    one = OF_ROWS if how == "rows" else ESTIMATED_TRACE if size >= ESTIMATED_FROM else EXACT_TRACE
+    work = sets * (steps * one + POSTERIOR_BY_FUNCTIONS) * size**3
+    return work / FLOPS
 
 
 def leaving_out_seconds(rows: int, functions: int) -> float:

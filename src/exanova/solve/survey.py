@@ -109,10 +109,10 @@ def dense_applies(rows: int, functions: int, *, even: bool) -> bool:
 
 def load_of(sample: Sample, outputs: int) -> price.Load:
     """Memory that the rows of a sample take throughout, besides the work of each phase."""
-    whole = bool((sample.weight == np.floor(sample.weight)).all())
+    whole = sample.counts is not None or bool((sample.weight == np.floor(sample.weight)).all())
     rows = min(sample.rows, MOST_APART) if sample.counted else sample.rows_in_memory
-    codes = sample.codes.nbytes
-    return price.Load(rows, sample.n_rows, len(sample.codes), outputs, codes, whole, sample.counted)
+    held = (rows, sample.n_rows, len(sample.codes), outputs, sample.codes.nbytes)
+    return price.Load(*held, whole, sample.on_disk, sample.counted)
 
 
 def complete_survey(sample: Sample, outputs: int) -> Survey:

@@ -24,13 +24,29 @@ function meansOver(isIn, output) {
   let [count, weight, residual] = [0, 0, 0];
   rows.numbers.forEach((_, k) => {
     if (!isIn(rows.codesAt(k))) return;
-    const w = rows.weight ? rows.weight[k] : 1;
+    const copies = rows.weight ? rows.weight[k] : 1;
+    const w = rows.mass ? rows.mass[k] : copies;
     const cells = cellsAt(k);
     for (let s = 0; s < sums.length; s++) if (cells[s] >= 0) sums[s] += w * valueAt(s, cells[s], output);
     residual += w * (rows.residualAt(k, output) ?? 0);
-    [count, weight] = [count + w, weight + w];
+    [count, weight] = [count + copies, weight + w];
   });
   return { count, parts: sums.map((sum) => sum / weight), residual: rows.residualAt(0, output) === null ? null : residual / weight };
+}
+
+// Standard errors were computed beforehand for many pairs of groups: of each feature's part, of the residual, of the difference.
+
+const setErrors = numbers(payload.cohorts.stderr);
+const setNumber = new Map(payload.cohorts.sets.map((set, k) => [set.join(), k]));
+
+function errorsOf(output) {
+  const { feature, level, against } = cohort;
+  const levels = features[feature].levels.length;
+  const names = against < 0 || levels === 2 ? [[level, -1]] : [[level, against], [against, level]];
+  const k = names.map((ends) => setNumber.get([feature, ...ends].join())).find((found) => found !== undefined);
+  if (k === undefined) return null;
+  const at = (i) => setErrors[(k * (features.length + 2) + i) * outputs + output];
+  return Array.from({ length: features.length + 2 }, (_, i) => (known(at(i)) ? at(i) : null));
 }
 
 function compared(output = choice.output) {
@@ -45,11 +61,12 @@ function compared(output = choice.output) {
 
 function cohortLines(output = choice.output) {
   const { first, second, means, byFeature } = compared(output);
-  const line = (kind, part, value) => ({ kind, part, name: part, feature: part, value, stderr: null });
-  const residual = first.residual === null ? [] : [line("residual", "residual", first.residual - second.residual)];
+  const errors = errorsOf(output);
+  const line = (kind, part, value, stderr = null) => ({ kind, part, name: part, feature: part, value, stderr });
+  const residual = first.residual === null ? [] : [line("residual", "residual", first.residual - second.residual, errors?.at(-2) ?? null)];
   return [
     line("base", nameOfGroup(cohort.against), means[1]),
-    ...features.map((_, i) => line("feature", nameOf(i), byFeature[i])),
+    ...features.map((_, i) => line("feature", nameOf(i), byFeature[i], errors?.[i] ?? null)),
     ...residual,
     line("total", nameOfGroup(cohort.level), means[0]),
   ];
@@ -71,9 +88,11 @@ function describeCohort() {
   const none = !first.count || !second.count;
   title.textContent = none
     ? "No rows to compare"
-    : `${nameOfGroup(cohort.level)}: mean ${plain(means[0], 4)} (${of(first)}); ${nameOfGroup(cohort.against)}: mean ${plain(means[1], 4)} (${of(second)})`;
+    : `${nameOfGroup(cohort.level)}: mean ${plain(means[0], 4)} (${of(first)}); ${nameOfGroup(cohort.against)}: mean ${plain(means[1], 4)} (${of(second)}); difference ${signed(means[0] - means[1], 4)}${withError(errorsOf(choice.output))}`;
   title.dataset.means = means.join(" ");
 }
+
+const withError = (errors) => (known(errors?.at(-1)) ? ` ± ${plain(errors.at(-1), 2)}` : "");
 
 function changedCohort() {
   redraw(({ id }) => id === "cohort-steps");

@@ -23,6 +23,7 @@ function readRows() {
       numbers: Array.from(numbers(payload.rows.numbers)),
       ids: payload.rows.ids,
       weight: numbers(payload.rows.weight),
+      mass: numbers(payload.rows.mass),
       codesAt,
       residualAt: (k, output) => (residual ? residual[k * outputs + output] : null),
       lines: (k, output) => linesAt(codesAt(k), output, residual ? residual[k * outputs + output] : null).map((line) => withCell(line, k)),

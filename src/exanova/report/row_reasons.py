@@ -1,0 +1,100 @@
+"""Why the lowest and the highest rows are so: ranked sentences, as a section of the report."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from exanova.data.values import align, is_model
+from exanova.decomposition import Decomposition
+from exanova.effects.at_rows import fitted_part
+from exanova.errors import OutsideSupportWarning
+from exanova.explain.grouping import grouping_of
+from exanova.explain.reasons import Reasons, RowReasons
+from exanova.explain.telling import Asked, Telling
+from exanova.report.explorer import Given
+from exanova.report.findings import shown_output
+from exanova.show.error_bars import can_compute, known
+from exanova.show.records import Record
+from exanova.typing import FloatArray, IntArray
+
+ROWS, REASONS, OUTPUTS = 3, 3, 3
+"""Rows at each end, reasons for each, and outputs they are told for."""
+
+ENDS = {"lower": "lowest", "higher": "highest"}
+
+
+def reasons(decomposition: Decomposition, given: Given) -> list[Record]:
+    """For the first outputs, the lowest rows with what lowers them and the highest with what raises them.
+
+    The rows are those given, or those of the fit; there are none without either.
+    """
+    if given.table is None and decomposition.sample is None:
+        return []
+    found = []
+    for o in range(min(OUTPUTS, len(decomposition.schema.outputs))):
+        fitted = _fitted(decomposition, given)[:, o]
+        order = np.argsort(fitted, kind="stable")
+        for direction, rows in (("lower", order[:ROWS]), ("higher", order[::-1][:ROWS])):
+            told = _told(decomposition, given, rows, Asked(REASONS, direction, "mean", o, can_compute(decomposition)))
+            found.append(_record(decomposition, told, rows, o))
+    return found
+
+
+def _fitted(decomposition: Decomposition, given: Given) -> FloatArray:
+    """(n, m) the fitted part at the rows."""
+    if given.table is not None:
+        return given.predictions(decomposition)
+    assert decomposition.sample is not None
+    return fitted_part(decomposition.family, decomposition.values, decomposition.sample.codes)
+
+
+def _told(decomposition: Decomposition, given: Given, rows: IntArray, asked: Asked) -> Reasons:
+    grouping = grouping_of(given.groups or {}, decomposition.schema)
+    if given.table is None:
+        assert decomposition.sample is not None
+        codes = np.ascontiguousarray(decomposition.sample.codes[:, rows]).astype(np.int32)
+        told = Telling(grouping, decomposition.schema, None, codes, None)
+        return decomposition.reasons_told(told, np.zeros(len(rows), dtype=np.bool_), None, asked)
+    model = given.model
+    if model is not None and not is_model(model):
+        model = align(model, given.table.n_rows, index=given.table.index, kept=rows).values
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OutsideSupportWarning)  # said of each row
+        return decomposition.reasons(
+            given.table.rows(rows),
+            asked.count,
+            direction=asked.direction,  # type: ignore[arg-type]
+            model=model,
+            output=asked.output,
+            id=None if given.ids is None else given.ids[rows],
+            groups=given.groups,
+            stderr=asked.stderr,
+        )
+
+
+def _record(decomposition: Decomposition, told: Reasons, rows: IntArray, o: int) -> Record:
+    output = shown_output(decomposition, o)
+    return {
+        "output": told.output,
+        "direction": told.direction,
+        "title": f"The {ENDS[told.direction]} rows: what makes {output} {told.direction} than the mean",
+        "rows": [_row(row, int(number), output) for row, number in zip(told, rows, strict=True)],
+        "notes": list(told.notes),
+    }
+
+
+def _row(row: RowReasons, number: int, output: str) -> Record:
+    return {
+        "row": number,
+        "id": row.id,
+        "fitted": row.fitted,
+        "compared": row.compared,
+        "residual": row.residual,
+        "outside": row.outside,
+        "reasons": [
+            {**vars(reason), "stderr": known(reason.stderr), "sentence": reason.sentence(output)}
+            for reason in row.reasons
+        ],
+    }

@@ -1,0 +1,188 @@
+"""The answers to questions as sections of the report: each has the numbers of the method that answers it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import exanova
+from exanova import FunctionalANOVA
+from exanova.decomposition import Decomposition
+from exanova.errors import InputError, MemoryLimitError
+from exanova.report import cohort_errors, rating
+from exanova.report.summary import summarise
+
+pytestmark = pytest.mark.filterwarnings("ignore::exanova.errors.OverfitWarning")
+
+HOSTILE = "<b>=cmd|x"
+
+
+def table(n: int = 240) -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    age = rng.choice(["young", "old", HOSTILE], n)
+    car = np.where(rng.random(n) < np.where(age == "young", 0.7, 0.3), "new", "used")
+    return pd.DataFrame({"age": age, "car": car, "town": rng.choice(["A", "B"], n)})
+
+
+def rate(rows: pd.DataFrame) -> np.ndarray:
+    young, used = rows["age"] == "young", rows["car"] == "used"
+    return np.exp(-2.0 + 0.5 * young - 0.2 * used + 0.3 * (young & used) + 0.1 * (rows["town"] == "A")).to_numpy()
+
+
+@pytest.fixture(scope="module")
+def tariff() -> FunctionalANOVA:
+    rng = np.random.default_rng(0)
+    claims = rate(table()) * rng.gamma(20.0, 0.05, len(table()))
+    exposure = rng.integers(1, 5, len(table()))
+    return FunctionalANOVA(link="log", shrinkage=None).fit(
+        table(), claims, sample_weight=exposure, weights="probability", output_names=["claims"]
+    )
+
+
+def written(anova, folder, suffix, **options) -> str:
+    anova.report(folder / f"r.{suffix}", **options)
+    return (folder / f"r.{suffix}").read_text(encoding="utf-8")
+
+
+def test_a_fit_with_a_link_has_its_tariff_in_every_format(tariff, tmp_path):
+    base = {"age": "old", "car": "new"}
+    found = tariff.relativities(base)
+    told = json.loads(written(tariff, tmp_path, "json", base=base))["tariff"]
+    assert {entry["feature"]: entry["level"] for entry in told["base"]} == dict(found.base)
+    assert told["base_values"][0]["value"] == pytest.approx(float(found.base_value[0]))
+    told_factors = {tuple(factor["subset"]): factor for factor in told["factors"]}
+    for factor in found.factors:
+        records = told_factors[factor.features]["records"]
+        assert [tuple(r["levels"]) for r in records] == list(factor.levels)
+        for field, expected in (("relativity", factor.relativity), ("low", factor.low), ("high", factor.high)):
+            np.testing.assert_allclose([r[field] for r in records], expected[:, 0])
+        assert [r["exposure"] for r in records] == factor.exposure.tolist()
+    assert [loss["explained"] for loss in told["losses"]] == [loss.explained for loss in found.losses[0]]
+    text, page = written(tariff, tmp_path, "md", base=base), written(tariff, tmp_path, "html", base=base)
+    share = f"{100 * found.losses[0][1].explained:.1f} % of the deviance"
+    assert "## Tariff" in text
+    assert share in text
+    assert HOSTILE not in text
+    assert 'id="tariff"' in page
+    assert share in page
+    assert HOSTILE not in page
+
+
+def test_only_a_fit_with_a_link_has_a_tariff(tmp_path):
+    anova = FunctionalANOVA().fit(table(), rate(table()))
+    assert summarise(anova.decomposition_).tariff is None
+    assert "## Tariff" not in written(anova, tmp_path, "md")
+    with pytest.raises(InputError, match="tariff"):
+        anova.report(tmp_path / "r.md", base={"age": "old"})
+
+
+def test_what_does_not_fit_of_a_tariff_is_counted(tariff, monkeypatch):
+    monkeypatch.setattr(rating, "FACTORS", 4)
+    monkeypatch.setattr(rating, "CELLS", 2)
+    summary = summarise(tariff.decomposition_)
+    assert [len(factor["subset"]) for factor in summary.tariff["factors"]] == [1, 1, 1, 2]
+    assert all(len(factor["records"]) <= 2 for factor in summary.tariff["factors"])
+    assert any("2 factors of the tariff" in sentence for sentence in summary.left_out)
+    assert any("cells of factors" in sentence for sentence in summary.left_out)
+
+
+def test_the_certificate_of_a_link_says_what_its_orders_lose():
+    tariff = FunctionalANOVA(link="log", max_order=1).fit(table(), rate(table()), output_names=["claims"])
+    loss = tariff.relativities().losses[0][-1]
+    answers = {v["question"]: v for v in summarise(tariff.decomposition_).verdicts}
+    lost = answers["What is lost on the scale of the output?"]
+    assert lost["answer"] == f"{100 * (1 - loss.explained):.1f} %"
+    assert "of the deviance" in lost["because"]
+    assert f"{100 * loss.gini_share:.1f} %" in lost["because"]
+    assert "deviance" in str(tariff)
+    assert f"{100 * loss.explained:.1f} %" in str(tariff)
+    plain = FunctionalANOVA().fit(table(), rate(table()))
+    assert "deviance" not in str(plain)
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_the_lowest_and_the_highest_rows_have_their_reasons(tmp_path, given):
+    anova = FunctionalANOVA(shrinkage=None).fit(table(), rate(table()), output_names=["rate"])
+    rows = table().assign(key=[f"k{k}" for k in range(len(table()))])
+    options = {"X": rows, "model": rate, "id": "key"} if given else {}
+    told = json.loads(written(anova, tmp_path, "json", **options))["reasons"]
+    assert [entry["direction"] for entry in told] == ["lower", "higher"]
+    for entry, best in zip(told, (np.min, np.max), strict=True):
+        assert entry["rows"][0]["fitted"] == pytest.approx(best(anova.predict(table())))
+        for row in entry["rows"] if given else []:
+            at = rows.iloc[[row["row"]]]
+            found = anova.reasons(at, 3, direction=entry["direction"], id="key", model=rate)
+            assert row["id"] == f"k{row['row']}" == found[0].id
+            assert [r["sentence"] for r in row["reasons"]] == [r.sentence("rate") for r in found[0].reasons]
+            assert row["residual"] == pytest.approx(found[0].residual, abs=1e-12)
+    first = told[0]["rows"][0]["reasons"][0]
+    page = written(anova, tmp_path, "html", **options)
+    assert f"{first['feature']} = " in page
+    assert "lowers rate by" in page
+    assert "lowers rate by" in written(anova, tmp_path, "md", **options)
+
+
+def test_groups_of_features_have_their_importance_in_every_format(tmp_path):
+    anova = FunctionalANOVA(shrinkage=None).fit(table(), rate(table()), output_names=["rate"])
+    groups = {"person": ["age", "town"]}
+    told = json.loads(written(anova, tmp_path, "json", X=table(), by="car", groups=groups))
+    found = anova.importance("l1", groups=groups, stderr=True)
+    assert [r["group"] for r in told["domains"]["records"]] == list(found["group"])
+    np.testing.assert_allclose([r["value"] for r in told["domains"]["records"]], found["value"])
+    np.testing.assert_allclose([r["stderr"] for r in told["domains"]["records"]], found["stderr"])
+    parts = {r["part"] for r in told["groups"]["contrasts"][0]["records"]}
+    assert parts == {"person", "car", "(total)"}
+    assert all(r["feature"] in ("person", "car") for e in told["reasons"] for row in e["rows"] for r in row["reasons"])
+    for suffix in ("md", "html"):
+        assert "Groups of features as one" in written(anova, tmp_path, suffix, groups=groups)
+    assert json.loads(written(anova, tmp_path, "json"))["domains"] is None
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_errors_of_chosen_groups_are_those_of_the_difference(tariff, given):
+    found = summarise(tariff.decomposition_, **({"X": table()} if given else {})).live.cohorts
+    weight = tariff.decomposition_.sample.draws.weight
+    assert len(found.sets) == 3 + 2 + 2 + 3
+    for (feature, level, against), errors in zip(found.sets.tolist(), found.stderr, strict=True):
+        name = table().columns[feature]
+        labels = tariff.decomposition_.schema.labels[feature]
+        first = (table()[name] == labels[level]).to_numpy()
+        second = ~first if against < 0 else (table()[name] == labels[against]).to_numpy()
+        expected = tariff.difference(
+            table(),
+            by=np.where(first, "a", np.where(second, "b", "c")),
+            sample_weight=np.where(first | second, weight, 0) if against >= 0 else weight,
+        )[0]
+        if against < 0:  # all rows of the fit take part, and vary together with the effects
+            np.testing.assert_allclose(errors[:-2, 0], expected.by_feature_stderr[:, 0], rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(errors[-1, 0], expected.total_stderr[0], rtol=1e-9)
+        else:
+            assert np.isfinite(errors[-1, 0])
+    assert "vary together" in found.note
+
+
+def test_a_page_without_errors_of_groups_says_why(tariff, tmp_path, monkeypatch):
+    tariff.save(tmp_path / "m.exanova")
+    stored = summarise(exanova.load(tmp_path / "m.exanova").decomposition_, X=table()).live.cohorts
+    assert len(stored.sets) == 0
+    assert "not known" in stored.note
+    monkeypatch.setattr(cohort_errors, "WORK", 0.0)
+    assert "take long" in summarise(tariff.decomposition_, X=table()).live.cohorts.note
+    population = FunctionalANOVA(sampled=False).fit(table(), rate(table()))
+    assert summarise(population.decomposition_).live.cohorts.note.startswith("No error bars")
+
+
+def test_a_report_says_that_standard_errors_were_refused(monkeypatch):
+    anova = FunctionalANOVA(shrinkage=None).fit(table(), rate(table()))
+
+    def refuse(self, *_, **__):
+        raise MemoryLimitError("the covariances need 5 GB, and 1 GB is free.")
+
+    monkeypatch.setattr(Decomposition, "errors", refuse)
+    monkeypatch.setattr("exanova.infer.uncertainty.Uncertainty.cheap", property(lambda self: False))
+    summary = summarise(anova.decomposition_)
+    assert summary.errors == "There are no error bars: they were refused: the covariances need 5 GB, and 1 GB is free."
+    assert "refused" in summary.importance_notes[0]
