@@ -11,11 +11,11 @@ from exanova.shrink import cost
 from exanova.shrink.evaluate import CHEAP_WORK, LARGEST
 from exanova.shrink.fit import why_not
 from exanova.shrink.left_out import FEWEST_SAMPLED
-from exanova.shrink.speed import leaving_out_seconds, shrinking_seconds
+from exanova.shrink.speed import kernel_seconds, leaving_out_seconds, shrinking_seconds
 from exanova.solve import price
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request
-from exanova.solve.seconds import passes_and_local_work
+from exanova.solve.seconds import pass_seconds, passes_and_local_work, reading
 from exanova.solve.survey import Survey
 from exanova.solve.traits import traits_of
 
@@ -34,9 +34,10 @@ def completed(plan: Plan, survey: Survey, request: Request, sample: Sample, outp
     if request.shrinkage and why_not(sample, request, plan, family) is None:
         shrinking = load.peak(cost.shrinking(q, family, load), listing, measuring)
         by_functions = cost.way(r, q, bool(too_large_for_tables(family).any())) == "functions"
-        counting = gram_seconds(family, q, sample.weight) if by_functions else 0.0
-        # Elsewhere functions are never multiplied with each other.
-        common = passes_and_local_work(survey, SHRINKING_PASSES, 2 * q if by_functions else 0) + counting
+        if by_functions:
+            common = passes_and_local_work(survey, SHRINKING_PASSES, 2 * q) + gram_seconds(family, q, sample.weight)
+        else:
+            common = reading(sample) + SHRINKING_PASSES * pass_seconds(survey) + kernel_seconds(family)
         shrunk = shrinking_seconds(r, q, outputs, survey.subsets)
         return replace(plan, memory=shrinking, seconds=common + shrunk)
     if not _leaves_rows_out(request, plan, survey):
