@@ -13,11 +13,15 @@ import numpy as np
 from exanova.basis.functions import too_large_for_tables
 from exanova.design.family import Family
 from exanova.shrink.by_cells import BATCH_BYTES, KEPT_BYTES
-from exanova.shrink.left_out import BLOCK_BYTES, FEWEST_SAMPLED
+from exanova.shrink.left_out import BLOCK_BYTES, FEWEST_SAMPLED, ROWS_PER_FUNCTION
 from exanova.solve.price import Load, eliminating, local_tables
 
-SQUARES_BY_FUNCTIONS, SQUARES_BY_ROWS = 5, 4
-"""Arrays of (functions, functions), or of (rows, rows) beside one kernel an order: kernel, factor, inverse, copy."""
+SQUARES_BY_FUNCTIONS, SQUARES_BY_ROWS, COLLECTING = 4, 4, 1.5
+"""Arrays of (functions, functions), or of (rows, rows) beside one kernel an order: kernel, factor, inverse, copy; and
+of (functions, functions) beside the Gram matrix of indicators while it becomes that of functions."""
+
+KERNEL_COPIES = 1.5
+"""Copies of the kernels of cells, where they are kept: side by side, and one by one as they are made."""
 
 OUTPUTS_WORK = 4e11
 """Multiplications that the likelihoods of all outputs may take; beyond, similar outputs share their ratios."""
@@ -115,6 +119,15 @@ def leaving_out(functions: int, load: Load) -> int:
     return eliminating(functions, load) + blocks + 32 * load.distinct * load.outputs
 
 
+def _kernels(family: Family) -> int:
+    """Bytes of the kernels of all subsets on their cells: as tables where these are kept, and as factors."""
+    cells = np.diff(family.cell_start)
+    whole = int(8 * np.square(cells.astype(np.float64)).sum())
+    kept = int(KERNEL_COPIES * whole) if whole <= KEPT_BYTES else 4 * BATCH_BYTES
+    factors = 8 * sum(int(cells[s]) * sum(family.sizes_of(s)) for s in range(len(family.subsets)))
+    return kept + factors
+
+
 def shrinking(functions: int, family: Family, load: Load) -> int:
     """Bytes of a shrunken fit: its matrices, a factor for every set of ratios, and passes over the rows."""
     r, q, m = load.distinct, functions, load.outputs
@@ -124,8 +137,8 @@ def shrinking(functions: int, family: Family, load: Load) -> int:
     factors = sets_of_ratios(size, m) - 1
     passes = 8 * m * (2 * family.n_keys + 6 * r + 6 * q)
     collecting = 8 * int(1.1 * q) ** 2 + int(1.1 * q) * (r // 8 + 8) if how == "functions" else 0
-    matrices = max(8 * size * size * (squares + factors), collecting + 8 * 3 * size * size)
-    leaving_out = 0 if how == "rows" else 3 * min(BLOCK_BYTES, 8 * size * min(r, max(size, FEWEST_SAMPLED)))
-    kernels = min(KEPT_BYTES + BATCH_BYTES, int((8 * np.diff(family.cell_start) ** 2).sum()))
-    tables = 3 * local_tables(family) if how == "functions" else 2 * kernels
+    matrices = int(max(8 * size * size * (squares + factors), collecting + 8 * COLLECTING * size * size))
+    chosen = min(r, max(FEWEST_SAMPLED, int(ROWS_PER_FUNCTION * size)))
+    leaving_out = 0 if how == "rows" else 3 * min(BLOCK_BYTES, 8 * size * chosen)
+    tables = 3 * local_tables(family) if how == "functions" else _kernels(family)
     return matrices + passes + leaving_out + tables
