@@ -27,12 +27,13 @@ from exanova.design.family import Family, extend
 from exanova.design.products import OneHot, restored
 from exanova.phi.bitsets import count_common, pack_singles
 from exanova.phi.operator import Phi
+from exanova.solve import price
 from exanova.typing import Codes, FloatArray, IntArray, Subset
 
 BLOCK_BYTES = 64_000_000
 """Memory of one stack of local problems."""
 
-WIDE = 200
+WIDE = price.WIDE
 """Cells above which the gain comes from a fit of the margins, because a basis would cost cells^3."""
 
 
@@ -99,7 +100,7 @@ class PairScreen:
         sums = [self._products(self._weights * column, np.float32) for column in residual.T]
         for (a, b), numbers in self._shapes.items():
             cells = max(1, a * b)
-            step = max(1, BLOCK_BYTES // (16 * cells * min(cells, WIDE)))
+            step = max(1, BLOCK_BYTES // (16 * cells * max(1, min(cells, WIDE))))
             for first in range(0, len(numbers), step):
                 chosen = numbers[first : first + step]
                 counts = self._tables(self._counts, chosen)

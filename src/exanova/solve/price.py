@@ -31,7 +31,7 @@ from exanova.typing import IntArray
 READING_CELL, READING_ROW = 2, 44
 """Bytes for each cell of the table, and for each of its rows, while it is read: codes, sorted rows, equal rows."""
 
-COUNTED_VALUE = 64
+COUNTED_VALUE = 90
 """Bytes for each distinct number of a column that is cut, while rows are read in blocks: merging sorts copies."""
 
 GIVEN_ROW, DISTINCT_ROW = 24, 48
@@ -64,6 +64,9 @@ TOP_DOWN = 1.25
 
 LOCAL_STACK = 100_000_000
 """Bytes of a stack of local problems in the screening of pairs, at most."""
+
+LOCAL_CELLS, WIDE = 36, 200
+"""Bytes per squared cell of a pair in such a stack, and cells beyond which a pair has no basis there."""
 
 PAIR = 350
 """Bytes of a pair in a screening: a tuple, its places, its gain."""
@@ -235,8 +238,10 @@ def screening(sizes: Sequence[int], load: Load, threads: int) -> int:
     """Bytes of the products of all one-hot columns, and of stacks of local problems of pairs."""
     varying = [n for n in sizes if n > 1]
     columns, pairs = 1 + sum(n - 1 for n in varying), len(varying) * (len(varying) - 1) // 2
-    cells = int(np.prod(sorted(varying)[-2:], dtype=np.int64))
-    stacks = min(LOCAL_STACK, 48 * pairs * cells * cells)
+    levels = np.array(varying, dtype=np.float64)
+    one, other = np.triu_indices(len(levels), 1)
+    cells = levels[one] * levels[other]
+    stacks = min(LOCAL_STACK, int(LOCAL_CELLS * np.square(cells[cells <= WIDE]).sum()))
     products = 8 * columns * columns
     return max(products * (3 + load.outputs + threads), products * (2 + load.outputs) + stacks) + (
         columns * load.distinct + PAIR * pairs

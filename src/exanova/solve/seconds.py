@@ -20,9 +20,9 @@ from exanova.solve.matrix_free import LARGEST_PAIR, expected_iterations
 from exanova.solve.plan import STARTING
 from exanova.solve.survey import Survey, is_product
 
-FLOPS, LOOKUPS, CELLS_READ = 3e10, 5e8, 2.5e7
+FLOPS, LOOKUPS, CELLS_READ, ROWS_GROUPED = 3e10, 5e8, 4e7, 2e6
 """Throughput of one core per second: multiplications in matrix products, table reads at rows, cells of a table read and
-grouped. Measured on the benchmarks' tables; other machines differ by a factor of a few."""
+distinct rows grouped. Measured on the benchmarks' tables; other machines differ by a factor of a few."""
 
 VALUES_COUNTED = 3e6
 """Distinct numbers of columns that are cut, counted in a second while rows are read in blocks."""
@@ -40,6 +40,9 @@ ELIMINATING, REDUNDANT = 0.5, 1.6
 ONE_ITERATION, PROJECTED_CELLS = 2e-4, 3e7
 """Seconds of an iteration without a matrix on the smallest table, and cells projected on a pure space in a second."""
 
+
+SPARSE_FLOPS = 8e8
+"""Cubed levels of the smaller feature of a pair, factorised sparsely in a second."""
 
 LEVEL_ITERATIONS = 20
 """Iterations to expect where pairs are solved level by level."""
@@ -79,7 +82,8 @@ def pass_seconds(survey: Survey) -> float:
 
 def reading(sample: Sample) -> float:
     """Seconds of reading a table, grouping its rows and other work that any fit has."""
-    return STARTING + sample.rows * len(sample.sizes) / CELLS_READ + sample.counted / VALUES_COUNTED
+    cells = sample.rows * len(sample.sizes)
+    return STARTING + cells / CELLS_READ + sample.n_rows / ROWS_GROUPED + sample.counted / VALUES_COUNTED
 
 
 def grid(survey: Survey) -> float:
@@ -114,7 +118,14 @@ def matrix_free(survey: Survey) -> float:
         passes_and_local_work(survey, 2 * iterations, largest_pair=LARGEST_PAIR)
         + iterations * one
         + (_low_work(survey) + _level_work(survey)) / FLOPS
+        + _factorising(survey.family)
     )
+
+
+def _factorising(family: Family) -> float:
+    """Seconds of the sparse factorisations of pairs that have no table: their margins fill in over the smaller side."""
+    large = np.flatnonzero(has_projector(family, LARGEST_PAIR))
+    return sum(float(min(family.sizes_of(int(s)))) ** 3 for s in large) / SPARSE_FLOPS
 
 
 def iterations_of(survey: Survey) -> int:
