@@ -20,7 +20,7 @@ SQUARES_BY_FUNCTIONS, SQUARES_BY_ROWS, COLLECTING = 4, 4, 1.5
 """Arrays of (functions, functions), or of (rows, rows) beside one kernel an order: kernel, factor, inverse, copy; and
 of (functions, functions) beside the Gram matrix of indicators while it becomes that of functions."""
 
-KERNEL_COPIES = 1.5
+KERNEL_COPIES = {"leading": 1.5, "rows": 2.2}
 """Copies of the kernels of cells, where they are kept: side by side, and one by one as they are made."""
 
 OUTPUTS_WORK = 4e11
@@ -119,11 +119,11 @@ def leaving_out(functions: int, load: Load) -> int:
     return eliminating(functions, load) + blocks + 32 * load.distinct * load.outputs
 
 
-def _kernels(family: Family) -> int:
+def _kernels(family: Family, copies: float) -> int:
     """Bytes of the kernels of all subsets on their cells: as tables where these are kept, and as factors."""
     cells = np.diff(family.cell_start)
     whole = int(8 * np.square(cells.astype(np.float64)).sum())
-    kept = int(KERNEL_COPIES * whole) if whole <= KEPT_BYTES else 4 * BATCH_BYTES
+    kept = int(copies * whole) if whole <= KEPT_BYTES else 4 * BATCH_BYTES
     factors = 8 * sum(int(cells[s]) * sum(family.sizes_of(s)) for s in range(len(family.subsets)))
     return kept + factors
 
@@ -140,5 +140,7 @@ def shrinking(functions: int, family: Family, load: Load) -> int:
     matrices = int(max(8 * size * size * (squares + factors), collecting + 8 * COLLECTING * size * size))
     chosen = min(r, max(FEWEST_SAMPLED, int(ROWS_PER_FUNCTION * size)))
     leaving_out = 0 if how == "rows" else 3 * min(BLOCK_BYTES, 8 * size * chosen)
-    tables = 3 * local_tables(family) if how == "functions" else _kernels(family)
+    if how == "leading":  # functions at a block of rows, twice
+        leaving_out = max(leaving_out, 2 * min(BLOCK_BYTES, 8 * size * r))
+    tables = 3 * local_tables(family) if how == "functions" else _kernels(family, KERNEL_COPIES[how])
     return matrices + passes + leaving_out + tables

@@ -31,8 +31,9 @@ from exanova.typing import IntArray
 READING_CELL, READING_ROW = 2, 44
 """Bytes for each cell of the table, and for each of its rows, while it is read: codes, sorted rows, equal rows."""
 
-COUNTED_VALUE = 90
-"""Bytes for each distinct number of a column that is cut, while rows are read in blocks: merging sorts copies."""
+COUNTED_VALUE, APART_ROW = 90, 110
+"""Bytes for each distinct number of a column that is cut, while rows are read in blocks, and for each of these rows,
+told apart by their outputs: merging sorts copies."""
 
 GIVEN_ROW, DISTINCT_ROW = 24, 48
 """Bytes held throughout for each row (position, weight, group) and each distinct row (the same, weights)."""
@@ -105,7 +106,8 @@ class Load:
     @property
     def reading(self) -> int:
         """Bytes while the table is read and its equal rows are grouped."""
-        return 0 if self.on_disk else reading(self.rows, self.columns) + COUNTED_VALUE * self.counted
+        counting = (COUNTED_VALUE * self.counted + APART_ROW * self.rows) if self.counted else 0
+        return 0 if self.on_disk else reading(self.rows, self.columns) + counting
 
     @property
     def observing(self) -> int:

@@ -24,8 +24,9 @@ FLOPS, LOOKUPS, CELLS_READ, ROWS_GROUPED = 3e10, 5e8, 4e7, 2e6
 """Throughput of one core per second: multiplications in matrix products, table reads at rows, cells of a table read and
 distinct rows grouped. Measured on the benchmarks' tables; other machines differ by a factor of a few."""
 
-VALUES_COUNTED = 3e6
-"""Distinct numbers of columns that are cut, counted in a second while rows are read in blocks."""
+VALUES_COUNTED, ROWS_APART = 3e6, 8e5
+"""Distinct numbers of columns that are cut, counted in a second while rows are read in blocks; and such rows sorted,
+which are told apart by their outputs."""
 
 PASS_FLOPS = 1.2e10
 """Multiplications per second of a pass over all pairs by products of matrices."""
@@ -83,7 +84,8 @@ def pass_seconds(survey: Survey) -> float:
 def reading(sample: Sample) -> float:
     """Seconds of reading a table, grouping its rows and other work that any fit has."""
     cells = sample.rows * len(sample.sizes)
-    return STARTING + cells / CELLS_READ + sample.n_rows / ROWS_GROUPED + sample.counted / VALUES_COUNTED
+    apart = sample.rows / ROWS_APART + sample.counted / VALUES_COUNTED if sample.counted else 0.0
+    return STARTING + cells / CELLS_READ + sample.n_rows / ROWS_GROUPED + apart
 
 
 def grid(survey: Survey) -> float:
