@@ -255,6 +255,14 @@ APART = {
     "select.selection_plan.RANKINGS": "a price",
     "select.selection_plan.PAIR_SECONDS": "a price",
     "select.selection_plan.JUDGED": "a price",
+    **dict.fromkeys(
+        (
+            *(f"select.selection_plan.{name}" for name in ("JUDGING_SQUARES", "LOCAL_WORK", "WIDE_PAIR", "WIDE_CELL")),
+            *(f"solve.seconds.{name}" for name in ("ROWS_APART", "ROWS_GROUPED", "VALUES_COUNTED")),
+            *("solve.seconds.SPARSE_FLOPS", "solve.seconds.PASS_FLOPS"),
+        ),
+        "a price",
+    ),
     "solve.seconds.LEVEL_ITERATIONS": "a price",
     "solve.by_levels.DELTA": "accuracy",
     "solve.by_levels.CONSTRAINT": "accuracy",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from exanova.data.observe import Observation
@@ -49,6 +50,7 @@ def assemble(
     names, values, scaling = seen.support.feature_names, seen.given, seen.scaling
     measured = measure(sample, found, request.threads)
     certificate = certify(sample, found, measured, names, scaling, time.perf_counter() - started, request)
+    certificate = replace(certificate, bins=_lossless_bins(seen, sample, certificate))
     schema = Schema(names, seen.support.labels, values.output_names, seen.table_kind, values.single)
     effects = scaling.effects(found.values)
     fitted = _fitted_sample(sample, found, request, parameters["sampled"])
@@ -70,6 +72,16 @@ def assemble(
         selection=selection,
         selected=_named_selection(found, schema),
         sample=sample,
+    )
+
+
+def _lossless_bins(seen: Observation, sample: Sample, certificate: Certificate) -> str:
+    """That intervals hide nothing, where rows they made equal have equal outputs and there are such rows."""
+    made_equal = not seen.encoding.is_lossless and sample.rows > sample.n_rows
+    if not made_equal or sample.is_distribution or certificate.unmeasured or certificate.within_variance.any():
+        return ""
+    return (
+        f"lose nothing: {sample.rows:,} rows became {sample.n_rows:,} combinations of levels, outputs equal within each"
     )
 
 

@@ -260,7 +260,9 @@ class FunctionalANOVA(Parametrised, InParts):
         try:
             given = Given(X, model, sample_weight, output_names, weights, design, eval_set)
             read, observe = read_given(given, self.get_params(), self.fit, progress)
-            if read is None:
+            said = {"weights": weights, "eval_set": eval_set, **given.columns}
+            if read is None:  # rows were held out and the others fitted; the record is of what was given
+                self._store(replace(self._decomposition, provenance=trace(observe(), self._kept_params(), said)))
                 return self
             request = make_request(self.get_params(), read.rows.support, read.rows.encoding.ordered)
             progress.phase("listing cells")
@@ -282,7 +284,6 @@ class FunctionalANOVA(Parametrised, InParts):
                 fitted = FittedRows(read, sample, held, found, request, why_whole(self.sampled, sample))
                 certificate = evaluated(self._decomposition, fitted, eval_set, self._fit_part, progress)
                 self._store(replace(self._decomposition, certificate=certificate))
-            said = {"weights": weights, "eval_set": eval_set, **given.columns}
             self._store(replace(self._decomposition, provenance=trace(seen, self._kept_params(), said)))
             warn_if_it_does_not_hold(self.certificate_, self.shrinkage == "auto", stacklevel=3)
         finally:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from html import escape
 from typing import Any
 
 from exanova import __version__
@@ -81,6 +82,10 @@ class Provenance:
             yield f"File: {role}", f"{path} (sha256 {digest})"
         if self.command:
             yield "Command", self.command
+
+    def _repr_html_(self) -> str:
+        lines = (f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in self.facts())
+        return f"<table>{''.join(lines)}</table>"
 
     def __str__(self) -> str:
         facts = self.facts()

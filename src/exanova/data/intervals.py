@@ -61,8 +61,10 @@ def round_between(low: float, high: float) -> float:
     power = max(abs(below), abs(above)).adjusted()
     while True:
         step = Decimal(1).scaleb(power)
-        count = min((middle / step).to_integral_value(ROUND_HALF_DOWN), (above / step).to_integral_value(ROUND_FLOOR))
-        for number in (count, count + 1):
+        highest = (above / step).to_integral_value(ROUND_FLOOR)
+        count = min((middle / step).to_integral_value(ROUND_HALF_DOWN), highest)
+        # Of neighbouring floats the middle of their texts may round to the lower one; the higher one itself does not.
+        for number in (count, count + 1, highest):
             found = number * step
             if below < found <= above and low < float(found) <= high:
                 return float(found)
@@ -112,4 +114,4 @@ def _ends(edge: float) -> tuple[bool, str]:
     """Whether an edge is written as the number just below it, and that number or the edge as text."""
     under = math.nextafter(edge, -math.inf)
     written, other = number_text(edge), number_text(under)
-    return (True, other) if len(other) < len(written) else (False, written)
+    return (True, other) if len(other) < len(written) and math.isfinite(under) else (False, written)

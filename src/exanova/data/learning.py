@@ -130,9 +130,20 @@ class Notes:
 
     refused: dict[str, int] = field(default_factory=dict)
     identifiers: dict[str, int] = field(default_factory=dict)
+    unreadable: dict[str, str] = field(default_factory=dict)
 
     def give(self) -> None:
         """Raise or warn, each in one message that names every column."""
+        if self.unreadable:
+            listed = ", ".join(f"{name!r} ({reason})" for name, reason in self.unreadable.items())
+            raise InputError(
+                Parameter("strategy", "model"),
+                f" cannot tell where the model splits {len(self.unreadable)} column(s): {listed}",
+                remedy=[
+                    *("Use ", Parameter("strategy", "quantile"), ", or keep their values as levels with "),
+                    Parameter("n_bins", dict.fromkeys(self.unreadable)),
+                ],
+            )
         if self.refused:
             listed = ", ".join(f"{name!r} ({size:,} different values)" for name, size in self.refused.items())
             names = ",".join(self.refused)
@@ -228,6 +239,9 @@ def learn_feature(
         return cut_dates(column, values, totals, rules.bins_of(name), rules.strategy, rows)
     if not asked and _is_numbering(column, len(values), rows):
         notes.identifiers[name] = len(values)
+        return left_out(name)
+    if splits is not None and name in splits.unreadable:
+        notes.unreadable[name] = splits.unreadable[name]
         return left_out(name)
     own = None if splits is None else splits.of(name)
     return cut_numbers(column, values, totals, rules.bins_of(name), rules.strategy, rows, own)

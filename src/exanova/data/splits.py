@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from exanova.errors import InputError
 from exanova.messages import Parameter, Part
 from exanova.typing import FloatArray, IntArray
 
@@ -52,16 +51,7 @@ class ModelSplits:
             self.found.setdefault(column, []).append((edge, strength))
 
     def of(self, column: str) -> ColumnSplits:
-        """The splits of a column, none if the model does not read it; raises if they cannot be told."""
-        if column in self.unreadable:
-            raise InputError(
-                Parameter("strategy", "model"),
-                f" cannot tell where the model splits column {column!r}: {self.unreadable[column]}",
-                remedy=[
-                    *("Use ", Parameter("strategy", "quantile"), ", or keep its values as levels with "),
-                    Parameter("n_bins", {column: None}),
-                ],
-            )
+        """The splits of a column that is not ``unreadable``, none if the model does not read it."""
         parts = self.found.get(column, [])
         empty = np.empty(0)
         edge, strength = (np.concatenate([empty, *(part[k] for part in parts)]) for k in (0, 1))

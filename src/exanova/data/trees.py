@@ -148,17 +148,25 @@ def _read_xgboost(model: Any, names: Names, splits: ModelSplits) -> None:
     _collect_listed(found, names, splits, closed=False, single=True)
 
 
+NEARLY_ZERO = float(np.float32(1e-35))
+"""Numbers no larger than this are zeros to LightGBM."""
+
+
 def _read_lightgbm(model: Any, names: Names, splits: ModelSplits) -> None:
-    """LightGBM: float64, and the threshold itself goes down."""
+    """LightGBM: float64, and the threshold itself goes down; where zeros count as missing, they stand apart."""
     booster = getattr(model, "booster_", model)
-    found = []
+    found, zeros = [], set()
     for tree in booster.dump_model()["tree_info"]:
         for node in _nodes(tree["tree_structure"], "left_child", "right_child"):
             if node.get("decision_type") == "==":
                 _note_categories(names[node["split_feature"]], splits)
             elif "threshold" in node:
                 found.append((node["split_feature"], node["threshold"], node.get("split_gain", 1.0)))
+                zeros |= {node["split_feature"]} if node.get("missing_type") == "Zero" else set()
     _collect_listed(found, names, splits, closed=True, single=False)
+    strongest = max((strength for _, _, strength in found), default=1.0)
+    for closed, end in ((False, -NEARLY_ZERO), (True, NEARLY_ZERO)):
+        _collect_listed([(k, end, strongest) for k in zeros], names, splits, closed=closed, single=False)
 
 
 def _read_catboost(model: Any, names: Names, splits: ModelSplits) -> None:

@@ -40,6 +40,11 @@ class Components:
     output_names: tuple[str, ...]
     schema: Schema
 
+    def _repr_html_(self) -> str:
+        from exanova.report.notebook import contributions_html
+
+        return contributions_html(f"Contributions of {len(self.subsets):,} subsets", self.subsets, self.values)
+
     def to_frame(self) -> Any:
         """One line per row and subset: ``row``, ``subset``, ``order``, then ``value`` or one column per output."""
         n, count = self.values.shape[:2]

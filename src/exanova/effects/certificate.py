@@ -39,6 +39,7 @@ class Certificate:
         r2, mse, relative_mse: one per output, against the model as given, so that what bins, merged levels or noise
             between equal rows hide counts as lost; ``relative_mse`` is the mean squared error over E[f^2].
         within_variance: the part of ``mse`` inside rows that are equal once encoded.
+        bins: where intervals and merged levels lose nothing, a sentence that says so; else empty.
         loss_levels, loss_noise, loss_left_out, loss_shrinkage: the account of loss, see :attr:`loss`.
         cancellation: summed variance of the effects over that of the fitted part, one per output; 1 for independent
             features. Where it is large, effects cancel and have to be read together.
@@ -105,6 +106,7 @@ class Certificate:
     effective_functions: tuple[float, ...] = ()
     notes: tuple[str, ...] = field(default=())
     unmeasured: tuple[str, ...] = ()
+    bins: str = ""
 
     @property
     def checks(self) -> tuple[Check, ...]:

@@ -293,6 +293,11 @@ class Effects(Mapping[tuple[str, ...], Effect]):
         self._left_out = left_out
         self._position = {name: i for i, name in enumerate(schema.features)}
 
+    def _repr_html_(self) -> str:
+        from exanova.report.notebook import effects_html
+
+        return effects_html(self)
+
     def __getitem__(self, key: str | tuple[str, ...]) -> Effect:
         subset = self._subset(key)
         varying = tuple(i for i in subset if self._family.sizes[i] > 1)

@@ -118,6 +118,8 @@ def _effects(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
             rows = [[*row, mean] for row, mean in zip(rows, means, strict=False)]
         yield from _table(titles, rows)
         yield from _more(effect["levels"] - len(rows), "levels")
+        for note in effect["notes"]:
+            yield from (escaped(note), "")
     yield from _more(len(drawn) - FEATURES, "features")
 
 

@@ -65,6 +65,7 @@ class Page:
             drawn=self._drawn(),
             pairs=self._pairs(),
             words=self._words(),
+            notes={effect["feature"]: effect["notes"] for effect in summary.effects if effect["notes"]},
             networks=summary.networks,
             listed={},
             rows=None if live.rows is None else rows_content(live.rows),

@@ -11,6 +11,7 @@ import numpy as np
 from exanova.decomposition import Decomposition
 from exanova.effects.norms import absolute_norms
 from exanova.progress import Progress
+from exanova.report.alike import notes_on_levels
 from exanova.report.live import EFFECT_LEVELS, PAIR_LEVELS
 from exanova.show.error_bars import can_compute, cell_errors, main_means
 from exanova.show.records import Record, columns_of, effect_records, legible, network_records, pair_records, rounding
@@ -55,7 +56,17 @@ def main_effects(
         effect = decomposition.effects[name]
         small = bool((np.abs(effect.values).max(axis=0) <= bounds).all())
         shown.append(
-            {"feature": name, "levels": levels, "identified": effect.identified, "small": small, "records": kept}
+            {
+                "feature": name,
+                "levels": levels,
+                "identified": effect.identified,
+                "small": small,
+                "notes": notes_on_levels(decomposition, effect),
+                "joined": {
+                    label: list(map(str, of)) for label, of in decomposition.joined_levels.get(name, {}).items()
+                },
+                "records": kept,
+            }
         )
         progress.step()
     return shown, with_effect[len(shown) :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import NoReturn
 
 from exanova.design.memory import readable
@@ -74,6 +75,9 @@ class Plan:
         read = f"read in {count_of(self.source_passes, 'pass', 'passes')}"
         disk = ", distinct rows on disk" if self.on_disk else ""
         return f"{read} (about {count_of(self.distinct_estimate, 'distinct row')} by the first{disk})"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(str(self))}</p>"
 
     def __str__(self) -> str:
         orders = " + ".join(f"{k:,}" for k in self.functions_by_order)

@@ -46,6 +46,7 @@ class Counts:
         scale: factor of the squared deviation of every replicate, or ``None``.
         distinct: about how many rows are distinct, as the first pass estimated it.
         passes: passes over the source.
+        counted: distinct numbers and times that were counted to cut columns.
     """
 
     n_rows: int
@@ -55,6 +56,7 @@ class Counts:
     scale: FloatArray | None = None
     distinct: int = 0
     passes: int = 2
+    counted: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +182,7 @@ def observed(rows: Rows, counter: RowCounter, counts: Counts, scaling: Scaling |
         scaling=scaling,
         draws=draws,
         in_blocks=True,
+        counted=counts.counted,
         on_disk=rows.on_disk,
     )
     digest = fingerprint(encoding, support.codes, filled["group"], rows.tally.weight, rows.tally.lowest)

@@ -151,7 +151,8 @@ def read_source(
     given = replace(given, output_names=tuple(map(LINKS[options.link].named, given.output_names)))
     passes = 1 if all(kept is not None for kept in found.kept) else 2
     kind = installed_kind(source.kind)
-    counts = Counts(found.rows, _whole(found), given, kind, scale, found.distinct, passes)
+    counted = sum(len(found.columns[feature.name]) for feature in encoding.features if feature.edges)
+    counts = Counts(found.rows, _whole(found), given, kind, scale, found.distinct, passes, counted)
     reading = observed(linked(rows, counter), counter, counts)
     if rows.on_disk:
         give_back()

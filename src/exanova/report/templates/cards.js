@@ -152,6 +152,7 @@ function effectFigure(i) {
   const shownLevels = Math.min(features[i].levels.length, LEVELS.bars);
   if (!features[i].places && levels > shownLevels)
     notes.push(`The ${shownLevels} of ${levels.toLocaleString("en")} levels that carry most of the effect.`);
+  notes.push(...(payload.notes[features[i].name] ?? []));
   sources.set(key, perOutput((output) => effectLines(i, output), payload.listed.effect));
   return figure({ key, title: nameOf(i), notes, said: `The effect of each level of ${nameOf(i)}.`, table: key, draw: (width) => drawEffect(i, width) });
 }
