@@ -8,9 +8,14 @@ that is not distinguishable from zero, and becomes the normal one for a clear ef
 is that of the posterior, theta / g around X / g: shrinking may have taken something away. Their lower end is the same
 as above, because no posterior of a square holds zero.
 
+A clear importance varies in proportion to itself: where rows, or clusters, of the cells that carry it were drawn more
+often, effect and error grow together. Its upper end is at least that of an interval on the scale of logarithms.
+
 Mean absolute values. |T_a| is too large on the average by se_a b(t), b(t) = 2 phi(t) - 2 t Phi(-t), if T_a is t
 standard errors from zero: much where an effect is weak, nothing where it is clear. The interval is normal around the
 value without that bias, cut at zero; of shrunken effects it reaches up from the value with what the posterior adds.
+Where an effect is weak that is not enough, because the absolute value has a kink: the interval then holds also that of
+the root of the squared norm, times the ratio of the two.
 """
 
 from __future__ import annotations
@@ -47,7 +52,14 @@ def interval_of_squares(
     low[usable], high[usable] = found[0] * g[usable], found[1] * g[usable]
     if posterior:
         high[usable] = chndtrix(1.0 - tail, k, x) * g[usable]
-    return low, np.maximum(high, 0.0)
+    return low, np.maximum(_proportional(value - bias, reach, high), 0.0)
+
+
+def _proportional(value: FloatArray, reach: FloatArray, high: FloatArray) -> FloatArray:
+    """Upper ends that are at least those on the scale of logarithms, for values that are clearly above zero."""
+    clear = (value > reach) & (value > 0)
+    ratio = np.divide(reach, value, out=np.zeros_like(value), where=clear)
+    return np.where(clear, np.maximum(high, value * np.exp(ratio)), high)
 
 
 def _inverted(x: FloatArray, k: FloatArray, tail: float) -> tuple[FloatArray, FloatArray]:
@@ -79,4 +91,5 @@ def interval_of_absolutes(
 ) -> tuple[FloatArray, FloatArray]:
     """Ends of the intervals of mean absolute values."""
     reach = quantile(level) * stderr
-    return np.maximum(value - bias - reach, 0.0), np.maximum(value + (bias if posterior else -bias) + reach, 0.0)
+    high = _proportional(value - bias, reach, value + (bias if posterior else -bias) + reach)
+    return np.maximum(value - bias - reach, 0.0), np.maximum(high, 0.0)
