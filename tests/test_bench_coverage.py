@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from benchmarks import coverage, coverage_page, fidelity, fidelity_page
-from benchmarks.coverage import Intervals, Truth, around, sampled, tally
+from benchmarks.coverage import REACH, Intervals, Truth, sampled, tally
 from benchmarks.fidelity import NOISE, Task, attempt, told_from_zero
 from benchmarks.mixed_tables import Mixed
 from benchmarks.populations import Population, random_grid
@@ -22,7 +22,8 @@ from exanova.errors import InputError
 def normal_estimates(count: int, stderr: float) -> list[Intervals]:
     """Estimates of zero at the quantiles of a normal distribution, each by itself, as means of samples would be."""
     values = [NormalDist().inv_cdf((k + 0.5) / count) for k in range(count)]
-    return [around(np.array([value]), np.array([stderr])) for value in values]
+    half = REACH * stderr
+    return [Intervals(*(np.array([x]) for x in (value, value - half, value + half, np.nan))) for value in values]
 
 
 @pytest.fixture(scope="module")
