@@ -27,7 +27,7 @@ from exanova import FunctionalANOVA
 from exanova.errors import InexactWarning, OutsideSupportWarning
 from exanova.typing import FloatArray, IntArray
 
-REPEATS = {500: 160, 2000: 60, 10000: 24}
+REPEATS = {500: 120, 2000: 50, 10000: 20}
 """Samples drawn of each size."""
 
 QUICK = {500: 6, 2000: 3}
@@ -40,7 +40,7 @@ EXPLAINED = 12
 CLUSTERED = {"nursery mains": 12, "connect4 part": 20}
 """Populations drawn in clusters too, and the rows of a cluster: neighbours in the table, hence much alike."""
 
-SHRUNK = {500: 100, 2000: 40}
+SHRUNK = {500: 80, 2000: 30}
 """Samples drawn of each size for the default, shrunken fit."""
 
 DISCOVERIES = {300: 100, 1000: 60}

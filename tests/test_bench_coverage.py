@@ -111,7 +111,7 @@ def test_clusters_are_drawn_whole_and_counted_in_cells():
 
 def line(share: float, **changes):
     found = {"intervals": 500, "coverage": share, "margin": 0.01, "stderr_over_spread": 1.0}
-    kinds = ("cells", "cells_of_many_units", "shapley", "l1", "l2", "weak_l1", "weak_l2")
+    kinds = ("cells", "cells_of_many_units", "shapley", "mean_shapley", "l1", "l2", "weak_l1", "weak_l2")
     facts = dict.fromkeys(kinds, found) | {"apart": {"few_rows": 0.1, "unidentified": 0.2, "missing": 0.0}}
     said = {"title": "Toy", "order": 1, "n": 500, "functions": 7, "cluster": 1, "said": True, "samples": 3}
     return facts | said | changes

@@ -26,7 +26,12 @@ from exanova.data.sample import KnownRows
 from exanova.design.family import Family
 from exanova.effects.norms import absolute_norms, covariances, squared_norms
 from exanova.explain.importance import Division
-from exanova.explain.importance_intervals import bias_of_absolutes, interval_of_absolutes, interval_of_squares
+from exanova.explain.importance_intervals import (
+    bias_of_absolutes,
+    bias_of_each,
+    interval_of_absolutes,
+    interval_of_squares,
+)
 from exanova.explain.mean_shapley import read_at_rows
 from exanova.infer.bands import quantile, student
 from exanova.infer.linear import LinearErrors, RowTerms
@@ -84,18 +89,28 @@ class Estimates:
         return np.asarray(self.division.parts.T @ amounts)
 
     def doubt(self, kind: str) -> FloatArray:
-        """(f, m) what intervals move importances by: their upward bias, or the part a posterior adds to them.
-
-        A Shapley value is at most as noisy as the sum of its parts.
-        """
+        """(f, m) what intervals move importances by: their upward bias, or the part a posterior adds to them."""
         stderr = np.nan_to_num(self.uncertainty.stderr)
-        if kind != "l2":
+        if kind == "shapley":
+            return self._doubt_at_rows(stderr)
+        if kind == "l1":
             return self.shared(bias_of_absolutes(self.family, self.values, stderr, self.posterior))
         if not self.posterior:
             return self.shared(upward_bias(self.family, self.uncertainty))
         spread = squared_norms(self.family, stderr)
         spread[0] = 0.0
         return self.shared(spread)
+
+    def _doubt_at_rows(self, stderr: FloatArray) -> FloatArray:
+        """(f, m) the same of mean absolute Shapley values, whose parts at a row are taken to err independently."""
+        sample, parts = self.uncertainty.fitted.sample, self.division.parts
+        out = np.zeros((parts.shape[1], self.values.shape[1]))
+        for rows in sample.blocks:
+            codes = sample.codes[:, rows]
+            values = read_at_rows(self.family, self.values, codes, parts)
+            errors = np.sqrt(read_at_rows(self.family, stderr**2, codes, parts.power(2)))
+            out += np.einsum("n,nfm->fm", sample.probability[rows], bias_of_each(values, errors, self.posterior))
+        return out
 
     @property
     def squares(self) -> tuple[FloatArray, FloatArray]:

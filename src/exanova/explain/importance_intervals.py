@@ -74,6 +74,17 @@ def _inverted(x: FloatArray, k: FloatArray, tail: float) -> tuple[FloatArray, Fl
 
 def bias_of_absolutes(family: Family, values: FloatArray, stderr: FloatArray, posterior: bool) -> FloatArray:
     """(S, m) by how much E|f_A| is too large on the average, or what a posterior adds to it."""
+    out = absolute_norms(family, bias_of_each(values, stderr, posterior))
+    out[0] = 0.0
+    return out
+
+
+def bias_of_each(values: FloatArray, stderr: FloatArray, posterior: bool) -> FloatArray:
+    """By how much the absolute value of each estimate is too large on the average, or what a posterior adds to it.
+
+    >>> bias_of_each(np.array([0.0, 100.0]), np.array([1.0, 1.0]), posterior=False).round(3).tolist()
+    [0.798, 0.0]
+    """
     from scipy.special import ndtr
 
     t = np.abs(np.divide(values, stderr, out=np.full_like(values, np.inf), where=stderr > 0))
@@ -81,9 +92,7 @@ def bias_of_absolutes(family: Family, values: FloatArray, stderr: FloatArray, po
         t = np.sqrt(np.maximum(t**2 - 1.0, 0.0))
     t = np.minimum(t, 40.0)
     each = stderr * 2.0 * (np.exp(-0.5 * t**2) / np.sqrt(2.0 * np.pi) - t * ndtr(-t))
-    out = absolute_norms(family, np.maximum(each, 0.0))
-    out[0] = 0.0
-    return out
+    return np.maximum(each, 0.0)
 
 
 def interval_of_absolutes(
