@@ -92,7 +92,7 @@ def bias_of_each(values: FloatArray, stderr: FloatArray, posterior: bool) -> Flo
         t = np.sqrt(np.maximum(t**2 - 1.0, 0.0))
     t = np.minimum(t, 40.0)
     each = stderr * 2.0 * (np.exp(-0.5 * t**2) / np.sqrt(2.0 * np.pi) - t * ndtr(-t))
-    return np.maximum(each, 0.0)
+    return np.asarray(np.maximum(each, 0.0))
 
 
 def interval_of_absolutes(
