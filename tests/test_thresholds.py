@@ -79,6 +79,8 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     # basis
     patches(("basis.functions.STACK_BYTES", 0)),
     patches(("basis.pure.FEW_CELLS", 0)),
+    patches(("basis.pure.FEW_VALUES", 0)),
+    patches(("basis.holes.MANY_MARGINS", 0)),
     patches(("basis.pure.FEW_EDGES", 0)),
     patches(("basis.stacks.FEWEST_STACKED", 1)),
     patches(("basis.stacks.FEWEST_STACKED", 1), ("basis.stacks.LARGEST_STACKED", 0)),
@@ -132,6 +134,7 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("solve.survey.EVEN_DENSE_WORK", 0), ("solve.planning.MOMENTS_FUNCTIONS", 0)),
     # select
     patches(("select.gains.BLOCK_BYTES", 0)),
+    patches(("select.gains.SORTED", 1)),
     patches(("select.gains.WIDE", 0)),
     patches(("select.canonical.SMALLEST_BATCH", 1), ("select.canonical.LARGEST_BATCH", 1)),
     patches(("select.canonical.SMALLEST_BATCH", 5), ("select.canonical.LARGEST_BATCH", 7)),
