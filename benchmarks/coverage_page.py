@@ -31,11 +31,15 @@ standard error from the number of samples. **Error / spread** is the standard er
 deviation of the estimates from sample to sample: 1 is right, below 1 is too optimistic (median over cells)."""
 
 SHORT = """\
-Coverage on the average of all sizes, in percent; importances are those of clear effects (see below)."""
+Coverage on the average of all sizes, in percent; importances E[f²] and E|f| are those of clear effects (see below),
+E|Shapley| are mean absolute Shapley values of all features."""
 
 SHAPLEY = """\
 Shapley values of {explained} rows of the population, explained by each sample. A value counts if all cells it is
 read from count."""
+
+MEAN_SHAPLEY = """\
+`importance("shapley", level=0.95)`: the mean absolute Shapley value of every feature."""
 
 IMPORTANCE = """\
 `importance(level=0.95)` by effect: E[f²] and E|f|. An effect is *clear* if its norm is at least three times the root
@@ -118,6 +122,8 @@ def parts(found: Facts) -> Iterator[str]:
     yield "## Shapley values"
     yield SHAPLEY.format(explained=found["explained"])
     yield table(*plain(rows, "shapley"))
+    yield MEAN_SHAPLEY
+    yield table(*plain(rows, "mean_shapley"))
     yield "## Importances"
     yield IMPORTANCE
     yield table(*importances(rows))
@@ -153,12 +159,12 @@ NAMED = ("population", "order", "functions", "rows")
 
 def averages(lines: Sequence[Facts]) -> Table:
     """Coverage of each population on the average of its sizes."""
-    kinds = ("cells", "shapley", "l2", "l1")
+    kinds = ("cells", "shapley", "l2", "l1", "mean_shapley")
     out = []
     for key in dict.fromkeys((line["title"], line["order"]) for line in lines):
         own = [line for line in lines if (line["title"], line["order"]) == key]
         out.append([key[0], str(key[1]), *(averaged([line[kind] for line in own]) for kind in kinds)])
-    return ("population", "order", "cells", "Shapley values", "E[f²]", "E\\|f\\|"), out
+    return ("population", "order", "cells", "Shapley values", "E[f²]", "E\\|f\\|", "E\\|Shapley\\|"), out
 
 
 def averaged(found: Sequence[Facts]) -> str:
@@ -203,8 +209,9 @@ def importances(lines: Sequence[Facts]) -> Table:
 
 def shrunken(lines: Sequence[Facts]) -> Table:
     """Coverage of shrunken effects."""
-    header = (*NAMED, "samples", "cells", "Shapley", "E[f²]", "E\\|f\\|", "E[f²], weak", "E\\|f\\|, weak")
-    keys = ("cells", "shapley", "l2", "l1", "weak_l2", "weak_l1")
+    absolute = ("E\\|f\\|", "E\\|Shapley\\|", "E[f²], weak", "E\\|f\\|, weak")
+    header = (*NAMED, "samples", "cells", "Shapley", "E[f²]", *absolute)
+    keys = ("cells", "shapley", "l2", "l1", "mean_shapley", "weak_l2", "weak_l1")
     return header, [[*named(s), f"{s['samples']}", *(covered(s[key]) for key in keys)] for s in lines]
 
 
@@ -235,6 +242,7 @@ def clustered(lines: Sequence[Facts]) -> Table:
         "Shapley",
         "E[f²]",
         "E\\|f\\|",
+        "E\\|Shapley\\|",
         "cells, 30 clusters",
     )
     return header, [
@@ -243,7 +251,7 @@ def clustered(lines: Sequence[Facts]) -> Table:
             f"{line['n']:,}",
             f"{line['n'] // line['cluster']:,}",
             "told" if line["said"] else "not told",
-            *(covered(line[key]) for key in ("cells", "shapley", "l2", "l1", "cells_of_many_units")),
+            *(covered(line[key]) for key in ("cells", "shapley", "l2", "l1", "mean_shapley", "cells_of_many_units")),
         ]
         for line in lines
     ]
@@ -269,6 +277,7 @@ def shortfalls(rows: Sequence[Facts], clusters: Sequence[Facts]) -> str:
         "shapley": "Shapley values",
         "l2": "E[f²] of clear effects",
         "l1": "E|f| of clear effects",
+        "mean_shapley": "mean absolute Shapley values",
     }
     out = []
     for kind, words in kinds.items():
