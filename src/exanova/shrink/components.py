@@ -1,7 +1,7 @@
 """Variance components by marginal likelihood: how much of the model is main effects, pairs, and neither.
 
 First one ratio for each order; then, around it, one for each subset, whose logarithm is expected within about one of
-its order's (``Pulled``), less where rows are few: subsets that say nothing are held back further, and where rows are few nothing changes.
+its order's, nearer where rows are few (``Pulled``): subsets that say nothing are held back further.
 
 The search is a damped Newton iteration over log lambda_k with the average information in place of the curvature. It
 ends where the next step is expected to raise the log-likelihood by less than ``ENOUGH``: what is left is far below what
