@@ -34,7 +34,7 @@ from exanova.solve.plan import Plan
 from exanova.solve.request import Request
 from exanova.solve.survey import Survey
 from exanova.solve.traits import RouteName
-from exanova.sources.reading import SourceReading
+from exanova.sources.observed import SourceReading
 from exanova.tags import not_fitted
 
 if TYPE_CHECKING:
@@ -245,7 +245,8 @@ class FunctionalANOVA(Parametrised, InParts):
                 ``"probability"`` is one over the chance of being drawn; by default whole numbers are frequencies.
             clusters: (n,) labels of rows that were drawn together, for standard errors.
             strata: (n,) labels of the parts of the population that rows (or clusters) were drawn from separately.
-            replicate_weights: columns (n, B) of weights and their scale factor, as a pair, in place of these two.
+            replicate_weights: columns (n, B) of weights, or their names for rows that are read in blocks, and their
+                scale factor, as a pair, in place of these two.
         """
         check_parameters(self.get_params())
         self.__dict__.pop("moments_", None)
@@ -269,7 +270,9 @@ class FunctionalANOVA(Parametrised, InParts):
             seen = observe()
             sample, held = seen.sample, None
             if isinstance(eval_set, float):
-                sample, held = sample.split(eval_set, request.random_state)
+                sample, held = (
+                    sample.split(eval_set, request.random_state) if read.held is None else (sample, read.held)
+                )
             request = replace(request, sampled=not why_whole(self.sampled, sample))
             found, selection = fit_sample(sample, request, plan, survey, progress)
             with blas_threads(request.threads):
@@ -356,7 +359,7 @@ class FunctionalANOVA(Parametrised, InParts):
 
     def _plan(self, rows: Reading | SourceReading, request: Request, n_outputs: int = 1) -> tuple[Plan, Survey | None]:
         plan, survey = plan_fit(request, rows.sample, n_outputs)
-        return replace(plan, model_calls=rows.model_calls), survey
+        return replace(plan, model_calls=rows.model_calls, **rows.plan_facts), survey
 
     def _fit_part(self, rows: Any, values: Any, weight: Any) -> FunctionalANOVA:
         """The same fit to some of the rows; the few rows it is evaluated on only keep it from leaving rows out."""

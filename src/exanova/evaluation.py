@@ -14,6 +14,7 @@ from exanova.data.sample import Sample
 from exanova.data.table import Table
 from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
+from exanova.effects.average_leverage import on_average
 from exanova.effects.certificate import Certificate, measure_fit, measure_sample
 from exanova.effects.fit_sums import FitSums
 from exanova.errors import InputError, OverfitWarning
@@ -24,8 +25,9 @@ from exanova.select.selected_fit import judge_selection, with_budget
 from exanova.shrink.evaluate import other_rows
 from exanova.solve.evidence import Solved
 from exanova.solve.request import Request
+from exanova.sources.further import Reader
+from exanova.sources.observed import SourceReading
 from exanova.sources.opening import is_source
-from exanova.sources.reading import SourceReading, read_outputs
 from exanova.typing import FloatArray
 
 HELD_OUT = "on held-out rows"
@@ -100,12 +102,12 @@ def on_further_rows(decomposition: Decomposition, X: Any, model: Any, progress: 
 
 def _on_source(decomposition: Decomposition, X: Any, model: Any, progress: Progress) -> Certificate:
     """The same for rows that are read in blocks, each of which adds to the sums that the fit is measured by."""
-    settings, encoding = decomposition.settings, decomposition.encoding
+    settings = decomposition.settings
+    asked = (settings.handle_unknown, settings.response_method, settings.batch_size, decomposition.link)
     sums = FitSums()
-    for block, outputs in read_outputs(X, model, encoding, settings.response_method, settings.batch_size, progress):
-        codes = encoding.encode(block.table, settings.handle_unknown).astype(np.int32)
-        fitted = fitted_part(decomposition.family, decomposition.values, codes, settings.threads)
-        sums.add(outputs, fitted, block.copies)
+    for rows in Reader(decomposition.encoding, *asked).read(X, model, progress):
+        fitted = fitted_part(decomposition.family, decomposition.values, rows.codes, settings.threads)
+        sums.add(rows.values, fitted, rows.copies)
     fit = sums.fit()
     return replace(decomposition.certificate, r2_eval=fit.r2, mse_eval=fit.mse, eval_method=HELD_OUT)
 
@@ -113,11 +115,20 @@ def _on_source(decomposition: Decomposition, X: Any, model: Any, progress: Progr
 def by_leaving_out(
     certificate: Certificate, sample: Sample, found: Solved, request: Request, whole: str
 ) -> Certificate:
-    """The certificate with the fit of every row by the others, where that is cheap, or with why there are none."""
+    """The certificate with the fit of every row by the others, or with why there are none.
+
+    Where leaving out each row would cost more than the fit, all rows are taken to have the mean leverage.
+    """
     if whole:
         return replace(certificate, sampled=False, eval_method=whole)
     other = other_rows(sample, found, request)
-    return certificate if other is None else _with_errors(certificate, sample, other.mse, other.method)
+    if other is not None:
+        return _with_errors(certificate, sample, other.mse, other.method)
+    if request.ridge:  # it uses less of every direction than the rank says
+        return certificate
+    found_out = on_average(certificate, float(sample.precision.sum()))
+    kept = ", the selection kept" if request.selection and found_out.eval_method else ""
+    return replace(found_out, eval_method=found_out.eval_method + kept)
 
 
 def by_selecting_again(certificate: Certificate, sample: Sample, request: Request, progress: Progress) -> Certificate:

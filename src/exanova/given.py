@@ -12,12 +12,11 @@ from exanova.data.link import linked_rows
 from exanova.data.named_columns import take_named
 from exanova.data.observe import Observation, Reading, read_rows
 from exanova.design.memory import resolve_limit
-from exanova.errors import InputError
 from exanova.many_levels import Joined, fit_apart, join_many_levels, join_source, to_join
-from exanova.messages import Parameter
 from exanova.progress import Progress
 from exanova.query import seed_of
 from exanova.sources.cluster import engine_of
+from exanova.sources.observed import SourceReading
 from exanova.sources.opening import is_source
 from exanova.sources.reading import SourceOptions, read_source
 
@@ -55,12 +54,6 @@ def read_given(given: Given, parameters: Mapping[str, Any], fit: Callable[..., A
 
 
 def _read_in_blocks(given: Given, parameters: Mapping[str, Any], progress: Progress) -> Read:
-    if parameters["link"] != "identity":
-        raise InputError(
-            Parameter("link", parameters["link"]),
-            " is not available for rows that are read in blocks",
-            remedy="Read the rows into memory, or decompose a column that is on that scale already",
-        )
     options = SourceOptions(
         **level_rules(parameters),
         response_method=parameters["response_method"],
@@ -68,11 +61,15 @@ def _read_in_blocks(given: Given, parameters: Mapping[str, Any], progress: Progr
         output_names=given.output_names,
         weights=given.weights,
         memory_limit=resolve_limit(parameters["memory_limit"]),
+        link=parameters["link"],
     )
     engine = engine_of(parameters["engine"])
     found = read_source(given.X, given.model, options, given.columns, progress, engine)
-    found, changed = join_source(found, dict(parameters), isinstance(given.eval_set, float), progress)
-    return Joined(found, None, changed), lambda: found.observation
+    share = given.eval_set if isinstance(given.eval_set, float) else None
+    joined = join_source(found, dict(parameters), share, progress)
+    assert isinstance(joined.rows, SourceReading)
+    seen = joined.rows.observation
+    return joined, lambda: seen
 
 
 def _read_in_memory(given: Given, parameters: Mapping[str, Any], fit: Callable[..., Any], progress: Progress) -> Read:

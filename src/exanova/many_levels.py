@@ -20,14 +20,14 @@ from exanova.data.feature import FeatureLevels, is_number
 from exanova.data.joining import Most, columns_to_join, join_rows
 from exanova.data.observe import Reading
 from exanova.data.rules import NBins, check_max_levels, is_asked
+from exanova.data.sample import Sample
 from exanova.data.table import Table
 from exanova.data.values import ModelValues
 from exanova.effects.certificate import Certificate
-from exanova.errors import InputError
 from exanova.infer.fitted_sample import why_whole
-from exanova.messages import Parameter
 from exanova.progress import Progress
-from exanova.sources.reading import SourceReading
+from exanova.query import seed_of
+from exanova.sources.observed import SourceReading
 from exanova.typing import FloatArray, IntArray
 
 FOLDS, ENOUGH_ROWS = 5, 2000
@@ -44,11 +44,13 @@ class Joined:
         rows: the rows; those given where there was nothing to join.
         values: what the model says of them, if that was asked for already.
         changed: whether any levels were joined.
+        held: rows that were held out before, if there are any.
     """
 
     rows: Reading | SourceReading
     values: ModelValues | None = None
     changed: bool = False
+    held: Sample | None = None
 
     @property
     def row_values(self) -> FloatArray:
@@ -83,25 +85,20 @@ def join_many_levels(rows: Reading, values: ModelValues, chosen: Mapping[int, Mo
     return Joined(joined, values, joined.encoding != rows.encoding)
 
 
-def join_source(
-    rows: SourceReading, given: Mapping[str, Any], holds_out: bool, progress: Progress
-) -> tuple[SourceReading, bool]:
-    """Join the levels of rows that were counted in blocks, where they are too many; and whether that changed any.
+def join_source(rows: SourceReading, given: Mapping[str, Any], share: float | None, progress: Progress) -> Joined:
+    """Join the levels of rows that were counted in blocks, where they are too many.
 
-    A fraction of such rows cannot be held out before their levels are joined: they are counted already.
+    A ``share`` of the distinct rows that is to be held out takes no part in that.
     """
     chosen = to_join(rows, given) if rows.sample.n_outputs else {}
-    if chosen and holds_out:
-        names = ", ".join(repr(rows.encoding.names[j]) for j in chosen)
-        raise InputError(
-            f"the levels of {names} are joined by the outputs, and rows to be held out have already taken part",
-            remedy=["Give other rows as ", Parameter("eval_set"), ", or ", Parameter("max_levels", None)],
-        )
     if not chosen:
-        return rows, False
+        return Joined(rows)
     progress.phase("joining levels")
-    joined = rows.joined(chosen)
-    return joined, joined.encoding != rows.encoding
+    if share is None:
+        joined, held = rows.joined(chosen), None
+    else:
+        joined, held = rows.split(chosen, share, seed_of(given["random_state"]))
+    return Joined(joined, None, joined.encoding != rows.encoding, held)
 
 
 def held_rows(rows: Reading, share: float, seed: int | None) -> NDArray[np.bool_]:

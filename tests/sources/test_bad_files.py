@@ -95,7 +95,7 @@ def test_a_file_without_rows_among_others_adds_nothing(folder):
 
 
 def test_a_file_that_vanishes_or_changes_is_named(folder, monkeypatch):
-    monkeypatch.setattr("exanova.sources.passes.SHRINKS", 10**9)  # so that files are read twice
+    monkeypatch.setattr("exanova.sources.keeping.SHRINKS", 10**9)  # so that files are read twice
     source = open_source(str(folder))
     os.remove(folder / "2.parquet")
     refused(source, "2.parquet", "No such file")
@@ -143,8 +143,3 @@ def test_named_columns_of_a_table_in_memory():
     assert np.array_equal(anova.decomposition_.values, plain.decomposition_.values)
     refused(table.to_numpy(), "no named columns")
     refused(table, "no column 'scores'", model="scores")
-
-
-def test_a_link_needs_rows_in_memory(folder):
-    with pytest.raises(InputError, match="link='log' is not available for rows that are read in blocks"):
-        FunctionalANOVA(link="log").fit(str(folder), "score")

@@ -128,6 +128,11 @@ class Reading:
     is_distribution: bool = False
 
     @property
+    def plan_facts(self) -> dict[str, Any]:
+        """What a plan says of rows that are not in memory: nothing, of these."""
+        return {}
+
+    @property
     def sample(self) -> Sample:
         """The distinct rows, without values."""
         support = self.support

@@ -39,6 +39,7 @@ class Sample:
         values: (r, m) normalised model values, averaged over equal rows.
         rows: number of rows that were given.
         in_blocks: whether the rows were read in blocks, so that no table of them is in memory.
+        on_disk: whether codes, weights and values are mapped from temporary files.
         within: (r, m) variance of the values that were averaged at each row; ``None`` where there is none.
         noise: (m,) the part of the mean of ``within`` between equal raw rows: outputs given for rows, which differ; the
             rest is between rows that bins or merged levels made equal. ``None`` where there is none.
@@ -54,6 +55,7 @@ class Sample:
     values: FloatArray
     rows: int
     in_blocks: bool = field(default=False, kw_only=True)
+    on_disk: bool = field(default=False, kw_only=True)
     within: FloatArray | None = None
     noise: FloatArray | None = None
     scaling: Scaling | None = None
@@ -107,6 +109,15 @@ class Sample:
             counted = np.broadcast_to(ONE, len(draws.group)) if draws.counts is None else draws.counts
             return np.maximum(group_totals(counted, draws.group, self.n_rows).astype(np.float64), 1.0)
         return np.ones(self.n_rows) if self.counts is None else self.counts.astype(np.float64)
+
+    @property
+    def precision(self) -> FloatArray:
+        """(r,) how many rows each distinct row stands for: counts, or of other weights its share of all rows given."""
+        kind = ("probability" if self.counts is None else "frequency") if self.draws is None else self.draws.kind
+        if kind == "frequency":
+            return self.mass
+        rows = self.n_rows if self.draws is None else float(self.draws.counts.sum())
+        return np.asarray(self.probability * rows)
 
     @cached_property
     def varying(self) -> list[int]:
@@ -163,6 +174,7 @@ class Sample:
             within=None if self.within is None else self.within[kept],
             draws=None if self.draws is None else self.draws.among(kept),
             parts=(),
+            on_disk=False,
         )
 
     def levels_present(self) -> list[NDArray[np.bool_]]:
@@ -182,21 +194,26 @@ class Sample:
         Every level keeps a row to be fitted on: levels that occur only in held-out rows would be unknown.
         Refuses a split that leaves nothing to evaluate on.
         """
-        r = self.n_rows
-        held = np.zeros(r, dtype=bool)
-        held[np.random.default_rng(seed).permutation(r)[: int(share * r)]] = True
-        for row, size in zip(self.codes, self.sizes, strict=True):
-            fitted = np.zeros(size, dtype=bool)
-            fitted[row[~held]] = True
-            for level in np.flatnonzero(~fitted):
-                held[np.flatnonzero(row == level)[0]] = False
-        if not held.any():
-            raise InputError(
-                f"a fraction of {share:g} of {r:,} distinct rows holds out no row, since every level keeps one for the "
-                "fit",
-                remedy=["give more rows, a larger fraction, or held-out rows of your own as ", Parameter("eval_set")],
-            )
+        held = held_out(self.codes, self.sizes, share, seed)
         return self.only(~held), self.only(held)
+
+
+def held_out(codes: Codes, sizes: Sequence[int], share: float, seed: int | None) -> NDArray[np.bool_]:
+    """(r,) a share of distinct rows (d, r) drawn at random, of which nothing is fitted; see :meth:`Sample.split`."""
+    r = codes.shape[1]
+    held = np.zeros(r, dtype=bool)
+    held[np.random.default_rng(seed).permutation(r)[: int(share * r)]] = True
+    for row, size in zip(codes, sizes, strict=True):
+        fitted = np.zeros(size, dtype=bool)
+        fitted[row[~held]] = True
+        for level in np.flatnonzero(~fitted):
+            held[np.flatnonzero(row == level)[0]] = False
+    if not held.any():
+        raise InputError(
+            f"a fraction of {share:g} of {r:,} distinct rows holds out no row, since every level keeps one for the fit",
+            remedy=["give more rows, a larger fraction, or held-out rows of your own as ", Parameter("eval_set")],
+        )
+    return held
 
 
 def blocks_of(parts: Sequence[slice]) -> list[slice]:

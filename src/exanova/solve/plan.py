@@ -34,6 +34,9 @@ class Plan:
         seconds: estimated seconds of processor time, without the model's own and without loading kernels in a fresh
             process; measured on one machine (see the page "Plans, measured"), others differ by a factor of a few.
         selection: how a budget is spent; empty without a budget.
+        source_passes: times that rows which are not in memory are read; 0 for a table in memory.
+        distinct_estimate: about how many of those rows are distinct, as the first of these passes estimates it.
+        on_disk: whether the distinct rows are in temporary files, because they would take too much memory.
 
     >>> import numpy as np
     >>> from exanova import FunctionalANOVA
@@ -59,6 +62,18 @@ class Plan:
     local_work: float = 0.0
     seconds: float = STARTING
     selection: str = ""
+    source_passes: int = 0
+    distinct_estimate: int = 0
+    on_disk: bool = False
+
+    @property
+    def source(self) -> str:
+        """How rows that are not in memory are read, in words; empty for a table in memory."""
+        if not self.source_passes:
+            return ""
+        read = f"read in {count_of(self.source_passes, 'pass', 'passes')}"
+        disk = ", distinct rows on disk" if self.on_disk else ""
+        return f"{read} (about {count_of(self.distinct_estimate, 'distinct row')} by the first{disk})"
 
     def __str__(self) -> str:
         orders = " + ".join(f"{k:,}" for k in self.functions_by_order)
@@ -79,6 +94,7 @@ class Plan:
             f"route {self.route}, {readable(self.memory)} of {readable(self.memory_limit)}, "
             f"{count_of(self.passes, 'pass', 'passes')}, {seconds} s, "
             f"model called on {count_of(self.model_calls, 'row')}"
+            f"{'; ' * bool(self.source)}{self.source}"
         )
 
 

@@ -34,6 +34,9 @@ READING_CELL, READING_ROW = 2, 44
 GIVEN_ROW, DISTINCT_ROW = 24, 48
 """Bytes held throughout for each row (position, weight, group) and each distinct row (the same, weights)."""
 
+MAPPED_ROW = 16
+"""Bytes held for each distinct row that is on disk: its probability, and its weight as a real number."""
+
 LISTED_KEY = 44
 """Bytes for each key while the cells of an order are listed: its count, whether it was observed, its cell."""
 
@@ -73,6 +76,7 @@ class Load:
         outputs: outputs of the model.
         codes: bytes of the codes of the distinct rows.
         counts: whether weights are whole numbers.
+        on_disk: whether codes, weights and values are mapped from files, so that they are in memory block by block.
     """
 
     rows: int
@@ -81,21 +85,24 @@ class Load:
     outputs: int
     codes: int
     counts: bool
+    on_disk: bool = False
 
     @property
     def held(self) -> int:
         """Bytes held throughout: groups of rows, codes, weights, model values and their residual."""
+        if self.on_disk:
+            return (MAPPED_ROW + 8 * self.outputs) * self.distinct
         return GIVEN_ROW * self.rows + self.codes + (DISTINCT_ROW + 16 * self.outputs) * self.distinct
 
     @property
     def reading(self) -> int:
         """Bytes while the table is read and its equal rows are grouped."""
-        return reading(self.rows, self.columns)
+        return 0 if self.on_disk else reading(self.rows, self.columns)
 
     @property
     def observing(self) -> int:
         """Bytes while outputs are averaged over equal rows."""
-        return self.held + 8 * self.rows * (1 + 3 * self.outputs)
+        return 0 if self.on_disk else self.held + 8 * self.rows * (1 + 3 * self.outputs)
 
     def peak(self, *phases: int) -> int:
         """Peak bytes of a fit that reads the table, gets its outputs and runs these phases."""

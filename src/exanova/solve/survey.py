@@ -108,8 +108,9 @@ def dense_applies(rows: int, functions: int, *, even: bool) -> bool:
 
 def load_of(sample: Sample, outputs: int) -> price.Load:
     """Memory that the rows of a sample take throughout, besides the work of each phase."""
-    whole = bool((sample.weight == np.floor(sample.weight)).all())
-    return price.Load(sample.rows_in_memory, sample.n_rows, len(sample.codes), outputs, sample.codes.nbytes, whole)
+    whole = sample.counts is not None or bool((sample.weight == np.floor(sample.weight)).all())
+    held = (sample.rows_in_memory, sample.n_rows, len(sample.codes), outputs, sample.codes.nbytes)
+    return price.Load(*held, whole, sample.on_disk)
 
 
 def complete_survey(sample: Sample, outputs: int) -> Survey:

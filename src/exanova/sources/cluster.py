@@ -6,12 +6,13 @@ again. A scheduler that is lost, or a task that brings down one worker after ano
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from exanova.errors import EngineError, ExanovaError
 from exanova.messages import Parameter
+from exanova.packages import package
 from exanova.progress import Progress
 from exanova.sources.parts import Part
 from exanova.sources.reading import Engine, here
@@ -45,6 +46,23 @@ class OnCluster:
     """Runs the tasks of a pass on the workers of a client."""
 
     client: Any
+
+    def each(self, task: Callable[[Part], T | None], parts: Sequence[Part], progress: Progress) -> Iterator[T | None]:
+        """What the task finds in every part, in the order in which workers finish."""
+        every: list[Any] = []
+        try:
+            for part in parts:
+                self._submit(every, task, part)
+            for future in package("distributed").as_completed(list(every)):
+                yield future.result()
+                future.release()
+                progress.step(1)
+        except (ExanovaError, GeneratorExit):
+            raise
+        except Exception as error:
+            raise lost(error) from error
+        finally:
+            self._release(every)
 
     def __call__(
         self,

@@ -67,6 +67,7 @@ class Roles:
         outputs: columns with predictions; empty if a model is called.
         weight: the column of weights, or ``None``.
         cluster, stratum: columns that say how rows were drawn, or ``None``.
+        replicates: columns of replicate weights.
     """
 
     features: tuple[str, ...]
@@ -74,11 +75,12 @@ class Roles:
     weight: str | None = None
     cluster: str | None = None
     stratum: str | None = None
+    replicates: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column that is read, each once."""
-        others = (self.weight, self.cluster, self.stratum)
+        others = (self.weight, self.cluster, self.stratum, *self.replicates)
         return tuple(dict.fromkeys([*self.features, *self.outputs, *(name for name in others if name is not None)]))
 
     @property
@@ -94,6 +96,8 @@ def find_roles(
     weight: Any = None,
     clusters: Any = None,
     strata: Any = None,
+    *,
+    replicates: Sequence[str] = (),
 ) -> Roles:
     """The roles of the columns ``names``: every column without another one is a feature.
 
@@ -107,7 +111,7 @@ def find_roles(
             f"{' and '.join(f'{parameter}=' for parameter in wrong)} of rows read in blocks cannot be an array",
             expected="the name of a column",
         )
-    named = [*outputs, *(value for value in given.values() if value is not None)]
+    named = [*outputs, *replicates, *(value for value in given.values() if value is not None)]
     absent = [name for name in named if name not in names]
     if absent:
         listed = ", ".join(map(repr, names[:20])) + (" and more" if len(names) > 20 else "")
@@ -118,4 +122,4 @@ def find_roles(
     features = tuple(name for name in names if name not in named)
     if not features:
         raise InputError(f"{label} has no column left for the features; its columns are {', '.join(map(repr, names))}.")
-    return Roles(features, tuple(outputs), weight, clusters, strata)
+    return Roles(features, tuple(outputs), weight, clusters, strata, tuple(replicates))

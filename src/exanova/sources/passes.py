@@ -17,23 +17,20 @@ from exanova.data.distinct import distinct_rows
 from exanova.data.encoding import Encoding
 from exanova.data.every_column import EveryColumn
 from exanova.data.factor import lookup_codes
+from exanova.data.link import LINKS, link_each
 from exanova.data.packing import pack_rows
 from exanova.data.table import Table
 from exanova.data.values import ModelValues, evaluate
 from exanova.data.weights import check_values
 from exanova.errors import InputError, InputTypeError, ModelError
 from exanova.packages import package
+from exanova.sources.keeping import Keeper
 from exanova.sources.parts import COUNT, KeptPart, Part, Roles
 from exanova.sources.raw_noise import RawSums, merge_raw, raw_hashes, raw_sums
+from exanova.sources.sketch import Hashes, distinct_about, merge_sketches, row_hashes, sketch_of
 from exanova.sources.tally import Tally, merge_tallies, tally_rows
 from exanova.sources.value_counts import ValueCounts, count_column, merge_counts
 from exanova.typing import FloatArray, Level
-
-KEPT_ROWS = 2**20
-"""Distinct rows of a part that the first pass keeps, so that the second does not read the part again."""
-
-SHRINKS = 4
-"""Rows of a block are counted as they are if this many times fewer are distinct; else reading them again is cheaper."""
 
 T = TypeVar("T")
 
@@ -63,6 +60,7 @@ class Counted:
         total: their weight.
         whole: whether all weights are whole numbers.
         kept: the distinct rows of every part, where they are few; ``None`` for a part that has to be read again.
+        sketch: from which the number of distinct rows is estimated.
     """
 
     columns: dict[str, ValueCounts]
@@ -70,9 +68,20 @@ class Counted:
     total: float
     whole: bool
     kept: tuple[KeptPart | None, ...]
+    sketch: Hashes = field(default_factory=lambda: merge_sketches(()))
 
     def __len__(self) -> int:
         return sum(map(len, self.columns.values()))
+
+    @property
+    def distinct(self) -> int:
+        """About how many rows are distinct, as they were given."""
+        return distinct_about(self.sketch)
+
+    def within(self, room: float) -> Counted:
+        """The same, with no more distinct rows kept than ``room`` bytes hold; the other parts are read again."""
+        sizes = np.cumsum([0 if part is None else part.table.nbytes for part in self.kept])
+        return replace(self, kept=tuple(p if size <= room else None for p, size in zip(self.kept, sizes, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +125,7 @@ class RowCounter:
         counts: whether weights count equal rows.
         model: called on the rows of every block, or ``None`` if outputs are read.
         apart: whether the noise between equal raw rows is measured beside the tally.
+        link: the scale that the values of a model are brought to; outputs that are read are linked when all are known.
     """
 
     roles: Roles
@@ -124,6 +134,7 @@ class RowCounter:
     counts: bool
     model: Caller | None = None
     apart: bool = False
+    link: str = "identity"
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -132,9 +143,10 @@ class RowCounter:
 
     def __call__(self, part: Part) -> Rows | None:
         """The tally of a part; ``None`` if it has no rows."""
-        return fold(self._blocks(part), merge_rows)
+        return fold(self.blocks(part), merge_rows)
 
-    def _blocks(self, part: Part) -> Iterator[Rows]:
+    def blocks(self, part: Part) -> Iterator[Rows]:
+        """The rows of a part, block by block."""
         for block in read_blocks(part, self.roles):
             with named(part):
                 yield self._rows(block)
@@ -145,10 +157,15 @@ class RowCounter:
         codes = [*self.encoding.encode(features), *self._unit_codes(table)]
         given = None if self.model is None else self.model(self.encoding, features)
         values = outputs_of(table, self.roles.outputs) if given is None else given.values
-        rows = tally_rows(pack_rows(codes, self.sizes), values, block.unit, block.copies, self.counts)
+        if given is not None and self.link != "identity":
+            values = link_each(LINKS[self.link], values, np.arange(len(values)))
+        replicates = outputs_of(table, self.roles.replicates) if self.roles.replicates else None
+        words = pack_rows(codes, self.sizes)
+        rows = tally_rows(words, values, block.unit, block.copies, self.counts, replicates)
         raw = None
         if self.apart:
-            raw = raw_sums(raw_hashes(self.encoding, features), values, block.unit * block.copies)
+            own = pack_rows(codes[: len(self.encoding.sizes)], self.encoding.sizes) if self.units else words
+            raw = raw_sums(raw_hashes(self.encoding, features), own, values, block.unit * block.copies)
         return Rows(rows, raw, None if given is None else replace(given, values=values[:0], within=values[:0]))
 
     def _unit_codes(self, table: Table) -> Iterator[Any]:
@@ -158,11 +175,15 @@ class RowCounter:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What the second pass finds: the rows, what tells noise from bins, and how a model gave its outputs."""
+    """What the second pass finds: the rows, what tells noise from bins, and how a model gave its outputs.
+
+    Too many rows for memory are on disk.
+    """
 
     tally: Tally
     raw: RawSums | None = None
     given: ModelValues | None = None
+    on_disk: bool = False
 
     def __len__(self) -> int:
         return len(self.tally) + (0 if self.raw is None else len(self.raw))
@@ -201,7 +222,7 @@ class ColumnCounter:
         if found is None:
             return Counted({}, 0, 0.0, True, (None,))
         kept = part if isinstance(part, KeptPart) else None if keeper is None else keeper.part(part.name)
-        return Counted(found.columns, found.rows, found.total, found.whole, (kept,))
+        return replace(found, kept=(kept,))
 
     def _blocks(self, part: Part, keeper: Keeper | None) -> Iterator[Counted]:
         for given, rows in _given_blocks(part, self.roles, keeper):
@@ -217,7 +238,8 @@ class ColumnCounter:
                     with wrong.noted():
                         columns[name] = count_column(block.table.column(name), weight, block.copies)
                 wrong.give()
-                yield Counted(columns, rows, float(weight.sum()), whole, ())
+                sketch = sketch_of(row_hashes(block.table, self.roles.features))
+                yield Counted(columns, rows, float(weight.sum()), whole, (), sketch)
 
 
 def merge_counted(several: Sequence[Counted]) -> Counted:
@@ -229,52 +251,8 @@ def merge_counted(several: Sequence[Counted]) -> Counted:
         sum(counted.total for counted in several),
         all(counted.whole for counted in several),
         tuple(part for counted in several for part in counted.kept),
+        merge_sketches([counted.sketch for counted in several]),
     )
-
-
-@dataclass
-class Keeper:
-    """Distinct rows of a part as they are read, as long as they are few."""
-
-    names: tuple[str, ...]
-    tables: list[Any] = field(default_factory=list)
-    fails: bool = False
-
-    def counted(self, block: Any) -> Any:
-        """The distinct rows of a block with their counts, or the block itself where there are about as many."""
-        if self.fails:
-            return block
-        grouped = block if COUNT in block.column_names else distinct_of(block, self.names)
-        if grouped is not block and (grouped is None or SHRINKS * grouped.num_rows > block.num_rows):
-            self.fails, self.tables = True, []
-            return block if grouped is None else grouped
-        self.tables.append(grouped)
-        if sum(table.num_rows for table in self.tables) > KEPT_ROWS:
-            self._merge()
-        return grouped
-
-    def part(self, name: str) -> KeptPart | None:
-        """The distinct rows as a part, or ``None`` if they were too many."""
-        if not self.fails and self.tables:
-            self._merge()
-        return None if self.fails or not self.tables else KeptPart(name, self.tables[0])
-
-    def _merge(self) -> None:
-        merged = distinct_of(package("pyarrow").concat_tables(self.tables), self.names)
-        self.fails = merged is None or merged.num_rows > KEPT_ROWS
-        self.tables = [] if self.fails else [merged]
-
-
-def distinct_of(table: Any, names: Sequence[str]) -> Any:
-    """The distinct rows of a table of pyarrow and how many rows equal each; ``None`` for types it cannot compare."""
-    arrow = package("pyarrow")
-    counted = COUNT in table.column_names
-    how: list[Any] = [(COUNT, "sum")] if counted else [([], "count_all")]
-    try:
-        grouped = table.unify_dictionaries().combine_chunks().group_by(list(names), use_threads=False).aggregate(how)
-    except (arrow.ArrowNotImplementedError, arrow.ArrowInvalid, arrow.ArrowKeyError):
-        return None
-    return grouped.select([*names, f"{COUNT}_sum" if counted else "count_all"]).rename_columns([*names, COUNT])
 
 
 def fold(items: Iterable[T | None], merge: Callable[[Sequence[T]], T]) -> T | None:

@@ -9,29 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exanova.data.column import Column
 from exanova.data.encoding import Encoding
-from exanova.data.factor import factorize
 from exanova.data.feature import FeatureLevels
+from exanova.data.packing import Words
 from exanova.data.table import Table
-from exanova.sources import tally
-from exanova.sources.tally import Tally, merge_tallies, tally_rows, together
+from exanova.sources.sketch import cell_hashes, mixed
+from exanova.sources.tally import Tally, merge_tallies, part_of, tally_rows, together
 from exanova.typing import FloatArray
 
 MOST_RAW = 2**21
 """Distinct raw rows that are kept."""
 
-MIXER = np.uint64(0x9E3779B97F4A7C15)
-
 
 @dataclass(frozen=True, eq=False)
 class RawSums:
-    """Sums over equal raw rows, of those whose hash is below 2^(64 - halved)."""
+    """Sums over equal raw rows, of those whose hash is below 2^(64 - halved).
+
+    The words of the tally are the hash, and below it those of the encoded row.
+    """
 
     tally: Tally
     halved: int = 0
@@ -48,9 +48,10 @@ class RawSums:
         return np.asarray(np.minimum(inside / found.weight.sum(), within))
 
 
-def raw_sums(hashes: NDArray[np.uint64], values: FloatArray, weight: FloatArray) -> RawSums:
-    """The sums over rows with these hashes (n,), outputs (n, m) and weights (n,)."""
-    return _fewer(RawSums(together(tally_rows(hashes[None, :], values, weight, np.ones(len(weight)), True))))
+def raw_sums(hashes: NDArray[np.uint64], words: Words, values: FloatArray, weight: FloatArray) -> RawSums:
+    """The sums over rows with these hashes (n,), words (w, n), outputs (n, m) and weights (n,)."""
+    keys = np.concatenate([hashes[None, :], words])
+    return _fewer(RawSums(together(tally_rows(keys, values, weight, np.ones(len(weight)), True))))
 
 
 def merge_raw(several: Sequence[RawSums]) -> RawSums:
@@ -63,7 +64,7 @@ def raw_hashes(encoding: Encoding, table: Table) -> NDArray[np.uint64]:
     """(n,) a hash of every row as it was given."""
     out = np.zeros(table.n_rows, dtype=np.uint64)
     for feature in encoding.features:
-        out = _mixed(out ^ _cell_hashes(feature, table.column(feature.name)))
+        out = mixed(out ^ _cell_hashes(feature, table.column(feature.name)))
     return out
 
 
@@ -78,25 +79,9 @@ def _below(own: Tally, halved: int) -> Tally:
     if not halved:
         return own
     count = int(np.searchsorted(own.words[0], np.uint64(1) << np.uint64(64 - halved)))
-    cut = {name: getattr(own, name)[:count] for name in ("weight", "lowest", "first", "second")}
-    return tally.Tally(words=own.words[:, :count], copies=None, highest=own.highest, **cut)
+    return part_of(own, slice(0, count))
 
 
 def _cell_hashes(feature: FeatureLevels, column: Column) -> NDArray[np.uint64]:
-    """(n,) a number for every cell: the bits of numbers, else codes, or hashes of text where levels do not tell."""
-    if feature.is_lossless:
-        return feature.encode(column).astype(np.uint64)
-    if column.codes is None and column.is_numeric:
-        bits = np.where(column.missing, np.nan, column.values.astype(np.float64)) + 0.0
-        return bits.view(np.uint64)
-    values, codes = factorize(column)
-    own = [int.from_bytes(blake2b(repr(value).encode(), digest_size=8).digest(), "big") for value in values]
-    return np.array([*own, 0], dtype=np.uint64)[codes]
-
-
-def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Bits that all depend on all bits (the finaliser of SplitMix64)."""
-    bits = bits + MIXER
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
+    """(n,) a number for every cell: its code where levels tell everything, else a hash."""
+    return feature.encode(column).astype(np.uint64) if feature.is_lossless else cell_hashes(column)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,10 @@ from exanova.typing import FloatArray, IntArray
 
 MOST_APART = 2**22
 """Rows up to which equal rows are told apart by their outputs and weights."""
+
+
+ENTRIES = ("weight", "copies", "lowest", "first", "second", "squares", "unit", "replicates")
+"""Arrays of a tally with an entry per row, besides its words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +39,7 @@ class Tally:
         second: (k, m) weighted sums of their squares, likewise.
         squares: (k,) sums of the squared weights, likewise; ``None`` where weights are counts.
         unit: (k,) weight of each raw row, where rows are told apart by it; ``None`` where weights are counts.
+        replicates: (k, B) sums of replicate weights; then rows are always told apart by their outputs.
     """
 
     words: Words
@@ -45,6 +51,7 @@ class Tally:
     second: FloatArray | None = None
     squares: FloatArray | None = None
     unit: FloatArray | None = None
+    replicates: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -55,10 +62,14 @@ class Tally:
         return self.first is None
 
     @property
+    def arrays(self) -> list[NDArray[Any]]:
+        """The arrays that it has, words first."""
+        return [self.words, *(own for name in ENTRIES if (own := getattr(self, name)) is not None)]
+
+    @property
     def n_bytes(self) -> int:
         """Bytes of its arrays."""
-        arrays = (self.words, self.weight, self.copies, self.lowest, self.first, self.second, self.squares, self.unit)
-        return sum(array.nbytes for array in arrays if array is not None)
+        return sum(array.nbytes for array in self.arrays)
 
     @property
     def rows(self) -> int:
@@ -66,7 +77,20 @@ class Tally:
         return int((self.weight if self.copies is None else self.copies).sum())
 
 
-def tally_rows(words: Words, values: FloatArray, unit: FloatArray, copies: FloatArray, counts: bool) -> Tally:
+def part_of(tally: Tally, rows: slice | NDArray[np.bool_]) -> Tally:
+    """Some rows of a tally."""
+    cut: dict[str, Any] = {name: None if (own := getattr(tally, name)) is None else own[rows] for name in ENTRIES}
+    return replace(tally, words=tally.words[:, rows], **cut)
+
+
+def tally_rows(
+    words: Words,
+    values: FloatArray,
+    unit: FloatArray,
+    copies: FloatArray,
+    counts: bool,
+    replicates: FloatArray | None = None,
+) -> Tally:
     """The tally of rows that stand for several raw rows each.
 
     Args:
@@ -75,10 +99,12 @@ def tally_rows(words: Words, values: FloatArray, unit: FloatArray, copies: Float
         unit: (n,) weight of one raw row.
         copies: (n,) number of raw rows.
         counts: whether weights count equal rows, so that a raw row of weight two is two rows.
+        replicates: (n, B) replicate weights of one raw row.
     """
     highest = values.max(axis=0, initial=-np.inf)
     own = (None, None) if counts else (copies, unit)
-    return _merged(Tally(words, unit * copies, own[0], values, highest, unit=own[1]))
+    sums = None if replicates is None else replicates * copies[:, None]
+    return _merged(Tally(words, unit * copies, own[0], values, highest, unit=own[1], replicates=sums))
 
 
 def merge_tallies(several: Sequence[Tally]) -> Tally:
@@ -96,7 +122,7 @@ def together(tally: Tally) -> Tally:
         return tally
     zero = np.zeros_like(tally.lowest)
     squares = None if tally.unit is None else tally.weight * tally.unit
-    return _merged(replace(tally, first=zero, second=zero.copy(), squares=squares, unit=None))
+    return _merged(replace(tally, first=zero, second=zero.copy(), squares=squares, unit=None, replicates=None))
 
 
 def onto(tally: Tally, words: Words) -> Tally:
@@ -109,7 +135,7 @@ def _concatenated(several: Sequence[Tally]) -> Tally:
         arrays = [getattr(tally, name) for tally in several]
         return None if arrays[0] is None else np.concatenate(arrays, axis=axis)
 
-    fields = {name: beside(name) for name in ("weight", "copies", "lowest", "first", "second", "squares", "unit")}
+    fields = {name: beside(name) for name in ENTRIES}
     words = np.concatenate([tally.words for tally in several], axis=1)
     highest = np.max([tally.highest for tally in several], axis=0)
     return Tally(words=words, highest=highest, **fields)  # type: ignore[arg-type]
@@ -126,8 +152,9 @@ def _merged(tally: Tally) -> Tally:
             copies=None if tally.copies is None else _sums(tally.copies, order, starts),
             lowest=tally.lowest[order[starts]],
             unit=None if tally.unit is None else tally.unit[order[starts]],
+            replicates=None if tally.replicates is None else _sums(tally.replicates, order, starts),
         )
-        return found if len(found) <= MOST_APART else together(found)
+        return found if len(found) <= MOST_APART or found.replicates is not None else together(found)
     return _sums_together(tally, order, starts)
 
 

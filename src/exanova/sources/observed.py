@@ -1,0 +1,334 @@
+"""Rows that were counted, as the estimator takes them: distinct rows with weights and values, and how they were drawn.
+
+The same for rows in memory and on disk. Those on disk are read a piece at a time, and what is made of them, codes,
+weights and values, is on disk as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.data.draws import Draws, Kind, refuse_crossing
+from exanova.data.encoding import Encoding
+from exanova.data.feature import FeatureLevels
+from exanova.data.fingerprint import fingerprint
+from exanova.data.joining import Most, join_levels
+from exanova.data.observe import Observation, new_codes
+from exanova.data.packing import pack_rows
+from exanova.data.sample import Sample, held_out
+from exanova.data.scaling import Scaling, scaling_between
+from exanova.data.support import Support
+from exanova.data.values import ModelValues
+from exanova.errors import MemoryLimitError
+from exanova.messages import Parameter
+from exanova.sources.disk import disk_array, release
+from exanova.sources.linking import places_among
+from exanova.sources.passes import RowCounter, Rows
+from exanova.sources.pieces import Piece, Pieces, means_of
+from exanova.sources.tally import onto, part_of
+from exanova.typing import Codes, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Facts about a source that stay the same however its levels are joined.
+
+    Attributes:
+        n_rows: rows that were read.
+        whole: whether all weights are whole numbers.
+        given: names of the outputs, and how a model gave them.
+        kind: library of the tables of results.
+        scale: factor of the squared deviation of every replicate, or ``None``.
+        distinct: about how many rows are distinct, as the first pass estimated it.
+        passes: passes over the source.
+    """
+
+    n_rows: int
+    whole: bool
+    given: ModelValues
+    kind: str
+    scale: FloatArray | None = None
+    distinct: int = 0
+    passes: int = 2
+
+
+@dataclass(frozen=True, eq=False)
+class SourceReading:
+    """A source that was read: what :class:`exanova.data.observe.Reading` and its observation are for a table.
+
+    Attributes:
+        encoding: the levels of every feature.
+        support: the r distinct encoded rows with their weights.
+        observation: the same rows with their values; without values if no model was given.
+        rows, counter, counts: what all of that was made of.
+        is_distribution: never, of rows that are read.
+    """
+
+    encoding: Encoding
+    support: Support
+    observation: Observation
+    rows: Rows = field(repr=False)
+    counter: RowCounter = field(repr=False)
+    counts: Counts = field(repr=False)
+    is_distribution: bool = False
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that were read."""
+        return self.counts.n_rows
+
+    @property
+    def model_calls(self) -> int:
+        """Rows a model was called on."""
+        return self.counts.given.calls
+
+    @property
+    def sample(self) -> Sample:
+        """The distinct rows."""
+        return self.observation.sample
+
+    @property
+    def plan_facts(self) -> dict[str, Any]:
+        """What a plan says of the source."""
+        counts = self.counts
+        return {
+            "source_passes": counts.passes,
+            "distinct_estimate": counts.distinct,
+            "on_disk": self.rows.on_disk,
+        }
+
+    def joined(self, chosen: Mapping[int, Most]) -> SourceReading:
+        """The same rows with the levels of the columns ``chosen`` joined by the outputs."""
+        if self.rows.on_disk:
+            names = ", ".join(repr(self.encoding.names[j]) for j in chosen)
+            raise MemoryLimitError(
+                f"{len(self.rows.tally):,} distinct rows are on disk, and the levels of {names} are joined by outputs "
+                "of rows in memory",
+                remedy=["Give ", Parameter("max_levels", None), ", or a larger ", Parameter("memory_limit")],
+            )
+        return self.recoded(join_levels(self.encoding.features, chosen, *self._entries()))
+
+    def recoded(self, features: Sequence[FeatureLevels], scaling: Scaling | None = None) -> SourceReading:
+        """The same rows with other levels, of which each holds some of the present ones."""
+        codes = Pieces(self.rows, self.counter).whole.codes.astype(np.int64)
+        for row, old, new in zip(codes, self.encoding.features, features, strict=False):
+            row[:] = row if new is old else new_codes(old, new)[row]
+        other = replace(self.counter, encoding=Encoding(tuple(features)))
+        moved = onto(self.rows.tally, pack_rows(codes, other.sizes))
+        return observed(replace(self.rows, tally=moved), other, self.counts, scaling)
+
+    def split(self, chosen: Mapping[int, Most], share: float, seed: int | None) -> tuple[SourceReading, Sample]:
+        """A share of the distinct rows held out before levels are joined by the others; these, and those held out."""
+        held = held_out(self.support.codes, self.support.sizes, share, seed)
+        fitted = self._only(~held).joined(chosen)
+        other = self._only(held).recoded(fitted.encoding.features, fitted.observation.scaling)
+        return fitted, other.sample
+
+    def _only(self, kept: NDArray[np.bool_]) -> SourceReading:
+        """The distinct rows ``kept`` (r,) alone."""
+        whole, raw = Pieces(self.rows, self.counter).whole, self.rows.raw
+        own = part_of(self.rows.tally, kept[whole.group])
+        own = replace(own, highest=own.highest if own.first is not None else own.lowest.max(axis=0))
+        if raw is not None:
+            place = places_among(whole.main.words[:, kept], raw.tally.words[1:])
+            raw = replace(raw, tally=part_of(raw.tally, place >= 0))
+        counts = replace(self.counts, n_rows=own.rows)
+        return observed(replace(self.rows, tally=own, raw=raw), self.counter, counts)
+
+    def _entries(self) -> tuple[Codes, FloatArray, NDArray[Any]]:
+        """Codes (d, k), outputs (k, m) and weights (k,) of the rows behind the distinct ones."""
+        tally, codes = self.rows.tally, Pieces(self.rows, self.counter).whole.codes
+        own = codes[: len(self.encoding.features)].astype(np.int64)
+        if tally.is_apart:
+            return own, tally.lowest, tally.weight.astype(np.int64) if self.counts.whole else tally.weight
+        means, within = means_of(tally)
+        spread = np.sqrt(within)
+        halves = [tally.weight / 2.0] * 2
+        return np.tile(own, 2), np.concatenate([means - spread, means + spread]), np.concatenate(halves)
+
+
+def observed(rows: Rows, counter: RowCounter, counts: Counts, scaling: Scaling | None = None) -> SourceReading:
+    """The distinct rows of a source with their weights and values.
+
+    Args:
+        rows: what the second pass found.
+        counter: how it counted.
+        counts: facts about the source.
+        scaling: centre and unit of every output; by default those of these rows.
+    """
+    pieces, encoding = Pieces(rows, counter), counter.encoding
+    scaling = scaling_of(pieces) if scaling is None else scaling
+    filled = _filled(pieces, scaling, counts.whole)
+    support = Support.from_distinct(encoding, filled["codes"], filled["weight"])
+    within = filled["within"] if filled["within"].any() else None
+    draws = _all_draws(pieces, scaling, counts, noisy=within is not None)
+    if draws is not None and draws.cluster is not None and draws.stratum is not None:
+        refuse_crossing(draws.cluster, draws.stratum)
+    sample = Sample(
+        support.codes,
+        support.weight,
+        support.sizes,
+        filled["values"],
+        counts.n_rows,
+        within=within,
+        noise=None if within is None else _noise(rows, support.weight, within, scaling, counter),
+        scaling=scaling,
+        draws=draws,
+        in_blocks=True,
+        on_disk=rows.on_disk,
+    )
+    digest = fingerprint(encoding, support.codes, filled["group"], rows.tally.weight, rows.tally.lowest)
+    seen = Observation(encoding, support, sample, counts.given, counts.kind, digest)
+    if rows.on_disk:
+        release(*rows.tally.arrays, *filled.values())
+    return SourceReading(encoding, support, seen, rows, counter, counts)
+
+
+def scaling_of(pieces: Pieces) -> Scaling:
+    """The centre and the unit of every output."""
+    mains = [(piece.main.lowest.min(axis=0), float(piece.main.weight.sum())) for piece in pieces]
+    total = sum(weight for _, weight in mains)
+
+    def mean_around(base: FloatArray) -> FloatArray:
+        return np.asarray(base + sum(_sum_around(piece, base) for piece in pieces) / total)
+
+    return scaling_between(np.min([low for low, _ in mains], axis=0), pieces.rows.tally.highest, mean_around)
+
+
+def _sum_around(piece: Piece, base: FloatArray) -> FloatArray:
+    assert piece.main.first is not None
+    return np.asarray(piece.main.weight @ (piece.main.lowest - base) + piece.main.first.sum(axis=0))
+
+
+def _filled(pieces: Pieces, scaling: Scaling, whole: bool) -> dict[str, NDArray[Any]]:
+    """Codes (d, r), weights (r,), values and variances (r, m) of the distinct rows, and the group (k,) of each row."""
+    if not pieces.rows.on_disk:
+        return _of_piece(pieces.whole, pieces.counter, scaling, whole, 0)
+    out: dict[str, NDArray[Any]] = {}
+    at, started = 0, 0
+    for piece in pieces:
+        own = _of_piece(piece, pieces.counter, scaling, whole, at)
+        out = out or {name: _room_for(name, array, pieces) for name, array in own.items()}
+        for name, array in own.items():
+            if name == "codes":
+                out[name][:, at : at + array.shape[1]] = array
+            else:
+                start = started if name == "group" else at
+                out[name][start : start + len(array)] = array
+        release(*out.values())
+        at, started = at + len(piece.main), started + len(piece.own)
+    return out
+
+
+def _room_for(name: str, array: NDArray[Any], pieces: Pieces) -> NDArray[Any]:
+    count = len(pieces.rows.tally) if name == "group" else pieces.n_distinct
+    shape = (array.shape[0], count) if name == "codes" else (count, *array.shape[1:])
+    return disk_array(shape, array.dtype)
+
+
+def _of_piece(piece: Piece, counter: RowCounter, scaling: Scaling, whole: bool, at: int) -> dict[str, NDArray[Any]]:
+    first = np.flatnonzero(np.diff(piece.group, prepend=-1))
+    codes = piece.codes[: len(counter.encoding.features)]
+    values, within = means_of(piece.main, scaling)
+    return {
+        "codes": codes if len(first) == codes.shape[1] else codes[:, first],
+        "weight": piece.main.weight.astype(np.int64) if whole else piece.main.weight,
+        "values": values,
+        "within": within,
+        "group": piece.group + at,
+    }
+
+
+def _noise(
+    rows: Rows, weight: NDArray[Any], within: FloatArray, scaling: Scaling, counter: RowCounter
+) -> FloatArray | None:
+    """(m,) mean variance between rows that are equal as they were given."""
+    if counter.model is not None:
+        return None
+    inside = np.asarray(weight @ within / weight.sum())
+    if rows.raw is None:
+        return inside
+    unit = np.where(scaling.unit > 0, scaling.unit, np.inf)
+    return np.asarray(rows.raw.noise(inside * scaling.unit**2) / unit**2)
+
+
+def _all_draws(pieces: Pieces, scaling: Scaling, counts: Counts, noisy: bool) -> Draws | None:
+    """How the rows were drawn; ``None`` where the weights of the distinct rows say everything."""
+    if not pieces.rows.on_disk:
+        return _draws(pieces.whole, 0, scaling, pieces.counter, counts.scale, noisy)
+    at, found = 0, _Growing(len(pieces.rows.tally))
+    for piece in pieces:
+        own = _draws(piece, at, scaling, pieces.counter, counts.scale, noisy)
+        if own is None:
+            return None
+        found.add(own, len(piece.own))
+        at += len(piece.main)
+    return found.draws()
+
+
+@dataclass
+class _Growing:
+    """Draws that are put together on disk, piece by piece, of ``rows`` rows that were counted."""
+
+    rows: int
+    first: Draws | None = None
+    arrays: dict[str, Any] = field(default_factory=dict)
+    filled: int = 0
+
+    def add(self, own: Draws, counted: int) -> None:
+        """Take the draws of one more piece."""
+        given = {entry.name: getattr(own, entry.name) for entry in fields(own)}
+        given = {name: array for name, array in given.items() if isinstance(array, np.ndarray)}
+        if self.first is None:
+            self.first, count = own, self.rows * len(own.group) // counted
+            self.arrays = {name: disk_array((count, *array.shape[1:]), array.dtype) for name, array in given.items()}
+        for name, array in given.items():
+            self.arrays[name][self.filled : self.filled + len(array)] = array
+        self.filled += len(own.group)
+
+    def draws(self) -> Draws | None:
+        """All of them."""
+        return None if self.first is None else replace(self.first, **self.arrays)
+
+
+def _draws(
+    piece: Piece, at: int, scaling: Scaling, counter: RowCounter, scale: FloatArray | None, noisy: bool
+) -> Draws | None:
+    """The draws of a piece whose distinct rows begin with number ``at``."""
+    tally, group = piece.own, piece.group + at
+    kind: Kind = "frequency" if counter.counts else "probability"
+    cluster, stratum = _labels(piece, counter)
+    if cluster is None and stratum is None and scale is None and kind == "frequency" and not noisy:
+        return None
+    weight = tally.weight
+    if tally.is_apart:
+        values = scaling.normalised(tally.lowest) if noisy else None
+        return Draws(group, weight, kind, values, cluster, stratum, tally.replicates, scale, copies=tally.copies)
+    means, within = means_of(tally, scaling)
+    copies = None if tally.squares is None else weight**2 / tally.squares
+    if not noisy or cluster is not None:
+        return Draws(group, weight, kind, means if noisy else None, cluster, stratum, copies=copies)
+    spread = np.sqrt(within)
+    twice = np.concatenate([np.arange(len(weight))] * 2)
+    return Draws(
+        group[twice],
+        weight[twice] / 2.0,
+        kind,
+        np.concatenate([means - spread, means + spread]),
+        None,
+        None if stratum is None else stratum[twice],
+        copies=None if copies is None else copies[twice] / 2.0,
+    )
+
+
+def _labels(piece: Piece, counter: RowCounter) -> tuple[IntArray | None, IntArray | None]:
+    """(k,) numbers of the cluster and of the stratum of every row; ``None`` where there are none."""
+    found = iter(piece.codes[len(counter.encoding.features) :].astype(np.int64))
+    names = (counter.roles.cluster, counter.roles.stratum)
+    cluster, stratum = (None if name is None else next(found) for name in names)
+    return cluster, stratum

@@ -1,0 +1,164 @@
+"""Links, replicate weights and shares held out mean for files what they mean for the same rows in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from exanova import FunctionalANOVA
+from exanova.errors import InputError, MemoryLimitError
+from sources.test_split_law import FEATURES, fitted, rows, same, write
+
+SCALES = {"log": lambda table: np.exp(table["real"] / 2), "logit": lambda table: 1 / (1 + np.exp(-table["real"]))}
+
+
+def rates(link: str, n=600) -> pd.DataFrame:
+    """Outputs that the link is defined for, other than the features in equal rows; some are zero."""
+    table = rows(n)
+    share = SCALES[link](table)
+    table["rate"] = share * (np.random.default_rng(3).random(n) < 0.9)
+    return table
+
+
+@pytest.mark.parametrize("link", SCALES)
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize(("weight", "bins"), [(None, "auto"), ("w", {"price": 3}), ("share", {"price": 3})])
+def test_a_link_is_of_the_means_of_equal_rows(tmp_path, link, together, weight, bins, monkeypatch):
+    features = ["colour", "size", "price"] if bins != "auto" else ["colour", "size"]
+    table = rates(link)[[*features, "rate", *([weight] if weight else [])]]
+    path = write(table, tmp_path / "parts", 5, "parquet", seed=1)
+    monkeypatch.setattr("exanova.sources.tally.MOST_APART", 0 if together else 2**22)
+    parameters = {"link": link, "n_bins": bins, "shrinkage": None}
+    found = fitted(path, "rate", parameters=parameters, sample_weight=weight)
+    expected = fitted(table, "rate", parameters=parameters, sample_weight=weight)
+    assert found.output_names_ == expected.output_names_ == (f"{link}(rate)",)
+    np.testing.assert_allclose(found.decomposition_.values, expected.decomposition_.values, atol=1e-12)
+    for name in ("r2", "mse", "loss_noise", "loss_levels"):
+        ours, theirs = (getattr(one.certificate_, name) for one in (found, expected))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-14)
+
+
+def test_the_values_of_a_model_are_linked_one_by_one(tmp_path):
+    table = rows()[FEATURES]
+
+    def model(frame):
+        return np.exp((frame["size"] * (frame["price"].fillna(0.0) > 0)).to_numpy() / 2.0)
+
+    path = write(table, tmp_path / "parts", 4, "parquet")
+    same(fitted(path, model, parameters={"link": "log"}), fitted(table, model, parameters={"link": "log"}), exact=False)
+    with pytest.raises(InputError, match=r"link='logit' is defined for outputs above 0 and below 1, but the model"):
+        fitted(path, model, parameters={"link": "logit"})
+
+
+def test_a_mean_that_the_link_is_not_defined_for_is_named_by_its_levels(tmp_path):
+    table = rows()[["colour", "size"]].assign(score=lambda own: 1.0 * (own["size"] != 2))
+    path = write(table, tmp_path / "parts", 3, "parquet")
+    with pytest.raises(InputError, match=r"link='log' .* is 0 for colour = 'blue', size = 2 \(3 of 12 distinct rows\)"):
+        fitted(path, "score", parameters={"link": "log"})
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("unknown", [False, True])
+def test_other_rows_are_measured_on_the_scale_of_the_link(tmp_path, together, unknown, monkeypatch):
+    columns = ["colour", "size", "rate"]
+    table, other = rates("log")[columns], rates("log", 900)[300:][columns]
+    other = other.assign(colour=other.colour.replace("red", "violet") if unknown else other.colour)
+    monkeypatch.setattr("exanova.sources.tally.MOST_APART", 0 if together else 2**22)
+    path, test = write(table, tmp_path / "fit", 3, "parquet"), write(other, tmp_path / "test", 4, "parquet")
+    parameters = {"link": "log", "handle_unknown": "ignore"}
+    expected = fitted(table, "rate", parameters=parameters, eval_set=(other, "rate")).certificate_
+    found = fitted(path, "rate", parameters=parameters, eval_set=test).certificate_
+    np.testing.assert_allclose(found.r2_eval, expected.r2_eval, rtol=1e-9)
+    np.testing.assert_allclose(found.mse_eval, expected.mse_eval, rtol=1e-9)
+
+
+@pytest.mark.parametrize("weight", [None, "share"])
+def test_replicate_weights_are_columns_by_name(tmp_path, weight, monkeypatch):
+    table = rows()[["colour", "size", "real", "share"]]
+    rng = np.random.default_rng(0)
+    names = [f"r{k}" for k in range(7)]
+    table[names] = rng.integers(0, 3, size=(len(table), 7)) * 0.75
+    monkeypatch.setattr("exanova.sources.tally.MOST_APART", 0)  # which replicate weights do not heed
+    path = write(table.drop(columns=[] if weight else "share"), tmp_path / "parts", 5, "parquet", seed=1)
+    scale = np.linspace(0.1, 0.2, 7)
+    own = {} if weight is None else {"sample_weight": weight}
+    found = fitted(path, "real", replicate_weights=(names, scale), **own)
+    memory = {} if weight is None else {"sample_weight": table[weight]}
+    given = (table[names].to_numpy(), scale)
+    same(found, fitted(table[["colour", "size"]], table["real"], replicate_weights=given, **memory), exact=False)
+    assert found.effects_["colour"].stderr is not None
+
+
+def test_replicate_weights_that_are_none(tmp_path):
+    table = rows()[["colour", "size", "score", "house"]].assign(r1=1.0, r2=0.0, r3=-1.0)
+    path = write(table, tmp_path / "parts", 2, "parquet")
+    for columns, match in (
+        (["r1", "r2", "r3"], "not all 0 in a column; see 'r2', 'r3'"),
+        (["r1", "r9"], "no column 'r9'"),
+        ([], "a pair \\(names of columns, scale\\)"),
+    ):
+        with pytest.raises(InputError, match=match):
+            fitted(path, "score", replicate_weights=(columns, 0.5))
+    with pytest.raises(InputError, match="expected a number, or one for each column"):
+        fitted(path, "score", replicate_weights=(["r1"], [0.5, 0.5]))
+    with pytest.raises(InputError, match="Give one or the other"):
+        fitted(path, "score", replicate_weights=(["r1"], 0.5), clusters="house")
+
+
+def many_names(n=4000) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"job": rng.choice([f"job {k:02d}" for k in range(70)], n), "z": rng.integers(0, 3, n)})
+    table["score"] = table.job.str[-2:].astype(int) // 20 + table.z + rng.integers(0, 2, n)
+    return table
+
+
+def test_a_share_is_held_out_before_levels_are_joined(tmp_path):
+    table = many_names()
+    path = write(table, tmp_path / "parts", 3, "parquet", seed=1)
+    found, expected = fitted(path, "score", eval_set=0.2), fitted(table, "score", eval_set=0.2)
+    assert len(found.categories_[0]) < 70
+    assert found.certificate_.eval_method == expected.certificate_.eval_method == "on held-out rows"
+    np.testing.assert_allclose(found.certificate_.r2_eval, expected.certificate_.r2_eval, atol=0.08)
+    assert found.plan_.rows < len(table)
+    other = write(table, tmp_path / "other", 8, "parquet", seed=2)
+    same(fitted(other, "score", eval_set=0.2), found, exact=True)
+
+
+def test_rows_held_out_take_no_part_in_the_joining(tmp_path):
+    """Outputs of the rows held out may be anything: the levels and the effects stay the same."""
+    table = many_names()
+    path = write(table, tmp_path / "parts", 3, "parquet")
+    found = fitted(path, "score", eval_set=0.2)
+    held = np.zeros(len(table), dtype=bool)
+    kept = found.decomposition_.sample
+    code = {name: k for k, names in enumerate(found.decomposition_.encoding.features[0].values) for name in [names]}
+    assert kept.rows + held.sum() <= len(table)
+    assert len(code) == 70
+    changed = table.assign(score=table.score)
+    occurs = {tuple(row) for row in fitted_rows(found, table)}
+    outside = [tuple(row) not in occurs for row in table[["job", "z"]].to_numpy().tolist()]
+    changed.loc[outside, "score"] = 99.0
+    again = fitted(write(changed, tmp_path / "changed", 3, "parquet"), "score", eval_set=0.2)
+    assert sum(outside) > 100
+    assert again.categories_ == found.categories_
+    np.testing.assert_allclose(again.decomposition_.values, found.decomposition_.values, atol=1e-12)
+    assert again.certificate_.r2_eval < found.certificate_.r2_eval
+
+
+def fitted_rows(found: FunctionalANOVA, table: pd.DataFrame) -> list[list[object]]:
+    """The distinct rows that a share of the distinct rows leaves for the fit."""
+    from exanova.data.sample import held_out
+
+    distinct = table[["job", "z"]].drop_duplicates().sort_values(["job", "z"]).reset_index(drop=True)
+    codes = np.stack([pd.factorize(distinct[name], sort=True)[0] for name in ("job", "z")])
+    held = held_out(codes, (70, 3), 0.2, 0)
+    return distinct[~held].to_numpy().tolist()
+
+
+def test_levels_are_not_joined_by_rows_on_disk(tmp_path, monkeypatch):
+    path = write(many_names(), tmp_path / "parts", 3, "parquet")
+    monkeypatch.setattr("exanova.sources.runs.SHARE", 0.0)
+    with pytest.raises(MemoryLimitError, match="are on disk, and the levels of 'job' are joined"):
+        fitted(path, "score")
+    assert len(fitted(path, "score", parameters={"max_levels": None}).categories_[0]) == 70
