@@ -156,7 +156,7 @@ def binned(ours: Facts) -> Table:
     lines = []
     for title in dict.fromkeys(case["title"] for case in ours.values() if "title" in case):
         cases = [case for case in ours.values() if case.get("title") == title]
-        lines.append([title, *(average([case[column] for case in cases]) for column in columns)])
+        lines.append([title, *(average([case.get(column, {}) for case in cases]) for column in columns)])
     return ["table", *columns], lines
 
 
