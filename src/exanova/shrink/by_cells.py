@@ -146,7 +146,7 @@ class RowKernels:
         return out
 
     def lines(self, ratio: FloatArray, chosen: NDArray[np.bool_], matrix: FloatArray) -> FloatArray:
-        """(r,) for each row, its line of ``matrix`` (r, r) times that of the kernels of the subsets chosen (S', r) for it."""
+        """(r,) for each row, its line of ``matrix`` (r, r) times that of the kernels of its ``chosen`` subsets."""
         from exanova.shrink.kernel_loops import lines_at_rows
 
         out = np.zeros(len(matrix))
