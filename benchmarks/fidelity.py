@@ -135,7 +135,7 @@ def measure(options: argparse.Namespace) -> int:
             continue
         before = found["cases"].get(name, {}) if options.shrunk and not boosted else {}
         facts = run_job(MODULE, name, ["--quick"] * options.quick + ["--shrunk"] * bool(before))
-        facts = with_kept(facts, before)
+        facts = with_kept(facts, before) if before else facts
         if name == "growth":
             found["growth"] = facts.get("sizes", [])
         else:
@@ -147,10 +147,11 @@ def measure(options: argparse.Namespace) -> int:
 
 
 def with_kept(facts: Facts, before: Facts) -> Facts:
-    """What was measured, with the contenders of an earlier run that were left out."""
+    """What was measured, for the splits and contenders of an earlier run, with those of them that were left out."""
     for key in ("splits", "noise"):
-        for now, earlier in zip(facts.get(key, ()), before.get(key, ()), strict=False):
-            now |= {who: found for who, found in earlier.items() if who not in now}
+        earlier = before.get(key, facts.get(key, []))
+        pairs = zip(facts.get(key, []), earlier, strict=False)
+        facts[key] = [known | {who: found for who, found in now.items() if who in known} for now, known in pairs]
     return facts
 
 
