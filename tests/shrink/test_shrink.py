@@ -555,9 +555,8 @@ def test_errors_of_shrunken_effects_agree_with_each_other():
             np.testing.assert_allclose(np.diagonal(everything[o]), engine.stderr[:, o] ** 2, rtol=1e-6, atol=1e-12)
             weights = rng.normal(size=(index.n_cells, 3))
             expected = np.einsum("cf,cd,df->f", weights, everything[o], weights)
-            # Over rows a posterior variance is the prior's less what the rows tell, where a residual is nearly nothing.
-            np.testing.assert_allclose(engine.variances(o, weights), expected, rtol=1e-4)
-            np.testing.assert_allclose(engine.smooth_variances(o, weights, RowTerms()), expected, rtol=1e-4)
+            np.testing.assert_allclose(engine.variances(o, weights), expected, rtol=1e-6)
+            np.testing.assert_allclose(engine.smooth_variances(o, weights, RowTerms()), expected, rtol=1e-6)
         for s in range(len(index.subsets)):
             own = index.cells_of(s)
             np.testing.assert_allclose(engine.block(own), everything[:, own, own], rtol=1e-6, atol=1e-12)
