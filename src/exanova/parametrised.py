@@ -36,7 +36,7 @@ class Parametrised:
         return self
 
     def _kept_params(self) -> dict[str, Any]:
-        """The parameters that a file keeps: who read the rows decides nothing."""
+        """The parameters that a file keeps: the engine that read the rows is not among them."""
         return {name: value for name, value in self.get_params().items() if name != "engine"}
 
     def __sklearn_clone__(self) -> Self:

@@ -187,14 +187,14 @@ class Effect:
         return self.knowledge
 
     def joined(self, level: float = 0.95) -> Effect:
-        """For reading: this effect with neighbouring levels as one where they do not differ beyond their error.
+        """This effect, for display, with neighbouring levels joined where they do not differ beyond their error.
 
         Only the main effect of a feature with ordered levels (intervals, dates, ordered categories) changes. The value
         of joined levels is their mean.
 
         Args:
-            level: neighbours stay apart if 0 is outside the confidence interval of their difference, at this level for
-                all neighbours together.
+            level: neighbours stay separate if 0 is outside the confidence interval of their difference, at this level
+                for all neighbours together.
         """
         from exanova.effects.joined import joined_effect
 
@@ -230,7 +230,7 @@ class Effect:
 
 
 class Zero:
-    """What is known of an effect that is zero because one of its features has a single level."""
+    """The uncertainty of an effect that is zero because one of its features has a single level."""
 
     cheap = True
 
@@ -254,11 +254,11 @@ class Zero:
         return np.zeros(self._shape[1])
 
     def rows_of(self, s: int) -> FloatArray:
-        """(c,) not known."""
+        """(c,) unknown."""
         return np.full(self._shape[0], np.nan)
 
     def identified(self, s: int) -> bool | None:
-        """It is."""
+        """Always true."""
         return True
 
     def certain_of(self, s: int) -> FloatArray:
@@ -269,7 +269,7 @@ class Zero:
 class Effects(Mapping[tuple[str, ...], Effect]):
     """Every effect, in canonical order, by the names of its features in any order; ``()`` is the intercept.
 
-    A feature with one level is in no subset that is listed; asked for by name, its effect is zero.
+    A feature with one level is in no listed subset; its effect, accessed by name, is zero.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
@@ -379,7 +379,7 @@ class Effects(Mapping[tuple[str, ...], Effect]):
 
 
 def frame_with_game(kind: str, columns: Mapping[str, Any]) -> Any:
-    """A dataframe that says in its metadata which game its numbers belong to: ``frame.attrs["game"]`` in pandas.
+    """A dataframe whose metadata names the game of its numbers: ``frame.attrs["game"]`` in pandas.
 
     >>> "game" in frame_with_game("pandas", {"a": [1]}).attrs
     True
