@@ -276,7 +276,7 @@ def ask(truth: Truth, n: int, cluster: int, said: bool, rng: np.random.Generator
     explained = anova.explain(truth.rows, stderr=True)
     return Answers(
         cells,
-        around(explained.values, explained.stderr),
+        Intervals(explained.values, *explained.interval(LEVEL), np.full(explained.values.shape, np.nan)),
         absolute,
         squares,
         cells.rows if labels is None else clusters_in_cells(truth, X, labels),
@@ -308,11 +308,6 @@ def clusters_in_cells(truth: Truth, X: Any, labels: IntArray) -> FloatArray:
         for levels, own in X.assign(**{"a cluster": labels}).groupby(list(name), sort=False)["a cluster"]:
             out[places[tuple(str(level) for level in levels)]] = own.nunique()
     return out
-
-
-def around(value: FloatArray, stderr: FloatArray) -> Intervals:
-    """Intervals of 1.96 standard errors on both sides, of what is no cell and has no rows of its own."""
-    return Intervals(value, value - REACH * stderr, value + REACH * stderr, np.full(value.shape, np.nan))
 
 
 def intervals_of_cells(truth: Truth, anova: FunctionalANOVA) -> tuple[Intervals, Mask]:

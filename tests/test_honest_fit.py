@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import exanova
 from exanova import FunctionalANOVA
 from exanova.data.table import Table
+from exanova.effects.average_leverage import on_average
+from exanova.errors import OverfitWarning
+from exanova.report.summary import summarise
+from exanova.shrink import evaluate
 from strategies import MODERATE, examples, fit, on_rows, supports
 
 
@@ -70,3 +75,68 @@ def test_independent_features_do_not_cancel_and_twins_do():
     certificate = FunctionalANOVA(max_order=1, shrinkage=None).fit(rows, 10.0 * (a - twin) + rows[:, 2]).certificate_
     assert certificate.near_redundant == (("x0", "x1"),)
     assert certificate.cancels
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_the_mean_leverage_tells_the_same_as_each_row_of_a_balanced_table(order):
+    cells = np.array(np.meshgrid([0, 1, 2], [0, 1], [0, 1, 2])).reshape(3, -1).T
+    rows = np.repeat(cells, 4, axis=0)
+    y = np.random.default_rng(order).normal(size=len(rows))
+    measured = FunctionalANOVA(max_order=order, shrinkage=None, sampled=True).fit(rows, y + rows[:, 0]).certificate_
+    assert measured.eval_method == "leaving out each row"
+    again = on_average(measured, len(rows))
+    np.testing.assert_allclose(again.r2_eval, measured.r2_eval, atol=1e-10)
+    np.testing.assert_allclose(again.mse_eval, measured.mse_eval, rtol=1e-10)
+    assert on_average(measured, measured.rank) is measured  # as many rows as directions: each may fit itself
+
+
+@pytest.mark.parametrize("route", ["grid", "dense", "moments", "matrix-free"])
+def test_the_fit_on_other_rows_is_always_there(route, monkeypatch):
+    """Also where rows are not left out one by one, because there are no functions, or that would take too long."""
+    monkeypatch.setattr(evaluate, "CHEAP_WORK", 0.0)
+    cells = np.array(np.meshgrid([0, 1, 2], [0, 1], [0, 1])).reshape(3, -1).T
+    rows = np.concatenate([cells, cells[np.random.default_rng(0).integers(0, 12, 400)]])
+    y = rows[:, 0] + np.random.default_rng(1).normal(size=len(rows))
+    anova = FunctionalANOVA(max_order=None, route=route, shrinkage=None, sampled=True).fit(rows, y)
+    certificate = anova.certificate_
+    kept = 1.0 - certificate.rank / len(rows)
+    np.testing.assert_allclose(1.0 - certificate.r2_eval, (1.0 - certificate.r2) / kept**2)
+    assert certificate.holds is not None
+    assert certificate.eval_method == "leaving out a row of average leverage"
+
+
+def test_the_mean_of_the_model_is_known_at_every_level(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.integers(0, 3, 200), "b": rng.integers(0, 2, 200)}).astype(str)
+    y = 100.0 + rng.normal(size=200)
+    weight = rng.integers(1, 4, 200)
+    anova = FunctionalANOVA().fit(table, y, sample_weight=weight)
+    anova.save(tmp_path / "a.exanova")
+    for found in (anova, exanova.load(tmp_path / "a.exanova")):
+        effect = found.effects_["a"]
+        for (level,), mean in zip(effect.levels, effect.model_mean[:, 0], strict=True):
+            own = (table["a"] == level).to_numpy()
+            np.testing.assert_allclose(mean, np.average(y[own], weights=weight[own]))
+        assert np.isnan(found.effects_["a", "b"].model_mean).all()
+
+
+def test_what_calls_for_care_is_the_first_thing_in_a_report(tmp_path):
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 4, 300)
+    second = np.where(rng.random(300) < 0.9, first, rng.integers(0, 4, 300))
+    table = pd.DataFrame({"a": first, "b": second, "c": rng.integers(0, 9, 300), "d": rng.integers(0, 9, 300)})
+    y = 3.0 * first - 3.0 * second + rng.normal(size=300)
+    with pytest.warns(OverfitWarning):
+        anova = FunctionalANOVA(shrinkage=None).fit(table.astype(str), y)
+    anova.report(tmp_path / "r.md")
+    anova.report(tmp_path / "r.html")
+    text = (tmp_path / "r.md").read_text()
+    order = ["Read this first", "Would other rows say the same?** No", "Do effects cancel?", "What the model does"]
+    places = [text.index(words) for words in order]
+    assert places == sorted(places)
+    assert "mean of the model here" in text
+    page = (tmp_path / "r.html").read_text()
+    assert page.index("Would other rows say the same?") < page.index('id="does"')
+    good = FunctionalANOVA(max_order=1).fit(table[["c"]].astype(str), table["c"].astype(float))
+    first, *others = summarise(good.decomposition_).read_first
+    assert (first["question"], others) == ("Would other rows say the same?", [])

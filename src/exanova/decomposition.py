@@ -23,8 +23,9 @@ from exanova.explain.importance_errors import importance_stderr
 from exanova.explain.mean_change import MeanChange
 from exanova.explain.relativities import Loss, Relativities, losses_in_words
 from exanova.explain.tariff import tariff_of
+from exanova.infer.error_record import Errors
 from exanova.infer.fitted_sample import FittedSample
-from exanova.infer.uncertainty import Errors, Uncertainty
+from exanova.infer.uncertainty import Uncertainty
 from exanova.messages import Parameter, Words, count_of
 from exanova.provenance import Provenance
 from exanova.query import QuerySettings

@@ -24,7 +24,8 @@ from exanova.effects.redundancy import Redundancy
 from exanova.errors import FileFormatError
 from exanova.explain.mean_shapley import MeanShapley
 from exanova.explain.relativities import Loss
-from exanova.infer.uncertainty import Errors
+from exanova.infer.error_record import Errors
+from exanova.infer.level_means import main_cells
 from exanova.messages import Words, from_json, to_json
 from exanova.provenance import Provenance
 from exanova.query import QuerySettings
@@ -286,12 +287,15 @@ def _conditions_of_errors(found: Decomposition, stored: Mapping[str, NDArray[Any
         "stderr": (cells, m),
         "rows": (cells,),
         "clusters": (cells,),
+        "freedom": (cells,),
         "certain": (s, m),
+        "identified": (s,),
+        "means": (main_cells(found.family), m),
         "covariance": (m, cells * (cells + 1) // 2),
     }
     yield all(shapes.get(name) == array.shape for name, array in stored.items())
     yield (found.uncertainty.summary is None) == ("stderr" not in stored)
-    yield all(bool((~(array < 0)).all()) for name, array in stored.items() if name != "covariance")
+    yield all(bool((~(array < 0)).all()) for name, array in stored.items() if name not in ("covariance", "means"))
     yield "covariance" not in stored or bool(np.isfinite(stored["covariance"]).all())
 
 

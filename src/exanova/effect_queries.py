@@ -15,7 +15,7 @@ from exanova.explain.importance import Division, check_importance, divisor, impo
 from exanova.explain.importance_errors import doubt_of, importance_interval, importance_stderr, upward_bias
 from exanova.explain.mean_shapley import MeanShapley
 from exanova.explain.significance import significance_table
-from exanova.infer.uncertainty import Errors
+from exanova.infer.error_record import Errors
 from exanova.progress import Progress
 from exanova.query import seed_of
 from exanova.questions import Questions

@@ -14,6 +14,7 @@ from exanova.data.sample import Sample
 from exanova.data.table import Table
 from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
+from exanova.effects.average_leverage import on_average
 from exanova.effects.certificate import Certificate, measure_fit, measure_sample
 from exanova.effects.fit_sums import FitSums
 from exanova.errors import InputError, OverfitWarning
@@ -114,11 +115,20 @@ def _on_source(decomposition: Decomposition, X: Any, model: Any, progress: Progr
 def by_leaving_out(
     certificate: Certificate, sample: Sample, found: Solved, request: Request, whole: str
 ) -> Certificate:
-    """The certificate with the leave-one-out fit, where that is cheap, or with why there are no other rows."""
+    """The certificate with the fit of every row by the others, or with why there are none.
+
+    Where leaving out each row would cost more than the fit, all rows are taken to have the mean leverage.
+    """
     if whole:
         return replace(certificate, sampled=False, eval_method=whole)
     other = other_rows(sample, found, request)
-    return certificate if other is None else _with_errors(certificate, sample, other.mse, other.method)
+    if other is not None:
+        return _with_errors(certificate, sample, other.mse, other.method)
+    if request.ridge:  # it uses less of every direction than the rank says
+        return certificate
+    found_out = on_average(certificate, float(sample.precision.sum()))
+    kept = ", the selection kept" if request.selection and found_out.eval_method else ""
+    return replace(found_out, eval_method=found_out.eval_method + kept)
 
 
 def by_selecting_again(certificate: Certificate, sample: Sample, request: Request, progress: Progress) -> Certificate:

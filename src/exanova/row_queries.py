@@ -27,7 +27,7 @@ from exanova.explain.dividends import largest_order, weight_matrix
 from exanova.explain.explanation import Explanation, make_explanation
 from exanova.explain.grouping import grouping_of
 from exanova.explain.interactions import CHUNK_BYTES, Interactions, interaction_values
-from exanova.explain.row_errors import row_stderr, shapley_stderr
+from exanova.explain.row_errors import row_freedom, row_stderr, shapley_errors
 from exanova.explain.shapley import shapley_values
 from exanova.infer.uncertainty import Uncertainty
 from exanova.progress import Progress
@@ -126,11 +126,11 @@ class RowQueries:
             left = None if model is None else self.model_values(X, model, progress) - self._fitted_part(codes)
             if grouping is None:
                 values = shapley_values(self.family, self.values, codes, self.settings.threads, progress)
-                errors = shapley_stderr(self.family, self.uncertainty, codes) if stderr else None
+                errors = shapley_errors(self.family, self.uncertainty, codes) if stderr else None
             else:
                 matrix = grouping.shares(self.family.subsets).T
                 values = interaction_values(self.family, self.values, codes, matrix, progress)
-                errors = row_stderr(self.family, self.uncertainty, codes, matrix) if stderr else None
+                errors = self._row_errors(codes, matrix) if stderr else None
         if residual == "spread" and left is not None:
             values, left = values + left[:, None, :] / d, np.zeros_like(left)
         cells = None if self.encoding.is_lossless else cells_of(Table.read(X), self.encoding)
@@ -164,9 +164,17 @@ class RowQueries:
         codes, outside = self._locate(X, Work("the interactions", 8 * len(subsets) * self._m, 2 * CHUNK_BYTES))
         with closing(Progress(self.settings.verbose)) as progress:
             values = interaction_values(self.family, self.values, codes, matrix, progress)
-            errors = shown(row_stderr(self.family, self.uncertainty, codes, matrix)) if stderr else None
+            found = tuple(map(shown, self._row_errors(codes, matrix))) if stderr else (None, None)
         base = shown(np.broadcast_to(self.values[0], (codes.shape[1], self._m)))
-        return Interactions(shown(values), names, index, reached, base, outside, schema, stderr=errors)
+        errors, freedom = found
+        return Interactions(shown(values), names, index, reached, base, outside, schema, stderr=errors, freedom=freedom)
+
+    def _row_errors(self, codes: Codes, matrix: Any) -> tuple[FloatArray, FloatArray]:
+        """(n, k, m) standard errors of the index with this (k, S) matrix at rows, and their degrees of freedom."""
+        return (
+            row_stderr(self.family, self.uncertainty, codes, matrix),
+            row_freedom(self.family, self.uncertainty, codes, matrix),
+        )
 
     def score(self, X: Any, model: Any, *, sample_weight: Any = None) -> float | FloatArray:
         """R2 of the fitted part against the model, for example on held-out rows: one number, or one per output."""

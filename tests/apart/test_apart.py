@@ -101,11 +101,13 @@ def test_what_is_measured_from_moments_is_what_rows_say_and_the_rest_is_said_to_
     assert max(c.orthogonality, c.residual_mean, c.residual) < 1e-14
     assert np.isnan(c.reconstruction)
     assert np.isnan(c.within_variance).all()
-    assert c.r2_eval is None
+    kept = 1.0 - c.rank / 900
+    np.testing.assert_allclose(1.0 - c.r2_eval, (1.0 - c.r2) / kept**2)
+    np.testing.assert_allclose(c.r2_eval, fitted.r2_eval, atol=0.01)
     assert c.loss is None
-    assert c.holds is None
+    assert c.holds is fitted.holds
     assert "largest error" in c.unmeasured
-    assert "not measured: moments hold no rows" in str(c)
+    assert "leaving out a row of average leverage" in str(c)
     assert "off: moments hold no rows" in c.shrinkage
     assert "moments of 900 rows" in str(anova)
     assert "as moments" in str(anova.plan_)

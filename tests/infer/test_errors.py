@@ -417,20 +417,6 @@ def test_dependences_by_either_basis_say_the_same():
         assert np.allclose(*parts, atol=1e-9)
 
 
-def test_shrunken_effects_have_the_errors_of_their_posterior():
-    rows, y, _ = drawn(n=60)
-    anova = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, y)
-    sample = anova.decomposition_.uncertainty.fitted
-    if sample.posterior is None:
-        pytest.skip("these rows carry every function: nothing is shrunk")
-    assert anova.errors().method == "posterior"
-    posterior = sample.posterior.cell_variances(anova.decomposition_.uncertainty._family)
-    assert (stderr(anova) ** 2 >= (1 - 1e-9) * posterior * sample.unit**2).all()
-    assert np.isfinite(anova.significance()["p"]).any()
-    anova.errors("bootstrap", n_refits=3)
-    assert np.isfinite(stderr(anova)).all()
-
-
 # Bands and tests
 
 

@@ -21,6 +21,7 @@ from exanova.data.feature import FeatureLevels
 from exanova.data.scaling import Scaling
 from exanova.decomposition import Decomposition, uncertainty_of
 from exanova.design.family import Family, dense_family
+from exanova.effects.average_leverage import on_average
 from exanova.effects.cancellation import cancellation
 from exanova.effects.certificate import Certificate, notes_of, redundancies
 from exanova.effects.effect import Schema
@@ -40,7 +41,6 @@ from exanova.typing import FloatArray
 
 UNMEASURED = (
     "largest error",
-    "fit on other rows",
     "standard errors",
     "variance within equal rows",
     "mean absolute Shapley values",
@@ -195,7 +195,7 @@ def _decomposition(
     seconds: float,
 ) -> Decomposition:
     names, scaling, unit = seen.encoding.names, seen.scaling, seen.scaling.unit
-    certificate = _certified(seen, found, names, seconds)
+    certificate = _certified(moments, seen, found, names, seconds)
     schema = Schema(names, seen.encoding.labels, moments.outputs, kind, moments.single)
     effects = scaling.effects(found.values)
     return Decomposition(
@@ -215,7 +215,7 @@ def _decomposition(
     )
 
 
-def _certified(seen: Observed, found: Solved, names: tuple[str, ...], seconds: float) -> Certificate:
+def _certified(moments: Moments, seen: Observed, found: Solved, names: tuple[str, ...], seconds: float) -> Certificate:
     """What margins tell about the result, relative to the standard deviation of each output."""
     solution: Solution = found.solution
     fitted = seen.co_occurring(found.values)
@@ -252,7 +252,8 @@ def _certified(seen: Observed, found: Solved, names: tuple[str, ...], seconds: f
         cancellation=cancellation(seen.family, found.values, np.maximum(power - found.values[0] ** 2, 0.0)),
         unmeasured=UNMEASURED,
     )
-    return replace(certificate, notes=notes_of(certificate))
+    rows = float(seen.family.weight[0]) if moments.counts.dtype.kind in "iu" else float(moments.rows)
+    return on_average(replace(certificate, notes=notes_of(certificate)), rows)
 
 
 def _plan(moments: Moments, seen: Observed, basis: Basis, order: int, memory_limit: int) -> Plan:

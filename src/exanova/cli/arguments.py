@@ -42,6 +42,34 @@ Prediction = Annotated[
 Weight = Annotated[
     str | None, typer.Option("--weight", metavar="COLUMN", help="Column with row weights.", rich_help_panel=COLUMNS)
 ]
+Clusters = Annotated[
+    str | None,
+    typer.Option(
+        "--clusters",
+        metavar="COLUMN",
+        help="Column that labels rows drawn together, for standard errors.",
+        rich_help_panel=COLUMNS,
+    ),
+]
+Strata = Annotated[
+    str | None,
+    typer.Option(
+        "--strata",
+        metavar="COLUMN",
+        help="Column with the parts of the population that rows were drawn from separately, for standard errors.",
+        rich_help_panel=COLUMNS,
+    ),
+]
+WeightsAre = Annotated[
+    str,
+    typer.Option(
+        "--weights",
+        metavar="auto|frequency|probability",
+        help="What --weight means for standard errors: counts of equal rows, or inverse sampling probabilities. "
+        "auto: whole numbers are counts.",
+        rich_help_panel=COLUMNS,
+    ),
+]
 Features = Annotated[
     Names,
     typer.Option(

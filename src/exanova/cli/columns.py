@@ -7,7 +7,7 @@ learned.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,12 +31,21 @@ class Choice:
         ignore: lists of names that are not features.
         prediction: names of the columns with the model's predictions.
         weight: the column of weights, or ``None``.
+        clusters, strata: the columns that say how rows were drawn, or ``None``.
     """
 
     features: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     prediction: tuple[str, ...] = ()
     weight: str | None = None
+    clusters: str | None = None
+    strata: str | None = None
+
+    @property
+    def apart(self) -> tuple[str, ...]:
+        """Columns that cannot be features, because they have another role."""
+        others = (self.weight, self.clusters, self.strata)
+        return (*self.prediction, *(name for name in others if name is not None))
 
 
 @dataclass(frozen=True)
@@ -48,12 +57,14 @@ class Data:
         predictions: (n,) or (n, m) numbers, or ``None``.
         weight: (n,) numbers, or ``None``.
         names: names of the predictions.
+        drawn: (n,) labels of clusters and of strata, by the parameter of ``fit`` they are for.
     """
 
     features: Any
     predictions: Any
     weight: Any
     names: tuple[str, ...]
+    drawn: Mapping[str, Any] = field(default_factory=dict)
 
     def counted(self) -> Data:
         """The rows of positive weight, which are those of the fit."""
@@ -80,12 +91,14 @@ def divide(table: Any, choice: Choice, where: str, wanted: Sequence[str] | None 
     (['colour'], [0.5, 0.25])
     """
     known = table.column_names
-    for name in (*choice.prediction, *([choice.weight] if choice.weight else ())):
+    for name in choice.apart:
         _check_known(name, known, where)
     features = chosen_features(choice, known, where, wanted)
     predictions = [as_numbers(table, name, "--prediction") for name in choice.prediction]
     weight = None if choice.weight is None else as_numbers(table, choice.weight, "--weight")
-    return Data(table.select(features), _beside(predictions), weight, choice.prediction)
+    labels = {"clusters": choice.clusters, "strata": choice.strata}
+    drawn = {role: _labels(table, name) for role, name in labels.items() if name is not None}
+    return Data(table.select(features), _beside(predictions), weight, choice.prediction, drawn)
 
 
 def check_columns(table: Any, names: Sequence[str], where: str) -> None:
@@ -167,11 +180,11 @@ def predictions(anova: Any, table: Any, names: Sequence[str]) -> FloatArray | No
 def chosen_features(choice: Choice, known: Sequence[str], where: str, wanted: Sequence[str] | None) -> list[str]:
     """The features among the columns ``known``, by the roles that were typed and what the model states."""
     ignored = _named(choice.ignore, known, where)
-    apart = {*ignored, *choice.prediction, *([choice.weight] if choice.weight else ())}
+    apart = {*ignored, *choice.apart}
     asked = _named(choice.features, known, where)
     both = [name for name in asked if name in apart]
     if both:
-        raise InputError(f"{listed(both)} cannot be a feature: it is also named by --prediction, --weight or --ignore.")
+        raise InputError(f"{listed(both)} cannot be a feature: another option, such as --prediction, names it too.")
     if wanted is not None:
         return _wanted(wanted, asked, apart, known, where)
     features = list(dict.fromkeys(asked)) or [name for name in known if name not in apart]
@@ -206,6 +219,11 @@ def _check_known(name: str, known: Sequence[str], where: str) -> None:
     if name not in known:
         hint = nearest(name, known)
         raise InputError(f"there is no column {name!r} in {where}.{hint or f' Its columns are {listed(known)}.'}")
+
+
+def _labels(table: Any, name: str) -> Any:
+    """(n,) labels of rows, ``None`` where one is missing."""
+    return np.array(table.column(name).to_pylist(), dtype=object)
 
 
 def _beside(predictions: list[Any]) -> Any:

@@ -8,10 +8,11 @@ from exanova.cli import arguments as a
 
 EXPLAIN = a.text(
     "Decompose a model over a table: effects, certificate, report.",
-    """[bold]Features[/bold] are all columns not named by --prediction, --weight or --ignore, or the features that the
-    model names itself. In CSV, a column of numbers is read as numbers unless a cell looks like a code (007). An empty
-    cell is a missing value, which is a level of its own; NA is text, except in a column of numbers. Use --text and
-    --missing to change this. Numbers with more than 20 different values are binned (--n-bins).""",
+    """[bold]Features[/bold] are all columns not named by --prediction, --weight, --clusters, --strata or --ignore, or
+    the features that the model names itself. In CSV, a column of numbers is read as numbers unless a cell looks like a
+    code (007). An empty cell is a missing value, which is a level of its own; NA is text, except in a column of
+    numbers. Use --text and --missing to change this. Numbers with more than 20 different values are binned
+    (--n-bins).""",
     """[bold]The model[/bold] is called once on each distinct row. ONNX: one input per column, or one tensor with the
     columns in the order of the features; missing text becomes an empty string. Python function or estimator: a pandas
     dataframe if pandas is installed, otherwise a pyarrow table; an estimator fitted on arrays gets an array. For a
@@ -58,6 +59,9 @@ def explain(
     data: a.Data,
     prediction: a.Prediction = None,
     weight: a.Weight = None,
+    weights: a.WeightsAre = "auto",
+    clusters: a.Clusters = None,
+    strata: a.Strata = None,
     features: a.Features = None,
     ignore: a.Ignore = None,
     model: a.ModelToAsk = None,
@@ -109,7 +113,7 @@ def explain(
         commands.Job(
             data=data,
             reading=a.reading(format_, separator, missing, text, categories),
-            choice=Choice(a.every(features), a.every(ignore), a.every(prediction), weight),
+            choice=Choice(a.every(features), a.every(ignore), a.every(prediction), weight, clusters, strata),
             fit=commands.FitOptions(
                 max_order,
                 a.every(subsets, interactions),
@@ -132,6 +136,7 @@ def explain(
             effects=effects,
             words=context.obj,
             dask=dask,
+            weights=weights,
         )
     )
 

@@ -72,6 +72,7 @@ class Job:
         effects: number of effects to list.
         words: the command line.
         dask: address of a scheduler that reads the files, or ``None``.
+        weights: what weights mean for standard errors.
     """
 
     data: str
@@ -91,6 +92,7 @@ class Job:
     effects: int = 10
     words: tuple[str, ...] = ()
     dask: str | None = None
+    weights: Any = "auto"
 
 
 def explain(job: Job) -> None:
@@ -173,6 +175,8 @@ def _fit(job: Job, fraction: float | None, held_out: str | None) -> tuple[Functi
         data.predictions if model is None else model,
         sample_weight=data.weight,
         output_names=names,
+        weights=job.weights,
+        **data.drawn,
         eval_set=fraction if held_out is None else _held_out(job, held_out, data.features, model),
     )
     if fraction is not None:
@@ -186,12 +190,14 @@ def _fit_files(job: Job, fraction: float | None, held_out: str | None) -> Functi
     model = _model(job)
     source = open_files(job.data, job.reading, job.choice, None if model is None else model.wanted)
     roles = fit_arguments(job.choice, model)
-    apart = {*job.choice.prediction, job.choice.weight}
+    apart = job.choice.apart
     anova = job.fit.estimator([name for name in source.names if name not in apart])
     names = text.output_names(job.output_names) if model is not None else None
     other = None if held_out is None else (held_out, roles["model"])
     with dask_client(job.dask) as client:
-        anova.set_params(engine=client).fit(source, **roles, output_names=names, eval_set=fraction or other)
+        anova.set_params(engine=client).fit(
+            source, **roles, output_names=names, eval_set=fraction or other, weights=job.weights
+        )
     return anova.set_params(engine=None)
 
 

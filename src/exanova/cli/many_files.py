@@ -43,17 +43,17 @@ def open_files(
     """The files, with the columns that have a role; ``wanted(names)`` says which features a model needs."""
     source = open_source(path, _options(reading))
     names = list(source.names)
-    weight = [] if choice.weight is None else [choice.weight]
-    check_columns(_Named(names), [*choice.prediction, *weight], repr(path))
+    check_columns(_Named(names), choice.apart, repr(path))
     features = chosen_features(choice, names, repr(path), None if wanted is None else wanted(names))
-    return replace(source, names=(*features, *choice.prediction, *weight))
+    return replace(source, names=(*features, *choice.apart))
 
 
 def fit_arguments(choice: Choice, model: Any) -> Mapping[str, Any]:
     """The arguments of ``fit`` for these roles of columns."""
     names = list(choice.prediction)
     given = model if model is not None else names[0] if len(names) == 1 else names
-    return {"model": given, "sample_weight": choice.weight}
+    drawn = {"clusters": choice.clusters, "strata": choice.strata}
+    return {"model": given, "sample_weight": choice.weight, **drawn}
 
 
 @dataclass(frozen=True)

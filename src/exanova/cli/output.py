@@ -230,6 +230,7 @@ def effect_document(found: Effect) -> dict[str, Any]:
                 "rows": found.rows[c],
                 "values": found.values[c],
                 "stderr": None if errors is None else errors[c],
+                "model_mean": found.model_mean[c],
             }
             for c, levels in enumerate(found.levels)
         ],

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 from rich import box
 from rich.console import Console
 from rich.padding import Padding
@@ -63,16 +64,20 @@ class Screen:
         alone = outputs == 1 and errors is not None
         if alone:
             table.add_column("stderr", justify="right")
+        means = found.model_mean[:, :outputs] if outputs == 1 else np.full((len(found.levels), 1), np.nan)
+        if np.isfinite(means).all():
+            table.add_column("mean of the model", justify="right")
         for c, levels in enumerate(found.levels):
             values = [f"{v:+.4g}" if abs(v) > least else "0" for v in found.values[c, :outputs]]
             if errors is not None:
                 known = errors[c, :outputs]
                 said = ["" if e != e else f"{e:.2g}" if e > least else "0" for e in known]  # NaN is not itself
                 values = [*values, *said] if alone else [f"{v} ± {e}" for v, e in zip(values, said, strict=True)]
+            values += [f"{means[c, 0]:.4g}"] if np.isfinite(means).all() else []
             rows = _count(found.rows[c])
             table.add_row(*(Text(legible(level)) for level in levels), f"{found.probability[c]:.4f}", rows, *values)
         self._console.print(table)
-        if found.identified is False:
+        if not found.has_stderr:
             self._line("no standard errors: other subsets can express part of this effect on these rows")
 
     def comparison(self, found: Comparison, count: int) -> None:

@@ -110,6 +110,15 @@ class Sample:
             return np.maximum(group_totals(counted, draws.group, self.n_rows).astype(np.float64), 1.0)
         return np.ones(self.n_rows) if self.counts is None else self.counts.astype(np.float64)
 
+    @property
+    def precision(self) -> FloatArray:
+        """(r,) how many rows each distinct row stands for: counts, or of other weights its share of all rows given."""
+        kind = ("probability" if self.counts is None else "frequency") if self.draws is None else self.draws.kind
+        if kind == "frequency":
+            return self.mass
+        rows = self.n_rows if self.draws is None else float(self.draws.counts.sum())
+        return np.asarray(self.probability * rows)
+
     @cached_property
     def varying(self) -> list[int]:
         """Features with more than one level; the others never enter."""

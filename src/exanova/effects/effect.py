@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from exanova.data.feature import FeatureLevels
 from exanova.data.table import frame_of_kind
 from exanova.design.family import Family
+from exanova.effects.zero_effect import Zero
 from exanova.errors import InputError, UnknownFeatureError, check_level
 from exanova.messages import Parameter, Words, count_of
 from exanova.typing import FloatArray, Subset
@@ -74,7 +75,7 @@ class Knowledge(Protocol):
         """(m, c, c) covariances of the values."""
 
     def critical_of(self, s: int, level: float) -> FloatArray:
-        """(m,) half-width of a simultaneous band over all cells, in standard errors."""
+        """(c, m) or (m,) half-width of a simultaneous band over all cells, in standard errors."""
 
     def rows_of(self, s: int) -> FloatArray:
         """(c,) rows in each cell."""
@@ -82,8 +83,14 @@ class Knowledge(Protocol):
     def identified(self, s: int) -> bool | None:
         """Whether the rows determine the effect."""
 
+    def has_stderr(self, s: int) -> bool:
+        """Whether the effect has standard errors."""
+
     def certain_of(self, s: int) -> FloatArray:
         """(m,) norm of the part that no other subset can express."""
+
+    def means_of(self, s: int) -> FloatArray:
+        """(c, m) mean of the model at each level of a main effect; NaN where it is not known."""
 
 
 FEW_ROWS = 30
@@ -152,7 +159,8 @@ class Effect:
         """Lower and upper ends of confidence intervals, (c, m) each.
 
         Args:
-            level: confidence level; with ``clusters=``, Student's t for the clusters with rows in a cell.
+            level: confidence level; Student's t, for the rows of a cell less the functions they determine, or for the
+                clusters with rows in it.
             simultaneous: whether the level holds for all cells of this effect together.
         """
         check_level(level)
@@ -172,13 +180,39 @@ class Effect:
 
     @property
     def identified(self) -> bool | None:
-        """Whether the rows determine this effect; ``None`` if the route of the fit did not determine that."""
+        """Whether the rows determine this effect; ``None`` if there are too many functions to tell."""
         return self._known.identified(self.number)
+
+    @property
+    def has_stderr(self) -> bool:
+        """Whether this effect has standard errors: it is identified, or shrunk, so that a prior says how it is shared.
+
+        >>> import exanova
+        >>> X = np.array([["a", "a"], ["b", "b"], ["a", "a"], ["b", "b"]])
+        >>> anova = exanova.FunctionalANOVA(max_order=1, shrinkage=None, sampled=True)
+        >>> anova.fit(X, np.array([0.0, 1.0, 0.0, 1.0])).effects_["x0"].has_stderr
+        False
+        """
+        return self._known.has_stderr(self.number)
 
     @property
     def certain(self) -> FloatArray:
         """(m,) norm of the part of this effect that no other subset can express; of all of it if it is identified."""
         return self._known.certain_of(self.number)
+
+    @property
+    def model_mean(self) -> FloatArray:
+        """(c, m) mean of the model at each level of a main effect, beside which its values can be read; else NaN.
+
+        Less the overall mean, it is the effect itself if features are independent. Where it is far from the effect,
+        other features account for the difference.
+
+        >>> import exanova
+        >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
+        >>> exanova.FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 4.0])).effects_["x0"].model_mean.tolist()
+        [[0.5], [2.5]]
+        """
+        return self._known.means_of(self.number)
 
     @property
     def _known(self) -> Knowledge:
@@ -227,43 +261,6 @@ class Effect:
         name = " x ".join(self.features) or "intercept"
         norms = ", ".join(f"{v:.4g}" for v in self.norm2)
         return f"<Effect {name}: {count_of(len(self.levels), 'cell')}, squared norm {norms}; {GAME}>"
-
-
-class Zero:
-    """The uncertainty of an effect that is zero because one of its features has a single level."""
-
-    cheap = True
-
-    def __init__(self, cells: int, outputs: int) -> None:
-        self._shape = (cells, outputs)
-
-    def stderr_of(self, s: int) -> FloatArray:
-        """(c, m) zeros."""
-        return np.zeros(self._shape)
-
-    def reach_of(self, s: int, level: float) -> FloatArray | float:
-        """Zero."""
-        return 0.0
-
-    def covariance_of(self, s: int) -> FloatArray:
-        """(m, c, c) zeros."""
-        return np.zeros((self._shape[1], self._shape[0], self._shape[0]))
-
-    def critical_of(self, s: int, level: float) -> FloatArray:
-        """(m,) zeros."""
-        return np.zeros(self._shape[1])
-
-    def rows_of(self, s: int) -> FloatArray:
-        """(c,) unknown."""
-        return np.full(self._shape[0], np.nan)
-
-    def identified(self, s: int) -> bool | None:
-        """Always true."""
-        return True
-
-    def certain_of(self, s: int) -> FloatArray:
-        """(m,) zeros."""
-        return np.zeros(self._shape[1])
 
 
 class Effects(Mapping[tuple[str, ...], Effect]):

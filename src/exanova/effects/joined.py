@@ -59,6 +59,14 @@ class OfGroups:
         """Whether the rows determine the effect."""
         return self._identified
 
+    def has_stderr(self, s: int) -> bool:
+        """Whether there are standard errors: without them nothing is joined."""
+        return True
+
+    def means_of(self, s: int) -> FloatArray:
+        """(g, m) not known of groups."""
+        return np.full((len(self._rows), len(self._covariance)), np.nan)
+
     def certain_of(self, s: int) -> FloatArray:
         """Unknown for groups."""
         raise InputError("this effect has joined levels; use the original effect for its certain part.")
@@ -105,7 +113,7 @@ def joined_effect(effect: Effect, level: float) -> Effect:
     if feature is None or not effect.knowledge:
         return effect
     placed = min(feature.ordered, len(effect.levels))
-    if placed < 2 or effect.identified is False:
+    if placed < 2 or not effect.has_stderr:
         return effect
     covariance = effect.knowledge.covariance_of(effect.number)
     limit = _limit(level, placed - 1)

@@ -181,7 +181,7 @@ class _Errors:
         """(S,) whether the part of each subset is determined."""
         family, uncertainty = self.parts.family, self.sources.uncertainty
         count = len(family.subsets)
-        out = np.array([uncertainty.identified(s) is not False for s in range(count)])
+        out = np.array([uncertainty.has_stderr(s) for s in range(count)])
         for s in np.flatnonzero(~out).tolist() if uncertainty.knows_dependences else ():
             weights = np.zeros((family.n_cells, 1))
             weights[family.cells_of(s), 0] = self.cells[family.cells_of(s)]

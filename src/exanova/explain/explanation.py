@@ -12,6 +12,7 @@ from exanova.effects.effect import GAME, Schema, frame_with_game, free_name
 from exanova.errors import InputError, UnknownFeatureError
 from exanova.explain.cells import Cells, chosen, said, taken
 from exanova.explain.grouping import Grouping, grouping_of
+from exanova.explain.value_intervals import value_intervals
 from exanova.messages import count_of
 from exanova.typing import Codes, FloatArray
 
@@ -37,6 +38,7 @@ class Explanation:
         residual: (n,) or (n, m) model minus fitted part, or ``None`` if no model was given.
         game: the game these values belong to.
         stderr: standard errors of ``values``, of the same shape, if they were requested.
+        freedom: their degrees of freedom, of the same shape.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"]])
@@ -59,6 +61,7 @@ class Explanation:
     game: str = GAME
     stderr: FloatArray | None = None
     cells: Cells | None = None
+    freedom: FloatArray | None = None
 
     @property
     def display_cells(self) -> NDArray[np.object_]:
@@ -79,6 +82,14 @@ class Explanation:
         out = self._outputs(keys["output"]) if "output" in keys else self
         out = out._features(keys["feature"]) if "feature" in keys else out
         return out._rows(keys["row"]) if "row" in keys else out
+
+    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper ends of confidence intervals of ``values``, which need ``stderr=True``.
+
+        Args:
+            level: confidence level of each interval alone; Student's t.
+        """
+        return value_intervals(self.values, self.stderr, self.freedom, level)
 
     def to_frame(self) -> Any:
         """Long table: ``row``, ``feature``, ``level``, ``value`` (or one column per output)."""
@@ -147,6 +158,7 @@ class Explanation:
             self,
             values=self.values[..., key],
             stderr=None if self.stderr is None else self.stderr[..., key],
+            freedom=None if self.freedom is None else self.freedom[..., key],
             base_values=self.base_values[..., key],
             residual=None if self.residual is None else self.residual[..., key],
             output_names=chosen,
@@ -160,6 +172,7 @@ class Explanation:
             self,
             values=self.values[place],
             stderr=None if self.stderr is None else self.stderr[place],
+            freedom=None if self.freedom is None else self.freedom[place],
             data=self.data[place],
             display_data=self.display_data[place],
             cells=None if self.cells is None else chosen(self.cells, key),
@@ -171,6 +184,7 @@ class Explanation:
             self,
             values=self.values[key],
             stderr=None if self.stderr is None else self.stderr[key],
+            freedom=None if self.freedom is None else self.freedom[key],
             base_values=self.base_values[key],
             data=self.data[key],
             display_data=self.display_data[key],
@@ -187,11 +201,13 @@ def make_explanation(
     codes: Codes,
     outside: NDArray[np.bool_],
     residual: FloatArray | None,
-    stderr: FloatArray | None = None,
+    errors: tuple[FloatArray, FloatArray] | None = None,
     grouping: Grouping | None = None,
     cells: Cells | None = None,
 ) -> Explanation:
-    """Add names to (n, d, m) Shapley values and their errors, the (m,) mean, (d, n) codes and the (n, m) residual.
+    """Add names to (n, d, m) Shapley values, the (m,) mean, (d, n) codes and the (n, m) residual.
+
+    ``errors`` are standard errors and their degrees of freedom, of the shape of the values.
 
     With a ``grouping`` the values are those of groups. ``cells`` are what the rows hold, as ``cells_of`` finds it.
     """
@@ -210,7 +226,8 @@ def make_explanation(
         outside=outside,
         residual=None if residual is None else schema.shown(residual),
         schema=schema,
-        stderr=None if stderr is None else schema.shown(stderr),
+        stderr=None if errors is None else schema.shown(errors[0]),
+        freedom=None if errors is None else schema.shown(errors[1]),
         cells=cells,
     )
 

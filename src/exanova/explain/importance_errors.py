@@ -54,7 +54,7 @@ def importance_stderr(
     else:
         out = _of_refits(family, uncertainty, engine, kind, division)
     out = out * unit**power
-    out[_unknown(family, uncertainty, division)] = np.nan
+    out[_unknown(uncertainty, division)] = np.nan
     return np.asarray(out)
 
 
@@ -103,10 +103,10 @@ def upward_bias(family: Family, uncertainty: Uncertainty) -> FloatArray:
     return bias
 
 
-def _unknown(family: Family, uncertainty: Uncertainty, division: Division) -> NDArray[np.bool_]:
+def _unknown(uncertainty: Uncertainty, division: Division) -> NDArray[np.bool_]:
     """(f,) amounts with a part of a subset that is not identified."""
-    shared = [s for s in range(len(family.subsets)) if uncertainty.identified(s) is False]
-    return np.asarray(division.parts.toarray()[shared].any(axis=0))
+    missing = sorted(uncertainty.without_stderr)
+    return np.asarray(division.parts.toarray()[missing].any(axis=0))
 
 
 @dataclass(frozen=True, eq=False)

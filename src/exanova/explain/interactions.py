@@ -12,6 +12,7 @@ from exanova.design.family import Family
 from exanova.effects.at_rows import contributions
 from exanova.effects.effect import GAME, Schema, frame_with_game, free_name
 from exanova.errors import InputError
+from exanova.explain.value_intervals import value_intervals
 from exanova.messages import count_of
 from exanova.progress import Progress
 from exanova.typing import Codes, FloatArray
@@ -33,6 +34,7 @@ class Interactions:
         outside: (n,) rows with a combination that never occurred.
         game: the game these values belong to.
         stderr: standard errors of ``values``, of the same shape, if they were requested.
+        freedom: their degrees of freedom, of the same shape.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
@@ -51,6 +53,15 @@ class Interactions:
     schema: Schema
     game: str = GAME
     stderr: FloatArray | None = None
+    freedom: FloatArray | None = None
+
+    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper ends of confidence intervals of ``values``, which need ``stderr=True``.
+
+        Args:
+            level: confidence level of each interval alone; Student's t.
+        """
+        return value_intervals(self.values, self.stderr, self.freedom, level)
 
     def to_frame(self) -> Any:
         """Long table: ``row``, ``subset``, ``order``, ``index``, ``value`` (or one column per output)."""

@@ -15,6 +15,7 @@ from exanova.data.distinct import distinct_rows
 from exanova.data.sample import NewRows
 from exanova.design.family import Family
 from exanova.explain.dividends import weight_matrix
+from exanova.infer.freedom import joint_freedom
 from exanova.infer.uncertainty import Uncertainty
 from exanova.phi.operator import Phi
 from exanova.typing import Codes, FloatArray, IntArray
@@ -33,6 +34,20 @@ def row_stderr(family: Family, uncertainty: Uncertainty, codes: Codes, matrix: A
     dense = np.asarray(matrix.todense(), dtype=np.float64)
     found = _by_cells(family, uncertainty, place, dense) if _many(family, uncertainty, place, dense) else None
     return (_by_statistics(family, uncertainty, place, dense) if found is None else found)[inverse]
+
+
+def row_freedom(family: Family, uncertainty: Uncertainty, codes: Codes, matrix: Any) -> FloatArray:
+    """(n, k, m) degrees of freedom of these standard errors, from those of the cells that a value is read from."""
+    first, inverse = distinct_rows(codes)
+    place = cells_at(family, codes[:, first])
+    variance = np.append(np.nan_to_num(uncertainty.stderr) ** 2, np.zeros((1, uncertainty.outputs)), axis=0)
+    freedom = np.append(uncertainty.freedom, np.inf)  # the last entry stands for cells that never occurred
+    out = np.empty((len(place), matrix.shape[0], uncertainty.outputs))
+    for k, row in enumerate(matrix.tocsr()):
+        own = place[:, row.indices].T
+        parts = row.data[:, None, None] ** 2 * variance[own]
+        out[:, k] = joint_freedom(parts, freedom[own][:, :, None])
+    return out[inverse]
 
 
 def cells_at(family: Family, codes: Codes) -> IntArray:
@@ -97,11 +112,16 @@ def _by_cells(family: Family, uncertainty: Uncertainty, place: IntArray, matrix:
     return np.sqrt(np.maximum(out, 0.0))
 
 
-def shapley_stderr(family: Family, uncertainty: Uncertainty, codes: Codes) -> FloatArray:
-    """(n, d, m) standard errors of the Shapley values of rows (d, n); 0 for a feature without effects."""
+def shapley_errors(family: Family, uncertainty: Uncertainty, codes: Codes) -> tuple[FloatArray, FloatArray]:
+    """(n, d, m) standard errors of the Shapley values of rows (d, n), and their degrees of freedom.
+
+    The error of a feature without effects is 0.
+    """
     chosen, matrix = weight_matrix(family.subsets, "SV", 1)
-    out = np.zeros((codes.shape[1], codes.shape[0], uncertainty.outputs))
+    shape = (codes.shape[1], codes.shape[0], uncertainty.outputs)
+    stderr, freedom = np.zeros(shape), np.full(shape, np.inf)
     features = [family.subsets[k][0] for k in chosen]
     if features:
-        out[:, features] = row_stderr(family, uncertainty, codes, matrix)
-    return out
+        stderr[:, features] = row_stderr(family, uncertainty, codes, matrix)
+        freedom[:, features] = row_freedom(family, uncertainty, codes, matrix)
+    return stderr, freedom

@@ -105,7 +105,7 @@ def _stderr(family: Family, uncertainty: Uncertainty, s: int, hit: IntArray) -> 
     """(c, m) standard errors of the differences from the base cell ``hit``; NaN where there are none."""
     own = family.cells_of(s)
     shape = (own.stop - own.start, uncertainty.outputs)
-    if uncertainty.why_none or uncertainty.identified(s) is False:
+    if uncertainty.why_none or not uncertainty.has_stderr(s):
         return np.full(shape, np.nan)
     blocks = uncertainty.engine.block(own) * uncertainty.unit[:, None, None] ** 2
     variances = np.diagonal(blocks, axis1=1, axis2=2).T.copy()

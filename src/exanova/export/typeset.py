@@ -132,7 +132,7 @@ def _texts(decomposition: Decomposition, effect: Effect) -> list[list[str]]:
 
 
 def _doubt(effect: Effect) -> str:
-    return " (not identified: other subsets can express part of it)" if effect.identified is False else ""
+    return " (not identified: other subsets can express part of it)" if not effect.has_stderr else ""
 
 
 def _left_out(decomposition: Decomposition) -> Iterator[str]:

@@ -62,13 +62,14 @@ def simultaneous(covariance: FloatArray, level: float) -> float:
 
 
 def wald(
-    values: FloatArray, covariance: FloatArray, weight: FloatArray, table: FloatArray, units: int
+    values: FloatArray, covariance: FloatArray, weight: FloatArray, table: FloatArray, units: float
 ) -> tuple[float, int, float]:
     """Test whether an effect with (c,) ``values`` and their (c, c) ``covariance`` is zero everywhere.
 
     Hotelling's form of the Wald statistic, T^2 = x^T C^+ x in the coordinates x = Phi_A^T diag(w_A) T of its functions
-    ``table`` (c, k), over the k directions that vary: T^2 (n - k) / (k (n - 1)) follows F(k, n - k) for n units. An
-    effect with a component in a direction of zero variance is not zero.
+    ``table`` (c, k), over the k directions that vary: T^2 (n - k) / (k (n - 1)) follows F(k, n - k) for n units, or
+    for a covariance with n - 1 degrees of freedom. An effect with a component in a direction of zero variance is not
+    zero.
 
     Returns:
         the statistic T^2, its k, and the p-value (NaN if n <= k).

@@ -75,7 +75,7 @@ def contrast_variances(
     engine = uncertainty.engine
     if same is None or isinstance(engine, RefitErrors | StoredErrors):
         return engine.variances(output, weights) + rows_variances(own, *rows)
-    drawn = engine.drawn if isinstance(engine, PosteriorErrors) else engine
-    moved = drawn.influences(output, weights)[same.place] + own
+    moved = engine.influences(output, weights)
+    moved = own + (moved[same.place] if isinstance(moved, np.ndarray) else moved)
     out = raw_variances(same.draws, moved)
     return out + engine.given_rows(output, weights) if isinstance(engine, PosteriorErrors) else out

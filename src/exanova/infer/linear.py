@@ -13,7 +13,15 @@ from exanova.design.family import Family
 from exanova.infer.blocks import Blocks, covariance_blocks, covariance_of_all
 from exanova.infer.fitted_sample import FittedSample, prepare
 from exanova.infer.influence import Influence, leverages, linear, read_at_rows, variances
-from exanova.infer.units import Variation, find_variation, noise_factor, raw_residuals, raw_rows, raw_variances
+from exanova.infer.units import (
+    Variation,
+    find_variation,
+    free_parts,
+    noise_factor,
+    raw_residuals,
+    raw_rows,
+    raw_variances,
+)
 from exanova.typing import FloatArray
 
 COLUMNS_BYTES = 64_000_000
@@ -44,6 +52,7 @@ class LinearErrors:
         residuals: (k, m) of the raw rows.
         factor: (k,) what residuals are multiplied by where they stand for noise, or ``None`` without any.
         means: (m,) variances of the means of the outputs.
+        free: (k,) 1 - h of the raw rows, or ``None`` without residuals.
     """
 
     influence: Influence
@@ -52,6 +61,7 @@ class LinearErrors:
     residuals: FloatArray
     factor: FloatArray | None
     means: FloatArray
+    free: FloatArray | None = None
 
     @classmethod
     def of(cls, fitted: FittedSample, family: Family) -> LinearErrors:
@@ -59,10 +69,11 @@ class LinearErrors:
         sample, draws = fitted.sample, raw_rows(fitted.sample)
         with parallel.blas_threads(fitted.request.threads):
             influence, residual = prepare(fitted, family)
-            factor = None if influence.inverse is None else noise_factor(draws, leverages(influence))
+            free = None if influence.inverse is None else free_parts(draws, leverages(influence))
+        factor = None if free is None else noise_factor(free)
         variation, raw = find_variation(sample, draws, residual, factor), raw_residuals(sample, draws, residual)
         values = read_at_rows(influence, influence.values)[draws.group] + raw
-        return cls(influence, variation, draws, raw, factor, raw_variances(draws, values))
+        return cls(influence, variation, draws, raw, factor, raw_variances(draws, values), free)
 
     @cached_property
     def _blocks(self) -> Blocks:

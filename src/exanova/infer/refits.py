@@ -109,14 +109,15 @@ def on_index(found: Solved, family: Family) -> FloatArray:
 
 
 def reweighted(sample: Sample, draws: Draws, rng: np.random.Generator) -> Sample:
-    """The same distinct rows with weights multiplied by random numbers."""
-    weight = draws.weight * multipliers(draws, rng)
-    r = sample.codes.shape[1]
+    """The same distinct rows with weights multiplied by random numbers, each draw standing for so many."""
+    factor, r = multipliers(draws, rng), sample.codes.shape[1]
+    weight = draws.weight * factor
     totals = group_totals(weight, draws.group, r)
+    again = replace(draws, weight=weight, kind="probability", copies=draws.counts * factor)
     if draws.values is None:
-        return replace(sample, weight=totals)
+        return replace(sample, weight=totals, draws=again)
     values, within = average(draws.values, draws.group, weight, r)
-    return replace(sample, weight=totals, values=values, within=within)
+    return replace(sample, weight=totals, values=values, within=within, draws=again)
 
 
 def multipliers(draws: Draws, rng: np.random.Generator) -> FloatArray:

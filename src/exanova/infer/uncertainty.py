@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -17,14 +16,18 @@ from exanova.design.family import Family
 from exanova.effects.effect import FEW_ROWS
 from exanova.errors import InputError
 from exanova.infer.bands import adjusted, quantile, simultaneous, student, wald
+from exanova.infer.error_record import Errors
 from exanova.infer.fitted_sample import FittedSample
+from exanova.infer.freedom import cell_freedom
 from exanova.infer.identified import Dependences, certain_part, determined
+from exanova.infer.level_means import main_means
 from exanova.infer.linear import LinearErrors
 from exanova.infer.posterior_errors import PosteriorErrors
 from exanova.infer.refits import RefitErrors, refit
+from exanova.infer.sharing import Sharing
 from exanova.infer.stored_errors import MOST_NUMBERS, StoredErrors, packed, unpacked
 from exanova.infer.units import raw_rows, smallest_stratum
-from exanova.messages import Parameter, count_of
+from exanova.messages import Parameter
 from exanova.progress import Progress
 from exanova.typing import FloatArray
 
@@ -33,53 +36,6 @@ Engine: TypeAlias = LinearErrors | RefitErrors | PosteriorErrors | StoredErrors
 
 CHEAP_WORK = 1e10
 """Multiplications up to which standard errors are computed by default: a fraction of a second."""
-
-
-@dataclass(frozen=True)
-class Errors:
-    """How standard errors were computed.
-
-    Attributes:
-        method: ``"linear"`` (closed form), ``"bootstrap"`` (refits) or, for shrunken effects, ``"posterior"``.
-        weights: how the weights were interpreted: ``"frequency"`` or ``"probability"``.
-        unit: the independent unit.
-        units: number of units.
-        refits: number of refits; 0 in closed form.
-        unidentified: effects without a standard error, because the rows do not determine them.
-        few_rows: cells with fewer than 30 rows, where linear errors are unreliable.
-        seconds: computing time.
-
-    >>> import exanova
-    >>> X = np.array([["a"], ["a"], ["b"], ["b"]])
-    >>> anova = exanova.FunctionalANOVA(shrinkage=None).fit(X, np.array([0.0, 1.0, 3.0, 4.0]))
-    >>> errors = anova.errors()
-    >>> errors.method, errors.unit, errors.units
-    ('linear', 'a row', 4)
-    """
-
-    method: str
-    weights: str
-    unit: str
-    units: int
-    refits: int
-    unidentified: int
-    few_rows: int
-    seconds: float
-
-    def __str__(self) -> str:
-        how = f"{self.refits} refits" if self.refits else "closed form" if self.method == "linear" else self.method
-        weights = "counts of equal rows" if self.weights == "frequency" else "inverse sampling probabilities"
-        lines = [
-            f"standard errors by {how}, {self.seconds:.2f} s; independent unit: {self.unit} ({self.units:,} in all)",
-            f"weights are {weights}",
-        ]
-        if self.unidentified:
-            effects = count_of(self.unidentified, "effect")
-            lines.append(f"no standard errors for {effects} that other subsets can express in part on these rows")
-        if self.few_rows:
-            cells = count_of(self.few_rows, "cell")
-            lines.append(f"{cells} with fewer than {FEW_ROWS} rows; check with method='bootstrap'")
-        return "\n".join(lines)
 
 
 class Uncertainty:
@@ -100,7 +56,10 @@ class Uncertainty:
     ) -> None:
         self._family, self._values, self._fitted = family, values, fitted
         self._stored = dict(stored or {})
-        self._unique, self._shared = unique, shared
+        if unique is None and "identified" in self._stored:
+            shared = frozenset(np.flatnonzero(self._stored["identified"] == 0).tolist())
+            unique = not shared
+        self._sharing = Sharing(family, fitted, unique, shared)
         self._engine: Engine | None = None
         self._asked: tuple[str, int, int] = ("", 0, 0)
         self.summary = summary
@@ -157,7 +116,9 @@ class Uncertainty:
         else:
             self._engine = LinearErrors.of(fitted, self._family)
         self._asked = asked
-        self._stored = {}
+        self._stored = {name: kept for name, kept in self._stored.items() if name == "means"}
+        # The Gram matrix was needed anyway: what it cannot tell apart has no interval.
+        shared = self._sharing.subsets(however_long=isinstance(self._engine, LinearErrors))
         few = int((self.rows < FEW_ROWS).sum())
         unit, units = fitted.units
         stderr = self._engine.stderr  # computed here, so that the measured time includes it
@@ -168,7 +129,7 @@ class Uncertainty:
             unit,
             units,
             n_refits,
-            sum(self.identified(s) is False for s in range(len(self._family.subsets))),
+            len(shared),
             few,
             time.perf_counter() - started,
         )
@@ -201,7 +162,7 @@ class Uncertainty:
         if "stderr" in self._stored:
             return self._stored["stderr"]
         out = self.engine.stderr * self.fitted.unit
-        for s in self._shared:
+        for s in self.without_stderr:
             out[self._family.cells_of(s)] = np.nan
         self._stored["stderr"] = out
         return out
@@ -222,12 +183,15 @@ class Uncertainty:
     @property
     def stored(self) -> dict[str, FloatArray]:
         """Arrays to save in a file: those already computed or cheap to compute."""
+        arrays = {"rows": self.rows} | ({} if self.main_means is None else {"means": self.main_means})
         if not self.cheap:
-            return {"rows": self.rows}
-        arrays = {"stderr": self.stderr, "rows": self.rows}
-        if self.clusters is not None:
-            arrays["clusters"] = self.clusters
-        if self._shared and (self._fitted is not None or "certain" in self._stored):
+            return arrays
+        arrays["stderr"] = self.stderr
+        arrays["freedom"] = self.freedom
+        shared = self._sharing.subsets()
+        if self._sharing.unique is not None:
+            arrays["identified"] = self._sharing.as_array()
+        if shared and (self._fitted is not None or "certain" in self._stored):
             arrays["certain"] = np.stack([self.certain_of(s) for s in range(len(self._family.subsets))])
         if "covariance" in self._stored:
             arrays["covariance"] = self._stored["covariance"]
@@ -242,6 +206,20 @@ class Uncertainty:
         small = self.outputs * cells * (cells + 1) // 2 <= MOST_NUMBERS
         return small and self.outputs * rows * float(cells) ** 2 <= CHEAP_WORK
 
+    @property
+    def main_means(self) -> FloatArray | None:
+        """(c, m) mean of the model at each level of every main effect, less its overall mean; ``None`` if unknown."""
+        if "means" not in self._stored and self._fitted is not None:
+            self._stored["means"] = main_means(self._family, self._fitted.sample, self._fitted.request.threads)
+        return self._stored.get("means")
+
+    def means_of(self, s: int) -> FloatArray:
+        """(c, m) mean of the model at each level of a main effect; NaN for other effects, or if unknown."""
+        own, means = self._family.cells_of(s), self.main_means
+        if means is None or own.stop > len(means):
+            return np.full((own.stop - own.start, self.outputs), np.nan)
+        return np.asarray(means[own] + self._values[0])
+
     def stderr_of(self, s: int) -> FloatArray:
         """(c, m) standard errors of one effect."""
         return self.stderr[self._family.cells_of(s)].copy()
@@ -252,14 +230,26 @@ class Uncertainty:
 
     def identified(self, s: int) -> bool | None:
         """Whether the rows determine an effect; ``None`` if the route of the fit did not determine that."""
-        if s in self._shared:
+        if s in self._sharing.subsets():
             return False
-        return None if self._unique is None and len(self._family.subsets[s]) else True
+        return None if self._sharing.unique is None and len(self._family.subsets[s]) else True
+
+    def has_stderr(self, s: int) -> bool:
+        """Whether an effect has standard errors."""
+        return s not in self.without_stderr
+
+    @property
+    def without_stderr(self) -> frozenset[int]:
+        """Numbers of the subsets that have no standard errors: not determined, and not shrunk.
+
+        Where effects are shrunk, the prior says how those that share are divided, and the posterior how surely.
+        """
+        return frozenset() if self.is_shrunken else self._sharing.subsets()
 
     def certain_of(self, s: int) -> FloatArray:
         """(m,) norm of the part of an effect that no other subset can express."""
         values = self._values[self._family.cells_of(s)]
-        if s not in self._shared:
+        if s not in self._sharing.subsets():
             return np.asarray(np.sqrt(self._family.probability_of(s) @ values**2))
         if "certain" in self._stored:
             return np.array(self._stored["certain"][s])
@@ -267,7 +257,7 @@ class Uncertainty:
 
     @cached_property
     def _dependences(self) -> Dependences:
-        found = None if self._fitted is None else self._fitted.dependences
+        found = self._sharing.dependences
         if found is None:
             raise InputError(
                 "the dependences among subsets are not saved in files unless errors() was called before save(); use "
@@ -276,31 +266,34 @@ class Uncertainty:
         return found
 
     @property
-    def clusters(self) -> FloatArray | None:
-        """(cells,) clusters with rows in every cell; ``None`` where the rows are independent."""
-        if "clusters" not in self._stored and self._fitted is not None and not self._fitted.whole:
-            found = self._fitted.clusters_of_cells(self._family)
-            self._stored |= {} if found is None else {"clusters": found}
-        return self._stored.get("clusters")
+    def freedom(self) -> FloatArray:
+        """(cells,) degrees of freedom of the standard error of every cell."""
+        if "freedom" not in self._stored:
+            if self._fitted is not None:
+                engine = self.engine
+                free = engine.free if isinstance(engine, LinearErrors | PosteriorErrors) else None
+                self._stored["freedom"] = cell_freedom(self.fitted, self._family, free)
+            else:  # a file of an earlier version counts clusters or rows
+                counted = self._stored.get("clusters", self.rows)
+                self._stored["freedom"] = np.maximum(np.where(np.isnan(counted), np.inf, counted) - 1.0, 1.0)
+        return self._stored["freedom"]
 
-    def reach_of(self, s: int, level: float) -> FloatArray | float:
-        """(c, 1) half-width of an interval of each cell, in standard errors: of Student's t where clusters count."""
-        if self.clusters is None:
-            return quantile(level)
-        return student(level, self.clusters[self._family.cells_of(s)] - 1.0)[:, None]
+    def reach_of(self, s: int, level: float) -> FloatArray:
+        """(c, 1) half-width of an interval of each cell, in standard errors: Student's t."""
+        return student(level, self.freedom[self._family.cells_of(s)])[:, None]
 
     def covariance_of(self, s: int) -> FloatArray:
         """(m, c, c) covariances of the values of one effect."""
         return np.asarray(self.engine.block(self._family.cells_of(s)) * self.unit[:, None, None] ** 2)
 
     def critical_of(self, s: int, level: float) -> FloatArray:
-        """(m,) half-width of a simultaneous band over all cells of an effect, in standard errors."""
+        """(c, m) half-width of a simultaneous band over all cells of an effect, in standard errors.
+
+        Each as much wider than for normal deviates as the interval of that cell alone.
+        """
         blocks = self.engine.block(self._family.cells_of(s))
         found = np.array([simultaneous(block, level) for block in blocks])
-        if self.clusters is None:
-            return found
-        # As much wider as one interval is with the fewest clusters of a cell.
-        return found * float(np.max(self.reach_of(s, level))) / quantile(level)
+        return np.asarray(found * self.reach_of(s, level) / quantile(level))
 
     @property
     def outputs(self) -> int:
@@ -317,8 +310,8 @@ class Uncertainty:
 
     @property
     def shares(self) -> bool:
-        """Whether some effects are not identified."""
-        return bool(self._shared)
+        """Whether some effects have no standard errors, because they are not identified."""
+        return bool(self.without_stderr)
 
     @property
     def has_all_cells(self) -> bool:
@@ -340,7 +333,7 @@ class Uncertainty:
     @property
     def knows_dependences(self) -> bool:
         """Whether it can be told which sums of effects are identified; not from files with effects that are not."""
-        return not self._shared or self._fitted is None or self._fitted.dependences is not None
+        return not self.without_stderr or self._fitted is None or self._sharing.dependences is not None
 
     @property
     def why_none(self) -> str:
@@ -373,11 +366,12 @@ class Uncertainty:
 
     def determined(self, weights: FloatArray) -> NDArray[np.bool_]:
         """(f,) whether sums of effects times ``weights`` (cells, f) are identified."""
-        if not self._shared:
+        missing = self.without_stderr
+        if not missing:
             return np.ones(weights.shape[1], dtype=bool)
         if self._fitted is None:  # files hold no dependences: what touches an effect that is not identified
             shared = np.zeros(len(weights), dtype=bool)
-            for s in self._shared:
+            for s in missing:
                 shared[self._family.cells_of(s)] = True
             return np.asarray(~(weights[shared] != 0).any(axis=0))
         return determined(self._family, self._dependences, weights)
@@ -387,9 +381,9 @@ class Uncertainty:
         shape = (len(self._family.subsets), self._values.shape[1])
         out = {name: np.full(shape, np.nan) for name in ("statistic", "df", "p")}
         effects = self.fitted.without_rounding(self.fitted.effects)
-        units = self.fitted.units[1]
+        units = float(self.freedom[0]) + 1.0  # what residuals tell of the noise
         for s in range(1, shape[0]):
-            if s in self._shared:
+            if s in self.without_stderr:
                 continue
             own, table = self._family.cells_of(s), pure_basis(self._family, [s])[0]
             assert isinstance(table, np.ndarray)

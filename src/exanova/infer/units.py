@@ -96,15 +96,19 @@ def raw_residuals(sample: Sample, draws: Draws, residual: FloatArray) -> FloatAr
     return out if draws.values is None else out + (draws.values - sample.values[draws.group])
 
 
-def noise_factor(draws: Draws, leverage: FloatArray) -> FloatArray:
-    """(k,) 1 / sqrt(1 - h) for every raw row, from the (r,) leverage of the distinct rows for a share of one.
+def free_parts(draws: Draws, leverage: FloatArray) -> FloatArray:
+    """(k,) 1 - h of every raw row, from the (r,) leverage of the distinct rows for a share of one.
 
     h is the leverage of the part of a row's unit that lies in its distinct row. Replicate weights have a variation of
     their own and are not corrected.
     """
     if draws.replicates is not None:
         return np.ones(len(draws.weight))
-    free = 1.0 - unit_shares(draws) * leverage[draws.group]
+    return np.clip(1.0 - unit_shares(draws) * leverage[draws.group], 0.0, 1.0)
+
+
+def noise_factor(free: FloatArray) -> FloatArray:
+    """(k,) 1 / sqrt(1 - h) of every raw row; 1 for a row that decides its own fit, whose residual says nothing."""
     return np.asarray(1.0 / np.sqrt(np.where(free > tolerances.FREE, free, 1.0)))
 
 

@@ -100,7 +100,7 @@ def live_effects(decomposition: Decomposition, drawn: Sequence[int]) -> LiveEffe
         known.rows[flat],
         family.weight[flat] / family.weight[0],
         _means(decomposition, flat),
-        [k for k, s in enumerate(numbers) if s and known.identified(s) is False],
+        [k for k, s in enumerate(numbers) if s and not known.has_stderr(s)],
         is_complete,
     )
 

@@ -18,6 +18,7 @@ def to_markdown(summary: Summary) -> str:
     outputs = summary.outputs[:OUTPUTS]
     parts = [
         [f"# {escaped(summary.title)}", "", escaped(summary.headline), ""],
+        _first(summary),
         _does(summary),
         _importance(summary, outputs),
         _effects(summary, outputs),
@@ -59,12 +60,17 @@ def _facts(summary: Summary, of: str) -> Iterator[str]:
     yield ""
 
 
+def _first(summary: Summary) -> Iterator[str]:
+    yield from ("## Read this first", "", *map(_answered, summary.read_first), "")
+
+
+def _answered(verdict: Record) -> str:
+    stop = "." if verdict["because"][:1].isupper() else ""
+    return f"- **{verdict['question']}** {escaped(verdict['answer'])}{stop} {escaped(verdict['because'])}"
+
+
 def _sure(summary: Summary) -> Iterator[str]:
-    yield from ("## How sure is this?", "")
-    for verdict in summary.verdicts:
-        stop = "." if verdict["because"][:1].isupper() else ""
-        yield f"- **{verdict['question']}** {escaped(verdict['answer'])}{stop} {escaped(verdict['because'])}"
-    yield ""
+    yield from ("## How sure is this?", "", *map(_answered, summary.verdicts), "")
     held = any(record["r2_held_out"] is not None for record in summary.fit)
     fields = ["mean", "r2", "mse", *(["r2_held_out"] if held else [])]
     titles = ["output", "mean", "R²", "MSE", *(["R² on held-out rows"] if held else [])]
@@ -105,9 +111,20 @@ def _effects(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
         yield from (f"### {escaped(effect['feature'])}", "")
         lines = _by(effect["records"], ("level", "probability", "rows"), outputs, _with_error)
         rows = [[escaped(name), f"{100 * p:.3g} %", _number(n), *said] for (name, p, n), said in lines[:LEVELS]]
-        yield from _table(["level", "share of rows", "rows", *_headings(outputs)], rows)
+        titles = ["level", "share of rows", "rows", *_headings(outputs)]
+        means = _means(effect["records"]) if len(outputs) == 1 else []
+        if means:
+            titles.append("mean of the model here, less its overall mean")
+            rows = [[*row, mean] for row, mean in zip(rows, means, strict=False)]
+        yield from _table(titles, rows)
         yield from _more(effect["levels"] - len(rows), "levels")
     yield from _more(len(drawn) - FEATURES, "features")
+
+
+def _means(records: Sequence[Record]) -> list[str]:
+    """The mean of the model at each level, of a single output; nothing where it is not known."""
+    known = all(record.get("mean") is not None for record in records)
+    return [_signed(record["mean"]) for record in records] if known else []
 
 
 def _pairs(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:

@@ -149,6 +149,12 @@ class Summary:
     left_out: list[str]
     live: Live
 
+    @property
+    def read_first(self) -> list[Record]:
+        """The cards above everything else: whether other rows would say the same, and what calls for care."""
+        first, *others = self.verdicts
+        return [first, *(v for v in others if v["good"] is False or v["care"])]
+
     def to_json(self) -> str:
         """The whole of it."""
         content = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "live"}

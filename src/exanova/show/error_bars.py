@@ -15,7 +15,6 @@ from exanova.decomposition import Decomposition
 from exanova.effects.effect import FEW_ROWS, Effect
 from exanova.errors import MemoryLimitError
 from exanova.infer.units import raw_rows, smallest_stratum
-from exanova.phi.operator import Phi
 from exanova.typing import FloatArray
 
 Record = dict[str, Any]
@@ -64,18 +63,8 @@ def cell_errors(decomposition: Decomposition, effect: Effect) -> CellErrors:
 
 
 def main_means(decomposition: Decomposition) -> FloatArray | None:
-    """(c, m) mean of the model at each cell of the mean and of the main effects, less its overall mean.
-
-    ``None`` without rows. One pass over the rows for all features.
-    """
-    sample, family = decomposition.sample, decomposition.family
-    if sample is None:
-        return None
-    mains = family.restricted(sum(len(subset) < 2 for subset in family.subsets))
-    sums = Phi(mains, sample, decomposition.settings.threads).analyse(sample.weighted_values)
-    share = np.where(mains.weight > 0, mains.weight / mains.weight[0], np.nan)
-    means = sums / share[:, None] - sample.probability @ sample.values
-    return np.asarray(means if sample.scaling is None else means * sample.scaling.unit)
+    """(c, m) mean of the model at each cell of the mean and of the main effects, less its overall mean; if known."""
+    return decomposition.uncertainty.main_means
 
 
 def error_notes(decomposition: Decomposition, effects: Iterable[Effect]) -> list[str]:
@@ -83,7 +72,7 @@ def error_notes(decomposition: Decomposition, effects: Iterable[Effect]) -> list
     why = _why_none(decomposition)
     if why:
         return [f"no error bars: {why}"]
-    if all(effect.identified is False for effect in effects):
+    if not any(effect.has_stderr for effect in effects):
         return [UNIDENTIFIED]
     return [f"whiskers: 95 % intervals; {what_varies(decomposition)}"]
 

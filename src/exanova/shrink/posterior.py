@@ -86,6 +86,19 @@ class Spread:
         half = self._half(v, subset, first)
         return half.T @ half if self.read is None else v.T @ v - half.T @ half
 
+    def bias(self, v: FloatArray, subset: int | None = None) -> FloatArray:
+        """(f, f) v^T M^2 v: products of what shrinking takes away, as the prior expects them, over tau^2.
+
+        It is the posterior covariance less the variance over samples.
+        """
+        from scipy.linalg import solve_triangular
+
+        half = self._half(v, subset, 0)
+        whole = solve_triangular(self.lower, half, lower=True, trans=1, check_finite=False)
+        if self.noise is None:
+            return np.asarray(whole.T @ whole)
+        return np.asarray(v.T @ v - half.T @ half - (self.noise[:, None] * whole).T @ whole)
+
     def _half(self, v: FloatArray, subset: int | None, first: int) -> FloatArray:
         from scipy.linalg import solve_triangular
 

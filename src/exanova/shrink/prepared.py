@@ -79,9 +79,8 @@ class Prepared:
         own = dimensions(family)
         subsets = [s for s, subset in enumerate(family.subsets) if subset and own[s]]
         phi = Phi(family, sample, request.threads, repeated=True)
-        p, values = sample.probability, sample.values - sample.probability @ sample.values
-        # Whole numbers are counts of equal rows; of other weights only the proportions mean something.
-        precision = sample.n_rows * p if sample.counts is None else sample.mass
+        values = sample.values - sample.probability @ sample.values
+        precision = sample.precision
         with parallel.suitable_blas(0):
             of_subsets = SubsetKernels(family, subsets, kernels_of_cells(family, subsets, kernels))
             rows, drawn = RowKernels(of_subsets, phi), _drawn(sample.n_rows, request.random_state)
