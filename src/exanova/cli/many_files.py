@@ -20,7 +20,7 @@ from exanova.sources.opening import PATTERN, find_files, open_source
 from exanova.sources.parts import Source
 
 TOGETHER = ("parquet", "feather", "csv", "tsv")
-"""Formats that are read in blocks; that of each file is told by its suffix."""
+"""Formats that are read in blocks; the suffix of each file determines its format."""
 
 
 def is_many(path: str) -> bool:
@@ -63,7 +63,7 @@ class Explaining:
     Attributes:
         data: the files.
         reading: how to read them.
-        columns: columns to read beside the features.
+        columns: columns to read besides the features.
         folder: where to write.
         force: whether files may be replaced.
     """
@@ -103,7 +103,7 @@ class Explaining:
 
 @contextmanager
 def dask_client(address: str | None) -> Iterator[Any]:
-    """A client of the scheduler at an address, closed in the end; ``None`` without an address."""
+    """A client of the scheduler at an address, closed afterwards; ``None`` without an address."""
     if address is None:
         yield None
         return
@@ -133,7 +133,7 @@ def _options(reading: ReadOptions) -> TextOptions:
 
 
 def _targets(files: Sequence[FilePart], folder: str, force: bool) -> list[Path]:
-    """Where the values of each file go: a folder that is there or is made, a name per file."""
+    """Where the values of each file go: an existing or new folder, one name per file."""
     place = Path(folder)
     stems = [Path(file.path).name.split(".")[0] for file in files]
     names = stems if len(set(stems)) == len(stems) else [f"{k:05d}" for k in range(len(stems))]

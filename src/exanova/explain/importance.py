@@ -70,7 +70,7 @@ def divisor(values: FloatArray, variance: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Division:
-    """To whom the amounts of the subsets go: to subsets, features, groups, or sets of groups.
+    """How the amounts of the subsets are divided: among subsets, features, groups, or sets of groups.
 
     Attributes:
         by: ``"feature"`` or ``"subset"``.
