@@ -50,6 +50,7 @@ class Questions(RowQueries):
         by: Any = None,
         within: Any = None,
         sample_weight: Any = None,
+        weights: Literal["auto", "frequency", "probability"] = "auto",
         groups: Mapping[str, Sequence[str]] | None = None,
         stderr: bool = True,
     ) -> Difference:
@@ -66,6 +67,8 @@ class Questions(RowQueries):
                 truth value) per row. Two groups are compared with each other, more of them each with all others.
             within: compare inside the strata of this column (or of these labels).
             sample_weight: weights of the rows (for two sets of rows, a pair).
+            weights: what they are, as in ``fit``: ``"frequency"`` counts equal rows (the default for whole numbers),
+                ``"probability"`` weighs one row each, as exposure and survey weights do.
             groups: names of groups of features and the features of each, as in ``explain``.
             stderr: whether to compute standard errors.
 
@@ -83,6 +86,7 @@ the whole population
         grouping = grouping_of({} if groups is None else groups, self.schema)
         with closing(Progress(self.settings.verbose)) as progress:
             rows, sets, left_out = self._rows_to_compare(rows_a, rows_b, model, by, within, sample_weight, progress)
+            rows = rows.weighing(weights)
             sources, included = self.error_sources(rows, stderr)
             parts = Parts(self.family, self.values, grouping.shares(self.family.subsets))
             progress.phase("comparing", len(sets))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -145,3 +146,51 @@ def test_a_tariff_on_a_screen_in_a_file_and_as_json(asked):
     refused(asked("relativities", "rates.exanova", "--base", "job=cook"), "no level 'cook'")
     refused(asked("relativities", "model.exanova"), "--link log")
     refused(asked("explain", "loans.csv", *PREDICTED, "--link", "log"), "--link log", "row")
+
+
+def test_a_report_with_rows_groups_an_earlier_fit_and_ids(asked):
+    named = TABLE.assign(key=[f"k{k}" for k in range(len(TABLE))])
+    named.to_csv("named.csv", index=False)
+    earlier = ("explain", "loans.csv", *PREDICTED, "--max-order", "1", "--save", "earlier.exanova", "--quiet")
+    assert asked(*earlier).code == 0
+    words = ("report", "model.exanova", "r.json", "--data", "named.csv", "--prediction", "risk", "--id", "key")
+    words += ("--by", "home", "--since", "earlier.exanova", "--group", "credit=job,term", "--title", "Loans")
+    done = asked(*words)
+    assert done.code == 0
+    assert "r.json" in done.out
+    told = json.loads(Path("r.json").read_text(encoding="utf-8"))
+    assert told["title"] == "Loans"
+    assert told["groups"]["by"] == "home"
+    assert {r["part"] for r in told["groups"]["contrasts"][0]["records"]} >= {"credit", "home", "(total)"}
+    assert told["change"] is not None
+    assert told["domains"]["members"] == [{"group": "credit", "features": ["job", "term"]}]
+    assert told["sample"]["rows"][0]["id"].startswith("k")
+    assert all(row["id"].startswith("k") for entry in told["reasons"] for row in entry["rows"])
+    refused(asked(*words), "--force")
+    assert asked(*words, "--force", "--quiet").out == ""
+
+
+def test_reports_that_cannot_be_are_refused(asked):
+    refused(asked("report", "model.exanova", "r.md", "--by", "home"), "--data")
+    refused(asked("report", "model.exanova", "r.md", "--data", "loans.csv", "--id", "nobody"), "nobody")
+    refused(asked("report", "model.exanova", "r.txt"), ".html")
+    refused(asked("report", "model.exanova", "r.md", "--base", "home=own"), "--link log")
+
+
+def test_whole_numbers_as_exposure_or_as_counts(asked):
+    """The same effects, other standard errors: a count of n is n rows, an exposure of n is one."""
+    table = TABLE.assign(n=np.random.default_rng(0).integers(2, 9, len(TABLE)))
+    table.to_csv("exposed.csv", index=False)
+    errors = {}
+    for kind in ("frequency", "probability"):
+        words = ("explain", "exposed.csv", "--prediction", "risk", "--weight", "n", "--features", "job,home")
+        ended = asked(*words, "--weights", kind, "--shrinkage", "none", "--save", f"{kind}.exanova", "--quiet")
+        assert ended.code == 0
+        shown = json.loads(asked("show", f"{kind}.exanova", "--effect", "job", "--json").out)["effects"][0]
+        errors[kind] = np.array([cell["stderr"] for cell in shown["cells"]], dtype=float).ravel()
+    assert (errors["probability"] > 1.5 * errors["frequency"]).all()
+    compared = ("difference", "probability.exanova", "exposed.csv", "--by", "home", "--weight", "n", "--json")
+    found = {k: json.loads(asked(*compared, "--weights", k).out)["contrasts"][0] for k in ("frequency", "probability")}
+    assert found["frequency"]["total"] == found["probability"]["total"]
+    assert found["probability"]["total_stderr"][0] > found["frequency"]["total_stderr"][0]
+    refused(asked("difference", "probability.exanova", "loans.csv", "--by", "home", "--weights", "some"), "--weights")

@@ -126,6 +126,27 @@ By = Annotated[
     str,
     typer.Option("--by", metavar="COLUMN", help="Column with the groups to compare.", rich_help_panel=a.COLUMNS),
 ]
+ReportPath = Annotated[
+    str, typer.Argument(metavar="FILE", help="Report to write: .html, .json or .md.", show_default=False)
+]
+RowData = Annotated[
+    str | None,
+    typer.Option("--data", metavar="DATA", help="Table with the rows of the report.", rich_help_panel=a.COLUMNS),
+]
+RowId = Annotated[
+    str | None,
+    typer.Option("--id", metavar="COLUMN", help="Column of DATA that names its rows.", rich_help_panel=a.COLUMNS),
+]
+ReportBy = Annotated[
+    str | None,
+    typer.Option("--by", metavar="COLUMN", help="Column of DATA whose groups are compared.", rich_help_panel=a.COLUMNS),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since", metavar="MODEL", help="An earlier fit: why the mean changed since.", rich_help_panel=a.RESULTS
+    ),
+]
 Within = Annotated[
     str | None,
     typer.Option(

@@ -108,13 +108,13 @@ class Targets:
             raise FileWriteError(f"{target.option} {target.path!r} is a device or a pipe; give a file name.")
 
 
-def report_targets(path: str | None) -> list[Target]:
+def report_targets(path: str | None, option: str = "--report") -> list[Target]:
     """The report, if one was requested; refused if a package for it is missing."""
     if path is None:
         return []
     if Path(path).suffix.lower() in (".html", ".htm"):
-        check_installed(("jinja2",), f"--report {path}")
-    return [Target("--report", path, tuple(FORMATS))]
+        check_installed(("jinja2",), f"{option} {path}")
+    return [Target(option, path, tuple(FORMATS))]
 
 
 def write_table(path: str, table: Any) -> None:

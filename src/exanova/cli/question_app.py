@@ -60,6 +60,7 @@ def difference(
     within: b.Within = None,
     prediction: a.RowPrediction = None,
     weight: a.Weight = None,
+    weights: a.WeightsAre = "auto",
     group: a.Groups = None,
     subsets: b.BySubset = True,
     output: b.TableOutput = None,
@@ -76,7 +77,7 @@ def difference(
     from exanova.cli import question_commands as commands
 
     rules = {"handle_unknown": handle_unknown, "strict": strict}
-    compared = commands.Compared(by, within, weight, a.every(prediction), a.every(group))
+    compared = commands.Compared(by, within, weight, weights, a.every(prediction), a.every(group))
     shown = commands.Shown(output, subsets, force, json)
     commands.difference(saved, data, a.reading(format_, separator, missing), compared, shown, rules)
 
@@ -109,9 +110,55 @@ def relativities(
     commands.relativities(saved, a.every(base), commands.Shown(output, False, force, json))
 
 
+REPORT = (
+    "Write the report of a saved decomposition, with rows and the answers to questions about them.\n\n"
+    "With --data, the report has rows to explore and the reasons for the lowest and the highest. --by says why groups "
+    "of rows differ, --since why the mean changed since an earlier fit, --group takes groups of features as one, "
+    "--base names base levels of a tariff (--link log or logit)."
+)
+REPORT_EXAMPLES = (
+    ("With rows, called by a column", "exanova report model.exanova report.html --data data.csv --id customer"),
+    (
+        "Why groups differ, and what changed since last year",
+        "exanova report model.exanova report.html --data data.csv --prediction p --by sex --since last.exanova",
+    ),
+)
+
+
+def report(
+    saved: a.Saved,
+    path: b.ReportPath,
+    data: b.RowData = None,
+    prediction: a.RowPrediction = None,
+    id_: b.RowId = None,
+    by: b.ReportBy = None,
+    since: b.Since = None,
+    group: a.Groups = None,
+    base: b.Base = None,
+    title: a.Title = None,
+    handle_unknown: a.HandleUnknown = "error",
+    format_: a.Format = None,
+    separator: a.Separator = None,
+    missing: a.Missing = None,
+    force: a.Force = False,
+    json: a.Json = False,
+    quiet: a.Quiet = False,
+    debug: a.Debug = False,
+) -> None:
+    """Write the report of a saved decomposition."""
+    from exanova.cli import question_commands as commands
+    from exanova.cli.saved_commands import Printing
+
+    told = commands.Told(data, a.every(prediction), id_, by, since, a.every(group), a.every(base), title)
+    rules = {"handle_unknown": handle_unknown, "verbose": False if quiet else None}
+    printing = Printing(force, json, quiet)
+    commands.report(saved, path, a.reading(format_, separator, missing), told, rules, printing)
+
+
 COMMANDS = (
     (compare, COMPARE, COMPARE_EXAMPLES),
     (difference, DIFFERENCE, DIFFERENCE_EXAMPLES),
     (relativities, RELATIVITIES, RELATIVITIES_EXAMPLES),
+    (report, REPORT, REPORT_EXAMPLES),
 )
 """The commands with their help and examples."""

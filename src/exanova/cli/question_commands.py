@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from exanova.cli import text
 from exanova.cli.columns import as_numbers, check_columns, learned_kinds, predictions
-from exanova.cli.output import TABLES, Target, Targets, comparison_document, emit_document, write_table
-from exanova.cli.screen import Screen
+from exanova.cli.output import TABLES, Target, Targets, comparison_document, emit_document, report_targets, write_table
+from exanova.cli.saved_commands import Printing
+from exanova.cli.screen import Screen, busy
 from exanova.cli.table_files import ReadOptions, display_name, read_table
 from exanova.data.table import Table
 from exanova.errors import InputError
@@ -21,6 +23,7 @@ from exanova.explain.mean_change import MeanChange
 from exanova.explain.monitor import drifts
 from exanova.explain.reasons import Reasons
 from exanova.packages import package
+from exanova.report.explorer import MOST_FREQUENT
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class Compared:
     by: str
     within: str | None
     weight: str | None
+    weights: Any
     prediction: tuple[str, ...]
     groups: tuple[str, ...]
 
@@ -94,6 +98,7 @@ def difference(
         within=compared.within,
         model=predictions(anova, table, compared.prediction),
         sample_weight=None if compared.weight is None else as_numbers(table, compared.weight, "--weight"),
+        weights=compared.weights,
         groups=text.groups(compared.groups, list(anova.feature_names_in_)),
     )
     frame = found.to_frame("subset" if shown.subsets else "feature")
@@ -168,16 +173,68 @@ def relativities(saved: str, base: Sequence[str], shown: Shown) -> None:
     """The tariff of a saved decomposition."""
     targets = _targets(shown, [saved])
     anova = load(saved)
-    pairs = [given.partition("=") for given in base]
-    if not all(equals for _, equals, _ in pairs):
-        raise InputError("--base needs a feature and its level, such as --base region=north.")
-    found = anova.relativities({name: level for name, _, level in pairs} if pairs else "most frequent")
+    found = anova.relativities(_base(base))
     targets.write("--output", lambda path: write_table(path, as_arrow(found.to_frame())))
     if shown.json:
         names = ("base", "base_value", "factors", "losses", "link", "names", "notes", "game")
         emit_document({name: getattr(found, name) for name in names})
     elif shown.output is None:
         Screen().lines(str(found))
+
+
+def _base(given: Sequence[str]) -> Any:
+    """Base levels by feature, or the most frequent."""
+    pairs = [text.partition("=") for text in given]
+    if not all(equals for _, equals, _ in pairs):
+        raise InputError("--base needs a feature and its level, such as --base region=north.")
+    return {name: level for name, _, level in pairs} if pairs else MOST_FREQUENT
+
+
+@dataclass(frozen=True)
+class Told:
+    """Options of ``report``: rows with their columns, an earlier fit, groups of features, base levels, a title."""
+
+    data: str | None
+    prediction: tuple[str, ...]
+    id: str | None
+    by: str | None
+    since: str | None
+    groups: tuple[str, ...]
+    base: tuple[str, ...]
+    title: str | None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are named."""
+        return [name for name in (*self.prediction, self.id, self.by) if name is not None]
+
+
+def report(saved: str, path: str, reading: ReadOptions, told: Told, rules: dict[str, Any], printing: Printing) -> None:
+    """Write the report of a saved decomposition, with rows and answers."""
+    if told.data is None and told.columns:
+        raise InputError("--prediction, --id and --by name columns of a table; give it with --data DATA.")
+    targets = Targets(report_targets(path, "FILE"), [saved, told.data, told.since], printing.force)
+    anova = load(saved).set_params(**rules)
+    table = None
+    if told.data is not None:
+        table = read_table(told.data, reading, learned_kinds(anova))
+        check_columns(table, [*anova.feature_names_in_, *told.columns], display_name(told.data))
+    asked = {
+        "model": None if table is None else predictions(anova, table, told.prediction),
+        "id": told.id,
+        "by": told.by,
+        "since": None if told.since is None else load(told.since),
+        "groups": text.groups(told.groups, list(anova.feature_names_in_)),
+        "base": _base(told.base),
+        "title": told.title,
+        "about": {} if told.data is None else {"Data": Path(told.data).name},
+    }
+    with busy("writing the report", printing.quiet):
+        targets.write("FILE", lambda place: anova.report(place, X=table, **asked))
+    if printing.json:
+        emit_document({"report": path})
+    elif not printing.quiet:
+        Screen().files([("report", path)])
 
 
 def difference_document(found: Difference) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class Screen:
         table = Table(box=box.SIMPLE_HEAD)
         for name in found.features:
             table.add_column(Text(legible(name)), overflow="fold")
-        table.add_column("probability", justify="right")
+        table.add_column("share of rows", justify="right")
         table.add_column("rows", justify="right")
         outputs, errors = _value_columns(table, found.output_names), known_errors(found)
         alone = outputs == 1 and errors is not None

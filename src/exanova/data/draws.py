@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from exanova.data.alignment import to_rows
 from exanova.data.weights import refuse_mask
 from exanova.errors import InputError, InputTypeError
+from exanova.messages import Parameter
 from exanova.typing import FloatArray, IntArray
 
 Kind = Literal["frequency", "probability"]
@@ -135,8 +136,12 @@ def plan_draws(
     kept = np.arange(n) if kept is None else kept
     if replicate_weights is not None and (clusters is not None or strata is not None):
         raise InputError(
-            "replicate_weights= were given with clusters= or strata=; replicate weights already describe how the rows "
-            "were drawn. Give one or the other."
+            Parameter("replicate_weights"),
+            " were given with ",
+            Parameter("clusters"),
+            " or ",
+            Parameter("strata"),
+            "; replicate weights already describe how the rows were drawn. Give one or the other.",
         )
     cluster, stratum = _labels(clusters, kept, n, index, "clusters"), _labels(strata, kept, n, index, "strata")
     if cluster is not None and stratum is not None:
@@ -153,14 +158,18 @@ def weight_kind(given: str, whole: bool) -> Kind:
         return "frequency" if whole else "probability"
     if given == "frequency" and not whole:
         raise InputError(
-            "weights='frequency' was given, but the weights are not whole numbers; frequencies count equal rows. "
-            "Leave weights= out, or say weights='probability'."
+            Parameter("weights", given),
+            " was given, but the weights are not whole numbers; frequencies count equal rows. Leave ",
+            Parameter("weights"),
+            " out, or say ",
+            Parameter("weights", "probability"),
+            ".",
         )
     if given == "frequency":
         return "frequency"
     if given == "probability":
         return "probability"
-    raise InputError(f"weights={given!r} was given; expected 'auto', 'frequency' or 'probability'.")
+    raise InputError.given("weights", given, "'auto', 'frequency' or 'probability'")
 
 
 def _labels(given: Any, kept: IntArray, n: int, index: Any, what: str) -> IntArray | None:
@@ -189,8 +198,10 @@ def refuse_crossing(cluster: IntArray, stratum: IntArray) -> None:
     first[cluster] = stratum
     if (first[cluster] != stratum).any():
         raise InputError(
-            "a cluster of clusters= lies in several strata; every cluster is drawn inside one stratum. Where clusters "
-            "are numbered anew in each stratum, give labels made of both, such as stratum + '/' + cluster."
+            "a cluster of ",
+            Parameter("clusters"),
+            " lies in several strata; every cluster is drawn inside one stratum. Where clusters are numbered anew in "
+            "each stratum, give labels made of both, such as stratum + '/' + cluster.",
         )
 
 

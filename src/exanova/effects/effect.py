@@ -237,6 +237,8 @@ class Effect:
     def to_frame(self, *, stderr: bool | None = None) -> Any:
         """A table: features, ``probability``, ``value`` (or one column per output), ``rows`` and ``stderr``.
 
+        ``probability`` is the share of rows in the cell, by weight; charts and the report call it *share of rows*.
+
         Args:
             stderr: whether to add standard errors; by default if they are known or cheap to compute.
         """

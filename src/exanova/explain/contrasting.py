@@ -10,13 +10,14 @@ The first is lambda^T T with lambda the difference of the shares of rows in each
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exanova import tolerances
+from exanova.data.draws import weight_kind
 from exanova.data.sample import NewRows
 from exanova.design.family import Family
 from exanova.explain.difference import Contrast
@@ -47,6 +48,11 @@ class Rows:
     weight: NDArray[Any]
     values: FloatArray | None
     outside: NDArray[np.bool_]
+
+    def weighing(self, kind: str) -> Rows:
+        """The same rows with weights of a kind: ``"frequency"``, ``"probability"``, or ``"auto"`` as they are."""
+        counted = weight_kind(kind, self.weight.dtype.kind in "iu") == "frequency"
+        return self if counted else replace(self, weight=self.weight.astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)

@@ -147,7 +147,7 @@ def deviance(link: str, given: FloatArray, price: FloatArray, weight: FloatArray
         each = given * np.log(given / price) - (given - price)
     else:
         each = given * np.log(given / price) + (1.0 - given) * np.log((1.0 - given) / (1.0 - price))
-    return float(2.0 * (weight @ each))
+    return max(0.0, float(2.0 * (weight @ each)))  # below zero it is rounding
 
 
 def gini(given: FloatArray, price: FloatArray, weight: FloatArray) -> float:

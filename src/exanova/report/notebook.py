@@ -47,11 +47,11 @@ def decomposition_html(decomposition: Decomposition) -> str:
 
 
 def effect_html(effect: Effect) -> str:
-    """The cells of an effect with their probability, rows, values and, where cheap, standard errors."""
+    """The cells of an effect with their share of rows, rows, values and, where cheap, standard errors."""
     outputs = effect.output_names[:OUTPUTS]
     errors = effect.stderr if effect.knowledge is not None and effect.knowledge.cheap else None
     rows = None if effect.knowledge is None else effect.rows
-    titles = [*effect.features, "probability", "rows", *(["value"] if len(outputs) == 1 else outputs)]
+    titles = [*effect.features, "share of rows", "rows", *(["value"] if len(outputs) == 1 else outputs)]
     lines = [
         [
             *levels,

@@ -22,6 +22,9 @@ from exanova.typing import FloatArray, IntArray
 ROWS, REASONS, OUTPUTS = 3, 3, 3
 """Rows at each end, reasons for each, and outputs they are told for."""
 
+DIGITS = 10
+"""Digits by which fitted values are told apart."""
+
 ENDS = {"lower": "lowest", "higher": "highest"}
 
 
@@ -35,11 +38,20 @@ def reasons(decomposition: Decomposition, given: Given) -> list[Record]:
     found = []
     for o in range(min(OUTPUTS, len(decomposition.schema.outputs))):
         fitted = _fitted(decomposition, given)[:, o]
-        order = np.argsort(fitted, kind="stable")
-        for direction, rows in (("lower", order[:ROWS]), ("higher", order[::-1][:ROWS])):
+        for direction, rows in (("lower", _first(fitted)), ("higher", _first(-fitted))):
             told = _told(decomposition, given, rows, Asked(REASONS, direction, "mean", o, can_compute(decomposition)))
             found.append(_record(decomposition, told, rows, o))
     return found
+
+
+def _first(fitted: FloatArray) -> IntArray:
+    """(k,) rows with the lowest values, of equal ones the first; what differs by rounding is equal.
+
+    >>> _first(np.array([3.0, 1.0 + 1e-15, 1.0, 2.0, 5.0])).tolist()
+    [1, 2, 3]
+    """
+    scale = float(np.abs(fitted).max(initial=0.0)) or 1.0
+    return np.argsort(np.round(fitted / scale, DIGITS), kind="stable")[:ROWS]
 
 
 def _fitted(decomposition: Decomposition, given: Given) -> FloatArray:

@@ -24,8 +24,12 @@ def check_replicates(named: Mapping[str, Any]) -> tuple[tuple[str, ...], FloatAr
         return (), None
     if named.get("clusters") is not None or named.get("strata") is not None:
         raise InputError(
-            "replicate_weights= were given with clusters= or strata=; replicate weights already stand for the way "
-            "the rows were drawn. Give one or the other."
+            Parameter("replicate_weights"),
+            " were given with ",
+            Parameter("clusters"),
+            " or ",
+            Parameter("strata"),
+            "; replicate weights already describe how the rows were drawn. Give one or the other.",
         )
     columns, scale = given if isinstance(given, tuple) and len(given) == 2 else (None, None)
     if not isinstance(columns, list | tuple) or not columns or not all(isinstance(name, str) for name in columns):
