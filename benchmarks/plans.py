@@ -96,9 +96,9 @@ def page(results: dict[str, dict[str, Any]]) -> str:
         [
             "# Plans, measured",
             "",
-            "`anova.plan(X)` says before a fit what it will take. This page compares the plans of "
-            f"{len(results)} fits with what they took: seconds of processor time on one thread, and peak memory beyond "
-            "the table itself, each in a process of its own that had made a small fit before. A plan is right if its "
+            "`anova.plan(X)` estimates the cost of a fit before it runs. This page compares the plans of "
+            f"{len(results)} fits with their actual cost: seconds of processor time on one thread, and peak memory "
+            "beyond the table itself, each in a process of its own that had made a small fit before. A plan is right if its "
             f"seconds are within a factor of {FACTOR:g} and its memory is never below, and at most {ABOVE:g} times, "
             f"what was taken (or if both stay below {SMALL_SECONDS} s, and {readable(SMALL_BYTES)}). Seconds: right in "
             f"{times} of {len(results)} cases; memory: in {sizes}. Other machines differ in seconds by a factor of a "

@@ -60,7 +60,7 @@ def live_errors(decomposition: Decomposition) -> LiveErrors | None:
 
 
 def errors_note(decomposition: Decomposition, found: LiveErrors | None) -> str:
-    """What error bars a page has at rows, or why it has none."""
+    """The meaning of the error bars at rows, or why there are none."""
     if found is None:
         if not can_compute(decomposition):
             return "No error bars: the covariances of the effects are not known here."

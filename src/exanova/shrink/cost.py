@@ -1,4 +1,4 @@
-"""What a shrunken fit holds at its peak, in bytes, and which of its two matrices is the smaller.
+"""Peak memory of a shrunken fit in bytes, and which of its two matrices is the smaller.
 
 The constants count arrays that stand side by side in :mod:`exanova.shrink.likelihood` and
 :mod:`exanova.shrink.posterior`, as those of :mod:`exanova.solve.price` do.
@@ -18,7 +18,7 @@ from exanova.solve.price import Load, eliminating, local_tables
 from exanova.solve.seconds import FLOPS
 
 SQUARES_BY_FUNCTIONS, SQUARES_BY_ROWS = 5, 4
-"""Arrays of (functions, functions), or of (rows, rows) beside one kernel an order: kernel, factor, inverse, copy."""
+"""Arrays of (functions, functions), or of (rows, rows) besides one kernel per order: kernel, factor, inverse, copy."""
 
 OUTPUTS_WORK = 4e11
 """Multiplications that the likelihoods of all outputs may take; beyond, similar outputs share their ratios."""

@@ -1,7 +1,7 @@
 """The ratios of every output: of orders, by likelihood; then of subsets, around those of their orders.
 
-Every output has its own where that is affordable; beyond, similar outputs share them, as the likelihood of some rows
-drawn at random tells. The same rows say where an expensive search starts.
+Every output has its own where that is affordable; beyond, similar outputs share them, according to the likelihood of
+some random rows. The same rows give the start of an expensive search.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rows that an engine holds: datasets of pyarrow, lazy frames of polars, relations of DuckDB, Ibis, PySpark, Dask.
 
-An engine is asked for two things: to give its rows in blocks, or to count its distinct rows where these are few. Only
-whole counts of equal rows are taken from it; what null, NaN and "" mean is decided here, as for every table.
+An engine does one of two things: it returns its rows in blocks, or counts its distinct rows where these are few. Only
+counts of equal rows come from it; the meaning of null, NaN and "" is decided by exanova, as for every table.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from exanova.sources.files import explained
 from exanova.sources.parts import COUNT, Part, Source
 
 LOOKED_AT = 2**16
-"""First rows of an engine that tell whether its distinct rows are few."""
+"""First rows of an engine from which it is decided whether its distinct rows are few."""
 
 FEWER = 4
 """An engine counts its distinct rows if this many times fewer of the first rows are distinct."""
 
 
 def engine_source(X: Any) -> Callable[[], Source] | None:
-    """How to see ``X`` as a source; ``None`` if no engine is known that holds it. Imports nothing.
+    """How to read ``X`` as a source; ``None`` if it belongs to no known engine. Imports nothing.
 
     >>> engine_source([1, 2]) is None
     True
@@ -127,7 +127,7 @@ class IbisPart:
 
 @dataclass(frozen=True, eq=False)
 class SparkPart:
-    """A data frame of PySpark, which counts its distinct rows; these have to fit in memory here."""
+    """A data frame of PySpark, which counts its distinct rows; these have to fit in local memory."""
 
     frame: Any
     name: str = "the PySpark DataFrame"
@@ -164,7 +164,7 @@ class DaskPart:
 
 @contextmanager
 def engine_errors(name: str) -> Iterator[None]:
-    """What an engine raises is one error that says so."""
+    """Turn any error of an engine into one error that names it."""
     try:
         yield
     except (ExanovaError, GeneratorExit):

@@ -1,4 +1,4 @@
-"""How much outputs differ between rows that are equal as they were given: noise, and not the work of bins.
+"""How much outputs differ between equal raw rows: noise, as opposed to the effect of bins.
 
 A table in memory groups its raw rows. Here a raw row is a hash of 64 bits, and where they are too many to keep, only
 those of the smallest hashes are: which depends on the rows alone, and all rows of one kind are in or out together. The

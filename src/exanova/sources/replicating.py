@@ -1,4 +1,4 @@
-"""Replicate weights of rows that are read in blocks: columns by name, and what may be said of them."""
+"""Replicate weights of rows that are read in blocks: columns by name, and their checks."""
 
 from __future__ import annotations
 
