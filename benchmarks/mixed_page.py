@@ -47,7 +47,8 @@ the rows of the fit come in another order, relative to the spread of the model.
 
 treehfd and TreeSHAP read the trees themselves, also where there are no rows; exanova uses only the model's
 outputs on the rows and its thresholds. That is why their sums are closer to the model on new rows. TreeSHAP's
-interaction values belong to another game (the trees' own paths stand for the distribution) and are not meant to be orthogonal."""
+interaction values belong to another game (the trees' own paths stand for the distribution) and are not meant to be
+orthogonal."""
 
 
 def main() -> int:

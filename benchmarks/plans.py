@@ -98,9 +98,9 @@ def page(results: dict[str, dict[str, Any]]) -> str:
             "",
             "`anova.plan(X)` estimates the cost of a fit before it runs. This page compares the plans of "
             f"{len(results)} fits with their actual cost: seconds of processor time on one thread, and peak memory "
-            "beyond the table itself, each in a process of its own that had made a small fit before. A plan is right if "
-            f"its seconds are within a factor of {FACTOR:g} and its memory is never below, and at most {ABOVE:g} times, "
-            f"what was taken (or if both stay below {SMALL_SECONDS} s, and {readable(SMALL_BYTES)}). Seconds: right in "
+            "beyond the table itself, each in a separate process that had made a small fit before. A plan is right if "
+            f"its seconds are within a factor of {FACTOR:g} and its memory is never below, and at most {ABOVE:g} "
+            f"times, what was taken (or if both stay below {SMALL_SECONDS} s, and {readable(SMALL_BYTES)}). Seconds: right in "
             f"{times} of {len(results)} cases; memory: in {sizes}. Other machines differ in seconds by a factor of a "
             "few. `make plans` measures all of it again.",
             "",
