@@ -79,6 +79,8 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     # basis
     patches(("basis.functions.STACK_BYTES", 0)),
     patches(("basis.pure.FEW_CELLS", 0)),
+    patches(("basis.pure.FEW_VALUES", 0)),
+    patches(("basis.holes.MANY_MARGINS", 0)),
     patches(("basis.pure.FEW_EDGES", 0)),
     patches(("basis.stacks.FEWEST_STACKED", 1)),
     patches(("basis.stacks.FEWEST_STACKED", 1), ("basis.stacks.LARGEST_STACKED", 0)),

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from math import prod
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.basis.holes import has_few_holes
 from exanova.basis.paper import orthonormalised, paper_tables
 from exanova.basis.projector import LARGEST_TABLE, ImplicitTable, PureProjector, Reflection
 from exanova.basis.pure import pure_dimension, pure_tables
@@ -128,6 +130,16 @@ def dimensions(family: Family, first: int = 0) -> IntArray:
     for alike in family.alike(range(first, len(family.subsets))):
         out[np.array(alike) - first] = pure_dimension(family.codes_of(alike[0]), family.sizes_of(alike[0]))
     return out
+
+
+def widths(family: Family) -> IntArray:
+    """(S,) columns of the arrays that the tables of each subset are computed in: cells, or fewer where contrasts do."""
+    cells = np.diff(family.cell_start).astype(np.int64)
+    for s in np.flatnonzero((family.layout.order > 2) & (cells > 1)):
+        sizes = family.sizes_of(int(s))
+        if cells[s] == prod(sizes) or has_few_holes(int(cells[s]), sizes):
+            cells[s] = prod(n - 1 for n in sizes)
+    return cells
 
 
 def join(first: Basis, second: Basis) -> Basis:

@@ -6,7 +6,8 @@ dimension |A| - 1. Two constructions, for a stack of subsets that share sizes an
 closed form (complete table)
     contrasts z -> 1{x_i = z} - 1{x_i = last} for each i, their Kronecker product divided by p_A, then QR.
 null space (any pattern)
-    K = M diag(sqrt(p_A)) with M the 0/1 margins; an orthonormal basis H of its null space gives H / sqrt(p_A).
+    K = M diag(sqrt(p_A)) with M the 0/1 margins; an orthonormal basis H of its null space gives H / sqrt(p_A). For
+    large tables with few missing cells, from the contrasts that vanish there (:mod:`exanova.basis.holes`).
 
     Example: cells (0,0), (0,1), (1,0) of two binary features. There are three cells and M (four margins) has
     rank 3, so W_A = {0}. Dividing the product of contrasts by p_A, as on a complete table, would give a function
@@ -24,11 +25,15 @@ from math import prod
 import numpy as np
 
 from exanova import tolerances
+from exanova.basis.holes import has_few_holes, holed_dimension, holed_measures
 from exanova.parallel import suitable_blas
 from exanova.typing import FloatArray, IntArray
 
 FEW_CELLS = 64
 """Cells of a local problem up to which BLAS uses one thread anyway."""
+
+FEW_VALUES = 20_000
+"""Values in the table of a subset up to which its margins are one small product."""
 
 FEW_EDGES = 500
 """Cells of a pair up to which its connected components are found without a sparse matrix."""
@@ -60,13 +65,13 @@ def pure_tables(cell_codes: IntArray, sizes: tuple[int, ...], probability: Float
         return np.ones((len(root), 1, 1))
     if len(sizes) == 1:
         return _complement_of(root) / root[:, :, None]
-    margins = margin_matrix(cell_codes, sizes)
-    if cell_codes.shape[1] == prod(sizes):
-        basis = _closed_form(sizes, root)
-        if _largest_margin(margins, root, basis) <= tolerances.purity(cell_codes.shape[1]):
+    cells, complete = cell_codes.shape[1], prod(sizes)
+    if cells == complete or has_few_holes(cells, sizes):
+        basis = _closed_form(sizes, root) if cells == complete else _triangular(cell_codes, sizes, root)
+        if largest_margin(cell_codes, sizes, root, basis) <= tolerances.purity(cells):
             return np.asarray(basis / root[:, :, None])
-    with _suitable_threads(cell_codes.shape[1]):
-        return _null_space(independent_rows(margins), root) / root[:, :, None]
+    with _suitable_threads(cells):
+        return _null_space(independent_rows(margin_matrix(cell_codes, sizes)), root) / root[:, :, None]
 
 
 def pure_dimension(cell_codes: IntArray, sizes: tuple[int, ...]) -> int:
@@ -80,6 +85,8 @@ def pure_dimension(cell_codes: IntArray, sizes: tuple[int, ...]) -> int:
         return int(prod(n - 1 for n in sizes))
     if len(sizes) == 2:
         return cells - sum(sizes) + _components(cell_codes, sizes)
+    if has_few_holes(cells, sizes):
+        return holed_dimension(cell_codes, sizes)
     margins = margin_matrix(cell_codes, sizes)
     # The entries are counts of common cells, exact whole numbers, so that tiny eigenvalues are zeros.
     with _suitable_threads(cells):
@@ -189,6 +196,27 @@ def _closed_form(sizes: tuple[int, ...], root: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.qr(products / root[:, :, None])[0], dtype=np.float64)
 
 
+def _triangular(cell_codes: IntArray, sizes: tuple[int, ...], root: FloatArray) -> FloatArray:
+    """(b, c, k) orthonormal columns of a table with few holes, triangular on some cells as those of ``_null_space``."""
+    measures = holed_measures(cell_codes, sizes)
+    backwards = np.linalg.qr(measures[:, ::-1] / root[:, :, None])[0]
+    return np.asarray(backwards[:, :, ::-1], dtype=np.float64)
+
+
+def largest_margin(cell_codes: IntArray, sizes: tuple[int, ...], root: FloatArray, basis: FloatArray) -> float:
+    """Largest margin of the measures sqrt(p_A) times a basis."""
+    if basis[0].size <= FEW_VALUES:
+        margins = margin_matrix(cell_codes, sizes)
+        return float(np.abs((margins * root[:, None, :]) @ basis).max(initial=0.0))
+    measures = (root[:, :, None] * basis).transpose(1, 0, 2).reshape(len(root[0]), -1)
+    largest = 0.0
+    for group in _margins_of_cells(cell_codes, sizes):
+        order = np.argsort(group, kind="stable")
+        starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+        largest = max(largest, float(np.abs(np.add.reduceat(measures[order], starts)).max(initial=0.0)))
+    return largest
+
+
 def _null_space(margins: FloatArray, root: FloatArray) -> FloatArray:
     """(b, c, k) orthonormal columns that every row of ``margins`` times ``root`` annihilates.
 
@@ -210,7 +238,3 @@ def _free_cells(margins: FloatArray) -> IntArray:
 
     _, pivots = qr(margins, mode="r", pivoting=True)
     return np.sort(pivots[len(margins) :]).astype(np.int64)
-
-
-def _largest_margin(margins: FloatArray, root: FloatArray, basis: FloatArray) -> float:
-    return float(np.abs((margins * root[:, None, :]) @ basis).max(initial=0.0))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exanova.basis.functions import too_large_for_tables
+from exanova.basis.functions import too_large_for_tables, widths
 from exanova.basis.projector import LARGEST_TABLE
 from exanova.basis.stacks import LARGEST_STACKED
 from exanova.data.sample import PART_ROWS
@@ -152,7 +152,7 @@ def local_tables(family: Family, largest_pair: int = LARGEST_TABLE) -> int:
     cells = np.diff(family.cell_start)
     large = too_large_for_tables(family) | ((family.layout.order == 2) & (cells > largest_pair))
     reflected = (family.layout.order == 1) & (cells > LARGEST_TABLE)
-    tables = 8 * int(np.square(cells[~large & ~reflected]).sum())
+    tables = 8 * int((cells * widths(family))[~large & ~reflected].sum())
     smaller = sum(min(family.sizes_of(int(s))) ** 2 for s in np.flatnonzero(large))
     projectors = PROJECTOR * int(cells[large].sum()) + FILLED_IN * smaller
     return tables + projectors + REFLECTED * int(cells[reflected].sum())

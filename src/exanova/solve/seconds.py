@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.basis.functions import widths
 from exanova.basis.projector import LARGEST_TABLE
 from exanova.data.sample import Sample
 from exanova.design.family import Family
@@ -47,7 +48,9 @@ def local_work(family: Family, columns: int, largest_pair: int = LARGEST_TABLE) 
     """Multiplications of the local problem of each subset of order 2 or higher, and of its products."""
     cells = np.diff(family.cell_start).astype(np.float64)
     cells[has_projector(family, largest_pair) | ((family.layout.order == 1) & (cells > LARGEST_TABLE))] = 0.0
-    return float(4 * (cells[family.layout.order > 1] ** 3).sum() + columns * (cells**2).sum())
+    width = np.minimum(cells, widths(family))
+    squares = cells * width
+    return float(4 * (squares * width)[family.layout.order > 1].sum() + columns * squares.sum())
 
 
 def passes_and_local_work(survey: Survey, passes: int, columns: int = 0, largest_pair: int = LARGEST_TABLE) -> float:
