@@ -101,8 +101,8 @@ def page(results: dict[str, dict[str, Any]]) -> str:
             "beyond the table itself, each in a separate process that had made a small fit before. A plan is right if "
             f"its seconds are within a factor of {FACTOR:g} and its memory is never below, and at most {ABOVE:g} "
             f"times, what was taken (or if both stay below {SMALL_SECONDS} s, and {readable(SMALL_BYTES)}). Seconds: "
-            f"right in {times} of {len(results)} cases; memory: in {sizes}. Other machines differ in seconds by a factor of a "
-            "few. `make plans` measures all of it again.",
+            f"right in {times} of {len(results)} cases; memory: in {sizes}. Other machines differ in seconds by a "
+            "factor of a few. `make plans` measures all of it again.",
             "",
             *lines(results),
             "",
