@@ -1,7 +1,8 @@
-"""Rows from Parquet files under a memory limit, beside the same group-by by DuckDB and polars alone.
+"""Scale: rows from files under a memory limit, the jobs that were slow once, and Algorithm 1 at equal rank.
 
-Run ``python -m benchmarks.scale --rows 30000000 --page docs/scale.md``. Every measurement is a process of its own, with
-one thread, so that its CPU seconds and its peak of memory are its own. The page is written by this script.
+Run ``python -m benchmarks.scale --results scale.json --page docs/scale.md``. Every measurement is a process of its own,
+with one thread, so that its CPU seconds and its peak of memory are its own. What is in the file of results already is
+not measured again. The page is written by this script.
 """
 
 from __future__ import annotations
@@ -11,138 +12,102 @@ import json
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import numpy as np
+from benchmarks import scale_files, scale_table
+from benchmarks.scale_page import page
 
-LEVELS = (2, 2, 2, 2, 3, 3, 3, 4, 4, 5, 6, 8)
-LIMIT = "2 GB"
-FILE_ROWS = 10**6
-
-
-def write(folder: Path, rows: int, distinct: int) -> None:
-    """Files of 12 columns of text with a score; about ``distinct`` different rows, or nearly all different for 0."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    sizes = LEVELS if distinct else (8,) * len(LEVELS)
-    kinds = np.random.default_rng(7).integers(0, sizes, size=(distinct, len(sizes))) if distinct else None
-    names = [np.array([f"level {k}" for k in range(size)]) for size in sizes]
-    for start in range(0, rows, FILE_ROWS):
-        rng, count = np.random.default_rng(start), min(FILE_ROWS, rows - start)
-        codes = rng.integers(0, sizes, size=(count, len(sizes)))
-        codes = codes if kinds is None else kinds[(distinct * rng.random(count) ** 2).astype(int)]
-        score = codes[:, 0] * codes[:, 11] + codes[:, 4] * 2 - codes[:, 9]
-        columns = {
-            f"x{i}": pa.DictionaryArray.from_arrays(codes[:, i].astype(np.int8), names[i]).cast(pa.string())
-            for i in range(len(sizes))
-        }
-        pq.write_table(pa.table({**columns, "score": score}), folder / f"{start // FILE_ROWS:05d}.parquet")
+Results = dict[str, dict[str, Any]]
+"""By job: CPU seconds, peaks of memory in GB, and what came out of it."""
 
 
-def fit(folder: str) -> str:
-    from exanova import FunctionalANOVA
-
-    anova = FunctionalANOVA(memory_limit=LIMIT, n_jobs=1, shrinkage=None).fit(folder, "score")
-    return f"{anova.decomposition_.sample.n_rows:,} distinct rows, R2 {anova.certificate_.r2[0]:.6f}"
-
-
-def count_in_duckdb(folder: str) -> str:
-    import duckdb
-
-    columns = ", ".join([*(f"x{i}" for i in range(len(LEVELS))), "score"])
-    connection = duckdb.connect(config={"threads": 1})
-    found = connection.sql(f"SELECT {columns}, count(*) FROM '{folder}/*.parquet' GROUP BY ALL").to_arrow_table()
-    return f"{found.num_rows:,} distinct rows"
+def memory() -> tuple[float, float]:
+    """Resident memory of this process in GB: all of it, and without pages of files."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    own, anonymous = (int(status.partition(name)[2].split()[0]) * 1024 / 1e9 for name in ("VmRSS:", "RssAnon:"))
+    return own, anonymous
 
 
-def count_in_polars(folder: str) -> str:
-    import polars as pl
+class Watch(threading.Thread):
+    """Looks at the memory of this process a hundred times a second."""
 
-    columns = [*(f"x{i}" for i in range(len(LEVELS))), "score"]
-    found = pl.scan_parquet(f"{folder}/*.parquet").group_by(columns).len().collect(engine="streaming")
-    return f"{found.height:,} distinct rows"
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.peak, self.own = memory()
+
+    def run(self) -> None:
+        """Look until the process ends."""
+        while True:
+            now = memory()
+            self.peak, self.own = max(self.peak, now[0]), max(self.own, now[1])
+            time.sleep(0.01)
 
 
-TASKS: dict[str, Callable[[str], str]] = {
-    "exanova: the whole fit": fit,
-    "DuckDB: the group-by": count_in_duckdb,
-    "polars: the group-by": count_in_polars,
-}
+def jobs(most: int, data: Path | None) -> list[str]:
+    """The names of all measurements."""
+    found = [f"{task}|{kind}|{rows}" for task, kind, rows in scale_files.plan_of_work(most)]
+    return [*found, *scale_table.BEFORE, *(scale_table.PAPER if data else ())]
 
 
-def measured(task: str, folder: str) -> dict[str, object]:
-    """CPU seconds and peak of memory of one task, in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.scale", "--task", task, "--folder", folder]
+def run_here(job: str, work: Path, data: Path | None) -> dict[str, Any]:
+    watch = Watch()
+    watch.start()
+    started = time.process_time()
+    if "|" in job:
+        task, kind, rows = job.split("|")
+        found = scale_files.run(work, task, kind, int(rows))
+    else:
+        found = scale_table.run(job, data)
+    peaks = {"peak": watch.peak, "anonymous": watch.own}
+    return {"cpu": time.process_time() - started, **peaks, **found}
+
+
+def measured(job: str, work: Path, data: Path | None) -> dict[str, Any]:
+    """One measurement in a process of its own."""
+    if "|" in job:  # files are written by this process
+        scale_files.files(work, job.split("|")[1], int(job.split("|")[2]))
+    command = [sys.executable, "-m", "benchmarks.scale", "--job", job, "--work", str(work)]
+    command += ["--data", str(data)] if data else []
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        return {"said": done.stderr.strip().splitlines()[-1][:200], "cpu": float("nan"), "peak": float("nan")}
-    found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+        return {"failed": (done.stderr.strip().splitlines() or ["without a word"])[-1][:300]}
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
-def run_here(task: str, folder: str) -> None:
-    started = time.process_time()
-    said = TASKS[task](folder)
-    peak = peak_of_memory()
-    print(json.dumps({"said": said, "cpu": time.process_time() - started, "peak": peak}))
-
-
-def peak_of_memory() -> float:
-    """The largest resident size of this process, in GB. What getrusage says would include that of its parent."""
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e9
-
-
-def page(lines: list[tuple[int, str, str, dict[str, object]]]) -> str:
-    head = [
-        "# Scale\n",
-        "Made by `make bench-scale`. Rows of 12 columns of text and a score, in Parquet files of a million rows, read",
-        f'with `memory_limit="{LIMIT}"`. CPU seconds with one thread and the peak of memory, each task in a process of',
-        "its own. The fit has order two, on some 33,000 distinct rows (2 to 8 levels per column), or on rows that are",
-        "nearly all distinct (8 levels per column). The others group the same columns and count.\n",
-        "| rows | distinct rows | task | CPU seconds | peak, GB | |",
-        "|---|---|---|---|---|---|",
-    ]
-    body = [
-        f"| {rows:,} | {kinds} | {task} | {found['cpu']:.1f} | {found['peak']:.2f} | {found['said']} |"
-        for rows, kinds, task, found in lines
-    ]
-    ours = [(rows, found["cpu"]) for rows, kinds, task, found in lines if task == next(iter(TASKS)) and kinds == "few"]
-    (n0, t0), (n1, t1) = ours[0], ours[-1]
-    growth = np.log(float(t1) / float(t0)) / np.log(n1 / n0) if n1 > n0 else float("nan")  # type: ignore[arg-type]
-    later = float(t1) * (10**8 / n1) ** max(growth, 1.0)  # type: ignore[arg-type]
-    tail = [
-        f"\nThe seconds of the fit grow as the rows to the power {growth:.2f}. By that, and at least in proportion to",
-        f"the rows, 100,000,000 rows would take {later:,.0f} CPU seconds; that was not measured.",
-    ]
-    return "\n".join([*head, *body, *tail]) + "\n"
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=30_000_000, help="most rows of files")
+    parser.add_argument("--data", type=Path, help="folder with the paper's tables")
+    parser.add_argument("--work", type=Path, help="folder for the files; a temporary one by default")
+    parser.add_argument("--results", type=Path, help="file of results, to go on from and to write")
+    parser.add_argument("--only", default="", help="only the jobs whose names hold this")
+    parser.add_argument("--page", type=Path)
+    parser.add_argument("--job", help="run one job in this process and print what it found as JSON")
+    return parser.parse_args()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=30_000_000)
-    parser.add_argument("--all-distinct", type=int, default=10_000_000)
-    parser.add_argument("--page")
-    parser.add_argument("--task", choices=list(TASKS))
-    parser.add_argument("--folder")
-    given = parser.parse_args()
-    if given.task:
-        run_here(given.task, given.folder)
+    """Run every job, or the one that is named, and write the page."""
+    given = parse()
+    if given.job:
+        print(json.dumps(run_here(given.job, given.work, given.data)))
         return
-    lines = []
-    for rows, kinds in ((min(10**6, given.rows), "few"), (given.rows, "few"), (given.all_distinct, "nearly all")):
-        if not rows:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            write(Path(folder), rows, 33_000 if kinds == "few" else 0)
-            for task in TASKS if kinds == "few" else [next(iter(TASKS))]:
-                lines.append((rows, kinds, task, measured(task, folder)))
-                print(*lines[-1])
-    if given.page:
-        Path(given.page).write_text(page(lines), encoding="utf-8")
+    known = given.results is not None and given.results.exists()
+    results: Results = json.loads(given.results.read_text()) if known else {}
+    with tempfile.TemporaryDirectory() as place:
+        for job in jobs(given.rows, given.data):
+            if job in results or given.only not in job:
+                continue
+            results[job] = measured(job, given.work or Path(place), given.data)
+            print(job, results[job], flush=True)
+            if given.results is not None:
+                given.results.write_text(json.dumps(results, indent=1))
+    if given.page is not None:
+        given.page.write_text(page(results), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -78,3 +78,37 @@ def test_what_cannot_be_done_with_a_folder(capsys, folder):
     refused(
         inside(capsys, "explain", "parts", "--prediction", "p", "--dask", "tcp://127.0.0.1:1"), "no scheduler answers"
     )
+
+
+@pytest.mark.parametrize("data", ["all.parquet", "all.csv", "all.csv.gz", "all.feather"])
+def test_a_large_file_is_read_in_blocks_with_the_same_answers(capsys, folder, data, monkeypatch):
+    folder.to_csv("all.csv", index=False)
+    folder.to_csv("all.csv.gz", index=False)
+    folder.to_feather("all.feather")
+    options = ["--prediction", "p", "--weight", "w", "--ignore", "id", "--quiet"]
+    columns = ["--output", "values.parquet", "--id", "id", "--prediction", "p", "--quiet"]
+    found = []
+    for size in (2**28, 0):
+        monkeypatch.setattr("exanova.cli.many_files.STREAMED_BYTES", size)
+        ended = inside(capsys, "explain", data, *options, "--save", "model.exanova", "--report", "r.html", "--force")
+        assert ended.code == 0, ended.err
+        ended = inside(capsys, "rows", "model.exanova", data, *columns, "--force")
+        assert ended.code == 0, ended.err
+        found.append((load("model.exanova"), pq.read_table("values.parquet")))
+    (whole, expected), (blocks, values) = found
+    assert (whole.plan_.source_passes, blocks.plan_.source_passes > 0) == (0, True)
+    assert whole.categories_ == blocks.categories_
+    assert np.array_equal(whole.decomposition_.values, blocks.decomposition_.values)
+    assert values.column_names == expected.column_names
+    for name in values.column_names:
+        assert values[name].to_pylist() == expected[name].to_pylist()
+    assert inside(capsys, "plan", data, *options[:-1]).out.count("read in") == 1
+
+
+def test_values_of_a_large_file_do_not_replace_others(capsys, folder, monkeypatch):
+    monkeypatch.setattr("exanova.cli.many_files.STREAMED_BYTES", 0)
+    FunctionalANOVA().fit(folder[["a", "b"]], folder["p"]).save("model.exanova")
+    refused(inside(capsys, "rows", "model.exanova", "all.parquet", "--output", "all.parquet"), "there already")
+    force = inside(capsys, "rows", "model.exanova", "all.parquet", "--output", "all.parquet", "--force")
+    refused(force, "there already")
+    assert inside(capsys, "rows", "model.exanova", "all.parquet", "--output", "values.csv").code == 0

@@ -33,7 +33,7 @@ LOCAL = {"dashboard_address": None, "threads_per_worker": 1, "silence_logs": 50}
 @pytest.fixture(scope="module")
 def client() -> Iterator[object]:
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        dask.config.set({"distributed.scheduler.allowed-failures": 3}),
         distributed.LocalCluster(n_workers=2, processes=True, host="127.0.0.1", **LOCAL) as cluster,
         distributed.Client(cluster) as found,
     ):
@@ -68,6 +68,16 @@ class KillingPart:
         (self.folder / f"reading{len(readings)}").touch()
 
 
+def nothing_left(client) -> bool:
+    """Whether the cluster soon neither computes nor keeps anything."""
+    deadline = time.monotonic() + 20
+    while any(client.processing().values()) or any(client.who_has().values()):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
 def killing(path, folder, reading, times=1):
     source = open_source(path)
     first = KillingPart(source.parts[4], folder, reading, times)
@@ -78,13 +88,20 @@ def test_two_workers_give_the_same_bytes(client, path):
     same(fitted(path, "score", parameters={"engine": client}), fitted(TABLE, "score"), exact=True)
 
 
-@pytest.mark.parametrize("reading", [0, 1])
-def test_a_worker_killed_in_either_pass_changes_nothing(client, path, tmp_path, reading, monkeypatch):
-    source = killing(path, tmp_path, reading)
+@pytest.mark.parametrize(("reading", "spilled"), [(0, False), (1, False), (1, True)])
+def test_workers_killed_in_either_pass_again_and_again_change_nothing(
+    client, path, tmp_path, reading, spilled, monkeypatch
+):
+    source = killing(path, tmp_path, reading, times=2)
     if reading:  # a part of about as many distinct rows as rows is read twice
         monkeypatch.setattr("exanova.sources.reading.ColumnCounter", no_keeping)
-    same(fitted(source, "score", parameters={"engine": client}), fitted(TABLE, "score"), exact=True)
-    assert (tmp_path / "kill0").exists()
+    if spilled:  # rows that take too much memory are taken from the workers one part after the other
+        monkeypatch.setattr("exanova.sources.runs.SHARE", 0.0)
+    found = fitted(source, "score", parameters={"engine": client})
+    assert found.plan_.on_disk == spilled
+    same(found, fitted(TABLE, "score"), exact=True)
+    assert (tmp_path / "kill1").exists()
+    assert nothing_left(client)
 
 
 def no_keeping(roles):
@@ -93,11 +110,11 @@ def no_keeping(roles):
     return ColumnCounter(roles, keep=False)
 
 
-def test_a_worker_killed_while_results_are_merged_changes_nothing(client, tmp_path):
-    mark = tmp_path / "killed"
-    found = OnCluster(client)(double, list(range(20)), MergeAndDie(str(mark)), Progress(enabled=False))
+def test_workers_killed_while_results_are_merged_change_nothing(client, tmp_path):
+    found = OnCluster(client)(double, list(range(20)), MergeAndDie(str(tmp_path)), Progress(enabled=False))
     assert found == 2 * sum(range(20))
-    assert mark.exists()
+    assert len(list(tmp_path.glob("killed*"))) == 2
+    assert nothing_left(client)
 
 
 def double(part):
@@ -106,23 +123,27 @@ def double(part):
 
 @dataclass(frozen=True)
 class MergeAndDie:
-    mark: str
+    folder: str
 
     def __call__(self, several):
-        if not os.path.exists(self.mark):
-            Path(self.mark).touch()
+        killed = len(list(Path(self.folder).glob("killed*")))
+        if killed < 2:
+            Path(self.folder, f"killed{killed}").touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return sum(several)
+
+
+def test_a_thousand_files_on_two_workers_give_the_same_bytes(client, tmp_path):
+    table = rows(1000)[["colour", "size", "score"]]
+    path = write(table, tmp_path / "parts", 1000, "parquet", seed=2)
+    same(fitted(path, "score", parameters={"engine": client}), fitted(table, "score"), exact=True)
 
 
 def test_a_part_that_kills_every_worker_is_one_error_and_leaves_nothing(client, path, tmp_path):
     source = killing(path, tmp_path, 0, times=100)
     with pytest.raises(EngineError, match="the cluster did not finish: KilledWorker"):
         fitted(source, "score", parameters={"engine": client})
-    deadline = time.monotonic() + 20
-    while any(client.processing().values()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(client.processing().values())
+    assert nothing_left(client)
 
 
 def test_an_error_in_a_file_is_that_of_the_file(client, path, tmp_path):

@@ -13,7 +13,7 @@ from exanova import parallel
 from exanova.apart.moments_file import is_moments
 from exanova.cli import apart_commands, output, text
 from exanova.cli.columns import Choice, divide, kinds_of
-from exanova.cli.many_files import dask_client, fit_arguments, is_many, open_files
+from exanova.cli.many_files import dask_client, fit_arguments, in_blocks, open_files
 from exanova.cli.models import Model, load_model
 from exanova.cli.output import Target, Targets, emit_document, report_targets
 from exanova.cli.screen import Screen, busy
@@ -126,7 +126,9 @@ def explain(job: Job) -> None:
 
 def plan(data: str, reading: ReadOptions, choice: Choice, fit: FitOptions, json: bool) -> None:
     """Show what ``explain`` would need for this table."""
-    found = _plan_files(data, reading, choice, fit) if is_many(data) else _plan_table(data, reading, choice, fit)
+    found = (
+        _plan_files(data, reading, choice, fit) if in_blocks(data, reading) else _plan_table(data, reading, choice, fit)
+    )
     if json:
         emit_document({"plan": output.plan_document(found)})
     else:
@@ -161,7 +163,7 @@ def _check_inputs(job: Job, held_out: str | None) -> None:
 
 def _fit(job: Job, fraction: float | None, held_out: str | None) -> tuple[FunctionalANOVA, Any, Any]:
     """The decomposition, and the rows and the model (or its outputs there) for the report."""
-    if is_many(job.data):
+    if in_blocks(job.data, job.reading):
         return _fit_files(job, fraction, held_out), None, None
     with busy(f"reading {display_name(job.data)}", job.quiet):
         model = _model(job)

@@ -15,12 +15,30 @@ from exanova.cli.text import listed
 from exanova.errors import FileWriteError, InputError
 from exanova.packages import package
 from exanova.progress import Progress
-from exanova.sources.files import FilePart, TextOptions, file_part
-from exanova.sources.opening import PATTERN, find_files, open_source
+from exanova.sources.files import SUFFIXES, FilePart, TextOptions, file_part
+from exanova.sources.opening import PATTERN, find_files, open_source, with_kinds
 from exanova.sources.parts import Source
 
 TOGETHER = ("parquet", "feather", "csv", "tsv")
 """Formats that are read in blocks; the suffix of each file determines its format."""
+
+
+STREAMED_BYTES = 2**28
+"""Size of a single file from which it is read in blocks as well, and never whole."""
+
+
+def in_blocks(path: str, reading: ReadOptions) -> bool:
+    """Whether rows are read in blocks: those of several files, or of one large file of a format that can be."""
+    return is_many(path) or is_large(path, reading)
+
+
+def is_large(path: str, reading: ReadOptions) -> bool:
+    """Whether a path names one large file whose suffix says what it is; columns made categorical are read whole."""
+    if path == STDIN or not os.path.isfile(path) or os.path.getsize(path) < STREAMED_BYTES:
+        return False
+    known = SUFFIXES.get(os.path.splitext(path.lower().removesuffix(".gz"))[1])
+    asked = {"feather": "arrow"}.get(reading.format or "", reading.format)
+    return known is not None and asked in (None, known) and not reading.categories
 
 
 def is_many(path: str) -> bool:
@@ -64,7 +82,7 @@ class Explaining:
         data: the files.
         reading: how to read them.
         columns: columns to read besides the features.
-        folder: where to write.
+        folder: where to write: a folder, or a file for the rows of a single one.
         force: whether files may be replaced.
     """
 
@@ -75,17 +93,19 @@ class Explaining:
     force: bool
 
     def run(self, anova: Any, explain: Callable[[Any], tuple[Any, int]]) -> tuple[int, int]:
-        """Write a file of Parquet for every file, one block at a time.
+        """Write a file of Parquet for every file, one block at a time; for a single file, the one that is named.
 
         ``explain`` turns a block into a table of pyarrow and the number of rows outside the support. Returns the
         numbers of rows, and of rows outside the support.
         """
         files = [file_part(path, _options(self.reading)) for path in find_files(self.data)]
-        targets = _targets(files, self.folder, self.force)
+        targets = _targets(files, self.folder, self.force) if is_many(self.data) else [self._target()]
         kinds = learned_kinds(anova)
         wanted = list(dict.fromkeys([*map(str, anova.feature_names_in_), *self.columns]))
         for file in files:
             check_columns(_Named(file.schema().names), wanted, file.name)
+        others = [name for name in self.columns if name not in anova.feature_names_in_]
+        files = with_kinds(files, others, _options(self.reading))
         progress, rows, outside = Progress(), 0, 0
         progress.phase("explaining rows")
         try:
@@ -99,6 +119,13 @@ class Explaining:
         finally:
             progress.close()
         return rows, outside
+
+    def _target(self) -> Path:
+        """The file that the values of a single file go to."""
+        target = Path(self.folder)
+        if target.exists() and (not self.force or target.samefile(self.data)):
+            raise InputError(f"{self.folder!r} is there already", remedy="give another file, or --force")
+        return target
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import numpy as np
 
 from exanova.cli import output, text
 from exanova.cli.columns import check_columns, learned_kinds, predictions
-from exanova.cli.many_files import Explaining, is_many
+from exanova.cli.many_files import Explaining, is_large, is_many
 from exanova.cli.output import STDOUT, Target, Targets, emit_document, report_targets, write_table
 from exanova.cli.screen import Screen, busy
 from exanova.cli.table_files import ReadOptions, display_name, read_table
@@ -51,7 +51,7 @@ class Printing:
 
 def rows(saved: str, data: str, reading: ReadOptions, wish: Wish, rules: dict[str, Any]) -> None:
     """Explain new rows with a saved decomposition."""
-    if is_many(data):
+    if is_many(data) or (is_large(data, reading) and wish.output.lower().endswith(".parquet")):
         _rows_of_files(saved, data, reading, wish, rules)
         return
     to_file = [Target("--output", wish.output, output.TABLES)] if wish.output != STDOUT else []

@@ -94,12 +94,16 @@ def _open_files(X: Any, options: TextOptions) -> Source:
     schemas = [file.schema() for file in files]
     _check_columns(files, schemas)
     names = tuple(schemas[0].names)
-    texts = [file for file in files if file.format in TEXT_FORMATS]
-    if texts:
-        kinds = _kinds_of_text(texts, names, options)
-        files = [replace(file, kinds=kinds) if file.format in TEXT_FORMATS else file for file in files]
+    files = with_kinds(files, names, options)
     label = repr(os.fspath(X)) if isinstance(X, str | os.PathLike) else f"the list of {len(files)} files"
     return Source(tuple(files), names, label)
+
+
+def with_kinds(files: Sequence[FilePart], names: Sequence[str], options: TextOptions) -> list[FilePart]:
+    """The files, those of CSV with the kinds of the columns ``names``, which a pass over their cells tells."""
+    texts = [file for file in files if file.format in TEXT_FORMATS]
+    kinds = _kinds_of_text(texts, names, options) if texts and names else ()
+    return [replace(file, kinds=kinds) if file.format in TEXT_FORMATS else file for file in files]
 
 
 def _kinds_of_text(
