@@ -125,7 +125,7 @@ def the_model(model: Any, y: Any) -> Any:
 def make_request(given: Mapping[str, Any], support: Support, ordered: tuple[int, ...] = ()) -> Request:
     """The request to the engine for this support, from checked parameters.
 
-    ``ordered`` (d,) tells how many levels of a feature are in order.
+    ``ordered`` (d,) is the number of levels of each feature that are in order.
     """
     order, budget = given["max_order"], given["max_terms"]
     selection: Any = given["selection"] or ("screen" if budget is not None else None)

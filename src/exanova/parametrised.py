@@ -45,7 +45,7 @@ class Parametrised:
         return type(self)(**copied)
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn's tools ask: see :mod:`exanova.tags`."""
+        """The tags that scikit-learn's tools expect: see :mod:`exanova.tags`."""
         return sklearn_tags()
 
     def __repr__(self) -> str:

@@ -24,7 +24,7 @@ TOGETHER = ("parquet", "feather", "csv", "tsv")
 
 
 STREAMED_BYTES = 2**28
-"""Size of a single file from which it is read in blocks as well, and never whole."""
+"""Size of a single file from which it is read in blocks as well, and never loaded completely."""
 
 
 def in_blocks(path: str, reading: ReadOptions) -> bool:
@@ -33,7 +33,7 @@ def in_blocks(path: str, reading: ReadOptions) -> bool:
 
 
 def is_large(path: str, reading: ReadOptions) -> bool:
-    """Whether a path names one large file whose suffix says what it is; columns made categorical are read whole."""
+    """Whether a path names one large file of a known suffix; columns made categorical are read completely."""
     if path == STDIN or not os.path.isfile(path) or os.path.getsize(path) < STREAMED_BYTES:
         return False
     known = SUFFIXES.get(os.path.splitext(path.lower().removesuffix(".gz"))[1])

@@ -147,8 +147,8 @@ def _format_of(path: str) -> str:
     suffix = name.with_suffix("").suffix if name.suffix.lower() == ".gz" else name.suffix
     if suffix.lower() not in SUFFIXES:
         raise InputError(
-            f"the format of {path!r} cannot be told from its suffix (known: {', '.join(SUFFIXES)}, and .gz after a "
-            f"text format); give --format {'|'.join(FORMATS)}."
+            f"the format of {path!r} cannot be determined from its suffix (known: {', '.join(SUFFIXES)}, and .gz after "
+            f"a text format); give --format {'|'.join(FORMATS)}."
         )
     return SUFFIXES[suffix.lower()]
 

@@ -56,7 +56,7 @@ class ModelSplits:
         if column in self.unreadable:
             raise InputError(
                 Parameter("strategy", "model"),
-                f" cannot tell where the model splits column {column!r}: {self.unreadable[column]}",
+                f" cannot determine where the model splits column {column!r}: {self.unreadable[column]}",
                 remedy=[
                     *("Use ", Parameter("strategy", "quantile"), ", or keep its values as levels with "),
                     Parameter("n_bins", {column: None}),

@@ -180,7 +180,7 @@ class Effect:
 
     @property
     def identified(self) -> bool | None:
-        """Whether the rows determine this effect; ``None`` if there are too many functions to tell."""
+        """Whether the rows determine this effect; ``None`` if there are too many functions to determine it."""
         return self._known.identified(self.number)
 
     @property

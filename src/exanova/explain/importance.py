@@ -34,7 +34,7 @@ def check_importance(kind: str, by: str) -> None:
     if by == "subset" and kind in ("shapley", "shapley-effects"):
         raise InputError(
             f"kind={kind!r} belongs to features",
-            remedy=["leave ", Parameter("by"), " out, or ask for 'l1', 'l2' or 'variance'"],
+            remedy=["leave ", Parameter("by"), " out, or use 'l1', 'l2' or 'variance'"],
         )
 
 

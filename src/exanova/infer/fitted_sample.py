@@ -146,7 +146,7 @@ def prepare(fitted: FittedSample, family: Family) -> tuple[Influence, FloatArray
         raise InputError(
             "linear standard errors belong to least-squares fits on pure functions, not to ",
             fitted.why_not_linear,
-            remedy="ask for errors(method='bootstrap'), which refits",
+            remedy="use errors(method='bootstrap'), which refits",
         )
     sample, threads = fitted.sample, fitted.request.threads
     residual = _residual(fitted, Phi(family, sample, threads).synthesise(fitted.effects))
@@ -195,7 +195,7 @@ def _refuse_large(fitted: FittedSample, family: Family, noisy: bool) -> None:
     """Raise where the inverse of the Gram matrix, or the covariances of the cells of an effect, do not fit."""
     sizes = np.diff(family.cell_start).astype(np.float64)
     large = too_large_for_tables(family)
-    bootstrap = ", or ask for errors(method='bootstrap')"
+    bootstrap = ", or use errors(method='bootstrap')"
     if large.any():
         raise MemoryLimitError(
             "linear standard errors need the functions of every subset as a table, and a subset with "

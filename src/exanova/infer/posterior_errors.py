@@ -95,7 +95,7 @@ class PosteriorErrors:
 
     @property
     def free(self) -> FloatArray | None:
-        """(k,) 1 - h of the raw rows, averaged over the parts; ``None`` where residuals play no part."""
+        """(k,) 1 - h of the raw rows, averaged over the parts; ``None`` where residuals are not used."""
         known = [drawn.free for drawn in self.drawn if drawn.free is not None]
         return np.mean(known, axis=0) if known else None
 

@@ -53,7 +53,7 @@ class CohortErrors:
 def cohort_errors(decomposition: Decomposition, live: LiveRows | None, progress: Progress) -> CohortErrors:
     """The errors for the rows of a page, of as many pairs of groups as are cheap to compute."""
     if live is None or not can_compute(decomposition):
-        return _none(decomposition, "the covariances of the effects are not known here")
+        return _none(decomposition, "the covariances of the effects are unknown")
     if not live.is_whole:
         return _none(decomposition, "this page holds a part of the rows; report(by=) compares all of them")
     rows = _rows(decomposition, live)

@@ -23,7 +23,7 @@ ROWS, REASONS, OUTPUTS = 3, 3, 3
 """Rows at each end, reasons for each, and outputs they are given for."""
 
 DIGITS = 10
-"""Digits by which fitted values are told apart."""
+"""Digits by which fitted values are distinguished."""
 
 ENDS = {"lower": "lowest", "higher": "highest"}
 

@@ -114,6 +114,6 @@ def lost(error: BaseException) -> EngineError:
         remedy=[
             "Check that its scheduler and workers run, have exanova, and can read the files; then fit again, or leave ",
             Parameter("engine"),
-            " out to read here",
+            " out to read in this process",
         ],
     )

@@ -121,7 +121,7 @@ def file_part(path: str, options: TextOptions) -> FilePart:
     chosen = SUFFIXES.get(suffixes[-1]) if suffixes else None
     if chosen is None:
         raise InputError(
-            f"the format of {path!r} cannot be told from its suffix",
+            f"the format of {path!r} cannot be determined from its suffix",
             expected=", ".join(SUFFIXES),
             remedy="rename it, or give the files one by one",
         )

@@ -83,5 +83,5 @@ def _below(own: Tally, halved: int) -> Tally:
 
 
 def _cell_hashes(feature: FeatureLevels, column: Column) -> NDArray[np.uint64]:
-    """(n,) a number for every cell: its code where levels tell everything, else a hash."""
+    """(n,) a number for every cell: its code where levels are lossless, else a hash."""
     return feature.encode(column).astype(np.uint64) if feature.is_lossless else cell_hashes(column)

@@ -199,7 +199,7 @@ def _groups(tally: Tally) -> tuple[IntArray, IntArray]:
 
 
 def _marks(tally: Tally) -> list[FloatArray]:
-    """What tells rows of the same codes apart: the weight of one raw row, where weights are no counts, and outputs."""
+    """What distinguishes rows of the same codes: the weight of one raw row, if weights are not counts, and outputs."""
     marks = list(tally.lowest.T[::-1])
     return marks if tally.unit is None else [tally.unit, *marks]
 
