@@ -42,7 +42,7 @@ SHOW_EXAMPLES = (
 EXPORT = a.text(
     "Write the tables of a saved decomposition: .xlsx, .json, .sql, .md, .tex, or a folder with CSV and Parquet.",
     """A workbook has one sheet per table, with standard errors and rows per cell. A query (.sql) returns the fitted
-    value of every row of a table in a database. All have the provenance of the numbers; none contains rows or the model.""",
+    value of every row of a table in a database. All include the provenance; none contains rows or the model.""",
 )
 EXPORT_EXAMPLES = (
     ("A workbook", "exanova export model.exanova book.xlsx"),
