@@ -29,7 +29,7 @@ MOST_FUNCTIONS = 2000
 """Functions of main effects up to which near-redundant features are searched: an eigenvalue problem of a second."""
 
 MEMBER = 0.1
-"""Share of a light direction from which a feature belongs to it."""
+"""Share of a small direction from which a feature belongs to it."""
 
 
 def cancellation(family: Family, values: FloatArray, fitted_variance: FloatArray) -> FloatArray:
@@ -49,7 +49,7 @@ def near_redundant(sample: Sample, family: Family, threads: int = 1) -> tuple[tu
     """
     mains = family.restricted(int(np.searchsorted(family.layout.order, 2)))
     functions = int(np.maximum(family.sizes - 1, 0).sum())
-    # Independent functions on n rows drawn at random have directions as light as (1 - sqrt(q / n))^2.
+    # Independent functions on n rows drawn at random have directions as small as (1 - sqrt(q / n))^2.
     light_by_chance = max(0.0, 1.0 - sqrt(functions / sample.rows)) ** 2
     if len(mains.subsets) < 3 or functions > MOST_FUNCTIONS or not light_by_chance:
         return ()
@@ -67,7 +67,7 @@ def near_redundant(sample: Sample, family: Family, threads: int = 1) -> tuple[tu
 
 
 def _connected(members: NDArray[np.bool_], features: list[int]) -> tuple[tuple[int, ...], ...]:
-    """Features (rows) that take part in a common direction (column), directly or through others."""
+    """Features (rows) that share a direction (column), directly or through others."""
     groups: list[set[int]] = []
     for column in members.T:
         own = {features[k] for k in np.flatnonzero(column)}

@@ -1,7 +1,7 @@
-"""What the rows say about a result: the fitted part, and means of model and residual on cells.
+"""Measurements of a result on the rows: the fitted part, and means of model and residual on cells.
 
-A route that refines its solution on the rows has made these passes for the effects it returns; for the others there is
-one pass from cells to rows here, and one or two back.
+A route that refines its solution on the rows has made these passes for the effects it returns; for the others this
+module makes one pass from cells to rows, and one or two back.
 """
 
 from __future__ import annotations

@@ -153,8 +153,8 @@ def importance_interval(
 def upward_bias(family: Family, uncertainty: Uncertainty) -> FloatArray:
     """(S, m) sum over the cells of w_a se_a^2: the upward bias of the squared norm of every effect.
 
-    Of shrunken effects only the noise they still follow makes the squares too large: the rest of a posterior variance
-    is what shrinking may have taken away.
+    For shrunken effects only the noise they follow makes the squares too large: the rest of a posterior variance is the
+    part that shrinkage may have removed.
     """
     stderr = uncertainty.stderr
     if uncertainty.computed and isinstance(uncertainty.engine, PosteriorErrors):

@@ -2,11 +2,11 @@
 
 Squared norms. With effects T estimated as normal deviates around the truth, X = sum of w_a T_a^2 is distributed about
 as g times a noncentral chi-square with k degrees of freedom and noncentrality theta / g, theta being the true value:
-mean theta + g k, variance 2 g^2 k + 4 g theta. So g k is the upward bias of X, its delta-method variance 4 g X gives
-g, near zero and away from it. An interval holds every theta under which X is not unusual: it ends at 0 for an effect
-that is not distinguishable from zero, and becomes the normal one for a clear effect. Of shrunken effects the upper end
-is that of the posterior, theta / g around X / g: shrinking may have taken something away. Their lower end is the same
-as above, because no posterior of a square holds zero.
+mean theta + g k, variance 2 g^2 k + 4 g theta. So g k is the upward bias of X, its delta-method variance 4 g X gives g,
+near zero and away from it. An interval holds every theta under which X is not unusual: it ends at 0 for an effect that
+is not distinguishable from zero, and becomes the normal one for a clear effect. For shrunken effects the upper end is
+that of the posterior, theta / g around X / g: shrinkage may have removed a part. Their lower end is the same as above,
+because no posterior of a square contains zero.
 
 A clear importance varies in proportion to itself: where rows, or clusters, of the cells that carry it were drawn more
 often, effect and error grow together. Its upper end is at least that of an interval on the scale of logarithms.
@@ -68,7 +68,7 @@ def _inverted(x: FloatArray, k: FloatArray, tail: float) -> tuple[FloatArray, Fl
 
     at_zero = chndtr(x, k, 0.0)
     low = np.where(at_zero > 1.0 - tail, chndtrinc(x, k, 1.0 - tail), 0.0)
-    high = np.where(at_zero > tail, chndtrinc(x, k, tail), x)  # so small by chance that no noncentrality explains it
+    high = np.where(at_zero > tail, chndtrinc(x, k, tail), x)  # so small that no noncentrality explains it
     return np.nan_to_num(low), np.asarray(high)
 
 

@@ -68,7 +68,7 @@ def select_family(sample: Sample, request: Request, plan: Plan, progress: Progre
 def to_decompose(
     sample: Sample, request: Request, subsets: tuple[Subset, ...], selection: Selection, progress: Progress
 ) -> Chosen:
-    """A family that is decomposed over after it has been chosen."""
+    """A family over which the model is decomposed once it has been chosen."""
     return Chosen(subsets, selection, lambda: decompose(sample, _over(request, subsets), progress))
 
 
@@ -129,7 +129,7 @@ def _grown(
     """The decomposition over a family that has grown, from its factor."""
     progress.phase("solving")
     solution = fit.solve()
-    # A light direction dropped in the order of arrival need not be rounding: later functions may contain it.
+    # A small direction dropped in the order of arrival need not be rounding: later functions may contain it.
     light = solution.largest_dropped > tolerances.rank_of_gram(len(solution.kept))
     if request.ties == "share" and (light or not solution.converged):
         # Nearly redundant functions may have come first: the selected family is eliminated again, with pivoting.
@@ -141,7 +141,7 @@ def _grown(
 def _canonical_family(
     sample: Sample, request: Request, mains: list[Subset], budget: int, progress: Progress
 ) -> tuple[tuple[Subset, ...], Selection]:
-    """Whole subsets in canonical order within the budget."""
+    """Complete subsets in canonical order within the budget."""
     span = SpanChoice(sample.codes, sample.sizes, request.threads)
     span.add(mains)
     selection = take_in_order(sample, request, span, budget, progress)

@@ -37,7 +37,7 @@ class GrowingFit:
 
     def __init__(self, sample: Sample, request: Request, capacity: int, max_rank: int | None = None) -> None:
         self._sample, self._request = sample, request
-        # With rounded weights, an exact choice would keep directions too light for a factor without pivoting.
+        # With rounded weights, an exact choice would keep directions too small for a factor without pivoting.
         exact = request.basis == "paper" and request.ties == "first" and are_counts(sample.weight)
         self._choice = (
             PaperChoice(sample.codes, sample.weight, sample.sizes, request.threads, max_rank) if exact else None

@@ -30,7 +30,7 @@ LARGEST = 15_000
 
 
 CHEAP_WORK = 2e9
-"""Multiplications up to which rows are left out of an exact fit that nobody asked to shrink: a tenth of a second."""
+"""Multiplications up to which rows are left out of an exact fit if shrinkage was not requested: a tenth of a second."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ FEWER = 4
 
 
 def engine_source(X: Any) -> Callable[[], Source] | None:
-    """How to see ``X`` as a source; ``None`` if no engine is known that holds it. Imports nothing.
+    """How to read ``X`` as a source; ``None`` if it belongs to no known engine. Imports nothing.
 
     >>> engine_source([1, 2]) is None
     True
@@ -150,7 +150,7 @@ class IbisPart:
 
 @dataclass(frozen=True, eq=False)
 class SparkPart:
-    """A data frame of PySpark, which counts its distinct rows; these have to fit in memory here."""
+    """A data frame of PySpark, which counts its distinct rows; these have to fit in local memory."""
 
     frame: Any
     name: str = "the PySpark DataFrame"
@@ -187,7 +187,7 @@ class DaskPart:
 
 @contextmanager
 def engine_errors(name: str) -> Iterator[None]:
-    """What an engine raises is one error that says so."""
+    """Turn any error of an engine into one error that names it."""
     try:
         yield
     except (ExanovaError, GeneratorExit):

@@ -40,7 +40,7 @@ class Block:
     """Rows of a part.
 
     Attributes:
-        table: the columns that were asked for.
+        table: the requested columns.
         unit: (n,) weight of one raw row.
         copies: (n,) raw rows that each row stands for.
     """
@@ -52,7 +52,7 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """What the first pass finds.
+    """The result of the first pass.
 
     Attributes:
         columns: the values of every feature, and of what says how rows were drawn.
@@ -119,7 +119,7 @@ class RowCounter:
     """The second pass: how a part becomes a tally.
 
     Attributes:
-        roles: what the columns are for.
+        roles: the roles of the columns.
         encoding: the levels of every feature.
         units: the labels of clusters and strata, each with its number.
         counts: whether weights count equal rows.
@@ -175,7 +175,7 @@ class RowCounter:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What the second pass finds: the rows, what tells noise from bins, and how a model gave its outputs.
+    """The result of the second pass: the rows, sums that separate noise from bins, and how a model gave its outputs.
 
     Too many rows for memory are on disk.
     """

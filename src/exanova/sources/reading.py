@@ -49,10 +49,10 @@ KEPT_SHARE = 0.25
 
 
 class Engine(Protocol):
-    """Who runs the tasks of a pass."""
+    """Runs the tasks of a pass."""
 
     def each(self, task: Callable[[Part], T | None], parts: Sequence[Part], progress: Progress) -> Iterator[T | None]:
-        """What the task finds in every part, one after the other, in any order."""
+        """The result of the task for every part, one after the other, in any order."""
 
     def __call__(
         self,
@@ -61,7 +61,7 @@ class Engine(Protocol):
         merge: Callable[[Sequence[T]], T],
         progress: Progress,
     ) -> T | None:
-        """What the task finds in every part, merged."""
+        """The result of the task for every part, merged."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Here:
     """Runs the tasks of a pass in this process, one after the other."""
 
     def each(self, task: Callable[[Part], T | None], parts: Sequence[Part], progress: Progress) -> Iterator[T | None]:
-        """What the task finds in every part."""
+        """The result of the task for every part."""
         for part in parts:
             yield task(part)
             progress.step(1)
@@ -103,12 +103,12 @@ class Here:
         merge: Callable[[Sequence[T]], T],
         progress: Progress,
     ) -> T | None:
-        """What the task finds in every part, merged."""
+        """The result of the task for every part, merged."""
         return fold(self.each(task, parts, progress), merge)
 
 
 here = Here()
-"""The process that asks."""
+"""The local process."""
 
 
 def read_source(
@@ -126,7 +126,7 @@ def read_source(
         model: the name of a column of predictions, a list of such names, a model to call, or ``None``.
         options: how to read it.
         named: the columns given as ``sample_weight``, ``clusters``, ``strata`` and ``replicate_weights``.
-        progress: shows how far it is.
+        progress: shows the progress.
         engine: runs the tasks of both passes.
     """
     source = open_source(X)

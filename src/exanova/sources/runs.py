@@ -1,4 +1,4 @@
-"""Rows counted under a memory limit: what takes too much goes to disk in sorted runs, which are merged in the end.
+"""Rows counted under a memory limit: rows beyond it go to disk in sorted runs, which are merged at the end.
 
 Runs are merged a range of rows at a time. The ranges are those of the packed codes, so that all rows that are equal are
 in one of them, and the result is what one merge in memory would give.
