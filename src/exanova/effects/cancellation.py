@@ -38,8 +38,12 @@ def cancellation(family: Family, values: FloatArray, fitted_variance: FloatArray
     return np.asarray(np.divide(squares, fitted_variance, out=np.ones_like(squares), where=fitted_variance > 0))
 
 
-def near_redundant(sample: Sample, family: Family, threads: int = 1) -> tuple[tuple[int, ...], ...]:
+def near_redundant(
+    sample: Sample, family: Family, threads: int = 1, gram: FloatArray | None = None
+) -> tuple[tuple[int, ...], ...]:
     """Groups of two or more features whose main effects nearly express each other; empty if there are too many levels.
+
+    ``gram``: the Gram matrix of intercept and main effects, if it is known.
 
     >>> x = np.array([[0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 1], [0, 1, 0, 1, 0, 1]], dtype=np.uint8)
     >>> from exanova.design.family import build_family
@@ -54,7 +58,7 @@ def near_redundant(sample: Sample, family: Family, threads: int = 1) -> tuple[tu
     if len(mains.subsets) < 3 or functions > MOST_FUNCTIONS or not light_by_chance:
         return ()
     basis = build_basis(mains)
-    gamma = Phi(mains, sample, threads).gram(basis, counted=False)[1:, 1:]
+    gamma = (Phi(mains, sample, threads).gram(basis, counted=False) if gram is None else gram)[1:, 1:]
     with suitable_blas(0):
         light, directions = np.linalg.eigh(gamma)
     chosen = directions[:, light < tolerances.NEAR_REDUNDANT * light_by_chance]

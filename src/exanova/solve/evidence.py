@@ -115,6 +115,7 @@ class Solved:
         saturated: whether the family spans every function on the support.
         shrinkage: results of shrinkage, if it was requested.
         at_rows: what the last pass over the rows found for these very ``values``, if the route made one.
+        mains_gram: (k, k) Gram matrix of the intercept and the functions of main effects, if the route has made it.
     """
 
     family: Family
@@ -125,6 +126,7 @@ class Solved:
     saturated: bool
     shrinkage: Shrinkage | None = None
     at_rows: AtRows | None = None
+    mains_gram: FloatArray | None = None
 
     @property
     def passed_over(self) -> AtRows | None:
