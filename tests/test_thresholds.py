@@ -134,6 +134,7 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("solve.survey.EVEN_DENSE_WORK", 0), ("solve.planning.MOMENTS_FUNCTIONS", 0)),
     # select
     patches(("select.gains.BLOCK_BYTES", 0)),
+    patches(("select.gains.SORTED", 1)),
     patches(("select.gains.WIDE", 0)),
     patches(("select.canonical.SMALLEST_BATCH", 1), ("select.canonical.LARGEST_BATCH", 1)),
     patches(("select.canonical.SMALLEST_BATCH", 5), ("select.canonical.LARGEST_BATCH", 7)),

@@ -92,7 +92,7 @@ def test_gains_of_all_pairs_are_those_of_listed_pairs(case, threads):
     found = PairScreen(codes, case.probability, case.sizes, threads).gains(residual)
     family = build_family(codes, weight, case.sizes, up_to_order(varying, 1))
     listed = SubsetScreen(sample_of(case), threads).gains(family, pairs, residual)
-    assert found.subsets == listed.subsets
+    assert list(found.subsets) == listed.subsets
     np.testing.assert_array_equal(found.functions, listed.functions)
     energy = float((case.probability @ residual**2).sum())
     np.testing.assert_allclose(found.energy, listed.energy, atol=1e-5 * energy)  # sums in single precision

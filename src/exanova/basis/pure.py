@@ -132,7 +132,10 @@ def _margins_of_cells(cell_codes: IntArray, sizes: tuple[int, ...]) -> IntArray:
     groups = []
     for kept in combinations(range(len(sizes)), len(sizes) - 1):
         key = np.ravel_multi_index(tuple(cell_codes[list(kept)]), tuple(sizes[i] for i in kept))
-        groups.append(np.unique(key, return_inverse=True)[1].ravel())
+        if len(kept) == 1:
+            groups.append((np.cumsum(np.bincount(key) > 0) - 1)[key])
+        else:
+            groups.append(np.unique(key, return_inverse=True)[1].ravel())
     return np.stack(groups)
 
 

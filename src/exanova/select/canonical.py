@@ -50,8 +50,8 @@ def take_in_order(sample: Sample, request: Request, fit: Growing, budget: int, p
 def _pairs_with_functions(sample: Sample, request: Request, pairs: list[Subset]) -> list[Subset]:
     """Pairs with at least one function; the others add nothing to their main effects in any basis."""
     screen = PairScreen(sample.codes, sample.probability, sample.sizes, request.threads)
-    some = {pair for pair, dimension in zip(screen.pairs, screen.dimensions(), strict=True) if dimension}
-    return [pair for pair in pairs if pair in some]
+    some = screen.dimensions()[screen.numbers(pairs)] > 0
+    return [pair for pair, has_functions in zip(pairs, some, strict=True) if has_functions]
 
 
 def _take_order(

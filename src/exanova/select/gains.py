@@ -10,10 +10,10 @@ pairs.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, product
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -27,7 +27,11 @@ from exanova.design.family import Family, extend
 from exanova.design.products import OneHot, restored
 from exanova.phi.bitsets import count_common, pack_singles
 from exanova.phi.operator import Phi
+from exanova.select.pair_list import PairList, numbers_in
 from exanova.typing import Codes, FloatArray, IntArray, Subset
+
+SORTED = 10_000
+"""Candidates that are sorted at once, the best first."""
 
 BLOCK_BYTES = 64_000_000
 """Memory of one stack of local problems."""
@@ -46,13 +50,15 @@ class Gains:
         functions: (k,) functions of each candidate.
     """
 
-    subsets: list[Subset]
+    subsets: list[Subset] | PairList
     energy: FloatArray
     functions: IntArray
 
     def only(self, numbers: IntArray) -> Gains:
         """Some of the candidates."""
-        return Gains([self.subsets[k] for k in numbers], self.energy[numbers], self.functions[numbers])
+        own = self.subsets
+        chosen = own.only(numbers) if isinstance(own, PairList) else [own[k] for k in numbers]
+        return Gains(chosen, self.energy[numbers], self.functions[numbers])
 
     def worth(self) -> FloatArray:
         """(k,) energy per function, -1 for candidates without functions."""
@@ -61,9 +67,17 @@ class Gains:
 
     def best_first(self) -> IntArray:
         """Numbers of the candidates by decreasing energy per function, without those that have no functions."""
+        return np.array(list(self.in_turn()), dtype=np.int64)
+
+    def in_turn(self) -> Iterator[int]:
+        """The same one after the other: who needs a few of millions does not wait until all are sorted."""
         worth = self.worth()
-        order = np.argsort(-worth, kind="stable")
-        return np.asarray(order[worth[order] > 0.0])
+        left = np.flatnonzero(worth > 0.0)
+        while len(left):
+            own = worth[left]
+            least = -np.partition(-own, SORTED - 1)[SORTED - 1] if len(left) > SORTED else 0.0
+            best, left = left[own >= least], left[own < least]
+            yield from best[np.argsort(-worth[best], kind="stable")].tolist()
 
 
 class PairScreen:
@@ -75,9 +89,13 @@ class PairScreen:
         self._start = np.concatenate([[0], np.cumsum([sizes[i] - 1 for i in self._features])]).astype(np.int64)
         self._counts = self._common_rows()
         self._weights = probability
-        self.pairs: list[Subset] = list(combinations(self._features, 2))
+        self.pairs = PairList.of(self._features)
         # (pairs,) the two features of every pair, as places in the list of varying features.
         self._one, self._other = np.triu_indices(len(self._features), 1)
+
+    def numbers(self, pairs: Iterable[Subset]) -> IntArray:
+        """Numbers of these pairs among all."""
+        return numbers_in(self._features, pairs)
 
     def dimensions(self) -> IntArray:
         """(pairs,) dimension of the pure space of every pair, from the pattern of observed cells alone."""
@@ -116,11 +134,13 @@ class PairScreen:
     @cached_property
     def _shapes(self) -> dict[tuple[int, int], IntArray]:
         """Numbers of the pairs, grouped by their numbers of levels."""
-        sizes = np.array([self._sizes[i] for i in self._features], dtype=np.int64)
-        shapes, group = np.unique(np.stack([sizes[self._one], sizes[self._other]]), axis=1, return_inverse=True)
-        order = np.argsort(group.ravel(), kind="stable")
-        pieces = np.split(order, np.cumsum(np.bincount(group.ravel()))[:-1]) if len(order) else []
-        return {(int(a), int(b)): numbers for (a, b), numbers in zip(shapes.T, pieces, strict=True)}
+        sizes, kind = np.unique([self._sizes[i] for i in self._features], return_inverse=True)
+        group = kind[self._one] * len(sizes) + kind[self._other]
+        counts = np.bincount(group, minlength=len(sizes) ** 2)
+        order = np.argsort(group, kind="stable") if np.count_nonzero(counts) > 1 else np.arange(len(group))
+        pieces = np.split(order, np.cumsum(counts)[:-1])
+        shapes = product(sizes.tolist(), repeat=2)
+        return {shape: numbers for shape, numbers in zip(shapes, pieces, strict=True) if len(numbers)}
 
     def _common_rows(self) -> FloatArray:
         """The same for equal weights, exactly, by counting bits, so that rounding cannot change which cells occur."""
@@ -205,10 +225,12 @@ def _codes_of_cells(n_i: int, n_j: int) -> IntArray:
 
 def _patterns(occurs: NDArray[np.bool_]) -> list[IntArray]:
     """Numbers of the rows of a (b, cells) table, grouped into equal rows."""
+    complete = occurs.all(axis=1)  # as most are
     groups: dict[bytes, list[int]] = defaultdict(list)
-    for k, pattern in enumerate(np.packbits(occurs, axis=1)):
-        groups[pattern.tobytes()].append(k)
-    return [np.array(numbers) for numbers in groups.values()]
+    for k in np.flatnonzero(~complete).tolist():
+        groups[occurs[k].tobytes()].append(k)
+    found = [np.flatnonzero(complete), *map(np.array, groups.values())]
+    return [numbers for numbers in found if len(numbers)]
 
 
 def _binary_gains(occurs: NDArray[np.bool_], p: FloatArray, s: FloatArray) -> tuple[FloatArray, IntArray]:

@@ -114,9 +114,9 @@ class _Screen:
         """Numbers of the pairs that have not been taken."""
         assert self._pairs is not None
         if self._open is None:
-            self._open = np.array([self._permitted(s) for s in self._pairs.pairs], dtype=bool)
-            self._number = {s: k for k, s in enumerate(self._pairs.pairs)}
-        self._open[[self._number[s] for s in self._taken if len(s) == 2]] = False
+            self._open = np.full(len(self._pairs.pairs), self._allowed is None)
+            self._open[self._pairs.numbers(s for s in self._allowed or () if len(s) == 2)] = True
+        self._open[self._pairs.numbers(s for s in self._taken if len(s) == 2)] = False
         return np.flatnonzero(self._open)
 
     def _listed_gains(self, candidates: list[Subset], residual: FloatArray) -> Gains:
@@ -163,7 +163,7 @@ class _Screen:
         chosen: list[int] = []
         added: set[Subset] = set()
         floor = self._request.min_gain * self._variance
-        for k in gains.best_first():
+        for k in gains.in_turn():
             if wanted <= 0 or gains.energy[k] < floor * gains.functions[k]:
                 break
             subset = gains.subsets[k]
@@ -171,7 +171,7 @@ class _Screen:
             price = int(gains.functions[k]) + sum(cost(self._sample.sizes, p) for p in parts if len(subset) > 2)
             if price > room:
                 continue
-            chosen.append(int(k))
+            chosen.append(k)
             added.update(parts)
             room -= price
             wanted -= price
@@ -199,10 +199,10 @@ class _Screen:
         )
 
     def _why(self, gains: Gains) -> str:
-        ranked = gains.best_first()
-        if not len(ranked):
+        best = next(gains.in_turn(), None)
+        if best is None:
             return "no candidates remain"
-        if gains.energy[ranked[0]] < self._request.min_gain * self._variance * gains.functions[ranked[0]]:
+        if gains.energy[best] < self._request.min_gain * self._variance * gains.functions[best]:
             threshold = Parameter("min_gain", self._request.min_gain)
             return Words("the best remaining gain per function is below ", threshold, " of the variance")
         return "no remaining candidate fits the budget"

@@ -62,8 +62,8 @@ TOP_DOWN = 1.25
 LOCAL_STACK = 100_000_000
 """Bytes of a stack of local problems in the screening of pairs, at most."""
 
-PAIR = 350
-"""Bytes of a pair in a screening: a tuple, its places, its gain."""
+PAIR = 130
+"""Bytes of a pair in a screening: its places, its gain, and copies of them."""
 
 
 @dataclass(frozen=True)
