@@ -14,13 +14,13 @@ from exanova.basis.functions import too_large_for_tables
 from exanova.design.family import Family
 from exanova.shrink.by_cells import BATCH_BYTES, KEPT_BYTES
 from exanova.shrink.left_out import BLOCK_BYTES, FEWEST_SAMPLED, ROWS_PER_FUNCTION
-from exanova.solve.price import Load, eliminating, local_tables
+from exanova.solve.price import Load, eliminating, indicators_of, local_tables
 
 SQUARES_BY_FUNCTIONS, SQUARES_BY_ROWS, COLLECTING = 4, 4, 3
 """Arrays of (functions, functions), or of (rows, rows) beside one kernel an order: kernel, factor, inverse, copy; and
 of (functions, functions) beside the Gram matrix of indicators while it becomes that of functions."""
 
-KERNEL_COPIES = {"leading": 1.5, "rows": 2.2}
+KERNEL_COPIES = {"leading": 1.65, "rows": 2.2}
 """Copies of the kernels of cells, where they are kept: side by side, and one by one as they are made."""
 
 OUTPUTS_WORK = 4e11
@@ -136,7 +136,7 @@ def shrinking(functions: int, family: Family, load: Load) -> int:
     squares = SQUARES_BY_ROWS + orders if how == "rows" else SQUARES_BY_FUNCTIONS
     factors = sets_of_ratios(size, m) - 1
     passes = 8 * m * (2 * family.n_keys + 6 * r + 6 * q)
-    collecting = 8 * int(1.1 * q) ** 2 + int(1.25 * q) * (r // 8 + 8) if how == "functions" else 0
+    collecting = 8 * int(1.1 * q) ** 2 + indicators_of(int(1.25 * q), load) if how == "functions" else 0
     matrices = int(max(8 * size * size * (squares + factors), collecting + 8 * COLLECTING * size * size))
     chosen = min(r, max(FEWEST_SAMPLED, int(ROWS_PER_FUNCTION * size)))
     leaving_out = 0 if how == "rows" else 3 * min(BLOCK_BYTES, 8 * size * chosen)

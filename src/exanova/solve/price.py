@@ -195,7 +195,7 @@ def eliminating(functions: int, load: Load) -> int:
     # There are at least as many indicators as functions, rarely more: a tenth more covers patterns with missing cells.
     indicators = int(1.1 * q)
     copies = REDUNDANT_COPIES if q > r else GRAM_COPIES
-    return max(8 * indicators**2 + _collecting(indicators, load), int(8 * q * q * copies))
+    return max(8 * indicators**2 + indicators_of(indicators, load), int(8 * q * q * copies))
 
 
 def matrix_free(by_order: Sequence[int], family: Family, load: Load, threads: int, rows_of_levels: IntArray) -> int:
@@ -260,10 +260,10 @@ def growing_fit(functions: int, load: Load) -> int:
 def lasso(candidates: int, load: Load) -> int:
     """Bytes of the Gram matrix of the candidates, its projection, and the same after eliminating main effects."""
     q, r = candidates, load.distinct
-    return 36 * q * q + _collecting(q, load) + 8 * load.outputs * 6 * r
+    return 36 * q * q + indicators_of(q, load) + 8 * load.outputs * 6 * r
 
 
-def _collecting(indicators: int, load: Load) -> int:
+def indicators_of(indicators: int, load: Load) -> int:
     """Bytes of the input of a Gram matrix: bitsets (or margins) for counts, or a block of dense indicators."""
     bits = min(indicators * (load.distinct // 8 + 8), max(BITSET_BYTES, indicators * MANY_ROWS // 8))
     return bits if load.counts else max(bits, min(BLAS_BLOCK_BYTES, 8 * indicators * load.distinct))
