@@ -48,11 +48,11 @@ distributed nor right on the average: intervals of E[f²] invert a noncentral ch
 the bias of absolute values off, and both end at 0 where an effect is not distinguishable from zero."""
 
 SHRUNKEN = """\
-The same for the default fit, whose effects are shrunk: intervals come from the posterior, together with how effects
-move with the cell probabilities. Shrinking is right on the average over effects, not for each: in a table where few of
-many pairs are strong, those are held back too much, and their intervals are too low. Effects that rows do not determine
-are left out as above; where nothing was shrunk (the rows determine every function) the intervals are those of the exact
-fit."""
+The same for the default fit, whose effects are shrunk: the spread over samples is measured from the rows, as for an
+exact fit, and the square of what shrinkage takes away is what the prior expects. Shrinkage is right on the average over
+effects, not for each; weak effects are held back, and their importances have wide intervals. Effects that rows do not
+determine are left out as above; where nothing was shrunk (the rows determine every function) the intervals are those of
+the exact fit."""
 
 DISCOVERED = """\
 `significance()` controls the share of false discoveries at 5 %. Here it is counted: eight features, three of which do
@@ -73,10 +73,13 @@ or more, and the seconds of both. The refits themselves scatter by 5 %."""
 REASONS = """\
 The reasons, as far as they were found:
 
-- *Few clusters.* With 25 or 41 clusters a cell may have rows in three of them, whatever its number of rows. Intervals
-  of cells are those of Student's t for the clusters that have rows in the cell; importances and Shapley values have the
-  clusters of the whole sample.
-- *Squares.* E[f²] is skewed where an effect is only a few times its error.
+- *Few clusters.* With 25 clusters an effect may hang on three of them, whatever its number of rows. Intervals are those
+  of Student's t for the clusters that have rows in a cell; of importances, for the median cell. Below some forty
+  clusters the intervals of importances are too narrow: read them as a lower bound of what is not known.
+- *Kinks and squares.* Near zero, E[f²] and E|f| are skewed, and their intervals are made to hold rather than to be
+  short: where an effect is weak, or known from 500 rows, they cover somewhat more than 95 %.
+- *Mushroom.* Nearly all of its effects are not identified; the few that are have cells of some rows, and E[f²] of clear
+  ones is counted on 40 intervals.
 
 Residuals of a least-squares fit are smaller than the noise they stand for, with 175 functions on 500 rows by about a
 fifth. The errors are corrected for that by the leverage of every row; without it Nursery at order 2 would cover 89 %
