@@ -18,14 +18,14 @@ FEWEST = 200
 """Intervals below which a coverage says too little to be listed as a failure."""
 
 METHOD = """\
-"Does it hold on other rows?" is answered by standard errors in closed form. This page tests them. The table
+"Would other rows say the same?" is answered by standard errors in closed form. Here they are put to the test. The table
 is the population: its effects are computed from all of its rows. Samples are drawn from it with replacement, each is
 fitted exactly (`shrinkage=None, sampled=True`), and each 95 % interval either holds the effect of the population or
 does not. The model is a random forest that is trained once on the population and then fixed; the two synthetic
 populations are random dependent distributions, one of them with holes, under a function with effects of three orders.
 
 An interval counts if its cell has 30 rows or more in the sample. Effects that the rows do not determine have no
-interval, by design; they are counted separately, as are cells with fewer rows and cells that are missing in the sample.
+interval, by design; they are counted apart, as are cells with fewer rows and cells that are missing in the sample.
 **Coverage** should be 95 %, and between 93 and 97 % counts as met (otherwise the figure is **bold**); ± is its own
 standard error from the number of samples. **Error / spread** is the standard error that is reported over the standard
 deviation of the estimates from sample to sample: 1 is right, below 1 is too optimistic (median over cells)."""
@@ -48,21 +48,21 @@ distributed nor right on the average: intervals of E[f²] invert a noncentral ch
 the bias of absolute values off, and both end at 0 where an effect is not distinguishable from zero."""
 
 SHRUNKEN = """\
-The same for the default fit, whose effects are shrunk: intervals come from the posterior, together with how effects
-move with the cell probabilities. Shrinking is right on the average over effects, not for each: in a table where few of
-many pairs are strong, those are shrunk too much, and their intervals are too low. Effects that rows do not determine
-are left out as above; where nothing was shrunk (the rows determine every function) the intervals are those of the exact
-fit."""
+The same for the default fit, whose effects are shrunk: the spread over samples is measured from the rows, as for an
+exact fit, and the square of what shrinkage takes away is what the prior expects. Shrinkage is right on the average over
+effects, not for each; weak effects are held back, and their importances have wide intervals. Effects that rows do not
+determine are left out as above; where nothing was shrunk (the rows determine every function) the intervals are those of
+the exact fit."""
 
 DISCOVERED = """\
 `significance()` controls the share of false discoveries at 5 %. Here it is counted: eight features, three of which do
 nothing by themselves, 36 effects of which 8 are not zero, noise of standard deviation 0.5. *False* is the mean share of
-significant effects that are zero, *found* the share of the others that are significant, *never read* in how many
-samples any effect of a feature that the function never reads was significant."""
+effects told from zero that are zero, *found* the share of the others that were told, *never read* in how many samples
+any effect of one feature was told that the function never reads."""
 
 CLUSTERS = """\
 Runs of neighbouring rows of the table ({clusters}) are drawn
-whole. Neighbours are much alike, so that the sample has less information than its rows suggest. *Told* is
+whole. Neighbours are much alike, so that the sample knows less than its rows suggest. *Told* is
 `fit(..., clusters=...)`; *not told* takes the rows for independent, and shows what that costs. The last column keeps
 only cells that at least 30 clusters have rows in."""
 
@@ -71,14 +71,17 @@ One sample of each population: linear errors over those of {refits} refits with 
 or more, and the seconds of both. The refits themselves scatter by 5 %."""
 
 REASONS = """\
-The reasons, as far as they are known:
+The reasons, as far as they were found:
 
-- *Few clusters.* With 25 or 41 clusters a cell may have rows in three of them, whatever its number of rows. Intervals
-  of cells are those of Student's t for the clusters that have rows in the cell; importances and Shapley values have the
-  clusters of the whole sample.
-- *Squares.* E[f²] is skewed where an effect is only a few times its error.
+- *Few clusters.* With 25 clusters an effect may hang on three of them, whatever its number of rows. Intervals are those
+  of Student's t for the clusters that have rows in a cell; of importances, for the median cell. Below some forty
+  clusters the intervals of importances are too narrow: read them as a lower bound of what is not known.
+- *Kinks and squares.* Near zero, E[f²] and E|f| are skewed, and their intervals are made to hold rather than to be
+  short: where an effect is weak, or known from 500 rows, they cover somewhat more than 95 %.
+- *Mushroom.* Nearly all of its effects are not identified; the few that are have cells of some rows, and E[f²] of clear
+  ones is counted on 40 intervals.
 
-Residuals of a least-squares fit are smaller than the noise they represent, with 175 functions on 500 rows by about a
+Residuals of a least-squares fit are smaller than the noise they stand for, with 175 functions on 500 rows by about a
 fifth. The errors are corrected for that by the leverage of every row; without it Nursery at order 2 would cover 89 %
 with 500 rows."""
 
@@ -129,7 +132,7 @@ def parts(found: Facts) -> Iterator[str]:
     yield table(*importances(rows))
     if clusters:
         sizes = {line["title"]: line["cluster"] for line in clusters}
-        yield "## Clusters drawn completely"
+        yield "## Clusters drawn whole"
         yield CLUSTERS.format(clusters=", ".join(f"{title}: {size} rows" for title, size in sizes.items()))
         yield table(*clustered(clusters))
     if found.get("shrunk"):
@@ -137,10 +140,10 @@ def parts(found: Facts) -> Iterator[str]:
         yield SHRUNKEN
         yield table(*shrunken(found["shrunk"]))
     if found.get("discoveries"):
-        yield "## Which effects differ from zero"
+        yield "## Which effects are told from zero"
         yield DISCOVERED
         yield table(*discovered(found["discoveries"]))
-    yield "## Comparison with the bootstrap"
+    yield "## Beside the bootstrap"
     yield BOOTSTRAP.format(refits=max(line["refits"] for line in found["bootstrap"]))
     yield table(*bootstrap(found["bootstrap"]))
     yield "## Where it falls short"
