@@ -186,3 +186,16 @@ def test_a_report_says_that_standard_errors_were_refused(monkeypatch):
     summary = summarise(anova.decomposition_)
     assert summary.errors == "There are no error bars: they were refused: the covariances need 5 GB, and 1 GB is free."
     assert "refused" in summary.importance_notes[0]
+
+
+def test_the_intervals_of_a_page_are_those_of_the_effects():
+    anova = FunctionalANOVA(shrinkage=None).fit(table()[:60], rate(table()[:60]))
+    live = summarise(anova.decomposition_).live.effects
+    starts = np.concatenate([[0], np.cumsum(live.cells)])
+    for k, subset in enumerate(live.subsets):
+        if subset:
+            effect = anova.effects_[tuple(table().columns[i] for i in subset)]
+            own = slice(starts[k], starts[k + 1])
+            half = live.reach[own, None] * live.stderr[own]
+            np.testing.assert_allclose(effect.values + half, effect.interval()[1], rtol=1e-12)
+    assert (live.reach > 1.97).any()

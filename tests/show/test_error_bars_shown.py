@@ -83,9 +83,9 @@ def test_whiskers_are_the_intervals_of_the_effect(anova, name):
     (calculated,) = {tuple(step["calculate"] for step in steps[:2]) for steps in layers}
     for c, r in enumerate(sorted(data_of(chart, "level"), key=lambda r: r["position"])):
         assert r["stderr"] == effect.stderr[c, 0]
-        assert r["value"] - REACH * r["stderr"] == pytest.approx(low[c, 0], rel=1e-12)
-        assert r["value"] + REACH * r["stderr"] == pytest.approx(high[c, 0], rel=1e-12)
-    reach = f"(datum.stderr == null ? 0 : {REACH!r} * datum.stderr)"
+        assert r["value"] - r["reach"] * r["stderr"] == pytest.approx(low[c, 0], rel=1e-12)
+        assert r["value"] + r["reach"] * r["stderr"] == pytest.approx(high[c, 0], rel=1e-12)
+    reach = f"(datum.stderr == null ? 0 : (datum.reach == null ? {REACH!r} : datum.reach) * datum.stderr)"
     assert set(calculated) == {f"datum.value - {reach}", f"datum.value + {reach}"}
     assert drawn_rules(chart) == 1
     assert "which rows were drawn (400)" in subtitle(chart)

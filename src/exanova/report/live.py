@@ -14,6 +14,7 @@ import numpy as np
 
 from exanova.decomposition import Decomposition
 from exanova.design.family import Family
+from exanova.infer.bands import student
 from exanova.show.error_bars import main_means
 from exanova.show.records import ordered_places
 from exanova.typing import FloatArray, IntArray, Subset
@@ -56,6 +57,7 @@ class LiveEffects:
             ``None`` where every combination is a cell.
         cells: number of cells of each subset.
         values, stderr: (c, m); standard errors are NaN where they are not known.
+        reach: (c,) standard errors from a value to the ends of its 95 % interval; ``None`` where none are known.
         rows: (c,) rows of each cell, NaN where unknown.
         share: (c,) share of the rows in each cell.
         means: (c, m) mean of the model at the levels of single features, less its overall mean; NaN elsewhere. ``None``
@@ -70,6 +72,7 @@ class LiveEffects:
     cells: list[int]
     values: FloatArray
     stderr: FloatArray
+    reach: FloatArray | None
     rows: FloatArray
     share: FloatArray
     means: FloatArray | None
@@ -97,6 +100,7 @@ def live_effects(decomposition: Decomposition, drawn: Sequence[int]) -> LiveEffe
         [len(kept) for kept in cells],
         values,
         known.stderr[flat] if known.cheap else np.full(values.shape, np.nan),
+        student(0.95, known.freedom[flat]) if known.cheap else None,
         known.rows[flat],
         family.weight[flat] / family.weight[0],
         _means(decomposition, flat),

@@ -87,7 +87,7 @@ def packed(values: NDArray[Any] | None) -> Any:
 
 def effects_content(effects: LiveEffects) -> Record:
     """The effects of a page: numbers beside a value to as many digits as anybody reads."""
-    narrow = {"stderr": effects.stderr, "means": effects.means}
+    narrow = {"stderr": effects.stderr, "reach": effects.reach, "means": effects.means}
     return {
         "subsets": effects.subsets,
         "cells": effects.cells,

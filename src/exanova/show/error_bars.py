@@ -20,7 +20,7 @@ from exanova.typing import FloatArray
 Record = dict[str, Any]
 
 REACH = NormalDist().inv_cdf(0.975)
-"""Standard errors from a value to the ends of its 95 % interval."""
+"""Standard errors from a value to the ends of its 95 % interval, where a cell does not say otherwise."""
 
 FADED = f"faded: fewer than {FEW_ROWS} rows"
 
@@ -35,22 +35,25 @@ class CellErrors:
         rows: (c,) rows of each cell; NaN where unknown.
         few: (c,) cells with too few rows to be reliable; none for a complete population.
         stderr: (c, m) standard errors; NaN where unknown.
+        reach: (c,) standard errors from a value to the ends of its 95 % interval.
     """
 
     rows: FloatArray
     few: NDArray[np.bool_]
     stderr: FloatArray
+    reach: FloatArray
 
     def fields(self, cell: int, output: int) -> Record:
-        """``rows``, ``few``, ``stderr`` of a cell; ``None`` where unknown."""
+        """``rows``, ``few``, ``stderr``, ``reach`` of a cell; ``None`` where unknown."""
         return {
             "rows": _whole(self.rows[cell]),
             "few": bool(self.few[cell]),
             "stderr": known(self.stderr[cell, output]),
+            "reach": float(self.reach[cell]),
         }
 
 
-NO_CELL: Record = {"rows": None, "few": False, "stderr": None}
+NO_CELL: Record = {"rows": None, "few": False, "stderr": None, "reach": REACH}
 """The fields of a cell that was never observed."""
 
 
@@ -59,7 +62,14 @@ def cell_errors(decomposition: Decomposition, effect: Effect) -> CellErrors:
     cheap = decomposition.uncertainty.cheap
     stderr = effect.stderr if cheap else np.full(effect.values.shape, np.nan)
     few = effect.few_rows & decomposition.certificate.sampled
-    return CellErrors(effect.rows, few, stderr)
+    return CellErrors(effect.rows, few, stderr, _reach(effect) if cheap else np.full(len(few), REACH))
+
+
+def _reach(effect: Effect) -> FloatArray:
+    """(c,) standard errors from the values of an effect to the ends of their intervals; normal where there are none."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = (effect.interval()[1] - effect.values) / effect.stderr
+    return np.where(np.isfinite(found).any(axis=1), np.nanmax(np.where(np.isfinite(found), found, 0.0), axis=1), REACH)
 
 
 def main_means(decomposition: Decomposition) -> FloatArray | None:

@@ -40,7 +40,7 @@ const levelOf = (i, c) => features[i].levels_shown?.[c] ?? features[i].levels[c]
 const effects = readEffects(payload.effects);
 
 function readEffects(packed) {
-  const fields = ["values", "stderr", "rows", "share", "means"].map((name) => [name, numbers(packed[name])]);
+  const fields = ["values", "stderr", "reach", "rows", "share", "means"].map((name) => [name, numbers(packed[name])]);
   const starts = [0];
   for (const cells of packed.cells) starts.push(starts[starts.length - 1] + cells);
   const keys = packed.keys.map(numbers);
@@ -89,6 +89,7 @@ function record(s, cell, output = choice.output) {
     few: payload.few !== null && known(rows) && rows < payload.few,
     value: effects.values[at],
     stderr: known(effects.stderr?.[at]) ? effects.stderr[at] : null,
+    reach: effects.reach?.[flat] ?? REACH,
     mean: first && effects.means && known(effects.means[at]) ? effects.means[at] : null,
   };
 }

@@ -1,7 +1,7 @@
 // Drawing: elements of SVG, numbers in print, scales. Colours come from the style sheet, so that they follow the screen.
 
 const SVG = "http://www.w3.org/2000/svg";
-const REACH = 1.959963984540054; // standard errors from a value to the ends of its 95 % interval
+const REACH = 1.959963984540054; // standard errors from a value to the ends of its 95 % interval, where no cell says otherwise
 
 function svg(tag, attributes = {}, ...children) {
   const element = document.createElementNS(SVG, tag);
@@ -36,7 +36,7 @@ const percent = (share) => `${plain(100 * share, 3)} %`;
 const signed = (value, digits = 3) => (isZero(value) ? "0" : `${value > 0 ? "+" : ""}${plain(value, digits)}`);
 const amount = (value, digits = 3) => (isZero(value) ? "0" : plain(value, digits));
 const counted = (rows) => (rows === Math.round(rows) ? rows.toLocaleString("en") : plain(rows, 4));
-const interval = ({ value, stderr }) => (stderr === null ? [value, value] : [value - REACH * stderr, value + REACH * stderr]);
+const interval = ({ value, stderr, reach = REACH }) => (stderr === null ? [value, value] : [value - reach * stderr, value + reach * stderr]);
 
 // Widths of text, measured without drawing it; what does not fit ends in an ellipsis.
 

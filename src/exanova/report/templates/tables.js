@@ -43,9 +43,14 @@ function fill(details) {
   details.querySelector(".scroll").replaceChildren(wrapped("table", [wrapped("thead", [head]), wrapped("tbody", body)]));
 }
 
+// Text that a spreadsheet would execute gets an apostrophe in front, as in exports; numbers stay numbers.
+
+const FORMULA = /^'*[=+\-@\t\r＝＋－＠]/;
+const harmless = (value) => (typeof value === "string" && FORMULA.test(value) && !Number.isFinite(Number(value)) ? `'${value}` : String(value));
+
 function csv(key) {
   const quoted = (value) => {
-    const text = known(value) ? String(value) : "";
+    const text = known(value) ? harmless(value) : "";
     return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const { all, listed } = source(key);

@@ -60,6 +60,10 @@ NUMBER_WIDTH = 62
 """Pixels of a printed number and the space around it."""
 
 
+EDGE, WIDER = 5, 1
+"""Pixels around a chart, and by which a letter of a browser may be wider than the one a chart is laid out with."""
+
+
 class Place(NamedTuple):
     """Position of a chart among the panels: at the left edge, at the right edge, or alone (then at both)."""
 
@@ -127,8 +131,20 @@ class _Offline:
         except ImportError:  # then there is no other way to draw it
             return super()._repr_mimebundle_(*args, **options)  # type: ignore[misc]
         version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-        svg = vl_convert.vegalite_to_svg(self.to_dict(), vl_version=version)  # type: ignore[attr-defined]
+        drawn = with_room(self.to_dict())  # type: ignore[attr-defined]
+        svg = vl_convert.vegalite_to_svg(drawn, vl_version=version)
         return {"image/svg+xml": svg, "text/plain": repr(type(self).__name__)}
+
+
+def with_room(chart: dict[str, Any]) -> dict[str, Any]:
+    """The specification of a chart with room on the right for letters wider than those it is laid out with.
+
+    >>> with_room({"title": {"text": "effect", "subtitle": ["a note"]}})["padding"]["right"]
+    11
+    """
+    title = chart.get("title", {})
+    longest = max(map(len, [str(title.get("text", "")), *title.get("subtitle", [])]))
+    return {**chart, "padding": {"left": EDGE, "top": EDGE, "bottom": EDGE, "right": EDGE + WIDER * longest}}
 
 
 class OfflineLayer(_Offline, alt.LayerChart):
@@ -227,14 +243,14 @@ def either(test: str, colour: str, otherwise: str) -> Any:
 
 def with_ends(base: Any, signed: bool = True) -> Any:
     """A chart whose data have the ends of their 95 % interval, in ``low`` and ``high``; the value where unknown."""
-    reach = f"(datum.stderr == null ? 0 : {REACH!r} * datum.stderr)"
+    reach = f"(datum.stderr == null ? 0 : (datum.reach == null ? {REACH!r} : datum.reach) * datum.stderr)"
     low = f"datum.value - {reach}"
     return base.transform_calculate(low=low if signed else f"max(0, {low})", high=f"datum.value + {reach}")
 
 
 def interval(record: Record) -> tuple[float, float]:
     """The ends of the 95 % interval of a record; its value twice where no standard error is known."""
-    half = REACH * (record.get("stderr") or 0.0)
+    half = (record.get("reach") or REACH) * (record.get("stderr") or 0.0)
     return record["value"] - half, record["value"] + half
 
 
