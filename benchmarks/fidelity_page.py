@@ -224,7 +224,7 @@ def never_read(cases: dict[str, Facts]) -> Table:
 
 
 def noise(splits: Sequence[Facts], who: str) -> list[str]:
-    known = [split[who] for split in splits if "rank" in split[who]]
+    known = [split[who] for split in splits if "rank" in split.get(who, {})]
     if not known:
         return ["-", "-"]
     ranks = ", ".join(str(one["rank"]) for one in known)

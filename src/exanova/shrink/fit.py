@@ -18,7 +18,7 @@ from exanova.progress import Progress
 from exanova.shrink import cost
 from exanova.shrink.components import VarianceComponents, bounds, described
 from exanova.shrink.coordinates import Prior
-from exanova.shrink.left_out import Equal, LeftOut, left_out_by_rows, left_out_of_shrunk, rows_to_leave_out
+from exanova.shrink.left_out import Alone, Equal, LeftOut, left_out_by_rows, left_out_of_shrunk, rows_to_leave_out
 from exanova.shrink.posterior import (
     Part,
     Posterior,
@@ -262,12 +262,25 @@ def _one_part(work: Prepared, ratios: Ratios, chosen: IntArray) -> tuple[Posteri
         def at_rows(rows: IntArray) -> FloatArray:
             return work.prior.on_rows(work.family, codes[:, rows]) * scale
 
-        left = left_out_of_shrunk(lower, at_rows, solved.residual, work.precision, chosen, equal)
+        alone = _alone(work, solved), work.prior.group
+        left = left_out_of_shrunk(lower, at_rows, solved.residual, work.precision, chosen, equal, alone)
     else:
         spread = Spread(lower, partial(_read, work.phi, work.prior, ratio), 1.0 / work.precision)
-        left = left_out_by_rows(lower, solved.residual, work.precision, equal)
+        own = _alone(work, solved)
+        follows = partial(work.rows.lines, ratio, own.subsets)
+        left = left_out_by_rows(lower, solved.residual, work.precision, equal, (own, follows))
     part = Part(ratios.outputs, found.residual * left.repeated, ratio, spread, by_order(work, ratios, effective))
     return solved, part, left
+
+
+def _alone(work: Prepared, solved: PosteriorMean) -> Alone:
+    """The effects of cells in which a row is alone."""
+    values, family = _on_cells(work, solved), work.family
+    alone, fitted = work.rows.alone(work.sample.copies), np.zeros_like(solved.residual)
+    for s, own, cells in zip(work.prior.subsets, alone, work.rows.cells, strict=True):
+        rows = np.flatnonzero(own)
+        fitted[rows] += values[family.cells_of(s)][cells[rows]]
+    return Alone(alone, fitted)
 
 
 def _read(phi: Phi, prior: Prior, ratio: FloatArray, v: FloatArray, subset: int | None) -> FloatArray:

@@ -18,12 +18,12 @@ from exanova.shrink import cost
 from exanova.shrink.components import (
     ENOUGH,
     ENOUGH_BY_SUBSET,
-    SPREAD_OF_SUBSETS,
     Maximum,
     Pulled,
     alike,
     bounds,
     maximise,
+    spread_of_subsets,
 )
 from exanova.shrink.prepared import Prepared
 from exanova.solve.request import Request
@@ -138,11 +138,12 @@ def _around(work: Prepared, of_orders: Ratios) -> Ratios:
     energy, first, outputs = work.prior.energy, work.order_of, of_orders.outputs
     centre = of_orders.maximum.found.logs[first] + np.log(energy / work.total[first])
     start, steps, enough = centre, of_orders.maximum.steps, ENOUGH_BY_SUBSET
+    spread = spread_of_subsets(float(work.precision.sum()))
     if _starts_on_some(work) and work.rows.of.are_kept:
-        some = maximise(Pulled(work.on_some(outputs, True), centre, SPREAD_OF_SUBSETS), centre, ROUGHLY)
+        some = maximise(Pulled(work.on_some(outputs, True), centre, spread), centre, ROUGHLY)
         start, steps = some.found.logs, steps + some.steps
         enough = max(enough, AFTER_SOME_PER_ROW * float(work.precision.sum()))
-    likelihood = Pulled(work.likelihood(outputs, by_subset=True), centre, SPREAD_OF_SUBSETS)
+    likelihood = Pulled(work.likelihood(outputs, by_subset=True), centre, spread)
     found = maximise(likelihood, start, enough)
     both = of_orders.maximum.converged and found.converged
     return Ratios(outputs, Maximum(found.found, both, steps + found.steps), True)
