@@ -3,7 +3,8 @@
 Nothing is said but the rows and the model. Beside it an explainable boosting machine (interpret, main effects and ten
 pairs) trained on the model's outputs at the same rows, and fixed numbers of bins. What was found goes to
 docs/mixed-tables.json after each table and model, and from there to the page. What is already in that file is not
-measured again unless ``--again`` (ours) or ``--machine`` (the boosting machine) is said.
+measured again unless ``--again`` (ours), ``--shrunk`` (ours but exact fits) or ``--machine`` (the boosting machine) is
+said.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ CHOSEN = (
 )
 """Ten real tables, from few functions to many."""
 
-BINS = (5, 8, 16)
+BINS, FINER = (5, 8, 16), (24, 32)
+"""Numbers of bins of every column of numbers; the finer ones with shrinkage alone."""
+
 LIMIT, PATIENCE = 60, 1800
 """Seconds of processor time one of our fits may take, and one of the boosting machine."""
 
@@ -76,7 +79,7 @@ def main() -> int:
     """Run every table and model, or the one that is named."""
     options = parse()
     if options.job:
-        found = jobs(options.quick)[options.job]()
+        found = jobs(options.quick, options.shrunk)[options.job]()
         print(json.dumps({"seconds": 0.0, "peak": peak()} | found))
         return 0
     return measure(options)
@@ -87,17 +90,18 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="only jobs whose names begin like one of these, between commas")
     parser.add_argument("--quick", action="store_true", help="one small table: shows that everything runs")
     parser.add_argument("--again", action="store_true", help="measure our fits again")
+    parser.add_argument("--shrunk", action="store_true", help="measure our shrunken fits again, keep the exact ones")
     parser.add_argument("--machine", action="store_true", help="train the boosting machines again")
     parser.add_argument("--job", help="run one job in this process and print what it found as JSON")
     return parser.parse_args()
 
 
-def jobs(quick: bool) -> dict[str, Callable[[], Facts]]:
-    """Every job by name; of each table and model first ours, then the boosting machine's."""
+def jobs(quick: bool, shrunk: bool = False) -> dict[str, Callable[[], Facts]]:
+    """Every job by name; of each table and model first ours, without exact fits if ``shrunk``, then the machine's."""
     out: dict[str, Callable[[], Facts]] = {}
     for name in ("penguins",) if quick else CHOSEN:
         for kind in ("linear",) if quick else KINDS:
-            out[f"{name} {kind}"] = partial(ours, name, kind)
+            out[f"{name} {kind}"] = partial(ours, name, kind, not shrunk)
             if find_spec("interpret"):
                 out[f"ebm {name} {kind}"] = partial(machine, name, kind, quick)
     for name in ("housing",) if quick else tree_peers.CHOSEN:
@@ -115,10 +119,14 @@ def measure(options: argparse.Namespace) -> int:
     for name in jobs(options.quick):
         key = {"ebm": "machine", "trees": "trees"}.get(name.split()[0], "ours")
         case = name.removeprefix("ebm ").removeprefix("trees ")
-        again = options.machine if key == "machine" else options.again
+        again = options.machine if key == "machine" else options.again or (options.shrunk and key == "ours")
         if not name.startswith(tuple(options.only.split(","))) or (case in found[key] and not again):
             continue
-        found[key][case] = run_job(MODULE, name, ["--quick"] if options.quick else [])
+        kept = {
+            who: facts for who, facts in found[key].get(case, {}).items() if options.shrunk and who.endswith("exact")
+        }
+        arguments = ["--quick"] * options.quick + ["--shrunk"] * bool(kept)
+        found[key][case] = kept | run_job(MODULE, name, arguments)
         mixed_page.write(found, folder)
     return 1 if any("failed" in facts for facts in found["ours"].values()) else 0
 
@@ -129,15 +137,16 @@ def versions() -> dict[str, str]:
     return {name: str(import_module(name).__version__) for name in names if find_spec(name)}
 
 
-def ours(name: str, kind: str) -> Facts:
-    """The default, and fixed numbers of bins, shrunken and exact."""
+def ours(name: str, kind: str, exact: bool = True) -> Facts:
+    """The default, and fixed numbers of bins, shrunken and, unless they are known, exact."""
     table = TABLES[name]()
     task = Task(table, kind)
     FunctionalANOVA().fit(task.seen.iloc[:50], task.outputs(task.seen.iloc[:50]))  # kernels are compiled once
     facts: Facts = {"title": table.title, "rows": len(table.X), "columns": table.X.shape[1]}
     facts |= {"numbers": len(table.numbers), "default": judged(task)}
-    for bins in BINS:
+    for bins in (*BINS, *FINER):
         facts[f"{bins} bins"] = judged(task, n_bins=task.bins(bins))
+    for bins in BINS if exact else ():
         facts[f"{bins} bins, exact"] = judged(task, n_bins=task.bins(bins), shrinkage=None)
     return facts | {"seconds": facts["default"].get("seconds", 0.0)}
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from test_shrink import LOGS, arranged, data_of, has_columns, likelihoods
+from test_shrink import LOGS, arranged, data_of, has_columns, likelihoods, row_kernels_of
 
 from exanova import FunctionalANOVA
 from exanova.basis.functions import build_basis
@@ -19,6 +20,7 @@ from exanova.phi.operator import Phi
 from exanova.shrink import left_out
 from exanova.shrink.evaluate import leave_rows_out, why_none
 from exanova.shrink.left_out import (
+    Alone,
     Equal,
     left_out_by_rows,
     left_out_of_exact,
@@ -55,6 +57,41 @@ def test_leaving_a_row_out_of_a_shrunken_fit_is_fitting_without_it(case, order):
         np.testing.assert_allclose(again.residual[i], y[i] - columns[i] @ without, atol=1e-7)
     np.testing.assert_allclose(found.mse, p @ found.residual**2)
     assert not found.stderr.any()
+
+
+@examples(30)
+@given(case=supports(("equal",), max_outputs=2, max_rows=20, complete=False), order=st.integers(1, 2))
+def test_without_a_row_a_cell_that_it_was_alone_in_counts_as_nothing(case, order):
+    """Against refits without the row, of which effects of cells that no other row falls in are left out."""
+    index, kernels, prior, rows = arranged(case, order)
+    if not has_columns(case, prior):
+        return
+    p, y, logs = case.probability, case.values, LOGS[: len(prior.orders)]
+    d, ratio, scale = len(rows) * p, prior.ratio(np.exp(logs)), prior.scale(np.exp(logs))
+    z, everything = rows * scale, np.arange(len(p))
+    found = row_kernels_of(case, index, kernels)
+    subsets = found.alone(1.0)
+    for mine, s in zip(subsets, prior.subsets, strict=True):
+        own = case.rows[:, list(index.subsets[s])]
+        assert mine.tolist() == [int((own == row).all(axis=1).sum()) == 1 for row in own]
+    by_functions, by_rows = likelihoods(case, prior, rows)
+    centred = y - p @ y
+    coordinates = np.linalg.solve(z.T @ (d[:, None] * z) + np.eye(z.shape[1]), z.T @ (d[:, None] * centred))
+    mask = subsets[prior.group].T
+    alone, residual = Alone(subsets, (z * mask) @ coordinates), centred - z @ coordinates
+    for one in (
+        left_out_of_shrunk(
+            by_functions.factor(logs), lambda i: z[i], residual, d, everything, alone=(alone, prior.group)
+        ),
+        left_out_by_rows(by_rows.factor(logs), residual, d, alone=(alone, partial(found.lines, ratio, subsets))),
+    ):
+        for i in everything:
+            kept = everything != i
+            columns = np.hstack([np.ones((len(p), 1)), z])
+            normal = columns[kept].T @ (d[kept, None] * columns[kept]) + np.diag([0.0] + [1.0] * z.shape[1])
+            without = np.linalg.solve(normal, columns[kept].T @ (d[kept, None] * y[kept]))
+            predicted = without[0] + (z[i] * ~mask[i]) @ without[1:]
+            np.testing.assert_allclose(one.residual[i], y[i] - predicted, atol=1e-7)
 
 
 def exact_case(case, order):

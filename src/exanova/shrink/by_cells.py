@@ -79,7 +79,7 @@ class SubsetKernels:
         return Tables.of([kernel.dense() for kernel in self.kernels])
 
     def batches(self, wanted: NDArray[np.bool_]) -> Iterator[tuple[IntArray, Tables]]:
-        """Numbers and kernels of cells of those (S',) that are wanted, some after the other."""
+        """Numbers and kernels of cells of the requested (S',), in batches."""
         if self.are_kept:
             yield np.arange(len(self.subsets)), self.kept
             return
@@ -137,6 +137,24 @@ class RowKernels:
         out = self.covariance(ratio)
         out[np.diag_indices_from(out)] += noise
         return cholesky(out)
+
+    def alone(self, copies: FloatArray | float) -> NDArray[np.bool_]:
+        """(S', r) whether no other row falls in the cell of a row; never of a row with copies."""
+        out = np.empty(self.cells.shape, dtype=bool)
+        for own, cells, c in zip(out, self.cells, self.of.cells, strict=True):
+            own[:] = (np.bincount(cells, minlength=int(c))[cells] == 1) & (np.asarray(copies) == 1)
+        return out
+
+    def lines(self, ratio: FloatArray, chosen: NDArray[np.bool_], matrix: FloatArray) -> FloatArray:
+        """(r,) for each row, its line of ``matrix`` (r, r) times that of the kernels of its ``chosen`` subsets."""
+        from exanova.shrink.kernel_loops import lines_at_rows
+
+        out = np.zeros(len(matrix))
+        for own, tables in self.of.batches(np.asarray(chosen.any(axis=1))):
+            lines_at_rows(
+                tables.flat, tables.start, tables.width, self.cells[own], ratio[own], chosen[own], matrix, out
+            )
+        return out
 
     def effects(self, ratio: FloatArray, values: FloatArray) -> FloatArray:
         """(cells, m) ratio times M times the sums of (r, m) ``values`` over the cells, of all subsets."""

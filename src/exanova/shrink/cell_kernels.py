@@ -9,8 +9,8 @@ indicators of the levels of both features, P the probabilities of the cells and 
 so that M costs a few passes over cells x cells, and M v a few products of tables of levels. G is singular once in
 every connected part of the graph of observed cells, where a constant may move from a to b; that direction is filled.
 
-Given alpha, the sums over the rows of the cells of what the residual says of each row, the posterior mean is M alpha
-times the ratio. The same prior says what to expect in cells that were never observed (:meth:`PairKernel.everywhere`).
+With the sums over the rows of every cell of precision times residual, the posterior mean is M times them, times the
+ratio.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class CellKernel(Protocol):
         """(k,) parts of the prior variance, largest first."""
 
     def leading(self, count: int | None = None) -> FloatArray:
-        """(c, count) the functions with the largest parts, all unless told: R R^T = M for all of them."""
+        """(c, count) the functions with the largest parts, by default all: R R^T = M for all of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,27 +178,13 @@ class PairKernel:
         own = self._fitted[i, np.arange(len(i))] + self._fitted[n + j, np.arange(len(i))]
         return np.asarray(self.first[i, i] * self.second[j, j] - 2.0 * own)
 
-    def _smoothed(self, v: FloatArray) -> FloatArray:
-        """(N_i, N_j, m) K Pi^T v at every combination of levels."""
+    def apply(self, v: FloatArray) -> FloatArray:
+        """(c, m) M v: Pi^T first, then the kernels of both features on the table of all combinations, then Pi."""
         v = v - self.probability[:, None] * self._at_cells(self._solve(self._by_level(v)))
         at = np.zeros((*self._shape, v.shape[1]))
         at[self.codes[0], self.codes[1]] = v
-        return np.asarray(np.einsum("jl,ilm->ijm", self.second, np.tensordot(self.first, at, 1), optimize=True))
-
-    def apply(self, v: FloatArray) -> FloatArray:
-        """(c, m) M v."""
-        return self.purified(self._smoothed(v)[self.codes[0], self.codes[1]])
-
-    def everywhere(self, v: FloatArray) -> FloatArray:
-        """(N_i, N_j, m) M v, continued to the combinations that were never observed.
-
-        What lower orders can express is taken off as the observed cells say.
-        """
-        whole = self._smoothed(v)
-        observed = whole[self.codes[0], self.codes[1]]
-        lower = self._solve(self._by_level(self.probability[:, None] * observed))
-        n = self._shape[0]
-        return np.asarray(whole - lower[:n, None] - lower[None, n:])
+        smooth = np.matmul(self.second, np.tensordot(self.first, at, 1))
+        return self.purified(smooth[self.codes[0], self.codes[1]])
 
     def root(self) -> FloatArray:
         """(c, k) R with R R^T = M: products of functions of the features, or a factor if these outnumber the cells."""

@@ -45,3 +45,22 @@ def products_at_rows(tables: Any, start: Any, width: Any, cells: Any, matrix: An
             for j in range(i + 1, rows):
                 total += own[j] * line[at[j]]
             out[s] += 2.0 * total + own[i] * line[at[i]]
+
+
+@compiled(fastmath=True)
+def lines_at_rows(
+    tables: Any, start: Any, width: Any, cells: Any, ratio: Any, chosen: Any, matrix: Any, out: Any
+) -> None:
+    """out[i] += sum over s and j of ratio[s] * table_s[cells[s, i], cells[s, j]] * matrix[i, j], for chosen[s, i]."""
+    count, rows = cells.shape
+    for i in range(rows):
+        own = matrix[i]
+        for s in range(count):
+            if not chosen[s, i]:
+                continue
+            first = start[s] + width[s] * np.int64(cells[s, i])
+            line, at = tables[first : first + width[s]], cells[s]
+            total = 0.0
+            for j in range(rows):
+                total += own[j] * line[at[j]]
+            out[i] += ratio[s] * total

@@ -1,14 +1,17 @@
-"""What the other rows say of a row: the fit without it, in closed form, for shrunken and for exact fits.
+"""Leave-one-out prediction of rows: the fit without each row, in closed form, for shrunken and for exact fits.
 
 A fit that is linear in the values predicts a row left out with the error e_i / (1 - h_i), e_i being its residual and
-h_i the part of its own value in its fitted value. The functions stay. With Lambda the penalty on the coefficients and
-t_i the functions at row i,
+h_i the weight of its own value in its fitted value. The functions stay the same. With Lambda the penalty on the
+coefficients and t_i the functions at row i,
 
     h_i = p_i t_i^T (Gamma + Lambda)^-1 t_i:   one triangular solve per row, q^2 operations.
 
 That leaves out a distinct row as a whole. Of c_i equal rows, one alone has the part h_i / c_i: other rows drawn in the
 same way repeat combinations that occur, as often as these do, and one row left out of many equal ones says so. Where
 equal rows have different values, each has its own deviation from their mean.
+
+Without a row that is alone in a cell, the cell was never observed and its effect counts as 0: a prediction of that row
+lacks what the fit without it would say there. So do the errors of shrunken fits (``Alone``).
 
 An exact fit has Lambda = 0, and h_i = 1 for a row that alone determines a direction: of the fits without it that meet
 the others equally well, the one of least energy is meant. That is the limit of a vanishing penalty, which therefore
@@ -24,13 +27,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exanova import tolerances
 from exanova.data.sample import Sample
 from exanova.typing import FloatArray, IntArray
 
 ROWS_PER_FUNCTION = 0.4
-"""Rows left out for each function: these cost about one factorisation, and tell R2 to some thousandths."""
+"""Rows left out for each function: these cost about one factorisation, and determine R2 to some thousandths."""
 
 FEWEST_SAMPLED = 1000
 """Rows that are all left out, however few functions there are."""
@@ -42,7 +46,7 @@ ALONE = 1e4 * VANISHING
 """1 - h below which a row counts as determining a direction alone."""
 
 LEAST_KEPT = 0.05
-"""Smallest 1 - h that a residual is divided by to estimate its variance: below, it says too little."""
+"""Smallest 1 - h that a residual is divided by to estimate its variance: below, it carries too little information."""
 
 BLOCK_BYTES = 64_000_000
 """Memory of the functions at one block of rows."""
@@ -88,7 +92,7 @@ def rows_to_leave_out(rows: int, functions: int, fits: int = 1, seed: int = 0) -
 
 @dataclass(frozen=True, eq=False)
 class Equal:
-    """What is known of the equal rows behind each distinct one.
+    """The equal rows behind each distinct one.
 
     Attributes:
         copies: (r,) how many there are; 1 leaves out distinct rows as a whole.
@@ -110,6 +114,19 @@ DISTINCT = Equal()
 """Distinct rows are left out as a whole."""
 
 
+@dataclass(frozen=True, eq=False)
+class Alone:
+    """Effects of cells in which a row is alone: without the row such a cell was never observed, and counts as 0.
+
+    Attributes:
+        subsets: (S', r) in which subsets a row is alone.
+        fitted: (r, m) the sum of their effects at the row.
+    """
+
+    subsets: NDArray[np.bool_]
+    fitted: FloatArray
+
+
 def left_out_of_shrunk(
     lower: FloatArray,
     at_rows: AtRows,
@@ -117,27 +134,41 @@ def left_out_of_shrunk(
     precision: FloatArray,
     rows: IntArray,
     equal: Equal = DISTINCT,
+    alone: tuple[Alone, IntArray] | None = None,
 ) -> LeftOut:
     """Leave rows out of a shrunken fit with the factor ``lower`` (q, q) of I + S Z^T D Z S.
 
-    ``at_rows`` gives Z S, ``precision`` (r,) is the diagonal of D. The mean is fitted too, without a penalty.
+    ``at_rows`` gives Z S, ``precision`` (r,) is the diagonal of D. The mean is fitted too, without a penalty. With
+    ``alone`` goes the subset (q,) of every column.
     """
     probability = precision / precision.sum()
-    lengths, _ = _at_rows(lower, at_rows, rows)
+    chosen = None if alone is None else (lambda which: alone[0].subsets[:, which][alone[1]])
+    lengths, _, follows = _at_rows(lower, at_rows, rows, None, chosen)
     kept = 1.0 - probability[rows] - precision[rows] * lengths
-    return _summarised(residual, residual[rows], kept, probability, rows, equal)
+    lost = None if alone is None else (alone[0].fitted[rows], precision[rows] * follows)
+    return _summarised(residual, residual[rows], kept, probability, rows, equal, lost)
 
 
 def left_out_by_rows(
-    lower: FloatArray, residual: FloatArray, precision: FloatArray, equal: Equal = DISTINCT
+    lower: FloatArray,
+    residual: FloatArray,
+    precision: FloatArray,
+    equal: Equal = DISTINCT,
+    alone: tuple[Alone, Callable[[FloatArray], FloatArray]] | None = None,
 ) -> LeftOut:
-    """The same from the factor ``lower`` (r, r) of D^-1 + Z S^2 Z^T: 1 - h is the diagonal of its inverse over D."""
-    from scipy.linalg.lapack import dtrtri
+    """The same from the factor ``lower`` (r, r) of D^-1 + Z S^2 Z^T: 1 - h is the diagonal of its inverse over D.
 
-    inverse, _ = dtrtri(lower, lower=1)
+    With ``alone`` goes a function: for each row, its line of that inverse times that of the kernels it is alone in.
+    """
+    from scipy.linalg.lapack import dpotri
+
+    inverse, _ = dpotri(lower, lower=1)
     probability = precision / precision.sum()
-    kept = np.einsum("ij,ij->j", inverse, inverse) / precision - probability
-    return _summarised(residual, residual, kept, probability, np.arange(len(probability)), equal)
+    kept = np.diagonal(inverse) / precision - probability
+    lost = None
+    if alone is not None:
+        lost = alone[0].fitted, alone[1](np.tril(inverse) + np.tril(inverse, -1).T)
+    return _summarised(residual, residual, kept, probability, np.arange(len(probability)), equal, lost)
 
 
 def left_out_of_exact(
@@ -170,7 +201,7 @@ def left_out_of_exact(
         raise ArithmeticError("the Gram matrix is not positive in floating point")
     # The residual that the penalty would leave, without its cancellation in rows that determine a direction alone.
     moved = cho_solve((lower, True), penalty[:, None] * coefficients, check_finite=False)
-    lengths, change = _at_rows(lower, at_rows, rows, moved)
+    lengths, change, _ = _at_rows(lower, at_rows, rows, moved)
     return _summarised(residual, residual[rows] + change, 1.0 - probability[rows] * lengths, probability, rows, equal)
 
 
@@ -185,29 +216,46 @@ def left_out_by_leverage(
 
 
 def _at_rows(
-    lower: FloatArray, at_rows: AtRows, rows: IntArray, coefficients: FloatArray | None = None
-) -> tuple[FloatArray, FloatArray]:
-    """(N,) |R^-1 t_i|^2 and (N, m) t_i^T c, some rows at a time."""
+    lower: FloatArray,
+    at_rows: AtRows,
+    rows: IntArray,
+    coefficients: FloatArray | None = None,
+    chosen: Callable[[IntArray], NDArray[np.bool_]] | None = None,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(N,) |R^-1 t_i|^2, (N, m) t_i^T c and (N,) the part of the former from chosen functions, some rows at a time."""
     from scipy.linalg import solve_triangular
 
     coefficients = np.zeros((len(lower), 0)) if coefficients is None else coefficients
     lengths, sums = np.empty(len(rows)), np.empty((len(rows), coefficients.shape[1]))
+    parts = np.zeros(len(rows))
     step = max(16, BLOCK_BYTES // (8 * max(1, len(lower))))
     for first in range(0, len(rows), step):
         part = slice(first, min(len(rows), first + step))
         functions = at_rows(rows[part])
         sums[part] = functions @ coefficients
-        half = solve_triangular(lower, functions.T, lower=True, check_finite=False, overwrite_b=True)
+        half = solve_triangular(lower, functions.T, lower=True, check_finite=False)
         lengths[part] = np.square(half).sum(axis=0)
-    return lengths, sums
+        if chosen is not None:
+            own = chosen(rows[part])
+            some = np.flatnonzero(own.any(axis=0))
+            whole = solve_triangular(lower, half[:, some], lower=True, trans=1, check_finite=False)
+            parts[first + some] = np.einsum("iq,qi,qi->i", functions[some], whole, own[:, some])
+    return lengths, sums, parts
 
 
 def _summarised(
-    residual: FloatArray, own: FloatArray, kept: FloatArray, probability: FloatArray, rows: IntArray, equal: Equal
+    residual: FloatArray,
+    own: FloatArray,
+    kept: FloatArray,
+    probability: FloatArray,
+    rows: IntArray,
+    equal: Equal,
+    lost: tuple[FloatArray, FloatArray] | None = None,
 ) -> LeftOut:
     """Errors from residuals ``own`` (N, m) and 1 - h (N,); a single row has nothing to be predicted from.
 
-    Deviations from the mean of equal rows, whose variance is counted elsewhere, grow by the same factor.
+    Deviations from the mean of equal rows, whose variance is counted elsewhere, grow by the same factor. ``lost`` are
+    effects (N, m) that are not there without the row, and how far (N,) they follow its error.
     """
     copies = np.broadcast_to(equal.copies, probability.shape)[rows]
     within = np.broadcast_to(np.asarray(equal.within, dtype=np.float64), residual.shape)[rows]
@@ -216,6 +264,8 @@ def _summarised(
     alone = int((kept < ALONE).sum())
     kept = np.maximum(kept, tolerances.NO_RESIDUAL)
     errors = own / kept[:, None] if len(probability) > 1 else np.zeros_like(own)
+    if lost is not None:
+        errors = errors + lost[0] - lost[1][:, None] * errors
     square = probability[rows, None] * (errors**2 + within * (1.0 / kept[:, None] ** 2 - 1.0))
     if len(rows) == len(probability):
         return LeftOut(rows, errors, square.sum(axis=0), np.zeros(own.shape[1]), alone, repeated)

@@ -1,7 +1,7 @@
 """The ratios of every output: of orders, by likelihood; then of subsets, around those of their orders.
 
-Every output has its own where that is affordable; beyond, similar outputs share them, as the likelihood of some rows
-drawn at random tells. The same rows say where an expensive search starts.
+Every output has its own where that is affordable; beyond, similar outputs share them, according to the likelihood of
+some random rows. The same rows give the start of an expensive search.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from exanova.shrink import cost
 from exanova.shrink.components import (
     ENOUGH,
     ENOUGH_BY_SUBSET,
-    SPREAD_OF_SUBSETS,
     Maximum,
     Pulled,
     alike,
     bounds,
     maximise,
+    spread_of_subsets,
 )
 from exanova.shrink.prepared import Prepared
 from exanova.solve.request import Request
@@ -109,7 +109,7 @@ def known_ratios(sample: Sample, request: Request, family: Family, progress: Pro
 def ratios_as_given(work: Prepared, request: Request, known: KnownRatios) -> list[Ratios]:
     """The likelihood of every output at ratios that are known; outputs with the same ones go together.
 
-    Of an output that was constant on the rows that tell them, none are known: its own likelihood finds them.
+    An output that was constant on those rows has no known ratios: its own likelihood determines them.
     """
     untold = work.varying[[o not in known for o in work.varying.tolist()]]
     found = ratios_of_orders(work, request, untold) if len(untold) else []
@@ -138,11 +138,12 @@ def _around(work: Prepared, of_orders: Ratios) -> Ratios:
     energy, first, outputs = work.prior.energy, work.order_of, of_orders.outputs
     centre = of_orders.maximum.found.logs[first] + np.log(energy / work.total[first])
     start, steps, enough = centre, of_orders.maximum.steps, ENOUGH_BY_SUBSET
+    spread = spread_of_subsets(float(work.precision.sum()))
     if _starts_on_some(work) and work.rows.of.are_kept:
-        some = maximise(Pulled(work.on_some(outputs, True), centre, SPREAD_OF_SUBSETS), centre, ROUGHLY)
+        some = maximise(Pulled(work.on_some(outputs, True), centre, spread), centre, ROUGHLY)
         start, steps = some.found.logs, steps + some.steps
         enough = max(enough, AFTER_SOME_PER_ROW * float(work.precision.sum()))
-    likelihood = Pulled(work.likelihood(outputs, by_subset=True), centre, SPREAD_OF_SUBSETS)
+    likelihood = Pulled(work.likelihood(outputs, by_subset=True), centre, spread)
     found = maximise(likelihood, start, enough)
     both = of_orders.maximum.converged and found.converged
     return Ratios(outputs, Maximum(found.found, both, steps + found.steps), True)
