@@ -18,14 +18,14 @@ FEWEST = 200
 """Intervals below which a coverage says too little to be listed as a failure."""
 
 METHOD = """\
-"Would other rows say the same?" is answered by standard errors in closed form. Here they are put to the test. The table
+"Does it hold on other rows?" is answered by standard errors in closed form. This page tests them. The table
 is the population: its effects are computed from all of its rows. Samples are drawn from it with replacement, each is
 fitted exactly (`shrinkage=None, sampled=True`), and each 95 % interval either holds the effect of the population or
 does not. The model is a random forest that is trained once on the population and then fixed; the two synthetic
 populations are random dependent distributions, one of them with holes, under a function with effects of three orders.
 
 An interval counts if its cell has 30 rows or more in the sample. Effects that the rows do not determine have no
-interval, by design; they are counted apart, as are cells with fewer rows and cells that are missing in the sample.
+interval, by design; they are counted separately, as are cells with fewer rows and cells that are missing in the sample.
 **Coverage** should be 95 %, and between 93 and 97 % counts as met (otherwise the figure is **bold**); ± is its own
 standard error from the number of samples. **Error / spread** is the standard error that is reported over the standard
 deviation of the estimates from sample to sample: 1 is right, below 1 is too optimistic (median over cells)."""
@@ -71,7 +71,7 @@ One sample of each population: linear errors over those of {refits} refits with 
 or more, and the seconds of both. The refits themselves scatter by 5 %."""
 
 REASONS = """\
-The reasons, as far as they were found:
+The reasons, as far as they are known:
 
 - *Few clusters.* With 25 clusters an effect may hang on three of them, whatever its number of rows. Intervals are those
   of Student's t for the clusters that have rows in a cell; of importances, for the median cell. Below some forty
@@ -81,7 +81,7 @@ The reasons, as far as they were found:
 - *Mushroom.* Nearly all of its effects are not identified; the few that are have cells of some rows, and E[f²] of clear
   ones is counted on 40 intervals.
 
-Residuals of a least-squares fit are smaller than the noise they stand for, with 175 functions on 500 rows by about a
+Residuals of a least-squares fit are smaller than the noise they represent, with 175 functions on 500 rows by about a
 fifth. The errors are corrected for that by the leverage of every row; without it Nursery at order 2 would cover 89 %
 with 500 rows."""
 
@@ -140,10 +140,10 @@ def parts(found: Facts) -> Iterator[str]:
         yield SHRUNKEN
         yield table(*shrunken(found["shrunk"]))
     if found.get("discoveries"):
-        yield "## Which effects are told from zero"
+        yield "## Which effects differ from zero"
         yield DISCOVERED
         yield table(*discovered(found["discoveries"]))
-    yield "## Beside the bootstrap"
+    yield "## Comparison with the bootstrap"
     yield BOOTSTRAP.format(refits=max(line["refits"] for line in found["bootstrap"]))
     yield table(*bootstrap(found["bootstrap"]))
     yield "## Where it falls short"

@@ -26,7 +26,7 @@ def members_of_levels(decomposition: Decomposition, feature: str) -> dict[str, l
 
 
 def _neighbours(effect: Effect) -> Iterator[str]:
-    """Neighbouring levels that say the same, as one, where that is cheap to tell and there are fewer of them."""
+    """Neighbouring levels with similar effects joined, where that is cheap and reduces their number."""
     if effect.knowledge is None or not effect.knowledge.cheap or effect.identified is False:
         return
     found = effect.joined()
