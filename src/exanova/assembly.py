@@ -42,8 +42,8 @@ def assemble(
         seen: the rows, levels and outputs as they were observed.
         sample: the rows that were fitted: those of ``seen``, or some of them.
         found: effects on cells with the evidence of the solve.
-        selection: what a budget was spent on, if there was one.
-        request: what was asked for.
+        selection: how a budget was spent, if there was one.
+        request: the parameters of the fit.
         parameters: parameters of the estimator by name.
         started: when the fit began, by ``time.perf_counter``.
     """
@@ -86,13 +86,13 @@ def _lossless_bins(seen: Observation, sample: Sample, certificate: Certificate) 
 
 
 def warn_if_inexact(certificate: Certificate, basis: str, stacklevel: int) -> None:
-    """Warn of what misses its tolerance; the paper's basis is known to lose orthogonality."""
+    """Warn of failed checks; the paper's basis is known to lose orthogonality."""
     if certificate.notes and basis == "pure":
         warnings.warn(joined(certificate.notes, "; "), InexactWarning, stacklevel=stacklevel + 1)
 
 
 def _losses(found: Solved, effects: FloatArray, sample: Sample, link: str) -> tuple[tuple[Loss, ...], ...]:
-    """What tariffs up to each order lose, per output; nothing without a link."""
+    """The loss of tariffs up to each order, per output; empty without a link."""
     if link == "identity":
         return ()
     family, outputs = found.family, range(sample.n_outputs)

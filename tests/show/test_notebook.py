@@ -106,7 +106,7 @@ def test_the_page_is_drawn_without_a_network(notebook, tmp_path):
     assert all(box["width"] > 100 and box["height"] > 15 for box in boxes)
     assert marks > 50
     assert "Error loading script" not in text
-    for words in ("Would other rows say the same?", "guard", "share of rows", "home"):
+    for words in ("Does it hold on other rows?", "guard", "share of rows", "home"):
         assert words in text
 
 

@@ -1,6 +1,6 @@
-"""The splits of a model of trees by column: the smallest number that goes to the upper side of each.
+"""The splits of a tree model by column: the smallest number that goes to the upper side of each.
 
-Models compare with ``<`` or ``<=``, in float32 or float64; here all of that has become one number for each split.
+Models compare with ``<`` or ``<=``, in float32 or float64; both are converted to one number per split.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ColumnSplits:
 
     Attributes:
         edge: (s,) the smallest number that goes to the upper side.
-        strength: (s,) what the split explains, in any unit.
+        strength: (s,) gain of the split, in any unit.
     """
 
     edge: FloatArray
@@ -46,7 +46,7 @@ class ModelSplits:
     unreadable: dict[str, str] = field(default_factory=dict)
 
     def add(self, column: str | None, edge: FloatArray, strength: FloatArray) -> None:
-        """Take in splits of a column; ``None`` is a feature that a pipeline made."""
+        """Add splits of a column; ``None`` is a feature that a pipeline derived."""
         if column is not None and len(edge):
             self.found.setdefault(column, []).append((edge, strength))
 

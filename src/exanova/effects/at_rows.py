@@ -24,7 +24,7 @@ class Components:
     Attributes:
         values: (n, S, m), or (n, S) for a model with one output; their sum over the subsets is the fitted part.
         subsets: the S subsets by the names of their features, in canonical order.
-        outside: (n,) rows with a combination that never occurred; its effect counts as 0 there.
+        outside: (n,) rows with a combination that never occurred; its effect counts as 0.
         output_names: names of the outputs.
 
     >>> import exanova

@@ -1,4 +1,4 @@
-"""The certificate as lines of text: first whether to believe the effects, last how they were computed."""
+"""The certificate as lines of text: first whether the effects are reliable, last how they were computed."""
 
 from __future__ import annotations
 

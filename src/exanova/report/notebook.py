@@ -1,4 +1,4 @@
-"""What notebooks show of results: small HTML tables, escaped, without scripts and without a network."""
+"""Results in notebooks: small HTML tables, escaped, without scripts and without a network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EFFECTS, CELLS, ROWS, FEATURES, OUTPUTS, CHANGES = 10, 20, 5, 12, 6, 10
 """Effects, cells of one, rows, features, outputs and changes that are shown; tables of the results have all."""
 
 COLOURS = {"good": "#1d6b3a", "bad": "#a3261b", "care": "#8a5a00"}
-"""Of answers that are good, bad, or call for care; the words say the same."""
+"""Colours of answers that are good, bad, or call for care; the words show the same."""
 
 CELL = "text-align:left;padding:2px 8px"
 

@@ -18,19 +18,19 @@ from exanova.show.records import Record, columns_of, effect_records, legible, ne
 from exanova.typing import FloatArray
 
 PAIRS, SUBSETS, REDUNDANT = 30, 100, 100
-"""Pairs in full, subsets by strength and redundant subsets that a reader may want to look through."""
+"""Largest numbers of pairs in full, of subsets by strength and of redundant subsets."""
 
 HIGHER, HIGHER_CELLS = 10, 12
 """Interactions of three or more features that are tabulated, and cells of each."""
 
 TESTS = 3000
-"""Effects up to which it is tested which can be told from zero: a test takes some tens of microseconds."""
+"""Effects up to which they are tested for being zero: a test takes some tens of microseconds."""
 
 EFFECT_NUMBERS, PAIR_NUMBERS = 16_000, 20_000
 """Values in all effects and in all pairs that a report lists."""
 
 NETWORKS = 12
-"""Outputs up to which each has a network of its own."""
+"""Outputs up to which each has its own network."""
 
 SMALL = 1e-3
 """Effects of at most this share of the largest are named in one line, and not drawn."""
@@ -138,7 +138,7 @@ def strongest(decomposition: Decomposition) -> tuple[list[Record], int]:
 
 
 def significance(decomposition: Decomposition) -> tuple[list[Record], int]:
-    """Which effects can be told from zero, as far as that is cheap to compute, and how many lines are left out."""
+    """Which effects differ from zero, as far as that is cheap to compute, and how many lines are left out."""
     if not can_compute(decomposition) or len(decomposition.family.subsets) > TESTS:
         return [], 0
     columns = columns_of(decomposition.significance())
@@ -165,7 +165,7 @@ def levels_left(effects: list[Record], shown: list[Record]) -> Iterator[str]:
         yield f"Levels of {listed(long)}: the {EFFECT_LEVELS} that carry most of the effect are shown."
     wide = [f"{p['first']} x {p['second']}" for p in shown if max(p["levels"]) > PAIR_LEVELS]
     if wide:
-        yield f"Levels in {listed(wide)}: the {PAIR_LEVELS} a side that carry most of the effect are shown."
+        yield f"Levels in {listed(wide)}: the {PAIR_LEVELS} per side that carry most of the effect are shown."
 
 
 def left(count: int, what: str, which: str) -> Iterator[str]:

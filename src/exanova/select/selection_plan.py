@@ -32,7 +32,7 @@ COMMON_WORDS = 4e9
 """Words of 64 rows compared in a second."""
 
 JUDGED = 2
-"""Selections of a shrunken fit: its own, and another without some rows that judges it."""
+"""Selections of a shrunken fit: its own, and another without some rows to evaluate it."""
 
 JUDGING_SQUARES = 5
 """Arrays of (functions, functions) while a selected family is shrunk."""
@@ -61,7 +61,7 @@ def plan_selection(request: Request, sample: Sample, outputs: int = 1) -> Plan:
 
 
 def _seconds(request: Request, sample: Sample, functions: int, outputs: int) -> float:
-    """Seconds of the rounds of a selection, of its fit, and of selecting again without some rows to judge it."""
+    """Seconds of the rounds of a selection, of its fit, and of selecting again without some rows to evaluate it."""
     r, q = float(sample.n_rows), float(functions)
     columns, features = float(mains_of(sample.sizes)), len(sample.varying)
     ranking = columns**2 * r * outputs / FLOPS + features * (features - 1) / 2 * PAIR_SECONDS + _local(sample)

@@ -1,4 +1,4 @@
-"""What a shrunken fit holds at its peak, in bytes, and which of its two matrices is the smaller.
+"""Peak memory of a shrunken fit in bytes, and which of its two matrices is the smaller.
 
 The constants count arrays that stand side by side in :mod:`exanova.shrink.likelihood` and
 :mod:`exanova.shrink.posterior`, as those of :mod:`exanova.solve.price` do.

@@ -1,4 +1,4 @@
-"""The plan of a fit with what comes on top of its route: shrinkage, or rows left out of the exact fit."""
+"""The plan of a fit with the cost beyond its route: shrinkage, or rows left out of the exact fit."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def completed(plan: Plan, survey: Survey, request: Request, sample: Sample, outp
 
 
 def _leaves_rows_out(request: Request, plan: Plan, survey: Survey) -> bool:
-    """Whether rows will be left out of the exact fit one at a time: if that is cheap, or shrinkage was asked for."""
+    """Whether rows will be left out of the exact fit one at a time: if that is cheap, or shrinkage was requested."""
     q, r = float(plan.functions), survey.sample.n_rows
     if not request.sampled or request.ridge or q > LARGEST or traits_of(plan.route).iterates or plan.selection:
         return False

@@ -1,7 +1,7 @@
 """Seconds of a fit by each route, from its sizes: multiplications, reads and counts over the throughput of the machine.
 
-The constants were measured on the tables of ``benchmarks/plans.py``, whose page compares the estimate of every case
-with what it took.
+The constants were measured on the tables of ``benchmarks/plans.py``, whose page compares every estimate with the
+measured time.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class SourceReading:
 
     @property
     def plan_facts(self) -> dict[str, Any]:
-        """What a plan says of the source."""
+        """What a plan reports about the source."""
         counts = self.counts
         return {
             "source_passes": counts.passes,
@@ -261,7 +261,7 @@ def _noise(
 
 
 def _all_draws(pieces: Pieces, scaling: Scaling, counts: Counts, noisy: bool) -> Draws | None:
-    """How the rows were drawn; ``None`` where the weights of the distinct rows say everything."""
+    """How the rows were drawn; ``None`` where the weights of the distinct rows determine it."""
     if not pieces.rows.on_disk:
         return _draws(pieces.whole, 0, scaling, pieces.counter, counts.scale, noisy)
     at, found = 0, _Growing(len(pieces.rows.tally))

@@ -115,7 +115,7 @@ function importanceFigure() {
     key: "importance",
     title: "Importance of features",
     notes: [...payload.words.importance_notes, ...cutNote],
-    said: "Bars: importance of each feature for the output that is chosen.",
+    said: "Bars: importance of each feature for the chosen output.",
     table: "importance",
     draw: (width) => importanceChart(importanceLines().slice(0, MOST).map((line) => ({ ...line, name: shownName.get(line.feature) })), width),
   });
