@@ -59,7 +59,7 @@ bench: data-given $(VENV)/.with-bench
 
 .PHONY: bench-scale
 bench-scale: $(VENV)/.with-test
-	OPENBLAS_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/python -m benchmarks.scale --page docs/scale.md $(BENCH_ARGS)
+	OPENBLAS_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/python -m benchmarks.scale --page docs/scale.md $(if $(DATA),--data "$(DATA)") $(BENCH_ARGS)
 
 bench-explanations: data-given $(VENV)/.with-bench
 	$(BIN)/python -m benchmarks.explanations --data "$(DATA)" $(BENCH_ARGS)

@@ -11,7 +11,7 @@ import argparse
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ from exanova import FunctionalANOVA
 from exanova.errors import InexactWarning, OutsideSupportWarning
 from exanova.typing import FloatArray, IntArray
 
-REPEATS = {500: 60, 2000: 30, 10000: 10}
+REPEATS = {500: 120, 2000: 50, 10000: 20}
 """Samples drawn of each size."""
 
 QUICK = {500: 6, 2000: 3}
@@ -40,7 +40,7 @@ EXPLAINED = 12
 CLUSTERED = {"nursery mains": 12, "connect4 part": 20}
 """Populations drawn in clusters too, and the rows of a cluster: neighbours in the table, hence much alike."""
 
-SHRUNK = {500: 40, 2000: 16}
+SHRUNK = {500: 80, 2000: 30}
 """Samples drawn of each size for the default, shrunken fit."""
 
 DISCOVERIES = {300: 100, 1000: 60}
@@ -128,6 +128,18 @@ class Truth:
         given = dict(zip(table["subset"], table[column], strict=True))
         return np.array([given.get(" x ".join(name), np.nan) for name in self.places])
 
+    def by_feature(self, table: Any, column: str) -> FloatArray:
+        """(d,) the same of a table of importances of features."""
+        given = dict(zip(table["feature"], table[column], strict=True))
+        return np.array([given.get(name, np.nan) for name in self.population.X.columns])
+
+    @cached_property
+    def known_features(self) -> Mask:
+        """(d,) features all of whose effects the population determines."""
+        effects = self.anova.effects_.items()
+        lost = {name for names, effect in effects if effect.identified is False for name in names}
+        return np.array([name not in lost for name in self.population.X.columns])
+
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
@@ -149,6 +161,7 @@ class Answers:
 
     Attributes:
         cells, shapley, l1, l2: intervals of cells, of Shapley values at rows, and of importances of effects.
+        mean_shapley: intervals of the mean absolute Shapley values of features.
         units: (cells,) rows in each cell, or clusters where those were drawn.
         bias: (S,) what the squared norm of each effect is too large by on the average.
         unidentified: (cells,) those without an interval because the sample does not determine the effect.
@@ -159,6 +172,7 @@ class Answers:
     shapley: Intervals
     l1: Intervals
     l2: Intervals
+    mean_shapley: Intervals
     units: FloatArray
     bias: FloatArray
     unidentified: Mask
@@ -249,6 +263,9 @@ def coverages(truth: Truth, answers: Sequence[Answers]) -> Facts:
         "cells_of_many_units": tally(cells, truth.values, many, slack),
         "shapley": tally([a.shapley for a in answers], truth.shapley, counted[:, truth.cells_of_rows].all(3), slack),
     }
+    features = np.broadcast_to(truth.known_features, (len(answers), len(truth.known_features)))
+    of_features = truth.by_feature(truth.anova.importance("shapley"), "value")
+    facts["mean_shapley"] = tally([a.mean_shapley for a in answers], of_features, features, slack)
     clear = truth.importances("l2") > CLEAR**2 * np.mean([a.bias for a in answers], axis=0)
     clear = np.broadcast_to(clear, (len(answers), len(clear)))
     known = np.array([effect.identified is not False for effect in truth.anova.effects_.values()])
@@ -271,7 +288,7 @@ def ask(truth: Truth, n: int, cluster: int, said: bool, rng: np.random.Generator
     end = time.perf_counter()
     tables = [anova.importance(kind, by="subset", stderr=True, level=LEVEL) for kind in ("l2", "l1")]
     value, debiased = (truth.by_subset(tables[0], key) for key in ("value", "debiased"))
-    squares, absolute = (from_table(truth, table) for table in tables)
+    squares, absolute = (from_table(truth.by_subset, table) for table in tables)
     cells, unidentified = intervals_of_cells(truth, anova)
     explained = anova.explain(truth.rows, stderr=True)
     return Answers(
@@ -279,6 +296,7 @@ def ask(truth: Truth, n: int, cluster: int, said: bool, rng: np.random.Generator
         Intervals(explained.values, *explained.interval(LEVEL), np.full(explained.values.shape, np.nan)),
         absolute,
         squares,
+        from_table(truth.by_feature, anova.importance("shapley", level=LEVEL)),
         cells.rows if labels is None else clusters_in_cells(truth, X, labels),
         value - debiased,
         unidentified,
@@ -292,9 +310,9 @@ def exact(population: Population, **choices: Any) -> FunctionalANOVA:
     return FunctionalANOVA(max_order=population.order, sampled=True, n_jobs=1, verbose=False, **chosen)
 
 
-def from_table(truth: Truth, table: Any) -> Intervals:
-    """Intervals of importances as the table has them."""
-    value, low, high = (truth.by_subset(table, key) for key in ("value", "low", "high"))
+def from_table(order: Callable[[Any, str], FloatArray], table: Any) -> Intervals:
+    """Intervals of importances as the table has them, in the order of the population."""
+    value, low, high = (order(table, key) for key in ("value", "low", "high"))
     return Intervals(value, low, high, np.full(value.shape, np.nan))
 
 

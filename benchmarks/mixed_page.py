@@ -55,12 +55,13 @@ XGBoost (100 trees), with categories as numbers, which all three accept. **Lost*
 that the cut loses on the rows of the fit, with `strategy="model"`; up to 64 intervals per column hold every threshold
 of a small model, and the certificate then says that nothing is lost. **Conditional means** is the largest
 `|E[f_A 1{x_B = b}]|` over all subsets, relative to the largest value: 0 for orthogonal effects. **Sum** is the R2 of
-the sum of all effects on new rows, against the model. **Order of rows** is how far the effects at new rows move when
+the sum of all effects on new rows, against the model. **Order of rows** is how much the effects at new rows change when
 the rows of the fit come in another order, relative to the spread of the model.
 
-treehfd and TreeSHAP read the trees themselves, also where there are no rows; ours knows the model from its outputs on
-the rows and from its thresholds. That is why their sums are closer to the model on new rows. TreeSHAP's interaction
-values belong to another game (the trees' own paths stand for the distribution) and are not meant to be orthogonal."""
+treehfd and TreeSHAP read the trees themselves, also where there are no rows; exanova uses only the model's
+outputs on the rows and its thresholds. That is why their sums are closer to the model on new rows. TreeSHAP's
+interaction values belong to another game (the trees' own paths stand for the distribution) and are not meant to be
+orthogonal."""
 
 
 def main() -> int:
@@ -90,7 +91,7 @@ def parts(found: Facts) -> Iterator[str]:
     yield METHOD
     listed = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
     yield f"{listed}. `make bench-mixed` measures all of it again."
-    yield "## On rows held out"
+    yield "## On held-out rows"
     yield verdict(ours, machine)
     if len(ours) == MEASURED:
         yield BEHIND
@@ -104,7 +105,7 @@ def parts(found: Facts) -> Iterator[str]:
         yield table(*trees(found["trees"]))
     troubles = sorted(set(failures(ours, machine, found["trees"])))
     if troubles:
-        yield "## What did not finish"
+        yield "## Fits that did not finish"
         yield "\n".join(f"- {text}" for text in troubles)
 
 

@@ -100,7 +100,7 @@ def explain_rows(paths: list[str]) -> str:
             main()
         rows = sum(pq.read_metadata(path).num_rows for path in Path(out).iterdir())
         written = sum(path.stat().st_size for path in Path(out).iterdir())
-    return f"{rows:,} rows explained, {written / 1e9:.1f} GB written"
+    return f"{rows:,} rows explained, {written / 1e6:,.0f} MB written"
 
 
 TASKS: dict[str, Callable[[list[str]], str]] = {

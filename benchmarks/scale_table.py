@@ -61,6 +61,11 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - started, found
 
 
+def _least(work: Callable[[], Any]) -> tuple[float, Any]:
+    """CPU seconds of the fastest of three runs: other programs take the caches of a short one."""
+    return min((_timed(work) for _ in range(3)), key=lambda found: found[0])
+
+
 def _warm() -> None:
     """Load what is loaded once."""
     X = _random(300, (3,) * 5)
@@ -148,7 +153,7 @@ def _eight(complete: bool) -> dict[str, Any]:
     return {"cpu": seconds, "said": f"{len(X):,} rows, rank {found.rank:,}, route {found.route}"}
 
 
-PAPER = {"paper: Poker": 240.0, "paper: Connect-4": 240.0, "paper: Nursery": 120.0}
+PAPER = {"paper: Poker": 600.0, "paper: Connect-4": 200.0, "paper: Nursery": 60.0}
 """Seconds that Algorithm 1 is given on each table."""
 
 
@@ -173,16 +178,16 @@ def _paper(job: str, data: Path) -> dict[str, Any]:
     paper = {"basis": "paper", "ties": "first", "max_order": order, "shrinkage": None, "sampled": False, "n_jobs": 1}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ours, anova = _timed(lambda: FunctionalANOVA(**paper, **budget).fit(X, values))
+        ours, anova = _least(lambda: FunctionalANOVA(**paper, **budget).fit(X, values))
         pure = {**paper, "basis": "pure", "ties": "share"}
-        default, _ = _timed(lambda: FunctionalANOVA(**pure).fit(X, values))
+        default, other = _least(lambda: FunctionalANOVA(**pure, **budget).fit(X, values))
     return {
         "cpu": ours,
         "reference": seconds + more,
         "rank": rank,
         "ours": int(anova.certificate_.rank),
-        "whole": whole,
         "default": default,
+        "default_rank": int(other.certificate_.rank),
         "rows": support.n_rows,
         "said": basis.stopped,
     }

@@ -66,7 +66,7 @@ def run(settings: Settings) -> Report:
         about=(
             "Five variables: 1, 2 and 4 are independent and uniform on {0, 1, 2}, 3 is a copy of 2, and 5 is constant. "
             "The function is sign(x1 - x2 + x3 / 2), which on this support depends on 1 and 2 alone. The paper keeps "
-            'the first of two functions that say the same (`basis="paper", ties="first"`), so 3 and 5 never appear.'
+            'the first of two functions that coincide (`basis="paper", ties="first"`), so 3 and 5 never appear.'
         ),
         model="none, the function itself.",
         rows=rows,

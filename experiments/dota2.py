@@ -18,7 +18,7 @@ WIDTHS, EPOCHS, CHOSEN = (1024, 512, 256, 128, 64, 32), 6, 4
 
 ABOUT = """102,944 games between two teams of five, 113 heroes that one team, the other or nobody plays, and the
 probability that the first team wins. As in the paper, the heroes are the inputs. Decomposed are the 92,650 games for
-training; the others judge."""
+training and the others are held out."""
 
 SENTENCES = {
     "torch": (
@@ -31,12 +31,12 @@ SENTENCES = {
     ),
 }
 
-WHY = """The paper counts one function a hero (112 = 1 + 111 heroes that vary), although a hero has three levels: not
+WHY = """The paper counts one function per hero (112 = 1 + 111 heroes that vary), although a hero has three levels: not
 played, in the first team, in the second. The rank of all main effects is 221 of 223, for every game has five heroes
-on each side. The games held out are explained better than those fitted: the network has not learned them by heart."""
+on each side. The games held out are explained better than those fitted: the network has not memorised them."""
 
 LONGER = """How much main effects explain depends on how long the network was trained, which the paper does not say.
-One that learns its training games by heart makes up interactions that other games do not have:"""
+One that memorises its training games invents interactions that other games do not have:"""
 
 
 def network(X: Any, won: Any, is_train: Any, widths: tuple[int, ...], epochs: int) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from experiments.high_rank import Fitted, Line, Target, checks_of, fitted, noted
 ABOUT = """60,000 pictures of 28 x 28 pixels, black or white (grey values above 127), and the probability that the
 digit is a three. Main effects are 677 functions of rank 674; there are 228,150 pairs of pixels that vary. The paper
 looks for pairs among neighbours and takes the pixels of largest variance first. Here pairs are screened, once among
-neighbours and once among all pairs: those that explain most of what is left come first."""
+neighbours and once among all pairs: those that explain most of the residual come first."""
 
 WHY = """Pairs of pixels far apart explain more than neighbours, so that screening all of them reaches the paper's R2
 with half the functions. Held-out rows are the 10,000 test pictures: from some rank on, further functions fit the
@@ -93,7 +93,7 @@ def explained(settings: Settings, one: Fitted, pictures: Target, row: int) -> Fi
     title = f"An eight explained as a three; the model gives it a probability of {probability:.4f}"
     caption = (
         f"Shapley value of each pixel for the probability of a three, {one.line.what}, {one.way}: the right side, "
-        "which a three has too, speaks for it, and the strokes that close the loops on the left speak against it."
+        "which a three has too, supports it, and the strokes that close the loops on the left oppose it."
     )
     return settings.figure("mnist-eight.png", side_by_side(charts, title), caption)
 

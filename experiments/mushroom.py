@@ -71,8 +71,9 @@ def run(settings: Settings) -> Report:
         title="Mushroom and TreeSHAP",
         about=(
             "8,124 mushrooms with 22 properties, and the probability that one is poisonous. Main effects alone rebuild "
-            "the model. Of their 96 functions 86 are independent, so that they are not unique: several properties say "
-            "the same, and how much is credited to which of them depends on the rule for redundancy."
+            "the model. Of their 96 functions 86 are independent, so that they are not unique: several "
+            "properties carry the same information, and how much is credited to which of them depends on the rule for "
+            "redundancy."
         ),
         model="XGBoost, 100 trees of depth 5, on levels as numbers.",
         rows=[
@@ -104,11 +105,11 @@ WHY_CLASS = "the class is additive exactly; the probability has an error that no
 WHY_TREES = "it follows the paths of its own trees"
 REMARK = (
     "TreeSHAP explains the log-odds and follows the paths of the trees; the decomposition knows the probability and "
-    "the rows. The paper keeps the first of several functions that say the same, in the order of the columns, so that "
+    "the rows. The paper keeps the first of several functions that coincide, in the order of the columns, so that "
     "odor (column 5) and gill-color (column 9) are served before what stands further right. The default divides what "
-    "is said more than once so that the sum of all squared norms is least, and the credit moves to other columns. On "
-    "such a table the norm of a main effect says how credit was divided, not what the model needs; "
-    "`certificate_.redundant` lists who shares with whom."
+    "several columns can express so that the sum of all squared norms is least, and the credit moves to other columns. "
+    "On such a table the norm of a main effect says how credit was divided, not what the model needs; "
+    "`certificate_.redundant` lists which subsets share."
 )
 
 

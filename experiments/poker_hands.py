@@ -55,7 +55,7 @@ def run(settings: Settings) -> Report:
         about=(
             f"The Poker Hand experiment without a download and without a model: {len(X):,} hands dealt at random, and "
             "whether a hand is nothing at all (class 0). Pairs of ranks decide nearly everything, suits only through "
-            "the rare flush; a decomposition that says otherwise is wrong."
+            "the rare flush; a decomposition that shows otherwise is wrong."
         ),
         model="none, the rules of the game.",
         rows=[

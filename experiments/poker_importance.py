@@ -17,8 +17,8 @@ RANKS, SUITS = ([f"{kind}{k}" for k in range(1, 6)] for kind in "CS")
 
 ABOUT = """What matters in a hand of poker are the ranks; suits matter only through the flush, one hand in five
 hundred. The paper takes Shapley values of the decomposition at rank 5,000, divides the residual equally among the ten
-features, averages absolute values over the rows, and sets attention rollout beside it. Dividing the residual gives
-ranks and suits the same amount on every row; kept apart, as is the default here, it says nothing about either."""
+features, averages absolute values over the rows, and compares them with attention rollout. Dividing the residual gives
+ranks and suits the same amount on every row; kept apart, as is the default here, it favours neither."""
 
 WHY = """Going through the functions in canonical order, the first triples are those with S1, the suit of the first
 card. 2,400 of them on 25,010 hands fit what is chance, and S1 gets twice the share of the other suits for it. Up to
@@ -26,7 +26,7 @@ pairs the quotient is larger, and it is that of the [rules of the game](poker_ha
 pulls it towards 1."""
 
 REMARK = """Attention rollout (Abnar and Zuidema) averages the heads, adds the path around each layer, and multiplies
-through the layers. The classifier reads all ten tokens, so what reaches a feature is averaged over them. It tells
+through the layers. The classifier reads all ten tokens, so what reaches a feature is averaged over them. It shows
 where information may have flowed, not what it was used for."""
 
 APART, DIVIDED, ROLLOUT = "Shapley values", "residual divided, as in the paper", "attention rollout"

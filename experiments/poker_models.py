@@ -17,9 +17,9 @@ ENOUGH = 0.984
 
 SENTENCES = {
     "transformer": (
-        "a transformer of tables as in the paper: one token a feature, three layers of width 32, then 320, 64 and ten "
-        "outputs. In every epoch the training hands come with cards and suits in another order, which leaves the class "
-        "as it is. Decomposed: the probability of class 0."
+        "a transformer of tables as in the paper: one token per feature, three layers of width 32, then 320, 64 and "
+        "ten outputs. In every epoch the training hands come with cards and suits in another order, which leaves the "
+        "class as it is. Decomposed: the probability of class 0."
     ),
     "network": (
         "a network of scikit-learn with 256 and 128 units in place of the paper's transformer, since torch is not "

@@ -175,7 +175,7 @@ def table_of(found: dict[int, dict[str, float]]) -> Table:
         measured = [f"{facts[key]:.1e}" for key in ("ours", "theirs", "mains", "shapley")]
         lines.append(["", "here", f"{facts['r2']:.4f}", *measured, f"{100 * facts['cells']:.0f} %"])
     header = ["d", "", "R2 of the trees", "exact", "TreeHFD", "main effects", "Shapley values", "cells that occur"]
-    return Table("Orthogonality of both, and how far they are apart:", header, lines)
+    return Table("Orthogonality of both, and their difference:", header, lines)
 
 
 def picture(settings: Settings, found: dict[int, dict[str, float]]) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from benchmarks import coverage, coverage_page, fidelity, fidelity_page
-from benchmarks.coverage import Intervals, Truth, around, sampled, tally
+from benchmarks.coverage import REACH, Intervals, Truth, sampled, tally
 from benchmarks.fidelity import NOISE, Task, attempt, told_from_zero
 from benchmarks.mixed_tables import Mixed
 from benchmarks.populations import Population, random_grid
@@ -22,7 +22,8 @@ from exanova.errors import InputError
 def normal_estimates(count: int, stderr: float) -> list[Intervals]:
     """Estimates of zero at the quantiles of a normal distribution, each by itself, as means of samples would be."""
     values = [NormalDist().inv_cdf((k + 0.5) / count) for k in range(count)]
-    return [around(np.array([value]), np.array([stderr])) for value in values]
+    half = REACH * stderr
+    return [Intervals(*(np.array([x]) for x in (value, value - half, value + half, np.nan))) for value in values]
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +111,7 @@ def test_clusters_are_drawn_whole_and_counted_in_cells():
 
 def line(share: float, **changes):
     found = {"intervals": 500, "coverage": share, "margin": 0.01, "stderr_over_spread": 1.0}
-    kinds = ("cells", "cells_of_many_units", "shapley", "l1", "l2", "weak_l1", "weak_l2")
+    kinds = ("cells", "cells_of_many_units", "shapley", "mean_shapley", "l1", "l2", "weak_l1", "weak_l2")
     facts = dict.fromkeys(kinds, found) | {"apart": {"few_rows": 0.1, "unidentified": 0.2, "missing": 0.0}}
     said = {"title": "Toy", "order": 1, "n": 500, "functions": 7, "cluster": 1, "said": True, "samples": 3}
     return facts | said | changes

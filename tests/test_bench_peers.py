@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from benchmarks.harness import run_job, timed
 from benchmarks.peers import grids, page
+from benchmarks.peers.__main__ import jobs, resumed
 from benchmarks.peers.answers import Rows, Tables, difference, orthogonality, tables_of, total
 from benchmarks.peers.measuring import CLOCK, ONCE, Counted, Settings, growing, in_own_words, measured, was_ended
 from benchmarks.peers.sections import SECTIONS
@@ -238,3 +239,10 @@ def test_a_smoke_test_measures_once(monkeypatch):
     monkeypatch.setenv(ONCE, "1")
     measured(lambda: runs.append(1), None)
     assert len(runs) == 1
+
+
+def test_an_interrupted_run_is_resumed_where_it_ended(tmp_path):
+    done = {"case": "full mild", "size": 4, "who": "purify", "seconds": 0.5}
+    (tmp_path / "r.json").write_text(json.dumps({"versions": {}, "measurements": [done]}))
+    assert resumed(tmp_path / "r.json") == {"full mild / 4 / purify": done}
+    assert "full mild / 4 / purify" in jobs(Settings(tmp_path, tmp_path, quick=True))

@@ -131,12 +131,12 @@ def test_what_calls_for_care_is_the_first_thing_in_a_report(tmp_path):
     anova.report(tmp_path / "r.md")
     anova.report(tmp_path / "r.html")
     text = (tmp_path / "r.md").read_text()
-    order = ["Read this first", "Would other rows say the same?** No", "Do effects cancel?", "What the model does"]
+    order = ["Read this first", "Does it hold on other rows?** No", "Do effects cancel?", "What the model does"]
     places = [text.index(words) for words in order]
     assert places == sorted(places)
-    assert "mean of the model here" in text
+    assert "mean of the model at the level" in text
     page = (tmp_path / "r.html").read_text()
-    assert page.index("Would other rows say the same?") < page.index('id="does"')
+    assert page.index("Does it hold on other rows?") < page.index('id="does"')
     good = FunctionalANOVA(max_order=1).fit(table[["c"]].astype(str), table["c"].astype(float))
     first, *others = summarise(good.decomposition_).read_first
-    assert (first["question"], others) == ("Would other rows say the same?", [])
+    assert (first["question"], others) == ("Does it hold on other rows?", [])

@@ -183,3 +183,17 @@ def test_reports_show_it(tmp_path):
     anova = fitted()
     anova.report(tmp_path / "r.md")
     assert anova.provenance_.table_hash in (tmp_path / "r.md").read_text("utf-8")
+
+
+def test_rows_held_out_before_levels_are_joined_are_part_of_the_record():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"zip": [f"z{k}" for k in rng.integers(0, 90, 800)], "a": rng.choice(["u", "v"], 800)})
+    outputs = (rows["zip"] < "z5") + (rows["a"] == "u") + 0.1 * rng.normal(size=800)
+    joined = FunctionalANOVA(max_order=1).fit(rows, outputs, eval_set=0.2)
+    assert joined.decomposition_.joined_levels
+    plain = FunctionalANOVA(max_order=1, max_levels=None).fit(rows, outputs, eval_set=0.2)
+    record, other = joined.provenance_, plain.provenance_
+    assert (record.rows, record.weighted, record.total_weight) == (800, False, 800.0)
+    assert dict(record.settings)["eval_set"] == "0.2"
+    assert "sample_weight" not in dict(record.settings)
+    assert record.table_hash == other.table_hash

@@ -56,6 +56,7 @@ def parse() -> argparse.Namespace:
         "--only", default="", help="only the measurements whose names begin like one of these, by commas"
     )
     parser.add_argument("--update", action="store_true", help="put what --only measured in the place of what is there")
+    parser.add_argument("--resume", type=Path, help="a file of results of an earlier run with the same settings")
     parser.add_argument(
         "--clock", choices=list(CLOCKS), default="wall", help="seconds of the clock or of the processor"
     )
@@ -83,7 +84,12 @@ def measure(settings: Settings, options: argparse.Namespace) -> int:
     print(", ".join(f"{name} {number}" for name, number in versions.items()), file=sys.stderr)
     started = time.perf_counter()
     names = [name for name in jobs(settings) if name.startswith(tuple(options.only.split(",")))]
-    found = [{**named(name), **one(name, settings)} for name in names]
+    path = RESULTS / f"peers-{time.strftime('%Y%m%d-%H%M%S')}.json"
+    found: list[Facts] = []
+    former = {} if options.resume is None else resumed(options.resume)
+    for name in names:
+        found.append(former.get(name) or {**named(name), **one(name, settings)})
+        write({"versions": versions, "measurements": found}, path)  # an interrupted run is not lost
     content = {
         "machine": {"system": platform.system(), "processor": platform.machine(), "cores": parallel.available_cores()},
         "versions": versions,
@@ -96,7 +102,7 @@ def measure(settings: Settings, options: argparse.Namespace) -> int:
         "minutes": round((time.perf_counter() - started) / 60, 1),
         "measurements": found,
     }
-    path = write(content, RESULTS / f"peers-{time.strftime('%Y%m%d-%H%M%S')}.json")
+    write(content, path)
     print(page.tables(content))
     print(f"\nEverything that was measured: {os.path.relpath(path)}")
     if not settings.quick and (options.update or not options.only):
@@ -104,6 +110,12 @@ def measure(settings: Settings, options: argparse.Namespace) -> int:
         write(whole, page.SOURCE)
         page.write_page(whole, page.DOCS)
     return 1 if any("failed" in facts for facts in found) else 0
+
+
+def resumed(path: Path) -> dict[str, Facts]:
+    """The measurements of an interrupted run, by name."""
+    found = json.loads(path.read_text(encoding="utf-8"))["measurements"]
+    return {f"{m['case']} / {m['size']} / {m['who']}": m for m in found}
 
 
 def updated(known: Facts, new: Facts) -> Facts:

@@ -67,9 +67,9 @@ def introduction(content: Facts) -> str:
     """What was run where, how to read it, and all cases in one table."""
     return "\n\n".join(
         [
-            "# Beside other libraries",
+            "# Comparison with other libraries",
             "The same model, rows and machine for all: every measurement in a process of its own, threads fixed, "
-            "compiling and first touches apart, medians of repeats. A peer is only ever compared with what exanova "
+            "without compilation and first calls, medians of repeats. A peer is only ever compared with what exanova "
             "took in the same run. `make bench-peers DATA=folder` runs all of it again and writes this page; "
             "`BENCH_ARGS=--quick` shows in about a minute that everything runs.",
             *map(run_of, runs(content)),

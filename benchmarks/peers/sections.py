@@ -30,11 +30,11 @@ class Section:
 
 
 SMALL_TABLE = (
-    "a fit reads levels, surveys the cells, chooses a route, solves and then measures what it hands out, a few "
+    "a fit reads levels, surveys the cells, chooses a route, solves and then measures the result, a few "
     "thousandths of a second however small the table is; the peer receives a tensor and returns tensors"
 )
 TO_ROUNDING = (
-    "under strongly uneven weights iterations go on until margins vanish to rounding, where `purify` stops sooner, as "
+    "under strongly uneven weights iterations go on until margins vanish to rounding, where `purify` stops earlier, as "
     "its orthogonality shows"
 )
 ALL_FUNCTIONS = (
@@ -71,8 +71,8 @@ SECTIONS = (
         slower=f"{SMALL_TABLE}. Also, {TO_ROUNDING}.",
         choose={
             "purify": (
-                "Take interpret's `purify` for one small complete tensor whose weights are not extreme, when "
-                "neither names, nor evidence, nor explanations of rows are wanted: it is fast and exact there."
+                "Take interpret's `purify` for one small complete tensor whose weights are not extreme, when you "
+                "need neither names, nor evidence, nor explanations of rows: it is fast and exact there."
             ),
             "dense solve": "Take the dense solve of the paper (`exanova.reference`) to follow its text line by line.",
         },
@@ -82,7 +82,7 @@ SECTIONS = (
         title="The same with cells missing",
         about=(
             "30 % and 60 % of the cells drawn at random cannot occur. The decomposition is then not unique in "
-            "general, so that answers may differ and both be right; what tells them apart is whether effects are "
+            "general, so that answers may differ and both be right; what distinguishes them is whether effects are "
             "orthogonal and add up to the function."
         ),
         cases={"holes 30": "30 % missing", "holes 60": "60 % missing"},
@@ -125,7 +125,7 @@ SECTIONS = (
             "a network of 64 and 32 units; the probability of one class. Ours decomposes all orders for Car and "
             "Nursery and two for Mushroom, and includes that fit. KernelExplainer and shapiq's TabularExplainer "
             "average over the same 100 background rows, woodelf over all rows; shapiq's TabularExplainer evaluates at "
-            "most 2,048 coalitions a row. Where a peer explained a part of the rows, its time for all is in "
+            "most 2,048 coalitions per row. Where a peer explained a part of the rows, its time for all is in "
             "proportion, marked ≈. "
             "Car and Nursery are complete uniform grids: there the marginal game of the peers is the game solved "
             "here, and "
@@ -136,7 +136,7 @@ SECTIONS = (
         slower="the decomposition of all rows comes first, however few are explained.",
         choose={
             "shap KernelExplainer": (
-                "Take KernelExplainer when the marginal game is the one wanted, or inputs are continuous, and a few "
+                "Take KernelExplainer when you want the marginal game, or inputs are continuous, and a few "
                 "rows "
                 "are enough."
             ),

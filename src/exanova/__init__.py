@@ -32,7 +32,7 @@ _HOME = {
     "errors": "exanova.errors",
     "datasets": "exanova.datasets",
 }
-"""Public names and the modules they live in, imported when first asked for: ``import exanova`` stays light."""
+"""Public names and their modules, imported on first access, so that ``import exanova`` is fast."""
 
 __all__ = [*_HOME, "__version__"]
 

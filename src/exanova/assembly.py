@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from exanova.data.observe import Observation
@@ -41,14 +42,15 @@ def assemble(
         seen: the rows, levels and outputs as they were observed.
         sample: the rows that were fitted: those of ``seen``, or some of them.
         found: effects on cells with the evidence of the solve.
-        selection: what a budget was spent on, if there was one.
-        request: what was asked for.
+        selection: how a budget was spent, if there was one.
+        request: the parameters of the fit.
         parameters: parameters of the estimator by name.
         started: when the fit began, by ``time.perf_counter``.
     """
     names, values, scaling = seen.support.feature_names, seen.given, seen.scaling
     measured = measure(sample, found, request.threads)
     certificate = certify(sample, found, measured, names, scaling, time.perf_counter() - started, request)
+    certificate = replace(certificate, bins=_lossless_bins(seen, sample, certificate))
     schema = Schema(names, seen.support.labels, values.output_names, seen.table_kind, values.single)
     effects = scaling.effects(found.values)
     fitted = _fitted_sample(sample, found, request, parameters["sampled"])
@@ -73,14 +75,24 @@ def assemble(
     )
 
 
+def _lossless_bins(seen: Observation, sample: Sample, certificate: Certificate) -> str:
+    """That intervals hide nothing, where rows they made equal have equal outputs and there are such rows."""
+    made_equal = not seen.encoding.is_lossless and sample.rows > sample.n_rows
+    if not made_equal or sample.is_distribution or certificate.unmeasured or certificate.within_variance.any():
+        return ""
+    return (
+        f"lose nothing: {sample.rows:,} rows became {sample.n_rows:,} combinations of levels, outputs equal within each"
+    )
+
+
 def warn_if_inexact(certificate: Certificate, basis: str, stacklevel: int) -> None:
-    """Warn of what misses its tolerance; the paper's basis is known to lose orthogonality."""
+    """Warn of failed checks; the paper's basis is known to lose orthogonality."""
     if certificate.notes and basis == "pure":
         warnings.warn(joined(certificate.notes, "; "), InexactWarning, stacklevel=stacklevel + 1)
 
 
 def _losses(found: Solved, effects: FloatArray, sample: Sample, link: str) -> tuple[tuple[Loss, ...], ...]:
-    """What tariffs up to each order lose, per output; nothing without a link."""
+    """The loss of tariffs up to each order, per output; empty without a link."""
     if link == "identity":
         return ()
     family, outputs = found.family, range(sample.n_outputs)

@@ -1,9 +1,9 @@
 """Compilation of inner loops: cached on disk if possible, else once per process; and when it is worth its time.
 
 Compiled loops are cached in the first of these directories that can be written to: the one that ``NUMBA_CACHE_DIR``
-names, the one of the source file, the user's cache directory, and a directory of the user's own among the temporary
-files. In a container where no file can be written at all, loops are compiled in each process, which takes a few seconds
-and does not change results.
+names, the one of the source file, the user's cache directory, and a private directory among the temporary files. In a
+container where no file can be written at all, loops are compiled in each process, which takes a few seconds and does
+not change results.
 
 Numba itself takes a fifth of a second to import, so that modules with compiled loops are imported only where the work
 is large enough.
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 REFUSED = "cannot cache function"
-"""Beginning of numba's error message if it has no place to cache a compiled loop."""
+"""Beginning of numba's error message if it cannot cache a compiled loop."""
 
 _missed: dict[str, float] = {}
 """Seconds that each module of compiled loops would have saved in this process so far."""

@@ -89,7 +89,7 @@ class Decomposition(EffectQueries):
 
     @property
     def _left_out_by(self) -> Words | None:
-        """What left subsets out, if they were chosen."""
+        """The parameter that left subsets out, if subsets were chosen."""
         if self.selection is None:
             return None
         if self.selection.budget is None:
@@ -98,7 +98,7 @@ class Decomposition(EffectQueries):
 
     @property
     def joined_levels(self) -> dict[str, dict[str, tuple[Any, ...]]]:
-        """Values that share a level, by column and label: levels joined or merged because they are many or rare.
+        """Values that share a level, by column and label: levels joined or merged as too many or too rare.
 
         >>> import exanova
         >>> X = np.array([["a", "u"], ["b", "v"], ["c", "u"], ["c", "v"]])
@@ -127,12 +127,12 @@ class Decomposition(EffectQueries):
     def relativities(self, base: Any = "most frequent") -> Relativities:
         """The tariff: exp of main effects and pairs against a base level, with intervals and exposures.
 
-        The base value times the relativities of a row is its fitted value (the odds, for ``link="logit"``); what
-        factors up to each order lose in deviance and in the Gini index is stated.
+        The base value times the relativities of a row is its fitted value (the odds, for ``link="logit"``); the result
+        includes the loss of factors up to each order in deviance and in the Gini index.
 
         Args:
-            base: ``"most frequent"`` level of each feature, or a mapping from features to levels; a feature that it
-                leaves out has its most frequent one.
+            base: ``"most frequent"`` level of each feature, or a mapping from features to levels; features not in the
+                mapping have their most frequent one.
 
         Raises:
             InputError: unless the fit has ``link="log"`` or ``link="logit"``.
@@ -187,7 +187,7 @@ class Decomposition(EffectQueries):
             by: column of ``X`` whose groups are compared, as in ``difference``: a section says why they differ.
             since: an earlier fit of the same columns: a section says why the mean changed, as ``change`` does.
             groups: names of groups of features and the features of each: a section has the importance of each group,
-                and groups of rows and reasons are told by group.
+                and groups of rows and reasons are shown by group.
             base: base levels of the tariff that a fit with a link has, as in ``relativities``.
             title: heading of the report.
             about: further facts to show at the top, such as ``{"Data": "loans.csv"}``.
@@ -220,14 +220,14 @@ class Decomposition(EffectQueries):
 
         A workbook (``.xlsx``), JSON by a schema (``.json``), a query that scores rows in a database (``.sql``), tables
         for papers (``.md``, ``.tex``), or a folder with every table as CSV and Parquet (a name that ends in ``/``). All
-        of them tell the provenance; none of them holds rows or the model.
+        of them include the provenance; none contains rows or the model.
 
         Args:
             path: what to write; an existing file, or the folder of an earlier export, is replaced atomically.
             dialect: of SQL: ``"standard"`` (default), ``"duckdb"``, ``"sqlite"`` or ``"postgres"``.
             table: of SQL: name of the table to score, by default ``rows``.
             keep: of SQL: further columns of that table to return, such as a key.
-            about: further facts to tell with the provenance.
+            about: further facts to write with the provenance.
 
         >>> import json, os, tempfile
         >>> from exanova import FunctionalANOVA

@@ -208,7 +208,7 @@ def _parameters(entries: Mapping[str, Any]) -> dict[str, Any]:
     wrong = [k for k, kinds in PARAMETERS.items() if k in entries and type(entries[k]) not in kinds]
     if wrong:
         raise ValueError(f"the parameter {wrong[0]!r} is {entries[wrong[0]]!r}")
-    subsets = entries.get("subsets", entries.get("interactions"))  # the name it had in 0.1
+    subsets = entries.get("subsets", entries.get("interactions"))  # its name in 0.1
     kept = {name: value for name, value in entries.items() if name != "interactions"}
     return {**kept, "subsets": None if subsets is None else [tuple(subset) for subset in subsets]}
 

@@ -12,7 +12,7 @@ import numpy as np
 from exanova.errors import InputError, check_level
 from exanova.explain.grouping import grouping_of
 from exanova.explain.importance import Division, check_importance, divisor, importance_amounts, importance_table
-from exanova.explain.importance_errors import doubt_of, importance_interval, importance_stderr, upward_bias
+from exanova.explain.importance_errors import Estimates, importance_interval, importance_stderr, upward_bias
 from exanova.explain.mean_shapley import MeanShapley
 from exanova.explain.significance import significance_table
 from exanova.infer.error_record import Errors
@@ -75,8 +75,6 @@ class EffectQueries(Questions):
             amounts = {"value": self.mean_shapley.compute(self.settings.threads)}
         else:
             amounts = importance_amounts(self.family, self.values, self.covariance, self.variance, kind)
-            if level is not None:
-                amounts["doubt"] = doubt_of(self.family, self.values, self.uncertainty, kind)
             if stderr and kind != "l1":
                 bias = upward_bias(self.family, self.uncertainty)
                 bias = bias if kind == "l2" else bias / divisor(self.values, self.variance)
@@ -86,10 +84,8 @@ class EffectQueries(Questions):
             errors = importance_stderr(self.family, self.uncertainty, kind, by, division)
             amounts |= {"stderr": errors} if stderr else {}
             if level is not None:
-                doubt = amounts.pop("doubt", None)
-                if doubt is None:  # a Shapley value is at most as noisy as the sum of its parts
-                    doubt = division.parts.T @ doubt_of(self.family, self.values, self.uncertainty, "l1")
-                low, high = importance_interval(self.uncertainty, kind, amounts["value"], doubt, errors, level)
+                estimates = Estimates(self.family, self.values, self.uncertainty, division)
+                low, high = importance_interval(estimates, kind, amounts["value"], errors, level)
                 amounts |= {"low": low, "high": high}
         return importance_table(self.schema, division, amounts)
 

@@ -32,7 +32,7 @@ class ExanovaError(Exception):
 
     @classmethod
     def given(cls, name: str, value: Any, *expected: Part) -> Self:
-        """The error that a parameter was given a value that it cannot have.
+        """An error about a parameter with an invalid value.
 
         >>> print(InputError.given("n_jobs", 0, "a positive number of threads"))
         n_jobs=0 was given; expected a positive number of threads.
@@ -41,12 +41,12 @@ class ExanovaError(Exception):
 
     @classmethod
     def together(cls, errors: Iterable[ExanovaError]) -> Self:
-        """One error that says what several do."""
+        """One error with the text of several."""
         return cls(joined((error.message for error in errors), " "))
 
     @property
     def message(self) -> Words:
-        """The whole text."""
+        """The complete text."""
         return Words(self.args[0])
 
     @property
@@ -70,7 +70,7 @@ class InputError(ExanovaError, ValueError):
 
 
 class InputTypeError(ExanovaError, TypeError):
-    """An argument is of a kind that exanova does not read."""
+    """An argument is of a type that exanova does not support."""
 
 
 class UnknownFeatureError(ExanovaError, KeyError):
@@ -98,7 +98,7 @@ class MemoryLimitError(ExanovaError, MemoryError):
 
 
 class NotFittedError(ExanovaError, AttributeError):
-    """A result was asked of an object that has not been fitted."""
+    """A result was requested from an object that has not been fitted."""
 
 
 class FileFormatError(ExanovaError, ValueError):
@@ -106,7 +106,7 @@ class FileFormatError(ExanovaError, ValueError):
 
 
 class FileWriteError(ExanovaError, OSError):
-    """A file cannot be written where it was asked for; what was there before is still there."""
+    """A file cannot be written to its path; an existing file there is unchanged."""
 
 
 class DatasetError(ExanovaError, FileNotFoundError):
@@ -114,11 +114,11 @@ class DatasetError(ExanovaError, FileNotFoundError):
 
 
 class EngineError(ExanovaError, RuntimeError):
-    """A cluster or another engine that works on the rows was lost, or gave up."""
+    """A cluster or another engine that processes the rows was lost, or failed."""
 
 
 class MissingPackageError(ExanovaError, ImportError):
-    """An optional package is not installed; the message names the extra that brings it."""
+    """An optional package is not installed; the message names the extra that installs it."""
 
 
 class OutsideSupportWarning(UserWarning):
@@ -130,7 +130,7 @@ class OverfitWarning(UserWarning):
 
 
 class InexactWarning(UserWarning):
-    """The certificate of a result misses its tolerance; the message says by how much and what to do."""
+    """A check of the certificate failed; the message says by how much and what to do."""
 
 
 def _sentence(problem: Words, expected: Words, remedy: Words) -> Words:
@@ -143,6 +143,6 @@ def _sentence(problem: Words, expected: Words, remedy: Words) -> Words:
 
 
 def check_level(level: object, such_as: str = "0.95") -> None:
-    """Refuse a level that is no number between 0 and 1."""
+    """Refuse a level that is not a number between 0 and 1."""
     if isinstance(level, bool) or not isinstance(level, int | float) or not 0.0 < level < 1.0:
         raise InputError.given("level", level, f"a number between 0 and 1, such as {such_as}")

@@ -1,4 +1,4 @@
-"""``FunctionalANOVA``: validates what it is given, calls the engine, stores what it returns. No numerics here."""
+"""``FunctionalANOVA``: validates its input, calls the engine and stores the result. It contains no numerics."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class FunctionalANOVA(Parametrised, InParts):
             feature names or column positions, a mapping, a graph with ``edges``, or :func:`neighbours`. Under a budget,
             the candidates.
         max_terms: a budget of functions, intercept and main effects included; ``"auto"`` takes as many as improve the
-            fit on rows held out, or all where all are affordable.
+            fit on held out, or all where all are affordable.
         selection: how a budget is spent: ``"screen"`` (default) takes the subsets that explain most of the
             residual, in rounds; ``"canonical"`` takes them in the order of the paper; ``"lasso"`` takes those a
             group lasso keeps, its penalty chosen on held-out rows (also without a budget).
@@ -75,20 +75,20 @@ class FunctionalANOVA(Parametrised, InParts):
         ridge: penalty on squared coefficients, for less variance; the result is then not exact.
         random_state: seed of random splits of the rows, and of rows drawn for a likelihood; ``None`` for a fresh seed
             at every call.
-        shrinkage: ``"auto"`` (default) shrinks effects to what the rows can carry: variance components of every order
+        shrinkage: ``"auto"`` (default) shrinks effects to what the rows can support: variance components of every order
             and of the residual are chosen by marginal likelihood, and neighbouring bins and dates are smoothed. It
             is off where the rows determine every function. ``None`` always fits exactly.
-        sampled: whether the rows are a sample of more (``True``) or all there is (``False``: no shrinkage, no standard
-            errors); ``"auto"``: a sample, unless a distribution was given or every combination of levels occurs
-            equally often.
+        sampled: whether the rows are a sample (``True``) or the complete population (``False``: no shrinkage, no
+            standard errors); ``"auto"``: a sample, unless a distribution was given or every combination of levels
+            occurs equally often.
         basis: ``"pure"``, orthogonal on any support; ``"paper"``, the functions of the paper this library follows,
-            which are not where cells are missing (the certificate shows by how much).
+            which are not orthogonal where cells are missing (the certificate shows by how much).
         ties: how to split an effect that several subsets of one order can express: ``"share"`` spreads it evenly,
             ``"first"`` gives it to the first in canonical order.
         min_frequency: merge rarer levels into ``(other)``: a count, or a share of the rows.
-        max_levels: most levels of a column of names: ``"auto"`` (default) is 50; where a column has more, levels whose
-            effects do not differ beyond their error are joined (not where an exact fit is asked for by
-            ``shrinkage=None``). A number, ``None`` for any number, or a mapping from column to one of these.
+        max_levels: largest number of levels of a nominal column: ``"auto"`` (default) is 50; where a column has more,
+            levels whose effects do not differ beyond their error are joined (not in an exact fit, ``shrinkage=None``).
+            A number, ``None`` for any number, or a mapping from column to one of these.
         n_bins: number of intervals for numbers and times with more than 20 distinct values: ``"auto"`` (up to 32, fewer
             where rows are few; times by the calendar), a number, ``None`` to refuse such columns, or a mapping from
             column to one of these.
@@ -105,10 +105,11 @@ class FunctionalANOVA(Parametrised, InParts):
             two classes the probability of the second.
         batch_size: rows the model is called on at once.
         route: ``"auto"``, or force ``"grid"``, ``"dense"``, ``"moments"`` or ``"matrix-free"``.
-        memory_limit: bytes, or a text such as ``"4 GB"``; by default most of what is free.
+        memory_limit: bytes, or a text such as ``"4 GB"``; by default most of the free memory.
         n_jobs: threads; ``None`` for every core.
         verbose: ``True`` prints the plan and progress, ``False`` neither; ``None`` shows progress on a terminal.
-        engine: a client of ``dask.distributed`` that reads files and partitions on its workers; ``None`` reads here.
+        engine: a client of ``dask.distributed`` that reads files and partitions on its workers; ``None`` reads in this
+            process.
         interactions: the former name of ``subsets``.
 
     After ``fit`` the queries of the :class:`Decomposition` are methods: ``predict``, ``components``, ``explain``,
@@ -121,7 +122,7 @@ class FunctionalANOVA(Parametrised, InParts):
         certificate_: :class:`Certificate`, what was measured about this result.
         plan_: :class:`Plan`.
         intercept_: (m,) weighted mean of the model.
-        selection_: what a budget was spent on, round by round; ``None`` without a budget.
+        selection_: how a budget was spent, round by round; ``None`` without a budget.
         moments_: :class:`Moments` of all rows given to ``partial_fit`` and ``merge``.
         selected_: with ``basis="paper", ties="first"``, the functions kept, as (features, levels) in order.
         provenance_: :class:`Provenance`, version, date, settings, rows and hashes of the fit.
@@ -242,7 +243,7 @@ class FunctionalANOVA(Parametrised, InParts):
             output_names: names of the outputs; by default the classes of an estimator.
             eval_set: held-out data ``(X, model or outputs)``, or the fraction of distinct rows to hold out.
             weights: what ``sample_weight`` means for standard errors: ``"frequency"`` counts equal rows,
-                ``"probability"`` is one over the chance of being drawn; by default whole numbers are frequencies.
+                ``"probability"`` is the inverse sampling probability; by default whole numbers are frequencies.
             clusters: (n,) labels of rows that were drawn together, for standard errors.
             strata: (n,) labels of the parts of the population that rows (or clusters) were drawn from separately.
             replicate_weights: columns (n, B) of weights, or their names for rows that are read in blocks, and their
@@ -260,7 +261,9 @@ class FunctionalANOVA(Parametrised, InParts):
         try:
             given = Given(X, model, sample_weight, output_names, weights, design, eval_set)
             read, observe = read_given(given, self.get_params(), self.fit, progress)
-            if read is None:
+            said = {"weights": weights, "eval_set": eval_set, **given.columns}
+            if read is None:  # rows were held out and the others fitted; the record is of what was given
+                self._store(replace(self._decomposition, provenance=trace(observe(), self._kept_params(), said)))
                 return self
             request = make_request(self.get_params(), read.rows.support, read.rows.encoding.ordered)
             progress.phase("listing cells")
@@ -282,7 +285,6 @@ class FunctionalANOVA(Parametrised, InParts):
                 fitted = FittedRows(read, sample, held, found, request, why_whole(self.sampled, sample))
                 certificate = evaluated(self._decomposition, fitted, eval_set, self._fit_part, progress)
                 self._store(replace(self._decomposition, certificate=certificate))
-            said = {"weights": weights, "eval_set": eval_set, **given.columns}
             self._store(replace(self._decomposition, provenance=trace(seen, self._kept_params(), said)))
             warn_if_it_does_not_hold(self.certificate_, self.shrinkage == "auto", stacklevel=3)
         finally:
@@ -307,12 +309,12 @@ class FunctionalANOVA(Parametrised, InParts):
 
     @property
     def plot(self) -> Plots:
-        """Pictures of this decomposition: importances, effects, pairs, rows, the certificate."""
+        """Charts of this decomposition: importances, effects, pairs, rows, the certificate."""
         return self.decomposition_.plot
 
     @property
     def decomposition_(self) -> Decomposition:
-        """What was fitted; its queries use the parameters as they are now."""
+        """The fitted decomposition; its queries use the present parameters."""
         if not hasattr(self, "_decomposition"):
             raise not_fitted("this FunctionalANOVA is not fitted; call fit(X, model) first.")
         settings = QuerySettings.of(self.get_params())
@@ -328,7 +330,7 @@ class FunctionalANOVA(Parametrised, InParts):
     def add_provenance(
         self, *, command: Sequence[str] = (), files: Mapping[str, str | os.PathLike[str]] | None = None
     ) -> Self:
-        """Record where the fit comes from, beyond what ``fit`` can know.
+        """Record facts about the origin of the fit that ``fit`` cannot know.
 
         Args:
             command: the command line, word by word.
@@ -344,8 +346,8 @@ class FunctionalANOVA(Parametrised, InParts):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write this decomposition to one file: no pickle, no rows, no model; see :func:`exanova.load`.
 
-        The file holds what was computed. ``importance("shapley")`` of many rows, and standard errors that take a while,
-        are in it only if they were asked for before.
+        The file holds what was computed. ``importance("shapley")`` of many rows, and standard errors that take long,
+        are in it only if they were computed before.
         """
         write(path, *to_file(self.decomposition_, self._kept_params()))
 
@@ -367,7 +369,7 @@ class FunctionalANOVA(Parametrised, InParts):
         return own.fit(rows, values, sample_weight=weight, eval_set=(rows.rows(np.arange(1)), values[:1]))
 
     def _store(self, found: Decomposition) -> None:
-        """Keep a decomposition, and beside it what scikit-learn's conventions call its parts."""
+        """Store a decomposition, and the attributes that scikit-learn's conventions require."""
         self._decomposition = found
         self.effects_ = found.effects
         self.certificate_ = found.certificate
@@ -382,7 +384,7 @@ class FunctionalANOVA(Parametrised, InParts):
 
 
 def load(path: str | os.PathLike[str]) -> FunctionalANOVA:
-    """Read a decomposition written by :meth:`FunctionalANOVA.save`; it answers everything the saved one did.
+    """Read a decomposition written by :meth:`FunctionalANOVA.save`; it answers every query that the saved one did.
 
     >>> import os, tempfile
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"]])

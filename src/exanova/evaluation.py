@@ -1,4 +1,4 @@
-"""The fit on other rows: held out, given, or each row predicted by the others; a warning where it does not hold."""
+"""The fit on other rows: held out, given, or each row predicted from the others; a warning if it does not hold."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class FittedRows:
         sample: those that were fitted.
         held: those held out, if any.
         found: effects and evidence.
-        request: what was asked for.
-        whole: why the rows are all there is; empty for a sample.
+        request: the parameters of the fit.
+        whole: why the rows are the complete population; empty for a sample.
     """
 
     read: Joined
@@ -71,7 +71,7 @@ def evaluated(
     if isinstance(eval_set, tuple):
         return on_further_rows(known, *eval_set, progress)
     if read.changed and isinstance(read.rows, SourceReading):
-        return certificate  # rows that joined levels cannot judge, and there are no others
+        return certificate  # rows that were used to join levels cannot evaluate the fit, and there are no others
     if read.changed and not fitted.whole:
         progress.phase("joining levels again")
         return by_joining_again(certificate, read, fit_part, request.random_state)
@@ -101,7 +101,7 @@ def on_further_rows(decomposition: Decomposition, X: Any, model: Any, progress: 
 
 
 def _on_source(decomposition: Decomposition, X: Any, model: Any, progress: Progress) -> Certificate:
-    """The same for rows that are read in blocks, each of which adds to the sums that the fit is measured by."""
+    """The same for rows that are read in blocks, each of which adds to the sums from which the fit is measured."""
     settings = decomposition.settings
     asked = (settings.handle_unknown, settings.response_method, settings.batch_size, decomposition.link)
     sums = FitSums()
@@ -132,9 +132,9 @@ def by_leaving_out(
 
 
 def by_selecting_again(certificate: Certificate, sample: Sample, request: Request, progress: Progress) -> Certificate:
-    """The certificate of a selected family with the fit of rows held out by a selection among the others.
+    """The certificate of a selected family with the fit on held-out rows of a selection from the others.
 
-    Rows left out in closed form would know the family, which all rows together have chosen.
+    Leave-one-out errors in closed form would ignore that all rows were used to select the family.
     """
     progress.phase("selecting again without some rows")
     try:

@@ -1,4 +1,4 @@
-"""The driver of a fit: plan it, then solve for the whole family, shrink its effects, or select a family under a budget.
+"""The driver of a fit: plan it, then solve for the given family, shrink its effects, or select a family under a budget.
 
 request, sample  ->  plan_fit  ->  plan, survey  ->  fit_sample  ->  effects with the evidence of the solve
 """

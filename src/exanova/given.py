@@ -1,4 +1,4 @@
-"""What a fit was given, as rows: of a table or a source, with many levels joined, and the model still to be called."""
+"""The input of a fit as rows: from a table or a source, with many levels joined, before the model is called."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from exanova.sources.opening import is_source
 from exanova.sources.reading import SourceOptions, read_source
 
 LEVEL_RULES = ("min_frequency", "n_bins", "strategy")
-"""Parameters that say how columns become levels."""
+"""Parameters that control how columns become levels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,5 +95,5 @@ def _read_in_memory(given: Given, parameters: Mapping[str, Any], fit: Callable[.
 
 
 def level_rules(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that say how columns become levels."""
+    """The parameters that control how columns become levels."""
     return {name: parameters[name] for name in LEVEL_RULES}

@@ -1,8 +1,8 @@
-"""Columns of very many names in a fit: their levels are joined by what the model says, and the fit is judged fairly.
+"""Nominal columns with very many levels: joining levels by the model's values, and an unbiased evaluation of the fit.
 
-Which levels are joined is learned from the outputs, so that rows which took part cannot say how well the fit does on
-others. Rows held out by ``eval_set`` take no part; without it, the whole procedure is repeated on four fifths of the
-rows, levels joined anew, and measured on the rest.
+Which levels are joined is learned from the outputs, so rows used for joining cannot measure the fit on other rows. Rows
+held out by ``eval_set`` are not used for joining; without it, the complete procedure, joining included, is repeated on
+four fifths of the rows and evaluated on the others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from exanova.sources.observed import SourceReading
 from exanova.typing import FloatArray, IntArray
 
 FOLDS, ENOUGH_ROWS = 5, 2000
-"""Parts of the rows that are left out in turn, until so many rows have been left out."""
+"""Parts of the rows that are left out in turn, and the number of left-out rows at which this stops."""
 
 LEFT_OUT = "on rows left out, a fifth at a time, with levels joined by the others"
 
@@ -41,8 +41,8 @@ class Joined:
     """Rows after their levels were joined.
 
     Attributes:
-        rows: the rows; those given where there was nothing to join.
-        values: what the model says of them, if that was asked for already.
+        rows: the rows; unchanged if there was nothing to join.
+        values: the model's values at them, if they were computed already.
         changed: whether any levels were joined.
         held: rows that were held out before, if there are any.
     """
@@ -63,8 +63,8 @@ class Joined:
 def to_join(rows: Reading | SourceReading, given: Mapping[str, Any]) -> dict[int, Most]:
     """Columns with too many levels by the parameters ``given``, and how many they may have.
 
-    Where the rows are all there is, levels have no errors; ``shrinkage=None`` is an exact fit; ``n_bins=None`` keeps
-    numbers as levels. Only a number of levels that was asked for joins any there.
+    In a complete population, levels have no errors; ``shrinkage=None`` is an exact fit; ``n_bins=None`` keeps
+    numbers as levels. In these cases levels are joined only if a number of levels was given.
     """
     max_levels = given["max_levels"]
     check_max_levels(max_levels, rows.encoding.names)
@@ -79,7 +79,7 @@ def to_join(rows: Reading | SourceReading, given: Mapping[str, Any]) -> dict[int
 
 
 def join_many_levels(rows: Reading, values: ModelValues, chosen: Mapping[int, Most], progress: Progress) -> Joined:
-    """Join the levels of the columns ``chosen`` by what the model says of the rows."""
+    """Join the levels of the columns ``chosen`` by the values of the model at the rows."""
     progress.phase("joining levels")
     joined = join_rows(rows, values, chosen)
     return Joined(joined, values, joined.encoding != rows.encoding)
@@ -88,7 +88,7 @@ def join_many_levels(rows: Reading, values: ModelValues, chosen: Mapping[int, Mo
 def join_source(rows: SourceReading, given: Mapping[str, Any], share: float | None, progress: Progress) -> Joined:
     """Join the levels of rows that were counted in blocks, where they are too many.
 
-    A ``share`` of the distinct rows that is to be held out takes no part in that.
+    A ``share`` of the distinct rows that is to be held out is not used for that.
     """
     chosen = to_join(rows, given) if rows.sample.n_outputs else {}
     if not chosen:
@@ -102,7 +102,7 @@ def join_source(rows: SourceReading, given: Mapping[str, Any], share: float | No
 
 
 def held_rows(rows: Reading, share: float, seed: int | None) -> NDArray[np.bool_]:
-    """(k,) rows to judge the fit by, of which nothing is learned: a share of the distinct ones, drawn at random.
+    """(k,) rows to evaluate the fit on, from which nothing is learned: a random share of the distinct ones.
 
     Every level keeps a row to be learned from: levels that occur only in rows held out would be unknown.
     """
@@ -125,11 +125,11 @@ def fit_apart(
     seed: int | None,
     design: Mapping[str, Any],
 ) -> None:
-    """Hold out a share of the rows before any level is joined by them, fit to the others, and judge the fit by them.
+    """Hold out a share of the rows before any level is joined, fit to the others, and evaluate the fit on them.
 
     Args:
         fit: ``FunctionalANOVA.fit``.
-        rows, values: all rows, and what the model says of them.
+        rows, values: all rows, and the model's values at them.
         share, seed: which rows are held out.
         design: what was given for every row beside its weight: clusters, strata, replicate weights.
     """

@@ -1,4 +1,4 @@
-"""What the parameters of a decomposition may be, and the request they make of the engine for a given support."""
+"""Validation of the parameters of a decomposition, and the request to the engine for a given support."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], tuple[Part, ...]]] = {
         ("at least one row, or None for all rows at once",),
     ),
 }
-"""Of the other parameters: whether a value is allowed, and what is expected."""
+"""For the other parameters: whether a value is allowed, and what is expected."""
 
 
 def check_parameters(given: Mapping[str, Any]) -> None:
-    """Refuse parameters that cannot be, all of them in one message, before anything is computed."""
+    """Refuse invalid parameters, all in one message, before anything is computed."""
     wrong = list(_wrong_parameters(given))
     if wrong:
         raise wrong[0] if len(wrong) == 1 else InputError.together(wrong)
@@ -100,7 +100,7 @@ def _wrong_parameters(given: Mapping[str, Any]) -> Iterator[InputError]:
 
 
 def check_eval_set(eval_set: Any) -> None:
-    """Refuse what is neither a pair of rows and model nor a fraction of the rows."""
+    """Refuse an ``eval_set`` that is neither a pair of rows and model nor a fraction of the rows."""
     if eval_set is None or (isinstance(eval_set, tuple) and len(eval_set) == 2):
         return
     if isinstance(eval_set, str | os.PathLike) or (isinstance(eval_set, float) and 0.0 < eval_set < 1.0):
@@ -111,7 +111,7 @@ def check_eval_set(eval_set: Any) -> None:
 
 
 def the_model(model: Any, y: Any) -> Any:
-    """What is to be decomposed, by either of its names."""
+    """The model to decompose, under either of its names."""
     if model is not None and y is not None:
         raise InputError("fit(X, model, y=...) was given both a model and y, which mean the same; give one of them.")
     if model is None and y is None:
@@ -123,9 +123,9 @@ def the_model(model: Any, y: Any) -> Any:
 
 
 def make_request(given: Mapping[str, Any], support: Support, ordered: tuple[int, ...] = ()) -> Request:
-    """What is asked of the engine on this support, by parameters that were checked.
+    """The request to the engine for this support, from checked parameters.
 
-    ``ordered`` (d,) tells how many levels of a feature are in order.
+    ``ordered`` (d,) is the number of levels of each feature that are in order.
     """
     order, budget = given["max_order"], given["max_terms"]
     selection: Any = given["selection"] or ("screen" if budget is not None else None)

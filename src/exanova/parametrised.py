@@ -36,7 +36,7 @@ class Parametrised:
         return self
 
     def _kept_params(self) -> dict[str, Any]:
-        """The parameters that a file keeps: who read the rows decides nothing."""
+        """The parameters that a file keeps: the engine that read the rows is not among them."""
         return {name: value for name, value in self.get_params().items() if name != "engine"}
 
     def __sklearn_clone__(self) -> Self:
@@ -45,7 +45,7 @@ class Parametrised:
         return type(self)(**copied)
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn's tools ask: see :mod:`exanova.tags`."""
+        """The tags that scikit-learn's tools expect: see :mod:`exanova.tags`."""
         return sklearn_tags()
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""``Provenance``: where a decomposition comes from; recorded at the fit, kept in files, shown wherever it goes."""
+"""``Provenance``: the origin of a decomposition; recorded by the fit, kept in files, shown in reports and exports."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from html import escape
 from typing import Any
 
 from exanova import __version__
@@ -23,11 +24,11 @@ LONGEST_SETTING = 200
 class Provenance:
     """Where a decomposition comes from: the attribute ``provenance_`` of a :class:`FunctionalANOVA`.
 
-    It holds no rows and nothing of the model but hashes.
+    It contains no rows, and of the model only hashes.
 
     Attributes:
         version: version of exanova that made the fit.
-        date: when it was made, in UTC; with the environment variable ``SOURCE_DATE_EPOCH``, the time that it says.
+        date: when it was made, in UTC; with the environment variable ``SOURCE_DATE_EPOCH``, the time given there.
         settings: names and values, as text, of the parameters and of what was given to ``fit`` beside rows and model.
         seed: the parameter ``random_state``.
         rows: number of rows that were given.
@@ -81,6 +82,10 @@ class Provenance:
             yield f"File: {role}", f"{path} (sha256 {digest})"
         if self.command:
             yield "Command", self.command
+
+    def _repr_html_(self) -> str:
+        lines = (f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in self.facts())
+        return f"<table>{''.join(lines)}</table>"
 
     def __str__(self) -> str:
         facts = self.facts()
@@ -152,5 +157,5 @@ def _text(value: Any) -> str:
 
 
 def _said(value: Any) -> str:
-    """An argument of ``fit``: a number or a word as it is; of rows and labels only that they were given."""
+    """An argument of ``fit``: a number or a word unchanged; for rows and labels only that they were given."""
     return repr(value) if isinstance(value, str | int | float) else "given"

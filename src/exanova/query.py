@@ -118,7 +118,7 @@ def check_memory(what: str, size: int, memory_limit: int | float | str | None) -
     if size > limit:
         raise MemoryLimitError(
             f"{what} take about {readable(size)}, the memory limit is {readable(limit)}",
-            remedy=["ask for fewer rows at a time, or a larger ", Parameter("memory_limit")],
+            remedy=["use fewer rows at a time, or a larger ", Parameter("memory_limit")],
         )
 
 

@@ -1,4 +1,4 @@
-"""Questions that people bring, answered from the effects: why one group scores higher, and why this row."""
+"""Questions about sets of rows, answered from the effects: why one group scores higher, and why this row."""
 
 from __future__ import annotations
 
@@ -122,8 +122,8 @@ the whole population
         """Why these rows: the features that lower (or raise) the output of each row most, as ranked sentences.
 
         The contribution of a feature is its Shapley value, or its difference from that of another row. Each reason says
-        whether it is determined by the rows of the fit and whether it can be told from the next. This is evidence about
-        the model; it is not a statement that any rule or regulation is complied with.
+        whether it is determined by the rows of the fit and whether it is distinguishable from the next. This is
+        evidence about the model; it is not a statement that any rule or regulation is complied with.
 
         Args:
             X: rows to explain.
@@ -134,7 +134,7 @@ the whole population
                 the rows of the fit, or of ``X`` if the decomposition was read from a file.
             model: the model, or its outputs at these rows, to state the residual.
             output: which output, by name or number, if there are several.
-            id: an identifier of each row to carry through: the name of a column of ``X``, or one per row.
+            id: an identifier of each row to copy to the result: the name of a column of ``X``, or one per row.
             groups: names of groups of features and the features of each, as in ``explain``.
             stderr: whether to compute standard errors.
         """

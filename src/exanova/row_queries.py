@@ -237,4 +237,4 @@ def _check_residual(residual: str, model: Any, stderr: bool) -> None:
     if residual == "spread" and model is None:
         raise InputError("residual='spread' needs the model: explain(X, model, residual='spread').")
     if residual == "spread" and stderr:
-        raise InputError("residual='spread' was given with stderr=True; a residual has no standard error here.")
+        raise InputError("residual='spread' was given with stderr=True; the residual has no standard error.")

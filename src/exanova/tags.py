@@ -1,4 +1,4 @@
-"""What scikit-learn asks of every estimator, answered without inheriting from it: its import would take a second."""
+"""The tags that scikit-learn expects of every estimator, without inheriting from it: its import takes a second."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def sklearn_tags() -> Any:
 
 
 def not_fitted(message: str) -> NotFittedError:
-    """The error of an object that is not fitted, which is also that of scikit-learn.
+    """The error for an object that is not fitted, which is also scikit-learn's error.
 
     >>> from sklearn.exceptions import NotFittedError as Theirs
     >>> isinstance(not_fitted("fit it first."), NotFittedError) and isinstance(not_fitted("fit it first."), Theirs)

@@ -1,4 +1,4 @@
-"""What counts as rounding and what passes a check: every such threshold of the library, with its reason.
+"""Thresholds for rounding and for checks: all of the library, each with its reason.
 
 Nothing else in the package compares a floating-point number with a literal to tell rounding from a value. How far one
 algorithm iterates, and what it leaves out as too small to matter, are named constants of its module.
@@ -41,8 +41,8 @@ GRAM_DIRECTION = 64 * math.sqrt(EPS)
 """Squared directions and shares of weight below this lose half their digits and more in a Gram matrix: about 1e-6."""
 
 UNEVEN, UNEVEN_ITERATIONS = 1e-14, 1e-10
-"""Smallest weight over the largest below which effects in the lightest cells keep too few digits: in an orthogonal
-factorisation, and in iterations. Found by comparing with exact fractions."""
+"""Smallest weight over the largest below which effects in the rarest cells keep too few digits: in an orthogonal
+factorisation, and in iterations. Determined by comparison with exact fractions."""
 
 SHARING = 2**36 * EPS
 """Largest uncertainty of how subsets share what several of them can express: about 1e-5. It is what worst-case theory
@@ -90,7 +90,7 @@ def rank_of_columns(rows: int, columns: int) -> float:
     """Smallest singular value of unit columns that counts as a new direction (orthogonal factorisations).
 
     Singular values carry an error of about ``eps * sqrt(columns)``; the margin of 64 keeps repeated
-    projections below it. Directions of probability 1e-20 are still seen.
+    projections below it. Directions of probability 1e-20 are resolved.
     """
     return 64 * EPS * math.sqrt(max(rows, columns))
 

@@ -82,7 +82,7 @@ def test_every_format_gives_the_same_decomposition(folder, capsys, name):
 
 def test_the_format_may_be_told(folder, capsys):
     (folder / "table.dat").write_bytes(text(TABLE, ";"))
-    refused(inside(capsys, "plan", "table.dat"), "cannot be told from its suffix", "--format csv|tsv")
+    refused(inside(capsys, "plan", "table.dat"), "cannot be determined from its suffix", "--format csv|tsv")
     refused(inside(capsys, "plan", "table.dat", "--format", "csv"), "add --separator ';'")
     refused(inside(capsys, "plan", "table.dat", "--format", "xml"), "csv, tsv, jsonl, parquet, feather")
     refused(inside(capsys, "plan", "table.dat", "--format", "csv", "--separator", "::"), "one character")

@@ -12,7 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import KBinsDiscretizer
 
@@ -372,6 +372,49 @@ def test_an_edge_separates_its_neighbours_and_nothing_shorter_does(a, b):
     for places in range(1, digits):  # no decimal with fewer digits lies between them
         for candidate in (float(f"{high:.{places - 1}e}"), float(f"{low:.{places - 1}e}")):
             assert not low < candidate <= high
+
+
+@given(finite)
+@settings(max_examples=300)
+@example(295039.575)
+def test_an_edge_is_found_between_neighbouring_floats(low):
+    for high in (math.nextafter(low, math.inf), math.nextafter(math.nextafter(low, math.inf), math.inf)):
+        if math.isfinite(high):
+            assert low < round_between(low, high) <= high
+
+
+extreme = st.one_of(
+    finite,
+    st.floats(width=32, allow_nan=False, allow_infinity=False),
+    st.integers(-(2**63), 2**63 - 1).map(float),
+    st.sampled_from([-0.0, 0.0, 5e-324, -5e-324, 1.7976931348623157e308, -1.7976931348623157e308, 2.0**53 + 2]),
+)
+
+
+@given(st.lists(extreme, min_size=21, max_size=60), st.sampled_from(["auto", 2, 5]), st.data())
+@settings(deadline=None)
+def test_numbers_of_any_size_lie_in_their_labels(cells, n_bins, data):
+    near = data.draw(st.lists(st.sampled_from(cells), max_size=10))
+    with np.errstate(over="ignore"):
+        rows = np.array(cells + [math.nextafter(cell, data.draw(st.sampled_from([math.inf, 0.0]))) for cell in near])
+    rows = rows[np.isfinite(rows)]
+    feature = learned(rows, n_bins=n_bins)
+    if not feature.edges:
+        return
+    codes = feature.encode(Table.read(rows[:, None]).column("x0"))
+    for number, code in zip(rows, codes, strict=True):
+        assert [k for k, label in enumerate(feature.labels) if holds(label, number)] == [code]
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=21, max_size=60, unique=True), st.sampled_from(["auto", 4]))
+@settings(deadline=None)
+def test_integers_of_any_size_are_cut_in_order(cells, n_bins):
+    column = Table.read(pd.DataFrame({"a": np.array(cells, dtype=np.int64)}))
+    feature = learn_encoding(column, n_bins=n_bins).features[0]
+    codes = feature.encode(column.column("a"))
+    if feature.edges:
+        assert (np.diff(codes[np.argsort(np.array(cells))]) >= 0).all()
+        assert set(codes.tolist()) == set(range(len(feature.levels)))
 
 
 @given(st.lists(ordinary, min_size=25, max_size=80, unique=True), st.sampled_from(["auto", 3, 7]), st.data())

@@ -103,6 +103,13 @@ def test_the_certificate_says_that_nothing_is_lost():
     model = GradientBoostingRegressor(n_estimators=20, max_depth=2, random_state=0).fit(NUMBERS, TARGET)
     anova = FunctionalANOVA(shrinkage=None, strategy="model").fit(NUMBERS, model)
     assert anova.certificate_.within_variance.tolist() == [0.0]
+    rows, cells = len(NUMBERS), anova.decomposition_.sample.n_rows
+    said = f"lose nothing: {rows:,} rows became {cells:,} combinations of levels, outputs equal within each"
+    assert anova.certificate_.bins == said
+    assert f"bins            {said}" in str(anova.certificate_)
+    coarse = FunctionalANOVA(shrinkage=None, n_bins=3, max_order=1).fit(NUMBERS, model)
+    assert coarse.certificate_.bins == ""
+    assert "bins and merged levels" in str(coarse.certificate_)
     assert anova.certificate_.r2[0] == pytest.approx(1.0)  # trees of depth two have pairs and no more
 
 
@@ -128,7 +135,7 @@ def test_categories_of_histogram_boosting_keep_their_place():
     assert encoding.sizes[0] == 3
     coded = mixed.assign(kind=RNG.integers(0, 60, N))
     numbered = HistGradientBoostingRegressor(max_iter=5, categorical_features=["kind"]).fit(coded, y)
-    with pytest.raises(InputError, match=r"'kind': the model reads its values as categories.*n_bins=\{'kind': None\}"):
+    with pytest.raises(InputError, match=r"'kind' \(the model reads its values as categories.*n_bins=\{'kind': None\}"):
         loss(coded, numbered)
     assert loss(coded, numbered, n_bins={"kind": None})[1].sizes[0] == coded["kind"].nunique()
 
@@ -149,11 +156,11 @@ def test_a_pipeline_is_read_where_it_passes_columns_on():
 
 def test_a_pipeline_that_changes_a_column_says_so():
     scaled = make_pipeline(StandardScaler(), DecisionTreeRegressor(max_depth=3)).fit(NUMBERS, TARGET)
-    with pytest.raises(InputError, match=r"'age': the step 'standardscaler' of the pipeline changes it.*'quantile'"):
+    with pytest.raises(InputError, match=r"4 column\(s\): 'age' \(the step 'standardscaler' .*'rate' .*'quantile'"):
         loss(NUMBERS, scaled)
     partly = ColumnTransformer([("scale", StandardScaler(), ["income"]), ("rest", "passthrough", ["age", "rate"])])
     model = Pipeline([("p", partly), ("m", DecisionTreeRegressor(max_depth=3))]).fit(NUMBERS, TARGET)
-    with pytest.raises(InputError, match="'income': the transformer 'scale' of the pipeline changes it"):
+    with pytest.raises(InputError, match=r"1 column\(s\): 'income' \(the transformer 'scale' of the pipeline"):
         loss(NUMBERS, model)
 
 
@@ -219,6 +226,51 @@ def test_rows_on_two_sides_of_a_threshold_are_told_apart(values, edges, most):
     few = cut_at_thresholds(values, np.ones(len(values)), splits, most)
     assert len(few) - 1 <= most
     assert set(few[1:-1]) <= set(whole[1:-1])
+
+
+def at_thresholds(frame, splits):
+    """Rows at every threshold and at the floats, of both precisions, on its two sides."""
+    out = frame.astype(float).copy()
+    for column in frame:
+        edge = splits.of(column).edge
+        single = edge.astype(np.float32)
+        near = [np.nextafter(single, np.float32(end)).astype(float) for end in (np.inf, -np.inf)]
+        cells = np.concatenate([edge, np.nextafter(edge, np.inf), np.nextafter(edge, -np.inf), single, *near])[: N // 2]
+        out.loc[: len(cells) - 1, column] = cells
+    return out
+
+
+@pytest.mark.parametrize("kind", ["boosting", "forest", "histogram", "xgboost", "lightgbm", "catboost"])
+def test_nothing_is_lost_at_the_thresholds_themselves(kind):
+    numbers = NUMBERS.drop(columns="never read")
+    holed = numbers.astype(float).mask(RNG.random(numbers.shape) < 0.05)
+    made = {
+        "boosting": lambda: GradientBoostingRegressor(n_estimators=20, max_depth=2).fit(numbers, TARGET),
+        "forest": lambda: RandomForestRegressor(5, max_depth=3).fit(holed, TARGET),
+        "histogram": lambda: HistGradientBoostingRegressor(max_iter=15, max_depth=2).fit(holed, TARGET),
+        "xgboost": lambda: pytest.importorskip("xgboost").XGBRegressor(n_estimators=20, max_depth=2).fit(holed, TARGET),
+        "lightgbm": lambda: (
+            pytest.importorskip("lightgbm").LGBMRegressor(n_estimators=20, max_depth=2, verbose=-1).fit(holed, TARGET)
+        ),
+        "catboost": lambda: (
+            pytest.importorskip("catboost")
+            .CatBoostRegressor(iterations=20, depth=2, verbose=0, allow_writing_files=False)
+            .fit(holed, TARGET)
+        ),
+    }
+    model = made[kind]()
+    rows = at_thresholds(numbers, read_splits(model, list(numbers)))
+    assert loss(rows, model)[0] == 0.0
+    if kind != "boosting":
+        assert loss(rows.mask(RNG.random(rows.shape) < 0.1), model)[0] == 0.0
+
+
+def test_zeros_that_lightgbm_takes_for_missing_stand_apart():
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    rows = NUMBERS.assign(rate=NUMBERS["rate"].where(NUMBERS["rate"] > 0, 0.0), income=-NUMBERS["income"])
+    rows.loc[::3, "income"] = 0.0
+    model = lightgbm.LGBMRegressor(n_estimators=20, max_depth=2, zero_as_missing=True, verbose=-1).fit(rows, TARGET)
+    assert loss(rows, model)[0] == 0.0
 
 
 # --- other libraries ----------------------------------------------------------------------------------------------

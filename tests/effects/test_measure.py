@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exanova.basis.functions import build_basis
 from exanova.data.sample import Sample
+from exanova.effects.cancellation import near_redundant
 from exanova.effects.measure import Measured, measure
+from exanova.phi.operator import Phi
+from exanova.progress import Progress
+from exanova.select.selected_fit import fit_selected
+from exanova.select.selection_plan import plan_selection
 from exanova.solve.request import Request
 from exanova.solve.run import decompose
 from strategies import MODERATE, examples, supports
@@ -52,3 +58,22 @@ def test_other_routes_are_passed_over_here(route):
     )
     found = decompose(sample, Request(max_order=None if route == "grid" else 2, route=route))
     np.testing.assert_allclose(measure(sample, found).fitted, sample.values, atol=1e-12)
+
+
+@examples(20)
+@given(case=supports(MODERATE, max_rows=40, max_features=4), ties=st.sampled_from(["share", "first"]))
+def test_a_selected_family_in_canonical_order_keeps_what_its_passes_found(case, ties):
+    sample = sample_of(case, 2)
+    request = Request(max_order=2, max_terms=10_000, selection="screen", ties=ties)
+    found, _ = fit_selected(sample, request, plan_selection(request, sample, 2), Progress(enabled=False))
+    assert_same(measure(sample, found), measure(sample, replace(found, at_rows=None)))
+
+
+@examples(20)
+@given(case=supports(MODERATE, max_rows=40, max_features=4), order=st.sampled_from([1, 2]))
+def test_the_gram_matrix_of_main_effects_that_a_route_keeps_is_theirs(case, order):
+    sample = sample_of(case, 1)
+    found = decompose(sample, Request(max_order=order, route="moments"))
+    mains = found.family.restricted(int(np.searchsorted(found.family.layout.order, 2)))
+    np.testing.assert_allclose(found.mains_gram, Phi(mains, sample).gram(build_basis(mains)), atol=1e-12)
+    assert near_redundant(sample, found.family, 1, found.mains_gram) == near_redundant(sample, found.family)

@@ -49,7 +49,7 @@ def test_a_clear_importance_has_the_normal_interval() -> None:
     assert low[0] == pytest.approx(9.99 - 1.96 * 0.05, abs=1e-3)
     assert high[0] == pytest.approx(9.99 + 1.96 * 0.05, abs=1e-3)
     low, high = interval_of_absolutes(value, np.zeros(1), stderr, 0.95, posterior=False)
-    assert (low[0], high[0]) == (pytest.approx(10 - 1.96 * 0.05, abs=1e-4), pytest.approx(10 + 1.96 * 0.05, abs=1e-4))
+    assert (low[0], high[0]) == (pytest.approx(10 - 1.96 * 0.05, abs=1e-4), pytest.approx(10 + 1.96 * 0.05, abs=1e-3))
 
 
 @pytest.mark.parametrize("shrinkage", ["auto", None])
@@ -76,7 +76,8 @@ def test_shares_may_be_negative_and_features_have_intervals_too() -> None:
     for kind in ("variance", "shapley-effects", "shapley"):
         found = anova.importance(kind, level=0.9, stderr=True)
         half = (found["high"] - found["low"]).to_numpy() / 2
-        assert (half <= quantile(0.9) * found["stderr"].to_numpy() * 1.01).all()
+        most = 1.5 if kind == "shapley" else 1.03  # mean absolute values have a kink at zero; the rest is Student's t
+        assert (half <= quantile(0.9) * found["stderr"].to_numpy() * most).all()
     for level in (0.0, 1.0, True, "much"):
         with pytest.raises(InputError, match="a number between 0 and 1"):
             anova.importance(level=level)
@@ -147,3 +148,28 @@ def test_the_interval_of_a_mean_absolute_shapley_value_reaches_zero_for_a_featur
     assert rows["x0"][0] > 0.5
     assert rows["x1"][0] == 0
     assert rows["x2"][0] == 0
+
+
+def test_a_clear_importance_reaches_up_in_proportion_to_itself() -> None:
+    value, stderr = np.array([1.0, 1.0]), np.array([0.3, 0.9])
+    for interval in (interval_of_squares, interval_of_absolutes):
+        low, high = interval(value, np.full(2, 0.01), stderr, 0.95, posterior=False)
+        assert high[0] >= 0.99 * np.exp(1.96 * 0.3 / 0.99) - 1e-3
+        assert high[1] < 0.99 * np.exp(1.96 * 0.9 / 0.99)  # not clearly above zero: no proportion to speak of
+        assert (low >= 0).all()
+
+
+def test_mean_absolute_shapley_values_of_pairs_that_are_noise_cover_their_truth() -> None:
+    """The bias of a sum is far less than that of its parts: twenty samples, six features, all pairs, one effect."""
+    truth, covered = np.array([0.5, 0, 0, 0, 0, 0]), []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rows = rng.integers(0, 3, (300, 6))
+        y = np.where(rows[:, 0] == 0, 1.0, 0.0) * 0.75 + rng.normal(size=300) * 0.5
+        effect = np.where(rows[:, 0] == 0, 1.0, 0.0) * 0.75
+        truth[0] = np.abs(effect - effect.mean()).mean()
+        found = FunctionalANOVA(max_order=2, shrinkage=None, n_jobs=1).fit(rows, y).importance("shapley", level=0.95)
+        at = [list(found["feature"]).index(f"x{k}") for k in range(6)]
+        low, high = found["low"].to_numpy()[at], found["high"].to_numpy()[at]
+        covered.append((low <= truth) & (truth <= high))
+    assert np.mean(covered) > 0.85

@@ -147,7 +147,7 @@ def test_the_positive_class_identifiers_and_intervals_are_named():
     found = anova.reasons(rows, 3, id="customer", model=model, direction="both")
     assert found.output == "P(good)"
     assert str(found).startswith("k17: P(good) 0.")
-    assert "the model says" in str(found)
+    assert "the residual is" in str(found)
     frame_ = found.to_frame()
     assert set(frame_["id"]) == {"k17", "k18"}
     said = frame_[frame_["feature"] == "age"]["sentence"].iloc[0]

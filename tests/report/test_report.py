@@ -207,10 +207,10 @@ def test_words_tell_of_notes_of_held_out_rows_and_of_too_many_functions():
     assert said.startswith("No")
     assert paper.certificate_.notes[0] in said.replace("An effect", "an effect")
     judged = FunctionalANOVA(shrinkage=None, max_order=1).fit(table, outputs, eval_set=0.3)
-    assert f"{judged.certificate_.r2_eval.min():.4f}" in answers(judged)["Would other rows say the same?"]
+    assert f"{judged.certificate_.r2_eval.min():.4f}" in answers(judged)["Does it hold on other rows?"]
     wide = pd.DataFrame(rng.integers(0, 3, (40, 14)).astype(str)).rename(columns=str)
     crowded = FunctionalANOVA(shrinkage=None, max_order=1).fit(wide, rng.normal(size=40))
-    assert answers(crowded)["Would other rows say the same?"].startswith("No: R²")
+    assert answers(crowded)["Does it hold on other rows?"].startswith("No: R²")
 
 
 def test_under_a_link_a_report_says_what_was_decomposed_and_rows_add_up_on_its_scale(tmp_path):

@@ -411,7 +411,7 @@ def test_a_printed_page_is_whole_from_the_first_section_to_the_last(opened, repo
         assert "".join(sentence.split()[:5]) in "".join(text.split())
     for cell in page.locator("#computed td:first-child").all_inner_texts():
         assert set(cell.split()) <= set(text.split())
-    assert text.endswith("This file works offline and asks nothing of any network.")
+    assert text.endswith("This file works offline and needs no network.")
     assert text.count("Output: win (1 of 3)") == page.locator("figure").count()
     assert seen.said == []
 
@@ -474,7 +474,7 @@ def test_a_feature_is_found_by_its_name(opened, report):
 def test_the_first_card_is_about_other_rows_and_error_bars_are_drawn(opened, report, anova):
     page, seen = opened(report)
     card = page.locator(".verdicts > li").first
-    expect(card).to_contain_text("Would other rows say the same?")
+    expect(card).to_contain_text("Does it hold on other rows?")
     expect(card).to_have_class("good" if anova.certificate_.holds else "bad")
     page.locator("#effect-0").scroll_into_view_if_needed()
     expect(page.locator("#effect-0[data-drawn]")).to_be_visible()

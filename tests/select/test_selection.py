@@ -731,7 +731,7 @@ def test_what_is_nothing_to_judge_by(eval_set):
 
 
 def test_a_text_is_a_path_of_held_out_rows():
-    with pytest.raises(InputError, match=r"the format of '0\.2' cannot be told from its suffix"):
+    with pytest.raises(InputError, match=r"the format of '0\.2' cannot be determined from its suffix"):
         FunctionalANOVA(shrinkage=None).fit(np.array([[0, 1], [1, 0]]), np.zeros(2), eval_set="0.2")
 
 

@@ -147,7 +147,7 @@ def test_bars_of_importance_have_the_errors_of_the_table(anova):
 def test_the_first_card_is_about_other_rows_and_the_last_about_arithmetic(anova, cancelling):
     for fitted in (anova, cancelling):
         asked = [v["question"] for v in summarise(fitted.decomposition_).verdicts]
-        assert asked[0] == "Would other rows say the same?"
+        assert asked[0] == "Does it hold on other rows?"
         assert asked[-1] == "Was it computed exactly?"
 
 
@@ -172,10 +172,10 @@ def test_a_fit_that_does_not_hold_is_red_and_first(tmp_path):
     assert bad.certificate_.holds is False
     summary = summarise(bad.decomposition_)
     assert summary.verdicts[0]["good"] is False
-    assert "Other rows would not say the same" in summary.headline
+    assert "This does not hold on other rows" in summary.headline
     bad.report(tmp_path / "r.html")
     cards = re.findall(r'<li class="(\w+)">\s*<h3>([^<]*)</h3>', (tmp_path / "r.html").read_text(encoding="utf-8"))
-    assert cards[0] == ("bad", "Would other rows say the same?")
+    assert cards[0] == ("bad", "Does it hold on other rows?")
 
 
 def test_the_report_says_which_effects_can_be_told_from_zero(anova, tmp_path):
@@ -210,8 +210,8 @@ def test_the_command_shows_rows_and_standard_errors(tmp_path, anova):
     assert [c["rows"] for c in cells] == effect.rows.tolist()
     assert [c["stderr"] for c in cells] == effect.stderr.tolist()
     assert document["certificate"]["holds"] is True
-    assert document["verdicts"][0]["question"] == "Would other rows say the same?"
-    assert "Would other rows say the same? Yes" in show()
+    assert document["verdicts"][0]["question"] == "Does it hold on other rows?"
+    assert "Does it hold on other rows? Yes" in show()
 
 
 def test_print_has_standard_errors_of_the_strongest_effects(anova):
@@ -235,7 +235,7 @@ def test_notebooks_show_escaped_tables_without_scripts_or_addresses(anova):
         assert "<script" not in html
         assert not re.search(r"(src|href)\s*=|https?:|//", html)
     assert "&lt;script&gt;" in html_of(anova)[1]
-    assert "Would other rows say the same?" in html_of(anova)[0]
+    assert "Does it hold on other rows?" in html_of(anova)[0]
     assert f"± {anova.effects_['home'].stderr[0, 0]:.2g}" in html_of(anova)[1]
 
 

@@ -9,8 +9,12 @@ from pathlib import Path
 
 import nbclient
 import nbformat
+import numpy as np
+import pandas as pd
 import pytest
 from playwright.sync_api import sync_playwright
+
+from exanova import FunctionalANOVA
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "jupyter.md"
 
@@ -102,5 +106,38 @@ def test_the_page_is_drawn_without_a_network(notebook, tmp_path):
     assert all(box["width"] > 100 and box["height"] > 15 for box in boxes)
     assert marks > 50
     assert "Error loading script" not in text
-    for words in ("Would other rows say the same?", "guard", "share of rows", "home"):
+    for words in ("Does it hold on other rows?", "guard", "share of rows", "home"):
         assert words in text
+
+
+HTML = {
+    "estimator": lambda a, x: a,
+    "decomposition": lambda a, x: a.decomposition_,
+    "effects": lambda a, x: a.effects_,
+    "effect": lambda a, x: a.effects_["<b>job"],
+    "pair": lambda a, x: a.effects_["<b>job", "home"],
+    "explanation": lambda a, x: a.explain(x),
+    "interactions": lambda a, x: a.interactions(x),
+    "components": lambda a, x: a.components(x),
+    "certificate": lambda a, x: a.certificate_,
+    "importance": lambda a, x: a.importance(),
+    "significance": lambda a, x: a.significance(),
+    "comparison": lambda a, x: a.compare(a),
+    "change": lambda a, x: a.change(a),
+    "difference": lambda a, x: a.difference(x[:20], x[20:]),
+    "reasons": lambda a, x: a.reasons(x[:3]),
+    "plan": lambda a, x: a.plan_,
+    "provenance": lambda a, x: a.provenance_,
+    "unfitted": lambda a, x: FunctionalANOVA(),
+}
+
+
+@pytest.mark.parametrize("name", HTML)
+def test_every_object_is_shown_as_html_without_scripts_or_addresses(name):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"<b>job": rng.choice(["none", "<i>clerk"], 60), "home": rng.choice(["rent", "own"], 60)})
+    anova = FunctionalANOVA().fit(rows, (rows["home"] == "own") + 2.0 * (rows["<b>job"] == "none"))
+    html = HTML[name](anova, rows)._repr_html_()
+    assert html.count("<") == html.count(">")
+    for forbidden in ("<script", "http", "<b>job", "<i>clerk"):
+        assert forbidden not in html

@@ -385,7 +385,7 @@ def test_more_outputs_than_fit_are_refused_with_a_hint(loans):
         loans, np.random.default_rng(0).normal(size=(len(loans), 13))
     )
     with pytest.raises(
-        InputError, match=r"13 outputs were asked for; a picture has room for 12\. Choose some, for example output="
+        InputError, match=r"13 outputs were requested; a chart has room for 12\. Choose some, for example output="
     ):
         many.plot.importance()
     assert len(outputs_of(many.plot.importance(output=[0, 5, "output 7"]))) == 3
@@ -597,14 +597,14 @@ WRONG = {
     "unknown output": (lambda p, X: p.importance(output="won"), UnknownFeatureError, "no output 'won'.*'repaid'"),
     "output number": (lambda p, X: p.effect("job", output=2), UnknownFeatureError, "there is no output 2"),
     "output of a network": (lambda p, X: p.network(output="won"), UnknownFeatureError, "there is no output 'won'"),
-    "no output": (lambda p, X: p.beeswarm(X, output=[]), InputError, "0 outputs were asked for"),
+    "no output": (lambda p, X: p.beeswarm(X, output=[]), InputError, "0 outputs were requested"),
     "unknown kind": (lambda p, X: p.importance("gini"), InputError, "kind='gini' was given; expected one of l1"),
     "no bars": (lambda p, X: p.importance(top=0), InputError, "top=0 was given; expected a whole number"),
     "half a level": (lambda p, X: p.effect("job", top=1.5), InputError, "top=1.5 was given"),
     "wrong shape": (lambda p, X: p.image(X.head(1), (2, 3)), InputError, "6 pixels, the decomposition 4 features"),
     "no shape": (lambda p, X: p.image(X.head(1), 4), InputError, "expected two whole numbers"),
     "negative shape": (lambda p, X: p.image(X.head(1), (-2, -2)), InputError, "expected two whole numbers"),
-    "two rows": (lambda p, X: p.waterfall(X.head(2)), InputError, "2 rows were given; this picture shows one"),
+    "two rows": (lambda p, X: p.waterfall(X.head(2)), InputError, "2 rows were given; this chart shows one"),
     "rows of an image": (lambda p, X: p.image(X.head(3), (2, 2)), InputError, "3 rows were given"),
     "absent features": (lambda p, X: p.waterfall({"job": "none"}), InputError, "no level for 'home', 'years', 'bank'"),
     "no row": (lambda p, X: p.waterfall(3), InputTypeError, "expected a pandas, polars or pyarrow table"),

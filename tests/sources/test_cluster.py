@@ -104,10 +104,10 @@ def test_workers_killed_in_either_pass_again_and_again_change_nothing(
     assert nothing_left(client)
 
 
-def no_keeping(roles):
+def no_keeping(roles, most):
     from exanova.sources.passes import ColumnCounter
 
-    return ColumnCounter(roles, keep=False)
+    return ColumnCounter(roles, most, keep=False)
 
 
 def test_workers_killed_while_results_are_merged_change_nothing(client, tmp_path):

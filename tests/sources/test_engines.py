@@ -14,6 +14,8 @@ import pytest
 
 from exanova import FunctionalANOVA
 from exanova.errors import InputError
+from exanova.sources.opening import open_source
+from exanova.sources.parts import COUNT
 from sources.test_split_law import FEATURES, fitted, rows, same, write
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # engines warn of what they do with pandas, sockets and processes
@@ -104,6 +106,21 @@ def test_null_nan_and_empty_text_mean_the_same_everywhere():
     duckdb = pytest.importorskip("duckdb")
     for X in (table, table.lazy(), duckdb.from_arrow(table.to_arrow())):
         assert fitted(X, "score").categories_ == [("", "u", None), (0.0, 1.0, None)]
+
+
+@pytest.mark.parametrize("name", ["polars", "duckdb", "ibis"])
+@pytest.mark.parametrize("repeats", [True, False])
+def test_an_engine_counts_where_few_of_all_its_rows_are_distinct(name, repeats, tmp_path, monkeypatch):
+    """The first rows may be all alike, or all different: all rows decide, where the engine can estimate them."""
+    monkeypatch.setattr("exanova.sources.engines.LOOKED_AT", 100 if name != "ibis" else 2**16)
+    many = pd.DataFrame({"a": np.arange(3000) % 50 if repeats else np.arange(3000), "score": 1.0})
+    first = pd.DataFrame({"a": np.arange(100) + 5000 if repeats else np.zeros(100, dtype=int), "score": 1.0})
+    path = write(pd.concat([first, many]), tmp_path / "parts", 1, "parquet")
+    part = open_source(chosen(ENGINES[name](path), ["a", "score"])).parts[0]
+    blocks = list(part.blocks(["a", "score"]))
+    assert (COUNT in blocks[0].column_names) == repeats
+    assert sum(block.num_rows for block in blocks) == (150 if repeats else 3100)
+    assert list(part.known.values()) == [repeats]
 
 
 def test_what_an_engine_refuses_is_one_error(tmp_path):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from exanova import FunctionalANOVA
 from exanova.errors import InputError, MemoryLimitError
+from exanova.sources.value_counts import numbers_within
 
 FEATURES = ["colour", "size", "price", "shape"]
 
@@ -119,6 +120,9 @@ def test_weights_clusters_strata_bins_and_held_out_rows_are_those_in_memory(tmp_
     parameters = how.get("parameters", {})
     reference = fitted(table[FEATURES], table["real"], parameters=parameters, **in_memory)
     if (together and how.get("sample_weight") == "share") or (together and how.get("weights") == "probability"):
+        # Shrinkage asks how many rows there are; of those put together only their effective number is kept.
+        parameters = {**parameters, "shrinkage": None}
+        reference = fitted(table[FEATURES], table["real"], parameters=parameters, **in_memory)
         found = fitted(path, "real", parameters=parameters, **names)
         np.testing.assert_allclose(found.decomposition_.values, reference.decomposition_.values, atol=1e-11)
         return
@@ -192,6 +196,13 @@ def test_numbers_that_are_too_many_are_cut_at_nearly_the_same_places(tmp_path, m
     np.testing.assert_allclose(found, exact, atol=0.05)
     other = write(table, tmp_path / "other", 8, "parquet", seed=3)
     assert fitted(other, "score").decomposition_.encoding.features[0].edges == found
+
+
+def test_columns_share_the_memory_for_their_numbers():
+    every = [numbers_within(limit, columns) for limit, columns in ((10**12, 1), (2 * 10**9, 12), (10**6, 12))]
+    assert every == sorted(every, reverse=True)
+    assert 45 * 12 * every[1] <= 0.4 * 2 * 10**9 < 45 * 12 * (every[1] + 1)
+    assert (every[0], every[2]) == (2**23, 2**16)
 
 
 def test_noise_is_measured_on_some_raw_rows_where_they_are_many(tmp_path, monkeypatch):

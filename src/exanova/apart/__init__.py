@@ -1,1 +1,1 @@
-"""Fits from moments: what rows in different places say together, without the rows."""
+"""Fits from moments of rows in different places, without the rows."""

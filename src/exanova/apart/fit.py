@@ -1,7 +1,8 @@
-"""A decomposition from moments: the moments route, with everything that rows would have told taken from margins.
+"""A decomposition from moments: the moments route, with margins in place of passes over rows.
 
 The residual of given effects in every cell follows from the margins, to the accuracy of a pass over rows, so that the
-solve is refined as if the rows were here. What needs rows themselves is not measured, and the certificate lists it.
+solve is refined as with rows. Quantities that need the rows themselves are not measured, and the certificate lists
+them.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ UNMEASURED = (
     "mean absolute Shapley values",
     "near-redundant features",
 )
-"""What needs rows, in words."""
+"""Quantities that need rows, in words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +217,7 @@ def _decomposition(
 
 
 def _certified(moments: Moments, seen: Observed, found: Solved, names: tuple[str, ...], seconds: float) -> Certificate:
-    """What margins tell about the result, relative to the standard deviation of each output."""
+    """Measurements of the result from margins, relative to the standard deviation of each output."""
     solution: Solution = found.solution
     fitted = seen.co_occurring(found.values)
     share = seen.family.weight / seen.family.weight[0]

@@ -43,8 +43,9 @@ class InParts:
     ) -> Self:
         """Add rows to those of earlier calls and fit all of them, from their moments: no row is kept.
 
-        The effects are those of a fit of all rows without shrinkage, up to rounding, for any parts in any order. What
-        needs rows (standard errors, the fit on other rows) is not measured. ``moments_`` holds what was added up.
+        The effects are those of a fit of all rows without shrinkage, up to rounding, for any parts in any order.
+        Quantities that need rows (standard errors, the fit on other rows) are not measured. ``moments_`` holds the
+        sums.
 
         Args:
             X, model, y, sample_weight, output_names: as for :meth:`fit`; a part that was added before is refused.

@@ -9,7 +9,7 @@ from exanova.errors import InputError
 
 
 def joined_levels(known: Encoding, new: Encoding) -> Encoding:
-    """The levels of ``known``, and those that ``new`` has besides; bins and merged levels stay as they are known.
+    """The levels of ``known``, and those that ``new`` has besides; bins and merged levels are unchanged.
 
     >>> first = Encoding.from_levels(["colour"], [["blue", "red"]])
     >>> joined_levels(first, Encoding.from_levels(["colour"], [["green", "red", None]])).levels

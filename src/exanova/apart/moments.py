@@ -1,4 +1,4 @@
-"""``Moments``: everything a fit of main effects and pairs needs of rows, without the rows; moments of shards add up.
+"""``Moments``: the sufficient statistics of rows for main effects and pairs; moments of shards add up.
 
     counts     weights of rows in the cells of up to four features (``phi.margins``), exact for whole weights
     sums       weighted sums of the outputs, less a centre, in the cells of one and two features
@@ -54,7 +54,7 @@ class Moments:
         outputs: names of the outputs; ``single`` if the model has one number per row.
         rows: number of rows.
         shards: hashes of the shards inside.
-        min_count: fewest rows of an occupied cell of any shard that was promised; 0 if nothing was.
+        min_count: guaranteed minimum number of rows of an occupied cell of any shard; 0 without a guarantee.
 
     >>> from exanova.data.encoding import Encoding
     >>> levels = Encoding.from_levels(["colour", "size"], [["blue", "red"], [1, 2]])
@@ -191,7 +191,7 @@ def collect_moments(
 
 
 def _known_codes(levels: Encoding, table: Table) -> Codes:
-    """Codes of all rows; an unknown level is refused, with what to do about it here."""
+    """Codes of all rows; an unknown level is refused, with advice for moments."""
     try:
         return levels.encode(table).astype(np.min_scalar_type(max(levels.sizes)))
     except UnknownLevelError as error:
@@ -327,7 +327,7 @@ def _elementary(powers: Sequence[float], order: int) -> float:
 
 
 def _difference(first: Encoding, second: Encoding) -> str:
-    """What is different, in a few words."""
+    """The first difference, in a few words."""
     if first.names != second.names:
         return f"features {', '.join(first.names[:5])} and {', '.join(second.names[:5])}"
     name = next(a.name for a, b in zip(first.features, second.features, strict=True) if a != b)

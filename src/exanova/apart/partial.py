@@ -19,13 +19,13 @@ from exanova.messages import Parameter
 from exanova.query import QuerySettings
 
 PLAIN = {"subsets": None, "max_terms": None, "selection": None, "ridge": 0.0, "basis": "pure"}
-"""Parameters that moments cannot serve, and the only value each may have."""
+"""Parameters that moments do not support, and the only value each may have."""
 
 NOT_SHRUNK = "off: moments hold no rows to estimate it from"
 
 
 def check_supported(parameters: Mapping[str, Any]) -> None:
-    """Raise for parameters that a fit from moments cannot serve, all at once."""
+    """Raise one error for all parameters that a fit from moments does not support."""
     changed = [name for name, plain in PLAIN.items() if parameters[name] != plain]
     if parameters["route"] not in ("auto", "moments"):
         changed.append("route")
@@ -43,7 +43,7 @@ def check_supported(parameters: Mapping[str, Any]) -> None:
 def levels_of(
     given: Encoding | str | os.PathLike[str] | None, X: Any, rules: Mapping[str, Any], weight: Any
 ) -> Encoding:
-    """Levels that were given, in a file or as they are, or those of the first rows."""
+    """Levels that were given, in a file or as an encoding, or those of the first rows."""
     if isinstance(given, Encoding):
         return given
     if isinstance(given, str | os.PathLike):

@@ -27,20 +27,22 @@ Dialect = Annotated[
     typer.Option(
         "--dialect",
         metavar="NAME",
-        help="Of .sql: standard, duckdb, sqlite or postgres. Default: standard.",
+        help="SQL dialect: standard, duckdb, sqlite or postgres. Default: standard.",
         rich_help_panel=a.RESULTS,
     ),
 ]
 SqlTable = Annotated[
     str | None,
-    typer.Option("--table", metavar="NAME", help="Of .sql: table to score. Default: rows.", rich_help_panel=a.RESULTS),
+    typer.Option(
+        "--table", metavar="NAME", help="With .sql: table to score. Default: rows.", rich_help_panel=a.RESULTS
+    ),
 ]
 Keep = Annotated[
     a.Names,
     typer.Option(
         "--keep",
         metavar="COLUMN",
-        help="Of .sql: further column to return, such as a key (repeatable).",
+        help="With .sql: additional column to return, such as a key (repeatable).",
         rich_help_panel=a.RESULTS,
     ),
 ]
@@ -60,7 +62,7 @@ ReasonCount = Annotated[
         "--reasons",
         min=1,
         metavar="N",
-        help="The N strongest reasons per row, as sentences.",
+        help="Write the N strongest reasons per row, as sentences.",
         rich_help_panel=a.RESULTS,
     ),
 ]
@@ -69,7 +71,7 @@ Direction = Annotated[
     typer.Option(
         "--direction",
         metavar="lower|higher|both",
-        help="Reasons why the output is lower, higher, or either.",
+        help="Show reasons why the output is lower, higher, or both.",
         rich_help_panel=a.RESULTS,
     ),
 ]
@@ -78,14 +80,17 @@ Against = Annotated[
     typer.Option(
         "--against",
         metavar="mean|best|N",
-        help="Compare each row with the mean, the best of the rows, or row N of DATA (from 0).",
+        help="Compare each row with the mean, the best row, or row N of DATA (counted from 0).",
         rich_help_panel=a.RESULTS,
     ),
 ]
 OfOutput = Annotated[
     str | None,
     typer.Option(
-        "--of-output", metavar="NAME", help="Reasons for this output, if there are several.", rich_help_panel=a.RESULTS
+        "--of-output",
+        metavar="NAME",
+        help="Output to give reasons for, if there are several.",
+        rich_help_panel=a.RESULTS,
     ),
 ]
 Index = Annotated[
@@ -181,7 +186,7 @@ BySubset = Annotated[
     bool,
     typer.Option(
         "--by-subset/--by-feature",
-        help="In --output, one line per subset of features, or per feature.",
+        help="In --output, write one line per subset of features, or per feature.",
         rich_help_panel=a.RESULTS,
     ),
 ]

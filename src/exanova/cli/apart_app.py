@@ -1,4 +1,4 @@
-"""The commands for rows in several places, as they are typed, with their options; ``apart_commands.py`` runs them."""
+"""The commands for rows in several places, with their options; ``apart_commands.py`` runs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands for rows in several places do: levels to agree on, moments of each place, their sum, its fit."""
+"""The commands for rows in several places: levels to agree on, moments of each place, their sum, its fit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Part:
-    """A table of one place: its path, how to read it, the roles of its columns; and the file to write."""
+    """The table of one place: its path, how to read it, the roles of its columns, and the file to write."""
 
     data: str
     reading: ReadOptions

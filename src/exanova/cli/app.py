@@ -1,6 +1,6 @@
-"""The command as a whole: its help, and its subcommands from the families of commands.
+"""The command ``exanova``: its help, and its subcommands from the families of commands.
 
-Nothing heavy is imported before a command runs, so that help and usage errors appear at once.
+Slow imports are deferred until a command runs, so that help and usage errors appear at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arguments and options of fits and moments, and those that most commands share; what typed lists mean.
+"""Arguments and options of fits and moments, and those shared by most commands; parsing of typed lists.
 
 Those of commands that read saved decompositions are in ``answer_arguments.py``.
 """
@@ -94,7 +94,7 @@ Groups = Annotated[
     typer.Option(
         "--group",
         metavar="NAME=A,B",
-        help="Treat features as one, by the sum of their effects (repeatable).",
+        help="Treat features as one group (repeatable).",
         rich_help_panel=COLUMNS,
     ),
 ]
@@ -174,7 +174,7 @@ MaxLevels = Annotated[
     typer.Option(
         "--max-levels",
         metavar="auto|none|N|A=N,B=N",
-        help="Join levels of columns that have more, by their effects (default: auto, 50).",
+        help="Join levels with similar effects in columns with more levels (default: auto, 50).",
         rich_help_panel=FIT,
     ),
 ]
@@ -183,7 +183,7 @@ Shrinkage = Annotated[
     typer.Option(
         "--shrinkage",
         metavar="auto|none",
-        help="Shrink effects to what the rows can carry (auto), or fit the rows exactly (none).",
+        help="Shrink effects to what the rows can support (auto), or fit the rows exactly (none).",
         rich_help_panel=FIT,
     ),
 ]
@@ -191,7 +191,7 @@ Sampled = Annotated[
     bool | None,
     typer.Option(
         "--sample/--population",
-        help="The rows are a sample of more, or all there is: no shrinkage, no standard errors. "
+        help="The rows are a sample, or the complete population (no shrinkage, no standard errors). "
         "Default: a sample, unless all combinations of levels occur equally often.",
         show_default=False,
         rich_help_panel=FIT,
@@ -246,7 +246,7 @@ MemoryLimit = Annotated[
     typer.Option(
         "--memory-limit",
         metavar="SIZE",
-        help="Memory that may be used, e.g. '4 GB'. Default: most of what is free.",
+        help="Largest memory to use, e.g. '4 GB'. Default: most of the free memory.",
         rich_help_panel=FIT,
     ),
 ]
@@ -345,7 +345,10 @@ Add = Annotated[
     typer.Option("--add", metavar="FILE", help="Levels to keep; new ones are added.", rich_help_panel=FIT),
 ]
 MinCount = Annotated[
-    int, typer.Option("--min-count", metavar="N", help="Refuse cells of fewer rows than this.", rich_help_panel=FIT)
+    int,
+    typer.Option(
+        "--min-count", metavar="N", help="Refuse to write cells with fewer rows than this.", rich_help_panel=FIT
+    ),
 ]
 Files = Annotated[
     list[str], typer.Argument(metavar="MOMENTS...", help="Files written by `exanova moments`.", show_default=False)

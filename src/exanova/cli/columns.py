@@ -1,4 +1,4 @@
-"""What the columns of a table are: their kinds (number, boolean, text) and their roles (feature, prediction, weight).
+"""Kinds (number, boolean, text) and roles (feature, prediction, weight) of the columns of a table.
 
 The rule for CSV, which has no types, is in :mod:`exanova.sources.text_cells`. New rows are read as the kinds that were
 learned.
@@ -108,7 +108,7 @@ def check_columns(table: Any, names: Sequence[str], where: str) -> None:
 
 
 def typed(table: Any, kinds: Mapping[str, Kind], others: Kind = "any") -> Any:
-    """The table with each column converted to its kind; a column that cannot be converted stays as it is.
+    """The table with each column converted to its kind; a column that cannot be converted is unchanged.
 
     >>> import pyarrow as pa
     >>> table = pa.table({"age": ["9", "10", None], "code": ["007", "12", "x"], "yes": ["true", "false", "true"]})

@@ -1,4 +1,4 @@
-"""The commands that decompose a model, as they are typed, with their help; ``fit_commands.py`` runs them."""
+"""The commands that decompose a model, with their options and help; ``fit_commands.py`` runs them."""
 
 from __future__ import annotations
 

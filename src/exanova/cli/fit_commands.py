@@ -1,4 +1,4 @@
-"""What the commands that decompose a model do: read files, fit, write files and print results."""
+"""The commands that decompose a model: read files, fit, write files and print results."""
 
 from __future__ import annotations
 

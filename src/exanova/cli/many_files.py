@@ -20,11 +20,11 @@ from exanova.sources.opening import PATTERN, find_files, open_source, with_kinds
 from exanova.sources.parts import Source
 
 TOGETHER = ("parquet", "feather", "csv", "tsv")
-"""Formats that are read in blocks; that of each file is told by its suffix."""
+"""Formats that are read in blocks; the suffix of each file determines its format."""
 
 
 STREAMED_BYTES = 2**28
-"""Size of a single file from which it is read in blocks as well, and never whole."""
+"""Size of a single file from which it is read in blocks as well, and never loaded completely."""
 
 
 def in_blocks(path: str, reading: ReadOptions) -> bool:
@@ -33,7 +33,7 @@ def in_blocks(path: str, reading: ReadOptions) -> bool:
 
 
 def is_large(path: str, reading: ReadOptions) -> bool:
-    """Whether a path names one large file whose suffix says what it is; columns made categorical are read whole."""
+    """Whether a path names one large file of a known suffix; columns made categorical are read completely."""
     if path == STDIN or not os.path.isfile(path) or os.path.getsize(path) < STREAMED_BYTES:
         return False
     known = SUFFIXES.get(os.path.splitext(path.lower().removesuffix(".gz"))[1])
@@ -81,7 +81,7 @@ class Explaining:
     Attributes:
         data: the files.
         reading: how to read them.
-        columns: columns to read beside the features.
+        columns: columns to read besides the features.
         folder: where to write: a folder, or a file for the rows of a single one.
         force: whether files may be replaced.
     """
@@ -130,7 +130,7 @@ class Explaining:
 
 @contextmanager
 def dask_client(address: str | None) -> Iterator[Any]:
-    """A client of the scheduler at an address, closed in the end; ``None`` without an address."""
+    """A client of the scheduler at an address, closed afterwards; ``None`` without an address."""
     if address is None:
         yield None
         return
@@ -160,7 +160,7 @@ def _options(reading: ReadOptions) -> TextOptions:
 
 
 def _targets(files: Sequence[FilePart], folder: str, force: bool) -> list[Path]:
-    """Where the values of each file go: a folder that is there or is made, a name per file."""
+    """Where the values of each file go: an existing or new folder, one name per file."""
     place = Path(folder)
     stems = [Path(file.path).name.split(".")[0] for file in files]
     names = stems if len(set(stems)) == len(stems) else [f"{k:05d}" for k in range(len(stems))]

@@ -75,12 +75,12 @@ class PythonModel:
 
 
 def _about_categories(table: Any) -> str:
-    """What may help where a model was given text and would have categories."""
+    """Advice for a model that was given text and expects categories."""
     text = [name for name, kind in zip(table.column_names, table.schema.types, strict=True) if "string" in str(kind)]
     if not text:
         return ""
     return (
-        " If it was trained on categorical columns, say which with --categories (--categories all for every column of "
+        " If it was trained on categorical columns, name them with --categories (--categories all for every column of "
         "text), or give a Parquet file, which keeps them."
     )
 
@@ -220,7 +220,7 @@ def _of_python(found: Any, given: str) -> Model:
     plain = names is None and hasattr(found, "n_features_in_")
     classes = getattr(found, "classes_", None)
     if hasattr(found, "predict_proba") and classes is not None and np.shape(classes) == (2,):
-        # Of two probabilities that add up to one, the second says it all.
+        # Two probabilities add up to one, so that the second is enough.
         return PythonModel(lambda rows: np.asarray(respond(rows))[:, 1], names, (f"P({classes[1]})",), plain, found)
     return PythonModel(respond, names, classes, plain, found)
 

@@ -1,6 +1,6 @@
-"""Results for a machine: files and standard output, JSON documents, tables of values.
+"""Machine-readable results: files and standard output, JSON documents, tables of values.
 
-Files are checked before the work begins, written whole at its end, and never replaced without ``--force``.
+Files are checked before the work begins, written completely at its end, and never replaced without ``--force``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Target:
     """A file to write.
 
     Attributes:
-        option: the option that asked for it.
+        option: the option that names it.
         path: its path.
         suffixes: allowed suffixes; empty for any.
         is_folder: whether a folder is written.
@@ -109,7 +109,7 @@ class Targets:
 
 
 def report_targets(path: str | None, option: str = "--report") -> list[Target]:
-    """The report, if one was asked for; refused if a package for it is missing."""
+    """The report, if one was requested; refused if a package for it is missing."""
     if path is None:
         return []
     if Path(path).suffix.lower() in (".html", ".htm"):
@@ -141,7 +141,7 @@ def emit_document(document: Mapping[str, Any]) -> None:
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON has it: dictionaries, lists, text, finite numbers, and null for the rest.
+    """The value as JSON: dictionaries, lists, text, finite numbers, and null for everything else.
 
     >>> plain({"a": np.array([1.0, np.nan]), "b": (np.int64(2), "x")})
     {'a': [1.0, None], 'b': [2, 'x']}

@@ -1,4 +1,4 @@
-"""The commands that answer questions, as they are typed, with their options; ``question_commands.py`` runs them."""
+"""The commands that answer questions, with their options; ``question_commands.py`` runs them."""
 
 from __future__ import annotations
 

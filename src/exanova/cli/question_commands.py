@@ -1,4 +1,4 @@
-"""What the commands that answer questions do: read files, ask the library, print or write the answer."""
+"""The commands that answer questions: read files, query the library, print or write the answer."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def reasons(
     """The strongest reasons of every row."""
     targets = _targets(shown, [saved, data])
     if len(asked.ids) > 1:
-        raise InputError("--reasons carries one --id column; give one.")
+        raise InputError("--reasons takes one --id column; give one.")
     anova = load(saved).set_params(**rules)
     table = read_table(data, reading, learned_kinds(anova))
     check_columns(table, [*anova.feature_names_in_, *asked.prediction, *asked.ids], display_name(data))

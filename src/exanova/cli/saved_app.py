@@ -1,4 +1,4 @@
-"""The commands that read a saved decomposition, as they are typed; ``saved_commands.py`` runs them."""
+"""The commands that read a saved decomposition, with their options; ``saved_commands.py`` runs them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from exanova.cli import arguments as a
 ROWS = a.text(
     "Explain new rows with a saved decomposition: Shapley values or interactions.",
     """Shapley values: one line per row, with base_value, one column per feature, and their sum as fitted. With
-    --prediction, the residual is what the model says beyond that. With several outputs the columns are called
+    --prediction, the residual (prediction minus fitted) is added. With several outputs the columns are called
     output:feature. Other indices: one line per row and subset. Columns are matched by name; other columns are ignored
     (--id copies them). A row marked outside_support has a combination of levels that was not in the data; the effect
     of that combination counts as 0.""",
@@ -22,7 +22,7 @@ ROWS_EXAMPLES = (
         "exanova rows model.exanova new.parquet --index k-SII --output pairs.parquet",
     ),
     (
-        "With customer numbers, and what the effects leave of the predictions",
+        "With customer numbers, and the residuals of the predictions",
         "exanova rows model.exanova new.csv --id customer --prediction p --output values.csv",
     ),
     ("In a pipe", "cat new.csv | exanova rows model.exanova - | head"),
@@ -42,7 +42,7 @@ SHOW_EXAMPLES = (
 EXPORT = a.text(
     "Write the tables of a saved decomposition: .xlsx, .json, .sql, .md, .tex, or a folder with CSV and Parquet.",
     """A workbook has one sheet per table, with standard errors and rows per cell. A query (.sql) returns the fitted
-    value of every row of a table in a database. All tell where the numbers come from; none holds rows or the model.""",
+    value of every row of a table in a database. All include the provenance; none contains rows or the model.""",
 )
 EXPORT_EXAMPLES = (
     ("A workbook", "exanova export model.exanova book.xlsx"),

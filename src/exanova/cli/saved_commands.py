@@ -1,4 +1,4 @@
-"""What the commands that read a saved decomposition do: explain rows, show effects, write tables."""
+"""The commands that read a saved decomposition: explain rows, show effects, write tables."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def show(
     json: bool,
     joined: bool = False,
 ) -> None:
-    """Show a saved decomposition, or some of its effects, with like neighbours ``joined`` if asked."""
+    """Show a saved decomposition, or some of its effects, optionally with similar neighbours ``joined``."""
     targets = Targets(report_targets(report), [saved], force)
     anova = load(saved)
     features = list(anova.feature_names_in_)
@@ -137,12 +137,12 @@ def export(saved: str, path: str, sql: dict[str, Any], words: Sequence[str], pri
 
 
 def _residual(anova: FunctionalANOVA, table: Any, names: Sequence[str]) -> FloatArray | None:
-    """(n, m) predictions in the file less what is fitted there; ``None`` if no predictions were named."""
+    """(n, m) predictions in the file minus the fitted part; ``None`` if no predictions were named."""
     given = predictions(anova, table, names)
     if given is None:
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OutsideSupportWarning)  # said once, with the values
+        warnings.simplefilter("ignore", OutsideSupportWarning)  # warned once, with the values
         return given - np.reshape(anova.predict(table), given.shape)
 
 

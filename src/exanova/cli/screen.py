@@ -98,7 +98,7 @@ class Screen:
         self._more(len(found.changes) - count, "subsets", "--changes")
 
     def lines(self, text: str) -> None:
-        """A text as it is, line by line."""
+        """A text, line by line."""
         for line in text.splitlines():
             self._console.print(Text(visible(spoken(line))), soft_wrap=True)
 
@@ -135,7 +135,7 @@ class Screen:
             self._line(f"      {why}")
 
     def _found(self, anova: Any) -> None:
-        """What the model does, in the words of the report."""
+        """The findings, in the words of the report."""
         for paragraph in told(anova.decomposition_):
             self._line("")
             self._line(paragraph)
@@ -209,7 +209,7 @@ class Screen:
 
 IMPORTANCE = {
     "l1": "E|effect|, interactions shared equally among their features",
-    "variance": "net shares of the variance, for effects cancel; interactions shared equally among their features",
+    "variance": "net shares of the variance, because effects cancel; interactions shared equally among their features",
 }
 """What importances measure."""
 
@@ -219,7 +219,7 @@ SHOWN = 10
 
 @contextmanager
 def busy(doing: str, quiet: bool) -> Iterator[None]:
-    """Show on standard error what is being done, if that is a terminal."""
+    """Show the current step on standard error, if that is a terminal."""
     console = Console(stderr=True, highlight=False, markup=False)
     if quiet or not console.is_terminal:
         yield

@@ -1,4 +1,4 @@
-"""Tables on disk: CSV, TSV, JSON lines (gzip too), Parquet and Feather, read whole with pyarrow.
+"""Tables on disk: CSV, TSV, JSON lines (gzip too), Parquet and Feather, read into memory with pyarrow.
 
 Cells of CSV and TSV are read as text, empty ones as missing values; ``columns.py`` converts them. The other formats
 have types.
@@ -51,7 +51,7 @@ class ReadOptions:
         separator: field separator of CSV, or ``None`` for the default.
         missing: texts read as missing in CSV and TSV, in addition to the empty one.
         text: columns of CSV and TSV that stay text even if all cells are numbers; ``("all",)`` for every column.
-        categories: columns that become categorical, as boosters with native categories want them; ``("all",)`` for
+        categories: columns that become categorical, as boosters with native categories expect them; ``("all",)`` for
             every column of text.
     """
 
@@ -147,8 +147,8 @@ def _format_of(path: str) -> str:
     suffix = name.with_suffix("").suffix if name.suffix.lower() == ".gz" else name.suffix
     if suffix.lower() not in SUFFIXES:
         raise InputError(
-            f"the format of {path!r} cannot be told from its suffix (known: {', '.join(SUFFIXES)}, and .gz after a "
-            f"text format); give --format {'|'.join(FORMATS)}."
+            f"the format of {path!r} cannot be determined from its suffix (known: {', '.join(SUFFIXES)}, and .gz after "
+            f"a text format); give --format {'|'.join(FORMATS)}."
         )
     return SUFFIXES[suffix.lower()]
 
@@ -255,7 +255,7 @@ def _reason(message: str) -> str:
         where = f"line {ragged[1]}" if ragged[1] else "a line"
         cells = "1 cell" if ragged[3] == "1" else f"{ragged[3]} cells"
         if ragged[2] == "1":
-            return f"{where} has {cells}, but the header has 1; tell the field separator, such as --separator ';'."
+            return f"{where} has {cells}, but the header has 1; give the field separator, such as --separator ';'."
         return f"{where} has {cells}, but the header has {ragged[2]}; correct it, or quote cells with commas."
     if re.search(r"invalid UTF-?8", message, re.IGNORECASE):
         return "it is not UTF-8 text; convert it, for example from Latin-1."

@@ -25,13 +25,13 @@ OTHER_NAMES = {"eval_set": "eval", "sample_weight": "weight"}
 """Parameters of the library whose option has another name."""
 
 NONE = {"max_order": "all", "max_levels": "none", "n_bins": "none", "shrinkage": "none"}
-"""Options in which ``None`` has a word of its own."""
+"""Options in which ``None`` has its own word."""
 
 YES_OR_NO = {"sampled": {True: "--sample", False: "--population", "auto": "neither --sample nor --population"}}
 """Parameters whose values are options of their own."""
 
 ACTIONS = {"drop": "leave it out with --ignore", "categorical": "read it as text with --text"}
-"""Options for what Python users do with the column themselves."""
+"""Options that replace what Python users do with the column in code."""
 
 
 def spoken(message: str) -> str:

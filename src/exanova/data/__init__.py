@@ -1,10 +1,10 @@
 """From any table and any model to a support with values: the path of the data up to the mathematics.
 
 ``table`` reads, with ``series`` and ``arrow`` for the columns of each library and ``column`` and ``times`` for their
-cells. ``learning`` finds the levels by the ``rules``: ``factor`` lists values, ``cutting`` bins numbers (``binning``,
-``segments`` say where, ``intervals`` how bins are called) and times (``periods``), or at the thresholds of a model
-(``trees`` and its neighbours read them). ``encoding`` replays each ``feature``, ``support`` keeps the distinct rows,
-``values`` asks the model, ``alignment`` matches what it says with the rows, ``observe`` does all of it.
+cells. ``learning`` finds the levels by the ``rules``: ``factor`` lists values, ``cutting`` bins numbers (``binning``
+and ``segments`` place the edges, ``intervals`` labels the bins) and times (``periods``), or at the thresholds of a
+model (``trees`` and its neighbours read them). ``encoding`` replays each ``feature``, ``support`` keeps the distinct
+rows, ``values`` calls the model, ``alignment`` matches its outputs with the rows, ``observe`` runs all of these steps.
 """
 
 from exanova.data.column import Column

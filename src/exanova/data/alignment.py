@@ -1,4 +1,4 @@
-"""Rows of pandas and numbers that come with an index of their own: which number belongs to which row."""
+"""Alignment of pandas rows with numbers that have their own index."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ def to_rows(given: Any, index: Any, what: str) -> Any:
 def to_batch(returned: Any, index: Any) -> Any:
     """What a model returned for rows with the pandas ``index``, in the order of those rows.
 
-    As ``to_rows``, except that a fresh index 0, 1, ... says nothing about the rows and goes by position. Where the
-    index of the rows is itself such numbers in another order nobody can tell which was meant, and it raises.
+    As ``to_rows``, except that a fresh index 0, 1, ... carries no information about the rows and is matched by
+    position. Where the index of the rows consists of the same numbers in another order, the match is ambiguous, and it
+    raises.
     """
     own = _index_of(returned, index)
     if own is None or own.equals(index):
@@ -54,7 +55,7 @@ def _index_of(values: Any, index: Any) -> Any:
     """The index of a Series or DataFrame if it has to be compared with ``index``, else ``None``."""
     if index is None or not (nw.dependencies.is_pandas_series(values) or nw.dependencies.is_pandas_dataframe(values)):
         return None
-    return values.index if len(values) == len(index) else None  # a wrong number of rows is said elsewhere
+    return values.index if len(values) == len(index) else None  # a wrong number of rows is reported elsewhere
 
 
 def _order(own: Any, index: Any) -> IntArray | None:

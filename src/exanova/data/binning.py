@@ -1,8 +1,8 @@
 """Where to cut sorted numbers: positions between neighbouring values, by quantiles, widths or centres.
 
 A cut is a position p: the values before p go below, those from p on above. Positions depend on the weighted
-distribution only: a row of weight two is two rows. A value that holds more rows than a bin should is a bin of its own,
-and the rest is cut around it.
+distribution only: a row of weight two is two rows. A value with more rows than a bin should have is a bin of its own,
+and the others are cut around it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def cut_positions(
         weight: their weights.
         n_bins: most bins.
         strategy: "quantile", "uniform" or "kmeans".
-        least: smallest weight of a bin; lighter ones are joined with a neighbour.
+        least: smallest weight of a bin; smaller ones are joined with a neighbour.
 
     Returns:
         starts: (b,) position of the first value of each bin; the first is 0.
-        alone: (b,) whether the bin is a single value that holds more than its share of the weight.
+        alone: (b,) whether the bin is a single value with more than its share of the weight.
 
     >>> starts, alone = cut_positions(np.array([-1.0, 0, 1, 2, 3]), np.array([2, 90, 3, 3, 2]), 4, "quantile")
     >>> starts.tolist(), alone.tolist()
@@ -62,7 +62,7 @@ def bin_codes(values: FloatArray, edges: FloatArray) -> IntArray:
 
 
 def _around(weight: NDArray[Any], heavy: NDArray[np.bool_], n_bins: int, least: float) -> IntArray:
-    """Starts (b,) of bins: each heavy value alone, and the runs between them cut by quantiles."""
+    """Starts (b,) of bins: each value of large weight alone, and the runs between them cut by quantiles."""
     runs = run_of_each(heavy)
     light = float(weight[~heavy].sum())
     spare = max(1, n_bins - int(heavy.sum()))

@@ -1,7 +1,7 @@
 """One column, whatever library it came from, as plain values and a mask of the missing ones.
 
-Every library has its own scalars (``numpy.int64``, ``pandas.Timestamp``, ``pandas.NA``). Here they become the
-ones of Python, so that the same data gives the same levels wherever it was stored.
+Every library has its own scalars (``numpy.int64``, ``pandas.Timestamp``, ``pandas.NA``). This module converts them to
+Python scalars, so that the same data gives the same levels in every library.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PLAIN_TYPES: frozenset[type] = frozenset(
         *(datetime.date, datetime.datetime, datetime.time, datetime.timedelta),
     }
 )
-"""Types of cells that are kept as they are."""
+"""Types of cells that are kept unchanged."""
 
 SEVERAL_SPELLINGS: frozenset[type] = frozenset({decimal.Decimal, datetime.datetime})
 """Types of which equal values may have different texts, such as 1.5 and 1.50, or one instant at two offsets."""
@@ -38,7 +38,7 @@ LEVELS = "strings, numbers, booleans, dates or missing values"
 CONVERT = "Convert such columns, for example to strings, or drop them"
 
 CANNOT_BE_MISSING: frozenset[type] = PLAIN_TYPES - {float, decimal.Decimal, type(None)}
-"""Types of which no value stands for a missing one."""
+"""Types without a missing value."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""A column of numbers or times cut into bins: how many, where, and what they are called."""
+"""Bins of a column of numbers or times: how many, where, and their labels."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from exanova.data.times import time_places
 from exanova.typing import FloatArray, Level
 
 MOST_BINS = 32
-"""Bins of a column that is cut without being told into how many."""
+"""Default number of bins of a column."""
 
 MOST_THRESHOLDS = 64
-"""Bins between the thresholds of a model, where nothing else is asked for."""
+"""Default number of bins between the thresholds of a model."""
 
 ROWS_OF_A_BIN, FEWEST_ROWS = 10, 5
 """A table with few rows gets so few bins that they hold this many rows on average, and each at least half."""
 
 SLACK, SLACK_IF_ASKED = 1 / 8, 1 / 50
-"""Part of a bin that may change sides for a rounder edge: by default, and where a number of bins was asked for."""
+"""Part of a bin that may change sides for a rounder edge: by default, and where a number of bins was given."""
 
 LARGEST_WHOLE = 2.0**53
 """Whole numbers below this are exact as floats, and so is the number one above."""
@@ -42,7 +42,7 @@ LARGEST_WHOLE = 2.0**53
 def measures(column: Column, values: Sequence[Level]) -> str | None:
     """Whether distinct values are all "numbers" or all "times"; ``None`` for names, and for a categorical dtype.
 
-    Numbers that floats cannot tell apart are names.
+    Numbers that are equal as floats are names.
 
     >>> measures(Column.from_cells("a", [0.5, 1.5]), [0.5, 1.5])
     'numbers'
@@ -61,7 +61,7 @@ def are_too_long(values: Sequence[Level]) -> bool:
     (True, False)
     """
     largest = max(map(abs, values))
-    if largest < LARGEST_WHOLE or largest == math.inf:  # infinities have an error of their own
+    if largest < LARGEST_WHOLE or largest == math.inf:  # infinities raise a separate error
         return False
     if largest > sys.float_info.max:
         return True

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from exanova.typing import Codes, IntArray
 
 SEED = 20240229
-"""Of the multipliers: fixed, so that nothing varies from one run to the next."""
+"""Seed of the multipliers: fixed, so that nothing varies from one run to the next."""
 
 COMPILED_FROM = 1_000_000
 """Rows from which compiled loops, which need no sorting and no copies, are worth loading."""

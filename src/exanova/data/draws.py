@@ -1,9 +1,9 @@
-"""How the rows were drawn: what is independent of what, as far as the distinct rows alone do not tell it.
+"""The sampling design: which rows were drawn independently, as far as the distinct rows do not determine it.
 
-Standard errors ask which rows could have been others. By default every row is one draw. Whole-number weights count
-draws (a row of weight 3 is three equal ones); other weights are inverse probabilities of being drawn, so that a row
-is one draw whatever its weight. Rows may be drawn in clusters, separately in strata, or come with columns of
-replicate weights that a survey institute made.
+Standard errors depend on it. By default every row is one draw. Whole-number weights count draws (a row of weight 3 is
+three equal ones); other weights are inverse probabilities of being drawn, so that a row is one draw whatever its
+weight. Rows may be drawn in clusters, separately in strata, or have columns of replicate weights from a survey
+institute.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Draws:
 
 
 def _renumbered(labels: IntArray | None, kept: NDArray[np.bool_]) -> IntArray | None:
-    """The labels of the rows kept, without gaps: one that lost all its rows is no unit any more."""
+    """The labels of the rows kept, without gaps: a unit that lost all its rows no longer counts."""
     return None if labels is None else np.unique(labels[kept], return_inverse=True)[1].astype(np.int64)
 
 
@@ -95,7 +95,7 @@ class DrawPlan:
     scale: FloatArray | None = None
 
     def draws(self, group: IntArray, weight: NDArray[Any], values: FloatArray, noisy: bool) -> Draws | None:
-        """The draws behind distinct rows; ``None`` where their weights say everything.
+        """The draws behind distinct rows; ``None`` where their weights determine them.
 
         Args:
             group: (k,) distinct row of each raw row.
@@ -121,7 +121,7 @@ def plan_draws(
     strata: Any = None,
     replicate_weights: Any = None,
 ) -> DrawPlan:
-    """Check what was said about the n rows, of which ``kept`` (k,) have the positive weights ``weight`` (k,).
+    """Check the design of the n rows, of which ``kept`` (k,) have the positive weights ``weight`` (k,).
 
     All of them are kept for ``None``.
 
@@ -141,7 +141,7 @@ def plan_draws(
             Parameter("clusters"),
             " or ",
             Parameter("strata"),
-            "; replicate weights already stand for the way the rows were drawn. Give one or the other.",
+            "; replicate weights already describe how the rows were drawn. Give one or the other.",
         )
     cluster, stratum = _labels(clusters, kept, n, index, "clusters"), _labels(strata, kept, n, index, "strata")
     if cluster is not None and stratum is not None:
@@ -153,7 +153,7 @@ def plan_draws(
 
 
 def weight_kind(given: str, whole: bool) -> Kind:
-    """What weights are, by what was said of them and whether they are all whole numbers."""
+    """The kind of the weights, from the parameter and whether they are all whole numbers."""
     if given == "auto":
         return "frequency" if whole else "probability"
     if given == "frequency" and not whole:

@@ -76,8 +76,7 @@ class Encoding:
         """Codes of a table, int64 of shape (d, n), C-contiguous.
 
         Columns are found by name (by position in a NumPy array). A level that was not learned raises, or has
-        the code -1 with ``handle_unknown="ignore"``; it never joins the merged rare levels, about which
-        something was learned.
+        the code -1 with ``handle_unknown="ignore"``; it is never mapped to the merged rare levels, which were learned.
         """
         if handle_unknown not in ("error", "ignore"):
             raise InputError.given("handle_unknown", handle_unknown, *choices("handle_unknown", ("error", "ignore")))
@@ -96,7 +95,7 @@ class Encoding:
     def raw_codes(self, table: Table) -> Codes:
         """A code for each raw value, shape (d, n), before any binning or merging; -1 where it is missing.
 
-        Rows with the same raw codes are the same to a model. Where ``is_lossless``, ``encode`` tells as much.
+        Rows with the same raw codes are the same to a model. If ``is_lossless``, ``encode`` gives the same partition.
         """
         table = table.select(self.names)
         codes = np.empty((len(self.features), table.n_rows), dtype=np.int64)

@@ -10,14 +10,14 @@ from exanova.errors import ExanovaError, InputError, InputTypeError, UnknownLeve
 from exanova.messages import joined
 
 MOST_SHOWN = 20
-"""Columns whose problems are spelled out in one message."""
+"""Largest number of columns whose problems are listed in one message."""
 
 ABOUT_COLUMNS = (InputError, InputTypeError, UnknownLevelError)
 
 
 @dataclass
 class EveryColumn:
-    """What is wrong with each column; ``give`` raises it all at once.
+    """Errors about single columns; ``give`` raises them all at once.
 
     >>> wrong = EveryColumn()
     >>> for name in "ab":
@@ -40,7 +40,7 @@ class EveryColumn:
                 self.errors.append(error)
 
     def give(self) -> None:
-        """Raise what was noted: as the error of the first column, with the problems of all."""
+        """Raise the collected errors as one: the error of the first column, with the problems of all."""
         if not self.errors:
             return
         if len(self.errors) == 1:
@@ -49,7 +49,7 @@ class EveryColumn:
 
 
 def _grouped(errors: list[ExanovaError]) -> list[ExanovaError]:
-    """One error for all that expect the same and have the same remedy."""
+    """One error for all columns with the same expectation and the same remedy."""
     groups: dict[tuple[type, str, str], list[ExanovaError]] = {}
     for error in errors:
         groups.setdefault((type(error), error.expected, error.remedy), []).append(error)

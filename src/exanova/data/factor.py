@@ -18,7 +18,7 @@ DIRECT_RANGE = 2**16
 """Integers that span no more than this (or than the number of rows) are counted instead of sorted."""
 
 FEW = 32
-"""Numbers up to which looking each one up takes less time than finding the distinct ones first."""
+"""Largest count of numbers for which looking up each one is faster than finding the distinct ones first."""
 
 
 def factorize(column: Column) -> tuple[list[Level], IntArray]:

@@ -1,4 +1,4 @@
-"""The levels of one feature, and the rule from a cell to its code: a list of values, bins, or everything alike."""
+"""The levels of one feature, and the rule from a cell to its code: a list of values, bins, or one code for all."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class FeatureLevels:
 
     @property
     def joined(self) -> dict[str, tuple[Level, ...]]:
-        """Raw values of every level that stands for more than one, by its label.
+        """Raw values of every level that has more than one, by its label.
 
         >>> FeatureLevels("job", ("a", "2 levels: b, c"), ("a", "2 levels: b, c"), ("a", "b", "c"), (0, 1, 1)).joined
         {'2 levels: b, c': ('b', 'c')}
@@ -86,7 +86,7 @@ class FeatureLevels:
         known = [level for level in self.levels if level is not None]
         if self.is_ordered:
             own = set(self.values)
-            return sum(level in own for level in known)  # rare levels that were merged have no place
+            return sum(level in own for level in known)  # rare levels that were merged have no position in the order
         dates = all(isinstance(level, datetime.date | datetime.time | datetime.timedelta) for level in known)
         return len(known) if self.edges or (known and dates) else 0
 
@@ -155,7 +155,7 @@ class FeatureLevels:
 
 
 def _read(value: Level) -> Level:
-    """A time that is written as text, or the value as it is."""
+    """A time that is written as text, or the value unchanged."""
     return time_of_text(value) or value if isinstance(value, str) else value
 
 

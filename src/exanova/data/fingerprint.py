@@ -18,7 +18,7 @@ def fingerprint(encoding: Encoding, codes: Codes, group: IntArray, weight: NDArr
     """SHA-256 of a table and the outputs of its model, as hexadecimal digits.
 
     The same rows in the same order, with the same weights and outputs, have the same hash, from whichever library the
-    table comes. Outputs are taken as the model gave them, before anything is computed from them.
+    table comes. Outputs are hashed as the model returned them, before anything is computed from them.
 
     Args:
         encoding: levels of every feature.

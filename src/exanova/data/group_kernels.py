@@ -1,4 +1,4 @@
-"""Compiled loops that group equal rows: numbered directly where few combinations can occur, else by a hash table."""
+"""Compiled loops that group equal rows: by direct numbering if few combinations are possible, else by a hash table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edges that can be quoted, and intervals as text: the shortest decimal between neighbours, and on which side it is.
+"""Edges with few digits, and intervals as text: the shortest decimal between neighbours, and on which side it lies.
 
 Bin ``k`` of the edges ``e_0 < ... < e_K`` is ``[e_k, e_(k+1))``; the first and the last reach beyond their ends. A cut
 just above a number v ("up to v") is the edge that follows v among floating-point numbers, and is written with v.
@@ -61,8 +61,10 @@ def round_between(low: float, high: float) -> float:
     power = max(abs(below), abs(above)).adjusted()
     while True:
         step = Decimal(1).scaleb(power)
-        count = min((middle / step).to_integral_value(ROUND_HALF_DOWN), (above / step).to_integral_value(ROUND_FLOOR))
-        for number in (count, count + 1):
+        highest = (above / step).to_integral_value(ROUND_FLOOR)
+        count = min((middle / step).to_integral_value(ROUND_HALF_DOWN), highest)
+        # Of neighbouring floats the middle of their texts may round to the lower one; the higher one itself does not.
+        for number in (count, count + 1, highest):
             found = number * step
             if below < found <= above and low < float(found) <= high:
                 return float(found)
@@ -70,7 +72,7 @@ def round_between(low: float, high: float) -> float:
 
 
 def number_text(number: float) -> str:
-    """A number in full, in the fewest digits that tell it from its neighbours.
+    """A number in full, with the fewest digits that distinguish it from its neighbours.
 
     >>> number_text(2500.0), number_text(0.00005), number_text(1e-9), number_text(1e22)
     ('2500', '0.00005', '1e-09', '1e+22')
@@ -82,7 +84,7 @@ def number_text(number: float) -> str:
 
 
 def interval_labels(edges: Sequence[float], alone: Sequence[bool] | NDArray[np.bool_], whole: bool) -> tuple[str, ...]:
-    """Each bin as text; the first and the last have one end only, for rows beyond fall in them.
+    """Each bin as text; the first and the last have one end only, because rows beyond the range fall into them.
 
     >>> interval_labels([0.5, 1.25, 3.0, 7.0], [False] * 3, whole=False)
     ('< 1.25', '[1.25, 3)', '>= 3')
@@ -112,4 +114,4 @@ def _ends(edge: float) -> tuple[bool, str]:
     """Whether an edge is written as the number just below it, and that number or the edge as text."""
     under = math.nextafter(edge, -math.inf)
     written, other = number_text(edge), number_text(under)
-    return (True, other) if len(other) < len(written) else (False, written)
+    return (True, other) if len(other) < len(written) and math.isfinite(under) else (False, written)

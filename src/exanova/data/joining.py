@@ -1,12 +1,12 @@
-"""Joining the many levels of a column: those whose effects do not differ beyond their error become one level.
+"""Joining the many levels of a column: levels whose effects do not differ beyond their error become one level.
 
-Levels are put in the order of their effects, given the rows (``LevelEffects.expected``), and cut into segments. A
-segment is fitted again as one level, from the same rows that put its levels together, so that its effect is the mean M
-of the estimates inside, which chance has drawn apart, and not of what is expected. What a level k is expected to lose
-by that, on other rows, is therefore |expected_k - M|^2. The least loss for every number of segments is found by dynamic
-programming, and the smallest number that loses next to nothing is taken. Where none does, because the rows of a level
-tell little about an effect that is large nevertheless, levels are best shrunk one by one and stay apart; if there are
-too many for that, the smallest number is taken that loses about as little as any.
+Levels are sorted by their effects, given the rows (``LevelEffects.expected``), and split into segments. A segment is
+fitted again as one level, from the same rows that were used to join its levels, so that its effect is the mean M of the
+estimates inside, which include noise, and not of the expected effects. The expected loss of a level k on other rows is
+therefore |expected_k - M|^2. The least loss for every number of segments is computed by dynamic programming, and the
+smallest number with almost no loss is taken. If there is none, because the rows of a level determine its large effect
+only poorly, levels are best shrunk one by one and stay separate; if there are too many for that, the smallest number
+whose loss is about the minimum is taken.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ if TYPE_CHECKING:
     from exanova.data.values import ModelValues
 
 SEGMENTS = 400
-"""Levels beyond this number are put in as many parts by their order first."""
+"""More levels than this are first grouped into this many parts, in their order."""
 
 PART_OF_ERROR, PART_OF_VARIANCE = 0.1, 0.002
-"""Joining may lose so much of the uncertainty of the effects, or of the variance of the outputs, whichever is more."""
+"""Largest loss from joining, as a fraction of the uncertainty of the effects or of the variance of the outputs,
+whichever is larger."""
 
 
 class Most(NamedTuple):
-    """How many levels a column may have, and whether that is firm: they may not stay apart."""
+    """How many levels a column may have, and whether that is firm, so that levels may not stay separate."""
 
     levels: int
     firm: bool
@@ -48,9 +49,10 @@ def columns_to_join(
 ) -> dict[int, Most]:
     """Columns with more levels than there should be, and how many there should be at most.
 
-    A number that was asked for is firm, and so is any where pairs of features would have more than ``most_cells``.
+    A number given by the user is firm, and so is any where pairs of features would have more than ``most_cells``.
 
-    Only names are joined: bins, dates and declared orders have an order that says which levels are alike.
+    Only nominal levels are joined: bins, dates and declared orders have an order that determines which levels are
+    similar.
 
     >>> names = FeatureLevels.of("job", ["a", "b", "c"])
     >>> columns_to_join([names], 2), columns_to_join([names], "auto")
@@ -67,11 +69,11 @@ def columns_to_join(
 
 
 def join_rows(rows: Reading, values: ModelValues, chosen: Mapping[int, Most]) -> Reading:
-    """The rows with levels joined by what the model says of them.
+    """The rows with levels joined by the values of the model.
 
     Args:
         rows: the rows as they were read.
-        values: what the model says of each distinct raw row, or the outputs given for each row.
+        values: the model's values at each distinct raw row, or the outputs given for each row.
         chosen: as ``columns_to_join`` finds them.
     """
     weight = group_totals(rows.weight, rows.raw_group, len(rows.first))
@@ -100,7 +102,7 @@ def join_levels(
     """
     sizes = tuple(len(feature.levels) for feature in features)
     counted = weight.astype(np.float64)
-    if weight.dtype.kind == "f":  # weights that are no counts: as many rows as they are worth
+    if weight.dtype.kind == "f":  # weights that are not counts: scaled to the effective number of rows
         counted = counted * (counted.sum() / (counted @ counted))
     spread = np.sqrt(counted @ (values - counted @ values / counted.sum()) ** 2 / counted.sum())
     scaled = np.divide(values, spread, out=np.zeros_like(values), where=spread > 0)
@@ -116,7 +118,7 @@ def join_levels(
 def segments(found: LevelEffects, most: int, firm: bool = True) -> IntArray | None:
     """The segment of each level (K,), at most so many, numbered by the order of their effects.
 
-    ``None`` where levels may stay apart (``firm`` is false) and any joining would lose something.
+    ``None`` where levels may stay separate (``firm`` is false) and any joining would lose something.
     """
     expected = found.expected
     order = np.argsort(_along(expected, found.probability), kind="stable")
@@ -132,7 +134,7 @@ def segments(found: LevelEffects, most: int, firm: bool = True) -> IntArray | No
 
 
 def with_groups(feature: FeatureLevels, group: IntArray) -> FeatureLevels:
-    """The feature with its levels joined by ``group`` (K,), missing cells apart; the order is that of first members.
+    """The feature with its levels joined by ``group`` (K,), except missing cells; groups are ordered by first member.
 
     >>> with_groups(FeatureLevels.of("job", ["a", "b", "c", None]), np.array([1, 0, 1])).labels
     ('2 levels: a, c', 'b', '(missing)')
@@ -190,7 +192,7 @@ def _costs(found: LevelEffects, expected: FloatArray, order: IntArray, atom: Int
 
 
 def _least(costs: FloatArray, most: int, limit: float, firm: bool) -> IntArray | None:
-    """Starts of the fewest segments that lose no more than ``limit``, or, if ``firm``, that much more than need be."""
+    """Starts of the fewest segments that lose at most ``limit``, or, if ``firm``, at most that above the minimum."""
     size = len(costs)
     best, back = costs[0].copy(), [np.zeros(size, dtype=np.int64)]
     losses = [best[-1]]

@@ -32,13 +32,13 @@ from exanova.messages import Action, Parameter, Words
 from exanova.typing import Codes, IntArray, Level
 
 MANY_LEVELS = 50
-"""More levels than this, and more than half the rows, are an identifier."""
+"""A column with more levels than this, and than half the rows, is an identifier."""
 
 WEIGHT_DIGITS = 40
 """Binary digits of sums of real weights, relative to that of all, that bins are found by."""
 
 IDENTIFIERS = frozenset({"id", "ids", "uid", "pid", "uuid", "guid", "key", "identifier", "rownames"})
-"""Last words in the names of whole numbers that only tell rows apart."""
+"""Last words in the names of integer columns that only identify rows."""
 
 
 def learn_encoding(
@@ -53,7 +53,7 @@ def learn_encoding(
     """Learn the levels of every column from the rows of positive weight.
 
     Levels have the order of a categorical dtype, else they are sorted; missing values are a level of their own,
-    always the last. Dates and times written as text (ISO 8601) are cut as others are.
+    always the last. Dates and times written as text (ISO 8601) are cut like others.
 
     Args:
         table: the rows, n of them.
@@ -92,7 +92,8 @@ def learn_codes(
     Returns:
         encoding: as ``learn_encoding`` learns it.
         codes: (d, n) as ``encoding.encode(table)``.
-        raw: (d, n) as ``encoding.raw_codes(table)``, up to numbering; ``codes`` itself where that tells as much.
+        raw: (d, n) as ``encoding.raw_codes(table)``, up to numbering; ``codes`` itself where that gives the same
+            partition.
     """
     rules = check_rules(table, min_frequency, n_bins, strategy)
     splits = read_splits(model, table.names) if strategy == "model" else None
@@ -116,7 +117,7 @@ def learn_codes(
 
 
 def _recoded_rows(recodes: Sequence[NDArray[Any]], raw: Codes, in_place: bool) -> Codes:
-    """(d, n) codes from raw ones, row by row; where nothing is lost ``raw`` is overwritten, since it tells no more."""
+    """(d, n) codes from raw ones, row by row; where nothing is lost ``raw``, then redundant, is overwritten."""
     codes = raw if in_place else np.empty_like(raw)
     for row, recode, source in zip(codes, recodes, raw, strict=True):
         if not (in_place and is_identity(recode)):
@@ -126,13 +127,24 @@ def _recoded_rows(recodes: Sequence[NDArray[Any]], raw: Codes, in_place: bool) -
 
 @dataclass
 class Notes:
-    """What is said of several columns at once, when all have been read."""
+    """Errors and warnings about several columns, raised once all have been read."""
 
     refused: dict[str, int] = field(default_factory=dict)
     identifiers: dict[str, int] = field(default_factory=dict)
+    unreadable: dict[str, str] = field(default_factory=dict)
 
     def give(self) -> None:
         """Raise or warn, each in one message that names every column."""
+        if self.unreadable:
+            listed = ", ".join(f"{name!r} ({reason})" for name, reason in self.unreadable.items())
+            raise InputError(
+                Parameter("strategy", "model"),
+                f" cannot tell where the model splits {len(self.unreadable)} column(s): {listed}",
+                remedy=[
+                    *("Use ", Parameter("strategy", "quantile"), ", or keep their values as levels with "),
+                    Parameter("n_bins", dict.fromkeys(self.unreadable)),
+                ],
+            )
         if self.refused:
             listed = ", ".join(f"{name!r} ({size:,} different values)" for name, size in self.refused.items())
             names = ",".join(self.refused)
@@ -152,7 +164,7 @@ class Notes:
         if self.identifiers:
             listed = ", ".join(f"{name!r} ({size:,} different values)" for name, size in self.identifiers.items())
             said = Words(
-                f"{len(self.identifiers)} column(s) are left out, since they tell rows apart as an identifier does: "
+                f"{len(self.identifiers)} column(s) are left out, since they identify rows: "
                 f"{listed}. The model still receives them. You may also ",
                 Action("drop", ",".join(self.identifiers), "drop them from the table"),
                 ", merge rare levels with ",
@@ -166,7 +178,7 @@ class Notes:
 
 @dataclass(frozen=True, eq=False)
 class CountedValues:
-    """The distinct values of one column with their weights: all that its levels are learned from.
+    """The distinct values of one column with their weights: everything that its levels are learned from.
 
     Attributes:
         column: the column, or one that holds each of its values once.
@@ -229,6 +241,9 @@ def learn_feature(
     if not asked and _is_numbering(column, len(values), rows):
         notes.identifiers[name] = len(values)
         return left_out(name)
+    if splits is not None and name in splits.unreadable:
+        notes.unreadable[name] = splits.unreadable[name]
+        return left_out(name)
     own = None if splits is None else splits.of(name)
     return cut_numbers(column, values, totals, rules.bins_of(name), rules.strategy, rows, own)
 
@@ -250,7 +265,7 @@ def _dated(found: CountedValues, rules: LevelRules) -> tuple[list[Level], NDArra
 def _checked(
     feature: FeatureLevels, column: Column, values: list[Level], kind: str | None, rows: int, notes: Notes
 ) -> FeatureLevels:
-    """The feature as it is, unless its levels are too many to be levels; ``notes`` then says so."""
+    """The feature unchanged, unless it has too many levels; ``notes`` then records it."""
     size = len(feature.levels)
     many = size > MANY_LEVELS and 2 * size > rows
     if kind is not None and (many or (column.is_float and not all(value.is_integer() for value in values))):
@@ -262,7 +277,7 @@ def _checked(
 
 
 def _is_numbering(column: Column, size: int, rows: int) -> bool:
-    """Whether whole numbers only tell rows apart: there are about as many as rows, and the name says so."""
+    """Whether integers only identify rows: there are about as many as rows, and the name says so."""
     words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", column.name)
     named = bool(words) and (words[-1].lower() in IDENTIFIERS or column.name in ("index", "Unnamed: 0"))
     if not named or size <= MANY_LEVELS or 2 * size <= rows:

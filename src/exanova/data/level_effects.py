@@ -1,4 +1,4 @@
-"""A first look at the effects of single levels, with their errors: how far do the levels of a column differ?
+"""Preliminary effects of single levels, with their errors: how much do the levels of a column differ?
 
 An additive fit of all columns, every column shrunk by its own variance component, leaves for one column the partial
 residual e = y - effects of the others. A level k of that column is then described by
@@ -6,7 +6,7 @@ residual e = y - effects of the others. A level k of that column is then describ
     its mean    E[e | k],                                   error  noise / rows of k
     its slopes  along every other column z (standardised):  error  noise / sum of (z - mean of z in k)^2
 
-so that levels which act alike on average but differently together with another column are told apart. Slopes that do
+so that levels with equal means but different interactions with another column are distinguished. Slopes that do
 not differ between levels beyond chance are left out.
 """
 
@@ -38,13 +38,14 @@ Component: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class LevelEffects:
-    """What K levels of a column do, in q components: a mean per output and the slopes that differ.
+    """Effects of the K levels of a column, in q components: a mean per output and the slopes that differ.
 
     Attributes:
         probability: (K,) of each level.
         estimates: (K, q) centred components.
         information: (K, q) rows behind each of them.
-        expected: (K, q) the components given the rows: estimates moved to where others are, as far as errors allow.
+        expected: (K, q) the components given the rows: estimates shrunk towards the others, as far as their errors
+            allow.
         variance: (K, q) their variance given the rows.
     """
 

@@ -1,6 +1,6 @@
 """Links: a monotone function of the output that is decomposed in its place, such as the log of a rate.
 
-Of a model every value is linked. Outputs given for rows are averaged over equal rows first, by weight, and the mean is
+For a model every value is linked. Outputs given for rows are averaged over equal rows first, by weight, and the mean is
 linked: the rate of a cell is its claims over its exposure, also where most rows have no claim. What the rows of a cell
 add to that is kept to first order: y becomes g(mean) + g'(mean) (y - mean), whose mean is g(mean), and whose variance
 is that of the linked mean by the delta method.

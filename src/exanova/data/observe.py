@@ -1,4 +1,4 @@
-"""From what the user gives to what is decomposed: a table and a model to a support with its values.
+"""From a table and a model to the support and its values, which are decomposed.
 
 The model is called once on each distinct raw row. Rows that become equal when their levels are binned or merged
 are averaged; the variance lost in that is kept beside the means.
@@ -86,7 +86,7 @@ def observe(
     """Encode ``X``, find its distinct rows and the values of ``model`` on them.
 
     ``X`` is a table or a ``Support``; ``model`` is a callable, a fitted estimator, or an array of outputs aligned
-    with the rows. Rows of weight zero are as good as absent: their levels do not exist, the model never sees them.
+    with the rows. Rows of weight zero are ignored: their levels do not exist, and the model is not called on them.
 
     >>> seen = observe(np.array([[0, 1], [1, 1], [0, 1]]), lambda X: X.sum(axis=1))
     >>> seen.support.weight.tolist(), seen.values.values.tolist(), seen.values.calls
@@ -129,7 +129,7 @@ class Reading:
 
     @property
     def plan_facts(self) -> dict[str, Any]:
-        """What a plan says of rows that are not in memory: nothing, of these."""
+        """What a plan reports about rows that are not in memory; empty for rows in memory."""
         return {}
 
     @property
@@ -151,7 +151,7 @@ class Reading:
         output_names: Sequence[str] | None = None,
         progress: Progress | None = None,
     ) -> ModelValues:
-        """What a model says of each distinct raw row (``first``), or the outputs given for each row that was kept."""
+        """The model's values at each distinct raw row (``first``), or the outputs given for each row that was kept."""
         if not is_model(model):
             return align(model, self.n_rows, index=self.index, kept=self.kept, output_names=output_names)
         choices: Any = {"response_method": response_method, "batch_size": batch_size, "output_names": output_names}
@@ -166,7 +166,7 @@ class Reading:
         else:
             raw, group, weight = None, recoded(self.group, self.raw_group), self.weight
         table_hash = fingerprint(self.encoding, self.support.codes, group, weight, values.values)
-        # Normalised first: a mean of numbers near 1e12 would lose what they differ by.
+        # Normalised first: a mean of numbers near 1e12 would lose their differences.
         scaling = find_scaling(values.values, weight)
         normalised = scaling.normalised(values.values)
         means, within = average(normalised, group, weight, self.support.n_rows)

@@ -1,7 +1,7 @@
 """Times cut into periods: by the calendar where it fits their span, else into intervals that begin at round times.
 
 Levels are intervals in time order. A calendar unit is chosen by the number of periods in which rows occur; a period
-without rows joins the one before it. Times with an offset are counted by their own clock.
+without rows joins the one before it. Times with an offset are binned by their local time.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from exanova.data.splits import ModelSplits
 def follow_pipeline(
     steps: Sequence[tuple[str, Any]], names: Sequence[str | None], splits: ModelSplits
 ) -> list[str | None]:
-    """The column behind each feature after the steps, ``None`` if it was made; ``splits`` notes changed columns."""
+    """The column behind each feature after the steps, ``None`` if derived; ``splits`` records changed columns."""
     found = list(names)
     for name, step in steps:
         if _is_identity(step):
@@ -70,7 +70,7 @@ def _chosen(columns: Any, names: Sequence[str | None], given: Sequence[str] = ()
 
 
 def _is_identity(step: Any) -> bool:
-    """Whether a fitted step gives on every value that is not missing as it was, in the same order."""
+    """Whether a fitted step returns every non-missing value unchanged, in the same order."""
     if step is None or (isinstance(step, str) and step == "passthrough"):
         return True
     if hasattr(step, "steps"):
@@ -91,7 +91,7 @@ def _is_nan(values: Any) -> Any:
 def _width(step: Any, width: int) -> int:
     try:
         return len(step.get_feature_names_out())
-    except Exception:  # not every transformer tells its names; every feature is derived, however many there are
+    except Exception:  # not every transformer has feature names; every feature is derived, however many there are
         return max(width, 2**16)
 
 

@@ -1,7 +1,7 @@
 """Codes in small integers, block by block: counted, translated and spread without copies in wide integers.
 
-NumPy widens an array of indices to 64 bits before it uses it; for ten million codes of one byte these are 80 MB. Here
-that happens to one block at a time.
+NumPy widens an array of indices to 64 bits before it uses it; for ten million codes of one byte these are 80 MB. This
+module does it one block at a time.
 """
 
 from __future__ import annotations

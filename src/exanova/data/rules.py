@@ -1,4 +1,4 @@
-"""The options that say how columns become levels, checked, and what they mean for one column."""
+"""The checked options of how columns become levels, and their meaning for one column."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MaxLevels: TypeAlias = Bins | Mapping[str, Bins]
 """How many levels a column of names may have: a number, "auto", ``None`` for any, or a mapping from column to these."""
 
 MOST_LEVELS = 50
-"""Levels of a column of names beyond which they are joined: two such columns still have pairs that can be shrunk."""
+"""Levels of a nominal column beyond which they are joined: pairs of two such columns can just be shrunk."""
 
 MANY = 20
 """Numbers and times with more distinct values than this are cut."""
@@ -77,7 +77,7 @@ def is_asked(max_levels: MaxLevels, name: str) -> bool:
 
 
 def wrong_max_levels(max_levels: Any) -> Iterator[InputError]:
-    """An error if this cannot be a number of levels, whatever the table."""
+    """An error if this is not a valid number of levels for any table."""
     asked = list(max_levels.values()) if isinstance(max_levels, Mapping) else [max_levels]
     wrong = [levels for levels in asked if not _are_bins(levels)]
     if wrong:
@@ -86,7 +86,7 @@ def wrong_max_levels(max_levels: Any) -> Iterator[InputError]:
 
 
 def check_max_levels(max_levels: MaxLevels, names: Sequence[str]) -> None:
-    """Refuse a mapping that names columns which are not there."""
+    """Refuse a mapping that names columns the table does not have."""
     unknown = [name for name in max_levels if name not in names] if isinstance(max_levels, Mapping) else []
     if unknown:
         raise InputError(
@@ -95,7 +95,7 @@ def check_max_levels(max_levels: MaxLevels, names: Sequence[str]) -> None:
 
 
 def check_rules(table: Table, min_frequency: Any, n_bins: Any, strategy: Any) -> LevelRules:
-    """The options as rules; raises on what cannot be.
+    """The options as rules; raises on invalid ones.
 
     >>> import numpy as np
     >>> table = Table.read(np.array([[0.5], [1.5]]))
@@ -113,7 +113,7 @@ def check_rules(table: Table, min_frequency: Any, n_bins: Any, strategy: Any) ->
 
 
 def wrong_rules(min_frequency: Any, n_bins: Any, strategy: Any) -> Iterator[InputError]:
-    """An error for each of these parameters that cannot be, whatever the table."""
+    """An error for each of these parameters that is invalid for any table."""
     if strategy not in STRATEGIES:
         yield InputError.given("strategy", strategy, *choices("strategy", STRATEGIES))
     if min_frequency is not None and not _is_frequency(min_frequency):

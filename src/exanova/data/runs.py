@@ -1,4 +1,4 @@
-"""Neighbouring levels as one: what a run of bins, periods or ordered categories is called."""
+"""Labels of neighbouring levels shown as one: runs of bins, periods or ordered categories."""
 
 from __future__ import annotations
 

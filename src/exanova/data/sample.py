@@ -1,7 +1,7 @@
 """``Sample``: the distinct rows of a table with their weights and the values of a model: what is decomposed.
 
 Equal rows are one row with their total weight. Values are centred and in units of their spread (``scaling``), so that a
-large mean or a tiny unit costs no digits. What was lost on the way from the table is kept beside them: the variance of
+large mean or a tiny unit costs no digits. What was lost in encoding is kept with them: the variance of
 values that were averaged because their rows became equal, and how the raw rows were drawn.
 
 A sample may come in parts. Everything that touches rows is a sum over them and takes one block of rows at a time, so
@@ -39,12 +39,13 @@ class Sample:
         values: (r, m) normalised model values, averaged over equal rows.
         rows: number of rows that were given.
         in_blocks: whether the rows were read in blocks, so that no table of them is in memory.
+        counted: distinct numbers and times that were counted to cut such rows.
         on_disk: whether codes, weights and values are mapped from temporary files.
         within: (r, m) variance of the values that were averaged at each row; ``None`` where there is none.
         noise: (m,) the part of the mean of ``within`` between equal raw rows: outputs given for rows, which differ; the
             rest is between rows that bins or merged levels made equal. ``None`` where there is none.
         scaling: centre and unit of every output; ``None`` where values are in units of the model.
-        draws: the raw rows behind the distinct ones, where their weights do not say everything.
+        draws: the raw rows behind the distinct ones, where their weights do not determine them.
         is_distribution: whether a known distribution was given in place of rows.
         parts: blocks of rows, one after the other, that are read together; one block by default.
     """
@@ -55,6 +56,7 @@ class Sample:
     values: FloatArray
     rows: int
     in_blocks: bool = field(default=False, kw_only=True)
+    counted: int = field(default=0, kw_only=True)
     on_disk: bool = field(default=False, kw_only=True)
     within: FloatArray | None = None
     noise: FloatArray | None = None
@@ -103,7 +105,7 @@ class Sample:
 
     @property
     def copies(self) -> FloatArray:
-        """(r,) how many of the rows given equal each; 1 where real weights do not tell."""
+        """(r,) how many of the rows given equal each; 1 for real weights."""
         if self.draws is not None:
             draws = self.draws
             counted = np.broadcast_to(ONE, len(draws.group)) if draws.counts is None else draws.counts
@@ -199,7 +201,7 @@ class Sample:
 
 
 def held_out(codes: Codes, sizes: Sequence[int], share: float, seed: int | None) -> NDArray[np.bool_]:
-    """(r,) a share of distinct rows (d, r) drawn at random, of which nothing is fitted; see :meth:`Sample.split`."""
+    """(r,) a share of distinct rows (d, r) drawn at random, which are not fitted; see :meth:`Sample.split`."""
     r = codes.shape[1]
     held = np.zeros(r, dtype=bool)
     held[np.random.default_rng(seed).permutation(r)[: int(share * r)]] = True
@@ -211,7 +213,7 @@ def held_out(codes: Codes, sizes: Sequence[int], share: float, seed: int | None)
     if not held.any():
         raise InputError(
             f"a fraction of {share:g} of {r:,} distinct rows holds out no row, since every level keeps one for the fit",
-            remedy=["give more rows, a larger fraction, or held-out rows of your own as ", Parameter("eval_set")],
+            remedy=["give more rows, a larger fraction, or your own held-out rows as ", Parameter("eval_set")],
         )
     return held
 

@@ -76,9 +76,9 @@ def _sum_around(values: FloatArray, weight: NDArray[Any], base: FloatArray) -> F
 def scaling_between(low: FloatArray, high: FloatArray, mean_around: Callable[[FloatArray], FloatArray]) -> Scaling:
     """The scaling of outputs between ``low`` and ``high`` (m,).
 
-    ``mean_around(base)`` is their weighted mean (m,), found from the deviations from ``base``. It is asked for twice:
-    the first time it has lost the digits below its own rounding. Sums of whole numbers are exact both times, and so do
-    not depend on the order of the rows.
+    ``mean_around(base)`` is their weighted mean (m,), found from the deviations from ``base``. It is called twice: the
+    first result has lost the digits below its own rounding. Sums of whole numbers are exact both times, and so do not
+    depend on the order of the rows.
     """
     _check_magnitude(low, high)
     centre = mean_around(np.zeros(len(low)))

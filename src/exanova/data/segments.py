@@ -1,4 +1,4 @@
-"""Neighbouring bins joined: the lightest first until each has enough weight, or at least loss until they are few."""
+"""Joining neighbouring bins: the smallest first until each has enough weight, or at least loss until there are few."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run_of_each(alone: NDArray[np.bool_]) -> list[int]:
 
 
 def join_lightest(starts: IntArray, weight: NDArray[Any], most: int, least: float) -> IntArray:
-    """Starts of bins once the lightest bin has joined its lighter neighbour until all weigh enough and are few enough.
+    """Starts of bins after joining the smallest with its smaller neighbour until all are large and few enough.
 
     Args:
         starts: (b,) first value of each bin.
@@ -76,7 +76,7 @@ def room_around(starts: IntArray, weight: NDArray[Any], share: float) -> tuple[I
 def join_nearest(place: FloatArray, weight: FloatArray, most: int) -> IntArray:
     """Starts (b,) of at most ``most`` bins of neighbours, joined pair by pair at the least loss.
 
-    The loss of joining two bins is what the variance of ``place`` within bins grows by (Ward's criterion).
+    The loss of joining two bins is the increase of the variance of ``place`` within bins (Ward's criterion).
 
     Args:
         place: (k,) where each value stands, increasing.
@@ -93,7 +93,7 @@ def join_nearest(place: FloatArray, weight: FloatArray, most: int) -> IntArray:
 
 
 class _Neighbours:
-    """Bins in a row, and a heap of what joining each with the next would lose."""
+    """A sequence of bins, and a heap with the loss of joining each with the next."""
 
     def __init__(self, place: FloatArray, weight: FloatArray) -> None:
         self.count = len(place)
@@ -114,7 +114,7 @@ class _Neighbours:
         total = self.weight[a] + self.weight[b]
         self.mean[a] += (self.mean[b] - self.mean[a]) * (self.weight[b] / total)
         self.weight[a], self.weight[b] = total, -1.0
-        self.version[[a, b]] += 1  # prices of either that are still in the heap no longer hold
+        self.version[[a, b]] += 1  # losses of either that remain in the heap are out of date
         self.after[a] = self.after[b]
         if self.after[a] < len(self.mean):
             self.before[self.after[a]] = a

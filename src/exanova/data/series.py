@@ -20,7 +20,7 @@ TIMES = (nw.Datetime, nw.Duration, nw.Time, nw.Date)
 
 
 def read_series(name: str, series: nw.Series[Any]) -> Column:
-    """Read one column; its dtype is one of which ``what_it_holds`` says nothing."""
+    """Read one column; its dtype is one for which ``what_it_holds`` returns ``None``."""
     chunked = _as_arrow(series)
     if chunked is not None:
         return read_arrow(name, chunked)

@@ -1,6 +1,6 @@
-"""The splits of a model of trees by column: the smallest number that goes to the upper side of each.
+"""The splits of a tree model by column: the smallest number that goes to the upper side of each.
 
-Models compare with ``<`` or ``<=``, in float32 or float64; here all of that has become one number for each split.
+Models compare with ``<`` or ``<=``, in float32 or float64; both are converted to one number per split.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from exanova.errors import InputError
 from exanova.messages import Parameter, Part
 from exanova.typing import FloatArray, IntArray
 
@@ -27,7 +26,7 @@ class ColumnSplits:
 
     Attributes:
         edge: (s,) the smallest number that goes to the upper side.
-        strength: (s,) what the split explains, in any unit.
+        strength: (s,) gain of the split, in any unit.
     """
 
     edge: FloatArray
@@ -47,21 +46,12 @@ class ModelSplits:
     unreadable: dict[str, str] = field(default_factory=dict)
 
     def add(self, column: str | None, edge: FloatArray, strength: FloatArray) -> None:
-        """Take in splits of a column; ``None`` is a feature that a pipeline made."""
+        """Add splits of a column; ``None`` is a feature that a pipeline derived."""
         if column is not None and len(edge):
             self.found.setdefault(column, []).append((edge, strength))
 
     def of(self, column: str) -> ColumnSplits:
-        """The splits of a column, none if the model does not read it; raises if they cannot be told."""
-        if column in self.unreadable:
-            raise InputError(
-                Parameter("strategy", "model"),
-                f" cannot tell where the model splits column {column!r}: {self.unreadable[column]}",
-                remedy=[
-                    *("Use ", Parameter("strategy", "quantile"), ", or keep its values as levels with "),
-                    Parameter("n_bins", {column: None}),
-                ],
-            )
+        """The splits of a column that is not ``unreadable``, none if the model does not read it."""
         parts = self.found.get(column, [])
         empty = np.empty(0)
         edge, strength = (np.concatenate([empty, *(part[k] for part in parts)]) for k in (0, 1))

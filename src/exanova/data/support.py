@@ -1,4 +1,4 @@
-"""The support: distinct rows of levels, each with a positive weight. From here on nothing knows of tables."""
+"""The support: distinct rows of levels, each with a positive weight. No later step uses tables."""
 
 from __future__ import annotations
 

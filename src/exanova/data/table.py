@@ -1,7 +1,6 @@
 """Any table as named columns: pandas, polars, pyarrow (through narwhals) and NumPy.
 
-The table is never changed; what a model receives is always of the kind, with the names and the dtypes, that
-the user gave.
+The table is never changed; a model always receives a table of the same library, names and dtypes as the user's.
 """
 
 from __future__ import annotations
@@ -229,7 +228,7 @@ def _check_unique(names: Sequence[str]) -> None:
 
 
 def _no_levels_message(names: Sequence[str], frame: nw.DataFrame[Any]) -> str:
-    """Says of all columns at once which of them cannot be read."""
+    """Error message that names every column that cannot be read."""
     held = {name: what_it_holds(frame[:, k]) for k, name in enumerate(names)}
     wrong = [f"{name!r} ({dtype})" for name, dtype in held.items() if dtype is not None]
     return (
@@ -239,7 +238,7 @@ def _no_levels_message(names: Sequence[str], frame: nw.DataFrame[Any]) -> str:
 
 
 def _check_different(names: Iterable[Any]) -> None:
-    """Names may differ as text and still be equal in Python, as ``True`` and 1 are; pandas cannot tell them apart."""
+    """Names may differ as text and yet be equal in Python, as ``True`` and 1 are; pandas cannot distinguish them."""
     groups: dict[Any, set[str]] = {}
     for name in names:
         groups.setdefault(name, set()).add(repr(name))

@@ -1,4 +1,4 @@
-"""Dates and times written as text, as in CSV and in much of what is read from it: ISO 8601, and nothing ambiguous."""
+"""Dates and times written as text, as in CSV files: ISO 8601, and nothing ambiguous."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def times_of_texts(values: Sequence[Level]) -> list[Level] | None:
 
 
 def time_of_text(text: str) -> Level:
-    """The time that a text stands for; ``None`` if it is none, such as 2024-02-30.
+    """The time that a text stands for; ``None`` if it is not a time, such as 2024-02-30.
 
     What is finer than a microsecond stays text, as in any other column.
 

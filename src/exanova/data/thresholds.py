@@ -1,4 +1,4 @@
-"""The cut of a column of numbers at the thresholds of a model of trees.
+"""Bins of a numeric column between the thresholds of a tree model.
 
 Between two neighbouring thresholds such a model does not change, so that a cut at all of them loses nothing. Only
 thresholds with rows on both sides count. Where they are too many, neighbours are joined at the least loss.
@@ -42,9 +42,10 @@ def cut_at_thresholds(values: FloatArray, weight: FloatArray, splits: ColumnSpli
 
 
 def _strongest(starts: IntArray, strength: FloatArray, weight: FloatArray, most: int) -> IntArray:
-    """Which of the cuts (c,) to keep for ``most`` bins: neighbours that the model tells apart least are joined.
+    """Which of the cuts (c,) to keep for ``most`` bins: neighbours between which the model differs least are joined.
 
-    A bin stands where the square roots of the strengths below it add up to: strength is variance, its root a distance.
+    The position of a bin is the sum of the square roots of the strengths below it: strength is a variance, its root a
+    distance.
     """
     floor = float(strength.max()) * np.finfo(np.float64).eps
     place = np.concatenate([[0.0], np.cumsum(np.sqrt(np.maximum(strength, floor)))])
@@ -53,7 +54,7 @@ def _strongest(starts: IntArray, strength: FloatArray, weight: FloatArray, most:
 
 
 def _edge(values: FloatArray, place: int, edge: float, whole: bool) -> float:
-    """An edge that can be quoted, next to the threshold, between the same two values."""
+    """An edge with few digits, next to the threshold, between the same two values."""
     low, high = float(values[place - 1]), float(values[place])
     if whole:
         return float(np.ceil(edge))

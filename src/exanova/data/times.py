@@ -1,4 +1,4 @@
-"""Times as levels: counts of any unit become dates and times of Python, or text where Python has none that fine.
+"""Times as levels: counts of any unit become Python dates and times, or text where Python has no type that precise.
 
 Two different instants are never the same level. An aware datetime therefore carries a fixed offset instead of a
 zone: inside one zone Python takes the two instants of an hour that daylight saving repeats for equal. What is finer
@@ -141,7 +141,7 @@ def count_levels(
 
 
 def time_place(level: Level) -> tuple[str, int] | None:
-    """Where a time stands among others: a family of comparable times and a number; ``None`` for anything else."""
+    """The position of a time among others: a family of comparable times and a number; ``None`` for anything else."""
     for kind, place in _PLACES:
         if isinstance(level, kind):
             return place(level)

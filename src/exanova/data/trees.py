@@ -1,7 +1,7 @@
 """Readers of the splits of tree models: scikit-learn, XGBoost, LightGBM, CatBoost, and ONNX tree ensembles.
 
-Models are known by what they have, not by their class, so that none of these libraries is imported. What stands before
-the trees in a pipeline is followed where it passes columns on unchanged; other columns are noted as unreadable.
+Models are recognised by their attributes, not by their class, so that none of these libraries is imported. Steps before
+the trees in a pipeline are followed where they pass columns on unchanged; other columns are recorded as unreadable.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from exanova.messages import Parameter
 from exanova.typing import FloatArray
 
 Names = Sequence[str | None]
-"""The column of the table behind each feature of a model; ``None`` for a feature that a pipeline made."""
+"""The column of the table behind each feature of a model; ``None`` for a feature that a pipeline derived."""
 
 READABLE = "trees, forests and boosters of scikit-learn, XGBoost, LightGBM and CatBoost, and ONNX tree ensembles"
 
@@ -57,7 +57,7 @@ def _read(model: Any, names: Names, splits: ModelSplits) -> None:
 
 
 def _bare(model: Any) -> Any:
-    """The model behind a bound method, a search over parameters, or a wrapper that says what it explains."""
+    """The model behind a bound method, a parameter search, or a wrapper with a named model."""
     for attribute in ("__self__", "best_estimator_", "regressor_", "explained_model"):
         inner = getattr(model, attribute, None)
         if inner is not None and not isinstance(model, type):
@@ -97,7 +97,7 @@ def _read_tree(model: Any, names: Names, splits: ModelSplits) -> None:
 
 
 def _read_members(model: Any, names: Names, splits: ModelSplits) -> None:
-    """An ensemble: whatever is made of its members does not change where none of them does."""
+    """An ensemble: its output does not change where none of its members changes."""
     if (
         getattr(model, "init_", None) is not None
         and hasattr(model, "train_score_")
@@ -148,21 +148,29 @@ def _read_xgboost(model: Any, names: Names, splits: ModelSplits) -> None:
     _collect_listed(found, names, splits, closed=False, single=True)
 
 
+NEARLY_ZERO = float(np.float32(1e-35))
+"""Numbers no larger than this are zeros to LightGBM."""
+
+
 def _read_lightgbm(model: Any, names: Names, splits: ModelSplits) -> None:
-    """LightGBM: float64, and the threshold itself goes down."""
+    """LightGBM: float64, and the threshold itself goes down; where zeros count as missing, they stand apart."""
     booster = getattr(model, "booster_", model)
-    found = []
+    found, zeros = [], set()
     for tree in booster.dump_model()["tree_info"]:
         for node in _nodes(tree["tree_structure"], "left_child", "right_child"):
             if node.get("decision_type") == "==":
                 _note_categories(names[node["split_feature"]], splits)
             elif "threshold" in node:
                 found.append((node["split_feature"], node["threshold"], node.get("split_gain", 1.0)))
+                zeros |= {node["split_feature"]} if node.get("missing_type") == "Zero" else set()
     _collect_listed(found, names, splits, closed=True, single=False)
+    strongest = max((strength for _, _, strength in found), default=1.0)
+    for closed, end in ((False, -NEARLY_ZERO), (True, NEARLY_ZERO)):
+        _collect_listed([(k, end, strongest) for k in zeros], names, splits, closed=closed, single=False)
 
 
 def _read_catboost(model: Any, names: Names, splits: ModelSplits) -> None:
-    """CatBoost: float32, and the border itself goes down; it does not tell what its borders explain."""
+    """CatBoost: float32, and the border itself goes down; the gains of its borders are not available."""
     for position in (*model.get_cat_feature_indices(), *model.get_text_feature_indices()):
         _note_categories(names[position], splits)
     found = [(int(k), border, 1.0) for k, borders in model.get_borders().items() for border in borders]
@@ -214,4 +222,4 @@ READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any, Names, ModelSplits], 
     (_has("estimators_"), _read_members),
     (lambda model: type(model).__name__ == "ModelProto", read_onnx),
 )
-"""What tells a kind of model, and its reader; the first that fits is taken."""
+"""A test for each kind of model, and its reader; the first match is used."""

@@ -1,4 +1,4 @@
-"""Model values: what a model says on given rows, or outputs given beside the rows, as one checked array."""
+"""Model values: the outputs of a model on given rows, or outputs given with the rows, as one checked array."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def evaluate(
 ) -> ModelValues:
     """Call the model on the rows ``rows`` (k,) of the table.
 
-    The model receives a table of the kind that was given. An estimator is asked for ``predict_proba`` if it has
-    it, else ``predict``, unless ``response_method`` names the method; anything else is called. Of a classifier of two
+    The model receives a table of the kind that was given. Of an estimator ``predict_proba`` is called if it exists,
+    else ``predict``, unless ``response_method`` names the method; anything else is called. Of a classifier of two
     classes the probability of the second one is taken, unless ``predict_proba`` is named, which gives both.
 
     >>> table = Table.read(np.array([[0, 1], [1, 1]]))
@@ -196,7 +196,7 @@ def as_outputs(outputs: Any, n: int) -> FloatArray:
 
 
 def _without_mask(outputs: Any) -> NDArray[Any]:
-    """An array with NaN where a masked array has no value: what is below a mask means nothing."""
+    """An array with NaN where a masked array has no value: masked values are undefined."""
     if not np.ma.is_masked(outputs):
         return np.asarray(outputs)
     wide = outputs.astype(np.float64) if outputs.dtype.kind in "biuf" else outputs.astype(object)
@@ -253,7 +253,7 @@ def _responder(model: Any, response_method: str) -> Callable[[Any], Any]:
 
 
 def _positive_class(model: Any, response_method: str) -> Any:
-    """The second of the two classes of a binary classifier; ``None`` for any other model, or where both are wanted."""
+    """The second of the two classes of a binary classifier; ``None`` for other models, or if both are requested."""
     classes = getattr(model, "classes_", None)
     if response_method != "auto" or classes is None or not hasattr(model, "predict_proba"):
         return None
@@ -270,7 +270,7 @@ def _batches(rows: IntArray, batch_size: int | None) -> Iterator[IntArray]:
 
 
 def _respond(respond: Callable[[Any], Any], table: Table, rows: IntArray) -> FloatArray:
-    """Outputs (k,) or (k, m) on one batch; whatever goes wrong is a ``ModelError`` that shows its cause."""
+    """Outputs (k,) or (k, m) on one batch; any failure is a ``ModelError`` that shows its cause."""
     batch = table.rows(rows)
     try:
         outputs = respond(batch.native)

@@ -36,7 +36,7 @@ def check_weights(weight: Any, n: int, index: Any = None) -> NDArray[Any]:
 
 
 def refuse_mask(values: Any, what: str) -> None:
-    """Raise if some entries of ``values`` are masked: what is below a mask means nothing."""
+    """Raise if some entries of ``values`` are masked: masked values are undefined."""
     if np.ma.is_masked(values):
         count = int(np.ma.getmaskarray(values).sum())
         raise InputError(

@@ -1,12 +1,12 @@
 """The datasets of the paper by name, from a folder or, with internet, from OpenML.
 
-A folder is given as an argument or by the environment variable ``EXANOVA_DATA``. What is in no folder is downloaded
+A folder is given as an argument or by the environment variable ``EXANOVA_DATA``. Datasets in no folder are downloaded
 through scikit-learn and kept in the cache in the same form: in ``exanova`` inside ``$XDG_CACHE_HOME`` or ``~/.cache``.
 
 Wherever rows come from, shape and hash are checked. The hash is that of the rows as text, sorted, so that a file may be
 compressed anew and a table may come in another order; OpenML's columns are taken by position, and its cells are
 written as in the original first. Rows that are only a part of an OpenML table (Poker Hand, MNIST) or that are split by
-position (Dota2) must come in the original order to pass. What does not pass is refused.
+position (Dota2) must come in the original order to pass. Other files are refused.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def cache() -> Path:
 
 
 def download(name: str, entry: Entry, kept: Path, folder: str | os.PathLike[str] | None) -> Content:
-    """Fetch a dataset, check it and keep it; nothing that fails the check is kept."""
+    """Download a dataset, check it and cache it; a file that fails the check is not cached."""
     try:
         inputs, labels = openml.fetch(entry.openml.number)
     except (OSError, ImportError, ValueError) as error:  # OpenML's own complaints are ValueErrors

@@ -1,4 +1,4 @@
-"""The datasets there are: their files, shapes, hashes and addresses."""
+"""The available datasets: their files, shapes, hashes and addresses."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class OpenML:
-    """Where OpenML keeps a table, and what has to be done to its cells.
+    """The number of a table on OpenML, and the translation of its cells.
 
     Attributes:
         number: the number of the dataset there.
         rows: first and one past the last row that belong to us; ``None`` for all.
-        values: what stands there for what stands here, where the inputs are written differently.
+        values: translation from cells on OpenML to ours, where the inputs are written differently.
         classes: the same for the class.
     """
 

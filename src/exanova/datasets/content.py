@@ -1,4 +1,4 @@
-"""What a file of a dataset holds: read, checked by shape and hash, written in the same form."""
+"""The content of a dataset file: reading, checks of shape and hash, writing in the same form."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Components:
     Attributes:
         values: (n, S, m), or (n, S) for a model with one output; their sum over the subsets is the fitted part.
         subsets: the S subsets by the names of their features, in canonical order.
-        outside: (n,) rows with a combination that never occurred; its effect counts as 0 there.
+        outside: (n,) rows with a combination that never occurred; its effect counts as 0.
         output_names: names of the outputs.
 
     >>> import exanova
@@ -39,6 +39,11 @@ class Components:
     outside: NDArray[np.bool_]
     output_names: tuple[str, ...]
     schema: Schema
+
+    def _repr_html_(self) -> str:
+        from exanova.report.notebook import contributions_html
+
+        return contributions_html(f"Contributions of {len(self.subsets):,} subsets", self.subsets, self.values)
 
     def to_frame(self) -> Any:
         """One line per row and subset: ``row``, ``subset``, ``order``, then ``value`` or one column per output."""

@@ -29,7 +29,7 @@ MOST_FUNCTIONS = 2000
 """Functions of main effects up to which near-redundant features are searched: an eigenvalue problem of a second."""
 
 MEMBER = 0.1
-"""Share of a light direction from which a feature belongs to it."""
+"""Share of a small direction from which a feature belongs to it."""
 
 
 def cancellation(family: Family, values: FloatArray, fitted_variance: FloatArray) -> FloatArray:
@@ -38,8 +38,12 @@ def cancellation(family: Family, values: FloatArray, fitted_variance: FloatArray
     return np.asarray(np.divide(squares, fitted_variance, out=np.ones_like(squares), where=fitted_variance > 0))
 
 
-def near_redundant(sample: Sample, family: Family, threads: int = 1) -> tuple[tuple[int, ...], ...]:
+def near_redundant(
+    sample: Sample, family: Family, threads: int = 1, gram: FloatArray | None = None
+) -> tuple[tuple[int, ...], ...]:
     """Groups of two or more features whose main effects nearly express each other; empty if there are too many levels.
+
+    ``gram``: the Gram matrix of intercept and main effects, if it is known.
 
     >>> x = np.array([[0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 1], [0, 1, 0, 1, 0, 1]], dtype=np.uint8)
     >>> from exanova.design.family import build_family
@@ -49,12 +53,12 @@ def near_redundant(sample: Sample, family: Family, threads: int = 1) -> tuple[tu
     """
     mains = family.restricted(int(np.searchsorted(family.layout.order, 2)))
     functions = int(np.maximum(family.sizes - 1, 0).sum())
-    # Independent functions on n rows drawn at random have directions as light as (1 - sqrt(q / n))^2.
+    # Independent functions on n rows drawn at random have directions as small as (1 - sqrt(q / n))^2.
     light_by_chance = max(0.0, 1.0 - sqrt(functions / sample.rows)) ** 2
     if len(mains.subsets) < 3 or functions > MOST_FUNCTIONS or not light_by_chance:
         return ()
     basis = build_basis(mains)
-    gamma = Phi(mains, sample, threads).gram(basis, counted=False)[1:, 1:]
+    gamma = (Phi(mains, sample, threads).gram(basis, counted=False) if gram is None else gram)[1:, 1:]
     with suitable_blas(0):
         light, directions = np.linalg.eigh(gamma)
     chosen = directions[:, light < tolerances.NEAR_REDUNDANT * light_by_chance]
@@ -67,7 +71,7 @@ def near_redundant(sample: Sample, family: Family, threads: int = 1) -> tuple[tu
 
 
 def _connected(members: NDArray[np.bool_], features: list[int]) -> tuple[tuple[int, ...], ...]:
-    """Features (rows) that take part in a common direction (column), directly or through others."""
+    """Features (rows) that share a direction (column), directly or through others."""
     groups: list[set[int]] = []
     for column in members.T:
         own = {features[k] for k in np.flatnonzero(column)}

@@ -1,4 +1,4 @@
-"""The certificate: what was measured about a result, after it was computed, on the tables that are handed out."""
+"""The certificate: measurements of a result, taken after it was computed, on the tables that are returned."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from exanova.typing import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What was measured about a decomposition.
+    """Measurements of a decomposition.
 
     Attributes:
         orthogonality: largest ``|E[f_A | x_B = b]|`` over all A, all B strictly inside A and all observed b, relative
@@ -34,31 +34,32 @@ class Certificate:
         reconstruction_l2: the same in the L2 norm.
         residual_mean: largest ``|E[residual | x_A = a]|`` over all cells; a least-squares fit leaves none (NaN where
             the fit is not one: shrunk, with a ridge, or where a budget has cut a subset).
-        rank: dimension of the fitted space, the intercept included; ``rank_by_order`` says where it comes from.
-        n_functions: functions that were offered.
-        r2, mse, relative_mse: one per output, against the model as given, so that what bins, merged levels or noise
-            between equal rows hide counts as lost; ``relative_mse`` is the mean squared error over E[f^2].
+        rank: dimension of the fitted space, the intercept included; ``rank_by_order`` splits it by order.
+        n_functions: number of functions of all subsets.
+        r2, mse, relative_mse: one per output, against the model as given, so that variance hidden by bins or merged
+            levels, and noise between equal rows, count as lost; ``relative_mse`` is the mean squared error over E[f^2].
         within_variance: the part of ``mse`` inside rows that are equal once encoded.
+        bins: where intervals and merged levels lose nothing, a sentence that says so; else empty.
         loss_levels, loss_noise, loss_left_out, loss_shrinkage: the account of loss, see :attr:`loss`.
         cancellation: summed variance of the effects over that of the fitted part, one per output; 1 for independent
-            features. Where it is large, effects cancel and have to be read together.
+            features. Where it is large, effects cancel and must be read together.
         near_redundant: groups of features whose main effects can nearly express each other.
         redundant: subsets that others can express; empty when the decomposition is unique.
-        conditioning: 1 over the smallest squared direction that counted as new (in the orders that were eliminated).
-        largest_dropped: largest squared direction that was taken for rounding.
+        conditioning: 1 over the smallest squared direction that raised the rank (in the orders that were eliminated).
+        largest_dropped: largest squared direction that was treated as rounding.
         saturated: whether the family spans every function on the support (then the residual is zero).
         route, method, iterations, seconds: how it was computed.
         residual: residual of the normal equations, relative to the projections.
-        ridge: the penalty that was asked for; the result is exact only without one.
+        ridge: the requested penalty; the result is exact only without one.
         rank_known: whether the rank was determined (``rank`` is an upper bound otherwise).
         converged: whether the solve met its own tolerance.
         r2_eval, mse_eval: the same as ``r2`` and ``mse`` on other rows, one per output, if they were measured there.
-        eval_method: how they were measured; why there are no other rows, where these are all there is.
-        sampled: whether the rows are a sample of more.
-        shrinkage: the variance components of a shrunken fit, or why nothing was shrunk; empty if not asked for.
+        eval_method: how they were measured; for a complete population, why there are no other rows.
+        sampled: whether the rows are a sample from a larger population.
+        shrinkage: the variance components of a shrunken fit, or why nothing was shrunk; empty if not requested.
         effective_functions: of a shrunken fit, for each order from 1 on, how many functions the rows determine.
-        notes: what misses its tolerance, and the remedy.
-        unmeasured: what could not be measured because the fit had no rows, only their moments; those numbers are NaN
+        notes: checks that failed, each with its remedy.
+        unmeasured: quantities not measured because the fit had only moments of the rows; those numbers are NaN
             or ``None``.
 
     >>> import exanova
@@ -105,20 +106,21 @@ class Certificate:
     effective_functions: tuple[float, ...] = ()
     notes: tuple[str, ...] = field(default=())
     unmeasured: tuple[str, ...] = ()
+    bins: str = ""
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        """What was measured against its tolerance, one record per check, with the remedy where one failed."""
+        """Every measurement with its tolerance, one record per check, with the remedy if it failed."""
         return tuple(checks_of(self))
 
     @property
     def exact(self) -> bool:
-        """Whether everything that was measured met its tolerance."""
+        """Whether every check met its tolerance."""
         return not self.notes
 
     @property
     def loss(self) -> Loss | None:
-        """What is not explained, in parts that add up to 1 - R2; ``None`` in files that do not hold it."""
+        """The unexplained variance, in parts that add up to 1 - R2; ``None`` in files without it."""
         parts = (self.loss_levels, self.loss_noise, self.loss_left_out, self.loss_shrinkage)
         levels, noise, left_out, shrinkage = parts
         if levels is None or noise is None or left_out is None or shrinkage is None:
@@ -127,7 +129,7 @@ class Certificate:
 
     @property
     def holds(self) -> bool | None:
-        """Whether other rows would say the same: four fifths of R2 or more remain on them.
+        """Whether the fit holds on other rows: at least four fifths of R2 remain on them.
 
         ``True`` where there are no others, ``None`` where the fit on them was not measured.
         """
@@ -139,7 +141,7 @@ class Certificate:
 
     @property
     def cancels(self) -> bool:
-        """Whether effects cancel, so that they have to be read together."""
+        """Whether effects cancel, so that they must be read together."""
         return self.cancellation is not None and bool((self.cancellation > tolerances.CANCELS).any())
 
     @property
@@ -172,8 +174,8 @@ def measure_fit(
 ) -> FitErrors:
     """Compare the fitted part with the model on rows with probabilities (r,).
 
-    ``within`` (r, m) is the variance of what was averaged at each row: it is part of the model and of the error.
-    R2 of an output that does not vary is 1 if it is met to rounding, else 0.
+    ``within`` (r, m) is the variance of the values averaged at each row: it is part of the model and of the error. R2
+    of an output that does not vary is 1 if it is fitted up to rounding, else 0.
 
     >>> fit = measure_fit(np.array([[0.0], [2.0]]), np.array([[0.0], [2.0]]), np.array([0.5, 0.5]))
     >>> fit.r2.tolist(), fit.mse.tolist()
@@ -208,15 +210,15 @@ def certify(
     seconds: float,
     request: Request,
 ) -> Certificate:
-    """The certificate of a decomposition on its own support; all but ``scaling`` is in normalised units."""
+    """The certificate of a decomposition on its support; everything but ``scaling`` is in normalised units."""
     fitted = measured.fitted
     fit, within = measure_sample(sample, fitted), sample.within_variance
-    # Everything is measured against what varies, output by output.
+    # Everything is measured relative to the spread of the model, output by output.
     scale = np.where(sample.spread > 0, sample.spread, 1.0)
     solution, basis = found.solution, found.basis
     lost = account(sample, fit.squared, None if found.shrinkage is None else found.shrinkage.least_squares)
     variance = sample.expected(lambda rows: (fitted[rows] - found.values[0]) ** 2)
-    near = near_redundant(sample, found.family, request.threads)
+    near = near_redundant(sample, found.family, request.threads, found.mains_gram)
     certificate = Certificate(
         orthogonality=_worst(conditional_means(found.family, found.values) / scale),
         reconstruction=_worst(fit.largest / scale),
@@ -287,7 +289,7 @@ def redundancies(found: Solved, names: tuple[str, ...]) -> tuple[Redundancy, ...
 
 
 def notes_of(certificate: Certificate) -> tuple[str, ...]:
-    """What misses its tolerance, with the remedy."""
+    """The checks that failed, with their remedies."""
     failed = [check.remedy for check in certificate.checks if check.met is False]
     if not certificate.ridge:
         return tuple(failed)

@@ -1,4 +1,4 @@
-"""The certificate as lines of text: first whether to believe the effects, last how they were computed."""
+"""The certificate as lines of text: first whether the effects are reliable, last how they were computed."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ def described(c: Certificate) -> Iterator[tuple[str, str]]:
     yield "on other rows", _other_rows(c)
     yield "R2", f"{numbers(c.r2)} on these rows"
     yield "not explained", _not_explained(c)
+    if c.bins:
+        yield "bins", c.bins
     if c.cancels and c.cancellation is not None:
         yield "cancellation", f"{numbers(c.cancellation, 3)}-fold: effects cancel, read them together"
     if c.near_redundant:

@@ -1,6 +1,6 @@
-"""Checks: what was measured of a result, the tolerance it has to meet, and what to do where it does not.
+"""Checks: each measurement of a result with its tolerance, and what to do if it fails.
 
-The certificate, its notes, the charts and the report read this list. No other place knows a tolerance.
+The certificate, its notes, the charts and the report read this list. Tolerances of checks are used nowhere else.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Check:
         measured: the number.
         tolerance: the largest that passes; ``None`` for a number that is reported without a limit.
         met: whether it passes; ``None`` if it has no limit.
-        remedy: what misses and what to do, as a sentence without a full stop; empty unless the check failed.
+        remedy: what failed and what to do, as a sentence without a full stop; empty unless the check failed.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Check:
 def checks_of(certificate: Certificate) -> Iterator[Check]:
     """Every check of a certificate, in the order in which they are shown."""
     yield _orthogonality(certificate)
-    if certificate.residual_mean == certificate.residual_mean:  # NaN where the fit is no least-squares fit
+    if certificate.residual_mean == certificate.residual_mean:  # NaN if the fit is not a least-squares fit
         yield _residual_mean(certificate)
     if certificate.reconstruction == certificate.reconstruction:  # NaN where there were no rows
         yield _reconstruction(certificate)
@@ -89,7 +89,7 @@ def _reconstruction(c: Certificate) -> Check:
 
 
 def _normal_equations(c: Certificate) -> Check:
-    """An orthogonal factorisation needs no check of its normal equations; iterations say whether they converged."""
+    """An orthogonal factorisation needs no check of its normal equations; iterations report whether they converged."""
     route = traits_of(c.route)
     step = 1.0 if route.whole else sqrt(c.n_functions)
     tolerance = None if route.orthogonal else step * tolerances.NORMAL_EQUATIONS
@@ -102,10 +102,10 @@ def _normal_equations(c: Certificate) -> Check:
 
 
 def _more_accurate(c: Certificate) -> Words:
-    """What to do where rounding, or iterations that have not converged, leave too much."""
+    """What to do if the error is too large because of rounding or iterations that have not converged."""
     if traits_of(c.route).ranks:
         return Words(Parameter("route", "dense"), " is more accurate, if it fits in memory")
-    # Without a matrix, what is slow is a family with about as many functions as rows, and rare levels in it.
+    # Without a matrix, families with about as many functions as rows, and rare levels, converge slowly.
     return Words(
         "merge rare levels with ",
         Parameter("min_frequency"),
@@ -124,7 +124,7 @@ def _rank(c: Certificate) -> Check:
         Parameter("route", "dense"),
         " separates them better",
     )
-    meaning = "largest direction taken for rounding, against the smallest that was kept"
+    meaning = "largest direction treated as rounding, relative to the smallest that was kept"
     met = not (c.largest_dropped and smallest < c.largest_dropped * tolerances.RANK_GAP)
     tolerance = smallest / tolerances.RANK_GAP
     return Check("rank", meaning, c.largest_dropped, tolerance, met, "" if met else remedy)

@@ -1,7 +1,7 @@
 """Reasons why a result may be wrong that measurements on its effects do not show.
 
-Conditional means and residuals show whether effects are pure and fitted. They do not show whether a light direction was
-treated as redundant, so that a determined effect is shared. If weights or directions are light, the rank is therefore
+Conditional means and residuals show whether effects are pure and fitted. They do not show whether a small direction was
+treated as redundant, so that a determined effect is shared. If weights or directions are small, the rank is therefore
 computed exactly, on the support alone, and compared. Nor do they show how accurately the dependences along which
 effects are shared are known; that is measured on the rows, for random dependences.
 """
@@ -80,7 +80,7 @@ def _light_direction(sample: Sample, found: Solved, request: Request) -> str | N
     smallest = found.solution.smallest_kept
     if not traits_of(found.plan.route).orthogonal and smallest < tolerances.GRAM_DIRECTION:
         return Words(
-            f"a direction of {smallest:.1e} was kept, which is too light to be accurate in a Gram matrix; ",
+            f"a direction of {smallest:.1e} was kept, which is too small to be accurate in a Gram matrix; ",
             Parameter("route", "dense"),
             " resolves it, if it fits in memory",
         )
@@ -101,7 +101,7 @@ def _floating_choice(sample: Sample, found: Solved, request: Request) -> str | N
     # For pure functions the rank by order is compared below, which is just as informative.
     if FLOATING in found.solution.method and (request.basis == "paper" or request.selection):
         return Words(
-            f"{_span(sample)} and functions were chosen in floating point, which cannot distinguish light functions "
+            f"{_span(sample)} and functions were chosen in floating point, which cannot distinguish small functions "
             "from redundant ones; ",
             Parameter("ties", "share"),
             " makes no such choice",
@@ -118,7 +118,7 @@ def _too_large_to_decide(sample: Sample, found: Solved, request: Request) -> str
     count = len(found.solution.kept)
     if count > EXACT_RANK and not _is_cut(request):
         return (
-            f"{_span(sample)} and the lightest direction is {found.solution.smallest_kept:.1e}, so that the rank of "
+            f"{_span(sample)} and the smallest direction is {found.solution.smallest_kept:.1e}, so that the rank of "
             f"{count:,} functions is uncertain due to rounding; merge rare levels, or use fewer functions"
         )
     return None
@@ -150,16 +150,16 @@ def _rough_sharing(sample: Sample, found: Solved, request: Request) -> str | Non
     merge: tuple[Part, ...] = ("leave out or merge the rows with the smallest weights",)
     remedy = merge if traits_of(found.plan.route).orthogonal else TRY_DENSE
     return Words(
-        f"weights or directions are so light that effects shared by several subsets may have an error of {error:.1e} "
+        f"weights or directions are so small that effects shared by several subsets may have an error of {error:.1e} "
         "of the model's spread; ",
         *remedy,
     )
 
 
 def _sharing_error(sample: Sample, found: Solved, basis: Basis, threads: int) -> float:
-    """Error of shared effects in the lightest cell, relative to the model.
+    """Error of shared effects in the rarest cell, relative to the model.
 
-    A dependence vanishes on the rows. The norm of a computed one on the rows, over the lightest kept direction, is its
+    A dependence vanishes on the rows. The norm of a computed one on the rows, over the smallest kept direction, is its
     angle with a true one; and a function of unit norm can be as large as 1 / sqrt(probability) in a cell.
     """
     null, independent = found.solution.null, found.solution.independent

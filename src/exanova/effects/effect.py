@@ -180,7 +180,7 @@ class Effect:
 
     @property
     def identified(self) -> bool | None:
-        """Whether the rows determine this effect; ``None`` if there are too many functions to tell."""
+        """Whether the rows determine this effect; ``None`` if there are too many functions to determine it."""
         return self._known.identified(self.number)
 
     @property
@@ -221,14 +221,14 @@ class Effect:
         return self.knowledge
 
     def joined(self, level: float = 0.95) -> Effect:
-        """For reading: this effect with neighbouring levels as one where they do not differ beyond their error.
+        """This effect, for display, with neighbouring levels joined where they do not differ beyond their error.
 
         Only the main effect of a feature with ordered levels (intervals, dates, ordered categories) changes. The value
         of joined levels is their mean.
 
         Args:
-            level: neighbours stay apart if 0 is outside the confidence interval of their difference, at this level for
-                all neighbours together.
+            level: neighbours stay separate if 0 is outside the confidence interval of their difference, at this level
+                for all neighbours together.
         """
         from exanova.effects.joined import joined_effect
 
@@ -268,7 +268,7 @@ class Effect:
 class Effects(Mapping[tuple[str, ...], Effect]):
     """Every effect, in canonical order, by the names of its features in any order; ``()`` is the intercept.
 
-    A feature with one level is in no subset that is listed; asked for by name, its effect is zero.
+    A feature with one level is in no listed subset; its effect, accessed by name, is zero.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
@@ -292,6 +292,11 @@ class Effects(Mapping[tuple[str, ...], Effect]):
         self._family, self._values, self._schema, self._knowledge = family, values, schema, knowledge
         self._left_out = left_out
         self._position = {name: i for i, name in enumerate(schema.features)}
+
+    def _repr_html_(self) -> str:
+        from exanova.report.notebook import effects_html
+
+        return effects_html(self)
 
     def __getitem__(self, key: str | tuple[str, ...]) -> Effect:
         subset = self._subset(key)
@@ -378,7 +383,7 @@ class Effects(Mapping[tuple[str, ...], Effect]):
 
 
 def frame_with_game(kind: str, columns: Mapping[str, Any]) -> Any:
-    """A dataframe that says in its metadata which game its numbers belong to: ``frame.attrs["game"]`` in pandas.
+    """A dataframe whose metadata names the game of its numbers: ``frame.attrs["game"]`` in pandas.
 
     >>> "game" in frame_with_game("pandas", {"a": [1]}).attrs
     True

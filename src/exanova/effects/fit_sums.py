@@ -1,4 +1,4 @@
-"""The fit on rows that come in blocks: sums from which ``measure_fit`` has its numbers."""
+"""The fit on rows that come in blocks: the sums that ``measure_fit`` needs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class FitSums:
         self.weight = total
 
     def fit(self) -> FitErrors:
-        """What ``measure_fit`` says of all rows: of two that have their mean, variance and error."""
+        """The result of ``measure_fit`` for all rows, from two rows with the same mean, variance and error."""
         spread = np.sqrt(np.asarray(self.apart) / self.weight)
         values = np.stack([self.mean - spread, self.mean + spread])
         error = np.sqrt(np.asarray(self.errors) / self.weight)

@@ -1,8 +1,8 @@
-"""An effect for reading: neighbouring levels whose values do not differ beyond their error, as one level.
+"""An effect for display: neighbouring levels whose values do not differ beyond their error are joined.
 
-Groups begin as single levels. Of all neighbouring groups the two that differ least for their error are joined, as long
-as they differ by no more than chance allows; the value of a group is the mean of its levels. What is left differs from
-one group to the next.
+Groups begin as single levels. The two neighbouring groups with the smallest difference relative to its error are
+joined, as long as the difference is within chance; the value of a group is the mean of its levels. The remaining groups
+differ from their neighbours.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class OfGroups:
-    """What is known of an effect whose levels were joined: an exact transformation of what was known of the levels.
+    """The uncertainty of an effect with joined levels, transformed exactly from that of the levels.
 
     Attributes:
         means: (g, c) the matrix that takes values of levels to those of groups.
@@ -68,8 +68,8 @@ class OfGroups:
         return np.full((len(self._rows), len(self._covariance)), np.nan)
 
     def certain_of(self, s: int) -> FloatArray:
-        """Not known of groups."""
-        raise InputError("this effect has joined levels; ask the effect itself for its certain part.")
+        """Unknown for groups."""
+        raise InputError("this effect has joined levels; use the original effect for its certain part.")
 
 
 def neighbours_alike(values: FloatArray, weight: FloatArray, covariance: FloatArray, limit: float) -> IntArray:
@@ -107,7 +107,7 @@ def group_means(group: IntArray, weight: FloatArray) -> FloatArray:
 
 
 def joined_effect(effect: Effect, level: float) -> Effect:
-    """The effect with neighbouring levels joined; levels without a place in the order stay as they are."""
+    """The effect with neighbouring levels joined; levels without a position in the order are not joined."""
     feature = effect.feature
     check_level(level)
     if feature is None or not effect.knowledge:

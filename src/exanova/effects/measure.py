@@ -1,7 +1,7 @@
-"""What the rows say about a result: the fitted part, and means of model and residual on cells.
+"""Measurements of a result on the rows: the fitted part, and means of model and residual on cells.
 
-A route that refines its solution on the rows has made these passes for the effects it returns; for the others there is
-one pass from cells to rows here, and one or two back.
+A route that refines its solution on the rows has made these passes for the effects it returns; for the others this
+module makes one pass from cells to rows, and one or two back.
 """
 
 from __future__ import annotations
@@ -39,9 +39,7 @@ class Measured:
 
 def measure(sample: Sample, found: Solved, threads: int = 1) -> Measured:
     """Measure a result on its own rows, unless the last pass of its route was over these very effects."""
-    known = found.at_rows
-    if known is None or known.effects is not found.values:
-        known = _pass_over(sample, found, threads)
+    known = found.passed_over or _pass_over(sample, found, threads)
     share = found.family.weight / found.family.weight[0]
     return Measured(
         known.fitted,

@@ -83,7 +83,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
     try:
         with open(path, "rb") as handle:
             body = handle.read(len(MAGIC))
-            if body == MAGIC:  # otherwise it is not a file of ours and need not be read whole
+            if body == MAGIC:  # otherwise it is not one of our files and need not be read completely
                 body += handle.read()
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         raise FileFormatError(

@@ -1,4 +1,4 @@
-"""Two families of the same columns on common cells: levels of either fit, cut where both are cut.
+"""Two families of the same columns on common cells: levels of both fits, split at the edges of either.
 
 Every level of either fit is a union of parts. A part of both has a level in each (:mod:`common_levels`); the rest of a
 level is a part of one fit alone. A cell of a subset is divided among the combinations of the parts of its levels, its

@@ -1,4 +1,4 @@
-"""The cells of rows beside their levels: a number and its interval, a name and the levels it was joined with."""
+"""The cells of rows next to their levels: a number and its interval, a name and the levels it was joined with."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from exanova.data.table import Table
 from exanova.typing import IntArray
 
 Cells: TypeAlias = tuple[NDArray[Any] | None, ...]
-"""One array (n,) for each feature, ``None`` where the level of a row says what its cell holds."""
+"""One array (n,) for each feature, ``None`` where the level of a row determines its cell."""
 
 
 def cells_of(table: Table, encoding: Encoding) -> Cells:
@@ -28,7 +28,7 @@ def cells_of(table: Table, encoding: Encoding) -> Cells:
 
 
 def hides(feature: FeatureLevels) -> bool:
-    """Whether a level of the feature stands for several values; one that is left out has nothing to say."""
+    """Whether a level of the feature has several values; false for a feature that is left out."""
     return not feature.is_lossless and not feature.is_left_out
 
 
@@ -46,7 +46,7 @@ def cell_text(cell: Any) -> str | None:
 
 
 def with_level(cell: Any, level: str) -> str:
-    """A cell with the level it falls in, where that says more.
+    """A cell with the level it falls into, where that adds information.
 
     >>> with_level(38.4, "[38, 40)"), with_level("10115", "214 levels: 10115, ..."), with_level(0.0, "0")
     ('38.4 (in [38, 40))', '10115 (in 214 levels: 10115, ...)', '0')
@@ -69,7 +69,7 @@ def chosen(cells: Cells, features: Any) -> Cells:
 
 
 def said(cells: Cells, levels: NDArray[Any]) -> NDArray[Any]:
-    """(..., d) levels as text, with the cells where they say more."""
+    """(..., d) levels as text, with the cells where they add information."""
     out = np.array(levels, dtype=object)
     for k, own in enumerate(cells):
         if own is not None:

@@ -1,4 +1,4 @@
-"""From two fits to the change of their mean: alignment, the split, standard errors, and what is said of them."""
+"""From two fits to the change of their mean: alignment, the split, standard errors, and notes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from exanova.typing import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What a change needs of a fit: names, levels, cells, (cells, m) effects and their uncertainty."""
+    """The parts of a fit that a change needs: names, levels, cells, (cells, m) effects and their uncertainty."""
 
     schema: Schema
     encoding: Encoding

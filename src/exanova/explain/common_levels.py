@@ -2,8 +2,8 @@
 
 Two fits cut a column of numbers or times at different edges. Both effects are constant between any two neighbouring
 edges of either, so that they can be compared there: a bin's value holds on each of its parts, and its probability is
-divided among them by their lengths, for the rows inside are no longer known. Joined levels are compared on the values
-that share a level in both.
+divided among them by their lengths, because the rows inside are no longer known. Joined levels are compared on the
+values that share a level in both.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _shares(bins: IntArray, lengths: FloatArray) -> FloatArray:
 
 
 def _whole(features: tuple[FeatureLevels, FeatureLevels], bins: list[IntArray], k: int) -> tuple[Any, Any]:
-    """The feature of which part ``k`` is a whole bin, with its bins; ``None`` if it is part of one in both."""
+    """The feature of which part ``k`` is a complete bin, with its bins; ``None`` if it is part of one in both."""
     for feature, own in zip(features, bins, strict=True):
         if (own == own[k]).sum() == 1 and feature.codes[own[k]] >= 0:
             return feature, own
@@ -180,7 +180,7 @@ def _common_values(a: FeatureLevels, b: FeatureLevels) -> CommonLevels:
 
 
 def _with_missing(a: FeatureLevels, b: FeatureLevels, found: CommonLevels) -> CommonLevels:
-    """With missing cells as a part, if both have seen some."""
+    """With missing cells as a part, if both have some."""
     if a.missing_code < 0 or b.missing_code < 0:
         return found
     return CommonLevels(

@@ -1,4 +1,4 @@
-"""Two decompositions of the same columns side by side: what changed between two models, or two periods."""
+"""Comparison of two decompositions of the same columns: what changed between two models, or two periods."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from exanova.typing import FloatArray
 LARGEST_CELLS = 5
 
 MOSTLY = 0.995
-"""Probability of the common cells below which it is said."""
+"""Probability of the common cells below which it is reported."""
 
 Encodings = tuple[Encoding, Encoding]
 LevelsOf = Mapping[str, tuple[FeatureLevels, FeatureLevels]]
@@ -67,7 +67,7 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What changed: first what cannot be compared, then the largest difference.
+    """The changes: first those that cannot be compared, then the largest difference.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])

@@ -57,7 +57,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What a difference is made of.
+    """The effects of which a difference is a sum.
 
     Attributes:
         family: cells of every subset.
@@ -72,11 +72,11 @@ class Parts:
 
 @dataclass(frozen=True, eq=False)
 class Sources:
-    """What standard errors are made of.
+    """The sources of standard errors.
 
     Attributes:
         uncertainty: of the effects, and what is identified.
-        effects: whether the errors of the effects are included; else they are taken as known.
+        effects: whether the errors of the effects are included; otherwise effects are treated as known.
         rows: whether the rows are a sample; without that there are no errors at all.
         same: which rows of the fit the rows are; ``None`` for other rows.
         unit: (m,) unit of every output.
@@ -125,7 +125,7 @@ def contrast(parts: Parts, rows: Rows, sets: RowSets, sources: Sources) -> Contr
 
 
 def feature_errors(parts: Parts, rows: Rows, side: IntArray, sources: Sources) -> FloatArray:
-    """(G + 2, m) standard errors of the parts of every feature or group, of the residual and of the whole."""
+    """(G + 2, m) standard errors of the parts of every feature or group, of the residual and of the total."""
     cells = share_differences(parts.family, rows, side)
     fitted = Phi(parts.family, NewRows(rows.codes)).synthesise(parts.effects)
     errors = _Errors(parts, rows, side, cells, fitted, sources)
@@ -203,7 +203,7 @@ class _Errors:
         return out
 
     def of_total(self) -> FloatArray:
-        """(m,) standard error of the whole difference: with the model, of the rows alone."""
+        """(m,) standard error of the total difference: with the model, of the rows alone."""
         if self.rows.values is None:
             return np.asarray(self.of_parts(np.ones((len(self.parts.family.subsets), 1)))[0])
         return self._of_rows(self.rows.values)

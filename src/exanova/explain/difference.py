@@ -72,7 +72,7 @@ class Difference(Sequence[Contrast]):
         schema: names of outputs.
         grouped: whether ``features`` are groups.
         included: what the standard errors include, in words.
-        notes: what else has to be known to read the parts, in words.
+        notes: remarks needed to read the parts, in words.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])

@@ -30,8 +30,8 @@ class Explanation:
         data: (n, d) levels as float codes, -1 for an unknown level (used for colours in shap's plots); NaN for a
             group of several features.
         display_data: (n, d) levels as text.
-        cells: (n,) what the rows hold, for each feature that is cut or has merged levels; ``None`` for others, or for
-            all where that is not known.
+        cells: (n,) the values of the rows, for each feature that is cut or has merged levels; ``None`` for others, or
+            for all where that is not known.
         feature_names: names of the features.
         output_names: names of the outputs.
         outside: (n,) rows with a combination that never occurred; its effect counts as 0.
@@ -65,7 +65,7 @@ class Explanation:
 
     @property
     def display_cells(self) -> NDArray[np.object_]:
-        """(n, d) what each row holds as text, with the interval or the merged level it falls in."""
+        """(n, d) the value of each row as text, with the interval or the merged level it falls into."""
         levels = np.asarray(self.display_data, dtype=object)
         if self.cells is None:
             return levels
@@ -209,7 +209,8 @@ def make_explanation(
 
     ``errors`` are standard errors and their degrees of freedom, of the shape of the values.
 
-    With a ``grouping`` the values are those of groups. ``cells`` are what the rows hold, as ``cells_of`` finds it.
+    With a ``grouping`` the values are those of groups. ``cells`` are the values of the rows, as ``cells_of`` returns
+    them.
     """
     cells = None if grouping is not None else cells
     grouping = grouping_of({}, schema) if grouping is None else grouping

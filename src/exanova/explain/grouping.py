@@ -1,7 +1,7 @@
 """Groups of features as single players: the quotient game of the effects.
 
-A group stands for all of its features. The dividend of a set of groups is the sum of the effects f_A whose features
-touch exactly these groups, so that an effect inside one group belongs to it whole and an effect across groups is
+A group represents all of its features. The dividend of a set of groups is the sum of the effects f_A whose features
+touch exactly these groups, so that an effect inside one group belongs entirely to it and an effect across groups is
 divided among the groups it touches, not among features. Every index of the quotient game is then a sum of effects with
 fixed weights, as it is for features: no model is called, and standard errors follow in the same way.
 """
@@ -27,10 +27,10 @@ UNKNOWN = "(unknown)"
 
 @dataclass(frozen=True)
 class Grouping:
-    """A division of the features into groups; features that no group names are groups of their own.
+    """A division of the features into groups; features in no group are groups of their own.
 
     Attributes:
-        names: names of the groups; a group stands where its first feature does.
+        names: names of the groups, in the order of their first features.
         members: for each group, the positions of its features.
 
     >>> schema = Schema(("home", "age", "children"), ((), (), ()), ("y",), "numpy", True)
@@ -112,7 +112,7 @@ def equal_shares(owners: Sequence[Subset], count: int) -> Any:
 
 
 def grouping_of(groups: Mapping[str, Sequence[str]], schema: Schema) -> Grouping:
-    """The grouping that a mapping from names to lists of features asks for.
+    """The grouping given by a mapping from names to lists of features.
 
     Raises:
         InputError: naming everything that is wrong with the groups at once.

@@ -34,7 +34,7 @@ def check_importance(kind: str, by: str) -> None:
     if by == "subset" and kind in ("shapley", "shapley-effects"):
         raise InputError(
             f"kind={kind!r} belongs to features",
-            remedy=["leave ", Parameter("by"), " out, or ask for 'l1', 'l2' or 'variance'"],
+            remedy=["leave ", Parameter("by"), " out, or use 'l1', 'l2' or 'variance'"],
         )
 
 
@@ -70,7 +70,7 @@ def divisor(values: FloatArray, variance: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Division:
-    """To whom the amounts of the subsets go: to subsets, features, groups, or sets of groups.
+    """How the amounts of the subsets are divided: among subsets, features, groups, or sets of groups.
 
     Attributes:
         by: ``"feature"`` or ``"subset"``.

@@ -26,7 +26,12 @@ from exanova.data.sample import KnownRows
 from exanova.design.family import Family
 from exanova.effects.norms import absolute_norms, covariances, squared_norms
 from exanova.explain.importance import Division
-from exanova.explain.importance_intervals import bias_of_absolutes, interval_of_absolutes, interval_of_squares
+from exanova.explain.importance_intervals import (
+    bias_of_absolutes,
+    bias_of_each,
+    interval_of_absolutes,
+    interval_of_squares,
+)
 from exanova.explain.mean_shapley import read_at_rows
 from exanova.infer.bands import quantile, student
 from exanova.infer.linear import LinearErrors, RowTerms
@@ -58,42 +63,98 @@ def importance_stderr(
     return np.asarray(out)
 
 
-def doubt_of(family: Family, values: FloatArray, uncertainty: Uncertainty, kind: str) -> FloatArray:
-    """(S, m) what intervals move an importance by: its upward bias, or the part a posterior adds to it."""
-    posterior = isinstance(uncertainty.engine, PosteriorErrors)
-    stderr = np.nan_to_num(uncertainty.stderr)
-    if kind == "l1":
-        return bias_of_absolutes(family, values, stderr, posterior)
-    if not posterior:
-        return upward_bias(family, uncertainty)
-    spread = squared_norms(family, stderr)
-    spread[0] = 0.0
-    return spread
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """Effects with their uncertainty, and to whom importances go.
+
+    Attributes:
+        family: cells of every subset.
+        values: (cells, m) effects.
+        uncertainty: of the effects.
+        division: among subsets, features or groups.
+    """
+
+    family: Family
+    values: FloatArray
+    uncertainty: Uncertainty
+    division: Division
+
+    @property
+    def posterior(self) -> bool:
+        """Whether the effects are shrunk."""
+        return isinstance(self.uncertainty.engine, PosteriorErrors)
+
+    def shared(self, amounts: FloatArray) -> FloatArray:
+        """(f, m) amounts of subsets (S, m), divided."""
+        return np.asarray(self.division.parts.T @ amounts)
+
+    def doubt(self, kind: str) -> FloatArray:
+        """(f, m) what intervals move importances by: their upward bias, or the part a posterior adds to them."""
+        stderr = np.nan_to_num(self.uncertainty.stderr)
+        if kind == "shapley":
+            return self._doubt_at_rows(stderr)
+        if kind == "l1":
+            return self.shared(bias_of_absolutes(self.family, self.values, stderr, self.posterior))
+        if not self.posterior:
+            return self.shared(upward_bias(self.family, self.uncertainty))
+        spread = squared_norms(self.family, stderr)
+        spread[0] = 0.0
+        return self.shared(spread)
+
+    def _doubt_at_rows(self, stderr: FloatArray) -> FloatArray:
+        """(f, m) the same of mean absolute Shapley values, whose parts at a row are taken to err independently."""
+        sample, parts = self.uncertainty.fitted.sample, self.division.parts
+        out = np.zeros((parts.shape[1], self.values.shape[1]))
+        for rows in sample.blocks:
+            codes = sample.codes[:, rows]
+            values = read_at_rows(self.family, self.values, codes, parts)
+            errors = np.sqrt(read_at_rows(self.family, stderr**2, codes, parts.power(2)))
+            out += np.einsum("n,nfm->fm", sample.probability[rows], bias_of_each(values, errors, self.posterior))
+        return out
+
+    @property
+    def squares(self) -> tuple[FloatArray, FloatArray]:
+        """(f, m) squared norms and their standard errors."""
+        squares = squared_norms(self.family, self.values)
+        squares[0] = 0.0
+        by = self.division.by
+        return self.shared(squares), importance_stderr(self.family, self.uncertainty, "l2", by, self.division)
+
+    @property
+    def freedom(self) -> FloatArray:
+        """(f, 1) degrees of freedom: the median over the cells of an effect, averaged over the effects of an amount."""
+        cells = self.uncertainty.freedom
+        subsets = range(len(self.family.subsets))
+        median = np.array([np.median(cells[self.family.cells_of(s)]) for s in subsets])
+        weight = np.asarray(self.division.parts.sum(axis=0)).ravel()
+        shared = np.asarray(self.division.parts.T @ median)
+        mean = np.divide(shared, weight, out=np.full(len(weight), np.inf), where=weight > 0)
+        return np.asarray(mean[:, None])
 
 
 def importance_interval(
-    uncertainty: Uncertainty, kind: str, value: FloatArray, doubt: FloatArray, stderr: FloatArray, level: float
+    estimates: Estimates, kind: str, value: FloatArray, stderr: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """(f, m) ends of the intervals of importances with their doubt and standard errors."""
-    posterior = isinstance(uncertainty.engine, PosteriorErrors)
-    units = np.array([uncertainty.fitted.units[1] - 1.0])
-    stderr = stderr * float(student(level, units)[0]) / quantile(level)  # units may be few clusters
+    """(f, m) ends of the intervals of importances with their standard errors."""
+    wider = student(level, estimates.freedom) / quantile(level)
+    reach = stderr * wider
     if kind in ("variance", "shapley-effects"):  # covariances, which are not biased as squares are
-        reach = quantile(level) * stderr
-        return value - reach, value + reach
-    if kind == "l2":
-        low, high = interval_of_squares(value, doubt, stderr, level, posterior)
-    else:
-        low, high = interval_of_absolutes(value, doubt, stderr, level, posterior)
+        return value - quantile(level) * reach, value + quantile(level) * reach
+    squares, errors = (value, stderr) if kind == "l2" else estimates.squares
+    ends = interval_of_squares(squares, estimates.doubt("l2"), errors * wider, level, estimates.posterior)
+    if kind != "l2":
+        own = interval_of_absolutes(value, estimates.doubt(kind), reach, level, estimates.posterior)
+        scale = np.divide(value, np.sqrt(squares), out=np.zeros_like(value), where=squares > 0)
+        ends = np.minimum(own[0], scale * np.sqrt(ends[0])), np.maximum(own[1], scale * np.sqrt(ends[1]))
     unknown = np.isnan(stderr)
-    return np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
+    return np.where(unknown, np.nan, ends[0]), np.where(unknown, np.nan, ends[1])
 
 
 def upward_bias(family: Family, uncertainty: Uncertainty) -> FloatArray:
     """(S, m) sum over the cells of w_a se_a^2: the upward bias of the squared norm of every effect.
 
-    Of shrunken effects only the noise they still follow makes the squares too large: the rest of a posterior variance
-    is what shrinking may have taken away.
+    For shrunken effects only the noise they follow makes the squares too large: the rest of a posterior variance is the
+    part that shrinkage may have removed.
     """
     stderr = uncertainty.stderr
     if uncertainty.computed and isinstance(uncertainty.engine, PosteriorErrors):

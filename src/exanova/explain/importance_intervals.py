@@ -2,15 +2,20 @@
 
 Squared norms. With effects T estimated as normal deviates around the truth, X = sum of w_a T_a^2 is distributed about
 as g times a noncentral chi-square with k degrees of freedom and noncentrality theta / g, theta being the true value:
-mean theta + g k, variance 2 g^2 k + 4 g theta. So g k is the upward bias of X, its delta-method variance 4 g X gives
-g, near zero and away from it. An interval holds every theta under which X is not unusual: it ends at 0 for an effect
-that is not distinguishable from zero, and becomes the normal one for a clear effect. Of shrunken effects the upper end
-is that of the posterior, theta / g around X / g: shrinking may have taken something away. Their lower end is the same
-as above, because no posterior of a square holds zero.
+mean theta + g k, variance 2 g^2 k + 4 g theta. So g k is the upward bias of X, its delta-method variance 4 g X gives g,
+near zero and away from it. An interval holds every theta under which X is not unusual: it ends at 0 for an effect that
+is not distinguishable from zero, and becomes the normal one for a clear effect. For shrunken effects the upper end is
+that of the posterior, theta / g around X / g: shrinkage may have removed a part. Their lower end is the same as above,
+because no posterior of a square contains zero.
+
+A clear importance varies in proportion to itself: where rows, or clusters, of the cells that carry it were drawn more
+often, effect and error grow together. Its upper end is at least that of an interval on the scale of logarithms.
 
 Mean absolute values. |T_a| is too large on the average by se_a b(t), b(t) = 2 phi(t) - 2 t Phi(-t), if T_a is t
 standard errors from zero: much where an effect is weak, nothing where it is clear. The interval is normal around the
 value without that bias, cut at zero; of shrunken effects it reaches up from the value with what the posterior adds.
+Where an effect is weak that is not enough, because the absolute value has a kink: the interval then holds also that of
+the root of the squared norm, times the ratio of the two.
 """
 
 from __future__ import annotations
@@ -47,7 +52,14 @@ def interval_of_squares(
     low[usable], high[usable] = found[0] * g[usable], found[1] * g[usable]
     if posterior:
         high[usable] = chndtrix(1.0 - tail, k, x) * g[usable]
-    return low, np.maximum(high, 0.0)
+    return low, np.maximum(_proportional(value - bias, reach, high), 0.0)
+
+
+def _proportional(value: FloatArray, reach: FloatArray, high: FloatArray) -> FloatArray:
+    """Upper ends that are at least those on the scale of logarithms, for values that are clearly above zero."""
+    clear = (value > reach) & (value > 0)
+    ratio = np.divide(reach, value, out=np.zeros_like(value), where=clear)
+    return np.where(clear, np.maximum(high, value * np.exp(ratio)), high)
 
 
 def _inverted(x: FloatArray, k: FloatArray, tail: float) -> tuple[FloatArray, FloatArray]:
@@ -56,12 +68,23 @@ def _inverted(x: FloatArray, k: FloatArray, tail: float) -> tuple[FloatArray, Fl
 
     at_zero = chndtr(x, k, 0.0)
     low = np.where(at_zero > 1.0 - tail, chndtrinc(x, k, 1.0 - tail), 0.0)
-    high = np.where(at_zero > tail, chndtrinc(x, k, tail), x)  # so small by chance that no noncentrality explains it
+    high = np.where(at_zero > tail, chndtrinc(x, k, tail), x)  # so small that no noncentrality explains it
     return np.nan_to_num(low), np.asarray(high)
 
 
 def bias_of_absolutes(family: Family, values: FloatArray, stderr: FloatArray, posterior: bool) -> FloatArray:
     """(S, m) by how much E|f_A| is too large on the average, or what a posterior adds to it."""
+    out = absolute_norms(family, bias_of_each(values, stderr, posterior))
+    out[0] = 0.0
+    return out
+
+
+def bias_of_each(values: FloatArray, stderr: FloatArray, posterior: bool) -> FloatArray:
+    """By how much the absolute value of each estimate is too large on the average, or what a posterior adds to it.
+
+    >>> bias_of_each(np.array([0.0, 100.0]), np.array([1.0, 1.0]), posterior=False).round(3).tolist()
+    [0.798, 0.0]
+    """
     from scipy.special import ndtr
 
     t = np.abs(np.divide(values, stderr, out=np.full_like(values, np.inf), where=stderr > 0))
@@ -69,9 +92,7 @@ def bias_of_absolutes(family: Family, values: FloatArray, stderr: FloatArray, po
         t = np.sqrt(np.maximum(t**2 - 1.0, 0.0))
     t = np.minimum(t, 40.0)
     each = stderr * 2.0 * (np.exp(-0.5 * t**2) / np.sqrt(2.0 * np.pi) - t * ndtr(-t))
-    out = absolute_norms(family, np.maximum(each, 0.0))
-    out[0] = 0.0
-    return out
+    return np.asarray(np.maximum(each, 0.0))
 
 
 def interval_of_absolutes(
@@ -79,4 +100,5 @@ def interval_of_absolutes(
 ) -> tuple[FloatArray, FloatArray]:
     """Ends of the intervals of mean absolute values."""
     reach = quantile(level) * stderr
-    return np.maximum(value - bias - reach, 0.0), np.maximum(value + (bias if posterior else -bias) + reach, 0.0)
+    high = _proportional(value - bias, reach, value + (bias if posterior else -bias) + reach)
+    return np.maximum(value - bias - reach, 0.0), np.maximum(high, 0.0)

@@ -63,6 +63,11 @@ class Interactions:
         """
         return value_intervals(self.values, self.stderr, self.freedom, level)
 
+    def _repr_html_(self) -> str:
+        from exanova.report.notebook import contributions_html
+
+        return contributions_html(f"{self.index} up to order {self.order}", self.subsets, self.values)
+
     def to_frame(self) -> Any:
         """Long table: ``row``, ``subset``, ``order``, ``index``, ``value`` (or one column per output)."""
         n, k = self.values.shape[:2]

@@ -71,12 +71,12 @@ class MeanChange:
 
     @property
     def mix_total(self) -> FloatArray:
-        """(m,) what the mix changed."""
+        """(m,) change due to the mix."""
         return np.asarray(self.mix.sum(axis=0))
 
     @property
     def model_total(self) -> FloatArray:
-        """(m,) what the model changed."""
+        """(m,) change due to the model."""
         return np.asarray(self.model.sum(axis=0))
 
     @property

@@ -52,7 +52,7 @@ class MeanShapley:
                 raise InputError(
                     "this decomposition was read from a file without mean absolute Shapley values, and files contain "
                     "no rows. Call importance('shapley') on the fitted object before save(), or average the absolute "
-                    "values of explain(X) over rows of your own."
+                    "values of explain(X) over your own rows."
                 )
             self._known = mean_absolute(self._family, self._values, self._sample, threads)
         return self._known
@@ -67,7 +67,7 @@ class MeanShapley:
             raise InputError(
                 "this decomposition was read from a file, and files contain no rows, which mean absolute Shapley "
                 "values of groups need. Use the fitted object, or average the absolute values of explain(X, groups=) "
-                "over rows of your own."
+                "over your own rows."
             )
         parts, sample = grouping.shares(self._family.subsets), self._sample
         values = read_at_rows(self._family, self._values, sample.codes, parts)

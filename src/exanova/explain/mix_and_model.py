@@ -1,4 +1,4 @@
-"""The change of a mean between two fits: what other rows make of it, and what other effects do.
+"""The change of a mean between two fits: the part due to other rows, and the part due to other effects.
 
 With E_0, E_1 the means over the rows of the first and the second fit, and f^0, f^1 their fitted parts,
 
@@ -6,10 +6,10 @@ With E_0, E_1 the means over the rows of the first and the second fit, and f^0, 
                         + E_0 (f^1 - f^0)                                    the model: its level, on the first rows
                         + sum over A of E_1 (g_A - f^0_A)                    the model: its effects, on the second rows
 
-where g_A are the effects of f^1 under the distribution of the *first* rows: both models are then centred alike, and a
-model that did not change has no part at all. The g_A come from the tables of f^1, one subset after the other from the
-highest order down: what fewer features can express under the first distribution is taken off and handed down. Nothing
-is lost on the way, so that the parts add up exactly. An effect counts as 0 in a cell its fit has never observed.
+where g_A are the effects of f^1 under the distribution of the *first* rows: both models are then centred in the same
+way, and a model that did not change contributes nothing. The g_A come from the tables of f^1, one subset after the
+other from the highest order down: what fewer features can express under the first distribution is moved to their
+tables. Nothing is lost, so that the parts add up exactly. An effect counts as 0 in a cell its fit has never observed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from exanova.explain.aligned import AllParts, CommonCells, common_cells_of
 from exanova.typing import FloatArray, IntArray, Subset
 
 MOST_CELLS = 1500
-"""Cells of the second fit up to which the standard errors of the model parts are kept track of."""
+"""Cells of the second fit up to which the standard errors of the model parts are computed."""
 
 DENSE_COLUMNS = 1500
 """Functions of fewer features up to which a table is projected by a dense factorisation."""
@@ -100,7 +100,7 @@ def centred_under_first(
 
 
 def _hand_down(subset: Subset, cells: dict[Subset, CommonCells], tables: dict[Subset, FloatArray]) -> None:
-    """Take off what fewer features can express under the first distribution, and add it to their tables."""
+    """Subtract what fewer features can express under the first distribution, and add it to their tables."""
     own = cells[subset]
     margins = [part for part in combinations(subset, len(subset) - 1) if part in tables]
     columns = [_margin(own, subset, part, cells[part]) for part in margins]

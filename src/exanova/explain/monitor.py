@@ -13,7 +13,7 @@ from exanova.typing import FloatArray
 
 @dataclass(frozen=True)
 class Drift:
-    """One thing that was watched.
+    """One monitored quantity.
 
     Attributes:
         what: its name.
@@ -25,9 +25,9 @@ class Drift:
 
 
 def drifts(comparison: Comparison, change: MeanChange) -> list[Drift]:
-    """Everything that is watched, the largest change first.
+    """All monitored quantities, the largest change first.
 
-    The mean of the output, what the mix and what the model changed of it, and every effect: the root of the mean
+    The mean of the output, its changes due to the mix and to the model, and every effect: the root of the mean
     squared difference between the two fits over their common cells.
     """
     found = [

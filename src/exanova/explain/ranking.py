@@ -2,7 +2,7 @@
 
 The contribution of feature j at row x against a row z is sum over A with j of (f_A(x_A) - f_A(z_A)) / |A|: a sum of
 effects in the cells of x and z with fixed weights. Against the mean the cells of z drop out. So is the difference of
-two contributions, whose standard error says whether their order can be told.
+two contributions, whose standard error determines whether their order is certain.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BLOCK_BYTES = 64_000_000
 """Memory of the weights of one block of statistics."""
 
 LEVEL = 0.95
-"""Level at which two contributions are told apart."""
+"""Level at which two contributions count as different."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class Ranked:
     distance: FloatArray
 
     def distinguishable(self, k: int) -> bool | None:
-        """Whether number ``k`` can be told from the next; ``None`` if that is not known."""
+        """Whether number ``k`` is distinguishable from the next; ``None`` if that is unknown."""
         if np.isnan(self.apart[k]):
             return None
         return bool(np.isinf(self.apart[k]) or self.distance[k] > quantile(LEVEL) * self.apart[k])
@@ -56,7 +56,7 @@ class Ranked:
 
 @dataclass(frozen=True, eq=False)
 class Contributions:
-    """What features contribute to rows, for one output.
+    """Contributions of features to rows, for one output.
 
     Attributes:
         family: cells of every subset.

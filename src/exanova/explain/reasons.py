@@ -1,4 +1,4 @@
-"""``Reasons``: what lowers or raises the output of a row most, as ranked sentences with their evidence."""
+"""``Reasons``: the features that lower or raise the output of a row most, as ranked sentences with their evidence."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class RowReasons:
         compared: the value it is compared with.
         residual: output of the model minus fitted value, or ``None`` without the model.
         outside: whether it has a combination of levels that never occurred; its effect counts as 0.
-        reasons: what contributes most in the direction asked for.
+        reasons: the largest contributions in the requested direction.
     """
 
     row: int
@@ -88,7 +88,7 @@ class RowReasons:
 
     @property
     def distinguishable(self) -> bool | None:
-        """Whether every reason can be told from the next; ``None`` where that is not known."""
+        """Whether every reason is distinguishable from the next; ``None`` where that is unknown."""
         known = [reason.distinguishable for reason in self.reasons]
         return None if None in known else all(known)
 
@@ -102,7 +102,7 @@ class Reasons(Sequence[RowReasons]):
         output: name of the output.
         direction: ``"lower"``, ``"higher"`` or ``"both"``.
         against: what rows are compared with, in words.
-        notes: what has to be known to read them, in words.
+        notes: remarks needed to read them, in words.
         schema: names, and the library of tables.
 
     >>> import exanova
@@ -152,12 +152,12 @@ the whole population
         """The reasons for one row, line by line."""
         head = f"{row.name}: {self.output} {row.fitted:.4g}, {self.against} is {row.compared:.4g}"
         if row.residual is not None:
-            head += f"; the model says {row.residual:+.4g} beyond that"
+            head += f"; the residual is {row.residual:+.4g}"
         lines = [head, *(f"  {k}. {r.sentence(self.output)}" for k, r in enumerate(row.reasons, start=1))]
         if not row.reasons:
             lines.append(f"  nothing makes it {'different' if self.direction == 'both' else self.direction}")
         if row.outside:
-            lines.append("  this combination of levels was never observed; what is particular to it counts as 0")
+            lines.append("  this combination of levels was never observed; its effect counts as 0")
         return lines
 
     def __str__(self) -> str:

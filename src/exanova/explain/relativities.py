@@ -1,4 +1,4 @@
-"""``Relativities``: a tariff of main effects and pairs, as factors against a base level, and what it loses."""
+"""``Relativities``: a tariff of main effects and pairs, as factors relative to a base level, and its loss."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Loss:
-    """What a tariff of effects up to an order loses, on the rows of the fit, for one output.
+    """The loss of a tariff of effects up to an order, on the rows of the fit, for one output.
 
     Attributes:
         order: largest number of features in its factors; 0 for one price for all.
@@ -87,11 +87,11 @@ class Relativities:
         base: base level of every feature.
         base_value: (m,) fitted value at the base levels (without pairs whose base cell was never observed).
         factors: main effects and pairs.
-        losses: for each output, what tariffs up to each order lose.
+        losses: for each output, the losses of tariffs up to each order.
         link: ``"log"`` (relativities of the output) or ``"logit"`` (of its odds).
         names: names of the outputs as they were given.
         schema: names of features, and the library of tables.
-        notes: what has to be known to read them, in words.
+        notes: remarks needed to read them, in words.
 
     >>> import exanova
     >>> X = np.array([["a"], ["a"], ["b"]])

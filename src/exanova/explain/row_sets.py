@@ -15,7 +15,7 @@ from exanova.errors import InputError
 from exanova.typing import IntArray
 
 MOST_GROUPS = 50
-"""Groups or strata up to which rows are compared; more are probably numbers or identifiers."""
+"""Groups or strata up to which rows are compared; columns with more are probably numbers or identifiers."""
 
 OTHERS = "all others"
 MISSING = "(missing)"
@@ -111,7 +111,7 @@ def _pairs(groups: Labels, inside: NDArray[np.bool_], present: list[int]) -> lis
 
 
 def _numbered(column: Column, parameter: str, given: Any) -> Labels:
-    """Labels in the order of their values: numbers by size, truth before falsehood, everything else by text."""
+    """Labels in the order of their values: numbers by size, true before false, everything else by text."""
     values = [MISSING if gone else value for value, gone in zip(column.values.tolist(), column.missing, strict=True)]
     different = sorted(set(values), key=_rank)
     if len(different) > MOST_GROUPS:

@@ -1,4 +1,4 @@
-"""From effects on the scale of a link to relativities against base levels, and what a tariff of few orders loses."""
+"""From effects on the scale of a link to relativities against base levels, and the loss of a tariff of few orders."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _stderr(family: Family, uncertainty: Uncertainty, s: int, hit: IntArray) -> 
 
 
 def losses_of(family: Family, values: FloatArray, sample: Sample, link: str, output: int) -> list[Loss]:
-    """What tariffs of effects up to each order lose on the rows of the fit, for one output."""
+    """The losses of tariffs of effects up to each order on the rows of the fit, for one output."""
     assert sample.scaling is not None
     weight, unit = sample.probability, sample.scaling
     back = LINKS[link].back

@@ -24,7 +24,7 @@ MISSING, UNKNOWN = "(missing)", "(unknown)"
 
 
 def check_reasons(n: Any, direction: Any) -> None:
-    """Refuse a number of reasons or a direction that cannot be."""
+    """Refuse an invalid number of reasons or direction."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise InputError.given("n", n, "a whole number of at least 1")
     if direction not in DIRECTIONS:
@@ -32,7 +32,7 @@ def check_reasons(n: Any, direction: Any) -> None:
 
 
 def output_number(schema: Schema, output: str | int | None) -> int:
-    """The output that is meant; it has to be said if there are several."""
+    """The chosen output; a choice is required if there are several."""
     names = schema.outputs
     if output is None and len(names) == 1:
         return 0
@@ -84,7 +84,7 @@ def cell_texts(table: Table, name: str) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """Which reasons are asked for.
+    """The requested reasons.
 
     Attributes:
         count: largest number per row.
@@ -103,7 +103,7 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class Telling:
-    """What is said of the features of rows.
+    """Text about the features of rows.
 
     Attributes:
         grouping: the groups that contribute; one per feature without groups.

@@ -18,6 +18,6 @@ def value_intervals(
     """
     check_level(level)
     if stderr is None or freedom is None:
-        raise InputError("these values have no standard errors; ask for them with stderr=True.")
+        raise InputError("these values have no standard errors; compute them with stderr=True.")
     half = student(float(level), freedom) * stderr
     return values - half, values + half

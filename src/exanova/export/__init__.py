@@ -1,4 +1,4 @@
-"""Tables that leave: a decomposition as a workbook, a folder, JSON, SQL, Markdown or LaTeX, by the name of the file."""
+"""Exports of a decomposition: a workbook, a folder, JSON, SQL, Markdown or LaTeX, by the name of the file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORMATS: Mapping[str, Callable[..., bytes]] = {
     ".md": to_markdown,
     ".tex": to_latex,
 }
-"""What each suffix makes of a decomposition; a path without a suffix, or that ends in a slash, is a folder."""
+"""The writer for each suffix; a path without a suffix, or that ends in a slash, is a folder."""
 
 
 def write_export(
@@ -36,7 +36,7 @@ def write_export(
     about: Mapping[str, str] | None = None,
     **sql: Any,
 ) -> None:
-    """Write a decomposition in the format that a path names, whole or not at all.
+    """Write a decomposition in the format that a path names, completely or not at all.
 
     Args:
         decomposition: the decomposition.

@@ -1,4 +1,4 @@
-"""What leaves the house: the tables of a decomposition as columns of plain cells, in one order for every format."""
+"""The tables of an export as columns of plain cells, in the same order for every format."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from exanova.show.records import importance_records
 from exanova.typing import FloatArray, Level
 
 Cell = str | int | float | bool | None
-"""A text, a number, yes or no, or nothing: all that a table holds."""
+"""A text, a number, a boolean, or nothing: the cells of a table."""
 
 IMPORTANCES = ("l1", "l2", "variance", "shapley-effects")
-"""Kinds of importance that need nothing but the effects; mean absolute Shapley values join them where known."""
+"""Kinds of importance that need only the effects; mean absolute Shapley values join them where known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Sheet:
 
     @property
     def lines(self) -> int:
-        """Number of lines, the header apart."""
+        """Number of lines, without the header."""
         return len(next(iter(self.columns.values())))
 
 
@@ -86,14 +86,14 @@ def summary_sheet(decomposition: Decomposition) -> Sheet:
 
 
 def known_errors(decomposition: Decomposition) -> str:
-    """What standard errors are about, or why there are none."""
+    """The meaning of the standard errors, or why there are none."""
     if decomposition.certificate.sampled and decomposition.uncertainty.cheap:
         return f"Standard errors: {what_varies(decomposition)}."
     return errors_in_words(decomposition).replace("error bars", "standard errors")
 
 
 def provenance_sheet(decomposition: Decomposition, about: Mapping[str, str]) -> Sheet:
-    """Where the numbers come from."""
+    """The provenance of the numbers."""
     return Sheet("provenance", "Where the numbers come from.", _pairs(provenance_facts(decomposition, about)))
 
 
@@ -105,7 +105,7 @@ def provenance_facts(decomposition: Decomposition, about: Mapping[str, str]) -> 
 
 
 def certificate_sheet(decomposition: Decomposition) -> Sheet:
-    """What was measured, with its tolerance."""
+    """The measurements, with their tolerances."""
     checks = decomposition.certificate.checks
     columns: dict[str, list[Cell]] = {
         "check": [c.name for c in checks],
@@ -115,7 +115,7 @@ def certificate_sheet(decomposition: Decomposition) -> Sheet:
         "met": [c.met for c in checks],
         "remedy": [str(c.remedy) for c in checks],
     }
-    return Sheet("certificate", "What was measured about the effects, against its tolerance.", columns)
+    return Sheet("certificate", "Measurements of the effects, with their tolerances.", columns)
 
 
 def fit_sheet(decomposition: Decomposition) -> Sheet:
@@ -196,7 +196,7 @@ def subset_name(features: tuple[str, ...]) -> str:
 
 
 def level_cells(levels: tuple[Level, ...], labels: tuple[str, ...]) -> list[Cell]:
-    """Levels as cells: numbers and truth values as they are, all others by their labels.
+    """Levels as cells: numbers and booleans unchanged, all others by their labels.
 
     >>> level_cells((1, "a", None, True), ("1", "a", "(missing)", "True"))
     [1, 'a', '(missing)', True]

@@ -1,7 +1,7 @@
-"""A decomposition as a folder: every table as CSV and as Parquet, and an index that says which is which.
+"""A decomposition as a folder: every table as CSV and as Parquet, and an index of the files.
 
-The folder appears whole or not at all. In CSV a text that a spreadsheet would execute has an apostrophe in front
-(:mod:`exanova.export.harmless`); Parquet holds every text as it is.
+The folder is written completely or not at all. In CSV a text that a spreadsheet would execute has an apostrophe in
+front (:mod:`exanova.export.harmless`); Parquet holds every text unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from exanova.progress import Progress
 
 INDEX = "index.json"
 KIND = "exanova tables in a folder"
-"""Marks an index, so that only what an export has written is ever replaced."""
+"""Marks an index, so that only folders written by an export are ever replaced."""
 
 
 def write_folder(
@@ -138,7 +138,7 @@ def _check_replaceable(target: Path) -> None:
 
 
 def _put_in_place(made: Path, target: Path) -> None:
-    """Rename the new folder; an earlier export steps aside first and is deleted after."""
+    """Rename the new folder; an earlier export is renamed first and deleted afterwards."""
     if not target.exists():
         os.replace(made, target)
         return

@@ -1,4 +1,4 @@
-"""Cells and names that no program executes or refuses: texts that look like formulas, names of sheets and of files."""
+"""Safe cells and names: texts that look like formulas, names of sheets and of files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 FORMULA = re.compile(r"'*[=+\-@\t\r＝＋－＠]")
-"""Beginnings of texts that spreadsheets execute, or that would be taken for one that was made harmless."""
+"""Beginnings of texts that spreadsheets execute, or that look like an escaped text."""
 
 MADE_HARMLESS = re.compile(r"'+[=+\-@\t\r＝＋－＠]")
 
@@ -75,7 +75,7 @@ def sheet_names(names: Iterable[str]) -> list[str]:
 
 
 def file_name(number: int, name: str) -> str:
-    """A name for a file, without suffix: a number that makes it unique, and what is legible of the name everywhere.
+    """A name for a file, without suffix: a number that makes it unique, and the valid characters of the name.
 
     >>> file_name(3, "job x home/work")
     '0003 job x home_work'

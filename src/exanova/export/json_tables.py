@@ -1,6 +1,6 @@
 """A decomposition as one JSON document, described by ``tables.schema.json`` beside this module.
 
-Levels are values with their labels, so that numbers and truth values stay what they are; what is not known is null.
+Levels are values with their labels, so that numbers and booleans keep their types; unknown values are null.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from exanova.progress import Progress
 from exanova.show.error_bars import cell_errors
 
 FORMAT, VERSION = "exanova-tables", 1
-"""Name and version of the document; the version increases when a field changes its meaning or goes."""
+"""Name and version of the document; the version increases when a field changes its meaning or is removed."""
 
 SCHEMA = Path(__file__).with_name("tables.schema.json")
 """The JSON Schema of the document."""

@@ -1,7 +1,7 @@
 """A decomposition as a query: the fitted value of every row of a table in a database.
 
 The query finds the code of every level (:mod:`exanova.export.sql_codes`), then adds up one value of each effect. It
-returns what ``predict`` returns, by the same rules: the effect of a combination never observed counts as 0, and such a
+returns the result of ``predict``, by the same rules: the effect of a combination never observed counts as 0, and such a
 row is marked. Where ``predict`` raises, the fitted value is NULL.
 """
 
@@ -24,7 +24,7 @@ CODES = "exanova_codes"
 """Name of the table expression with the codes; a column with the code of feature k is called exanova_k."""
 
 OWN = re.compile(r"exanova_([0-9]+|impossible)")
-"""Names of columns that the query makes itself."""
+"""Names of columns that the query creates."""
 
 Leaf = Callable[[list[int]], str]
 """Makes an expression of the cells that agree in all features but the last."""
@@ -67,7 +67,7 @@ def to_sql(
 
 
 def _columns(decomposition: Decomposition, dialect: Dialect, keep: Sequence[str]) -> list[str]:
-    """Columns that are returned from the table; refused if two of them cannot be told apart."""
+    """Columns that are returned from the table; refused if two of them have the same name."""
     features = decomposition.encoding.features
     names = [*keep, *(f.name for f in features if not f.is_left_out and f.name not in keep)]
     folded = [name.casefold() if dialect.folds_case else name for name in names]

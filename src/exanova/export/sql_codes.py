@@ -121,7 +121,7 @@ def _missing(column: str, is_number: bool, dialect: Dialect) -> str:
 
 
 def _impossible(column: str, dialect: Dialect) -> str:
-    """What is no finite number."""
+    """Condition that the column is not a finite number."""
     if dialect.name == "sqlite":  # where a column may hold anything
         return f"(typeof({column}) NOT IN ('integer', 'real') OR {column} IN (9e999, -9e999))"
     largest = real(1.7976931348623157e308, dialect)
@@ -152,7 +152,7 @@ KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("time", (datetime.time,)),
     ("duration", (datetime.timedelta,)),
 )
-"""Kinds of values, of which a column of a database holds one. To Python a truth value is an int, a datetime a date."""
+"""Kinds of values, of which a column of a database holds one. In Python a boolean is an int, and a datetime a date."""
 
 
 def _kind(feature: FeatureLevels) -> str:

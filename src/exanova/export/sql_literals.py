@@ -30,7 +30,7 @@ SAFE_DIGITS, SAFE_POWER = 15, 22
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one family of databases writes what the standard does not settle.
+    """How one family of databases writes what the standard does not define.
 
     Attributes:
         name: its name.
@@ -97,8 +97,8 @@ def text(value: str, dialect: Dialect) -> str:
 def real(value: float, dialect: Dialect) -> str:
     """A floating-point number, exactly; the exponent makes it one in every dialect.
 
-    SQLite does not read every decimal as the nearest double. What it may miss is written as a whole number and powers
-    of two, which it computes without rounding.
+    SQLite does not read every decimal as the nearest double. Decimals it may misread are written as a whole number and
+    powers of two, which it computes without rounding.
 
     >>> real(0.5, DIALECTS["standard"]), real(-3.0, DIALECTS["duckdb"])
     ('0.5e0', '-3.0e0')
@@ -213,4 +213,4 @@ WRITERS: tuple[tuple[type, Callable[[Any, Dialect], str]], ...] = (
     (datetime.time, _clock),
     (datetime.timedelta, _duration),
 )
-"""What writes levels of each type; to Python a truth value is an int and a datetime a date, so that they come first."""
+"""The writer for levels of each type; in Python a boolean is an int and a datetime a date, so that they come first."""

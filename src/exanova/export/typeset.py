@@ -1,7 +1,7 @@
 """A decomposition as tables for a paper: Markdown, or LaTeX with booktabs to be read by ``\\input``.
 
-Numbers have four digits, and a standard error in parentheses beside them; what is rounding is 0. Of many effects the
-strongest are shown, and a sentence says what was left out; workbooks, folders and JSON have everything.
+Numbers have four digits, and a standard error in parentheses beside them; rounding is shown as 0. Of many effects only
+the strongest are shown, and a sentence gives the number left out; workbooks, folders and JSON have everything.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from exanova.show.error_bars import cell_errors
 from exanova.show.records import importance_records, legible, rounding
 
 EFFECTS, LINES = 40, 60
-"""Effects, and lines of each, that a paper may want; more are left out, and that is said."""
+"""Largest numbers of effects, and of lines of each; a sentence says how many more are left out."""
 
 ACROSS = 10
 """Levels of the second feature up to which a pair is a matrix and not a list."""
@@ -164,7 +164,7 @@ def one_line(text: str) -> str:
 
 
 def in_markdown(text: str) -> str:
-    r"""Text that Markdown shows as it is.
+    r"""Text that Markdown shows unchanged.
 
     >>> in_markdown("a|b <i>*x*")
     'a\\|b &lt;i&gt;\\*x\\*'
@@ -198,7 +198,7 @@ LATEX = {
 
 
 def in_latex(text: str) -> str:
-    r"""Text that LaTeX sets as it is.
+    r"""Text that LaTeX typesets unchanged.
 
     >>> in_latex("a_b & 50 %")
     'a\\_b \\& 50 \\%'

@@ -1,4 +1,4 @@
-"""A decomposition as a workbook for Excel and its kin: one sheet per table, pairs also as matrices.
+"""A decomposition as a workbook for Excel and similar programs: one sheet per table, pairs also as matrices.
 
 Text stays text, whatever it begins with: a cell that would be taken for a formula is marked as text in the file itself,
 so that it reads back unchanged. The same decomposition always gives the same bytes.
@@ -24,7 +24,7 @@ from exanova.packages import package
 from exanova.progress import Progress
 
 LINES, COLUMNS = 1_048_575, 16_000
-"""Lines of a sheet, its header apart, and levels of a feature across a matrix: a sheet has 16,384 columns."""
+"""Lines of a sheet without its header, and levels of a feature across a matrix: a sheet has 16,384 columns."""
 
 EFFECT_SHEETS = 500
 """Effects with a sheet of their own, the strongest ones; the others share sheets."""
@@ -33,7 +33,7 @@ TOGETHER = "further effects"
 """Name of the sheet that effects without one of their own share."""
 
 WIDEST, NARROWEST = 60, 9
-"""Characters that a column is wide."""
+"""Largest and smallest width of a column, in characters."""
 
 EXACT = 10**15
 """Whole numbers from which Excel, whose numbers have fifteen digits, gets text instead."""
@@ -61,7 +61,7 @@ def to_workbook(decomposition: Decomposition, about: Mapping[str, str], progress
 
 
 def _all_sheets(decomposition: Decomposition, about: Mapping[str, str]) -> Iterator[Sheet]:
-    """The overview, the effects in canonical order, and what has no sheet of its own; long ones in parts."""
+    """The overview, the effects in canonical order, and those without a sheet of their own; long ones in parts."""
     for sheet in overview(decomposition, about):
         yield from _in_parts(sheet)
     own = set(_strongest(decomposition, EFFECT_SHEETS))
@@ -74,7 +74,7 @@ def _all_sheets(decomposition: Decomposition, about: Mapping[str, str]) -> Itera
 
 
 def _tell_where(sheets: Sequence[Sheet], names: Sequence[str]) -> None:
-    """Add to the list of effects on which sheet each is: long names are cut."""
+    """Add the sheet of each effect to the list of effects, because long names are truncated."""
     place = {sheet.name: name for sheet, name in zip(sheets, names, strict=True) if sheet.subset}
     for sheet in sheets:
         if not sheet.subset and {"subset", "norm1", "norm2"} <= sheet.columns.keys():
@@ -169,7 +169,7 @@ def _beside(page: Any, matrices: list[list[Cell]], line: int) -> list[Any]:
 
 
 def _format(name: str, cells: Sequence[Cell]) -> str:
-    """A number format: shares in per cent, counts in full, other numbers with the digits that their size asks for."""
+    """A number format: shares in per cent, counts in full, other numbers with digits according to their size."""
     numbers = [abs(cell) for cell in cells if isinstance(cell, float)]
     if name.startswith("probability"):
         return "0.00%"

@@ -20,10 +20,14 @@ from exanova.basis.functions import on_functions
 from exanova.data.sample import KnownRows
 from exanova.infer.influence import CHUNK_BYTES, Influence, leverages_of_rows, places, responses_of_rows
 from exanova.infer.units import Totals, Variation
-from exanova.phi.gram import RowMoments, projected_gram, weighted_gram
+from exanova.phi.gram import weighted_gram
 from exanova.phi.monomials import Coordinates, Monomials, in_monomials, monomials, reference_levels
 from exanova.phi.operator import Phi
+from exanova.phi.projection import projected
 from exanova.typing import FloatArray, IntArray
+
+PAIR_WORK = 32
+"""Multiplications of a matrix product that take as long as adding up one pair of indicators."""
 
 Blocks = list[FloatArray]
 """For each subset, (m, c, c) covariances of its cells."""
@@ -33,13 +37,25 @@ def covariance_blocks(influence: Influence, variation: Variation) -> Blocks:
     """Covariances of the cells of every effect, by the cheaper method."""
     out = empty_blocks(influence)
     if variation.rows is not None:
-        q, r, m = influence.basis.n_functions, influence.phi.codes.shape[1], influence.values.shape[1]
-        noisy = influence.inverse is not None
-        by_grams = not noisy or m * (q**3 + r * len(influence.family.subsets) ** 2) < r * q**2
-        (add_by_grams if by_grams else add_by_rows)(influence, variation, out)
+        (add_by_grams if grams_are_cheaper(influence) else add_by_rows)(influence, variation, out)
     for totals in variation.totals:
         add_totals(influence, totals, out)
     return out
+
+
+def grams_are_cheaper(influence: Influence) -> bool:
+    """Whether Gram matrices take fewer operations than the influence of every row.
+
+    Rows add up pairs of the indicators that are 1 there, which are few where most cells are those of reference levels.
+    """
+    if influence.inverse is None:
+        return True
+    family, r, m = influence.family, float(influence.phi.codes.shape[1]), influence.values.shape[1]
+    q = float(influence.basis.n_functions)
+    mono = monomials(family, reference_levels(family))
+    active = float(family.weight[mono.cell].sum() / family.weight[0])
+    gram = r * min(PAIR_WORK * active**2, float(len(mono)) ** 2) / 2.0
+    return bool(m * (q**3 + 2.0 * gram) < r * q**2)
 
 
 def empty_blocks(influence: Influence) -> Blocks:
@@ -129,9 +145,7 @@ def _add_noise(influence: Influence, mono: Monomials, k2: FloatArray, out: Block
 
 def _function_gram(influence: Influence, mono: Monomials, gram: FloatArray) -> FloatArray:
     """(q, q) Gram matrix of the functions from that of the indicators."""
-    nothing = np.zeros((0, 0))
-    moments = RowMoments(influence.family, mono, gram, nothing, nothing)
-    return projected_gram(moments, influence.basis) * float(influence.family.weight[0])
+    return projected(influence.family, mono, gram, influence.basis) * float(influence.family.weight[0])
 
 
 def _add_cross(

@@ -1,4 +1,4 @@
-"""The rows a fit was made of, as standard errors need them: kept by reference, used only when errors are asked for."""
+"""The rows of a fit, as standard errors need them: kept by reference, used only when errors are computed."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ TILE = 256
 
 @dataclass(frozen=True, eq=False)
 class FittedSample:
-    """Distinct rows with their normalised values, how they were drawn, and what was asked of the fit.
+    """Distinct rows with their normalised values, how they were drawn, and the parameters of the fit.
 
     Attributes:
         sample: the rows that were fitted.
         effects: (cells, m) their effects, in normalised units.
-        request: what was asked of the engine.
+        request: the parameters of the fit.
         solved: functions and evidence of the solve, where some effects are not identified; else ``None``.
-        posterior: what the rows say of shrunken effects, or ``None``.
-        whole: why these rows are all there is, in words; empty for a sample.
+        posterior: the posterior of shrunken effects, or ``None``.
+        whole: why these rows are the complete population, in words; empty for a sample.
     """
 
     sample: Sample
@@ -95,7 +95,7 @@ class FittedSample:
 
     @property
     def units(self) -> tuple[str, int]:
-        """What varies independently, in words, and how many of it there are."""
+        """The independent unit in words, and the number of units."""
         return independent_units(raw_rows(self.sample))
 
     @property
@@ -118,15 +118,15 @@ class FittedSample:
         return self.sample.spread
 
     def without_rounding(self, effects: FloatArray) -> FloatArray:
-        """(.., m) numbers, zero where they are rounding beside what varies in the model."""
+        """(.., m) numbers, zero where they are rounding relative to the spread of the model."""
         return np.where(np.abs(effects) <= tolerances.RECONSTRUCTION * self.spread, 0.0, effects)
 
 
 def why_whole(sampled: bool | str, sample: Sample) -> str:
-    """Why the rows are all there is, in words; empty for a sample.
+    """Why the rows are the complete population, in words; empty for a sample.
 
-    By default a distribution is, and so is a table of every combination of levels, each equally often and with one
-    value: rows drawn at random do not come out so.
+    By default a distribution is complete, and so is a table of every combination of levels, each equally often and with
+    one value: a random sample would not look like this.
     """
     if sampled is True:
         return ""
@@ -146,7 +146,7 @@ def prepare(fitted: FittedSample, family: Family) -> tuple[Influence, FloatArray
         raise InputError(
             "linear standard errors belong to least-squares fits on pure functions, not to ",
             fitted.why_not_linear,
-            remedy="ask for errors(method='bootstrap'), which refits",
+            remedy="use errors(method='bootstrap'), which refits",
         )
     sample, threads = fitted.sample, fitted.request.threads
     residual = _residual(fitted, Phi(family, sample, threads).synthesise(fitted.effects))
@@ -185,7 +185,7 @@ def _positive_inverse(gamma: FloatArray) -> FloatArray | None:
 
 
 def _residual(fitted: FittedSample, values: FloatArray) -> FloatArray:
-    """(r, m) residual of the fitted (r, m) ``values``, zero for every output that the effects meet to rounding."""
+    """(r, m) residual of the fitted (r, m) ``values``, zero for every output that the effects fit up to rounding."""
     residual = fitted.sample.values - values
     met = np.abs(residual).max(axis=0, initial=0.0) <= tolerances.RECONSTRUCTION * fitted.spread
     return np.where(met, 0.0, residual)
@@ -195,7 +195,7 @@ def _refuse_large(fitted: FittedSample, family: Family, noisy: bool) -> None:
     """Raise where the inverse of the Gram matrix, or the covariances of the cells of an effect, do not fit."""
     sizes = np.diff(family.cell_start).astype(np.float64)
     large = too_large_for_tables(family)
-    bootstrap = ", or ask for errors(method='bootstrap')"
+    bootstrap = ", or use errors(method='bootstrap')"
     if large.any():
         raise MemoryLimitError(
             "linear standard errors need the functions of every subset as a table, and a subset with "

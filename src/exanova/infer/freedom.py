@@ -1,4 +1,4 @@
-"""Degrees of freedom of standard errors: how well the rows of a cell tell the spread of its value.
+"""Degrees of freedom of standard errors: how well the rows of a cell determine the spread of its value.
 
 A standard error is an estimate itself, from as many squares as there are independent units. Residuals of a fit know
 less than as many rows: 1 - h each, with h the leverage, n - rank of all rows together, and n_c - 1 of the n_c rows of a
@@ -23,7 +23,7 @@ from exanova.typing import FloatArray
 def cell_freedom(fitted: FittedSample, family: Family, free: FloatArray | None) -> FloatArray:
     """(cells,) degrees of freedom of the standard error of every cell, at least one.
 
-    ``free`` (k,) is 1 - h at every raw row, or ``None`` where residuals play no part.
+    ``free`` (k,) is 1 - h at every raw row, or ``None`` where residuals are not used.
     """
     sample = fitted.sample
     draws = raw_rows(sample)

@@ -115,7 +115,7 @@ def read_at_rows(influence: Influence, table: FloatArray) -> FloatArray:
 
 
 def leverages(influence: Influence) -> FloatArray:
-    """(r,) t_i^T Gamma^-1 t_i at the distinct rows: times the share of a unit, how much it decides its own fit.
+    """(r,) t_i^T Gamma^-1 t_i at the distinct rows: times the share of a unit, its influence on its own fitted value.
 
     They are the rank on the average, which is what all of them are taken for where r q^2 operations are too many.
     """

@@ -1,4 +1,4 @@
-"""The mean of the model at each level of a feature: what effects under dependence are read beside."""
+"""The mean of the model at each level of a feature, for comparison with effects under dependence."""
 
 from __future__ import annotations
 

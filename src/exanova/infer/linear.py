@@ -50,7 +50,7 @@ class LinearErrors:
         variation: the sources of variation.
         draws: the raw rows.
         residuals: (k, m) of the raw rows.
-        factor: (k,) what residuals are multiplied by where they stand for noise, or ``None`` without any.
+        factor: (k,) factor of residuals that represent noise, or ``None`` without residuals.
         means: (m,) variances of the means of the outputs.
         free: (k,) 1 - h of the raw rows, or ``None`` without residuals.
     """
@@ -79,7 +79,7 @@ class LinearErrors:
     def _blocks(self) -> Blocks:
         with parallel.blas_threads(self.influence.threads):
             blocks = covariance_blocks(self.influence, self.variation)
-        blocks[0] = self.means[:, None, None].copy()  # a mean is no fit: its residuals are not too small
+        blocks[0] = self.means[:, None, None].copy()  # a mean is not a fit: its residuals are not too small
         return blocks
 
     @cached_property
@@ -122,7 +122,7 @@ class LinearErrors:
 
     @property
     def noise(self) -> FloatArray:
-        """(k, 1) what the residual of every raw row is multiplied by to stand for noise."""
+        """(k, 1) factor of the residual of every raw row as an estimate of noise."""
         return np.ones((len(self.residuals), 1)) if self.factor is None else self.factor[:, None]
 
     def influences(self, output: int, weights: FloatArray) -> FloatArray:

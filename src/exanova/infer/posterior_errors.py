@@ -1,10 +1,10 @@
-"""Standard errors of shrunken effects: how they move with the rows that were drawn, and what shrinking took away.
+"""Standard errors of shrunken effects: their variation with the rows that were drawn, and the bias of shrinkage.
 
 A shrunken effect is off for two reasons. Other rows would have given another estimate: the influence of a row on it is
 that on an exact fit, a_i + e_i b_i, with the map of the posterior mean in place of Gamma^-1
 (:mod:`exanova.infer.shrunken_noise`), so that residuals need not be alike, and clusters, strata and replicate weights
-enter as they do there. And shrinking took something away: its square is what the prior expects. Where rows determine
-every function nothing is taken away, and the errors are those of an exact fit.
+enter as they do there. And shrinkage adds a bias, whose square is that expected under the prior. Where rows determine
+every function there is no bias, and the errors are those of an exact fit.
 
 Where functions are too many for a matrix of all pairs of them, the noise is taken to be independent and of the same
 variance in all rows, which is what the posterior itself supposes.
@@ -44,7 +44,7 @@ class PosteriorErrors:
     """Standard errors of shrunken effects, in normalised units.
 
     Attributes:
-        posterior: what the rows say of the effects.
+        posterior: the posterior of the effects.
         family: cells of the family.
         drawn: for each part of the posterior, how its outputs move with the rows.
         mean: (m,) variance of the mean of the model that ``drawn`` does not hold.
@@ -95,7 +95,7 @@ class PosteriorErrors:
 
     @property
     def free(self) -> FloatArray | None:
-        """(k,) 1 - h of the raw rows, averaged over the parts; ``None`` where residuals play no part."""
+        """(k,) 1 - h of the raw rows, averaged over the parts; ``None`` where residuals are not used."""
         known = [drawn.free for drawn in self.drawn if drawn.free is not None]
         return np.mean(known, axis=0) if known else None
 

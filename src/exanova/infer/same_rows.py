@@ -37,7 +37,7 @@ def find_same_rows(
     """The rows of the fit that (d, n) ``codes`` with (n,) positive ``weight`` are; ``None`` if they are other rows.
 
     All rows of the fit are needed, with the same weights. ``values`` (n, m) are the normalised outputs at these rows,
-    which tell equal rows with different outputs apart where the order of the rows does not.
+    which distinguish equal rows with different outputs where the order of the rows does not.
     """
     group = _distinct_of(sample, codes)
     if group is None:
@@ -65,7 +65,7 @@ def _distinct_of(sample: Sample, codes: Codes) -> IntArray | None:
 
 
 def _by_totals(sample: Sample, group: IntArray, weight: NDArray[Any]) -> SameRows | None:
-    """Where counts say everything: as many of each distinct row."""
+    """By counts alone: as many of each distinct row."""
     if sample.counts is None or weight.dtype.kind not in "iu":
         return None
     totals = np.bincount(group, weight, sample.n_rows)
@@ -78,7 +78,7 @@ def _by_order(draws: Draws, group: IntArray, weight: NDArray[Any]) -> IntArray |
 
 
 def _by_content(draws: Draws, group: IntArray, weight: NDArray[Any], values: FloatArray | None) -> IntArray | None:
-    """Rows in another order, told apart by distinct row, weight and outputs; not where they were drawn together."""
+    """Rows in another order, matched by distinct row, weight and outputs; not where they were drawn together."""
     together = draws.cluster is not None or draws.stratum is not None or draws.replicates is not None
     if together or len(group) != len(draws.group) or (draws.values is not None and values is None):
         return None

@@ -1,7 +1,7 @@
-"""Which effects the rows determine: as the fit found it, as a file tells it, or from the Gram matrix on first use.
+"""Which effects the rows determine: from the fit, from a file, or from the Gram matrix on first use.
 
-Routes that solve by iterations and shrunken fits do not determine the rank of the functions. The Gram matrix tells it
-on any route, by the elimination that the moments route uses, so that the same effects are named on all of them.
+Routes that solve by iterations and shrunken fits do not determine the rank of the functions. The Gram matrix determines
+it on any route, by the elimination that the moments route uses, so that all routes name the same effects.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from exanova.solve import elimination
 from exanova.typing import FloatArray
 
 CHEAP_FUNCTIONS = 2000
-"""Functions up to which dependences are looked for whenever they are asked about: a factorisation of a second."""
+"""Functions up to which dependences are computed whenever they are needed: a factorisation of a second."""
 
 MOST_FUNCTIONS = 15_000
-"""Functions up to which they are looked for at all: beyond, a factorisation takes minutes."""
+"""Functions up to which they are computed at all: beyond, a factorisation takes minutes."""
 
 
 @dataclass(eq=False)
@@ -35,8 +35,8 @@ class Sharing:
     Attributes:
         family: cells of the family.
         fitted: the rows, or ``None`` for a decomposition read from a file.
-        unique: whether every effect is determined; ``None`` if the fit did not tell.
-        told: numbers of the subsets that share, as far as the fit or the file told.
+        unique: whether every effect is determined; ``None`` if the fit did not determine it.
+        told: numbers of the subsets that share, as far as the fit or the file determines them.
     """
 
     family: Family
@@ -46,7 +46,7 @@ class Sharing:
     _found: Dependences | None = field(default=None, repr=False)
 
     def subsets(self, *, however_long: bool = False) -> frozenset[int]:
-        """Numbers of the subsets that are not determined; looked for if nobody told and that is cheap."""
+        """Numbers of the subsets that are not determined; computed if unknown and that is cheap."""
         if self.unique is None and self._can_look(MOST_FUNCTIONS if however_long else CHEAP_FUNCTIONS):
             assert self.fitted is not None
             self._found, self.told = find_dependences(self.fitted.sample, self.family, self.fitted.request.threads)

@@ -1,4 +1,4 @@
-"""The noise in shrunken effects: how a residual moves the posterior mean, and what shrinking takes away.
+"""The noise in shrunken effects: how a residual moves the posterior mean, and the bias of shrinkage.
 
 With columns Z = Phi L, their standard deviations S in units of tau, rows of precision D = n diag(omega) and
 M = (I + S Z^T D Z S)^-1, the posterior mean is linear in the values: coordinates c = L S M S Z^T D y of the functions

@@ -32,7 +32,7 @@ from exanova.progress import Progress
 from exanova.typing import FloatArray
 
 Engine: TypeAlias = LinearErrors | RefitErrors | PosteriorErrors | StoredErrors
-"""The ways to standard errors."""
+"""Methods for standard errors."""
 
 CHEAP_WORK = 1e10
 """Multiplications up to which standard errors are computed by default: a fraction of a second."""
@@ -88,7 +88,7 @@ class Uncertainty:
 
     @property
     def computed(self) -> bool:
-        """Whether standard errors with their covariances are at hand, or can be computed."""
+        """Whether standard errors with their covariances are available, or can be computed."""
         return self._engine is not None or "stderr" not in self._stored
 
     @property
@@ -117,7 +117,7 @@ class Uncertainty:
             self._engine = LinearErrors.of(fitted, self._family)
         self._asked = asked
         self._stored = {name: kept for name, kept in self._stored.items() if name == "means"}
-        # The Gram matrix was needed anyway: what it cannot tell apart has no interval.
+        # The Gram matrix was needed anyway: effects it cannot distinguish have no interval.
         shared = self._sharing.subsets(however_long=isinstance(self._engine, LinearErrors))
         few = int((self.rows < FEW_ROWS).sum())
         unit, units = fitted.units
@@ -242,7 +242,8 @@ class Uncertainty:
     def without_stderr(self) -> frozenset[int]:
         """Numbers of the subsets that have no standard errors: not determined, and not shrunk.
 
-        Where effects are shrunk, the prior says how those that share are divided, and the posterior how surely.
+        Where effects are shrunk, the prior determines how those that share are divided, and the posterior how certain
+        that is.
         """
         return frozenset() if self.is_shrunken else self._sharing.subsets()
 
@@ -332,7 +333,7 @@ class Uncertainty:
 
     @property
     def knows_dependences(self) -> bool:
-        """Whether it can be told which sums of effects are identified; not from files with effects that are not."""
+        """Whether it is known which sums of effects are identified; not from files with effects that are not."""
         return not self.without_stderr or self._fitted is None or self._sharing.dependences is not None
 
     @property
@@ -356,7 +357,7 @@ class Uncertainty:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the rows of the fit are known to be all there is."""
+        """Whether the rows of the fit are known to be the complete population."""
         return self._fitted is not None and bool(self._fitted.whole)
 
     @property
@@ -381,7 +382,7 @@ class Uncertainty:
         shape = (len(self._family.subsets), self._values.shape[1])
         out = {name: np.full(shape, np.nan) for name in ("statistic", "df", "p")}
         effects = self.fitted.without_rounding(self.fitted.effects)
-        units = float(self.freedom[0]) + 1.0  # what residuals tell of the noise
+        units = float(self.freedom[0]) + 1.0  # the noise estimated from residuals
         for s in range(1, shape[0]):
             if s in self.without_stderr:
                 continue

@@ -10,8 +10,8 @@ kinds of sums are enough for every sampling design:
 Single rows need the first, clusters and replicate weights the second, and strata subtract their totals by it. Units of
 one stratum (everything is one, where none were given) count n / (n - 1) times, so that their variance has no bias.
 
-Residuals of a fit are smaller than the noise they stand for, by sqrt(1 - h) with h the leverage of the unit. Where they
-stand for noise they are divided by it, so that noise of equal variance in all rows is met without bias.
+Residuals of a fit are smaller than the noise they represent, by sqrt(1 - h) with h the leverage of the unit. As
+estimates of noise they are divided by it, so that noise of equal variance in all rows is estimated without bias.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def raw_residuals(sample: Sample, draws: Draws, residual: FloatArray) -> FloatAr
 def free_parts(draws: Draws, leverage: FloatArray) -> FloatArray:
     """(k,) 1 - h of every raw row, from the (r,) leverage of the distinct rows for a share of one.
 
-    h is the leverage of the part of a row's unit that lies in its distinct row. Replicate weights have a variation of
-    their own and are not corrected.
+    h is the leverage of the part of a row's unit that lies in its distinct row. Replicate weights have their own
+    variation and are not corrected.
     """
     if draws.replicates is not None:
         return np.ones(len(draws.weight))
@@ -108,7 +108,7 @@ def free_parts(draws: Draws, leverage: FloatArray) -> FloatArray:
 
 
 def noise_factor(free: FloatArray) -> FloatArray:
-    """(k,) 1 / sqrt(1 - h) of every raw row; 1 for a row that decides its own fit, whose residual says nothing."""
+    """(k,) 1 / sqrt(1 - h) of every raw row; 1 for a row that determines its own fit."""
     return np.asarray(1.0 / np.sqrt(np.where(free > tolerances.FREE, free, 1.0)))
 
 

@@ -31,7 +31,7 @@ def write_report(
     title: str | None,
     about: Mapping[str, str] | None,
 ) -> None:
-    """Summarise a decomposition and write that to a file, whole or not at all.
+    """Summarise a decomposition and write the report to a file, completely or not at all.
 
     Raises:
         InputError: if the suffix is none of those known, or a model or a column of names is given without rows.
@@ -71,4 +71,4 @@ FORMATS: Mapping[str, Callable[[Summary], str]] = {
     ".json": Summary.to_json,
     ".md": to_markdown,
 }
-"""What each suffix makes of a summary."""
+"""The writer for each suffix."""

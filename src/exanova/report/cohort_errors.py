@@ -1,7 +1,7 @@
-"""Standard errors of differences between groups that a reader of the page may choose, computed beforehand.
+"""Standard errors of differences between groups that a reader of the page may choose, computed in advance.
 
-The errors of ``difference`` need the influence of every row, which a page does not hold. So they are computed here for
-every level of a feature against all other rows and, as far as the budget goes, against every other level.
+The errors of ``difference`` need the influence of every row, which a page does not hold. So they are computed in
+advance for every level of a feature against all other rows and, as far as the budget goes, against every other level.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class CohortErrors:
 
     Attributes:
         sets: (k, 3) a feature, a level of it, and the level it is compared with, or -1 for all other rows.
-        stderr: (k, d + 2, m) of the part of every feature, of the residual and of the whole; NaN where there is none.
+        stderr: (k, d + 2, m) of the part of every feature, of the residual and of the total; NaN where there is none.
         note: what the errors include, or why there are none.
     """
 
@@ -53,7 +53,7 @@ class CohortErrors:
 def cohort_errors(decomposition: Decomposition, live: LiveRows | None, progress: Progress) -> CohortErrors:
     """The errors for the rows of a page, of as many pairs of groups as are cheap to compute."""
     if live is None or not can_compute(decomposition):
-        return _none(decomposition, "the covariances of the effects are not known here")
+        return _none(decomposition, "the covariances of the effects are unknown")
     if not live.is_whole:
         return _none(decomposition, "this page holds a part of the rows; report(by=) compares all of them")
     rows = _rows(decomposition, live)

@@ -60,10 +60,10 @@ def live_errors(decomposition: Decomposition) -> LiveErrors | None:
 
 
 def errors_note(decomposition: Decomposition, found: LiveErrors | None) -> str:
-    """What error bars a page has at rows, or why it has none."""
+    """The meaning of the error bars at rows, or why there are none."""
     if found is None:
         if not can_compute(decomposition):
-            return "No error bars: the covariances of the effects are not known here."
+            return "No error bars: the covariances of the effects are unknown."
         return "No error bars for sums: the covariances of the effects are too many for a page. The parts have theirs."
     total = "" if found.is_whole else " The sum has none: that would take the covariances of all effects."
     shared = " Where other subsets can express part of an effect there are none." if _shares(decomposition) else ""

@@ -1,4 +1,4 @@
-"""Rows of the explorer of a report: which are shown, what explains them, and the records of both."""
+"""Rows of the explorer of a report: the rows shown, their explanations, and the records of both."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ROW_NUMBERS = 20_000
 
 
 MOST_FREQUENT = "most frequent"
-"""The base of a tariff that is not told otherwise."""
+"""The default base of a tariff."""
 
 
 class Given:
@@ -40,7 +40,7 @@ class Given:
     Attributes:
         table: rows, or ``None`` for those of the fit.
         model: the model, or its outputs at these rows, or ``None``.
-        ids: (n,) what the rows are called, or ``None``.
+        ids: (n,) identifiers of the rows, or ``None``.
         by: the column of the table whose groups are compared, if there is one.
         since: an earlier fit, or ``None``.
         groups: names of groups of features and the features of each, or ``None``.
@@ -178,14 +178,14 @@ def _from_table(decomposition: Decomposition, given: Given, size: int) -> ShownR
     aligned = model is not None and not is_model(model)
     at_rows = align(model, table.n_rows, index=table.index, kept=rows).values if aligned else model
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OutsideSupportWarning)  # given for all rows above, and said of each row
+        warnings.simplefilter("ignore", OutsideSupportWarning)  # shown for all rows above, and repeated for each row
         explanation = decomposition.explain(table.rows(rows), at_rows)
     ids = None if given.ids is None else given.ids[rows].tolist()
     return ShownRows(rows, table.n_rows, True, explanation, ids)
 
 
 def names_of_rows(table: Table, id: str | None) -> NDArray[np.object_] | None:
-    """What the rows of a table are called: by the column ``id``, or by an index of pandas that is not 0, 1, 2, ...
+    """Identifiers of the rows of a table: the column ``id``, or an index of pandas that is not 0, 1, 2, ...
 
     Raises:
         UnknownFeatureError: if there is no such column.

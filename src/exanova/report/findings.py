@@ -1,6 +1,6 @@
-"""What the model does, in plain sentences and in units of its output: the first thing a report says.
+"""What the model does, in plain sentences and in units of its output: the beginning of a report.
 
-The terminal and every format of the report say the same words.
+The terminal and every format of the report use the same sentences.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ UNNAMED = "output 0"
 def headline(importance: Sequence[Record], subsets: Sequence[Record], holds: bool | None = True) -> str:
     """What matters most: the first features and the strongest interaction, all outputs together.
 
-    Where the fit does not hold on other rows, that is said with it.
+    If the fit does not hold on other rows, the headline says so.
 
     >>> headline([{"feature": "a", "value": 2.0}, {"feature": "b", "value": 0.0}], [])
     'Of 2 features, a matters most.'
@@ -43,7 +43,7 @@ def headline(importance: Sequence[Record], subsets: Sequence[Record], holds: boo
     together = next((r["subset"] for r in subsets if r["order"] > 1 and r["value"] > 0), None)
     matters = "matters" if len(first) == 1 else "matter"
     interaction = f"; the strongest interaction is {' × '.join(map(legible, together))}" if together else ""
-    doubt = " Other rows would not say the same: read this with care." if holds is False else ""
+    doubt = " This does not hold on other rows: read it with care." if holds is False else ""
     return f"Of {len(total):,} features, {named} {matters} most{interaction}.{doubt}"
 
 
@@ -56,7 +56,7 @@ def findings(decomposition: Decomposition, importance: Sequence[Record]) -> list
 
 
 def told(decomposition: Decomposition) -> list[str]:
-    """The headline and the findings, as a report and the terminal say them."""
+    """The headline and the findings, as in a report and on the terminal."""
     certificate = decomposition.certificate
     importance = importance_records(decomposition, "variance" if certificate.cancels else "l1")
     first = headline(importance, strongest(decomposition)[0], certificate.holds)
@@ -70,7 +70,7 @@ def shown_output(decomposition: Decomposition, k: int) -> str:
 
 
 def number(value: float) -> str:
-    """A number as a reader wants it.
+    """A number for display.
 
     >>> number(0.123456), number(1234567.0), number(-0.00001)
     ('0.123', '1,234,567', '-1e-05')
@@ -91,7 +91,7 @@ def _sentences(decomposition: Decomposition, importance: Sequence[Record], k: in
 
 
 def _range(decomposition: Decomposition, feature: str, k: int) -> str:
-    """Between which levels a feature moves the output, on its own; empty if it does not."""
+    """The levels between which a feature moves the output, on its own; empty if it does not."""
     if (feature,) not in decomposition.effects:
         return ""
     effect = decomposition.effects[feature]

@@ -1,4 +1,4 @@
-"""Words of the report and what they mean, for readers who point at them and at the end of the page."""
+"""Terms of the report and their definitions, shown on hover and at the end of the page."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ GLOSSARY: dict[str, tuple[str, str]] = {
     ),
     "importance": (
         "importance",
-        "How much a feature moves the output on average: the mean size of its effects, where what several features "
-        "add together is divided equally among them.",
+        "How much a feature moves the output on average: the mean size of its effects, with interactions divided "
+        "equally among their features.",
     ),
-    "share": ("share of rows", "How many of the rows have this level or combination, in per cent."),
+    "share": ("share of rows", "The percentage of rows with this level or combination."),
     "interval": (
         "95 % interval",
-        "Where the value would be for most other samples of rows as large as this one: the value plus or minus 1.96 "
-        "standard errors.",
+        "The range in which the value would be for most other samples of rows of this size: the value plus or minus "
+        "1.96 standard errors.",
     ),
-    "stderr": ("standard error", "How far a value would typically move if other rows had been drawn."),
-    "fitted": ("fitted part", "The mean and all effects of the report added up: what they say about a row."),
-    "residual": ("residual", "What the model says about a row beyond the fitted part."),
+    "stderr": ("standard error", "How much a value would typically vary if other rows had been drawn."),
+    "fitted": ("fitted part", "The sum of the mean and all effects at a row."),
+    "residual": ("residual", "The prediction of the model at a row minus the fitted part."),
     "shapley": (
         "Shapley value",
-        "The share of a feature in a prediction: every effect it takes part in, divided equally among its features.",
+        "The share of a feature in a prediction: every effect that involves it, divided equally among its features.",
     ),
     "r2": ("R²", "The share of the variance of the model that the effects explain; 1 is all of it."),
     "never": (
         "never observed",
-        "No row has this combination of levels. Its effect is unknown, and the model was not asked about it.",
+        "No row has this combination of levels. Its effect is unknown, and the model was not called on it.",
     ),
     "orthogonal": (
         "orthogonal",
@@ -37,12 +37,12 @@ GLOSSARY: dict[str, tuple[str, str]] = {
     ),
     "redundant": (
         "redundancy",
-        "Features that tell each other: what they do together is determined, how it is split among them is not.",
+        "Features that determine each other: their combined effect is determined, how it is split among them is not.",
     ),
     "game": (
         "game",
-        "The rule by which a prediction is divided among features. Here combinations of levels count as often as they "
-        "occur, and those that never occur do not.",
+        "The rule by which a prediction is divided among features. In this report combinations of levels count as "
+        "often as they occur, and those that never occur do not count.",
     ),
 }
-"""Key, and a word with its meaning."""
+"""Key, term and definition."""

@@ -36,7 +36,7 @@ SCRIPTS = (
 
 
 def to_html(summary: Summary) -> str:
-    """The whole page.
+    """The complete page.
 
     Raises:
         MissingPackageError: if jinja2 is not installed.

@@ -23,7 +23,7 @@ NUMBERS = 120_000
 """Values of effects, over all cells and outputs, up to which a page holds all of them: 2 MB with standard errors."""
 
 LARGEST_KEY = 2**52
-"""Combinations of levels of one subset up to which a number in a browser tells them apart."""
+"""Combinations of levels of one subset up to which a number in a browser distinguishes them."""
 
 EFFECT_LEVELS, PAIR_LEVELS = 200, 30
 """Levels of one feature in a page that is not complete, by how much of the effect they carry."""
@@ -31,7 +31,7 @@ EFFECT_LEVELS, PAIR_LEVELS = 200, 30
 
 @dataclass(frozen=True, eq=False)
 class LiveFeature:
-    """A feature as the page knows it.
+    """A feature on the page.
 
     Attributes:
         name: its name.

@@ -1,4 +1,4 @@
-"""Rows as codes, for a page that can explain them itself: those a reader finds, filters and gathers in groups."""
+"""Rows as codes, which the page explains itself: rows that a reader finds, filters and groups."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ class LiveRows:
 
     @property
     def weighting(self) -> str:
-        """How rows count in means, in words."""
+        """The weighting of rows in means, in words."""
         return "each counting once" if self.mass is None else "weighted as in the fit"
 
     @property
     def note(self) -> str:
-        """Which rows these are, and what the steps of a row add up to."""
+        """A description of the rows, and the sum of the steps of a row."""
         whose = "rows given, numbered from 0" if self.given else "distinct rows of the fit"
         count = len(self.numbers)
         which = f"All {count:,} {whose}." if count == self.total else f"{count:,} of the {self.total:,} {whose}."
         if self.residual is not None:
-            return f"{which} The steps of a row lead from the mean to the model; what the effects leave is one step."
+            return f"{which} The steps of a row lead from the mean to the model; the residual is one step."
         return f"{which} The steps of a row lead from the mean to the fitted part."
 
 

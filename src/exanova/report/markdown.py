@@ -1,4 +1,4 @@
-"""A summary as Markdown: what a person reads in a terminal, a pull request or a notebook."""
+"""A summary as Markdown, for a terminal, a pull request or a notebook."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def to_markdown(summary: Summary) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Text that Markdown shows as it is.
+    r"""Text that Markdown shows unchanged.
 
     >>> escaped("a|b <i>*x*")
     'a\\|b &lt;i&gt;\\*x\\*'
@@ -114,15 +114,17 @@ def _effects(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
         titles = ["level", "share of rows", "rows", *_headings(outputs)]
         means = _means(effect["records"]) if len(outputs) == 1 else []
         if means:
-            titles.append("mean of the model here, less its overall mean")
+            titles.append("mean of the model at the level, minus its overall mean")
             rows = [[*row, mean] for row, mean in zip(rows, means, strict=False)]
         yield from _table(titles, rows)
         yield from _more(effect["levels"] - len(rows), "levels")
+        for note in effect["notes"]:
+            yield from (escaped(note), "")
     yield from _more(len(drawn) - FEATURES, "features")
 
 
 def _means(records: Sequence[Record]) -> list[str]:
-    """The mean of the model at each level, of a single output; nothing where it is not known."""
+    """The mean of the model at each level, of a single output; nothing where it is unknown."""
     known = all(record.get("mean") is not None for record in records)
     return [_signed(record["mean"]) for record in records] if known else []
 

@@ -1,4 +1,4 @@
-"""What notebooks show of results: small HTML tables, escaped, without scripts and without a network."""
+"""Results in notebooks: small HTML tables, escaped, without scripts and without a network."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from exanova.decomposition import Decomposition
 from exanova.effects.certificate import Certificate
 from exanova.effects.certificate_text import described
-from exanova.effects.effect import GAME, Effect
+from exanova.effects.effect import GAME, Effect, Effects
 from exanova.explain.comparison import Comparison
 from exanova.explain.explanation import Explanation
 from exanova.report.words import verdicts
@@ -22,7 +22,7 @@ EFFECTS, CELLS, ROWS, FEATURES, OUTPUTS, CHANGES = 10, 20, 5, 12, 6, 10
 """Effects, cells of one, rows, features, outputs and changes that are shown; tables of the results have all."""
 
 COLOURS = {"good": "#1d6b3a", "bad": "#a3261b", "care": "#8a5a00"}
-"""Of answers that are good, bad, or call for care; the words say the same."""
+"""Colours of answers that are good, bad, or call for care; the words show the same."""
 
 CELL = "text-align:left;padding:2px 8px"
 
@@ -83,6 +83,27 @@ def explanation_html(explanation: Explanation) -> str:
     titles = ["row", *(["output"] if several else []), "mean", *shown]
     more = _more(n - ROWS, "rows"), _more(len(names) - FEATURES, "features"), _more(m - OUTPUTS, "outputs")
     return _page(f"Shapley values of {_counted(n, 'row')}", _table(titles, lines), *more)
+
+
+def effects_html(effects: Effects) -> str:
+    """The strongest effects: features, cells, and the largest value of each."""
+    norms = {names: float(np.sqrt(effect.probability @ effect.values**2).max()) for names, effect in effects.items()}
+    names = sorted((name for name in norms if name), key=lambda name: -norms[name])
+    lines = [[" x ".join(n), f"{len(effects[n].levels):,}", f"{norms[n]:.4g}"] for n in names[:EFFECTS]]
+    title = f"{_counted(len(names), 'effect')}; effects_[names] has each"
+    return _page(title, _table(["features", "cells", "size"], lines), _more(len(names) - EFFECTS, "effects"))
+
+
+def contributions_html(title: str, subsets: Sequence[tuple[str, ...]], values: FloatArray) -> str:
+    """Values (n, S) or (n, S, m) of subsets at rows: the largest of the first rows, one line each."""
+    n, k = values.shape[:2]
+    values = np.reshape(values, (n, k, -1))
+    lines = []
+    for row in range(min(n, ROWS)):
+        order = np.argsort(-np.abs(values[row]).max(axis=1), kind="stable")[:FEATURES]
+        said = [f"{' x '.join(subsets[s]) or '(intercept)'}: {_numbers(values[row, s])}" for s in order]
+        lines.append([str(row), "; ".join(said)])
+    return _page(title, _table(["row", "largest"], lines), _more(n - ROWS, "rows"))
 
 
 def certificate_html(certificate: Certificate) -> str:

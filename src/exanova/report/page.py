@@ -42,11 +42,11 @@ class Listed:
 
 VALUE, SHARE = Listed("value", "effect", "value"), Listed("share", "share of rows", "percent")
 ROWS, STDERR = Listed("rows", "rows", "number"), Listed("stderr", "± (standard error)", "error")
-MEAN = Listed("mean", "mean of the model here, less its overall mean", "value")
+MEAN = Listed("mean", "mean of the model at the level, minus its overall mean", "value")
 AMOUNT = Listed("value", "mean size of the effect", "value")
 
 IMPORTANCE = {"l1": "mean size of the effects", "variance": "net share of the variance"}
-"""What importances measure, in a few words."""
+"""The quantity that importances measure, in a few words."""
 
 
 class Page:
@@ -65,6 +65,7 @@ class Page:
             drawn=self._drawn(),
             pairs=self._pairs(),
             words=self._words(),
+            notes={effect["feature"]: effect["notes"] for effect in summary.effects if effect["notes"]},
             networks=summary.networks,
             listed={},
             rows=None if live.rows is None else rows_content(live.rows),
@@ -155,7 +156,7 @@ class Page:
 
     def _significance(self) -> None:
         numbers = [Listed(field, title, "error") for field, title in (("p", "p"), ("q", "q (false discoveries)"))]
-        clear = Listed("significant", "told from zero")
+        clear = Listed("significant", "differs from zero")
         statistics = Listed("statistic", "statistic", "number"), Listed("df", "directions", "number")
         self._table(
             "significance", self._summary.significance, Listed("subset", "features"), *statistics, *numbers, clear
@@ -223,8 +224,8 @@ class Page:
             "redundancy",
             records,
             Listed("subset", "features"),
-            Listed("some", f"says the same, in part, as (the first {PARTNERS})", only="page"),
-            Listed("all", f"says the same, in part, as (the first {FILE_PARTNERS})", only="file"),
+            Listed("some", f"carries the same information, in part, as (the first {PARTNERS})", only="page"),
+            Listed("all", f"carries the same information, in part, as (the first {FILE_PARTNERS})", only="file"),
             Listed("count", "of how many", "number"),
         )
 

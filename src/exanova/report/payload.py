@@ -108,7 +108,7 @@ def features_content(features: Sequence[LiveFeature]) -> list[Record]:
 
 
 def rows_content(rows: LiveRows) -> Record:
-    """Rows as codes; what is not known of them is ``None``."""
+    """Rows as codes; unknown values are ``None``."""
     counted = None if rows.weight is None else _whole(rows.weight)
     return {
         "numbers": packed(rows.numbers),

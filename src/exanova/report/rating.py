@@ -49,7 +49,7 @@ def tariff(decomposition: Decomposition, base: Any) -> tuple[Record | None, int,
 
 
 def _spread(factor: Factor) -> float:
-    """How far the relativities of a factor lie apart, on the log scale, by exposure."""
+    """The spread of the relativities of a factor, on the log scale, by exposure."""
     logs = np.log(factor.relativity)
     share = factor.exposure / factor.exposure.sum()
     return float((share @ (logs - share @ logs) ** 2).sum())
@@ -76,7 +76,7 @@ def _factor(found: Relativities, factor: Factor, outputs: tuple[str, ...]) -> Re
 
 
 def _in_words(found: Relativities, o: int) -> str:
-    """The base value, and what tariffs of few orders lose, in sentences."""
+    """The base value, and the loss of tariffs of few orders, in sentences."""
     of = f"the odds of {legible(found.names[o])}" if found.link == "logit" else legible(found.names[o])
     said = [f"At the base levels {of} is {number(float(found.base_value[o]))}; the factors multiply it."]
     for loss in found.losses[o][1:] if found.losses else ():

@@ -1,4 +1,4 @@
-"""Why the lowest and the highest rows are so: ranked sentences, as a section of the report."""
+"""Reasons for the lowest and the highest rows: ranked sentences, as a section of the report."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from exanova.show.records import Record
 from exanova.typing import FloatArray, IntArray
 
 ROWS, REASONS, OUTPUTS = 3, 3, 3
-"""Rows at each end, reasons for each, and outputs they are told for."""
+"""Rows at each end, reasons for each, and outputs they are given for."""
 
 DIGITS = 10
-"""Digits by which fitted values are told apart."""
+"""Digits by which fitted values are distinguished."""
 
 ENDS = {"lower": "lowest", "higher": "highest"}
 
@@ -73,7 +73,7 @@ def _told(decomposition: Decomposition, given: Given, rows: IntArray, asked: Ask
     if model is not None and not is_model(model):
         model = align(model, given.table.n_rows, index=given.table.index, kept=rows).values
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OutsideSupportWarning)  # said of each row
+        warnings.simplefilter("ignore", OutsideSupportWarning)  # repeated for each row
         return decomposition.reasons(
             given.table.rows(rows),
             asked.count,

@@ -11,25 +11,26 @@ import numpy as np
 from exanova.decomposition import Decomposition
 from exanova.effects.norms import absolute_norms
 from exanova.progress import Progress
+from exanova.report.alike import notes_on_levels
 from exanova.report.live import EFFECT_LEVELS, PAIR_LEVELS
 from exanova.show.error_bars import can_compute, cell_errors, main_means
 from exanova.show.records import Record, columns_of, effect_records, legible, network_records, pair_records, rounding
 from exanova.typing import FloatArray
 
 PAIRS, SUBSETS, REDUNDANT = 30, 100, 100
-"""Pairs in full, subsets by strength and redundant subsets that a reader may want to look through."""
+"""Largest numbers of pairs in full, of subsets by strength and of redundant subsets."""
 
 HIGHER, HIGHER_CELLS = 10, 12
 """Interactions of three or more features that are tabulated, and cells of each."""
 
 TESTS = 3000
-"""Effects up to which it is tested which can be told from zero: a test takes some tens of microseconds."""
+"""Effects up to which they are tested for being zero: a test takes some tens of microseconds."""
 
 EFFECT_NUMBERS, PAIR_NUMBERS = 16_000, 20_000
 """Values in all effects and in all pairs that a report lists."""
 
 NETWORKS = 12
-"""Outputs up to which each has a network of its own."""
+"""Outputs up to which each has its own network."""
 
 SMALL = 1e-3
 """Effects of at most this share of the largest are named in one line, and not drawn."""
@@ -55,7 +56,17 @@ def main_effects(
         effect = decomposition.effects[name]
         small = bool((np.abs(effect.values).max(axis=0) <= bounds).all())
         shown.append(
-            {"feature": name, "levels": levels, "identified": effect.identified, "small": small, "records": kept}
+            {
+                "feature": name,
+                "levels": levels,
+                "identified": effect.identified,
+                "small": small,
+                "notes": notes_on_levels(decomposition, effect),
+                "joined": {
+                    label: list(map(str, of)) for label, of in decomposition.joined_levels.get(name, {}).items()
+                },
+                "records": kept,
+            }
         )
         progress.step()
     return shown, with_effect[len(shown) :]
@@ -127,7 +138,7 @@ def strongest(decomposition: Decomposition) -> tuple[list[Record], int]:
 
 
 def significance(decomposition: Decomposition) -> tuple[list[Record], int]:
-    """Which effects can be told from zero, as far as that is cheap to compute, and how many lines are left out."""
+    """Which effects differ from zero, as far as that is cheap to compute, and how many lines are left out."""
     if not can_compute(decomposition) or len(decomposition.family.subsets) > TESTS:
         return [], 0
     columns = columns_of(decomposition.significance())
@@ -154,7 +165,7 @@ def levels_left(effects: list[Record], shown: list[Record]) -> Iterator[str]:
         yield f"Levels of {listed(long)}: the {EFFECT_LEVELS} that carry most of the effect are shown."
     wide = [f"{p['first']} x {p['second']}" for p in shown if max(p["levels"]) > PAIR_LEVELS]
     if wide:
-        yield f"Levels in {listed(wide)}: the {PAIR_LEVELS} a side that carry most of the effect are shown."
+        yield f"Levels in {listed(wide)}: the {PAIR_LEVELS} per side that carry most of the effect are shown."
 
 
 def left(count: int, what: str, which: str) -> Iterator[str]:

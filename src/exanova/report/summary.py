@@ -1,7 +1,7 @@
-"""``Summary``: everything a report says about a decomposition, as plain values that go to JSON, Markdown or HTML.
+"""``Summary``: the content of a report as plain values, from which JSON, Markdown and HTML are made.
 
-Names of features, levels and outputs are only ever values, never keys. What is too much for a reader or a file is left
-out from the weakest on, and ``left_out`` says so.
+Names of features, levels and outputs are only ever values, never keys. What exceeds the limits of a report is left out,
+the weakest first, and ``left_out`` says so.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ ERRORS_WORK = 1e11
 
 @dataclass(frozen=True, eq=False)
 class Live:
-    """What a page draws and computes with.
+    """The data that a page draws and computes with.
 
     Attributes:
         effects: effects on cells.
-        few: rows below which a cell is faded; ``None`` where the rows are all there is.
+        few: rows below which a cell is faded; ``None`` for a complete population.
         outputs: names of the outputs as they are shown.
         rows: rows that the page explains itself; ``None`` without rows, or where it does not hold all effects.
         errors: covariances of effects, for error bars at rows; ``None`` where they are unknown or too many.
@@ -63,7 +63,7 @@ class Live:
 
 @dataclass(frozen=True)
 class Summary:
-    """A decomposition as a report tells it; every field is made of lists, dictionaries, texts and numbers.
+    """The content of a report; every field is made of lists, dictionaries, texts and numbers.
 
     A number that is not finite is ``None``.
 
@@ -82,8 +82,8 @@ class Summary:
         importance: ``feature``, ``output``, ``value``, ``stderr``, the largest first.
         importance_notes: what its error bars are, or why there are none.
         errors: the same of effects.
-        significance: ``subset``, ``output``, ``statistic``, ``df``, ``p``, ``q``, ``significant``: which effects can be
-            told from zero, the clearest first; empty where that is not known or not cheap to compute.
+        significance: ``subset``, ``output``, ``statistic``, ``df``, ``p``, ``q``, ``significant``: which effects differ
+            from zero, the clearest first; empty where that is unknown or not cheap to compute.
         strongest: ``subset``, ``order``, ``output``, ``value`` = E|f_A|, the strongest subset first.
         effects: ``feature``, ``levels`` (how many there are), ``identified``, ``small`` (next to nothing), ``records``;
             the most important feature first.
@@ -105,7 +105,7 @@ class Summary:
             ``cells``, ``records``) and ``losses``; ``None`` without one.
         glossary: ``term``, ``meaning``.
         redundancy: ``subset``, ``shared_with``.
-        redundancy_note: what redundancy means here, or why there is none to tell of.
+        redundancy_note: the meaning of redundancy, or why there is none.
         sample: rows with their levels, Shapley values and waterfalls; ``None`` if there are no rows.
         sample_note: which rows those are, or why there are none.
         provenance: ``name``, ``value``: version, date, settings, rows and hashes of the fit; empty where not recorded.
@@ -151,12 +151,12 @@ class Summary:
 
     @property
     def read_first(self) -> list[Record]:
-        """The cards above everything else: whether other rows would say the same, and what calls for care."""
+        """The cards above everything else: whether the fit holds on other rows, and what calls for care."""
         first, *others = self.verdicts
         return [first, *(v for v in others if v["good"] is False or v["care"])]
 
     def to_json(self) -> str:
-        """The whole of it."""
+        """The complete summary."""
         content = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "live"}
         return json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -169,13 +169,13 @@ def summarise(
     about: Mapping[str, str] | None = None,
     **rows: Any,
 ) -> Summary:
-    """Everything a report says about a fitted decomposition.
+    """The content of a report about a fitted decomposition.
 
     Args:
         decomposition: the decomposition.
-        given: rows the explorer may choose from, the model, and what else was asked.
+        given: rows the explorer may choose from, the model, and further options.
         title: of the report.
-        about: further facts to tell, such as where the data come from.
+        about: further facts to show, such as where the data come from.
         rows: in place of ``given``, what it is made of: ``X``, ``model`` and so on.
     """
     with closing(Progress(decomposition.settings.verbose)) as progress:
@@ -197,7 +197,7 @@ def _summarise(
     pairs, without_pair = sections.pairs(decomposition)
     higher, without_higher = sections.higher_effects(decomposition)
     strongest, weaker = sections.strongest(decomposition)
-    progress.phase("report: which effects can be told from zero")
+    progress.phase("report: which effects differ from zero")
     significance, untold = sections.significance(decomposition)
     progress.phase("report: rows")
     shown = rows_to_show(decomposition, given)
@@ -211,7 +211,7 @@ def _summarise(
         ),
         *sections.left(without_higher, "interactions of three or more features", "the weakest"),
         *sections.left(weaker, "subsets in the list of the strongest", "the weakest"),
-        *sections.left(untold, "lines in the table of effects that can be told from zero", "the least clear"),
+        *sections.left(untold, "lines in the table of effects that differ from zero", "the least clear"),
         *sections.left(
             len(certificate.redundant) - sections.REDUNDANT, "redundant subsets", "the last in canonical order"
         ),

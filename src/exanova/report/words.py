@@ -1,4 +1,4 @@
-"""The certificate in words: the questions a reader asks of a decomposition, each with its answer and the evidence."""
+"""The certificate in words: questions about a decomposition, each with its answer and the evidence."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Verdict:
     Attributes:
         question: what a reader asks.
         answer: a word or a number.
-        good: whether the reader may rest; ``None`` where the answer is neither good nor bad.
+        good: whether the answer is good; ``None`` where it is neither good nor bad.
         because: what was measured.
         care: whether the answer calls for care in reading the effects.
     """
@@ -38,7 +38,7 @@ class Verdict:
 
 
 def verdicts(decomposition: Decomposition) -> list[Verdict]:
-    """The answers that the certificate gives: first whether to believe the effects, last how they were computed."""
+    """The answers of the certificate: first whether the effects are reliable, last how they were computed."""
     certificate, outputs = decomposition.certificate, decomposition.schema.outputs
     found = [_other_rows(certificate, outputs), _not_explained(certificate, outputs)]
     if decomposition.losses:
@@ -51,16 +51,16 @@ def verdicts(decomposition: Decomposition) -> list[Verdict]:
 
 
 def redundancy_in_words(certificate: Certificate) -> str:
-    """What redundancy among subsets means here, or why there is none to tell of."""
+    """The meaning of redundancy among subsets, or why there is none."""
     if certificate.redundant:
         return (
-            "On these rows the subsets below say, in part, the same as others do. The sum of their effects is certain; "
-            "how it is divided among them is a convention."
+            "On these rows the subsets below carry, in part, the same information as others. Their combined effect is "
+            "determined; how it is split among them is a convention."
         )
     if certificate.unique:
-        return "There is none: on these rows no subset of features can say what others say."
+        return "There is none: on these rows no subset of features carries the same information as others."
     if certificate.unique is None:
-        return f"Not determined: the {certificate.route} route does not look for it."
+        return f"Not determined: the {certificate.route} route does not determine it."
     return "Some functions can be expressed by others on these rows; between which subsets was not recorded."
 
 
@@ -77,17 +77,17 @@ def rows_in_words(shown: ShownRows | None, saturated: bool) -> str:
         f"All {total:,} {whose}." if count == total else f"{count:,} of {total:,} {whose}, spread over the predictions."
     )
     if shown.explanation.residual is not None:
-        return f"{which} The steps of a row lead from the mean to the model, with what the effects leave as one step."
+        return f"{which} The steps of a row lead from the mean to the model, with the residual as one step."
     if saturated:
         return f"{which} The steps of a row lead from the mean to the model."
     return (
-        f"{which} The steps of a row lead from the mean to the fitted part; what that leaves of the model at a row "
-        "is known only with the model: report(path, X=table, model=model)."
+        f"{which} The steps of a row lead from the mean to the fitted part; the residual at a row is known "
+        "only with the model: report(path, X=table, model=model)."
     )
 
 
 def _other_rows(certificate: Certificate, outputs: tuple[str, ...]) -> Verdict:
-    question = "Would other rows say the same?"
+    question = "Does it hold on other rows?"
     if not certificate.sampled:
         return Verdict(question, "There are none", True, _sentence(Words(certificate.eval_method)))
     if certificate.r2_eval is None:
@@ -113,7 +113,9 @@ def _not_explained(certificate: Certificate, outputs: tuple[str, ...]) -> Verdic
     worst = int(np.argmax(lost))
     named = [f"{name} {_percent(share)}" for name, share in loss.named(worst).items()]
     which = f" for the output {legible(outputs[worst])}" if len(outputs) > 1 else ""
-    return Verdict(question, _spread(lost, outputs), None, f"of the model's variance{which}: {', '.join(named)}.")
+    return Verdict(
+        question, _spread(lost, outputs), None, f"Shares of the model's variance{which}: {', '.join(named)}."
+    )
 
 
 def _on_the_scale_of_the_output(decomposition: Decomposition) -> Verdict:
@@ -123,8 +125,8 @@ def _on_the_scale_of_the_output(decomposition: Decomposition) -> Verdict:
     loss = decomposition.losses[worst][-1]
     which = f" for {legible(decomposition.schema.outputs[worst])}" if len(lost) > 1 else ""
     because = (
-        f"of the deviance{which}, with all effects of up to {loss.order} features; ordered by them, the rows have "
-        f"{100 * loss.gini_share:.1f} % of the largest Gini index."
+        f"This is the share of the deviance{which}, with all effects of up to {loss.order} features; ordered by them, "
+        f"the rows have {100 * loss.gini_share:.1f} % of the largest Gini index."
     )
     return Verdict("What is lost on the scale of the output?", _percent(lost[worst]), None, because)
 
@@ -134,19 +136,19 @@ def _cancellation(certificate: Certificate) -> Verdict:
     times = float(certificate.cancellation.max())
     because = (
         f"Single effects have {times:.3g} times the variance of their sum, because the features depend on each other. "
-        "Read them together: net shares of the variance say what each contributes."
+        "Read them together: net shares of the variance show what each contributes."
     )
     return Verdict("Do effects cancel?", f"{times:.3g}-fold", None, because, care=True)
 
 
 def _near_redundant(certificate: Certificate) -> Verdict:
-    """Features that can nearly stand in for each other; which of them has an effect hangs on few rows."""
+    """Features that can nearly stand in for each other; which of them has an effect depends on few rows."""
     groups = [" and ".join(map(legible, group)) for group in certificate.near_redundant[:MOST]]
     more = len(certificate.near_redundant) - len(groups)
     named = "; ".join(groups) + (f"; and {more:,} more groups" if more else "")
     because = (
-        f"{named}: on nearly all rows one of them tells the others. Their combined effect is well determined, how it "
-        "is split among them is not: read their effects together."
+        f"{named}: on nearly all rows one of them determines the others. Their combined effect is well determined; "
+        "how it is split among them is not. Read their effects together."
     )
     return Verdict("Can features stand in for each other?", "Nearly", None, because, care=True)
 

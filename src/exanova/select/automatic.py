@@ -1,9 +1,9 @@
-"""How many functions a budget should have: budgets that double, each judged by rows that chose nothing.
+"""Automatic choice of the budget: budgets that double, each evaluated on held-out rows.
 
-Where all subsets are affordable no budget is needed: the likelihood holds back what the rows do not carry. In high
-dimension screening proposes subsets, and the gain on the rows it looks at always asks for more of them. So screening
-runs on part of the rows (``Sample.split``), with one budget after the other; the fit of each family is judged on the
-rows held out; and the smallest budget about as good as the best is spent on all rows.
+Where all subsets are affordable no budget is needed: the likelihood shrinks what the rows do not support. In high
+dimension screening proposes subsets, and the gain on the rows it uses always favours more of them. So screening runs on
+part of the rows (``Sample.split``), with one budget after the other; the fit of each family is evaluated on the
+held-out rows; and the smallest budget about as good as the best is used on all rows.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ FIRST = 32
 """Functions beyond the main effects of the first budget, at least; every further budget has twice as many."""
 
 PATIENCE = 2
-"""Budgets in a row that may bring no improvement before the search ends."""
+"""Number of consecutive budgets without improvement after which the search ends."""
 
 AS_GOOD = 0.002
-"""Share of the variance by which a budget may be worse than the best and still be preferred for being smaller."""
+"""Share of the variance by which a smaller budget may be worse than the best and be preferred."""
 
 
 def needs_no_budget(request: Request, sample: Sample, outputs: int) -> bool:
@@ -56,7 +56,7 @@ def all_candidates(request: Request) -> Request:
 
 
 def fit_automatic(sample: Sample, request: Request, plan: Plan, progress: Progress) -> tuple[Solved, Selection]:
-    """Find the budget that rows held out like best, then spend it on all rows; main effects alone if rows are few."""
+    """Find the budget with the best fit on held-out rows and use it on all rows; only main effects if rows are few."""
     trials = try_budgets(sample, request, progress)
     budget = mains_of(sample.sizes)
     if trials:
@@ -66,7 +66,7 @@ def fit_automatic(sample: Sample, request: Request, plan: Plan, progress: Progre
 
 
 def try_budgets(sample: Sample, request: Request, progress: Progress) -> list[Trial]:
-    """The fit on rows held out for budgets that double, until it stops improving; none if no row can be held out."""
+    """The fit on held-out rows for budgets that double, until it stops improving; none if no row can be held out."""
     try:
         train, held = sample.split(HELD_OUT, request.random_state)
     except InputError:  # too few rows
@@ -88,7 +88,7 @@ def try_budgets(sample: Sample, request: Request, progress: Progress) -> list[Tr
 
 
 def budgets(sample: Sample, request: Request) -> Iterator[int]:
-    """The main effects alone, then budgets that double what comes on top of them, up to the largest."""
+    """The main effects alone, then budgets that double the number of further functions, up to the largest."""
     assert request.max_terms is not None
     mains = mains_of(sample.sizes)
     largest, more = max(mains, request.max_terms), max(FIRST, mains // 4)

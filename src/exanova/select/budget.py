@@ -24,7 +24,7 @@ from exanova.select.lasso import choose_by_lasso
 from exanova.select.record import Selection
 from exanova.select.screening import screen
 from exanova.solve.choice import FLOATING, ROUNDED, PaperChoice, SpanChoice, can_be_solved
-from exanova.solve.evidence import Solution, Solved
+from exanova.solve.evidence import AtRows, Solution, Solved
 from exanova.solve.moments import Projections, solve_kept
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request
@@ -68,7 +68,7 @@ def select_family(sample: Sample, request: Request, plan: Plan, progress: Progre
 def to_decompose(
     sample: Sample, request: Request, subsets: tuple[Subset, ...], selection: Selection, progress: Progress
 ) -> Chosen:
-    """A family that is decomposed over after it has been chosen."""
+    """A family over which the model is decomposed once it has been chosen."""
     return Chosen(subsets, selection, lambda: decompose(sample, _over(request, subsets), progress))
 
 
@@ -129,19 +129,19 @@ def _grown(
     """The decomposition over a family that has grown, from its factor."""
     progress.phase("solving")
     solution = fit.solve()
-    # A light direction dropped in the order of arrival need not be rounding: later functions may contain it.
+    # A small direction dropped in the order of arrival need not be rounding: later functions may contain it.
     light = solution.largest_dropped > tolerances.rank_of_gram(len(solution.kept))
     if request.ties == "share" and (light or not solution.converged):
         # Nearly redundant functions may have come first: the selected family is eliminated again, with pivoting.
         return decompose(sample, _over(request, subsets), progress)
     solution = replace(solution, method=solution.method.replace(FLOATING, how))
-    return in_canonical_order(sample, request, plan, fit.family, fit.basis, solution)
+    return in_canonical_order(sample, request, plan, fit.family, fit.basis, solution, fit.at_rows)
 
 
 def _canonical_family(
     sample: Sample, request: Request, mains: list[Subset], budget: int, progress: Progress
 ) -> tuple[tuple[Subset, ...], Selection]:
-    """Whole subsets in canonical order within the budget."""
+    """Complete subsets in canonical order within the budget."""
     span = SpanChoice(sample.codes, sample.sizes, request.threads)
     span.add(mains)
     selection = take_in_order(sample, request, span, budget, progress)
@@ -191,7 +191,13 @@ def _solve_chosen(sample: Sample, request: Request, family: Family, basis: Basis
 
 
 def in_canonical_order(
-    sample: Sample, request: Request, plan: Plan, family: Family, basis: Basis, solution: Solution
+    sample: Sample,
+    request: Request,
+    plan: Plan,
+    family: Family,
+    basis: Basis,
+    solution: Solution,
+    at_rows: AtRows | None = None,
 ) -> Solved:
     """Sort the subsets of a decomposition into canonical order."""
     order = sorted(range(len(family.subsets)), key=lambda s: canonical_key(family.subsets[s]))
@@ -210,10 +216,15 @@ def in_canonical_order(
         null=solution.null[functions],
         independent=None if solution.independent is None else solution.independent[functions],
     )
-    return _finished(sample, plan, sorted_index, sorted_basis, sorted_solution)
+    if at_rows is not None:
+        cells = np.concatenate([np.arange(family.cell_start[s], family.cell_start[s + 1]) for s in order])
+        at_rows = at_rows.only(cells)
+    return _finished(sample, plan, sorted_index, sorted_basis, sorted_solution, at_rows)
 
 
-def _finished(sample: Sample, plan: Plan, family: Family, basis: Basis, solution: Solution) -> Solved:
+def _finished(
+    sample: Sample, plan: Plan, family: Family, basis: Basis, solution: Solution, at_rows: AtRows | None = None
+) -> Solved:
     priced = replace(
         plan,
         subsets=len(family.subsets),
@@ -221,8 +232,8 @@ def _finished(sample: Sample, plan: Plan, family: Family, basis: Basis, solution
         functions=basis.n_functions,
         functions_by_order=_functions_by_order(family, basis),
     )
-    values = on_cells(family, basis, solution.coefficients)
-    return Solved(family, values, priced, solution, basis, solution.rank == sample.n_rows)
+    values = on_cells(family, basis, solution.coefficients) if at_rows is None else at_rows.effects
+    return Solved(family, values, priced, solution, basis, solution.rank == sample.n_rows, at_rows=at_rows)
 
 
 def only_some(basis: Basis, wanted: Sequence[bool]) -> Basis:

@@ -1,8 +1,8 @@
 """Canonical selection under a budget: functions in the order of the paper until the rank is reached.
 
 With the paper's functions and ``ties="first"`` this keeps the same functions as a greedy search with one rank test per
-candidate. With ``ties="share"`` whole subsets are kept, as long as their rank fits the budget; which of them raise the
-rank is decided exactly, for any weights.
+candidate. With ``ties="share"`` complete subsets are kept, as long as their rank fits the budget; which of them raise
+the rank is decided exactly, for any weights.
 """
 
 from __future__ import annotations

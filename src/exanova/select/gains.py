@@ -28,6 +28,7 @@ from exanova.design.products import OneHot, restored
 from exanova.phi.bitsets import count_common, pack_singles
 from exanova.phi.operator import Phi
 from exanova.select.pair_list import PairList, numbers_in
+from exanova.solve import price
 from exanova.typing import Codes, FloatArray, IntArray, Subset
 
 SORTED = 10_000
@@ -36,7 +37,7 @@ SORTED = 10_000
 BLOCK_BYTES = 64_000_000
 """Memory of one stack of local problems."""
 
-WIDE = 200
+WIDE = price.WIDE
 """Cells above which the gain comes from a fit of the margins, because a basis would cost cells^3."""
 
 
@@ -117,7 +118,7 @@ class PairScreen:
         sums = [self._products(self._weights * column, np.float32) for column in residual.T]
         for (a, b), numbers in self._shapes.items():
             cells = max(1, a * b)
-            step = max(1, BLOCK_BYTES // (16 * cells * cells))
+            step = max(1, BLOCK_BYTES // (16 * cells * max(1, min(cells, WIDE))))
             for first in range(0, len(numbers), step):
                 chosen = numbers[first : first + step]
                 counts = self._tables(self._counts, chosen)
@@ -212,7 +213,13 @@ def _stack_gains(occurs: NDArray[np.bool_], probability: FloatArray, sums: Float
     for chosen in _patterns(flat):
         cells = np.flatnonzero(flat[chosen[0]])
         mass = p[np.ix_(chosen, cells)]
-        tables = pure_tables(codes[:, cells], (n_i, n_j), mass / mass.sum(axis=1, keepdims=True))
+        mass = mass / mass.sum(axis=1, keepdims=True)
+        if len(cells) > WIDE:
+            own = zip(mass, s[np.ix_(chosen, cells)], strict=True)
+            energy[chosen] = [pure_energy(codes[:, cells], (n_i, n_j), *one) for one in own]
+            functions[chosen] = pure_dimension(codes[:, cells], (n_i, n_j))
+            continue
+        tables = pure_tables(codes[:, cells], (n_i, n_j), mass)
         found = np.einsum("bck,bcm->bkm", tables, s[np.ix_(chosen, cells)])
         energy[chosen], functions[chosen] = np.square(found).sum(axis=(1, 2)), tables.shape[2]
     return energy, functions

@@ -8,6 +8,7 @@ fit of the final family.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -20,7 +21,7 @@ from exanova.phi.operator import Phi
 from exanova.phi.residues import are_counts
 from exanova.solve.choice import FLOATING, PaperChoice
 from exanova.solve.elimination import null_space
-from exanova.solve.evidence import Solution
+from exanova.solve.evidence import AtRows, Solution
 from exanova.solve.float_factor import FloatFactor
 from exanova.solve.moments import Projections, refine, within_tolerance
 from exanova.solve.request import Request
@@ -28,11 +29,15 @@ from exanova.typing import FloatArray, IntArray, Subset
 
 
 class GrowingFit:
-    """The decomposition of a model over a growing family."""
+    """The decomposition of a model over a growing family.
+
+    Attributes:
+        at_rows: what the last pass of ``solve`` found for its effects, if it was the best.
+    """
 
     def __init__(self, sample: Sample, request: Request, capacity: int, max_rank: int | None = None) -> None:
         self._sample, self._request = sample, request
-        # With rounded weights, an exact choice would keep directions too light for a factor without pivoting.
+        # With rounded weights, an exact choice would keep directions too small for a factor without pivoting.
         exact = request.basis == "paper" and request.ties == "first" and are_counts(sample.weight)
         self._choice = (
             PaperChoice(sample.codes, sample.weight, sample.sizes, request.threads, max_rank) if exact else None
@@ -49,6 +54,7 @@ class GrowingFit:
         self._orders: list[int] = [0]
         self._residual, self._left_by = sample.values, 0
         self._sums, self._summed = np.zeros((0, sample.values.shape[1])), 0
+        self.at_rows: AtRows | None = None
 
     @property
     def family(self) -> Family:
@@ -113,7 +119,9 @@ class GrowingFit:
     def solve(self) -> Solution:
         """Coefficients of all functions so far, refined on the rows."""
         factor = self._factor.factor(self._order_slices(), self._request.ties)
-        coefficients, residual, steps = refine(factor, self._projections, limit=8)
+        passes = self._passes()
+        coefficients, residual, steps = refine(factor, partial(self._projections, passes), limit=8)
+        self.at_rows = passes.at_rows(coefficients)
         shown = self._factor.kept.copy() if self._request.ties == "first" else np.ones(self._factor.size, dtype=bool)
         return Solution(
             coefficients=coefficients,
@@ -137,7 +145,7 @@ class GrowingFit:
     def residual(self) -> FloatArray:
         """(r, m) residual of the functions so far, by one solve without refinement."""
         if self._left_by != self._factor.size:
-            coefficients = self._factor.solve(self._projections(None))
+            coefficients = self._factor.solve(self._projections(self._passes(), None))
             fitted = self._phi().synthesise(on_cells(self.family, self.basis, coefficients))
             self._residual, self._left_by = self._sample.values - fitted, self._factor.size
         return self._residual
@@ -145,10 +153,12 @@ class GrowingFit:
     def _order_slices(self) -> list[slice]:
         return [slice(a, b) for a, b in pairwise(self._orders)]
 
-    def _projections(self, coefficients: FloatArray | None) -> FloatArray:
+    def _passes(self) -> Projections:
+        return Projections(self._phi(), self.basis, self._sample, self._sums_of_values(), self._request.ridge)
+
+    def _projections(self, passes: Projections, coefficients: FloatArray | None) -> FloatArray:
         """Projections on the kept functions; under a rank limit the residual may have a part in the others."""
-        sums, ridge = self._sums_of_values(), self._request.ridge
-        left = Projections(self._phi(), self.basis, self._sample, sums, ridge)(coefficients)
+        left = passes(coefficients)
         if self._request.ties == "first":
             left[~self._factor.kept] = 0.0
         return left

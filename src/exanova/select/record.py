@@ -43,7 +43,7 @@ class Trial:
 
     Attributes:
         budget: largest number of functions.
-        functions: functions of the family it was spent on, on part of the rows.
+        functions: functions of the family selected with it, on part of the rows.
         r2: R2 of its fit on the other rows, averaged over the outputs.
     """
 
@@ -61,7 +61,7 @@ class Selection:
         budget: largest number of functions.
         rounds: the record of each round.
         stopped: why the selection ended.
-        trials: budgets that were tried on part of the rows, if the budget was to be found.
+        trials: budgets that were tried on part of the rows, for an automatic budget.
 
     >>> print(Selection("screen", 10, (), "the budget is used up"))
     screen, at most 10 functions: the budget is used up

@@ -1,7 +1,7 @@
-"""The fit of a selected family, and how well a selection and its fit do on rows that chose nothing.
+"""The fit of a selected family, and the evaluation of a selection with its fit on rows not used for it.
 
-Rows left out in closed form say nothing of a selection: the family was chosen by all of them. So part of the rows is
-held out, the selection is repeated on the others, and its fit is judged on those held out.
+Leave-one-out errors in closed form ignore the selection, which used all rows. So part of the rows is held out, the
+selection is repeated on the others, and its fit is evaluated on those held out.
 """
 
 from __future__ import annotations
@@ -28,19 +28,18 @@ from exanova.solve.request import Request
 from exanova.typing import FloatArray, Subset
 
 HELD_OUT = 0.2
-"""Fraction of the distinct rows that a selection is judged on."""
+"""Fraction of the distinct rows on which a selection is evaluated."""
 
 FEW_ROWS, SPLITS = 2000, 3
-"""Distinct rows up to which a selection is judged by several random splits, and how many: one of few rows says
-little."""
+"""Distinct rows up to which a selection is evaluated on several random splits, and how many: one is too noisy."""
 
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """A selection repeated on part of the rows, on the others.
+    """A selection repeated on part of the rows and evaluated on the others.
 
     Attributes:
-        mse: (m,) mean squared error on rows held out, in normalised units.
+        mse: (m,) mean squared error on held-out rows, in normalised units.
         splits: random splits it is averaged over.
     """
 
@@ -49,7 +48,7 @@ class Judged:
 
 
 def fit_selected(sample: Sample, request: Request, plan: Plan, progress: Progress) -> tuple[Solved, Selection]:
-    """Select a family under a budget, then fit it: shrunk where that is asked for and the rows are a sample."""
+    """Select a family under a budget, then fit it: shrunk if that is requested and the rows are a sample."""
     chosen = choose_family(sample, request, plan, progress)
     with blas_threads(request.threads):
         if not request.shrinkage:
@@ -59,9 +58,9 @@ def fit_selected(sample: Sample, request: Request, plan: Plan, progress: Progres
 
 
 def choose_family(sample: Sample, request: Request, plan: Plan, progress: Progress) -> Chosen:
-    """Select a family; where effects will be shrunk, screening looks at the residual of shrunken effects too.
+    """Select a family; if effects will be shrunk, screening uses the residual of shrunken effects too.
 
-    With about as many main effects as rows, an exact fit of them leaves no residual to look at.
+    With about as many main effects as rows, an exact fit of them leaves no residual.
     """
     if request.selection != "screen" or not request.shrinkage or never_shrunk(request) or not sample.varying:
         return select_family(sample, request, plan, progress)
@@ -71,7 +70,7 @@ def choose_family(sample: Sample, request: Request, plan: Plan, progress: Progre
 
 
 def ridge_of_mains(sample: Sample, request: Request, progress: Progress) -> float:
-    """Penalty on orthonormal functions under which main effects are shrunk as their likelihood asks.
+    """Penalty on orthonormal functions under which main effects are shrunk according to their likelihood.
 
     A function of variance s under noise tau^2 on n rows has the penalty tau^2 / (n s); its order has the ratio
     lambda = q s / tau^2 for q functions. The outputs share one penalty.
@@ -88,8 +87,8 @@ def ridge_of_mains(sample: Sample, request: Request, progress: Progress) -> floa
 def ratios_of_others(sample: Sample, request: Request, progress: Progress) -> KnownRatios | None:
     """Variance components of a selected family, from rows that did not select it; ``None`` where rows are too few.
 
-    Subsets that were chosen because they fit the noise of some rows look strong on those. So half of the rows select
-    a family with the same budget, and the likelihood of the other half says how much its orders carry.
+    Subsets that were chosen because they fit the noise of some rows look strong on those. So half of the rows select a
+    family with the same budget, and the likelihood of the other half gives the variance components of its orders.
     """
     if min(request.max_terms or sample.n_rows, sample.n_rows) <= mains_of(sample.sizes):
         return None
@@ -111,14 +110,14 @@ def ratios_on_part(part: Sample, request: Request, subsets: tuple[Subset, ...], 
 
 
 def errors_on(judges: Sample, found: Solved, threads: int) -> FloatArray:
-    """(m,) mean squared errors of a fit on other rows with the same codes; a cell it never saw adds nothing."""
+    """(m,) mean squared errors of a fit on other rows with the same codes; cells never observed add nothing."""
     rows = NewRows(judges.codes.astype(np.int32))
     fitted = Phi(found.family, rows, threads).synthesise(found.values)
     return np.asarray(judges.probability @ (judges.values - fitted) ** 2)
 
 
 def judge_selection(sample: Sample, request: Request, progress: Progress) -> Judged:
-    """Repeat a selection with a fixed budget on part of the rows, and judge it on the others."""
+    """Repeat a selection with a fixed budget on part of the rows, and evaluate it on the others."""
     splits, found = SPLITS if sample.n_rows <= FEW_ROWS else 1, []
     for k in range(splits):
         train, held = sample.split(HELD_OUT, request.random_state + 1 + k)

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from exanova.data.sample import Sample
+from exanova.select.gains import WIDE
 from exanova.shrink import cost
+from exanova.shrink.speed import shrinking_seconds
 from exanova.solve import price
 from exanova.solve.plan import Plan, within_limit
 from exanova.solve.planning import unpriced
@@ -20,11 +24,18 @@ LASSO_FUNCTIONS = 6000
 RANKINGS, PAIR_SECONDS = 8, 4e-6
 """Rounds in which all candidates are ranked, and seconds to rank one pair."""
 
+LOCAL_WORK, WIDE_PAIR, WIDE_CELL = 13.0, 1.5e-3, 1e-6
+"""Multiplications of the local problem of a pair over the cube of its cells; seconds of a pair with many cells, whose
+margins are fitted instead, and of each of its cells."""
+
 COMMON_WORDS = 4e9
 """Words of 64 rows compared in a second."""
 
 JUDGED = 2
-"""Selections of a shrunken fit: its own, and another without some rows that judges it."""
+"""Selections of a shrunken fit: its own, and another without some rows to evaluate it."""
+
+JUDGING_SQUARES = 5
+"""Arrays of (functions, functions) while a selected family is shrunk."""
 
 PASSES = 16
 """Passes over the rows: rounds of screening, and the refinement of the selected family."""
@@ -50,14 +61,23 @@ def plan_selection(request: Request, sample: Sample, outputs: int = 1) -> Plan:
 
 
 def _seconds(request: Request, sample: Sample, functions: int, outputs: int) -> float:
-    """Seconds of the rounds of a selection, of its fit, and of selecting again without some rows to judge it."""
+    """Seconds of the rounds of a selection, of its fit, and of selecting again without some rows to evaluate it."""
     r, q = float(sample.n_rows), float(functions)
     columns, features = float(mains_of(sample.sizes)), len(sample.varying)
-    ranking = columns**2 * r * outputs / FLOPS + features * (features - 1) / 2 * PAIR_SECONDS
+    ranking = columns**2 * r * outputs / FLOPS + features * (features - 1) / 2 * PAIR_SECONDS + _local(sample)
     fit = PASSES * r * q / LOOKUPS + q**3 / FLOPS + q**2 / 2 * r / 64 / COMMON_WORDS
     if not request.shrinkage:
         return RANKINGS * ranking + fit
-    return JUDGED * (RANKINGS * ranking + fit + cost.shrinking_seconds(int(r), int(q), outputs))
+    return JUDGED * (RANKINGS * ranking + fit + shrinking_seconds(int(r), int(q), outputs))
+
+
+def _local(sample: Sample) -> float:
+    """Seconds of the local problems of all pairs in one round."""
+    varying = np.array([sample.sizes[i] for i in sample.varying], dtype=np.float64)
+    one, other = np.triu_indices(len(varying), 1)
+    cells = np.minimum(varying[one] * varying[other], float(sample.n_rows))
+    wide = cells > WIDE
+    return float(LOCAL_WORK * (cells[~wide] ** 3).sum() / FLOPS + (WIDE_PAIR + cells[wide] * WIDE_CELL).sum())
 
 
 def _phases(request: Request, sizes: Sequence[int], functions: int, load: price.Load) -> tuple[int, ...]:
@@ -76,7 +96,7 @@ def _phases(request: Request, sizes: Sequence[int], functions: int, load: price.
 
 def _judging(request: Request, functions: int, load: price.Load) -> int:
     """Bytes of shrinking the selected family, or of leaving rows out of its exact fit."""
-    squares = 8 * cost.SQUARES_BY_FUNCTIONS * min(functions, load.distinct) ** 2 if request.shrinkage else 0
+    squares = 8 * JUDGING_SQUARES * min(functions, load.distinct) ** 2 if request.shrinkage else 0
     blocks = cost.leaving_out(functions, load) if request.sampled else 0
     return blocks + max(0, squares - price.eliminating(functions, load))
 

@@ -1,1 +1,1 @@
-"""Pictures of a decomposition: records of plain values, and the charts made from them."""
+"""Charts of a decomposition: records of plain values, and the charts made from them."""

@@ -1,4 +1,4 @@
-"""What is known of the uncertainty of a picture's numbers, and why there are no error bars where there are none."""
+"""Uncertainty of the numbers in a chart, and the reason if there are no error bars."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CellErrors:
 
     Attributes:
         rows: (c,) rows of each cell; NaN where unknown.
-        few: (c,) cells with too few rows to be relied on; none where the rows are all there is.
+        few: (c,) cells with too few rows to be reliable; none for a complete population.
         stderr: (c, m) standard errors; NaN where unknown.
         reach: (c,) standard errors from a value to the ends of its 95 % interval.
     """
@@ -58,7 +58,7 @@ NO_CELL: Record = {"rows": None, "few": False, "stderr": None, "reach": REACH}
 
 
 def cell_errors(decomposition: Decomposition, effect: Effect) -> CellErrors:
-    """What is known of an effect without a long computation."""
+    """Rows and standard errors of an effect that need no long computation."""
     cheap = decomposition.uncertainty.cheap
     stderr = effect.stderr if cheap else np.full(effect.values.shape, np.nan)
     few = effect.few_rows & decomposition.certificate.sampled
@@ -78,7 +78,7 @@ def main_means(decomposition: Decomposition) -> FloatArray | None:
 
 
 def error_notes(decomposition: Decomposition, effects: Iterable[Effect]) -> list[str]:
-    """What the whiskers of some effects are, or why there are none."""
+    """The meaning of the whiskers of some effects, or why there are none."""
     why = _why_none(decomposition)
     if why:
         return [f"no error bars: {why}"]
@@ -88,7 +88,7 @@ def error_notes(decomposition: Decomposition, effects: Iterable[Effect]) -> list
 
 
 def importance_notes(decomposition: Decomposition, records: Sequence[Record], refused: str = "") -> list[str]:
-    """The same of importances, which are known for a feature all of whose effects are identified."""
+    """The same for importances, which are known for a feature if all its effects are identified."""
     why = refused or _why_none(decomposition)
     if not why and decomposition.sample is None:
         why = "a file holds standard errors of effects, not of importances"
@@ -105,9 +105,9 @@ UNIDENTIFIED = "no error bars: other subsets can express part of this effect on 
 
 
 def what_varies(decomposition: Decomposition) -> str:
-    """What intervals are about: which rows were drawn."""
+    """The source of variation of intervals: which rows were drawn."""
     summary = decomposition.uncertainty.summary
-    if summary is None:  # the standard errors have not been asked for yet
+    if summary is None:  # the standard errors have not been computed yet
         unit, units = decomposition.uncertainty.fitted.units
     else:
         unit, units = summary.unit, summary.units
@@ -125,7 +125,7 @@ def errors_in_words(decomposition: Decomposition, refused: str = "") -> str:
 
 
 def mark_notes(records: Sequence[Record]) -> Iterator[str]:
-    """What diamonds and faded marks mean, where there are any."""
+    """The meaning of diamonds and faded marks, where there are any."""
     if any(record.get("mean") is not None for record in records):
         yield MEANS
     if any(record.get("few") for record in records):
@@ -133,12 +133,12 @@ def mark_notes(records: Sequence[Record]) -> Iterator[str]:
 
 
 def can_compute(decomposition: Decomposition) -> bool:
-    """Whether covariances of effects are known or cheap: those of a file are not, for it holds no rows."""
+    """Whether covariances of effects are known or cheap: those of a file are not, because it holds no rows."""
     return decomposition.sample is not None and decomposition.uncertainty.cheap
 
 
 def compute_errors(decomposition: Decomposition, work: float) -> str:
-    """Compute standard errors that are not at hand, where they take at most so many multiplications.
+    """Compute standard errors that are not cached, if they take at most so many multiplications.
 
     Returns:
         Why they were refused, if they were; otherwise nothing.
@@ -158,7 +158,7 @@ def compute_errors(decomposition: Decomposition, work: float) -> str:
 
 
 IMPORTANCE_WORK = 3e9
-"""Reads of a table at a row up to which standard errors of importances are computed for a picture: some seconds."""
+"""Reads of a table at a row up to which standard errors of importances are computed for a chart: a few seconds."""
 
 
 def can_compute_importance(decomposition: Decomposition) -> bool:

@@ -1,4 +1,4 @@
-"""``anova.plot``: every picture of a fitted decomposition, as an Altair chart."""
+"""``anova.plot``: every chart of a fitted decomposition, with Altair."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ LINE = 90
 
 
 class Plots:
-    """Pictures of a fitted decomposition.
+    """Charts of a fitted decomposition.
 
     Each method returns an Altair chart: a notebook shows it, ``chart.save("x.png")`` (or ``.svg``) writes it without a
     browser, and ``chart.save("x.html", inline=True)`` writes a page that works offline. Needs ``exanova[plot]``.
 
-    Models with several outputs get one panel an output; ``output=`` chooses one, by name or number, or several in a
-    list. Names that are too long for an axis are cut there and whole in the tooltip.
+    Models with several outputs get one panel per output; ``output=`` chooses one, by name or number, or several in a
+    list. Names that are too long for an axis are truncated there and complete in the tooltip.
 
     >>> import numpy as np
     >>> from exanova import FunctionalANOVA
@@ -119,9 +119,9 @@ class Plots:
 
         Args:
             row: a table of one row, or a mapping from features to levels.
-            model: the model, to show as well what the fitted part leaves of it.
+            model: the model, to show the residual too.
             output: which outputs.
-            top: most features on their own; the others are added up.
+            top: largest number of features shown separately; the others are added up.
         """
         charts = _charts()
         errors = can_compute(self._decomposition)
@@ -131,7 +131,7 @@ class Plots:
         return charts.waterfall_chart(steps, notes=notes, floor=self._floor)
 
     def beeswarm(self, X: Any, *, output: Output = None, top: int = 12) -> Any:
-        """Shapley values of rows, one lane a feature; rows with the same level and about the same value are one dot.
+        """Shapley values of rows, one lane per feature; rows with the same level and about the same value are one dot.
 
         Args:
             X: rows.
@@ -145,7 +145,7 @@ class Plots:
         return charts.beeswarm_chart(dots, features=len(explained.feature_names), notes=notes, floor=self._floor)
 
     def certificate(self) -> Any:
-        """What was measured about the decomposition, against its tolerances."""
+        """The measurements of the decomposition and their tolerances."""
         charts, measured = _charts(), self._decomposition.certificate
         unique = {
             True: "unique",
@@ -184,13 +184,13 @@ class Plots:
         return explained if schema.single else explained[..., [schema.outputs.index(name) for name in names]]
 
     def _outputs(self, output: Output) -> tuple[str, ...]:
-        """Names of the outputs to draw; raises if there is none of that name, or too many for one picture."""
+        """Names of the outputs to draw; raises if there is none of that name, or too many for one chart."""
         known = self._decomposition.schema.outputs
         asked = known if output is None else output if isinstance(output, list | tuple) else [output]
         names = tuple(dict.fromkeys(_output(name, known) for name in asked))
         if not 0 < len(names) <= MOST_PANELS:
             raise InputError(
-                f"{len(names):,} outputs were asked for; a picture has room for {MOST_PANELS}",
+                f"{len(names):,} outputs were requested; a chart has room for {MOST_PANELS}",
                 remedy=["Choose some, for example ", Parameter("output", known[0]), f" or {list(known[:3])!r}"],
             )
         return names
@@ -208,7 +208,7 @@ class Plots:
 
 
 def _charts() -> Any:
-    """The charts, imported when one is asked for: without altair everything else still works."""
+    """The chart functions, imported on first use: everything else works without altair."""
     from exanova.show import charts
 
     return charts
@@ -248,7 +248,7 @@ def _outside(explained: Explanation) -> list[str]:
 def _one_row(row: Any, schema: Schema) -> Any:
     """A table of one row from a table of one row, a mapping of features to levels, a series, or a flat array.
 
-    A mapping becomes a table of the library that was fitted; keys that are no features are left aside.
+    A mapping becomes a table of the library that was fitted; keys that are not features are ignored.
     """
     if isinstance(row, np.ndarray) and row.ndim == 1:
         row = row[None, :]
@@ -258,7 +258,7 @@ def _one_row(row: Any, schema: Schema) -> Any:
         row = _from_mapping(row.to_dict(), schema)  # a row cut out of a pandas table
     table = Table.read(row)
     if table.n_rows != 1:
-        raise InputError(f"{table.n_rows:,} rows were given; this picture shows one: give X[k:k+1], or a mapping.")
+        raise InputError(f"{table.n_rows:,} rows were given; this chart shows one: give X[k:k+1], or a mapping.")
     return row
 
 

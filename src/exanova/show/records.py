@@ -1,7 +1,7 @@
 """Plain records of a decomposition: lists of dictionaries with fixed field names, for charts, tables and files.
 
 Names of features, levels and outputs are only ever values of a field, whatever characters they hold; ``legible`` makes
-text of them that a picture can show. Numbers are Python floats, so that every record can be written as JSON.
+text of them that a chart can show. Numbers are Python floats, so that every record can be written as JSON.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from exanova.typing import FloatArray, Level
 Record = dict[str, Any]
 
 MEASURES = (int, float, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta)
-"""Kinds of levels that have an order of their own."""
+"""Kinds of levels that have a natural order."""
 
 ORDERED_FROM = 3
-"""Levels from which a line says more than bars."""
+"""Number of levels from which a line is drawn instead of bars."""
 
 ORDER_DECLARED = ("pandas", "polars", "modin", "cudf")
 """Libraries in which levels out of their natural order come from a categorical type, whose order somebody chose."""
@@ -89,7 +89,7 @@ def effect_records(
         decomposition: the decomposition.
         name: the feature.
         ordered: whether its levels have an order; by default numbers, dates, bins and declared orders do.
-        means: what ``main_means`` gives, if it is at hand.
+        means: the result of ``main_means``, if it is available.
         joined: whether neighbours that do not differ beyond their error are one level.
 
     The field ``ordered`` says whether a level has a place in that order: missing and merged levels have none.
@@ -190,13 +190,13 @@ def network_records(
 def certificate_records(certificate: Certificate) -> list[Record]:
     """``name``, ``meaning``, ``measured``, ``tolerance``, ``met``, ``remedy``: the checks of a certificate.
 
-    ``tolerance`` and ``met`` are ``None`` for what is reported and not judged.
+    ``tolerance`` and ``met`` are ``None`` for numbers without a limit.
     """
     return [asdict(check) for check in certificate.checks]
 
 
 def rounding(decomposition: Decomposition) -> float:
-    """The size below which a value is zero up to rounding: a picture is not scaled up to show less."""
+    """The size below which a value is zero up to rounding: a chart is not scaled up to show less."""
     checks = {check["name"]: check for check in certificate_records(decomposition.certificate)}
     return float(checks["orthogonality"]["tolerance"] * np.abs(decomposition.values).max(initial=0.0))
 
@@ -240,7 +240,7 @@ def short(text: str, length: int = TITLE_LENGTH) -> str:
 def ordered_places(decomposition: Decomposition, i: int, ordered: bool | None = None) -> list[bool]:
     """Which levels of feature number ``i`` have a place in its order; none where there is no order.
 
-    Numbers, dates, bins and declared orders are ordered unless ``ordered`` says something else.
+    Numbers, dates, bins and declared orders are ordered unless ``ordered`` overrides it.
     """
     return _places(decomposition.encoding.features[i], decomposition.schema.kind, ordered)
 
@@ -262,7 +262,7 @@ def _have_order(levels: list[Level], kind: str) -> bool:
 def _cells_by_position(
     effect: Effect, asked: tuple[str, str], labels: Sequence[tuple[str, ...]]
 ) -> dict[tuple[int, int], int]:
-    """{(position of the first level, of the second): number of the cell}, in the order that was asked for."""
+    """{(position of the first level, of the second): number of the cell}, in the requested order."""
     turn = effect.features != asked
     first, second = ({label: k for k, label in enumerate(names)} for names in labels)
     pairs = [cell[::-1] if turn else cell for cell in effect.levels]

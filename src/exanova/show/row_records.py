@@ -17,7 +17,7 @@ STEPS = 70
 
 
 def waterfall_records(explanation: Explanation, top: int = 10) -> list[Record]:
-    """The way from the mean to the prediction at one row, for every output.
+    """The steps from the mean to the prediction at one row, for every output.
 
     Args:
         explanation: of one row.
@@ -78,7 +78,7 @@ def _one_row(explanation: Explanation) -> Explanation:
     if not np.ndim(explanation.outside):
         return explanation
     if len(explanation) != 1:
-        raise InputError(f"{len(explanation):,} rows were given; this picture shows one row.")
+        raise InputError(f"{len(explanation):,} rows were given; this chart shows one row.")
     return explanation[0]
 
 

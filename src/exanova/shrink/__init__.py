@@ -1,1 +1,1 @@
-"""What the rows can carry: effects as random tables, their variances chosen by likelihood, and the shrunken fit."""
+"""Shrinkage to what the rows support: effects as random tables, their variances by likelihood, the shrunken fit."""

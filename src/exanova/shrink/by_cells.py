@@ -79,7 +79,7 @@ class SubsetKernels:
         return Tables.of([kernel.dense() for kernel in self.kernels])
 
     def batches(self, wanted: NDArray[np.bool_]) -> Iterator[tuple[IntArray, Tables]]:
-        """Numbers and kernels of cells of those (S',) that are wanted, some after the other."""
+        """Numbers and kernels of cells of the requested (S',), in batches."""
         if self.are_kept:
             yield np.arange(len(self.subsets)), self.kept
             return

@@ -46,7 +46,7 @@ class CellKernel(Protocol):
         """(k,) parts of the prior variance, largest first."""
 
     def leading(self, count: int | None = None) -> FloatArray:
-        """(c, count) the functions with the largest parts, all unless told: R R^T = M for all of them."""
+        """(c, count) the functions with the largest parts, by default all: R R^T = M for all of them."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,8 +4,8 @@ First one ratio for each order; then, around it, one for each subset, whose loga
 its order's, nearer where rows are few (``Pulled``): subsets that say nothing are held back further.
 
 The search is a damped Newton iteration over log lambda_k with the average information in place of the curvature. It
-ends where the next step is expected to raise the log-likelihood by less than ``ENOUGH``: what is left is far below what
-the rows can tell. A ratio that only wants to grow or to vanish stops at its bound.
+ends where the next step is expected to raise the log-likelihood by less than ``ENOUGH``: the remaining gain is far
+below what the rows can determine. A ratio that only grows or only decreases stops at its bound.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ ENOUGH_PER_ROW = 2e-4
 """The same for every row: with many rows the fit hardly depends on the ratios."""
 
 SPREAD_OF_SUBSETS = 1.0
-"""Variance that is expected of the logarithms of the ratios of subsets of one order. Found on eight tables: 0.3 gains
-half as much, 3 and more lose on tables of some hundred rows."""
+"""Variance that is expected of the logarithms of the ratios of subsets of one order. Measured on eight tables: 0.3
+gains half as much, 3 and more lose on tables of some hundred rows."""
 
 FULL_SPREAD_ROWS = 1000
-"""Rows from which that variance is granted. Some hundred rows tell the ratios of subsets poorly, and leaving rows out
-under ratios that were fitted to them is too hopeful: with 0.3 on 350 rows of Diabetes, R2 of rows left out was 0.012
-nearer to that of rows held out, and the latter 0.003 better."""
+"""Rows from which that variance is granted. A few hundred rows determine the ratios of subsets poorly, and leaving
+rows out under ratios that were fitted to them is too optimistic: with 0.3 on 350 rows of Diabetes, R2 of rows left
+out was 0.012 nearer to that of rows held out, and the latter 0.003 better."""
 
 LARGEST_RATIO = 14.0
-"""Logarithm of the largest ratio lambda that is looked at, and of one over the smallest."""
+"""Logarithm of the largest ratio lambda considered, and of one over the smallest."""
 
 LARGEST_EIGENVALUE = 1e12
 """Rows times ratio up to which 1 + an eigenvalue that is zero but for rounding stays positive."""
@@ -62,7 +62,7 @@ class VarianceComponents:
     Attributes:
         orders: sizes of the subsets, from 1 on.
         variance: sigma_k^2 of each order: the variance the prior expects of all its effects together.
-        by_subset: whether subsets of one order have variances of their own, ``variance`` being their sum.
+        by_subset: whether subsets of one order have their own variances, ``variance`` being their sum.
         residual: tau^2.
         converged: whether the likelihood was maximised.
         rows: distinct rows it was maximised on, with their counts.
@@ -92,7 +92,7 @@ class Pulled:
     """A likelihood times a normal prior of its logarithms: few rows leave them near the centre, many move them.
 
     Attributes:
-        likelihood: what the rows say.
+        likelihood: the likelihood of the rows.
         centre: (K,) where the logarithms are expected.
         variance: how far from there.
     """

@@ -123,7 +123,7 @@ def make_prior(family: Family, basis: Basis, kernels: dict[int, FloatArray]) -> 
 
 
 def prior_of_kernels(family: Family, subsets: list[int], kernels: Sequence[CellKernel], energy: FloatArray) -> Prior:
-    """The same from the kernels of the cells; columns are made when they are asked for."""
+    """The same from the kernels of the cells; columns are made on first use."""
     return Prior(subsets, list(kernels), _sizes(family, subsets), energy)
 
 

@@ -1,4 +1,4 @@
-"""What a shrunken fit holds at its peak, in bytes, and which of its two matrices is the smaller.
+"""Peak memory of a shrunken fit in bytes, and which of its two matrices is the smaller.
 
 The constants count arrays that stand side by side in :mod:`exanova.shrink.likelihood` and
 :mod:`exanova.shrink.posterior`, as those of :mod:`exanova.solve.price` do.
@@ -13,12 +13,15 @@ import numpy as np
 from exanova.basis.functions import too_large_for_tables
 from exanova.design.family import Family
 from exanova.shrink.by_cells import BATCH_BYTES, KEPT_BYTES
-from exanova.shrink.left_out import BLOCK_BYTES, FEWEST_SAMPLED
-from exanova.solve.price import Load, eliminating, local_tables
-from exanova.solve.seconds import FLOPS
+from exanova.shrink.left_out import BLOCK_BYTES, FEWEST_SAMPLED, ROWS_PER_FUNCTION
+from exanova.solve.price import Load, eliminating, indicators_of, local_tables
 
-SQUARES_BY_FUNCTIONS, SQUARES_BY_ROWS = 5, 4
-"""Arrays of (functions, functions), or of (rows, rows) beside one kernel an order: kernel, factor, inverse, copy."""
+SQUARES_BY_FUNCTIONS, SQUARES_BY_ROWS, COLLECTING = 4, 4, 3
+"""Arrays of (functions, functions), or of (rows, rows) beside one kernel an order: kernel, factor, inverse, copy; and
+of (functions, functions) beside the Gram matrix of indicators while it becomes that of functions."""
+
+KERNEL_COPIES = {"leading": 1.65, "rows": 2.2}
+"""Copies of the kernels of cells, where they are kept: side by side, and one by one as they are made."""
 
 OUTPUTS_WORK = 4e11
 """Multiplications that the likelihoods of all outputs may take; beyond, similar outputs share their ratios."""
@@ -29,11 +32,8 @@ SUBSETS_WORK = 1.3e11
 WRITTEN = 60_000_000
 """Rows times functions up to which the functions are written down at the rows: half a gigabyte."""
 
-WORK_OF_EVALUATION = 2.0
-"""Multiplications of one evaluation of the likelihood over the cube of its smaller side."""
-
 EVALUATIONS = 8
-"""Factorisations a search takes on the average."""
+"""Factorisations a search takes at most, for what is affordable."""
 
 
 MOST_ROWS = 1200
@@ -112,30 +112,20 @@ def affords_all(rows: int, functions: int, outputs: int) -> bool:
     )
 
 
-def shrinking_seconds(rows: int, functions: int, outputs: int) -> float:
-    """Seconds of a shrunken fit, beside those of reading its rows and collecting a Gram matrix.
-
-    Every evaluation of the likelihood factorises a matrix over functions or rows and inverts it.
-    """
-    size = float(side(rows, functions))
-    sets = sets_of_ratios(int(size), outputs)
-    work = WORK_OF_EVALUATION * sets * EVALUATIONS * size**3
-    if way(rows, functions) == "leading":
-        work += rows * size**2
-    return work / FLOPS
-
-
-def leaving_out_seconds(rows: int, functions: int) -> float:
-    """Seconds of leaving rows out of an exact fit, beside those of collecting its Gram matrix again."""
-    q = float(functions)
-    return (q**3 / 3 + q**2 * min(rows, max(functions, FEWEST_SAMPLED))) / FLOPS
-
-
 def leaving_out(functions: int, load: Load) -> int:
     """Bytes of leaving rows out of an exact fit: its Gram matrix, a factor, and blocks of rows."""
     chosen = min(load.distinct, max(functions, FEWEST_SAMPLED))
     blocks = 3 * min(BLOCK_BYTES, 8 * functions * chosen)
     return eliminating(functions, load) + blocks + 32 * load.distinct * load.outputs
+
+
+def _kernels(family: Family, copies: float) -> int:
+    """Bytes of the kernels of all subsets on their cells: as tables where these are kept, and as factors."""
+    cells = np.diff(family.cell_start)
+    whole = int(8 * np.square(cells.astype(np.float64)).sum())
+    kept = int(copies * whole) if whole <= KEPT_BYTES else 4 * BATCH_BYTES
+    factors = 8 * sum(int(cells[s]) * sum(family.sizes_of(s)) for s in range(len(family.subsets)))
+    return kept + factors
 
 
 def shrinking(functions: int, family: Family, load: Load) -> int:
@@ -146,9 +136,11 @@ def shrinking(functions: int, family: Family, load: Load) -> int:
     squares = SQUARES_BY_ROWS + orders if how == "rows" else SQUARES_BY_FUNCTIONS
     factors = sets_of_ratios(size, m) - 1
     passes = 8 * m * (2 * family.n_keys + 6 * r + 6 * q)
-    collecting = 8 * int(1.1 * q) ** 2 + int(1.1 * q) * (r // 8 + 8) if how == "functions" else 0
-    matrices = max(8 * size * size * (squares + factors), collecting + 8 * 3 * size * size)
-    leaving_out = 0 if how == "rows" else 3 * min(BLOCK_BYTES, 8 * size * min(r, max(size, FEWEST_SAMPLED)))
-    kernels = min(KEPT_BYTES + BATCH_BYTES, int((8 * np.diff(family.cell_start) ** 2).sum()))
-    tables = 3 * local_tables(family) if how == "functions" else 2 * kernels
+    collecting = 8 * int(1.1 * q) ** 2 + indicators_of(int(1.25 * q), load) if how == "functions" else 0
+    matrices = int(max(8 * size * size * (squares + factors), collecting + 8 * COLLECTING * size * size))
+    chosen = min(r, max(FEWEST_SAMPLED, int(ROWS_PER_FUNCTION * size)))
+    leaving_out = 0 if how == "rows" else 3 * min(BLOCK_BYTES, 8 * size * chosen)
+    if how == "leading":  # functions at a block of rows, twice
+        leaving_out = max(leaving_out, 2 * min(BLOCK_BYTES, 8 * size * r))
+    tables = 3 * local_tables(family) if how == "functions" else _kernels(family, KERNEL_COPIES[how])
     return matrices + passes + leaving_out + tables

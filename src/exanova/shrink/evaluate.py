@@ -30,7 +30,7 @@ LARGEST = 15_000
 
 
 CHEAP_WORK = 2e9
-"""Multiplications up to which rows are left out of an exact fit that nobody asked to shrink: a tenth of a second."""
+"""Multiplications up to which rows are left out of an exact fit if shrinkage was not requested: a tenth of a second."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +94,14 @@ def leave_rows_out(sample: Sample, found: Solved, request: Request) -> LeftOut:
     assert basis is not None
     with parallel.blas_threads(request.threads):
         phi, p, equal = Phi(family, sample, request.threads), sample.probability, Equal.of(sample)
-        residual = sample.values - phi.synthesise(found.values)
+        passed = found.passed_over
+        residual = sample.values - (phi.synthesise(found.values) if passed is None else passed.fitted)
         known = found.solution.leverage
         at_once = None if known is None else left_out_by_leverage(known, residual, p, equal)
         if at_once is not None:
             return at_once
-        gamma = phi.gram(basis, counted=False)
+        whole = found.mains_gram is not None and len(found.mains_gram) == basis.n_functions
+        gamma = found.mains_gram if whole and found.mains_gram is not None else phi.gram(basis, counted=False)
         chosen = rows_to_leave_out(sample.n_rows, len(gamma), seed=request.random_state)
         with parallel.suitable_blas(float(len(gamma)) ** 3):
             at_rows = _Functions(sample, family, basis)

@@ -1,4 +1,4 @@
-"""From a sample and a family to the shrunken decomposition: components, posterior, and what is told about them."""
+"""From a sample and a family to the shrunken decomposition: components, posterior, and their description."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from exanova.solve.survey import load_of
 from exanova.typing import FloatArray, IntArray, Subset
 
 NEGLIGIBLE = 1e-6
-"""Share of the variance below which what shrinking changes is not worth a fit of its own."""
+"""Share of the variance below which the change by shrinkage does not justify a shrunken fit."""
 
 LARGEST = 15_000
 """Functions beyond which a factorisation takes minutes."""
@@ -60,7 +60,7 @@ DETERMINED = "off: the rows determine every function"
 
 
 def why_not(sample: Sample, request: Request, plan: Plan, family: Family | None) -> str | None:
-    """Why a fit is not shrunk although that was asked for; ``None`` where it is."""
+    """Why a fit is not shrunk although that was requested; ``None`` where it is."""
     reason = never_shrunk(request)
     if reason is not None:
         return reason
@@ -110,8 +110,8 @@ def fit_family(
 ) -> Solved:
     """Shrink the effects of a family that has been chosen, closed downward and in canonical order.
 
-    ``exactly`` is its exact fit, where that is known already; ``known`` finds ratios of its orders, where rows that
-    did not choose it tell them.
+    ``exactly`` is its exact fit, where that is known already; ``known`` gives ratios of its orders, from rows that did
+    not choose it.
     """
     reason = never_shrunk(request)
     if exactly is not None and reason is not None:
@@ -137,14 +137,14 @@ def fit_shrunk(
     exactly: Callable[[], Solved],
     known: Callable[[], KnownRatios | None] | None = None,
 ) -> Solved:
-    """Decompose with effects shrunk to what the rows can carry; by ``exactly`` where they carry everything."""
+    """Decompose with effects shrunk to what the rows can support; by ``exactly`` where they support everything."""
     work = Prepared.of(sample, request, family, progress)
     progress.phase("variance components")
     given = None if known is None else known()
     exact, found = None, ratios_of_orders(work, request) if given is None else ratios_as_given(work, request, given)
     if work.awaits_leading and found:
         work = work.leading(np.max([work.ratio(one.maximum.found.logs, one.by_subset) for one in found], axis=0))
-    for by_subset in (False, True):  # where the ratios of orders tell, no others are needed
+    for by_subset in (False, True):  # where the ratios of orders decide, no others are needed
         found = ratios_of_subsets(work, found) if by_subset else found
         if _may_be_determined(work, found):
             exact = exact or exactly()
@@ -155,7 +155,7 @@ def fit_shrunk(
 
 
 def _may_be_determined(work: Prepared, found: list[Ratios]) -> bool:
-    """Whether an exact fit may come out the same, so that it is worth making: judged from the likelihood alone."""
+    """Whether an exact fit may come out the same, so that it is worth computing, from the likelihood alone."""
     if work.basis is None or not found:
         return False
     functions = np.bincount(work.order_of[work.prior.group])
@@ -185,7 +185,7 @@ def _lost(work: Prepared, exact: Solved, found: list[Ratios]) -> FloatArray:
 
 
 def _decomposition(work: Prepared, request: Request, plan: Plan, found: list[Ratios]) -> Solved:
-    """Posterior mean, what its factor tells of rows left out, and the evidence."""
+    """Posterior mean, leave-one-out errors from its factor, and the evidence."""
     r, m = work.values.shape
     p = work.sample.probability
     chosen = np.arange(r) if work.gram is None else rows_to_leave_out(r, work.size, len(found), request.random_state)
@@ -218,7 +218,7 @@ def _decomposition(work: Prepared, request: Request, plan: Plan, found: list[Rat
 
 
 def _of_leading(work: Prepared) -> str:
-    """What is said where only some of the functions were used."""
+    """The description if only some of the functions were used."""
     if work.gram is None or work.basis is not None:
         return ""
     return f"; of the {work.functions:,} functions the {work.size:,} that it expects most of"

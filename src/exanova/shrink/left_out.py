@@ -1,8 +1,8 @@
-"""What the other rows say of a row: the fit without it, in closed form, for shrunken and for exact fits.
+"""Leave-one-out prediction of rows: the fit without each row, in closed form, for shrunken and for exact fits.
 
 A fit that is linear in the values predicts a row left out with the error e_i / (1 - h_i), e_i being its residual and
-h_i the part of its own value in its fitted value. The functions stay. With Lambda the penalty on the coefficients and
-t_i the functions at row i,
+h_i the weight of its own value in its fitted value. The functions stay the same. With Lambda the penalty on the
+coefficients and t_i the functions at row i,
 
     h_i = p_i t_i^T (Gamma + Lambda)^-1 t_i:   one triangular solve per row, q^2 operations.
 
@@ -34,7 +34,7 @@ from exanova.data.sample import Sample
 from exanova.typing import FloatArray, IntArray
 
 ROWS_PER_FUNCTION = 0.4
-"""Rows left out for each function: these cost about one factorisation, and tell R2 to some thousandths."""
+"""Rows left out for each function: these cost about one factorisation, and determine R2 to some thousandths."""
 
 FEWEST_SAMPLED = 1000
 """Rows that are all left out, however few functions there are."""
@@ -46,7 +46,7 @@ ALONE = 1e4 * VANISHING
 """1 - h below which a row counts as determining a direction alone."""
 
 LEAST_KEPT = 0.05
-"""Smallest 1 - h that a residual is divided by to estimate its variance: below, it says too little."""
+"""Smallest 1 - h that a residual is divided by to estimate its variance: below, it carries too little information."""
 
 BLOCK_BYTES = 64_000_000
 """Memory of the functions at one block of rows."""
@@ -92,7 +92,7 @@ def rows_to_leave_out(rows: int, functions: int, fits: int = 1, seed: int = 0) -
 
 @dataclass(frozen=True, eq=False)
 class Equal:
-    """What is known of the equal rows behind each distinct one.
+    """The equal rows behind each distinct one.
 
     Attributes:
         copies: (r,) how many there are; 1 leaves out distinct rows as a whole.

@@ -1,19 +1,21 @@
-"""The plan of a fit with what comes on top of its route: shrinkage, or rows left out of the exact fit."""
+"""The plan of a fit with the cost beyond its route: shrinkage, or rows left out of the exact fit."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from exanova.basis.functions import too_large_for_tables
 from exanova.data.sample import Sample
 from exanova.phi.gram import gram_seconds
 from exanova.shrink import cost
 from exanova.shrink.evaluate import CHEAP_WORK, LARGEST
 from exanova.shrink.fit import why_not
 from exanova.shrink.left_out import FEWEST_SAMPLED
+from exanova.shrink.speed import kernel_seconds, leaving_out_seconds, shrinking_seconds
 from exanova.solve import price
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request
-from exanova.solve.seconds import passes_and_local_work
+from exanova.solve.seconds import pass_seconds, passes_and_local_work, reading
 from exanova.solve.survey import Survey
 from exanova.solve.traits import traits_of
 
@@ -31,19 +33,23 @@ def completed(plan: Plan, survey: Survey, request: Request, sample: Sample, outp
     measuring = price.measuring(survey.keys, survey.cells, survey.subsets, load)
     if request.shrinkage and why_not(sample, request, plan, family) is None:
         shrinking = load.peak(cost.shrinking(q, family, load), listing, measuring)
-        counting = 0.0 if cost.by_rows(r, q) else gram_seconds(family, q, sample.weight)
-        common = passes_and_local_work(survey, SHRINKING_PASSES, 2 * q) + counting
-        return replace(plan, memory=shrinking, seconds=common + cost.shrinking_seconds(r, q, outputs))
+        by_functions = cost.way(r, q, bool(too_large_for_tables(family).any())) == "functions"
+        if by_functions:
+            common = passes_and_local_work(survey, SHRINKING_PASSES, 2 * q) + gram_seconds(family, q, sample.weight)
+        else:
+            common = reading(sample) + SHRINKING_PASSES * pass_seconds(survey) + kernel_seconds(family)
+        shrunk = shrinking_seconds(r, q, outputs, survey.subsets)
+        return replace(plan, memory=shrinking, seconds=common + shrunk)
     if not _leaves_rows_out(request, plan, survey):
         return plan
-    more = gram_seconds(family, q, sample.weight) + cost.leaving_out_seconds(r, q)
+    more = gram_seconds(family, q, sample.weight) + leaving_out_seconds(r, q)
     held = load.peak(cost.leaving_out(q, load))
     memory = max(plan.memory, held) if held <= request.memory_limit else plan.memory
     return replace(plan, memory=memory, seconds=plan.seconds + more)
 
 
 def _leaves_rows_out(request: Request, plan: Plan, survey: Survey) -> bool:
-    """Whether rows will be left out of the exact fit one at a time: if that is cheap, or shrinkage was asked for."""
+    """Whether rows will be left out of the exact fit one at a time: if that is cheap, or shrinkage was requested."""
     q, r = float(plan.functions), survey.sample.n_rows
     if not request.sampled or request.ridge or q > LARGEST or traits_of(plan.route).iterates or plan.selection:
         return False

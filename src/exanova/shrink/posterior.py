@@ -129,7 +129,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """What the rows say of all outputs, given their variance components.
+    """The posterior of all outputs, given their variance components.
 
     Attributes:
         prior: the columns.

@@ -32,7 +32,7 @@ ESTIMATED_FROM = 1000
 """Functions or rows from which a search estimates traces; the numbers that are reported are computed."""
 
 PROBES = 32
-"""Random vectors of signs for such an estimate: it is off by less than one function in a hundred."""
+"""Random vectors of signs for such an estimate: its error is less than one function in a hundred."""
 
 START_ROWS = 800
 """Distinct rows, drawn at random, on which a search over many rows or functions starts."""
@@ -43,7 +43,7 @@ BLOCK_BYTES = 64_000_000
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A sample and a family, with what a likelihood and a posterior need of them.
+    """A sample and a family, with the arrays that a likelihood and a posterior need.
 
     Attributes:
         sample, family, phi: the rows, the family, and its cells at the rows.

@@ -1,4 +1,4 @@
-"""The prior of an effect: how alike its values in two cells are expected to be.
+"""The prior of an effect: the covariance of its values in two cells.
 
     values of f_A on its cells ~ N(0, sigma_|A|^2 K_A),    K_A = product over i in A of K_i
 

@@ -1,7 +1,7 @@
 """The ratios of every output: of orders, by likelihood; then of subsets, around those of their orders.
 
-Every output has its own where that is affordable; beyond, similar outputs share them, as the likelihood of some rows
-drawn at random tells. The same rows say where an expensive search starts.
+Every output has its own where that is affordable; beyond, similar outputs share them, according to the likelihood of
+some random rows. The same rows give the start of an expensive search.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def known_ratios(sample: Sample, request: Request, family: Family, progress: Pro
 def ratios_as_given(work: Prepared, request: Request, known: KnownRatios) -> list[Ratios]:
     """The likelihood of every output at ratios that are known; outputs with the same ones go together.
 
-    Of an output that was constant on the rows that tell them, none are known: its own likelihood finds them.
+    An output that was constant on those rows has no known ratios: its own likelihood determines them.
     """
     untold = work.varying[[o not in known for o in work.varying.tolist()]]
     found = ratios_of_orders(work, request, untold) if len(untold) else []

@@ -70,7 +70,7 @@ def level_feature(family: Family) -> int | None:
 
 
 def functions_without(family: Family, feature: int) -> int:
-    """Largest number of functions of the subsets without ``feature``, the empty one apart."""
+    """Largest number of functions of the subsets without ``feature``, except the empty one."""
     cells = np.diff(family.cell_start)
     return int(sum(cells[k] for k, s in enumerate(family.subsets) if s and feature not in s))
 
@@ -116,7 +116,7 @@ class ByLevels:
         return cls(blocks, others, absorbed, inverse, reduced)
 
     def residual(self, y: FloatArray) -> FloatArray:
-        """(r, m) what of the values at the rows no function of the family explains."""
+        """(r, m) the part of the values at the rows that no function of the family explains."""
         left = y - self.blocks.project(y)
         for _ in range(REFINED):
             explained = self.others.synthesise(self.absorbed @ self.others.analyse(left))

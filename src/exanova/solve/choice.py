@@ -143,7 +143,7 @@ class PaperChoice(SpanChoice):
         return kept
 
     def add_family(self, family: Sequence[Subset]) -> NDArray[np.bool_]:
-        """(q,) which functions of a whole family, given in canonical order, raise the rank."""
+        """(q,) which functions of a complete family, given in canonical order, raise the rank."""
         batches = [subsets for order, subsets in by_order(family) if order]
         batches = [batch for subsets in batches for batch in self._batches(subsets)]
         return np.concatenate([self.add(batch) for batch in batches]) if batches else np.ones(1, dtype=bool)
@@ -193,7 +193,7 @@ def can_be_solved(solution: Solution, weight: NDArray[Any]) -> bool:
     """Whether to accept a solution for functions chosen exactly; for counts always, and its evidence shows the quality.
 
     Rounded weights break dependences that hold for the intended weights, for example those of independent features. A
-    broken dependence leaves a direction too light to be resolved in a Gram matrix.
+    broken dependence leaves a direction too small to be resolved in a Gram matrix.
     """
     light = solution.smallest_kept < tolerances.rank_of_gram(len(solution.kept))
     return are_counts(weight) or (solution.converged and not light)

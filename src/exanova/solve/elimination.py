@@ -200,6 +200,7 @@ def orthonormalised(columns: FloatArray) -> FloatArray:
     """
     from scipy.linalg import solve_triangular
 
+    columns = columns / np.maximum(np.linalg.norm(columns, axis=0), np.finfo(np.float64).tiny)
     with suitable_blas(float(columns.size) * columns.shape[1]):
         try:
             factor = np.linalg.cholesky(columns.T @ columns)

@@ -97,6 +97,10 @@ class AtRows:
     model: FloatArray
     residual: FloatArray
 
+    def only(self, cells: IntArray) -> AtRows:
+        """The same for cells in another order, by their numbers."""
+        return AtRows(self.effects[cells], self.fitted, self.model[cells], self.residual[cells])
+
 
 @dataclass(frozen=True, eq=False)
 class Solved:
@@ -111,6 +115,7 @@ class Solved:
         saturated: whether the family spans every function on the support.
         shrinkage: results of shrinkage, if it was requested.
         at_rows: what the last pass over the rows found for these very ``values``, if the route made one.
+        mains_gram: (k, k) Gram matrix of the intercept and the functions of main effects, if the route has made it.
     """
 
     family: Family
@@ -121,6 +126,12 @@ class Solved:
     saturated: bool
     shrinkage: Shrinkage | None = None
     at_rows: AtRows | None = None
+    mains_gram: FloatArray | None = None
+
+    @property
+    def passed_over(self) -> AtRows | None:
+        """``at_rows``, if it belongs to these very effects."""
+        return self.at_rows if self.at_rows is not None and self.at_rows.effects is self.values else None
 
     def selected(self) -> list[tuple[Subset, tuple[int, ...]]] | None:
         """(A, z) of the paper's functions that were kept, in order; ``None`` for functions without a z."""

@@ -94,7 +94,7 @@ def solve_kept(
 ) -> Solution:
     """Solve for functions already known to be independent; the others get no coefficient.
 
-    Inside each order these functions are eliminated with pivoting, which is more accurate for light directions.
+    Inside each order these functions are eliminated with pivoting, which is more accurate for small directions.
     """
     numbers = np.flatnonzero(kept)
     before = np.concatenate([[0], np.cumsum(kept)])

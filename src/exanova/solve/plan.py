@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import NoReturn
 
 from exanova.design.memory import readable
@@ -20,7 +21,7 @@ class Plan:
 
     Attributes:
         rows: number of rows; ``distinct_rows`` of them are distinct, and only those are used (0 if there were only
-            moments of the rows, which do not say).
+            moments of the rows, which do not determine it).
         features: features that vary; constant ones are ignored.
         max_order: largest order of interactions (``None``: until everything is explained).
         subsets: subsets of features, the empty one included (0 before a selection has chosen them).
@@ -31,8 +32,8 @@ class Plan:
         memory_limit: memory limit in bytes.
         passes: passes over the distinct rows.
         model_calls: rows the model will be called on, if there is a model to call.
-        seconds: estimated seconds of processor time, without the model's own and without loading kernels in a fresh
-            process; measured on one machine (see the page "Plans, measured"), others differ by a factor of a few.
+        seconds: estimated seconds of processor time, without the time of the model and without loading kernels in a
+            fresh process; measured on one machine (see the page "Plans, measured"), others differ by a factor of a few.
         selection: how a budget is spent; empty without a budget.
         source_passes: times that rows which are not in memory are read; 0 for a table in memory.
         distinct_estimate: about how many of those rows are distinct, as the first of these passes estimates it.
@@ -74,6 +75,9 @@ class Plan:
         read = f"read in {count_of(self.source_passes, 'pass', 'passes')}"
         disk = ", distinct rows on disk" if self.on_disk else ""
         return f"{read} (about {count_of(self.distinct_estimate, 'distinct row')} by the first{disk})"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(str(self))}</p>"
 
     def __str__(self) -> str:
         orders = " + ".join(f"{k:,}" for k in self.functions_by_order)

@@ -26,7 +26,7 @@ GRID_FUNCTIONS = 200
 
 QUICK, MUCH = 3.0, 3.0
 """Seconds of a Gram matrix, and their ratio to those of passes level by level, from which the latter are used: they do
-not tell which subsets are redundant."""
+not determine which subsets are redundant."""
 
 
 def make_plan(request: Request, sample: Sample, outputs: int = 1) -> tuple[Plan, Survey]:

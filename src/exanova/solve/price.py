@@ -31,6 +31,10 @@ from exanova.typing import IntArray
 READING_CELL, READING_ROW = 2, 44
 """Bytes for each cell of the table, and for each of its rows, while it is read: codes, sorted rows, equal rows."""
 
+COUNTED_VALUE, APART_ROW = 90, 110
+"""Bytes for each distinct number of a column that is cut, while rows are read in blocks, and for each of these rows,
+told apart by their outputs: merging sorts copies."""
+
 GIVEN_ROW, DISTINCT_ROW = 24, 48
 """Bytes held throughout for each row (position, weight, group) and each distinct row (the same, weights)."""
 
@@ -43,7 +47,7 @@ LISTED_KEY = 44
 SUBSET = 400
 """Bytes of a subset in a family: a tuple, its entry in a dictionary, its part of a layout."""
 
-PROJECTOR, FILLED_IN = 300, 100
+PROJECTOR, FILLED_IN = 300, 150
 """Bytes of the sparse factorisation in a projector: per cell, and per square of the smaller number of levels."""
 
 REFLECTED = 16
@@ -62,6 +66,9 @@ TOP_DOWN = 1.25
 LOCAL_STACK = 100_000_000
 """Bytes of a stack of local problems in the screening of pairs, at most."""
 
+LOCAL_CELLS, WIDE = 36, 200
+"""Bytes per squared cell of a pair in such a stack, and cells beyond which a pair has no basis there."""
+
 PAIR = 130
 """Bytes of a pair in a screening: its places, its gain, and copies of them."""
 
@@ -76,6 +83,7 @@ class Load:
         outputs: outputs of the model.
         codes: bytes of the codes of the distinct rows.
         counts: whether weights are whole numbers.
+        counted: distinct numbers and times that are counted while rows are read in blocks.
         on_disk: whether codes, weights and values are mapped from files, so that they are in memory block by block.
     """
 
@@ -86,6 +94,7 @@ class Load:
     codes: int
     counts: bool
     on_disk: bool = False
+    counted: int = 0
 
     @property
     def held(self) -> int:
@@ -97,7 +106,8 @@ class Load:
     @property
     def reading(self) -> int:
         """Bytes while the table is read and its equal rows are grouped."""
-        return 0 if self.on_disk else reading(self.rows, self.columns)
+        counting = (COUNTED_VALUE * self.counted + APART_ROW * self.rows) if self.counted else 0
+        return 0 if self.on_disk else reading(self.rows, self.columns) + counting
 
     @property
     def observing(self) -> int:
@@ -185,7 +195,7 @@ def eliminating(functions: int, load: Load) -> int:
     # There are at least as many indicators as functions, rarely more: a tenth more covers patterns with missing cells.
     indicators = int(1.1 * q)
     copies = REDUNDANT_COPIES if q > r else GRAM_COPIES
-    return max(8 * indicators**2 + _collecting(indicators, load), int(8 * q * q * copies))
+    return max(8 * indicators**2 + indicators_of(indicators, load), int(8 * q * q * copies))
 
 
 def matrix_free(by_order: Sequence[int], family: Family, load: Load, threads: int, rows_of_levels: IntArray) -> int:
@@ -230,8 +240,10 @@ def screening(sizes: Sequence[int], load: Load, threads: int) -> int:
     """Bytes of the products of all one-hot columns, and of stacks of local problems of pairs."""
     varying = [n for n in sizes if n > 1]
     columns, pairs = 1 + sum(n - 1 for n in varying), len(varying) * (len(varying) - 1) // 2
-    cells = int(np.prod(sorted(varying)[-2:], dtype=np.int64))
-    stacks = min(LOCAL_STACK, 48 * pairs * cells * cells)
+    levels = np.array(varying, dtype=np.float64)
+    one, other = np.triu_indices(len(levels), 1)
+    cells = levels[one] * levels[other]
+    stacks = min(LOCAL_STACK, int(LOCAL_CELLS * np.square(cells[cells <= WIDE]).sum()))
     products = 8 * columns * columns
     return max(products * (3 + load.outputs + threads), products * (2 + load.outputs) + stacks) + (
         columns * load.distinct + PAIR * pairs
@@ -248,10 +260,10 @@ def growing_fit(functions: int, load: Load) -> int:
 def lasso(candidates: int, load: Load) -> int:
     """Bytes of the Gram matrix of the candidates, its projection, and the same after eliminating main effects."""
     q, r = candidates, load.distinct
-    return 36 * q * q + _collecting(q, load) + 8 * load.outputs * 6 * r
+    return 36 * q * q + indicators_of(q, load) + 8 * load.outputs * 6 * r
 
 
-def _collecting(indicators: int, load: Load) -> int:
+def indicators_of(indicators: int, load: Load) -> int:
     """Bytes of the input of a Gram matrix: bitsets (or margins) for counts, or a block of dense indicators."""
     bits = min(indicators * (load.distinct // 8 + 8), max(BITSET_BYTES, indicators * MANY_ROWS // 8))
     return bits if load.counts else max(bits, min(BLAS_BLOCK_BYTES, 8 * indicators * load.distinct))
@@ -269,4 +281,4 @@ def _pair_products(family: Family, load: Load, threads: int) -> int:
         return 0
     columns = 1 + int((family.sizes - 1).sum())
     blocks = 4 * threads * min(BLOCK_BYTES, 8 * 8192 * columns)
-    return load.distinct * (columns + 8 * load.columns) + blocks
+    return load.distinct * (columns + 8) + blocks

@@ -240,6 +240,7 @@ def _by_moments(job: SolveJob) -> Solved:
     basis = build_basis(family, request.basis, orthonormal=request.ties == "share")
     phi = Phi(family, sample, request.threads)
     gamma = phi.gram(basis, progress=job.progress)
+    mains = _gram_of_mains(family, basis, gamma) if request.is_plain else None
     job.progress.phase("eliminating")
     gamma[range(1, len(gamma)), range(1, len(gamma))] += request.ridge
     orders = order_slices(family, basis)
@@ -248,12 +249,19 @@ def _by_moments(job: SolveJob) -> Solved:
     known = _exact_choice(sample, request, family, basis)
     if known is None:
         solution = solve_moments(gamma, orders, project, request.ties)
-        return finished(sample, job.plan, family, basis, solution, project.at_rows(solution.coefficients))
+        found = finished(sample, job.plan, family, basis, solution, project.at_rows(solution.coefficients))
+        return replace(found, mains_gram=mains)
     solution = replace(solve_kept(gamma, orders, project, known[0]), method=known[1])
     if not can_be_solved(solution, sample.weight):
         rounded = solve_moments(gamma, orders, project, request.ties)
         solution = replace(rounded, method=f"{rounded.method}, {ROUNDED}")
     return finished(sample, job.plan, family, basis, solution, project.at_rows(solution.coefficients))
+
+
+def _gram_of_mains(family: Family, basis: Basis, gamma: FloatArray) -> FloatArray:
+    """The block of intercept and main effects, before it is overwritten."""
+    count = int(basis.start[int(np.searchsorted(family.layout.order, 2))])
+    return gamma[:count, :count].copy()
 
 
 def _exact_choice(

@@ -1,7 +1,7 @@
 """Seconds of a fit by each route, from its sizes: multiplications, reads and counts over the throughput of the machine.
 
-The constants were measured on the tables of ``benchmarks/plans.py``, whose page compares the estimate of every case
-with what it took.
+The constants were measured on the tables of ``benchmarks/plans.py``, whose page compares every estimate with the
+measured time.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from exanova.basis.functions import widths
 from exanova.basis.projector import LARGEST_TABLE
 from exanova.data.sample import Sample
 from exanova.design.family import Family
+from exanova.design.products import products_are_faster
 from exanova.phi.gram import gram_seconds
 from exanova.solve.by_levels import functions_without, level_feature, paired_levels
 from exanova.solve.low_orders import arrow_feature
@@ -20,9 +21,16 @@ from exanova.solve.matrix_free import LARGEST_PAIR, expected_iterations
 from exanova.solve.plan import STARTING
 from exanova.solve.survey import Survey, is_product
 
-FLOPS, LOOKUPS, CELLS_READ = 3e10, 5e8, 2.5e7
+FLOPS, LOOKUPS, CELLS_READ, ROWS_GROUPED = 3e10, 5e8, 4e7, 2e6
 """Throughput of one core per second: multiplications in matrix products, table reads at rows, cells of a table read and
-grouped. Measured on the benchmarks' tables; other machines differ by a factor of a few."""
+distinct rows grouped. Measured on the benchmarks' tables; other machines differ by a factor of a few."""
+
+VALUES_COUNTED, ROWS_APART = 3e6, 8e5
+"""Distinct numbers of columns that are cut, counted in a second while rows are read in blocks; and such rows sorted,
+which are told apart by their outputs."""
+
+PASS_FLOPS = 1.2e10
+"""Multiplications per second of a pass over all pairs by products of matrices."""
 
 PRODUCT_CELLS, EVEN_CELLS, UNEVEN_CELLS = 2.5e6, 1e6, 6e4
 """Cells of a grid solved in a second: of independent features, under even weights, under others."""
@@ -34,6 +42,9 @@ ELIMINATING, REDUNDANT = 0.5, 1.6
 ONE_ITERATION, PROJECTED_CELLS = 2e-4, 3e7
 """Seconds of an iteration without a matrix on the smallest table, and cells projected on a pure space in a second."""
 
+
+SPARSE_FLOPS = 8e8
+"""Cubed levels of the smaller feature of a pair, factorised sparsely in a second."""
 
 LEVEL_ITERATIONS = 20
 """Iterations to expect where pairs are solved level by level."""
@@ -55,14 +66,29 @@ def local_work(family: Family, columns: int, largest_pair: int = LARGEST_TABLE) 
 
 def passes_and_local_work(survey: Survey, passes: int, columns: int = 0, largest_pair: int = LARGEST_TABLE) -> float:
     """Seconds of this many passes over the rows and of the local problems of every subset."""
-    reads = passes * float(survey.sample.n_rows) * survey.subsets / LOOKUPS
+    reads = passes * pass_seconds(survey)
     local = 0.0 if survey.family is None else local_work(survey.family, columns, largest_pair)
     return reading(survey.sample) + reads + local / FLOPS
 
 
+def pass_seconds(survey: Survey) -> float:
+    """Seconds of one pass over the rows: reads of tables, or products of matrices where these handle all pairs."""
+    r, family = float(survey.sample.n_rows), survey.family
+    reads = r * survey.subsets / LOOKUPS
+    if family is None:
+        return reads
+    first = int(np.searchsorted(family.layout.order, 2))
+    if not products_are_faster(family.layout.part(first, len(family.subsets))):
+        return reads
+    columns = 1.0 + float((family.sizes - 1).sum())
+    return min(reads, r * columns**2 / PASS_FLOPS)
+
+
 def reading(sample: Sample) -> float:
     """Seconds of reading a table, grouping its rows and other work that any fit has."""
-    return STARTING + sample.rows * len(sample.sizes) / CELLS_READ
+    cells = sample.rows * len(sample.sizes)
+    apart = sample.rows / ROWS_APART + sample.counted / VALUES_COUNTED if sample.counted else 0.0
+    return STARTING + cells / CELLS_READ + sample.n_rows / ROWS_GROUPED + apart
 
 
 def grid(survey: Survey) -> float:
@@ -97,16 +123,28 @@ def matrix_free(survey: Survey) -> float:
         passes_and_local_work(survey, 2 * iterations, largest_pair=LARGEST_PAIR)
         + iterations * one
         + (_low_work(survey) + _level_work(survey)) / FLOPS
+        + _factorising(survey.family)
     )
+
+
+def _factorising(family: Family) -> float:
+    """Seconds of the sparse factorisations of pairs that have no table: their margins fill in over the smaller side."""
+    large = np.flatnonzero(has_projector(family, LARGEST_PAIR))
+    return sum(float(min(family.sizes_of(int(s)))) ** 3 for s in large) / SPARSE_FLOPS
 
 
 def iterations_of(survey: Survey) -> int:
     """Iterations to expect on the matrix-free route."""
-    if len(survey.by_order) <= 2:
+    if len(survey.by_order) <= 2 or _is_one_pair(survey):
         return 2
     if len(survey.rows_of_levels):
         return LEVEL_ITERATIONS
     return expected_iterations(survey.sample.n_rows, survey.functions)
+
+
+def _is_one_pair(survey: Survey) -> bool:
+    """Whether the functions are those of two features: a pair is orthogonal to its own main effects."""
+    return survey.family is not None and len(survey.sample.varying) == 2
 
 
 def _low_work(survey: Survey) -> float:

@@ -17,6 +17,7 @@ from exanova.data.sample import Sample
 from exanova.design.family import Family, extend
 from exanova.solve import price
 from exanova.solve.by_levels import level_feature
+from exanova.sources.tally import MOST_APART
 from exanova.typing import IntArray, Subset
 
 
@@ -109,8 +110,9 @@ def dense_applies(rows: int, functions: int, *, even: bool) -> bool:
 def load_of(sample: Sample, outputs: int) -> price.Load:
     """Memory that the rows of a sample take throughout, besides the work of each phase."""
     whole = sample.counts is not None or bool((sample.weight == np.floor(sample.weight)).all())
-    held = (sample.rows_in_memory, sample.n_rows, len(sample.codes), outputs, sample.codes.nbytes)
-    return price.Load(*held, whole, sample.on_disk)
+    rows = min(sample.rows, MOST_APART) if sample.counted else sample.rows_in_memory
+    held = (rows, sample.n_rows, len(sample.codes), outputs, sample.codes.nbytes)
+    return price.Load(*held, whole, sample.on_disk, sample.counted)
 
 
 def complete_survey(sample: Sample, outputs: int) -> Survey:

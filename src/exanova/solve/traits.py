@@ -1,4 +1,4 @@
-"""The names of the routes, and what may be asked about one by its name: how it solves."""
+"""The names of the routes, and how each of them solves."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Traits:
 
     Attributes:
         iterates: it stops when its residual is small, or when it has no iterations left.
-        orthogonal: it factorises the functions on the rows, not their Gram matrix, so that light directions and normal
+        orthogonal: it factorises the functions on the rows, not their Gram matrix, so that small directions and normal
             equations need no further check.
         whole: it solves for all orders at once, on a table in which every combination occurs.
-        repeats: with all orders asked for, it is run again with one order more while a residual remains.
+        repeats: with all orders requested, it is run again with one order more while a residual remains.
         ranks: it determines the rank.
     """
 

@@ -1,7 +1,7 @@
 """The passes on a cluster: a task per part, merged in a tree, by the scheduler of Dask.
 
-Tasks are functions of their part alone and are tied to no worker, so that what a lost worker had is simply computed
-again. A scheduler that is lost, or a task that brings down one worker after another, is one error.
+Tasks are functions of their part alone and are tied to no worker, so that the results of a lost worker are computed
+again. A lost scheduler, or a task that kills one worker after another, raises one error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BRANCHES = 8
 
 
 def engine_of(given: Any) -> Engine:
-    """Who runs the tasks of a pass: this process for ``None``, else a ``distributed.Client``.
+    """The engine that runs the tasks of a pass: this process for ``None``, else a ``distributed.Client``.
 
     >>> engine_of(None) is here
     True
@@ -33,7 +33,7 @@ def engine_of(given: Any) -> Engine:
 
 
 def is_client(given: Any) -> bool:
-    """Whether something is a client of ``dask.distributed``, which is not imported to learn that.
+    """Whether something is a client of ``dask.distributed``, without importing it.
 
     >>> is_client("tcp://127.0.0.1:8786")
     False
@@ -48,7 +48,7 @@ class OnCluster:
     client: Any
 
     def each(self, task: Callable[[Part], T | None], parts: Sequence[Part], progress: Progress) -> Iterator[T | None]:
-        """What the task finds in every part, in the order in which workers finish."""
+        """The result of the task for every part, in the order in which workers finish."""
         every: list[Any] = []
         try:
             for part in parts:
@@ -71,7 +71,7 @@ class OnCluster:
         merge: Callable[[Sequence[T]], T],
         progress: Progress,
     ) -> T | None:
-        """What the task finds in every part, merged."""
+        """The result of the task for every part, merged."""
         every: list[Any] = []
         try:
             waiting = [self._submit(every, task, part) for part in parts]
@@ -93,7 +93,7 @@ class OnCluster:
         return every[-1]
 
     def _release(self, futures: list[Any]) -> None:
-        """Tell the cluster that nothing of this is wanted any more, if it can still be told."""
+        """Release these results on the cluster, if it can be reached."""
         try:
             self.client.cancel(futures, force=True)
         except Exception:
@@ -101,7 +101,7 @@ class OnCluster:
 
 
 def merge_found(merge: Callable[[Sequence[T]], T], several: Sequence[T | None]) -> T | None:
-    """Merge what was found; parts without rows have found nothing."""
+    """Merge results; parts without rows have none."""
     found = [one for one in several if one is not None]
     return merge(found) if found else None
 
@@ -114,6 +114,6 @@ def lost(error: BaseException) -> EngineError:
         remedy=[
             "Check that its scheduler and workers run, have exanova, and can read the files; then fit again, or leave ",
             Parameter("engine"),
-            " out to read here",
+            " out to read in this process",
         ],
     )

@@ -1,6 +1,6 @@
-"""Arrays in temporary files: what does not fit in memory is mapped from disk, and gone when nothing holds it.
+"""Arrays in temporary files: what does not fit in memory is mapped from disk, and deleted with its last reference.
 
-A file has no name once it is open, so that nothing is left of it however the process ends. Its room is reserved before
+A file has no name once it is open, so that it disappears however the process ends. Its space is reserved before
 anything is written: a full disk is one error, and not a crash in the middle of a pass.
 """
 
@@ -20,7 +20,7 @@ from exanova.errors import FileWriteError
 from exanova.packages import package
 
 ZEROS = 2**22
-"""Bytes written at once where a file system cannot reserve room."""
+"""Bytes written at once where a file system cannot reserve space."""
 
 
 def disk_array(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:

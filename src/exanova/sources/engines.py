@@ -1,15 +1,16 @@
 """Rows that an engine holds: datasets of pyarrow, lazy frames of polars, relations of DuckDB, Ibis, PySpark, Dask.
 
-An engine is asked for two things: to give its rows in blocks, or to count its distinct rows where these are few. Only
-whole counts of equal rows are taken from it; what null, NaN and "" mean is decided here, as for every table.
+An engine is asked how many of its rows are distinct, about; then to give its rows in blocks, or to count the distinct
+ones where these are few. Only whole counts of equal rows are taken from it; what null, NaN and "" mean is decided here,
+as for every table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from exanova.errors import ExanovaError, InputError
 from exanova.packages import package
@@ -18,14 +19,14 @@ from exanova.sources.files import explained
 from exanova.sources.parts import COUNT, Part, Source
 
 LOOKED_AT = 2**16
-"""First rows of an engine that tell whether its distinct rows are few."""
+"""First rows of an engine that tell whether its distinct rows are few, where it cannot estimate their number."""
 
 FEWER = 4
-"""An engine counts its distinct rows if this many times fewer of the first rows are distinct."""
+"""An engine counts its distinct rows if about this many times fewer rows are distinct."""
 
 
 def engine_source(X: Any) -> Callable[[], Source] | None:
-    """How to see ``X`` as a source; ``None`` if no engine is known that holds it. Imports nothing.
+    """How to read ``X`` as a source; ``None`` if it belongs to no known engine. Imports nothing.
 
     >>> engine_source([1, 2]) is None
     True
@@ -35,6 +36,29 @@ def engine_source(X: Any) -> Callable[[], Source] | None:
     library = type(X).__module__.partition(".")[0].lstrip("_")
     opened, wanted = _ENGINES.get(library, (None, ""))
     return None if opened is None or not hasattr(X, wanted) else lambda: opened(X)
+
+
+Known: TypeAlias = dict[tuple[str, ...], bool]
+"""By columns: whether their distinct rows are few. An engine is asked once."""
+
+
+def _are_few(known: Known, columns: Sequence[str], counts: Callable[[], tuple[Any, Any]]) -> bool:
+    """Whether few rows are distinct in these columns; ``counts`` asks for the number of rows, and of distinct ones."""
+    key = tuple(columns)
+    if key not in known:
+        rows, distinct = counts()
+        known[key] = bool(rows) and FEWER * int(distinct) <= int(rows)
+    return known[key]
+
+
+def _polars_counts(frame: Any, columns: Sequence[str]) -> tuple[int, int]:
+    """The number of rows, and about how many are distinct."""
+    polars = package("polars")
+    hashes = polars.struct(list(columns)).hash()
+    rows, distinct = (
+        frame.select(polars.len(), hashes.approx_n_unique().alias("distinct")).collect(engine="streaming").row(0)
+    )
+    return int(rows), int(distinct)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +85,7 @@ class PolarsPart:
 
     frame: Any
     name: str = "the polars LazyFrame"
+    known: Known = field(default_factory=dict)
 
     def blocks(self, columns: Sequence[str]) -> Iterator[Any]:
         """Its rows, some at a time, or its distinct rows."""
@@ -71,8 +96,7 @@ class PolarsPart:
             text = [name for name, dtype in schema.items() if dtype == polars.Categorical]
             ordered = [name for name, dtype in schema.items() if isinstance(dtype, polars.Enum)]
             chosen = chosen.with_columns(polars.col(text).cast(polars.String)) if text else chosen
-            first = chosen.head(LOOKED_AT).collect()
-            if FEWER * first.n_unique() <= first.height:
+            if _are_few(self.known, own, lambda: _polars_counts(chosen, own)):
                 chosen = chosen.group_by(own).agg(polars.len().alias(COUNT))
             for block in chosen.collect_batches(chunk_size=parts.BLOCK_ROWS):
                 yield _with_order(block.to_arrow(), ordered)
@@ -84,6 +108,7 @@ class DuckPart:
 
     relation: Any
     name: str = "the DuckDB relation"
+    known: Known = field(default_factory=dict)
 
     def blocks(self, columns: Sequence[str]) -> Iterator[Any]:
         """Its rows, some at a time, or its distinct rows."""
@@ -91,12 +116,9 @@ class DuckPart:
         listed = ", ".join(_quoted(name) for name in columns)
         with engine_errors(self.name):
             view = "exanova_rows"
-            first = self.relation.limit(LOOKED_AT).query(
-                view, f"SELECT count(*), (SELECT count(*) FROM (SELECT DISTINCT {listed} FROM {view})) FROM {view}"
-            )
-            rows, distinct = first.fetchall()[0]
+            asked = f"SELECT count(*), approx_count_distinct(hash({listed})) FROM {view}"
             query = f"SELECT {listed} FROM {view}"
-            if rows and FEWER * distinct <= rows:
+            if _are_few(self.known, columns, lambda: self.relation.query(view, asked).fetchall()[0]):
                 query = f"SELECT {listed}, count(*) AS {_quoted(COUNT)} FROM {view} GROUP BY {listed}"
             reader = _duck_reader(self.relation.query(view, query))
             try:
@@ -112,6 +134,7 @@ class IbisPart:
 
     table: Any
     name: str = "the Ibis table"
+    known: Known = field(default_factory=dict)
 
     def blocks(self, columns: Sequence[str]) -> Iterator[Any]:
         """Its rows, some at a time, or its distinct rows."""
@@ -119,7 +142,7 @@ class IbisPart:
         with engine_errors(self.name):
             chosen = self.table.select(own)
             first = chosen.limit(LOOKED_AT)
-            if FEWER * int(first.distinct().count().execute()) <= int(first.count().execute()):
+            if _are_few(self.known, own, lambda: (first.count().execute(), first.distinct().count().execute())):
                 chosen = chosen.group_by(own).aggregate(**{COUNT: chosen.count()})
             for batch in chosen.to_pyarrow_batches(chunk_size=parts.BLOCK_ROWS):
                 yield arrow.Table.from_batches([batch])
@@ -127,7 +150,7 @@ class IbisPart:
 
 @dataclass(frozen=True, eq=False)
 class SparkPart:
-    """A data frame of PySpark, which counts its distinct rows; these have to fit in memory here."""
+    """A data frame of PySpark, which counts its distinct rows; these have to fit in local memory."""
 
     frame: Any
     name: str = "the PySpark DataFrame"
@@ -164,7 +187,7 @@ class DaskPart:
 
 @contextmanager
 def engine_errors(name: str) -> Iterator[None]:
-    """What an engine raises is one error that says so."""
+    """Turn any error of an engine into one error that names it."""
     try:
         yield
     except (ExanovaError, GeneratorExit):

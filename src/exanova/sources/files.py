@@ -1,4 +1,4 @@
-"""Files in blocks: Parquet, Arrow and CSV. What is wrong with a file is one error that names it."""
+"""Files in blocks: Parquet, Arrow and CSV. Any problem with a file is one error that names it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class FilePart:
     Attributes:
         path: where it is.
         format: ``"parquet"``, ``"arrow"``, ``"csv"`` or ``"tsv"``.
-        stamp: size and time of the last change when it was first seen: a file that changes gives no answer.
+        stamp: size and time of the last change when it was first read: a file that changes is refused.
         options: how CSV is read.
         kinds: kinds of the columns of CSV, as pairs; empty before they are known.
     """
@@ -86,7 +86,7 @@ class FilePart:
         self.check_unchanged()
 
     def check_unchanged(self) -> None:
-        """Raise if the file is not the one that was first seen."""
+        """Raise if the file has changed since it was first read."""
         if stamp_of(self.path) != self.stamp:
             raise InputError(
                 f"{self.name} changed while it was read",
@@ -111,7 +111,7 @@ class FilePart:
 
 
 def file_part(path: str, options: TextOptions) -> FilePart:
-    """A file as a part; its format is told by its suffix.
+    """A file as a part; its suffix determines its format.
 
     >>> file_part("no such file.csv", TextOptions())
     Traceback (most recent call last):
@@ -121,7 +121,7 @@ def file_part(path: str, options: TextOptions) -> FilePart:
     chosen = SUFFIXES.get(suffixes[-1]) if suffixes else None
     if chosen is None:
         raise InputError(
-            f"the format of {path!r} cannot be told from its suffix",
+            f"the format of {path!r} cannot be determined from its suffix",
             expected=", ".join(SUFFIXES),
             remedy="rename it, or give the files one by one",
         )

@@ -1,4 +1,4 @@
-"""Rows that were not fitted, read in blocks, with what the model says of them: a fit is measured on them."""
+"""Rows that were not fitted, read in blocks, with the model's values at them, to evaluate a fit."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Reader:
     link: str = "identity"
 
     def read(self, X: Any, model: Any, progress: Progress) -> Iterator[FurtherRows]:
-        """Blocks of rows with what the model says of them, on the scale of the link."""
+        """Blocks of rows with the model's values at them, on the scale of the link."""
         source, outputs = open_source(X), output_columns(model)
         absent = [name for name in (*self.encoding.names, *outputs) if name not in source.names]
         if absent:

@@ -46,6 +46,7 @@ class Counts:
         scale: factor of the squared deviation of every replicate, or ``None``.
         distinct: about how many rows are distinct, as the first pass estimated it.
         passes: passes over the source.
+        counted: distinct numbers and times that were counted to cut columns.
     """
 
     n_rows: int
@@ -55,6 +56,7 @@ class Counts:
     scale: FloatArray | None = None
     distinct: int = 0
     passes: int = 2
+    counted: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +96,7 @@ class SourceReading:
 
     @property
     def plan_facts(self) -> dict[str, Any]:
-        """What a plan says of the source."""
+        """What a plan reports about the source."""
         counts = self.counts
         return {
             "source_passes": counts.passes,
@@ -180,6 +182,7 @@ def observed(rows: Rows, counter: RowCounter, counts: Counts, scaling: Scaling |
         scaling=scaling,
         draws=draws,
         in_blocks=True,
+        counted=counts.counted,
         on_disk=rows.on_disk,
     )
     digest = fingerprint(encoding, support.codes, filled["group"], rows.tally.weight, rows.tally.lowest)
@@ -258,7 +261,7 @@ def _noise(
 
 
 def _all_draws(pieces: Pieces, scaling: Scaling, counts: Counts, noisy: bool) -> Draws | None:
-    """How the rows were drawn; ``None`` where the weights of the distinct rows say everything."""
+    """How the rows were drawn; ``None`` where the weights of the distinct rows determine it."""
     if not pieces.rows.on_disk:
         return _draws(pieces.whole, 0, scaling, pieces.counter, counts.scale, noisy)
     at, found = 0, _Growing(len(pieces.rows.tally))

@@ -1,4 +1,4 @@
-"""What was given in place of a table, as a ``Source``: paths, patterns, folders, datasets, lazy frames, relations."""
+"""Input in place of a table as a ``Source``: paths, patterns, folders, datasets, lazy frames, relations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_source(X: Any) -> bool:
 
 
 def open_source(X: Any, options: TextOptions | None = None) -> Source:
-    """See ``X`` as a source; raises if there is nothing to read, or if its parts do not fit together."""
+    """Open ``X`` as a source; raises if there is nothing to read, or if its parts do not fit together."""
     if isinstance(X, Source):
         return X
     if _are_paths(X):
@@ -158,7 +158,7 @@ def _difference(first: Any, other: Any) -> str:
 
 
 def _type(schema: Any, name: str) -> Any:
-    """The type of a column as far as its values go: the width of codes and the layout of text mean nothing."""
+    """The type of a column as far as its values go: the width of codes and the layout of text are ignored."""
     arrow = package("pyarrow")
     found = schema.field(name).type
     if arrow.types.is_dictionary(found):

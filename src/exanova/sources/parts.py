@@ -1,4 +1,4 @@
-"""A source of rows: parts that can be read more than once, each in blocks, and what its columns are for."""
+"""A source of rows: parts that can be read more than once, each in blocks, and the roles of its columns."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Source:
     """Rows in parts.
 
     Attributes:
-        parts: in the order in which they are read; it decides nothing.
+        parts: in the order in which they are read, which does not affect the result.
         names: the columns that all of them have.
         label: what to call the source in errors and messages.
         kind: library of the tables that a model receives, and of tables of results.
@@ -60,7 +60,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Roles:
-    """What the columns of a source are for.
+    """The roles of the columns of a source.
 
     Attributes:
         features: columns to decompose over, as the model receives them.

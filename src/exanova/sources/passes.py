@@ -40,7 +40,7 @@ class Block:
     """Rows of a part.
 
     Attributes:
-        table: the columns that were asked for.
+        table: the requested columns.
         unit: (n,) weight of one raw row.
         copies: (n,) raw rows that each row stands for.
     """
@@ -52,7 +52,7 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """What the first pass finds.
+    """The result of the first pass.
 
     Attributes:
         columns: the values of every feature, and of what says how rows were drawn.
@@ -119,7 +119,7 @@ class RowCounter:
     """The second pass: how a part becomes a tally.
 
     Attributes:
-        roles: what the columns are for.
+        roles: the roles of the columns.
         encoding: the levels of every feature.
         units: the labels of clusters and strata, each with its number.
         counts: whether weights count equal rows.
@@ -175,7 +175,7 @@ class RowCounter:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What the second pass finds: the rows, what tells noise from bins, and how a model gave its outputs.
+    """The result of the second pass: the rows, sums that separate noise from bins, and how a model gave its outputs.
 
     Too many rows for memory are on disk.
     """
@@ -210,15 +210,16 @@ def _check_outputs(several: Sequence[Rows]) -> None:
 
 @dataclass(frozen=True)
 class ColumnCounter:
-    """The first pass: how a part becomes counts of the values of its columns."""
+    """The first pass: how a part becomes counts of the values of its columns, with so many numbers each at most."""
 
     roles: Roles
+    most: int
     keep: bool = True
 
     def __call__(self, part: Part) -> Counted:
         """The counts of a part; without columns if it has no rows of positive weight."""
         keeper = Keeper(self.roles.columns) if self.keep and not isinstance(part, KeptPart) else None
-        found = fold(self._blocks(part, keeper), merge_counted)
+        found = fold(self._blocks(part, keeper), CountedMerge(self.most))
         if found is None:
             return Counted({}, 0, 0.0, True, (None,))
         kept = part if isinstance(part, KeptPart) else None if keeper is None else keeper.part(part.name)
@@ -236,23 +237,30 @@ class ColumnCounter:
                 columns, wrong = {}, EveryColumn()
                 for name in (*self.roles.features, *self.roles.units):
                     with wrong.noted():
-                        columns[name] = count_column(block.table.column(name), weight, block.copies)
+                        columns[name] = count_column(block.table.column(name), weight, block.copies, self.most)
                 wrong.give()
                 sketch = sketch_of(row_hashes(block.table, self.roles.features))
                 yield Counted(columns, rows, float(weight.sum()), whole, (), sketch)
 
 
-def merge_counted(several: Sequence[Counted]) -> Counted:
-    """The counts of all parts."""
-    names = dict.fromkeys(name for counted in several for name in counted.columns)
-    return Counted(
-        {name: merge_counts(name, [one.columns[name] for one in several if one.columns]) for name in names},
-        sum(counted.rows for counted in several),
-        sum(counted.total for counted in several),
-        all(counted.whole for counted in several),
-        tuple(part for counted in several for part in counted.kept),
-        merge_sketches([counted.sketch for counted in several]),
-    )
+@dataclass(frozen=True)
+class CountedMerge:
+    """Merges what the first pass found, with at most so many numbers of a column."""
+
+    most: int
+
+    def __call__(self, several: Sequence[Counted]) -> Counted:
+        """The counts of all parts."""
+        names = dict.fromkeys(name for counted in several for name in counted.columns)
+        columns = {name: [one.columns[name] for one in several if one.columns] for name in names}
+        return Counted(
+            {name: merge_counts(name, own, self.most) for name, own in columns.items()},
+            sum(counted.rows for counted in several),
+            sum(counted.total for counted in several),
+            all(counted.whole for counted in several),
+            tuple(part for counted in several for part in counted.kept),
+            merge_sketches([counted.sketch for counted in several]),
+        )
 
 
 def fold(items: Iterable[T | None], merge: Callable[[Sequence[T]], T]) -> T | None:

@@ -1,4 +1,4 @@
-"""How much outputs differ between rows that are equal as they were given: noise, and not the work of bins.
+"""How much outputs differ between equal raw rows: noise, as opposed to the effect of bins.
 
 A table in memory groups its raw rows. Here a raw row is a hash of 64 bits, and where they are too many to keep, only
 those of the smallest hashes are: which depends on the rows alone, and all rows of one kind are in or out together. The
@@ -83,5 +83,5 @@ def _below(own: Tally, halved: int) -> Tally:
 
 
 def _cell_hashes(feature: FeatureLevels, column: Column) -> NDArray[np.uint64]:
-    """(n,) a number for every cell: its code where levels tell everything, else a hash."""
+    """(n,) a number for every cell: its code where levels are lossless, else a hash."""
     return feature.encode(column).astype(np.uint64) if feature.is_lossless else cell_hashes(column)

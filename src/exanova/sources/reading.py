@@ -32,15 +32,15 @@ from exanova.sources.passes import (
     Caller,
     ColumnCounter,
     Counted,
+    CountedMerge,
     RowCounter,
     Rows,
     fold,
-    merge_counted,
     merge_rows,
 )
 from exanova.sources.replicating import check_replicates, check_sums
 from exanova.sources.runs import Runs
-from exanova.sources.value_counts import counted
+from exanova.sources.value_counts import counted, numbers_within
 
 T = TypeVar("T")
 
@@ -49,10 +49,10 @@ KEPT_SHARE = 0.25
 
 
 class Engine(Protocol):
-    """Who runs the tasks of a pass."""
+    """Runs the tasks of a pass."""
 
     def each(self, task: Callable[[Part], T | None], parts: Sequence[Part], progress: Progress) -> Iterator[T | None]:
-        """What the task finds in every part, one after the other, in any order."""
+        """The result of the task for every part, one after the other, in any order."""
 
     def __call__(
         self,
@@ -61,7 +61,7 @@ class Engine(Protocol):
         merge: Callable[[Sequence[T]], T],
         progress: Progress,
     ) -> T | None:
-        """What the task finds in every part, merged."""
+        """The result of the task for every part, merged."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Here:
     """Runs the tasks of a pass in this process, one after the other."""
 
     def each(self, task: Callable[[Part], T | None], parts: Sequence[Part], progress: Progress) -> Iterator[T | None]:
-        """What the task finds in every part."""
+        """The result of the task for every part."""
         for part in parts:
             yield task(part)
             progress.step(1)
@@ -103,12 +103,12 @@ class Here:
         merge: Callable[[Sequence[T]], T],
         progress: Progress,
     ) -> T | None:
-        """What the task finds in every part, merged."""
+        """The result of the task for every part, merged."""
         return fold(self.each(task, parts, progress), merge)
 
 
 here = Here()
-"""The process that asks."""
+"""The local process."""
 
 
 def read_source(
@@ -126,7 +126,7 @@ def read_source(
         model: the name of a column of predictions, a list of such names, a model to call, or ``None``.
         options: how to read it.
         named: the columns given as ``sample_weight``, ``clusters``, ``strata`` and ``replicate_weights``.
-        progress: shows how far it is.
+        progress: shows the progress.
         engine: runs the tasks of both passes.
     """
     source = open_source(X)
@@ -134,7 +134,8 @@ def read_source(
     asked = (named.get(parameter) for parameter in ("sample_weight", "clusters", "strata"))
     roles = find_roles(source.names, source.label, output_columns(model), *asked, replicates=replicates)
     progress.phase("counting values", len(source.parts))
-    found = engine(ColumnCounter(roles), source.parts, merge_counted, progress)
+    most = numbers_within(options.memory_limit, len(roles.features) + len(roles.units))
+    found = engine(ColumnCounter(roles, most), source.parts, CountedMerge(most), progress)
     if found is None or not found.columns:
         raise InputError(f"{source.label} holds no row of positive weight; at least one is needed.")
     found = found.within(KEPT_SHARE * options.memory_limit)
@@ -150,7 +151,8 @@ def read_source(
     given = replace(given, output_names=tuple(map(LINKS[options.link].named, given.output_names)))
     passes = 1 if all(kept is not None for kept in found.kept) else 2
     kind = installed_kind(source.kind)
-    counts = Counts(found.rows, _whole(found), given, kind, scale, found.distinct, passes)
+    counted = sum(len(found.columns[feature.name]) for feature in encoding.features if feature.edges)
+    counts = Counts(found.rows, _whole(found), given, kind, scale, found.distinct, passes, counted)
     reading = observed(linked(rows, counter), counter, counts)
     if rows.on_disk:
         give_back()

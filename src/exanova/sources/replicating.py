@@ -1,4 +1,4 @@
-"""Replicate weights of rows that are read in blocks: columns by name, and what may be said of them."""
+"""Replicate weights of rows that are read in blocks: columns by name, and their checks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_replicates(named: Mapping[str, Any]) -> tuple[tuple[str, ...], FloatAr
             Parameter("clusters"),
             " or ",
             Parameter("strata"),
-            "; replicate weights already stand for the way the rows were drawn. Give one or the other.",
+            "; replicate weights already describe how the rows were drawn. Give one or the other.",
         )
     columns, scale = given if isinstance(given, tuple) and len(given) == 2 else (None, None)
     if not isinstance(columns, list | tuple) or not columns or not all(isinstance(name, str) for name in columns):

@@ -1,4 +1,4 @@
-"""Rows counted under a memory limit: what takes too much goes to disk in sorted runs, which are merged in the end.
+"""Rows counted under a memory limit: rows beyond it go to disk in sorted runs, which are merged at the end.
 
 Runs are merged a range of rows at a time. The ranges are those of the packed codes, so that all rows that are equal are
 in one of them, and the result is what one merge in memory would give.
@@ -23,7 +23,7 @@ from exanova.sources.tally import ENTRIES, Tally, merge_tallies, part_of, togeth
 COPIES_OF_TALLY = 7
 """Copies of the counted rows, with all their sums, that are in memory while they are merged with others."""
 
-SHARE = 0.3
+SHARE = 0.2
 """Fraction of the memory limit that rows may take while they are merged; beyond it they go to disk."""
 
 PIVOTS = 1024
@@ -64,7 +64,9 @@ class Runs:
             self._spill()
         found = merge_rows(self.rest)
         runs, self.runs = self.runs, []
-        return replace(found, tally=merge_runs(runs, self._room), on_disk=True)
+        tally = merge_runs(runs, self._room)
+        give_back()
+        return replace(found, tally=tally, on_disk=True)
 
     def would_spill(self, rows: int, outputs: int, words: int) -> bool:
         """Whether about so many distinct rows take too much memory."""

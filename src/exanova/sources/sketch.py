@@ -1,4 +1,4 @@
-"""How many rows of a source are distinct, about: from the smallest hashes of its rows, in the pass that counts values.
+"""Estimated number of distinct rows of a source, from the smallest hashes of its rows, in the pass that counts values.
 
 A row is hashed to 64 bits, and the smallest few thousand different hashes are kept. They do not depend on how rows were
 split, and sketches of parts are merged. If the k-th smallest of evenly spread hashes is a fraction h of the range,
@@ -48,7 +48,7 @@ def merge_sketches(several: Sequence[Hashes]) -> Hashes:
 
 
 def distinct_about(sketch: Hashes) -> int:
-    """About how many distinct rows a sketch stands for.
+    """The estimated number of distinct rows of a sketch.
 
     >>> distinct_about(np.arange(10, dtype=np.uint64))
     10

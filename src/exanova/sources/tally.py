@@ -1,8 +1,9 @@
 """Equal rows counted: codes packed into words, with the weights and outputs of the rows that share them.
 
 Tallies of blocks, files and workers are merged, in any order, to the tally of all rows. As long as they are few, rows
-are told apart by their outputs as well, so that everything a table in memory tells is kept. Beyond that each row keeps
-the sums its mean and variance need. Sums of whole numbers are exact, and so do not depend on how the rows were split.
+are also distinguished by their outputs, so that all information of a table in memory is kept. Beyond that each row
+keeps the sums that its mean and variance need. Sums of whole numbers are exact, and so do not depend on how the rows
+were split.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from exanova.data.packing import Words, order_of
 from exanova.typing import FloatArray, IntArray
 
 MOST_APART = 2**22
-"""Rows up to which equal rows are told apart by their outputs and weights."""
+"""Rows up to which equal rows are distinguished by their outputs and weights."""
 
 
 ENTRIES = ("weight", "copies", "lowest", "first", "second", "squares", "unit", "replicates")
@@ -58,7 +59,7 @@ class Tally:
 
     @property
     def is_apart(self) -> bool:
-        """Whether rows are told apart by their outputs and weights."""
+        """Whether rows are distinguished by their outputs and weights."""
         return self.first is None
 
     @property
@@ -198,7 +199,7 @@ def _groups(tally: Tally) -> tuple[IntArray, IntArray]:
 
 
 def _marks(tally: Tally) -> list[FloatArray]:
-    """What tells rows of the same codes apart: the weight of one raw row, where weights are no counts, and outputs."""
+    """What distinguishes rows of the same codes: the weight of one raw row, if weights are not counts, and outputs."""
     marks = list(tally.lowest.T[::-1])
     return marks if tally.unit is None else [tally.unit, *marks]
 

@@ -23,7 +23,13 @@ from exanova.errors import InputError, MemoryLimitError
 from exanova.typing import FloatArray, IntArray, Level
 
 MOST_NUMBERS = 2**23
-"""Distinct numbers of a column that are kept as they are."""
+"""Distinct numbers of a column that are kept as they are, if memory allows."""
+
+NUMBER_BYTES, NUMBER_SHARE = 45, 0.4
+"""Bytes of a distinct number while those of all columns are merged, and the fraction of the memory limit for them."""
+
+FEWEST_NUMBERS = 2**16
+"""Distinct numbers of a column that are kept as they are whatever the memory limit, for bins that mean something."""
 
 MOST_NAMES = 2**22
 """Distinct values of a column that holds no numbers; such a column names rows and not levels."""
@@ -79,8 +85,21 @@ class NameCounts:
 ValueCounts = NumberCounts | NameCounts
 
 
-def count_column(column: Column, weight: FloatArray, copies: FloatArray) -> ValueCounts:
-    """The values of one block, whose rows have the total weight (n,) and stand for so many rows (n,) each."""
+def numbers_within(limit: int, columns: int) -> int:
+    """Distinct numbers that each of so many columns may keep under a memory limit.
+
+    >>> numbers_within(10**12, 10) == MOST_NUMBERS
+    True
+    """
+    share = int(NUMBER_SHARE * limit / (NUMBER_BYTES * max(1, columns)))
+    return min(MOST_NUMBERS, max(FEWEST_NUMBERS, share))
+
+
+def count_column(column: Column, weight: FloatArray, copies: FloatArray, most: int) -> ValueCounts:
+    """The values of one block, whose rows have the total weight (n,) and stand for so many rows (n,) each.
+
+    Of numbers, at most ``most`` different ones are kept.
+    """
     missing = bool(column.missing.any())
     rows = int(copies[~column.missing].sum()) if missing else int(copies.sum())
     if column.codes is None and column.values.dtype != object:
@@ -88,15 +107,15 @@ def count_column(column: Column, weight: FloatArray, copies: FloatArray) -> Valu
         own, total = (column.values[present], weight[present]) if missing else (column.values, weight)
         _refuse_infinite(column.name, own)
         distinct, inverse = _distinct_numbers(own)
-        return _shortened(NumberCounts(distinct, _totals(inverse, total, len(distinct)), rows, missing))
+        return _shortened(NumberCounts(distinct, _totals(inverse, total, len(distinct)), rows, missing), most)
     levels, codes = factorize(column)
     totals = group_totals(weight, codes + 1, len(levels) + 1)[1:]
     named = dict(zip(levels, totals.tolist(), strict=True))
     return NameCounts(named, rows, missing, column.categories, column.is_ordered)
 
 
-def merge_counts(name: str, several: Sequence[ValueCounts]) -> ValueCounts:
-    """The counts of all rows, from those of their parts."""
+def merge_counts(name: str, several: Sequence[ValueCounts], most: int) -> ValueCounts:
+    """The counts of all rows, from those of their parts; of numbers, at most ``most`` different ones."""
     rows, missing = sum(counts.rows for counts in several), any(counts.missing for counts in several)
     numbers = [counts for counts in several if isinstance(counts, NumberCounts)]
     if len(numbers) == len(several):
@@ -104,7 +123,7 @@ def merge_counts(name: str, several: Sequence[ValueCounts]) -> ValueCounts:
         alike = [_drop(counts, dropped) for counts in numbers]
         values, inverse = np.unique(np.concatenate([counts.values for counts in alike]), return_inverse=True)
         totals = _totals(inverse, np.concatenate([counts.totals for counts in alike]), len(values))
-        return _shortened(NumberCounts(values, totals, rows, missing, dropped))
+        return _shortened(NumberCounts(values, totals, rows, missing, dropped), most)
     return _merge_names(name, [_as_names(counts) for counts in several], rows, missing)
 
 
@@ -146,9 +165,9 @@ def _refuse_infinite(name: str, values: NDArray[Any]) -> None:
         raise InputError(f"Column {name!r} holds an infinite value", remedy=NO_INFINITY)
 
 
-def _shortened(counts: NumberCounts) -> NumberCounts:
-    """The counts with as few digits dropped as brings them to ``MOST_NUMBERS``."""
-    while len(counts) > MOST_NUMBERS and counts.dropped < SIGNIFICAND:
+def _shortened(counts: NumberCounts, most: int) -> NumberCounts:
+    """The counts with as few digits dropped as brings them to ``most``."""
+    while len(counts) > most and counts.dropped < SIGNIFICAND:
         counts = _drop(counts, counts.dropped + 1)
     return counts
 

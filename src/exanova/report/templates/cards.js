@@ -115,7 +115,7 @@ function importanceFigure() {
     key: "importance",
     title: "Importance of features",
     notes: [...payload.words.importance_notes, ...cutNote],
-    said: "Bars: importance of each feature for the output that is chosen.",
+    said: "Bars: importance of each feature for the chosen output.",
     table: "importance",
     draw: (width) => importanceChart(importanceLines().slice(0, MOST).map((line) => ({ ...line, name: shownName.get(line.feature) })), width),
   });
@@ -152,6 +152,7 @@ function effectFigure(i) {
   const shownLevels = Math.min(features[i].levels.length, LEVELS.bars);
   if (!features[i].places && levels > shownLevels)
     notes.push(`The ${shownLevels} of ${levels.toLocaleString("en")} levels that carry most of the effect.`);
+  notes.push(...(payload.notes[features[i].name] ?? []));
   sources.set(key, perOutput((output) => effectLines(i, output), payload.listed.effect));
   return figure({ key, title: nameOf(i), notes, said: `The effect of each level of ${nameOf(i)}.`, table: key, draw: (width) => drawEffect(i, width) });
 }

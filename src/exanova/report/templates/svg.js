@@ -131,7 +131,7 @@ function facts(record, names) {
     ["output", record.output],
     ["effect", signed(record.value, 6)],
     ["95 % interval", record.stderr === null ? "" : `${signed(low, 4)} to ${signed(high, 4)}`],
-    ["mean of the model here", record.mean === null || record.mean === undefined ? "" : `${signed(record.mean, 4)} from its overall mean`],
+    ["mean of the model at the level", record.mean === null || record.mean === undefined ? "" : `${signed(record.mean, 4)} from its overall mean`],
     ["rows", record.rows === null ? "" : counted(record.rows)],
     ["share of rows", percent(record.share)],
   ];

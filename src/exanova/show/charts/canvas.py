@@ -1,4 +1,4 @@
-"""What every chart shares: colours, theme, titles that name the game, inline data, panels side by side."""
+"""Elements shared by all charts: colours, theme, titles that name the game, inline data, panels side by side."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ try:
     import altair as alt
 except ImportError as error:
     raise MissingPackageError(
-        'pictures are drawn with altair, which is not installed; pip install "exanova[plot]" brings it.'
+        'charts need altair, which is not installed; install it: pip install "exanova[plot]"'
     ) from error
 
 __all__ = ["alt"]
 
 NEGATIVE, POSITIVE = "#2b6cb0", "#dd7a14"
-"""Blue and orange: told apart by every kind of colour vision, and strong enough on white and on black."""
+"""Blue and orange: distinguishable with every kind of colour vision, on white and on black."""
 
 RAMP = ("#0a3a72", "#3f7fbf", "#9ec3e6", "#f4f4f4", "#f9c78d", "#e58a2b", "#8f4400")
 """From the most negative over zero to the most positive."""
@@ -39,7 +39,7 @@ AT_X, AT_Y, SAYING = (cast(Any, channel) for channel in (alt.XValue, alt.YValue,
 """Channels with one value for all; altair gives their constructors no types, and makes them faster than ``value``."""
 
 LABEL_WIDTH = 180
-"""Pixels of a level's or feature's name; longer ones end in an ellipsis, and the tooltip has them whole."""
+"""Pixels of a level's or feature's name; longer ones end in an ellipsis, and the tooltip has them in full."""
 
 SLANTED_WIDTH = 130
 """The same of a name that is written at a slant."""
@@ -51,10 +51,10 @@ WHISKER = "whisker"
 """The style of error bars, means and whatever else is drawn on top of colours, in the colour of print."""
 
 FAINT = 0.35
-"""Opacity of marks that stand for few rows."""
+"""Opacity of marks with few rows."""
 
 NUMBER = ".6~g"
-"""How numbers on axes are written: no row of zeros before or after them."""
+"""Format of numbers on axes: without leading or trailing zeros."""
 
 NUMBER_WIDTH = 62
 """Pixels of a printed number and the space around it."""
@@ -65,7 +65,7 @@ EDGE, WIDER = 5, 1
 
 
 class Place(NamedTuple):
-    """Where a chart stands among the panels: at the left edge, at the right edge, or alone (then at both)."""
+    """Position of a chart among the panels: at the left edge, at the right edge, or alone (then at both)."""
 
     left: bool
     right: bool
@@ -73,7 +73,7 @@ class Place(NamedTuple):
 
 
 def theme(dark: bool = False) -> dict[str, Any]:
-    """The configuration of every chart; colours of text, lines and paper are all that differs in the dark.
+    """The configuration of every chart; only the colours of text, lines and background differ in dark mode.
 
     >>> theme()["background"], theme(dark=True)["background"]
     ('white', '#16181d')
@@ -94,12 +94,12 @@ def theme(dark: bool = False) -> dict[str, Any]:
 
 
 def inline(records: Iterable[Record]) -> alt.InlineData:
-    """Records as data of a chart, to which no limit of rows applies.
+    """Records as data of a chart, without a limit on rows.
 
-    All text is made legible here, for every field ends up in the picture, be it as a description for those who cannot
-    see it, and a control character would make the file unreadable.
+    All text is made legible, because every field ends up in the chart, at least as a description for screen readers,
+    and a control character would make the file unreadable.
     """
-    # A tuple, because altair copies lists and all that is in them at every step of the making of a chart.
+    # A tuple, because altair deep-copies lists at every step of building a chart.
     return alt.InlineData(values=tuple(_legible_record(record) for record in records))
 
 
@@ -108,7 +108,7 @@ def _legible_record(record: Record) -> Record:
 
 
 def finished(chart: Any, title: str, notes: Sequence[str] = ()) -> Any:
-    """A chart with its title, what is to be said about it, the game, and the theme."""
+    """A chart with its title, its notes, the game, and the theme."""
     game, _, other = GAME.partition(" (")
     described = chart.properties(
         title=alt.TitleParams(text=title, subtitle=[*notes, f"game: {game}", f"({other}"], offset=12),
@@ -120,7 +120,7 @@ def finished(chart: Any, title: str, notes: Sequence[str] = ()) -> Any:
 class _Offline:
     """A chart that a notebook shows as a drawing: the page that altair makes by default loads scripts from a network.
 
-    Who enables another renderer of altair gets what that makes, such as tooltips.
+    Another altair renderer, if enabled, is used as usual, for instance for tooltips.
     """
 
     def _repr_mimebundle_(self, *args: Any, **options: Any) -> Any:
@@ -185,7 +185,7 @@ def spread(
 ) -> tuple[float, float]:
     """The ends of an axis of ``width`` pixels with zero and all values on it, and ``room`` pixels beyond the values.
 
-    Values up to ``floor`` are rounding and are not blown up to fill the picture.
+    Values up to ``floor`` are rounding and are not scaled up to fill the chart.
     """
     listed = list(values)
     low, high = min([0.0, *listed]), max([0.0, *listed])
@@ -209,12 +209,12 @@ def name_axis(names: Sequence[str], field: str = "name", labels: bool = True, li
 
 
 def zero_line() -> Any:
-    """The line that parts negative values from positive ones, for charts with values along x."""
+    """The line between negative and positive values, for charts with values along x."""
     return alt.Chart(inline([{}])).mark_rule(strokeWidth=1.5).encode(x=alt.XDatum(0))
 
 
 def with_number(base: Any, floor: float = 0.0, form: str = "+.3g") -> Any:
-    """A chart whose data have their values in print, in the field ``number``; rounding is printed as 0."""
+    """A chart whose data have their values as text, in the field ``number``; rounding is printed as 0."""
     return base.transform_calculate(number=f"abs(datum.value) <= {floor!r} ? '0' : format(datum.value, '{form}')")
 
 
@@ -224,7 +224,7 @@ def with_sign(base: Any, floor: float) -> Any:
 
 
 def printed_numbers(base: Any, x: Any, floor: float = 0.0, form: str = "+.3g", left: Any = None) -> list[Any]:
-    """Values in print, outside the bar: to its left if negative, else to its right.
+    """Values as text, outside the bar: to its left if negative, else to its right.
 
     ``x`` is where bars end on the right, ``left`` where those of negative values do, if that is another field.
     """
@@ -237,7 +237,7 @@ def printed_numbers(base: Any, x: Any, floor: float = 0.0, form: str = "+.3g", l
 
 
 def either(test: str, colour: str, otherwise: str) -> Any:
-    """One colour where a test holds and another elsewhere; altair makes this much faster than what ``when`` says."""
+    """One colour where a test holds and another elsewhere; much faster in altair than ``when``."""
     return alt.ColorValue(otherwise, condition={"test": test, "value": colour})
 
 
@@ -255,7 +255,7 @@ def interval(record: Record) -> tuple[float, float]:
 
 
 def reached(records: Iterable[Record]) -> list[float]:
-    """Everything an axis has to have room for: values, intervals and means."""
+    """Everything an axis must cover: values, intervals and means."""
     listed = list(records)
     means = [r["mean"] for r in listed if r.get("mean") is not None]
     return [*(end for r in listed for end in interval(r)), *means]
@@ -269,12 +269,12 @@ def faded(records: Iterable[Record]) -> dict[str, Any]:
 
 
 def sign_colour() -> Any:
-    """Blue below zero, orange above; position or a printed sign says the same."""
+    """Blue below zero, orange above; position or a printed sign shows the same."""
     return either("datum.value < 0", NEGATIVE, POSITIVE)
 
 
 def growing(records: Sequence[Record], field: str, title: str, span: Sequence[float], form: str = ".2g") -> Any:
-    """What a size or width needs that grows with an amount, from zero on, with two amounts in its legend."""
+    """Scale and legend of a size or width that grows with an amount from zero, with two amounts in the legend."""
     largest = max((record[field] for record in records), default=1.0) or 1.0
     legend = alt.Legend(values=[largest / 2, largest], format=form, symbolFillColor=AMOUNT, symbolStrokeColor=NEUTRAL)
     return {"title": title, "scale": alt.Scale(domain=[0, largest], range=list(span)), "legend": legend}
@@ -315,7 +315,7 @@ def tooltips(*fields: str) -> list[Any]:
 
 
 def known_fields(records: Iterable[Record], *fields: str) -> list[str]:
-    """Those of the fields that some record knows."""
+    """The fields that have a value in some record."""
     listed = list(records)
     return [field for field in fields if any(r.get(field) is not None for r in listed)]
 
@@ -335,6 +335,6 @@ def left_out(shown: int, whole: int, what: str, rule: str) -> list[str]:
 
 
 def flat(records: Sequence[Record], floor: float) -> list[str]:
-    """A note for values that are nothing but rounding."""
+    """A note for values that are all rounding."""
     values = [abs(record["value"]) for record in records if record["value"] is not None]
     return ["all zero, up to rounding"] if max(values, default=0.0) <= floor else []

@@ -49,13 +49,13 @@ AMOUNTS = {
     "variance": "share of the variance, Cov(f_A, f) / Var f, each divided among its features",
     "shapley-effects": "share of the variance, Shapley effects",
 }
-"""What the bars of each kind of importance measure."""
+"""The quantity that the bars of each kind of importance show."""
 
 SIGNED = ("variance", "shapley-effects")
 """Kinds of importance that can be negative."""
 
 TOP_FEATURES, TOP_LEVELS = 20, 30
-"""Bars that a reader takes in at once."""
+"""Default numbers of bars, for features and for levels."""
 
 POINTS = 40
 """Ordered levels up to which each gets a point sized by its share of rows."""
@@ -73,7 +73,7 @@ STEP = 20
 """Pixels of a bar and the space around it."""
 
 VERDICTS = {True: "met", False: "missed", None: "not judged"}
-"""What is said of a measurement: shape, colour and word say the same."""
+"""Verdicts on a measurement; shape, colour and word show the same."""
 
 SMALLEST = 1e-20
 """Where a measured zero stands on the logarithmic scale."""
@@ -97,9 +97,9 @@ def importance_chart(
         kind: what was measured.
         top: most features; a note names how many are left out.
         floor: the size up to which effects are rounding.
-        notes: what is to be said under the title.
+        notes: text under the title.
     """
-    floor = {"l1": floor, "l2": floor**2, "shapley": floor}.get(kind, 0.0)  # shares have no size of their own
+    floor = {"l1": floor, "l2": floor**2, "shapley": floor}.get(kind, 0.0)  # shares have no unit
     kept, whole = _largest(records, "feature", top)
     names = legible_names(kept)
     shown = [{**r, "name": names[r["feature"]]} for r in records if r["feature"] in names]
@@ -125,7 +125,7 @@ def effect_chart(
         feature: its name.
         top: most bars.
         floor: the size up to which values are rounding.
-        notes: what is to be said under the title.
+        notes: text under the title.
     """
     title = f"Effect of {short(feature)}"
     if any(r["ordered"] for r in records):

@@ -45,14 +45,14 @@ MOST, PEAKED = 0.99, 0.5
 """Colours of an image end at the quantile MOST of its sizes, if that is less than PEAKED of the largest one."""
 
 SEAMLESS = {"band": 1.06}
-"""Pixels overlap a little, lest the paper shines through between them."""
+"""Pixels overlap a little, so that the background does not show between them."""
 
 WITH_SIGNS = 0.2
 """Pixels from this share of the largest contribution on have their sign printed."""
 
 
 def waterfall_chart(records: Sequence[Record], *, notes: Sequence[str] = (), floor: float = 0.0) -> Any:
-    """From the mean to the prediction at one row, one bar a feature, one panel an output.
+    """From the mean to the prediction at one row, one bar per feature, one panel per output.
 
     ``floor`` is the size up to which values are rounding, printed as 0.
     """
@@ -63,12 +63,12 @@ def waterfall_chart(records: Sequence[Record], *, notes: Sequence[str] = (), flo
 def beeswarm_chart(
     records: Sequence[Record], *, features: int | None = None, notes: Sequence[str] = (), floor: float = 0.0
 ) -> Any:
-    """Shapley values of many rows, one lane a feature; a dot is as large as it stands for rows.
+    """Shapley values of many rows, one lane per feature; the size of a dot shows its number of rows.
 
     Args:
         records: dots.
         features: how many there are, if the records may hold some of them only.
-        notes: what is to be said under the title.
+        notes: text under the title.
         floor: the size up to which values are rounding.
     """
     names = legible_names(list(dict.fromkeys(r["feature"] for r in records)))
@@ -79,7 +79,7 @@ def beeswarm_chart(
 
 
 def image_chart(records: Sequence[Record], *, notes: Sequence[str] = ()) -> Any:
-    """Contributions of pixels at their places, one panel an output."""
+    """Contributions of pixels at their positions, one panel per output."""
     sizes = sorted(abs(r["value"]) for r in records)
     largest, most = sizes[-1], sizes[int(MOST * (len(sizes) - 1))]
     is_peaked = 0 < most < PEAKED * largest
@@ -118,7 +118,7 @@ def _waterfall(records: list[Record], place: Place, floor: float) -> Any:
 
 
 def _reach(record: Record) -> Record:
-    """The ends of the 95 % interval of a step, around where it ends; twice that where its error is not known."""
+    """The ends of the 95 % interval of a step, around where it ends; twice that where its error is unknown."""
     half = REACH * (record["stderr"] or 0.0)
     return {"low": record["end"] - half, "high": record["end"] + half}
 
@@ -131,7 +131,7 @@ def _whiskers(moves: Any, domain: tuple[float, float], records: list[Record]) ->
 
 
 def _around(ends: list[float], width: float, floor: float) -> tuple[float, float]:
-    """The ends of an axis of ``width`` pixels with room for numbers on both sides; rounding is not blown up."""
+    """The ends of an axis of ``width`` pixels with room for numbers on both sides; rounding is not scaled up."""
     low, high = min(ends), max(ends)
     if high - low <= floor:
         margin = 0.1 * max(abs(low), abs(high)) or 1.0

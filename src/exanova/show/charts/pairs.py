@@ -33,7 +33,7 @@ from exanova.show.charts.canvas import (
 from exanova.show.records import Record, legible_names, short
 
 TOP_LEVELS = 30
-"""Rows and columns of a heat map whose names can still be read."""
+"""Rows and columns of a heat map up to which names are legible."""
 
 NUMBERS_UP_TO = 9
 """Columns up to which the cells hold numbers; beyond, signs."""
@@ -71,7 +71,7 @@ def pair_chart(
         second: the feature of the columns.
         sizes: how many levels both features have, if the records may hold some of them only.
         floor: the size up to which values are rounding.
-        notes: what is to be said under the title.
+        notes: text under the title.
     """
     rows, columns = (legible_names(list(dict.fromkeys(r[side] for r in records))) for side in ("first", "second"))
     shown = [{**r, "row": rows[r["first"]], "column": columns[r["second"]]} for r in records]
@@ -141,7 +141,7 @@ def _heat_map(
     cells = seen.mark_rect(stroke=NEUTRAL, strokeWidth=0.4)
     layers = [cells.encode(color=ramp_colour(bound, "effect"), **faded(records))]
     text = printed.mark_text(fontSize=10).encode(text="number:N")
-    if any(r["few"] for r in records):  # through faded cells the paper shines, on which print has its own colour
+    if any(r["few"] for r in records):  # the background shows through faded cells and needs another text colour
         layers.append(text.transform_filter("datum.few"))
         text = text.transform_filter("!datum.few")
     layers.append(text.encode(color=ink_on_ramp(bound)))
@@ -156,7 +156,7 @@ def _heat_map(
 def _node_names(nodes: list[Record], x: Any, y: Any, align: Literal["left", "right"], is_crowded: bool) -> Any:
     """Names outside the circle: of its right half they start at the node, of its left half they end there.
 
-    On a crowded circle they stand like the spokes of a wheel.
+    On a crowded circle they are radial, like the spokes of a wheel.
     """
     turned = 0 if align == "left" else 180
     half = [

@@ -1,0 +1,50 @@
+"""Levels that are read as one: neighbours that do not differ beyond their error, and names that were joined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from exanova.decomposition import Decomposition
+from exanova.effects.effect import Effect
+from exanova.show.records import legible
+
+MEMBERS = 30
+"""Names that are listed of a joined level; the JSON of a report has all of them."""
+
+FEW_GROUPS = 12
+"""Groups of neighbours whose values are listed."""
+
+
+def notes_on_levels(decomposition: Decomposition, effect: Effect) -> list[str]:
+    """Sentences under the picture of a main effect."""
+    return [*_neighbours(effect), *_members(decomposition, effect.features[0])]
+
+
+def members_of_levels(decomposition: Decomposition, feature: str) -> dict[str, list[str]]:
+    """All values of every joined level of a feature, as text, by its label."""
+    return {label: list(map(str, values)) for label, values in decomposition.joined_levels.get(feature, {}).items()}
+
+
+def _neighbours(effect: Effect) -> Iterator[str]:
+    """Neighbouring levels that say the same, as one, where that is cheap to tell and there are fewer of them."""
+    if effect.knowledge is None or not effect.knowledge.cheap or effect.identified is False:
+        return
+    found = effect.joined()
+    if found is effect or len(found.levels) == len(effect.levels):
+        return
+    if len(found.levels) == 1:
+        yield "No level differs from the others beyond its error."
+    elif len(found.levels) <= FEW_GROUPS:
+        names = (legible(name) for (name,) in found.levels)
+        single = effect.values.shape[1] == 1
+        told = (f"{name}: {value:.3g}" for name, value in zip(names, found.values[:, 0], strict=True))
+        parts = told if single else (legible(name) for (name,) in found.levels)
+        yield f"Neighbours that do not differ beyond their error, as one: {'; '.join(parts)}."
+
+
+def _members(decomposition: Decomposition, feature: str) -> Iterator[str]:
+    """Which values each joined level holds."""
+    for label, values in members_of_levels(decomposition, feature).items():
+        shown = ", ".join(map(legible, values[:MEMBERS]))
+        more = f" and {len(values) - MEMBERS:,} more" if len(values) > MEMBERS else ""
+        yield f"{legible(label.partition(':')[0])}: {shown}{more}."
