@@ -16,7 +16,7 @@ from exanova.shrink.by_cells import BATCH_BYTES, KEPT_BYTES
 from exanova.shrink.left_out import BLOCK_BYTES, FEWEST_SAMPLED, ROWS_PER_FUNCTION
 from exanova.solve.price import Load, eliminating, indicators_of, local_tables
 
-SQUARES_BY_FUNCTIONS, SQUARES_BY_ROWS, COLLECTING = 4, 4, 3
+SQUARES_BY_FUNCTIONS, SQUARES_BY_ROWS, COLLECTING = 4, 6, 3
 """Arrays of (functions, functions), or of (rows, rows) beside one kernel an order: kernel, factor, inverse, copy; and
 of (functions, functions) beside the Gram matrix of indicators while it becomes that of functions."""
 
