@@ -556,11 +556,12 @@ def test_errors_of_shrunken_effects_agree_with_each_other():
             weights = rng.normal(size=(index.n_cells, 3))
             expected = np.einsum("cf,cd,df->f", weights, everything[o], weights)
             np.testing.assert_allclose(engine.variances(o, weights), expected, rtol=1e-6)
-            np.testing.assert_allclose(engine.smooth_variances(o, weights, RowTerms()), expected, rtol=1e-6)
+            # Influences are centred there; those of shrunken effects have a mean, which matters by one over the rows.
+            np.testing.assert_allclose(engine.smooth_variances(o, weights, RowTerms()), expected, rtol=1 / n)
         for s in range(len(index.subsets)):
             own = index.cells_of(s)
             np.testing.assert_allclose(engine.block(own), everything[:, own, own], rtol=1e-6, atol=1e-12)
-        assert (engine.stderr**2 >= engine.posterior.cell_variances(index) - 1e-12).all()
+        assert (engine.stderr**2 >= engine.by_noise - 1e-12).all()  # what shrinking took away comes on top
         assert np.isfinite(anova.explain(rows[:3], stderr=True).stderr).all()
         assert np.isfinite(anova.importance("l2", stderr=True)["stderr"]).all()
 

@@ -109,7 +109,16 @@ class LinearErrors:
     def variances(self, output: int, weights: FloatArray) -> FloatArray:
         """(f,) variances of the sums of T times ``weights`` (cells, f)."""
         with parallel.blas_threads(self.influence.threads):
-            return variances(self.influence, self.variation, output, weights)
+            found = variances(self.influence, self.variation, output, weights)
+            fitted = variances(self.influence, self.variation, output, self._mean) if weights[0].any() else 0.0
+        return np.asarray(found + (self.means[output] - fitted) * weights[0] ** 2)
+
+    @property
+    def _mean(self) -> FloatArray:
+        """(cells, 1) weights of the mean, which has a variance of its own: it is not a fit."""
+        out = np.zeros((self.influence.family.n_cells, 1))
+        out[0] = 1.0
+        return out
 
     def smooth_variances(self, output: int, weights: FloatArray, terms: RowTerms) -> FloatArray:
         """(f,) variances of smooth statistics with the gradient ``weights`` (cells, f) and these further terms."""
@@ -118,7 +127,10 @@ class LinearErrors:
         for first in range(0, weights.shape[1], step):
             chosen = slice(first, min(weights.shape[1], first + step))
             out[chosen] = raw_variances(self.draws, self._influences(output, weights[:, chosen], terms, chosen))
-        return out
+        if not weights[0].any():
+            return out
+        fitted = raw_variances(self.draws, self._influences(output, self._mean, RowTerms(), slice(0, 1)))
+        return np.asarray(out + (self.means[output] - fitted) * weights[0] ** 2)
 
     @property
     def noise(self) -> FloatArray:
