@@ -27,7 +27,7 @@ dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distribute
 pytestmark = pytest.mark.filterwarnings("ignore")  # engines warn of what they do with pandas, sockets and processes
 
 TABLE = rows(400)[[*FEATURES, "score"]]
-LOCAL = {"dashboard_address": None, "threads_per_worker": 1, "silence_logs": 50}
+LOCAL = {"dashboard_address": "127.0.0.1:0", "threads_per_worker": 1, "silence_logs": 50}
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ def value_intervals(
 ) -> tuple[FloatArray, FloatArray]:
     """Ends of the intervals of ``values`` with their standard errors and degrees of freedom, of the same shape.
 
+    >>> import numpy as np
     >>> low, high = value_intervals(np.array([1.0]), np.array([0.5]), np.array([10.0]), 0.95)
     >>> low.round(3).tolist(), high.round(3).tolist()
     ([-0.114], [2.114])
