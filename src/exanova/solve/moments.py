@@ -33,6 +33,8 @@ class Projections:
         sample: the rows with their values.
         sums: (cells, m) sums of the weighted values.
         ridge: a penalty on squared coefficients, except the intercept's.
+        kept: (q,) functions that are solved for, if not all: the best pass is the one with the smallest projections on
+            these.
     """
 
     phi: Phi
@@ -40,6 +42,7 @@ class Projections:
     sample: Sample
     sums: FloatArray
     ridge: float = 0.0
+    kept: NDArray[np.bool_] | None = None
     _best: tuple[float, FloatArray, AtRows] | None = field(default=None, init=False)
 
     def __call__(self, coefficients: FloatArray | None) -> FloatArray:
@@ -51,7 +54,7 @@ class Projections:
         sums = self.phi.analyse_residual(effects, fitted)
         out = on_functions(family, basis, sums)
         out[1:] -= self.ridge * coefficients[1:]
-        size = float(np.abs(out).max(initial=0.0))
+        size = float(np.abs(out if self.kept is None else out[self.kept]).max(initial=0.0))
         if self._best is None or size < self._best[0]:
             self._best = size, coefficients, AtRows(effects, fitted, self.sums, sums)
         return out
@@ -101,16 +104,23 @@ def solve_kept(
     inner = [slice(int(before[part.start]), int(before[part.stop])) for part in orders]
     factor = factorise(np.asfortranarray(gamma[np.ix_(numbers, numbers)]), inner, "share", tolerance=0.0)
 
+    passed: list[tuple[FloatArray, FloatArray]] = []
+
     def project_kept(coefficients: FloatArray | None) -> FloatArray:
         if coefficients is None:
             return project(None)[numbers]
-        everything = np.zeros((len(kept), coefficients.shape[1]))
-        everything[numbers] = coefficients
-        return project(everything)[numbers]
+        passed.append((coefficients, everything(coefficients)))
+        return project(passed[-1][1])[numbers]
+
+    def everything(coefficients: FloatArray) -> FloatArray:
+        out = np.zeros((len(kept), coefficients.shape[1]))
+        out[numbers] = coefficients
+        return out
 
     found, residual, steps = refine(factor, project_kept)
-    coefficients = np.zeros((len(kept), found.shape[1]))
-    coefficients[numbers] = found
+    # The very array that was passed over the rows, so that what the pass found is known to be of these coefficients.
+    coefficients = next((whole for own, whole in passed if own is found), None)
+    coefficients = everything(found) if coefficients is None else coefficients
     return Solution(
         coefficients=coefficients,
         kept=kept,

@@ -245,14 +245,15 @@ def _by_moments(job: SolveJob) -> Solved:
     gamma[range(1, len(gamma)), range(1, len(gamma))] += request.ridge
     orders = order_slices(family, basis)
     sums = phi.analyse_blocks(lambda rows: sample.probability[rows, None] * sample.values[rows])
-    project = Projections(phi, basis, sample, sums, request.ridge)
     known = _exact_choice(sample, request, family, basis)
+    project = Projections(phi, basis, sample, sums, request.ridge, None if known is None else known[0])
     if known is None:
         solution = solve_moments(gamma, orders, project, request.ties)
         found = finished(sample, job.plan, family, basis, solution, project.at_rows(solution.coefficients))
         return replace(found, mains_gram=mains)
     solution = replace(solve_kept(gamma, orders, project, known[0]), method=known[1])
     if not can_be_solved(solution, sample.weight):
+        project = Projections(phi, basis, sample, sums, request.ridge)
         rounded = solve_moments(gamma, orders, project, request.ties)
         solution = replace(rounded, method=f"{rounded.method}, {ROUNDED}")
     return finished(sample, job.plan, family, basis, solution, project.at_rows(solution.coefficients))
