@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from exanova import tolerances
 from exanova.decomposition import Decomposition
 from exanova.effects.norms import absolute_norms
 from exanova.report.sections import strongest
@@ -75,6 +76,7 @@ def number(value: float) -> str:
     >>> number(0.123456), number(1234567.0), number(-0.00001)
     ('0.123', '1,234,567', '-1e-05')
     """
+    value = float(f"{value:.12g}")  # the last bits of 1.545 would decide between 1.54 and 1.55
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
@@ -96,11 +98,21 @@ def _range(decomposition: Decomposition, feature: str, k: int) -> str:
         return ""
     effect = decomposition.effects[feature]
     values = effect.values[:, k]
-    low, high = int(np.argmin(values)), int(np.argmax(values))
+    low, high = _first_largest(-values), _first_largest(values)
     if values[high] - values[low] <= rounding(decomposition):
         return ""
     least, most = (f"{signed(values[c])} ({legible(effect.levels[c][0])})" for c in (low, high))
     return f"{legible(feature)}, by {least} to {most}"
+
+
+def _first_largest(values: FloatArray) -> int:
+    """Number of the largest value, the first of those that differ by rounding: two levels of a feature often tie.
+
+    >>> _first_largest(np.array([0.1, 0.3, 0.1 + 0.2]))
+    1
+    """
+    slack = tolerances.RECONSTRUCTION * float(np.abs(values).max(initial=0.0))
+    return int(np.flatnonzero(values >= values.max() - slack)[0])
 
 
 def _interaction(decomposition: Decomposition, k: int) -> str:
@@ -108,11 +120,11 @@ def _interaction(decomposition: Decomposition, k: int) -> str:
     family, schema = decomposition.family, decomposition.schema
     norms: FloatArray = absolute_norms(family, decomposition.values)[:, k].copy()
     norms[[len(subset) < 2 for subset in family.subsets]] = 0.0
-    s = int(np.argmax(norms))
+    s = _first_largest(norms)
     if norms[s] <= rounding(decomposition):
         return ""
     effect = decomposition.effects[schema.names(family.subsets[s])]
-    cell = int(np.argmax(effect.probability * np.abs(effect.values[:, k])))
+    cell = _first_largest(effect.probability * np.abs(effect.values[:, k]))
     named = " × ".join(map(legible, effect.features))
     levels = ", ".join(map(legible, effect.levels[cell]))
     return f"Together, {named} add most: {signed(effect.values[cell, k])} at {levels}."
