@@ -315,8 +315,8 @@ def _draws(
         return Draws(group, weight, kind, values, cluster, stratum, tally.replicates, scale, copies=tally.copies)
     means, within = means_of(tally, scaling)
     several = {"copies": tally.copies, "squares": tally.squares}
-    if not noisy or cluster is not None:
-        return Draws(group, weight, kind, means if noisy else None, cluster, stratum, **several)
+    if not noisy:
+        return Draws(group, weight, kind, None, cluster, stratum, **several)
     spread = np.sqrt(within)
     twice = np.concatenate([np.arange(len(weight))] * 2)
     return Draws(
@@ -324,7 +324,7 @@ def _draws(
         weight[twice] / 2.0,
         kind,
         np.concatenate([means - spread, means + spread]),
-        None,
+        None if cluster is None else cluster[twice],
         None if stratum is None else stratum[twice],
         **{name: None if own is None else own[twice] / 2.0 for name, own in several.items()},
     )
