@@ -32,7 +32,7 @@ from exanova.progress import Progress
 from exanova.solve import price, seconds
 from exanova.solve.choice import FLOATING, ROUNDED, PaperChoice, can_be_solved
 from exanova.solve.dense import solve_dense
-from exanova.solve.evidence import AtRows, Solution, Solved
+from exanova.solve.evidence import AtRows, Solution, Solved, first_functions
 from exanova.solve.grid import margins, solve_grid
 from exanova.solve.matrix_free import LARGEST_PAIR, solve_matrix_free
 from exanova.solve.moments import Projections, solve_kept, solve_moments
@@ -245,7 +245,8 @@ def _by_moments(job: SolveJob) -> Solved:
     common = phi.common_rows(job.progress) if is_paper and sample.counts is not None else None
     known = _exact_choice(sample, request, family, common) if is_paper else None
     gamma = phi.gram(basis, progress=job.progress, common=common)
-    mains = _gram_of_mains(family, basis, gamma) if request.is_plain else None
+    kept = first_functions(family, basis) if request.is_plain else 0
+    first = gamma[:kept, :kept].copy() if kept else None
     job.progress.phase("eliminating")
     gamma[range(1, len(gamma)), range(1, len(gamma))] += request.ridge
     orders = order_slices(family, basis)
@@ -254,19 +255,13 @@ def _by_moments(job: SolveJob) -> Solved:
     if known is None:
         solution = solve_moments(gamma, orders, project, request.ties)
         found = finished(sample, job.plan, family, basis, solution, project.at_rows(solution.coefficients))
-        return replace(found, mains_gram=mains)
+        return replace(found, gram=first)
     solution = replace(solve_kept(gamma, orders, project, known[0]), method=known[1])
     if not can_be_solved(solution, sample.weight):
         project = Projections(phi, basis, sample, sums, request.ridge)
         rounded = solve_moments(gamma, orders, project, request.ties)
         solution = replace(rounded, method=f"{rounded.method}, {ROUNDED}")
     return finished(sample, job.plan, family, basis, solution, project.at_rows(solution.coefficients))
-
-
-def _gram_of_mains(family: Family, basis: Basis, gamma: FloatArray) -> FloatArray:
-    """The block of intercept and main effects, before it is overwritten."""
-    count = int(basis.start[int(np.searchsorted(family.layout.order, 2))])
-    return gamma[:count, :count].copy()
 
 
 def _exact_choice(
