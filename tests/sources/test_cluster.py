@@ -185,9 +185,9 @@ def test_a_cluster_without_workers_is_one_error_after_a_while(path, monkeypatch)
         distributed.LocalCluster(n_workers=0, processes=True, host="127.0.0.1", **LOCAL) as cluster,
         distributed.Client(cluster, set_as_default=False) as alone,
     ):
-        with pytest.raises(EngineError, match="it has had no worker for .* seconds"):
+        with pytest.raises(EngineError, match=r"it has had no worker for .* seconds"):
             fitted(path, "score", parameters={"engine": alone})
-        with pytest.raises(EngineError, match="it has had no worker for .* seconds"):
+        with pytest.raises(EngineError, match=r"it has had no worker for .* seconds"):
             list(OnCluster(alone).each(double, [1, 2], Progress(enabled=False)))
         assert nothing_left(alone)
 
