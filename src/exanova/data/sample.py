@@ -40,7 +40,8 @@ class Sample:
         values: (r, m) normalised model values, averaged over equal rows.
         rows: number of rows that were given.
         in_blocks: whether the rows were read in blocks, so that no table of them is in memory.
-        counted: distinct numbers and times that were counted to cut such rows.
+        counted: distinct numbers and times that were counted to cut such rows; of a table in memory, distinct values of
+            the column that has most.
         on_disk: whether codes, weights and values are mapped from temporary files.
         within: (r, m) variance of the values that were averaged at each row; ``None`` where there is none.
         noise: (m,) the part of the mean of ``within`` between equal raw rows: outputs given for rows, which differ; the

@@ -276,10 +276,12 @@ def _one_part(work: Prepared, ratios: Ratios, chosen: IntArray) -> tuple[Posteri
 def _alone(work: Prepared, solved: PosteriorMean) -> Alone:
     """The effects of cells in which a row is alone."""
     values, family = _on_cells(work, solved), work.family
-    alone, fitted = work.rows.alone(work.sample.copies), np.zeros_like(solved.residual)
-    for s, own, cells in zip(work.prior.subsets, alone, work.rows.cells, strict=True):
+    alone = np.empty((len(work.prior.subsets), work.sample.n_rows), dtype=bool)
+    fitted, found = np.zeros_like(solved.residual), work.rows.alone(work.sample.copies)
+    for s, out, (own, cells) in zip(work.prior.subsets, alone, found, strict=True):
         rows = np.flatnonzero(own)
         fitted[rows] += values[family.cells_of(s)][cells[rows]]
+        out[:] = own
     return Alone(alone, fitted)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from exanova.basis.functions import too_large_for_tables, widths
 from exanova.basis.projector import LARGEST_TABLE
 from exanova.basis.stacks import LARGEST_STACKED
+from exanova.data.recoding import code_type
 from exanova.data.sample import PART_ROWS
 from exanova.design.family import Family
 from exanova.design.memory import readable
@@ -28,8 +29,9 @@ from exanova.solve.low_orders import arrow_feature
 from exanova.solve.matrix_free import LARGEST_PAIR, MOST_ELIMINATED
 from exanova.typing import IntArray
 
-READING_CELL, READING_ROW = 2, 44
-"""Bytes for each cell of the table, and for each of its rows, while it is read: codes, sorted rows, equal rows."""
+READING_ROW, WIDEST_VALUE = 44, 180
+"""Bytes for each row of a table while equal rows are sorted and grouped, beside two codes per cell; and for each
+distinct value of a column, while these are sorted."""
 
 COUNTED_VALUE, APART_ROW = 90, 110
 """Bytes for each distinct number of a column that is cut, while rows are read in blocks, and for each of these rows,
@@ -83,7 +85,8 @@ class Load:
         outputs: outputs of the model.
         codes: bytes of the codes of the distinct rows.
         counts: whether weights are whole numbers.
-        counted: distinct numbers and times that are counted while rows are read in blocks.
+        counted: distinct numbers and times that are counted while rows are read in blocks; of a table in memory,
+            distinct values of the column that has most.
         on_disk: whether codes, weights and values are mapped from files, so that they are in memory block by block.
     """
 
@@ -95,6 +98,7 @@ class Load:
     counts: bool
     on_disk: bool = False
     counted: int = 0
+    in_blocks: bool = False
 
     @property
     def held(self) -> int:
@@ -106,8 +110,12 @@ class Load:
     @property
     def reading(self) -> int:
         """Bytes while the table is read and its equal rows are grouped."""
+        if self.on_disk:
+            return 0
+        if not self.in_blocks:
+            return reading(self.rows, self.columns, self.counted)
         counting = (COUNTED_VALUE * self.counted + APART_ROW * self.rows) if self.counted else 0
-        return 0 if self.on_disk else reading(self.rows, self.columns) + counting
+        return reading(self.rows, self.columns) + counting
 
     @property
     def observing(self) -> int:
@@ -119,9 +127,10 @@ class Load:
         return max(self.reading, self.observing, self.held + max(phases))
 
 
-def reading(rows: int, columns: int) -> int:
-    """Bytes while a table is read and its equal rows are grouped."""
-    return rows * (READING_ROW + READING_CELL * columns)
+def reading(rows: int, columns: int, widest: int = 0) -> int:
+    """Bytes while a table is read, whose columns have up to so many distinct values, and its equal rows are grouped."""
+    codes = np.dtype(code_type(widest)).itemsize * columns
+    return max(rows * (READING_ROW + 2 * codes), rows * codes + WIDEST_VALUE * widest)
 
 
 def check_reading(rows: int, columns: int, memory_limit: int) -> None:

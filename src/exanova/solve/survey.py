@@ -110,9 +110,10 @@ def dense_applies(rows: int, functions: int, *, even: bool) -> bool:
 def load_of(sample: Sample, outputs: int) -> price.Load:
     """Memory that the rows of a sample take throughout, besides the work of each phase."""
     whole = sample.counts is not None or bool((sample.weight == np.floor(sample.weight)).all())
-    rows = min(sample.rows, MOST_APART) if sample.counted else sample.rows_in_memory
+    apart = sample.in_blocks and bool(sample.counted)
+    rows = min(sample.rows, MOST_APART) if apart else sample.rows_in_memory
     held = (rows, sample.n_rows, len(sample.codes), outputs, sample.codes.nbytes)
-    return price.Load(*held, whole, sample.on_disk, sample.counted)
+    return price.Load(*held, whole, sample.on_disk, sample.counted, sample.in_blocks)
 
 
 def complete_survey(sample: Sample, outputs: int) -> Survey:

@@ -6,7 +6,6 @@ anything is written: a full disk is one error, and not a crash in the middle of 
 
 from __future__ import annotations
 
-import ctypes
 import os
 import tempfile
 from math import prod
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.data.mapped import release
+from exanova.data.mapped import release, trim
 from exanova.errors import FileWriteError
 from exanova.packages import package
 
@@ -58,9 +57,7 @@ def give_back() -> None:
     Blocks of rows are large and many: what is kept of them would add to the peak of everything that follows.
     """
     package("pyarrow").default_memory_pool().release_unused()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
-    if trim is not None:
-        trim(0)
+    trim()
 
 
 def _reserve(file: Any, size: int) -> None:
