@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+TRIMMED_FROM = 50_000
+"""Rows from which freed memory is returned at once; on fewer that takes longer than the rest."""
+
 
 def mapping_of(array: Any) -> mmap.mmap | None:
     """The map that an array is a view of; ``None`` for one that is in memory.
@@ -31,9 +34,9 @@ def release(*arrays: NDArray[Any] | None) -> None:
             mapped.madvise(mmap.MADV_DONTNEED)
 
 
-def trim() -> None:
-    """Return memory that was freed to the system, where the C library can: it would add to every later peak."""
-    found = _trimming()
+def trim(rows: int) -> None:
+    """Return memory that was freed, after work on so many rows, to the system: it would add to every later peak."""
+    found = _trimming() if rows >= TRIMMED_FROM else None
     if found is not None:
         found(0)
 

@@ -35,9 +35,6 @@ from exanova.messages import Parameter
 from exanova.progress import Progress
 from exanova.typing import FloatArray, IntArray
 
-TRIMMED_FROM = 50_000
-"""Rows from which memory that reading has freed is returned at once; on few rows that takes longer than the rest."""
-
 
 @dataclass(frozen=True, eq=False)
 class Observation:
@@ -272,8 +269,7 @@ def read_rows(
     support = Support.from_distinct(encoding, codes[:, at[order]], totals[order])
     group = places_in(order)[group]
     del raw, codes
-    if n >= TRIMMED_FROM:
-        trim()
+    trim(n)
     return Reading(encoding, support, table, kept, weight, first, raw_group, group, n, index, widest=widest)
 
 
