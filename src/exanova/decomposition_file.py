@@ -23,7 +23,7 @@ from exanova.effects.effect import Schema
 from exanova.effects.redundancy import Redundancy
 from exanova.errors import FileFormatError
 from exanova.explain.mean_shapley import MeanShapley
-from exanova.explain.relativities import Loss
+from exanova.explain.relativities import TariffLoss
 from exanova.infer.error_record import Errors
 from exanova.infer.level_means import main_cells
 from exanova.messages import Words, from_json, to_json
@@ -145,7 +145,7 @@ def _decomposition(
         plan=Plan(**_record(Plan, document["plan"])),
         ties=document.get("ties", parameters.get("ties", "share")),
         link=str(document.get("link", "identity")),
-        losses=tuple(tuple(Loss(**loss) for loss in losses) for losses in document.get("losses", ())),
+        losses=tuple(tuple(TariffLoss(**loss) for loss in losses) for losses in document.get("losses", ())),
         selection=_selection(document.get("chosen")),
         selected=None if selected is None else tuple((tuple(f), tuple(z)) for f, z in selected),
         provenance=_provenance(document.get("provenance")),
