@@ -151,7 +151,7 @@ def fit_shrunk(
         if _may_be_determined(work, found):
             exact = exact or exactly()
             if _lost(work, exact, found).max(initial=0.0) < NEGLIGIBLE:
-                return replace(exact, shrinkage=Shrinkage(DETERMINED))
+                return replace(exact, shrinkage=Shrinkage(DETERMINED, continuation=_continuation(work, exact, found)))
     progress.phase("posterior")
     return _decomposition(work, request, plan, found)
 
@@ -186,6 +186,24 @@ def _lost(work: Prepared, exact: Solved, found: list[Ratios]) -> FloatArray:
     return out
 
 
+def _continuation(work: Prepared, exact: Solved, found: list[Ratios]) -> Continuation | None:
+    """Pairs of an exact fit in cells never observed, by the posterior mean that it equals but for rounding."""
+    pairs = pairs_to_continue(work.family, work.prior.subsets, work.values.shape[1])
+    if not len(pairs) or not np.array_equal(exact.family.cell_key, work.family.cell_key):
+        return None
+    unseen = _none_unseen(work, pairs)
+    for ratios in found:
+        solved = _solved(work, ratios.maximum.found.logs, ratios.by_subset, ratios.outputs)[0]
+        own = work.ratio(ratios.maximum.found.logs, ratios.by_subset)
+        unseen[:, ratios.outputs] = continued(work, pairs, solved, own)
+    return Continuation(pairs, unseen)
+
+
+def _none_unseen(work: Prepared, pairs: IntArray) -> FloatArray:
+    """(K, m) zeros for the cells of pairs that were never observed."""
+    return np.zeros((sum(unobserved_cells(work.family, s) for s in pairs.tolist()), work.values.shape[1]))
+
+
 def _decomposition(work: Prepared, request: Request, plan: Plan, found: list[Ratios]) -> Solved:
     """Posterior mean, leave-one-out errors from its factor, and the evidence."""
     r, m = work.values.shape
@@ -193,7 +211,7 @@ def _decomposition(work: Prepared, request: Request, plan: Plan, found: list[Rat
     chosen = np.arange(r) if work.gram is None else rows_to_leave_out(r, work.size, len(found), request.random_state)
     values, left = np.zeros((work.family.n_cells, m)), np.zeros((len(chosen), m))
     pairs = pairs_to_continue(work.family, work.prior.subsets, m)
-    unseen = np.zeros((sum(unobserved_cells(work.family, s) for s in pairs.tolist()), m))
+    unseen = _none_unseen(work, pairs)
     mse, stderr = np.zeros(m), np.zeros(m)
     parts, equations, steps = [], 0.0, 0
     for ratios in found:
