@@ -54,6 +54,7 @@ def assemble(
     schema = Schema(names, seen.support.labels, values.output_names, seen.table_kind, values.single)
     effects = scaling.effects(found.values)
     fitted = _fitted_sample(sample, found, request, parameters["sampled"])
+    continuation = None if found.shrinkage is None else found.shrinkage.continuation
     return Decomposition(
         schema=schema,
         encoding=seen.encoding,
@@ -72,6 +73,7 @@ def assemble(
         selection=selection,
         selected=_named_selection(found, schema),
         sample=sample,
+        continuation=None if continuation is None else continuation.times(scaling.unit),
     )
 
 
