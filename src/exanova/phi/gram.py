@@ -128,7 +128,7 @@ def weighted_gram(
     threads: int = 1,
     parts: Sequence[slice] | None = None,
 ) -> FloatArray:
-    """Gram matrix for real weights of either sign: by margins, by pairs if few indicators are 1 at a row, or by BLAS."""
+    """Gram matrix for real weights of either sign: by margins, by pairs of indicators that are 1, or by BLAS."""
     margins = _worthwhile_margins(family, len(basis), weight)
     if margins is not None:
         rows = codes, weight, parts or (slice(0, len(weight)),)
