@@ -188,7 +188,7 @@ def measure_fit(
 def measure_sample(sample: Sample, fitted: FloatArray) -> FitErrors:
     """Compare the fitted part (r, m) with the values of a sample, block by block of rows."""
     inside, mean, largest = sample.within_variance, sample.mean, np.zeros(sample.n_outputs)
-    for rows in sample.blocks:
+    for rows in sample.each_block():
         np.maximum(largest, np.abs(sample.values[rows] - fitted[rows]).max(axis=0, initial=0.0), out=largest)
     variance = sample.variance + inside
     square = sample.expected(lambda rows: sample.values[rows] ** 2) + inside
@@ -218,7 +218,7 @@ def certify(
     solution, basis = found.solution, found.basis
     lost = account(sample, fit.squared, None if found.shrinkage is None else found.shrinkage.least_squares)
     variance = sample.expected(lambda rows: (fitted[rows] - found.values[0]) ** 2)
-    near = near_redundant(sample, found.family, request.threads, found.mains_gram)
+    near = near_redundant(sample, found.family, request.threads, found.gram)
     certificate = Certificate(
         orthogonality=_worst(conditional_means(found.family, found.values) / scale),
         reconstruction=_worst(fit.largest / scale),

@@ -25,7 +25,7 @@ from exanova.select.record import Selection
 from exanova.select.screening import screen
 from exanova.solve.choice import FLOATING, ROUNDED, PaperChoice, SpanChoice, can_be_solved
 from exanova.solve.evidence import AtRows, Solution, Solved
-from exanova.solve.moments import Projections, solve_kept
+from exanova.solve.moments_route import Projections, solve_kept
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request
 from exanova.solve.run import decompose
@@ -135,7 +135,8 @@ def _grown(
         # Nearly redundant functions may have come first: the selected family is eliminated again, with pivoting.
         return decompose(sample, _over(request, subsets), progress)
     solution = replace(solution, method=solution.method.replace(FLOATING, how))
-    return in_canonical_order(sample, request, plan, fit.family, fit.basis, solution, fit.at_rows)
+    found = in_canonical_order(sample, request, plan, fit.family, fit.basis, solution, fit.at_rows)
+    return replace(found, gram=fit.gram(found.family))
 
 
 def _canonical_family(

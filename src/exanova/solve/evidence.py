@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exanova.basis.functions import Basis
+from exanova.design.continuation import Continuation, Everywhere, everywhere
 from exanova.design.family import Family
 from exanova.solve.plan import Plan
 from exanova.typing import FloatArray, IntArray, Subset
+
+KEPT_GRAM = 1000
+"""Functions up to which the whole Gram matrix is kept after the solve, in 8 MB: rows are left out with it."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,7 @@ class Shrinkage:
         left_out_stderr: (m,) standard error of that estimate; 0 if all rows were left out.
         posterior: the posterior, which gives the variance of any linear statistic.
         least_squares: (m,) mean squared residual of a least-squares fit of the same functions.
+        continuation: the effects of pairs in cells never observed, by the prior; ``None`` where there are none.
     """
 
     described: str
@@ -80,6 +86,7 @@ class Shrinkage:
     left_out_stderr: FloatArray | None = None
     posterior: Any = None
     least_squares: FloatArray | None = None
+    continuation: Continuation | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +122,8 @@ class Solved:
         saturated: whether the family spans every function on the support.
         shrinkage: results of shrinkage, if it was requested.
         at_rows: what the last pass over the rows found for these very ``values``, if the route made one.
-        mains_gram: (k, k) Gram matrix of the intercept and the functions of main effects, if the route has made it.
+        gram: (k, k) Gram matrix of the first functions, if the route has made it: of all of them if they are few, else
+            of the intercept and main effects.
     """
 
     family: Family
@@ -126,7 +134,12 @@ class Solved:
     saturated: bool
     shrinkage: Shrinkage | None = None
     at_rows: AtRows | None = None
-    mains_gram: FloatArray | None = None
+    gram: FloatArray | None = None
+
+    @cached_property
+    def everywhere(self) -> Everywhere:
+        """The effects as new rows read them."""
+        return everywhere(self.family, self.values, None if self.shrinkage is None else self.shrinkage.continuation)
 
     @property
     def passed_over(self) -> AtRows | None:
@@ -144,3 +157,10 @@ class Solved:
             for z, taken in zip(self.basis.labels[s].tolist(), kept[self.basis.functions_of(s)], strict=True)
             if taken
         ]
+
+
+def first_functions(family: Family, basis: Basis) -> int:
+    """Number of functions whose Gram matrix is kept: all, or those of intercept and main effects."""
+    if basis.n_functions <= KEPT_GRAM:
+        return basis.n_functions
+    return int(basis.start[int(np.searchsorted(family.layout.order, 2))])
