@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from exanova.data.encoding import Encoding
+from exanova.design.continuation import everywhere
 from exanova.design.family import Family
 from exanova.effects.at_rows import fitted_part
 from exanova.effects.effect import Schema
@@ -100,7 +101,7 @@ def _variances_at_rows(
     codes = None if sample is None else in_first_codes(sample.codes, parts, place_of)
     if sample is None or codes is None or sample.scaling is None:
         return None
-    before = fitted_part(first.family, first.values, codes)
+    before = fitted_part(everywhere(first.family, first.values, None), codes)
     after = sample.scaling.centre + sample.values * sample.scaling.unit
     within = 0.0 if sample.within is None else sample.probability @ (sample.within * sample.scaling.unit**2)
 
