@@ -187,7 +187,7 @@ APART = {
     "explain.relativities.LISTED": "lines of a text",
     "explain.tariff.HIGHEST": "what is shown",
     "explain.mean_change.LISTED": "lines of a text",
-    "explain.mix_and_model.MOST_CELLS": "whether there are standard errors: a test of its own",
+    "explain.mix_and_model.MOST_WEIGHTS": "whether there are standard errors: a test of its own",
     "explain.mix_and_model.DENSE_COLUMNS": "one of two ways that a test of its own compares",
     "explain.reasons.LISTED": "lines of a text",
     "explain.ranking.LEVEL": "decides what is said",
