@@ -168,7 +168,7 @@ def test_a_page_without_errors_of_groups_says_why(tariff, tmp_path, monkeypatch)
     tariff.save(tmp_path / "m.exanova")
     stored = summarise(exanova.load(tmp_path / "m.exanova").decomposition_, X=table()).live.cohorts
     assert len(stored.sets) == 0
-    assert "unknown" in stored.note
+    assert "files of decompositions hold no rows" in stored.note
     monkeypatch.setattr(cohort_errors, "WORK", 0.0)
     assert "take long" in summarise(tariff.decomposition_, X=table()).live.cohorts.note
     population = FunctionalANOVA(sampled=False).fit(table(), rate(table()))
