@@ -39,7 +39,8 @@ LAYERS: list[set[str]] = [
     {"decomposition"},
     {"show"},
     {"report", "export"},
-    {"assembly", "decomposition_file", "evaluation", "given", "many_levels", "parameters", "parametrised", "tags"},
+    {"assembly", "decomposition_file", "evaluation", "given", "many_levels", "other_clusters"}
+    | {"parameters", "parametrised", "tags"},
     {"apart"},
     {"estimator"},
     {"demo", "cli", "datasets"},

@@ -113,6 +113,8 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("solve.float_factor.PANEL", 3), ("solve.float_factor.MERGED", 4)),
     patches(("solve.residue_factor.PANEL", 1)),
     patches(("solve.choice.BATCH", 3)),
+    patches(("solve.evidence.KEPT_GRAM", 0)),
+    patches(("select.growing_fit.KEPT_GRAM", 0)),
     patches(("solve.top_down.STACK_CELLS", 0)),
     patches(("solve.routes.LARGE_STACK", 0)),
     patches(("solve.routes.EVEN", 0)),

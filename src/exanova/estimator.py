@@ -241,10 +241,11 @@ class FunctionalANOVA(Parametrised, InParts):
             sample_weight: (n,) non-negative weights of the rows, or the name of a column, as for ``clusters`` and
                 ``strata``.
             output_names: names of the outputs; by default the classes of an estimator.
-            eval_set: held-out data ``(X, model or outputs)``, or the fraction of distinct rows to hold out.
+            eval_set: held-out data ``(X, model or outputs)``, or the fraction of distinct rows (or of clusters) to
+                hold out.
             weights: what ``sample_weight`` means for standard errors: ``"frequency"`` counts equal rows,
                 ``"probability"`` is the inverse sampling probability; by default whole numbers are frequencies.
-            clusters: (n,) labels of rows that were drawn together, for standard errors.
+            clusters: (n,) labels of rows that were drawn together, for standard errors and for the fit on other rows.
             strata: (n,) labels of the parts of the population that rows (or clusters) were drawn from separately.
             replicate_weights: columns (n, B) of weights, or their names for rows that are read in blocks, and their
                 scale factor, as a pair, in place of these two.

@@ -20,6 +20,7 @@ from exanova.effects.fit_sums import FitSums
 from exanova.errors import InputError, OverfitWarning
 from exanova.many_levels import Joined, by_joining_again
 from exanova.messages import Parameter, Part, Words
+from exanova.other_clusters import METHOD, errors_on_clusters
 from exanova.progress import Progress
 from exanova.select.selected_fit import judge_selection, with_budget
 from exanova.shrink.evaluate import other_rows
@@ -28,7 +29,7 @@ from exanova.solve.request import Request
 from exanova.sources.further import Reader
 from exanova.sources.observed import SourceReading
 from exanova.sources.opening import is_source
-from exanova.typing import FloatArray
+from exanova.typing import FloatArray, IntArray
 
 HELD_OUT = "on held-out rows"
 
@@ -66,6 +67,8 @@ def evaluated(
     ``fit_part`` makes the same fit to some of the rows.
     """
     certificate, request, read = known.certificate, fitted.request, fitted.read
+    draws = fitted.sample.draws
+    cluster = draws.cluster if draws is not None and draws.in_clusters else None
     if fitted.held is not None:
         return on_held_out_rows(certificate, fitted.held, fitted.found, request.threads)
     if isinstance(eval_set, tuple):
@@ -74,10 +77,21 @@ def evaluated(
         return certificate  # rows that were used to join levels cannot evaluate the fit, and there are no others
     if read.changed and not fitted.whole:
         progress.phase("joining levels again")
-        return by_joining_again(certificate, read, fit_part, request.random_state)
+        return by_joining_again(certificate, read, fit_part, request.random_state, cluster)
+    return _by_the_others(known, fitted, cluster, progress)
+
+
+def _by_the_others(
+    known: Decomposition, fitted: FittedRows, cluster: IntArray | None, progress: Progress
+) -> Certificate:
+    """The certificate with the fit of rows, clusters or parts of the rows by all the others."""
+    certificate, request, sample = known.certificate, fitted.request, fitted.sample
+    again = request if known.selection is None else with_budget(request, known.selection.budget)
+    if cluster is not None and not fitted.whole:
+        return by_leaving_clusters_out(certificate, sample, again, progress)
     if known.selection is not None and (request.shrinkage or request.auto_terms) and request.sampled:
-        return by_selecting_again(certificate, fitted.sample, with_budget(request, known.selection.budget), progress)
-    return by_leaving_out(certificate, fitted.sample, fitted.found, request, fitted.whole)
+        return by_selecting_again(certificate, sample, again, progress)
+    return by_leaving_out(certificate, sample, fitted.found, request, fitted.whole)
 
 
 def on_held_out_rows(certificate: Certificate, held: Sample, found: Solved, threads: int) -> Certificate:
@@ -129,6 +143,15 @@ def by_leaving_out(
     found_out = on_average(certificate, float(sample.precision.sum()))
     kept = ", the selection kept" if request.selection and found_out.eval_method else ""
     return replace(found_out, eval_method=found_out.eval_method + kept)
+
+
+def by_leaving_clusters_out(
+    certificate: Certificate, sample: Sample, request: Request, progress: Progress
+) -> Certificate:
+    """The certificate with the fit on clusters that were left out."""
+    progress.phase("leaving out clusters")
+    mse = errors_on_clusters(sample, request, progress)
+    return certificate if mse is None else _with_errors(certificate, sample, mse, METHOD)
 
 
 def by_selecting_again(certificate: Certificate, sample: Sample, request: Request, progress: Progress) -> Certificate:

@@ -48,7 +48,7 @@ def fit_sample(
     sample: Sample, request: Request, plan: Plan, survey: Survey | None, progress: Progress
 ) -> tuple[Solved, Selection | None]:
     """Run a plan; a plan made for other rows (before some were held out) is made again."""
-    if plan.distinct_rows != sample.n_rows:
+    if not _made_for(plan, survey, sample):
         plan, survey = plan_fit(request, sample, sample.n_outputs)
     if survey is None:
         return (fit_automatic if request.auto_terms else fit_selected)(sample, request, plan, progress)
@@ -63,6 +63,13 @@ def fit_sample(
                 return fit_shrunk(sample, request, plan, family, progress, exactly), None
     found = _fit_exactly(sample, request, plan, survey, progress)
     return (found if reason is None else replace(found, shrinkage=Shrinkage(reason))), None
+
+
+def _made_for(plan: Plan, survey: Survey | None, sample: Sample) -> bool:
+    """Whether a plan was made for these rows: as many distinct ones, of the same total weight."""
+    if plan.distinct_rows != sample.n_rows:
+        return False
+    return survey is None or bool(survey.sample.weight.sum() == sample.weight.sum())
 
 
 def _listed_family(sample: Sample, request: Request, survey: Survey) -> Family | None:

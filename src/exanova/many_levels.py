@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from exanova.basis.projector import LARGEST_TABLE
 from exanova.data.feature import FeatureLevels, is_number
+from exanova.data.folds import enough_left_out, folds_of
 from exanova.data.joining import Most, columns_to_join, join_rows
 from exanova.data.observe import Reading
 from exanova.data.rules import NBins, check_max_levels, is_asked
-from exanova.data.sample import Sample
+from exanova.data.sample import Sample, held_clusters
 from exanova.data.table import Table
 from exanova.data.values import ModelValues
 from exanova.effects.certificate import Certificate
@@ -30,10 +31,8 @@ from exanova.query import seed_of
 from exanova.sources.observed import SourceReading
 from exanova.typing import FloatArray, IntArray
 
-FOLDS, ENOUGH_ROWS = 5, 2000
-"""Parts of the rows that are left out in turn, and the number of left-out rows at which this stops."""
-
 LEFT_OUT = "on rows left out, a fifth at a time, with levels joined by the others"
+CLUSTERS_LEFT_OUT = "on clusters left out, a fifth at a time, with levels joined by the others"
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,11 +100,15 @@ def join_source(rows: SourceReading, given: Mapping[str, Any], share: float | No
     return Joined(joined, None, joined.encoding != rows.encoding, held)
 
 
-def held_rows(rows: Reading, share: float, seed: int | None) -> NDArray[np.bool_]:
+def held_rows(rows: Reading, share: float, seed: int | None, cluster: IntArray | None = None) -> NDArray[np.bool_]:
     """(k,) rows to evaluate the fit on, from which nothing is learned: a random share of the distinct ones.
 
-    Every level keeps a row to be learned from: levels that occur only in rows held out would be unknown.
+    Rows of a ``cluster`` (k,) are held out together. Every level keeps a row to be learned from: levels that occur only
+    in rows held out would be unknown.
     """
+    if cluster is not None:
+        raw = rows.support.codes[:, rows.group[rows.raw_group]]
+        return held_clusters(raw, rows.support.sizes, cluster, share, seed)[cluster]
     count, codes = len(rows.first), rows.support.codes[:, rows.group]
     held = np.zeros(count, dtype=bool)
     held[np.random.default_rng(seed).permutation(count)[: int(share * count)]] = True
@@ -135,16 +138,23 @@ def fit_apart(
     """
     known = Joined(rows, values).row_values
     known = known[:, 0] if values.single else known
-    held = held_rows(rows, share, seed)
+    place = np.arange(len(rows.weight)) if rows.kept is None else rows.kept
+    labels = _of_rows(design["clusters"], place)
+    cluster = None if labels is None else np.unique(labels, return_inverse=True)[1].ravel()
+    held = held_rows(rows, share, seed, cluster)
     out, fitted = np.flatnonzero(held), np.flatnonzero(~held)
-    given_rows = fitted if rows.kept is None else rows.kept[fitted]
+    given_rows = place[fitted]
     own = {name: _of_rows(given, given_rows) for name, given in design.items()}
     own |= {"sample_weight": rows.weight[fitted], "output_names": values.output_names}
     fit(rows.table.rows(fitted), known[fitted], eval_set=(rows.table.rows(out), known[out]), **own)
 
 
 def by_joining_again(
-    certificate: Certificate, joined: Joined, fit: Callable[[Table, FloatArray, Any], Any], seed: int | None
+    certificate: Certificate,
+    joined: Joined,
+    fit: Callable[[Table, FloatArray, Any], Any],
+    seed: int | None,
+    cluster: IntArray | None = None,
 ) -> Certificate:
     """The certificate with the fit on rows left out, by fits to the others that join levels anew.
 
@@ -153,15 +163,18 @@ def by_joining_again(
         joined: all rows.
         fit: from rows, their outputs and weights to an estimator that predicts others.
         seed: of the random division of the rows.
+        cluster: (k,) cluster of every row; its rows are left out together. ``None`` where rows are independent.
     """
     assert isinstance(joined.rows, Reading)
     table, values, weight = joined.rows.table, joined.row_values, joined.rows.weight
-    fold = np.random.default_rng(seed).permutation(len(values)) % FOLDS
+    fold, parts = folds_of(np.arange(len(values)) if cluster is None else cluster, seed)
+    if parts < 2:
+        return certificate
     squared, left_out = np.zeros(values.shape[1]), np.zeros(len(values), dtype=bool)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the fits to a part; the fit to all rows has warned
-        for k in range(FOLDS):
-            if left_out.sum() >= ENOUGH_ROWS:
+        for k in range(parts):
+            if enough_left_out(left_out, cluster):
                 break
             held = fold == k
             left_out |= held
@@ -172,7 +185,9 @@ def by_joining_again(
     mse = squared / weight[left_out].sum()
     variance = p @ (values[left_out] - p @ values[left_out]) ** 2
     r2 = 1.0 - np.divide(mse, variance, out=np.zeros_like(mse), where=variance > 0)
-    return replace(certificate, r2_eval=r2, mse_eval=mse, eval_method=LEFT_OUT)
+    return replace(
+        certificate, r2_eval=r2, mse_eval=mse, eval_method=LEFT_OUT if cluster is None else CLUSTERS_LEFT_OUT
+    )
 
 
 def _kept_as_they_are(feature: FeatureLevels, n_bins: NBins) -> bool:

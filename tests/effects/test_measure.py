@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exanova.basis.functions import build_basis
 from exanova.data.sample import Sample
 from exanova.effects.cancellation import near_redundant
 from exanova.effects.measure import Measured, measure
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
+from exanova.select import growing_fit
 from exanova.select.selected_fit import fit_selected
 from exanova.select.selection_plan import plan_selection
+from exanova.solve import evidence
 from exanova.solve.request import Request
 from exanova.solve.run import decompose
 from strategies import MODERATE, examples, supports
@@ -70,10 +71,25 @@ def test_a_selected_family_in_canonical_order_keeps_what_its_passes_found(case, 
 
 
 @examples(20)
-@given(case=supports(MODERATE, max_rows=40, max_features=4), order=st.sampled_from([1, 2]))
-def test_the_gram_matrix_of_main_effects_that_a_route_keeps_is_theirs(case, order):
+@given(
+    case=supports(MODERATE, max_rows=40, max_features=4),
+    order=st.sampled_from([1, 2]),
+    kept=st.sampled_from([0, 8, 1000]),
+    selection=st.sampled_from([None, "screen"]),
+)
+def test_the_gram_matrix_that_a_route_keeps_is_that_of_its_first_functions(case, order, kept, selection):
     sample = sample_of(case, 1)
-    found = decompose(sample, Request(max_order=order, route="moments"))
-    mains = found.family.restricted(int(np.searchsorted(found.family.layout.order, 2)))
-    np.testing.assert_allclose(found.mains_gram, Phi(mains, sample).gram(build_basis(mains)), atol=1e-12)
-    assert near_redundant(sample, found.family, 1, found.mains_gram) == near_redundant(sample, found.family)
+    request = Request(max_order=order, route="moments", selection=selection, max_terms=selection and 10_000)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evidence, "KEPT_GRAM", kept)
+        patch.setattr(growing_fit, "KEPT_GRAM", kept)
+        if selection:
+            plan = plan_selection(request, sample, 1)
+            found, _ = fit_selected(sample, request, plan, Progress(enabled=False))
+        else:
+            found = decompose(sample, request)
+    whole = Phi(found.family, sample).gram(found.basis)
+    mains = int(found.basis.start[np.searchsorted(found.family.layout.order, 2)])
+    assert len(found.gram) == (len(whole) if len(whole) <= kept else mains)
+    np.testing.assert_allclose(found.gram, whole[: len(found.gram), : len(found.gram)], atol=1e-12)
+    assert near_redundant(sample, found.family, 1, found.gram) == near_redundant(sample, found.family)

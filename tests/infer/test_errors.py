@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import exanova
 from exanova import FunctionalANOVA, Support
-from exanova.data.sample import Sample
+from exanova.data.sample import Sample, held_clusters
 from exanova.effects.redundancy import sharing_subsets
 from exanova.errors import InexactWarning, InputError, MemoryLimitError
 from exanova.infer import bands, blocks, influence, uncertainty
@@ -275,9 +275,9 @@ def test_rows_held_out_for_judging_are_no_part_of_it():
     rows, y, rng = drawn()
     cluster = rng.integers(0, 40, len(y))
     anova = FunctionalANOVA(shrinkage=None, max_order=1).fit(rows, y, clusters=cluster, eval_set=0.25)
-    data = anova.decomposition_.uncertainty.fitted.sample
-    kept = {tuple(row) for row in data.codes.T.tolist()}
-    mine = np.array([tuple(row) in kept for row in rows.tolist()])
+    codes = np.stack([np.unique(column, return_inverse=True)[1] for column in rows.T])
+    mine = ~held_clusters(codes, codes.max(axis=1) + 1, cluster, 0.25, seed=0)[cluster]
+    assert anova.errors().units == len(np.unique(cluster[mine])) == 30
     again = fitted(rows[mine], y[mine], clusters=cluster[mine], max_order=1)
     assert np.allclose(stderr(anova), stderr(again))
 

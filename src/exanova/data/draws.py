@@ -57,26 +57,46 @@ class Draws:
             return self.weight.astype(np.float64)
         return np.ones(len(self.weight)) if self.copies is None else self.copies
 
+    @property
+    def in_clusters(self) -> bool:
+        """Whether some rows were drawn together; clusters of one row are rows."""
+        return self.cluster is not None and len(self.cluster) > int(self.cluster.max()) + 1
+
+    @property
+    def across_rows(self) -> bool:
+        """Whether some rows that were drawn together are not equal."""
+        if self.cluster is None:
+            return False
+        own = np.zeros(int(self.cluster.max()) + 1, dtype=np.int64)
+        own[self.cluster] = self.group
+        return bool((own[self.cluster] != self.group).any())
+
     def among(self, kept: NDArray[np.bool_]) -> Draws:
         """The draws of the distinct rows ``kept`` (r,), renumbered."""
-        mine = kept[self.group]
-        number = np.cumsum(kept) - 1
+        return self.only(kept[self.group])
+
+    def only(self, mine: NDArray[np.bool_]) -> Draws:
+        """Some of the draws, (k,); distinct rows, clusters and strata without any are no longer numbered."""
         return Draws(
-            number[self.group[mine]],
+            _renumbered(self.group[mine]),
             self.weight[mine],
             self.kind,
             None if self.values is None else self.values[mine],
-            _renumbered(self.cluster, mine),
-            _renumbered(self.stratum, mine),
+            None if self.cluster is None else _renumbered(self.cluster[mine]),
+            None if self.stratum is None else _renumbered(self.stratum[mine]),
             None if self.replicates is None else self.replicates[mine],
             self.scale,
             None if self.copies is None else self.copies[mine],
         )
 
 
-def _renumbered(labels: IntArray | None, kept: NDArray[np.bool_]) -> IntArray | None:
-    """The labels of the rows kept, without gaps: a unit that lost all its rows no longer counts."""
-    return None if labels is None else np.unique(labels[kept], return_inverse=True)[1].astype(np.int64)
+def _renumbered(labels: IntArray) -> IntArray:
+    """Labels 0, 1, .. without gaps, in their order.
+
+    >>> _renumbered(np.array([4, 0, 4, 2])).tolist()
+    [2, 0, 2, 1]
+    """
+    return np.asarray((np.cumsum(np.bincount(labels) > 0) - 1)[labels], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)

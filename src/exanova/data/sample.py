@@ -22,7 +22,7 @@ from exanova.data.scaling import Scaling
 from exanova.data.weights import ONE, group_totals
 from exanova.errors import InputError
 from exanova.messages import Parameter
-from exanova.typing import Codes, FloatArray
+from exanova.typing import Codes, FloatArray, IntArray
 
 PART_ROWS = 262_144
 """Rows of the largest block that temporary arrays are made for."""
@@ -193,11 +193,56 @@ class Sample:
     def split(self, share: float, seed: int | None) -> tuple[Sample, Sample]:
         """Distinct rows split at random: those to fit, and a share to evaluate the fit on.
 
-        Every level keeps a row to be fitted on: levels that occur only in held-out rows would be unknown.
-        Refuses a split that leaves nothing to evaluate on.
+        Rows that were drawn in clusters are split by clusters, so that the two parts are independent. Every level keeps
+        a row to be fitted on: levels that occur only in held-out rows would be unknown. Refuses a split that leaves
+        nothing to evaluate on.
         """
-        held = held_out(self.codes, self.sizes, share, seed)
-        return self.only(~held), self.only(held)
+        if self.draws is None or self.draws.cluster is None or not self.draws.across_rows:
+            held = held_out(self.codes, self.sizes, share, seed)
+            return self.only(~held), self.only(held)
+        cluster = self.draws.cluster
+        out = held_clusters(self.codes[:, self.draws.group], self.sizes, cluster, share, seed)[cluster]
+        return self.of_draws(~out), self.of_draws(out)
+
+    def of_draws(self, mine: NDArray[np.bool_]) -> Sample:
+        """The distinct rows behind some of the draws (k,), with the weights and values of these alone."""
+        assert self.draws is not None
+        group, weight = self.draws.group[mine], self.draws.weight[mine]
+        kept = np.bincount(group, minlength=self.n_rows) > 0
+        draws = self.draws.only(mine)
+        own = replace(self.only(kept), weight=group_totals(weight, draws.group, int(kept.sum())), draws=draws)
+        own = replace(own, rows=len(weight))
+        if draws.values is None:
+            return own
+        share = (weight / own.weight[draws.group])[:, None]
+        means = group_sums(share * draws.values, draws.group, own.n_rows)
+        within = group_sums(share * (draws.values - means[draws.group]) ** 2, draws.group, own.n_rows)
+        return replace(own, values=means, within=within)
+
+
+def group_sums(values: FloatArray, group: IntArray, count: int) -> FloatArray:
+    """(count, m) sums of the rows of ``values`` (k, m) in each group."""
+    return np.stack([np.bincount(group, weights=column, minlength=count) for column in values.T], axis=1)
+
+
+def held_clusters(
+    codes: Codes, sizes: Sequence[int], cluster: IntArray, share: float, seed: int | None
+) -> NDArray[np.bool_]:
+    """(C,) a share of the clusters of rows (d, k) drawn at random, which are not fitted; see :meth:`Sample.split`."""
+    count = int(cluster.max()) + 1
+    held = np.zeros(count, dtype=bool)
+    held[np.random.default_rng(seed).permutation(count)[: int(share * count)]] = True
+    for row, size in zip(codes, sizes, strict=True):
+        fitted = np.zeros(size, dtype=bool)
+        fitted[row[~held[cluster]]] = True
+        for level in np.flatnonzero(~fitted):
+            held[cluster[np.flatnonzero(row == level)[:1]]] = False
+    if not held.any():
+        raise InputError(
+            f"a fraction of {share:g} of {count:,} clusters holds out none, since every level keeps one for the fit",
+            remedy=["give more clusters, a larger fraction, or your own held-out rows as ", Parameter("eval_set")],
+        )
+    return held
 
 
 def held_out(codes: Codes, sizes: Sequence[int], share: float, seed: int | None) -> NDArray[np.bool_]:

@@ -43,7 +43,7 @@ def near_redundant(
 ) -> tuple[tuple[int, ...], ...]:
     """Groups of two or more features whose main effects nearly express each other; empty if there are too many levels.
 
-    ``gram``: the Gram matrix of intercept and main effects, if it is known.
+    ``gram``: the Gram matrix of the first functions, at least of intercept and main effects, if it is known.
 
     >>> x = np.array([[0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 1], [0, 1, 0, 1, 0, 1]], dtype=np.uint8)
     >>> from exanova.design.family import build_family
@@ -58,7 +58,8 @@ def near_redundant(
     if len(mains.subsets) < 3 or functions > MOST_FUNCTIONS or not light_by_chance:
         return ()
     basis = build_basis(mains)
-    gamma = (Phi(mains, sample, threads).gram(basis, counted=False) if gram is None else gram)[1:, 1:]
+    gamma = Phi(mains, sample, threads).gram(basis, counted=False) if gram is None else gram
+    gamma = gamma[1 : basis.n_functions, 1 : basis.n_functions]
     with suitable_blas(0):
         light, directions = np.linalg.eigh(gamma)
     chosen = directions[:, light < tolerances.NEAR_REDUNDANT * light_by_chance]

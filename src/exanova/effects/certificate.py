@@ -218,7 +218,7 @@ def certify(
     solution, basis = found.solution, found.basis
     lost = account(sample, fit.squared, None if found.shrinkage is None else found.shrinkage.least_squares)
     variance = sample.expected(lambda rows: (fitted[rows] - found.values[0]) ** 2)
-    near = near_redundant(sample, found.family, request.threads, found.mains_gram)
+    near = near_redundant(sample, found.family, request.threads, found.gram)
     certificate = Certificate(
         orthogonality=_worst(conditional_means(found.family, found.values) / scale),
         reconstruction=_worst(fit.largest / scale),

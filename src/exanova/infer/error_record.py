@@ -7,6 +7,20 @@ from dataclasses import dataclass
 from exanova.effects.effect import FEW_ROWS
 from exanova.messages import count_of
 
+FEW_CLUSTERS = 40
+"""Clusters below which the intervals of importances were measured to be too narrow; those of cells are not."""
+
+
+def too_few(unit: str, units: int) -> str:
+    """What a small number of independent units means for intervals, in words; empty where there are enough.
+
+    >>> too_few("a cluster", 25)
+    '25 clusters are few: intervals of importances are too narrow below 40'
+    """
+    if not unit.startswith("a cluster") or units >= FEW_CLUSTERS:
+        return ""
+    return f"{count_of(units, 'cluster')} are few: intervals of importances are too narrow below {FEW_CLUSTERS}"
+
 
 @dataclass(frozen=True)
 class Errors:
@@ -47,6 +61,8 @@ class Errors:
             f"standard errors by {how}, {self.seconds:.2f} s; independent unit: {self.unit} ({self.units:,} in all)",
             f"weights are {weights}",
         ]
+        if few := too_few(self.unit, self.units):
+            lines.append(few)
         if self.unidentified:
             effects = count_of(self.unidentified, "effect")
             if self.method == "posterior":

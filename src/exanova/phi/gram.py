@@ -189,16 +189,28 @@ def single_levels(family: Family, basis: Monomials) -> list[tuple[int, int]]:
     return out
 
 
-def function_gram(
+@dataclass(frozen=True)
+class CommonRows:
+    """Weights of the rows common to every two indicators of a family.
+
+    Attributes:
+        indicators: the indicators.
+        gram: (q, q) symmetric; whole numbers, exactly, if the weights of the rows are whole.
+    """
+
+    indicators: Monomials
+    gram: NDArray[Any]
+
+
+def common_rows(
     family: Family,
-    basis: Basis,
     codes: Codes,
     weight: NDArray[Any],
     threads: int = 1,
     progress: Progress | None = None,
     parts: Sequence[slice] | None = None,
-) -> FloatArray:
-    """Gamma of the functions of ``basis`` on rows: codes (d, r), weight (r,), by the fastest of three methods.
+) -> CommonRows:
+    """The Gram matrix of indicators on rows: codes (d, r), weight (r,), by the fastest of three methods.
 
     The weights of rows common to two indicators are read from margins (families of pairs), counted by bitsets, one
     pass per binary digit of the weights, or added up pair by pair, which is faster if few indicators are 1 at a row.
@@ -217,7 +229,7 @@ def function_gram(
         gram = mirrored(_added_gram(family, mono, codes, weight.astype(np.float64), threads))
     else:
         gram = weighted_gram(family, mono, codes, weight, threads, parts)
-    return projected(family, mono, gram, basis)
+    return CommonRows(mono, gram)
 
 
 def gram_seconds(family: Family, indicators: int, weight: NDArray[Any]) -> float:

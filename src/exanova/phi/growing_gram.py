@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.basis.functions import Basis, build_basis, join
+from exanova.phi.counted_family import CountedFamily
 from exanova.phi.growing_family import GrowingFamily
 from exanova.phi.monomials import Coordinates, in_monomials
 from exanova.phi.residues import modulo, product_modulo
@@ -84,7 +85,7 @@ class GrowingGram:
         self._describe()
 
 
-def gram_rows(cells: GrowingFamily, algebras: Sequence[Algebra], first: int) -> list[FloatArray]:
+def gram_rows(cells: GrowingFamily | CountedFamily, algebras: Sequence[Algebra], first: int) -> list[FloatArray]:
     """(new, all) T_new^T M T_all for the functions of the subsets from number ``first`` on, in each algebra.
 
     M, the weights of common rows, is counted once for all algebras, block by block.

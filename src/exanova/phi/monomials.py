@@ -45,6 +45,13 @@ class Monomials:
     def __len__(self) -> int:
         return len(self.cell)
 
+    def restricted(self, n_cells: int) -> Monomials:
+        """The indicators of the first subsets of the family, which have ``n_cells`` cells."""
+        count = int(np.searchsorted(self.cell, n_cells))
+        return Monomials(
+            self.reference, self.cell[:count], self.number[:n_cells], self.prefix[:count], self.last[:count]
+        )
+
 
 def reference_levels(family: Family) -> IntArray:
     """(d,) the most frequent level of each feature of the family; 0 for features outside it."""

@@ -25,7 +25,8 @@ from exanova.data.sample import KnownRows, NewRows, Sample
 from exanova.design import few, passes
 from exanova.design.family import Family
 from exanova.design.products import PairProducts, products_are_faster
-from exanova.phi.gram import function_gram
+from exanova.phi.gram import CommonRows, common_rows
+from exanova.phi.projection import projected
 from exanova.phi.sharing import share_among_features
 from exanova.progress import Progress
 from exanova.typing import Codes, FloatArray, IntArray
@@ -143,18 +144,31 @@ class Phi:
         out[cells] = sums[family.cell_key[cells] - int(family.layout.key_start[run.start])]
         return out
 
-    def gram(self, basis: Basis, *, progress: Progress | None = None, counted: bool = True) -> FloatArray:
+    def gram(
+        self,
+        basis: Basis,
+        *,
+        progress: Progress | None = None,
+        counted: bool = True,
+        common: CommonRows | None = None,
+    ) -> FloatArray:
         """(q, q) inner products of the functions of ``basis`` under the probabilities of the rows.
 
         ``counted=False`` multiplies the functions at the rows where these are few: faster, and the same up to rounding.
+        ``common`` are the common rows, if they were counted before; they may be overwritten.
         """
         assert isinstance(self._rows, Sample)
         if not counted and not basis.implicit and self._rows.n_rows * basis.n_functions <= FEW_VALUES:
             at_rows = self.functions(basis)
             return np.asarray((at_rows * self._rows.probability[:, None]).T @ at_rows)
-        return function_gram(
-            self.family, basis, self.codes, self._rows.weight, self._threads, progress, self._rows.parts
-        )
+        common = common or self.common_rows(progress)
+        return projected(self.family, common.indicators, common.gram, basis)
+
+    def common_rows(self, progress: Progress | None = None) -> CommonRows:
+        """Weights of the rows common to every two indicators of cells, from which ``gram`` follows for any basis."""
+        assert isinstance(self._rows, Sample)
+        rows = self._rows
+        return common_rows(self.family, rows.codes, rows.weight, self._threads, progress, rows.parts)
 
     def functions(self, basis: Basis, numbers: range | None = None) -> FloatArray:
         """(n, k) the functions of some subsets (by default all) at every row, side by side.

@@ -135,7 +135,8 @@ def _grown(
         # Nearly redundant functions may have come first: the selected family is eliminated again, with pivoting.
         return decompose(sample, _over(request, subsets), progress)
     solution = replace(solution, method=solution.method.replace(FLOATING, how))
-    return in_canonical_order(sample, request, plan, fit.family, fit.basis, solution, fit.at_rows)
+    found = in_canonical_order(sample, request, plan, fit.family, fit.basis, solution, fit.at_rows)
+    return replace(found, gram=fit.gram(found.family))
 
 
 def _canonical_family(

@@ -18,10 +18,11 @@ from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.phi.growing_gram import GrowingGram
 from exanova.phi.operator import Phi
+from exanova.phi.projection import mirrored
 from exanova.phi.residues import are_counts
 from exanova.solve.choice import FLOATING, PaperChoice
 from exanova.solve.elimination import null_space
-from exanova.solve.evidence import AtRows, Solution
+from exanova.solve.evidence import KEPT_GRAM, AtRows, Solution
 from exanova.solve.float_factor import FloatFactor
 from exanova.solve.moments import Projections, refine, within_tolerance
 from exanova.solve.request import Request
@@ -51,6 +52,7 @@ class GrowingFit:
             threads=request.threads,
         )
         self._factor = FloatFactor(capacity, max_rank)
+        self._rows: list[FloatArray] = []
         self._orders: list[int] = [0]
         self._residual, self._left_by = sample.values, 0
         self._sums, self._summed = np.zeros((0, sample.values.shape[1])), 0
@@ -80,6 +82,12 @@ class GrowingFit:
         """Append distinct subsets of one order, which is not lower than any before."""
         before = self._factor.size
         rows = self._gram.add(subsets)
+        if (
+            self._request.is_plain
+            and before == sum(map(len, self._rows))
+            and rows.shape[1] <= max(KEPT_GRAM, len(rows))
+        ):
+            self._rows.append(rows)
         penalised = np.arange(1 if before == 0 else 0, len(rows))
         rows[penalised, before + penalised] += self._request.ridge
         self._factor.append(rows, self._choice.add(subsets) if self._choice else None)
@@ -104,6 +112,7 @@ class GrowingFit:
             self._factor.forget(keep)
             self._gram.keep_of_last(before, useful)
             self._forget_sums(before)
+            self._rows = self._rows[:1]
             self._orders[-1] = self._factor.size
         return len(useful)
 
@@ -135,6 +144,21 @@ class GrowingFit:
             method=f"growing elimination of the Gram matrix{self._how()}",
             converged=within_tolerance(residual, self._factor.size),
         )
+
+    def gram(self, family: Family) -> FloatArray | None:
+        """(k, k) Gram matrix of the first functions, with the subsets in the order of ``family``, if it was kept."""
+        if not self._rows:
+            return None
+        gamma, start = np.zeros((sum(map(len, self._rows)),) * 2), 0
+        for rows in self._rows:
+            gamma[start : start + len(rows), : rows.shape[1]] = rows
+            start += len(rows)
+        if start < self._factor.size:
+            mains = len(self._rows[0])  # they come first in any order
+            return mirrored(gamma[:mains, :mains])
+        places = [self.basis.functions_of(self.family.position[s]) for s in family.subsets]
+        order = np.concatenate([np.arange(place.start, place.stop) for place in places])
+        return np.asarray(mirrored(gamma)[np.ix_(order, order)])
 
     def _how(self) -> str:
         """How functions were chosen, if some were."""

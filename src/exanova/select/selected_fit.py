@@ -102,11 +102,24 @@ def ratios_of_others(sample: Sample, request: Request, progress: Progress) -> Kn
 
 def ratios_on_part(part: Sample, request: Request, subsets: tuple[Subset, ...], progress: Progress) -> KnownRatios:
     """Variance components of a family on part of the rows; levels without a row there have no function there."""
+    own, request = with_own_levels(part, request)
+    family = build_family(own.codes, own.mass, own.sizes, subsets, request.threads)
+    return known_ratios(own, request, family, progress)
+
+
+def with_own_levels(part: Sample, request: Request) -> tuple[Sample, Request]:
+    """Part of the rows with the levels that occur there numbered again, and the request for them."""
     levels = zip(part.levels_present(), request.ordered, strict=bool(request.ordered))
     ordered = tuple(int(present[:first].sum()) for present, first in levels)
     own = part.without_absent_levels()
-    family = build_family(own.codes, own.mass, own.sizes, subsets, request.threads)
-    return known_ratios(own, replace(request, ordered=ordered), family, progress)
+    named = (_that_vary(request.subsets, own), _that_vary(request.candidates, own))
+    return own, replace(request, ordered=ordered, subsets=named[0], candidates=named[1])
+
+
+def _that_vary(subsets: tuple[Subset, ...] | None, part: Sample) -> tuple[Subset, ...] | None:
+    """The subsets without a feature that is constant in part of the rows."""
+    varying = set(part.varying)
+    return None if subsets is None else tuple(s for s in subsets if varying.issuperset(s))
 
 
 def errors_on(judges: Sample, found: Solved, threads: int) -> FloatArray:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from exanova.decomposition import Decomposition
 from exanova.effects.effect import FEW_ROWS, Effect
 from exanova.errors import MemoryLimitError
+from exanova.infer.error_record import too_few
 from exanova.infer.units import raw_rows, smallest_stratum
 from exanova.typing import FloatArray
 
@@ -111,9 +112,9 @@ def what_varies(decomposition: Decomposition) -> str:
         unit, units = decomposition.uncertainty.fitted.units
     else:
         unit, units = summary.unit, summary.units
-    return (
-        f"what varies is which rows were drawn ({units:,})" if unit == "a row" else f"what varies is {unit} ({units:,})"
-    )
+    few = too_few(unit, units)
+    varies = "which rows were drawn" if unit == "a row" else unit
+    return f"what varies is {varies} ({units:,})" + (f"; {few}" if few else "")
 
 
 def errors_in_words(decomposition: Decomposition, refused: str = "") -> str:

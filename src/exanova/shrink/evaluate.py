@@ -100,8 +100,9 @@ def leave_rows_out(sample: Sample, found: Solved, request: Request) -> LeftOut:
         at_once = None if known is None else left_out_by_leverage(known, residual, p, equal)
         if at_once is not None:
             return at_once
-        whole = found.mains_gram is not None and len(found.mains_gram) == basis.n_functions
-        gamma = found.mains_gram if whole and found.mains_gram is not None else phi.gram(basis, counted=False)
+        gamma = found.gram
+        if gamma is None or len(gamma) < basis.n_functions:
+            gamma = phi.gram(basis, counted=False)
         chosen = rows_to_leave_out(sample.n_rows, len(gamma), seed=request.random_state)
         with parallel.suitable_blas(float(len(gamma)) ** 3):
             at_rows = _Functions(sample, family, basis)

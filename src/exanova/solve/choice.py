@@ -20,6 +20,7 @@ from exanova import tolerances
 from exanova.basis.paper import paper_numerators
 from exanova.design.family import Family
 from exanova.design.subsets import by_order
+from exanova.phi.counted_family import CountedFamily
 from exanova.phi.growing_family import GrowingFamily
 from exanova.phi.growing_gram import Algebra, gram_rows
 from exanova.phi.monomials import Coordinates
@@ -39,19 +40,29 @@ BATCH = 2048
 class SpanChoice:
     """The indicators of each subset of a growing family (main effects first) that raise the rank.
 
+    ``counted``: a given family with its common rows, if these are known. It takes the place of one that grows; rows
+    then count as often as they occur, which changes no rank.
+
     Attributes:
         chosen: for each subset, numbers of its own functions that raised the rank.
     """
 
-    def __init__(self, codes: Codes, sizes: Sequence[int], threads: int = 1, max_rank: int | None = None) -> None:
+    def __init__(
+        self,
+        codes: Codes,
+        sizes: Sequence[int],
+        threads: int = 1,
+        max_rank: int | None = None,
+        counted: CountedFamily | None = None,
+    ) -> None:
         once = np.ones(codes.shape[1], dtype=np.int64)
-        self._cells = GrowingFamily(codes, once, sizes, threads)
+        self._cells = counted or GrowingFamily(codes, once, sizes, threads)
         self._profile = AgreedProfile(max_rank)
         self.chosen: list[IntArray] = []
 
     @property
     def family(self) -> Family:
-        """Cells of the family so far; every distinct row has weight one."""
+        """Cells of the family so far; every distinct row has weight one, unless its common rows were given."""
         return self._cells.family
 
     @property
@@ -81,6 +92,7 @@ class SpanChoice:
 
     def add_useful(self, subsets: Sequence[Subset]) -> int:
         """Append those of the subsets, all of one order, that raise the rank; returns their number."""
+        assert isinstance(self._cells, GrowingFamily)  # all subsets of a given family are kept
         self.add(subsets)
         before = len(self.chosen) - len(subsets)
         useful = [s for s in range(before, len(self.chosen)) if len(self.chosen[s])]
@@ -128,8 +140,9 @@ class PaperChoice(SpanChoice):
         sizes: Sequence[int],
         threads: int = 1,
         max_rank: int | None = None,
+        counted: CountedFamily | None = None,
     ) -> None:
-        super().__init__(codes, sizes, threads, max_rank)
+        super().__init__(codes, sizes, threads, max_rank, counted)
         self._codes, self._weight = codes, weight
         self._labels: dict[Subset, IntArray] = {}
         self._known: dict[int, Coordinates] = {}
@@ -173,7 +186,10 @@ class PaperChoice(SpanChoice):
         new = range(len(known), len(offered))
         # Proper subsets that were missing have no candidates and no labels.
         labels = [self._labels[self.family.subsets[s]][offered[s]] if len(offered[s]) else None for s in new]
-        cells = cell_weights_modulo(self.family, self._codes, self._weight, len(known), prime)
+        if isinstance(self._cells, CountedFamily):
+            cells = np.mod(self.family.weight, prime)
+        else:
+            cells = cell_weights_modulo(self.family, self._codes, self._weight, len(known), prime)
         found = paper_coordinates(self.family, self._cells.indicators, new, labels, cells, prime)
         if found is None:
             return None

@@ -13,6 +13,9 @@ from exanova.design.family import Family
 from exanova.solve.plan import Plan
 from exanova.typing import FloatArray, IntArray, Subset
 
+KEPT_GRAM = 1000
+"""Functions up to which the whole Gram matrix is kept after the solve, in 8 MB: rows are left out with it."""
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -115,7 +118,8 @@ class Solved:
         saturated: whether the family spans every function on the support.
         shrinkage: results of shrinkage, if it was requested.
         at_rows: what the last pass over the rows found for these very ``values``, if the route made one.
-        mains_gram: (k, k) Gram matrix of the intercept and the functions of main effects, if the route has made it.
+        gram: (k, k) Gram matrix of the first functions, if the route has made it: of all of them if they are few, else
+            of the intercept and main effects.
     """
 
     family: Family
@@ -126,7 +130,7 @@ class Solved:
     saturated: bool
     shrinkage: Shrinkage | None = None
     at_rows: AtRows | None = None
-    mains_gram: FloatArray | None = None
+    gram: FloatArray | None = None
 
     @property
     def passed_over(self) -> AtRows | None:
@@ -144,3 +148,10 @@ class Solved:
             for z, taken in zip(self.basis.labels[s].tolist(), kept[self.basis.functions_of(s)], strict=True)
             if taken
         ]
+
+
+def first_functions(family: Family, basis: Basis) -> int:
+    """Number of functions whose Gram matrix is kept: all, or those of intercept and main effects."""
+    if basis.n_functions <= KEPT_GRAM:
+        return basis.n_functions
+    return int(basis.start[int(np.searchsorted(family.layout.order, 2))])

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from exanova.errors import InputError
 from exanova.messages import Parameter
-from exanova.phi.residues import primes, product_modulo
+from exanova.phi.residues import modulo, primes, product_modulo
 from exanova.typing import FloatArray
 
 PANEL = 64
@@ -144,8 +144,8 @@ class ResidueFactor:
 
     def _rest(self, gram: FloatArray, left: FloatArray, others: FloatArray, done: int) -> FloatArray:
         """Products of the functions ``left`` and ``others`` minus their part in the first ``done`` directions."""
-        scaled = np.mod(others[:, :done] * self._pivots[:done], self.prime)
-        return np.mod(gram - product_modulo(left[:, :done], scaled.T, self.prime), self.prime)
+        scaled = modulo(others[:, :done] * self._pivots[:done], self.prime)
+        return modulo(gram - product_modulo(left[:, :done], scaled.T, self.prime), self.prime)
 
     def _add_panel(self, own: FloatArray, left: FloatArray, panel: slice, kept: NDArray[np.bool_]) -> None:
         start, below = self.rank, left[panel.start :]
@@ -154,7 +154,7 @@ class ResidueFactor:
         if taken:
             columns, numbers = slice(start, self.rank), panel.start + np.array(taken, dtype=np.int64)
             kept[numbers] = True
-            triangle = np.mod(left[numbers, columns] * self._pivots[columns], self.prime).T
+            triangle = modulo(left[numbers, columns] * self._pivots[columns], self.prime).T
             self._panels.append((columns, _inverse(triangle, self.prime)))
 
     def _eliminate(self, rest: FloatArray, left: FloatArray, width: int) -> list[int]:
@@ -164,13 +164,13 @@ class ResidueFactor:
             if self._max_rank is not None and self.rank >= self._max_rank:
                 break
             done = slice(start, self.rank)
-            scaled = np.mod(left[j, done] * self._pivots[done], self.prime)
-            column = np.mod(rest[:, j] - left[:, done] @ scaled, self.prime)
+            scaled = modulo(left[j, done] * self._pivots[done], self.prime)
+            column = modulo(rest[:, j] - left[:, done] @ scaled, self.prime)
             pivot = int(column[j])
             if pivot == 0:
                 continue
             column[:j] = 0.0
-            left[:, self.rank] = np.mod(column * pow(pivot, -1, self.prime), self.prime)
+            left[:, self.rank] = modulo(column * pow(pivot, -1, self.prime), self.prime)
             self._pivots[self.rank] = pivot
             self.rank += 1
             taken.append(j)
@@ -192,5 +192,5 @@ def _inverse(upper: FloatArray, prime: int) -> FloatArray:
     for i in range(size - 1, -1, -1):
         row = -product_modulo(upper[i : i + 1, i + 1 :], out[i + 1 :], prime)[0]
         row[i] += 1.0
-        out[i] = np.mod(row * pow(int(upper[i, i]), -1, prime), prime)
+        out[i] = modulo(row * pow(int(upper[i, i]), -1, prime), prime)
     return out

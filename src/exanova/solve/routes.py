@@ -24,13 +24,15 @@ from exanova.data.sample import Sample
 from exanova.design.family import Family, complete_family, extend
 from exanova.messages import Parameter, Value, Words, joined
 from exanova.parallel import suitable_blas
+from exanova.phi.counted_family import CountedFamily
+from exanova.phi.gram import CommonRows
 from exanova.phi.operator import Phi
 from exanova.phi.residues import are_counts
 from exanova.progress import Progress
 from exanova.solve import price, seconds
 from exanova.solve.choice import FLOATING, ROUNDED, PaperChoice, can_be_solved
 from exanova.solve.dense import solve_dense
-from exanova.solve.evidence import AtRows, Solution, Solved
+from exanova.solve.evidence import AtRows, Solution, Solved, first_functions
 from exanova.solve.grid import margins, solve_grid
 from exanova.solve.matrix_free import LARGEST_PAIR, solve_matrix_free
 from exanova.solve.moments import Projections, solve_kept, solve_moments
@@ -239,18 +241,21 @@ def _by_moments(job: SolveJob) -> Solved:
     sample, request, family = job.sample, job.request, job.family
     basis = build_basis(family, request.basis, orthonormal=request.ties == "share")
     phi = Phi(family, sample, request.threads)
-    gamma = phi.gram(basis, progress=job.progress)
-    mains = _gram_of_mains(family, basis, gamma) if request.is_plain else None
+    is_paper = request.ties == "first" and basis.labels is not None and not request.ridge
+    common = phi.common_rows(job.progress) if is_paper and sample.counts is not None else None
+    known = _exact_choice(sample, request, family, common) if is_paper else None
+    gamma = phi.gram(basis, progress=job.progress, common=common)
+    kept = first_functions(family, basis) if request.is_plain else 0
+    first = gamma[:kept, :kept].copy() if kept else None
     job.progress.phase("eliminating")
     gamma[range(1, len(gamma)), range(1, len(gamma))] += request.ridge
     orders = order_slices(family, basis)
     sums = phi.analyse_blocks(lambda rows: sample.probability[rows, None] * sample.values[rows])
-    known = _exact_choice(sample, request, family, basis)
     project = Projections(phi, basis, sample, sums, request.ridge, None if known is None else known[0])
     if known is None:
         solution = solve_moments(gamma, orders, project, request.ties)
         found = finished(sample, job.plan, family, basis, solution, project.at_rows(solution.coefficients))
-        return replace(found, mains_gram=mains)
+        return replace(found, gram=first)
     solution = replace(solve_kept(gamma, orders, project, known[0]), method=known[1])
     if not can_be_solved(solution, sample.weight):
         project = Projections(phi, basis, sample, sums, request.ridge)
@@ -259,19 +264,12 @@ def _by_moments(job: SolveJob) -> Solved:
     return finished(sample, job.plan, family, basis, solution, project.at_rows(solution.coefficients))
 
 
-def _gram_of_mains(family: Family, basis: Basis, gamma: FloatArray) -> FloatArray:
-    """The block of intercept and main effects, before it is overwritten."""
-    count = int(basis.start[int(np.searchsorted(family.layout.order, 2))])
-    return gamma[:count, :count].copy()
-
-
 def _exact_choice(
-    sample: Sample, request: Request, family: Family, basis: Basis
-) -> tuple[NDArray[np.bool_], str] | None:
-    """The paper's greedy choice, exactly, and how it was made; ``None`` if the functions are not those of the paper."""
-    if request.ties != "first" or basis.labels is None or request.ridge:
-        return None
-    choice = PaperChoice(sample.codes, sample.weight, sample.sizes, request.threads)
+    sample: Sample, request: Request, family: Family, common: CommonRows | None
+) -> tuple[NDArray[np.bool_], str]:
+    """The paper's greedy choice, exactly, and how it was made; ``common``: its common rows, if weights are counts."""
+    counted = CountedFamily(family, common) if common else None
+    choice = PaperChoice(sample.codes, sample.weight, sample.sizes, request.threads, counted=counted)
     return choice.add_family(family.subsets), f"elimination of the Gram matrix, {choice.how}"
 
 

@@ -1,0 +1,65 @@
+"""The fit on other clusters: rows that were drawn together are left out together, and the others fitted again.
+
+Rows of a cluster are alike. A row left out alone is predicted by its neighbours, which says nothing about clusters that
+were not drawn. So whole clusters are left out, a fifth of them at a time, and predicted by the same fit to the others.
+Levels that occur in no other cluster are unknown then: their effects count as 0, as for any new row.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.data.folds import enough_left_out, folds_of
+from exanova.data.sample import Sample
+from exanova.effects.at_rows import fitted_part
+from exanova.errors import ExanovaError
+from exanova.fitting import fit_sample, plan_fit
+from exanova.progress import Progress
+from exanova.select.selected_fit import with_own_levels
+from exanova.solve.request import Request
+from exanova.typing import FloatArray
+
+METHOD = "leaving out a fifth of the clusters at a time"
+
+
+def errors_on_clusters(sample: Sample, request: Request, progress: Progress) -> FloatArray | None:
+    """(m,) mean squared error on clusters that were left out, beside the variance within equal rows.
+
+    ``None`` if there is one cluster only, or if the others cannot be fitted.
+    """
+    draws = sample.draws
+    assert draws is not None
+    assert draws.cluster is not None
+    fold, parts = folds_of(draws.cluster, request.random_state)
+    if parts < 2:
+        return None
+    left_out, fitted = np.zeros(len(fold), dtype=bool), np.zeros((len(fold), sample.n_outputs))
+    for k in range(parts):
+        if enough_left_out(left_out, draws.cluster):
+            break
+        out = fold == k
+        try:
+            fitted[out] = _predicted(sample, ~out, request, progress)[draws.group[out]]
+        except ExanovaError:
+            return None
+        left_out |= out
+    rows = sample.values[draws.group]
+    values = rows if draws.values is None else draws.values
+    missed = (values - fitted) ** 2 - (values - rows) ** 2
+    p = draws.weight[left_out] / draws.weight[left_out].sum()
+    return np.asarray(p @ missed[left_out])
+
+
+def _predicted(sample: Sample, kept: NDArray[np.bool_], request: Request, progress: Progress) -> FloatArray:
+    """(r, m) every distinct row predicted by the fit to the raw rows ``kept`` (k,)."""
+    part = sample.of_draws(kept)
+    number = [np.where(has, np.cumsum(has) - 1, -1) for has in part.levels_present()]
+    own, asked = with_own_levels(part, request)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit to all rows has warned
+        found, _ = fit_sample(own, asked, *plan_fit(asked, own, own.n_outputs), progress)
+    codes = np.stack([new[row] for new, row in zip(number, sample.codes, strict=True)]).astype(np.int32)
+    return fitted_part(found.family, found.values, codes, request.threads)
