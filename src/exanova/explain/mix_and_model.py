@@ -70,7 +70,7 @@ def mix_and_model(
     subsets = tuple(sorted(union, key=lambda subset: (len(subset), subset)))
     cells = {subset: common_cells_of(families, place_of, subset, parts) for subset in subsets}
     after = _model_weights(cells, subsets, families[1].n_cells)
-    moved = None if after is not None else centred_under_first(values[1], cells, subsets)
+    moved = centred_under_first(values[1], cells, subsets) if after is None else {}
     m, n0 = values[0].shape[1], len(values[0])
     mix, model, moment = (np.zeros((len(subsets), m)) for _ in range(3))
     mix_weights, carried = np.zeros((n0, len(subsets))), np.zeros((families[1].n_cells, m))
@@ -80,7 +80,7 @@ def mix_and_model(
         mix_weights[:, k] = np.bincount(own.place[0][known], own.probability[1][known], n0)
         moment[k] = mix_weights[:, k] @ values[0] ** 2
         before = mix_weights[:, k] @ values[0]
-        later = own.probability[1] @ moved[subset] if moved is not None else after[:, k] @ values[1]
+        later = own.probability[1] @ moved[subset] if after is None else after[:, k] @ values[1]
         model[k] = later - before
         mix[k] = before if subset else 0.0
         _carry(own, values[0], carried)
