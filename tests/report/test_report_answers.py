@@ -159,8 +159,10 @@ def test_errors_of_chosen_groups_are_those_of_the_difference(tariff, given):
         if against < 0:  # all rows of the fit take part, and vary together with the effects
             np.testing.assert_allclose(errors[:-2, 0], expected.by_feature_stderr[:, 0], rtol=1e-9, atol=1e-12)
             np.testing.assert_allclose(errors[-1, 0], expected.total_stderr[0], rtol=1e-9)
-        else:
+        else:  # others than those against all other rows
+            of_all = found.stderr[found.sets.tolist().index([feature, level, cohort_errors.OTHERS])]
             assert np.isfinite(errors[-1, 0])
+            assert not np.isclose(errors[-1, 0], of_all[-1, 0], rtol=1e-6)
     assert "vary together" in found.note
 
 
