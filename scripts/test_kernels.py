@@ -34,6 +34,7 @@ NUMERICAL = (
     "tests/solve/test_routes.py",
     "tests/effects/test_evidence.py",
     "tests/effects/test_storage.py",
+    "tests/effects/test_golden_files.py",
     "tests/show/test_plots.py",
     "tests/cli/test_cli.py",
     "src",

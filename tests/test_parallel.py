@@ -31,7 +31,8 @@ def blas(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         yield
         library.threads = before
 
-    controller = SimpleNamespace(info=lambda: [{"num_threads": library.threads}], limit=limit)
+    held = SimpleNamespace(get_num_threads=lambda: library.threads)
+    controller = SimpleNamespace(lib_controllers=[held], limit=limit)
     monkeypatch.setattr(parallel, "_blas", lambda modules: controller)
     return library
 

@@ -16,7 +16,7 @@ from exanova.effects.effect import Schema
 from exanova.effects.measure import measure
 from exanova.errors import InexactWarning
 from exanova.explain.mean_shapley import MeanShapley
-from exanova.explain.relativities import Loss
+from exanova.explain.relativities import TariffLoss
 from exanova.explain.tariff import losses_of
 from exanova.infer.fitted_sample import FittedSample, why_whole
 from exanova.messages import joined
@@ -54,6 +54,7 @@ def assemble(
     schema = Schema(names, seen.support.labels, values.output_names, seen.table_kind, values.single)
     effects = scaling.effects(found.values)
     fitted = _fitted_sample(sample, found, request, parameters["sampled"])
+    continuation = None if found.shrinkage is None else found.shrinkage.continuation
     return Decomposition(
         schema=schema,
         encoding=seen.encoding,
@@ -72,6 +73,7 @@ def assemble(
         selection=selection,
         selected=_named_selection(found, schema),
         sample=sample,
+        continuation=None if continuation is None else continuation.times(scaling.unit),
     )
 
 
@@ -91,7 +93,7 @@ def warn_if_inexact(certificate: Certificate, basis: str, stacklevel: int) -> No
         warnings.warn(joined(certificate.notes, "; "), InexactWarning, stacklevel=stacklevel + 1)
 
 
-def _losses(found: Solved, effects: FloatArray, sample: Sample, link: str) -> tuple[tuple[Loss, ...], ...]:
+def _losses(found: Solved, effects: FloatArray, sample: Sample, link: str) -> tuple[tuple[TariffLoss, ...], ...]:
     """The loss of tariffs up to each order, per output; empty without a link."""
     if link == "identity":
         return ()

@@ -21,7 +21,7 @@ from exanova.explain.changing import Fit, mean_change
 from exanova.explain.comparison import Comparison, compare
 from exanova.explain.importance_errors import importance_stderr
 from exanova.explain.mean_change import MeanChange
-from exanova.explain.relativities import Loss, Relativities, losses_in_words
+from exanova.explain.relativities import Relativities, TariffLoss, losses_in_words
 from exanova.explain.tariff import tariff_of
 from exanova.infer.error_record import Errors
 from exanova.infer.fitted_sample import FittedSample
@@ -78,7 +78,7 @@ class Decomposition(EffectQueries):
     selection: Selection | None = None
     selected: Functions | None = None
     sample: Sample | None = None
-    losses: tuple[tuple[Loss, ...], ...] = ()
+    losses: tuple[tuple[TariffLoss, ...], ...] = ()
     provenance: Provenance | None = None
 
     @cached_property

@@ -15,6 +15,7 @@ from exanova.data.feature import FeatureLevels
 from exanova.data.link import LINKS
 from exanova.data.table import installed_kind
 from exanova.decomposition import Decomposition, uncertainty_of
+from exanova.design.continuation import Continuation, unobserved_cells
 from exanova.design.families import named_family
 from exanova.design.family import Family
 from exanova.design.passes import Layout
@@ -23,7 +24,7 @@ from exanova.effects.effect import Schema
 from exanova.effects.redundancy import Redundancy
 from exanova.errors import FileFormatError
 from exanova.explain.mean_shapley import MeanShapley
-from exanova.explain.relativities import Loss
+from exanova.explain.relativities import TariffLoss
 from exanova.infer.error_record import Errors
 from exanova.infer.level_means import main_cells
 from exanova.messages import Words, from_json, to_json
@@ -35,7 +36,7 @@ from exanova.typing import Subset
 
 WHOLE = ("order", "members", "sizes", "chain", "key_start", "cell_start", "cell_key")
 REAL = ("weight", "values", "covariance", "variance")
-DTYPES = {**dict.fromkeys(WHOLE, "<i8"), "lookup": "<i4", **dict.fromkeys(REAL, "<f8")}
+DTYPES = {**dict.fromkeys((*WHOLE, "continued.pairs"), "<i8"), "lookup": "<i4", **dict.fromkeys(REAL, "<f8")}
 """Arrays of a file by the kind of their numbers; those of the certificate and the Shapley values are real too."""
 
 TABLES = ("numpy", "pandas", "polars", "pyarrow", "modin", "cudf")
@@ -94,6 +95,8 @@ def to_file(found: Decomposition, parameters: Mapping[str, Any]) -> tuple[dict[s
     if found.mean_shapley.known is not None:
         arrays["shapley"] = found.mean_shapley.known
     arrays.update((f"errors.{name}", array) for name, array in errors.items())
+    if found.continuation is not None:
+        arrays |= {"continued.pairs": found.continuation.pairs, "continued.values": found.continuation.values}
     return document, arrays
 
 
@@ -145,10 +148,11 @@ def _decomposition(
         plan=Plan(**_record(Plan, document["plan"])),
         ties=document.get("ties", parameters.get("ties", "share")),
         link=str(document.get("link", "identity")),
-        losses=tuple(tuple(Loss(**loss) for loss in losses) for losses in document.get("losses", ())),
+        losses=tuple(tuple(TariffLoss(**loss) for loss in losses) for losses in document.get("losses", ())),
         selection=_selection(document.get("chosen")),
         selected=None if selected is None else tuple((tuple(f), tuple(z)) for f, z in selected),
         provenance=_provenance(document.get("provenance")),
+        continuation=_continuation(arrays),
     )
     _check(found, stored)
     return found
@@ -250,10 +254,17 @@ def _family(arrays: Mapping[str, NDArray[Any]]) -> Family:
     )
 
 
+def _continuation(arrays: Mapping[str, NDArray[Any]]) -> Continuation | None:
+    """The effects in cells never observed; files of exanova 0.1 and of fits that are not shrunk have none."""
+    if "continued.pairs" not in arrays:
+        return None
+    return Continuation(arrays["continued.pairs"], arrays["continued.values"])
+
+
 def _check(found: Decomposition, stored: Mapping[str, NDArray[Any]]) -> None:
     """Check that every position is within bounds; each condition may rely on the previous ones."""
     parts, errors = _conditions_of_parts(found), _conditions_of_errors(found, stored)
-    conditions = (*parts, *errors, *map(_feature_fits, found.encoding.features))
+    conditions = (*parts, *errors, *map(_feature_fits, found.encoding.features), *_conditions_of_continuation(found))
     if not all(conditions):
         raise ValueError(f"its parts do not fit together (check {conditions.index(False)})")
     for k, condition in enumerate(_conditions_of_cells(found.family), start=len(conditions)):
@@ -297,6 +308,17 @@ def _conditions_of_errors(found: Decomposition, stored: Mapping[str, NDArray[Any
     yield (found.uncertainty.summary is None) == ("stderr" not in stored)
     yield all(bool((~(array < 0)).all()) for name, array in stored.items() if name not in ("covariance", "means"))
     yield "covariance" not in stored or bool(np.isfinite(stored["covariance"]).all())
+
+
+def _conditions_of_continuation(found: Decomposition) -> Iterator[bool]:
+    if found.continuation is None:
+        return
+    family, (pairs, values) = found.family, (found.continuation.pairs, found.continuation.values)
+    count, m = len(family.subsets), len(found.schema.outputs)
+    inside = pairs.ndim == 1 and bool((np.diff(pairs) > 0).all() and ((pairs > 0) & (pairs < count)).all())
+    yield inside and all(len(family.subsets[s]) == 2 for s in pairs.tolist())
+    unseen = sum(unobserved_cells(family, s) for s in pairs.tolist()) if inside else -1
+    yield values.shape == (unseen, m) and bool(np.isfinite(values).all())
 
 
 def _named(found: Decomposition) -> Iterator[tuple[str, ...]]:

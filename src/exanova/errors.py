@@ -122,7 +122,7 @@ class MissingPackageError(ExanovaError, ImportError):
 
 
 class OutsideSupportWarning(UserWarning):
-    """Some rows hold combinations that never occurred; the effects of those cells count as zero."""
+    """Some rows hold combinations that never occurred; their effects are extrapolated, or count as zero."""
 
 
 class OverfitWarning(UserWarning):

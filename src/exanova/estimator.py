@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
-from functools import wraps
 from html import escape
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from exanova.given import Given, read_given
 from exanova.infer.fitted_sample import why_whole
 from exanova.parallel import blas_threads
 from exanova.parameters import check_eval_set, check_parameters, make_request, the_model
-from exanova.parametrised import Parametrised, renamed
+from exanova.parametrised import Parametrised, forwarded, renamed
 from exanova.progress import Progress
 from exanova.provenance import Provenance, trace
 from exanova.query import QuerySettings
@@ -39,19 +39,6 @@ from exanova.tags import not_fitted
 
 if TYPE_CHECKING:
     from exanova.show.plots import Plots
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def forwarded(query: Callable[Concatenate[Decomposition, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """A query of the decomposition as a method of the estimator, with the same signature and docstring."""
-
-    @wraps(query)
-    def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return query(self.decomposition_, *args, **kwargs)
-
-    return method
 
 
 class FunctionalANOVA(Parametrised, InParts):
@@ -254,43 +241,42 @@ class FunctionalANOVA(Parametrised, InParts):
         self.__dict__.pop("moments_", None)
         check_eval_set(eval_set)
         model = the_model(model, y)
-        started = time.perf_counter()
-        progress = Progress(self.verbose)
         design = {"clusters": clusters, "strata": strata, "replicate_weights": replicate_weights}
         if isinstance(eval_set, str | os.PathLike):
             eval_set = (eval_set, model)
-        try:
-            given = Given(X, model, sample_weight, output_names, weights, design, eval_set)
-            read, observe = read_given(given, self.get_params(), self.fit, progress)
-            said = {"weights": weights, "eval_set": eval_set, **given.columns}
-            if read is None:  # rows were held out and the others fitted; the record is of what was given
-                self._store(replace(self._decomposition, provenance=trace(observe(), self._kept_params(), said)))
-                return self
-            request = make_request(self.get_params(), read.rows.support, read.rows.encoding.ordered)
-            progress.phase("listing cells")
-            plan, survey = self._plan(read.rows, request)
-            if self.verbose:
-                print(plan)
-            seen = observe()
-            sample, held = seen.sample, None
-            if isinstance(eval_set, float):
-                sample, held = (
-                    sample.split(eval_set, request.random_state) if read.held is None else (sample, read.held)
-                )
-            request = replace(request, sampled=not why_whole(self.sampled, sample))
-            found, selection = fit_sample(sample, request, plan, survey, progress)
-            with blas_threads(request.threads):
-                progress.phase("measuring")
-                self._store(assemble(seen, sample, found, selection, request, self.get_params(), started))
-                warn_if_inexact(self.certificate_, self.basis, stacklevel=3)
-                fitted = FittedRows(read, sample, held, found, request, why_whole(self.sampled, sample))
-                certificate = evaluated(self._decomposition, fitted, eval_set, self._fit_part, progress)
-                self._store(replace(self._decomposition, certificate=certificate))
-            self._store(replace(self._decomposition, provenance=trace(seen, self._kept_params(), said)))
-            warn_if_it_does_not_hold(self.certificate_, self.shrinkage == "auto", stacklevel=3)
-        finally:
-            progress.close()
+        with closing(Progress(self.verbose)) as progress:
+            self._fit(Given(X, model, sample_weight, output_names, weights, design, eval_set), progress)
         return self
+
+    def _fit(self, given: Given, progress: Progress) -> None:
+        """Read the rows, plan, fit and measure; then evaluate the result on other rows."""
+        started = time.perf_counter()
+        read, observe = read_given(given, self.get_params(), self.fit, progress)
+        said = {"weights": given.weights, "eval_set": given.eval_set, **given.columns}
+        if read is None:  # rows were held out and the others fitted; the record is of what was given
+            self._store(replace(self._decomposition, provenance=trace(observe(), self._kept_params(), said)))
+            return
+        request = make_request(self.get_params(), read.rows.support, read.rows.encoding.ordered)
+        progress.phase("listing cells")
+        plan, survey = self._plan(read.rows, request)
+        if self.verbose:
+            print(plan)
+        seen = observe()
+        sample, held = seen.sample, read.held
+        if isinstance(given.eval_set, float) and held is None:
+            sample, held = sample.split(given.eval_set, request.random_state)
+        whole = why_whole(self.sampled, sample)
+        request = replace(request, sampled=not whole)
+        found, selection = fit_sample(sample, request, plan, survey, progress)
+        with blas_threads(request.threads):
+            progress.phase("measuring")
+            self._store(assemble(seen, sample, found, selection, request, self.get_params(), started))
+            warn_if_inexact(self.certificate_, self.basis, stacklevel=4)
+            fitted = FittedRows(read, sample, held, found, request, whole)
+            certificate = evaluated(self._decomposition, fitted, given.eval_set, self._fit_part, progress)
+        record = trace(seen, self._kept_params(), said)
+        self._store(replace(self._decomposition, certificate=certificate, provenance=record))
+        warn_if_it_does_not_hold(self.certificate_, self.shrinkage == "auto", stacklevel=4)
 
     predict = forwarded(Decomposition.predict)
     components = forwarded(Decomposition.components)

@@ -96,7 +96,7 @@ def _by_the_others(
 
 def on_held_out_rows(certificate: Certificate, held: Sample, found: Solved, threads: int) -> Certificate:
     """The certificate with the fit on distinct rows that were held out."""
-    fitted = fitted_part(found.family, found.values, held.codes, threads)
+    fitted = fitted_part(found.everywhere, held.codes, threads)
     fit = measure_sample(held, fitted)
     return replace(certificate, r2_eval=fit.r2, mse_eval=fit.mse * _unit(held) ** 2, eval_method=HELD_OUT)
 
@@ -110,7 +110,7 @@ def on_further_rows(decomposition: Decomposition, X: Any, model: Any, progress: 
     codes = decomposition.encoding.encode(Table.read(X), settings.handle_unknown).astype(np.int32)
     target = decomposition.model_values(X, model, progress)
     p = np.full(codes.shape[1], 1.0 / codes.shape[1])
-    fit = measure_fit(target, fitted_part(decomposition.family, decomposition.values, codes, settings.threads), p)
+    fit = measure_fit(target, fitted_part(decomposition.everywhere, codes, settings.threads), p)
     return replace(decomposition.certificate, r2_eval=fit.r2, mse_eval=fit.mse, eval_method=HELD_OUT)
 
 
@@ -120,7 +120,7 @@ def _on_source(decomposition: Decomposition, X: Any, model: Any, progress: Progr
     asked = (settings.handle_unknown, settings.response_method, settings.batch_size, decomposition.link)
     sums = FitSums()
     for rows in Reader(decomposition.encoding, *asked).read(X, model, progress):
-        fitted = fitted_part(decomposition.family, decomposition.values, rows.codes, settings.threads)
+        fitted = fitted_part(decomposition.everywhere, rows.codes, settings.threads)
         sums.add(rows.values, fitted, rows.copies)
     fit = sums.fit()
     return replace(decomposition.certificate, r2_eval=fit.r2, mse_eval=fit.mse, eval_method=HELD_OUT)

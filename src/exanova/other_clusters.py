@@ -62,4 +62,4 @@ def _predicted(sample: Sample, kept: NDArray[np.bool_], request: Request, progre
         warnings.simplefilter("ignore")  # the fit to all rows has warned
         found, _ = fit_sample(own, asked, *plan_fit(asked, own, own.n_outputs), progress)
     codes = np.stack([new[row] for new, row in zip(number, sample.codes, strict=True)]).astype(np.int32)
-    return fitted_part(found.family, found.values, codes, request.threads)
+    return fitted_part(found.everywhere, codes, request.threads)

@@ -72,7 +72,7 @@ def blas_threads(threads: int) -> Iterator[None]:
     Limits set by an outer block, or by an environment variable such as ``OMP_NUM_THREADS``, remain in force.
     """
     controller = _blas(len(sys.modules))
-    held = [library["num_threads"] for library in controller.info()]
+    held = [library.get_num_threads() for library in controller.lib_controllers]
     if max(held, default=1) <= threads:  # setting a limit that is in force takes longer than a small product
         yield
         return

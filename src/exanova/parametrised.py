@@ -1,14 +1,22 @@
-"""``Parametrised``: constructor arguments as scikit-learn expects them: read, changed, copied, printed."""
+"""``Parametrised``: constructor arguments as scikit-learn expects them: read, changed, copied, printed.
+
+Also ``forwarded``: methods that another object has.
+"""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, Self
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from exanova.errors import InputError
 from exanova.messages import Parameter
 from exanova.tags import sklearn_tags
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 RENAMED = {"interactions": "subsets"}
 """Parameters that had another name, which is still accepted."""
@@ -65,3 +73,13 @@ def renamed(old: str, value: Any, other: Any) -> Any:
         raise InputError(Parameter(old), " is the former name of ", Parameter(new), remedy="give the latter alone")
     warnings.warn(f"{old}= is now called {new}=; the former name goes in 1.0.", FutureWarning, stacklevel=3)
     return value
+
+
+def forwarded(query: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """A query of the decomposition as a method of the estimator, with the same signature and docstring."""
+
+    @wraps(query)
+    def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return query(self.decomposition_, *args, **kwargs)
+
+    return method

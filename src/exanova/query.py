@@ -16,6 +16,7 @@ from exanova import parallel
 from exanova.data.encoding import Encoding
 from exanova.data.sample import NewRows
 from exanova.data.table import Table
+from exanova.design.continuation import Everywhere
 from exanova.design.family import Family
 from exanova.design.memory import readable, resolve_limit
 from exanova.errors import MemoryLimitError, OutsideSupportError, OutsideSupportWarning
@@ -84,7 +85,7 @@ def seed_of(random_state: int | None) -> int:
 
 
 def locate(
-    X: Any, encoding: Encoding, family: Family, outputs: int, settings: QuerySettings, work: Work
+    X: Any, encoding: Encoding, family: Family, effects: Everywhere, settings: QuerySettings, work: Work
 ) -> tuple[Codes, NDArray[np.bool_]]:
     """(d, n) codes of new rows, and (n,) which of them fall outside the support, with a warning or an error.
 
@@ -93,19 +94,20 @@ def locate(
         OutsideSupportError: if ``strict`` is set and a row has a combination that never occurred.
     """
     table = Table.read(X)
-    size = bytes_at_rows(family, outputs, table.n_rows, work)
+    size = bytes_at_rows(effects, table.n_rows, work)
     check_memory(f"{work.what} of {table.n_rows:,} rows", size, settings.memory_limit)
     codes = encoding.encode(table, settings.handle_unknown).astype(np.int32)
     outside = Phi(family, NewRows(codes), settings.threads).outside()
-    _tell_outside(outside, settings.strict)
+    _tell_outside(outside, settings.strict, effects.unseen)
     return codes, outside
 
 
-def bytes_at_rows(family: Family, outputs: int, rows: int, work: Work) -> int:
+def bytes_at_rows(effects: Everywhere, rows: int, work: Work) -> int:
     """Bytes of a query: its rows while they are encoded, or its result together with their codes.
 
     The effects over all keys and the fitted part of the rows are included.
     """
+    family, outputs = effects.family, effects.values.shape[1]
     d = len(family.sizes)
     tables = 8 * outputs * (family.n_keys + family.n_cells)
     working = min(work.chunk, 16 * rows * len(family.subsets) * outputs)
@@ -122,19 +124,19 @@ def check_memory(what: str, size: int, memory_limit: int | float | str | None) -
         )
 
 
-def _tell_outside(outside: NDArray[np.bool_], strict: bool) -> None:
+def _tell_outside(outside: NDArray[np.bool_], strict: bool, unseen: str) -> None:
     count = int(outside.sum())
     if count and strict:
         raise OutsideSupportError(
             f"{count:,} of {len(outside):,} rows hold a combination of levels that never occurred, the first in "
             f"row {int(np.flatnonzero(outside)[0])}; its effect is undefined",
-            remedy=["With ", Parameter("strict", False), " it counts as 0"],
+            remedy=["With ", Parameter("strict", False), f" it {unseen}"],
         )
     if count:
         warnings.warn(
             Words(
                 f"{count:,} of {len(outside):,} rows hold a combination of levels that never occurred; "
-                "the effect of such a cell is undefined and counts as 0. With ",
+                f"the effect of such a combination {unseen}. With ",
                 Parameter("strict", True),
                 " such rows are refused.",
             ),

@@ -88,7 +88,7 @@ the whole population
             rows, sets, left_out = self._rows_to_compare(rows_a, rows_b, model, by, within, sample_weight, progress)
             rows = rows.weighing(weights)
             sources, included = self.error_sources(rows, stderr)
-            parts = Parts(self.family, self.values, grouping.shares(self.family.subsets))
+            parts = Parts(self.everywhere, grouping.shares(self.family.subsets))
             progress.phase("comparing", len(sets))
             found = []
             for pair in sets:
@@ -156,7 +156,7 @@ the whole population
         fitted = self._fitted_part(codes)[:, o]
         compared = float(self.values[0, o] if reference is None else self._fitted_part(reference)[0, o])
         shares = told.grouping.shares(self.family.subsets).toarray()
-        at = Contributions.of(self.family, self.values, shares, codes, reference, o)
+        at = Contributions.of(self.everywhere, shares, codes, reference, o)
         with_errors = asked.stderr and not self.uncertainty.why_none
         ranked = ranked_rows(at, self.uncertainty, asked.count, asked.direction, with_errors)
         rows = [
@@ -165,7 +165,9 @@ the whole population
         ]
         notes = [f"no standard errors: {self.uncertainty.why_none}"] if asked.stderr and not with_errors else []
         notes += self._identification()
-        return Reasons(tuple(rows), self.schema.outputs[o], asked.direction, words, tuple(notes), self.schema)
+        unseen = self.everywhere.unseen
+        output = self.schema.outputs[o]
+        return Reasons(tuple(rows), output, asked.direction, words, tuple(notes), self.schema, unseen=unseen)
 
     def _reference(self, against: Any, codes: Codes, direction: str, output: int) -> tuple[Codes | None, str]:
         """(d, 1) the row to compare with, ``None`` for the mean, and what it is called."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from exanova.data.observe import values_at
 from exanova.data.table import Table
 from exanova.data.values import is_model
 from exanova.data.weights import check_weights
+from exanova.design.continuation import Continuation, Everywhere, everywhere
 from exanova.design.family import Family
 from exanova.effects.at_rows import Components, contributions, fitted_part
 from exanova.effects.certificate import measure_fit
@@ -47,6 +49,7 @@ class RowQueries:
         uncertainty: their standard errors and what is identified.
         settings: parameters that queries depend on.
         link: the function of the output that was decomposed: ``"identity"``, ``"log"`` or ``"logit"``.
+        continuation: the effects of pairs in cells never observed, if the fit was shrunk.
     """
 
     schema: Schema
@@ -56,6 +59,12 @@ class RowQueries:
     uncertainty: Uncertainty
     settings: QuerySettings
     link: str = field(default="identity", kw_only=True)
+    continuation: Continuation | None = field(default=None, kw_only=True)
+
+    @cached_property
+    def everywhere(self) -> Everywhere:
+        """The effects as new rows read them: pairs in cells never observed are continued by the prior of the fit."""
+        return everywhere(self.family, self.values, self.continuation)
 
     @property
     def order(self) -> int:
@@ -86,7 +95,7 @@ class RowQueries:
         (((), ('x0',), ('x1',), ('x0', 'x1')), [[1.5, -1.0, -1.0, 0.5]])
         """
         codes, outside = self._locate(X, Work("the components", 8 * len(self.family.subsets) * self._m))
-        values = contributions(self.family, self.values, codes)
+        values = contributions(self.everywhere.family, self.everywhere.values, codes)
         subsets = tuple(map(self.schema.names, self.family.subsets))
         return Components(self.schema.shown(values), subsets, outside, self.schema.outputs, self.schema)
 
@@ -122,14 +131,15 @@ class RowQueries:
         # Besides the values: levels as numbers and as text; besides the residual: the outputs of the model.
         numbers = d * (self._m + 2) + (0 if model is None else 3 * self._m)
         codes, outside = self._locate(X, Work("the Shapley values", 8 * numbers))
+        read = self.everywhere
         with closing(Progress(self.settings.verbose)) as progress:
             left = None if model is None else self.model_values(X, model, progress) - self._fitted_part(codes)
             if grouping is None:
-                values = shapley_values(self.family, self.values, codes, self.settings.threads, progress)
-                errors = shapley_errors(self.family, self.uncertainty, codes) if stderr else None
+                values = shapley_values(read.family, read.values, codes, self.settings.threads, progress)
+                errors = shapley_errors(self.family, self.uncertainty, codes, read) if stderr else None
             else:
                 matrix = grouping.shares(self.family.subsets).T
-                values = interaction_values(self.family, self.values, codes, matrix, progress)
+                values = interaction_values(read.family, read.values, codes, matrix, progress)
                 errors = self._row_errors(codes, matrix) if stderr else None
         if residual == "spread" and left is not None:
             values, left = values + left[:, None, :] / d, np.zeros_like(left)
@@ -163,7 +173,7 @@ class RowQueries:
         # Besides the values: the contributions of one chunk of rows, and their weighted sums.
         codes, outside = self._locate(X, Work("the interactions", 8 * len(subsets) * self._m, 2 * CHUNK_BYTES))
         with closing(Progress(self.settings.verbose)) as progress:
-            values = interaction_values(self.family, self.values, codes, matrix, progress)
+            values = interaction_values(self.everywhere.family, self.everywhere.values, codes, matrix, progress)
             found = tuple(map(shown, self._row_errors(codes, matrix))) if stderr else (None, None)
         base = shown(np.broadcast_to(self.values[0], (codes.shape[1], self._m)))
         errors, freedom = found
@@ -172,7 +182,7 @@ class RowQueries:
     def _row_errors(self, codes: Codes, matrix: Any) -> tuple[FloatArray, FloatArray]:
         """(n, k, m) standard errors of the index with this (k, S) matrix at rows, and their degrees of freedom."""
         return (
-            row_stderr(self.family, self.uncertainty, codes, matrix),
+            row_stderr(self.family, self.uncertainty, codes, matrix, self.everywhere),
             row_freedom(self.family, self.uncertainty, codes, matrix),
         )
 
@@ -225,10 +235,10 @@ class RowQueries:
         return int(self.values.shape[1])
 
     def _fitted_part(self, codes: Codes) -> FloatArray:
-        return fitted_part(self.family, self.values, codes, self.settings.threads)
+        return fitted_part(self.everywhere, codes, self.settings.threads)
 
     def _locate(self, X: Any, work: Work) -> tuple[Codes, NDArray[np.bool_]]:
-        return locate(X, self.encoding, self.family, self._m, self.settings, work)
+        return locate(X, self.encoding, self.family, self.everywhere, self.settings, work)
 
 
 def _check_residual(residual: str, model: Any, stderr: bool) -> None:

@@ -155,7 +155,10 @@ def test_main_effects_alone_need_no_covariances(monkeypatch):
 
 
 def same(text: str, value: float, digits: int) -> None:
-    """Whether a printed number is this value to its digits."""
+    """Whether a printed number is this value to its digits, and nothing is printed where there is none."""
+    if np.isnan(value):
+        assert text == ""
+        return
     assert float(text) == pytest.approx(value, rel=0.6 * 10.0 ** (1 - digits), abs=1e-12)
 
 
@@ -181,6 +184,16 @@ def test_a_combination_that_never_occurred_is_marked(opened, tmp_path, anova):
     assert town.locator("option").all_text_contents() == ["A (never observed with the other levels)", "B <i>", "C"]
     town.select_option(index=0)
     expect(page.locator("#what-if-note")).to_contain_text("Never observed: job = nurse with town = A.")
+    expect(page.locator("#what-if-note")).to_contain_text("The effect of such a combination counts as 0.")
+
+
+def test_an_extrapolated_combination_is_marked(opened, tmp_path):
+    page = opened(written(fitted(shrinkage="auto"), tmp_path, X=table()))
+    choose(page, pd.Series({"job": "nurse", "shift": "day", "year": 2020, "town": "A"}))
+    said = (
+        "The effect of such a combination is extrapolated by the prior of the fit in 2 pairs and counts as 0 in other"
+    )
+    expect(page.locator("#what-if-note")).to_contain_text(said)
 
 
 def test_rows_are_found_by_their_id_and_hold_the_residual(opened, tmp_path, anova):

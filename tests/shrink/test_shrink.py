@@ -549,7 +549,7 @@ def test_errors_of_shrunken_effects_agree_with_each_other():
         anova = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, np.stack([y, rng.normal(size=n)], axis=1))
         anova.errors()
         uncertainty = anova.decomposition_.uncertainty
-        engine, index = uncertainty.engine, uncertainty._family
+        engine, index = uncertainty.engine, uncertainty.family
         everything = engine.all_cells
         for o in range(2):
             np.testing.assert_allclose(np.diagonal(everything[o]), engine.stderr[:, o] ** 2, rtol=1e-6, atol=1e-12)
@@ -577,7 +577,7 @@ def test_intervals_of_shrunken_effects_cover_those_of_the_population():
         rows, y = drawn_rows(rng, 400, mixed)
         anova = FunctionalANOVA(shrinkage="auto", sampled=True).fit(rows, y)
         uncertainty = anova.decomposition_.uncertainty
-        index, fitted = uncertainty._family, uncertainty.fitted
+        index, fitted = uncertainty.family, uncertainty.fitted
         posterior = np.sqrt(fitted.posterior.cell_variances(index))[:, 0] * fitted.unit
         for names in anova.effects_:
             effect, true = anova.effects_[names], population.effects_[names]

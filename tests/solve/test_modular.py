@@ -11,12 +11,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from exanova import reference
-from exanova.design.family import build_family
 from exanova.design.subsets import up_to_order
 from exanova.errors import InputError
 from exanova.phi import growing_gram, residues
-from exanova.phi.counted_family import CountedFamily
-from exanova.phi.gram import common_rows
 from exanova.phi.gram_kernels import reduce_in_place
 from exanova.phi.growing_gram import Algebra, gram_rows
 from exanova.phi.residues import modulo, primes, product_modulo, weights_modulo
@@ -304,24 +301,6 @@ def test_the_papers_functions_are_chosen_exactly_whatever_the_weights(kind, case
         kept = found.add_family(up_to_order(varying, order))
     phi = [exact_phi(case, weight, s, z) for s, z in functions_of(found.family)]
     assert kept.tolist() == rational_profile([list(row) for row in zip(*phi, strict=True)])
-
-
-@examples(30)
-@given(case=supports(("equal", "counts"), max_features=4), order=st.integers(1, 4), batch=st.sampled_from([3, 2048]))
-def test_common_rows_that_were_counted_lead_to_the_same_choice(case, order, batch):
-    """Rows then count as often as they occur, which changes no rank."""
-    varying = [i for i, n in enumerate(case.sizes) if n > 1]
-    assume(varying)
-    codes, subsets = codes_of(case), up_to_order(varying, order)
-    family = build_family(codes, case.weight.astype(float), case.sizes, subsets)
-    counted = CountedFamily(family, common_rows(family, codes, case.weight))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choices, "BATCH", batch)
-        given = PaperChoice(codes, case.weight, case.sizes, counted=counted)
-        grown = PaperChoice(codes, case.weight, case.sizes)
-        assert given.add_family(subsets).tolist() == grown.add_family(subsets).tolist()
-    assert given.family.subsets == grown.family.subsets
-    assert [own.tolist() for own in given.chosen] == [own.tolist() for own in grown.chosen]
 
 
 @examples(40)

@@ -7,12 +7,14 @@ import os
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
 from exanova import FunctionalANOVA
 from exanova.errors import InputError, InputTypeError
-from exanova.sources.opening import find_files, is_source, open_source
+from exanova.sources.finding import find_files
+from exanova.sources.opening import is_source, open_source
 
 
 @pytest.fixture
@@ -85,6 +87,64 @@ def test_corrupt_and_empty_files_are_named(folder):
     refused(str(folder), "1.parquet")
     (folder / "1.parquet").write_bytes(b"")
     refused(str(folder), "1.parquet", "is empty")
+
+
+def test_a_page_that_does_not_match_its_checksum_is_named(folder):
+    path = folder / "1.parquet"
+    pq.write_table(part(1), path, write_page_checksum=True, compression="none", use_dictionary=False)
+    before = path.read_bytes()
+    FunctionalANOVA().fit(str(folder), "score")
+    path.write_bytes(before.replace(b"\x01\x00\x00\x00u", b"\x01\x00\x00\x00v", 1))
+    assert path.read_bytes() != before
+    refused(str(folder), "1.parquet", "cannot be read")
+
+
+def polars_lazy(folder):
+    return pytest.importorskip("polars").scan_parquet([folder / f"{k}.parquet" for k in range(3)])
+
+
+def dask_lazy(folder):
+    return pytest.importorskip("dask.dataframe").read_parquet(str(folder))
+
+
+def dataset(folder):
+    return ds.dataset([str(folder / f"{k}.parquet") for k in range(3)])
+
+
+def duck(folder):
+    return pytest.importorskip("duckdb").read_parquet([str(folder / f"{k}.parquet") for k in range(3)])
+
+
+def halved(path):
+    path.write_bytes(path.read_bytes()[:200])
+
+
+CHANGES = {
+    "corrupt": halved,
+    "empty": lambda path: path.write_bytes(b""),
+    "gone": os.remove,
+    "without a column": lambda path: pq.write_table(part(1, b=None), path),
+    "of another type": lambda path: pq.write_table(part(1, b=np.array(["x"] * 50)), path),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("lazily", [polars_lazy, dask_lazy, dataset, duck])
+@pytest.mark.filterwarnings("ignore")
+def test_the_file_is_named_whatever_engine_reads_it(folder, lazily, change):
+    """Also where the engine itself does not say which it is."""
+    X = lazily(folder)
+    assert FunctionalANOVA().fit(X, "score").plan_.rows == 150
+    CHANGES[change](folder / "1.parquet")
+    refused(lazily(folder) if lazily is dask_lazy and change != "gone" else X, "1.parquet")
+
+
+def test_columns_that_are_the_names_of_folders_are_no_columns_of_files(tmp_path):
+    for size in ("small", "large"):
+        (tmp_path / f"size={size}").mkdir()
+        pq.write_table(part(len(size)), tmp_path / f"size={size}" / "0.parquet")
+    found = FunctionalANOVA().fit(ds.dataset(tmp_path, partitioning="hive"), "score")
+    assert found.feature_names_in_.tolist() == ["a", "b", "size"]
 
 
 def test_a_file_without_rows_among_others_adds_nothing(folder):

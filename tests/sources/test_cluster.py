@@ -37,6 +37,8 @@ def client() -> Iterator[object]:
         distributed.LocalCluster(n_workers=2, processes=True, host="127.0.0.1", **LOCAL) as cluster,
         distributed.Client(cluster) as found,
     ):
+        # A nanny whose worker is killed while it starts gives up; whoever runs a cluster then starts another.
+        cluster.adapt(minimum=2, maximum=2, interval="200ms")
         yield found
 
 
@@ -173,6 +175,21 @@ def test_a_lost_scheduler_is_one_error(path, tmp_path):
         timer.cancel()
         scheduler.kill()
         scheduler.wait(timeout=20)
+
+
+def test_a_cluster_without_workers_is_one_error_after_a_while(path, monkeypatch):
+    """All of its workers may have died, or none may ever come; tasks would wait for ever."""
+    monkeypatch.setattr("exanova.sources.cluster.LOOKED_EVERY", 0.1)
+    monkeypatch.setattr("exanova.sources.cluster.WITHOUT_WORKERS", 0.5)
+    with (
+        distributed.LocalCluster(n_workers=0, processes=True, host="127.0.0.1", **LOCAL) as cluster,
+        distributed.Client(cluster, set_as_default=False) as alone,
+    ):
+        with pytest.raises(EngineError, match=r"it has had no worker for .* seconds"):
+            fitted(path, "score", parameters={"engine": alone})
+        with pytest.raises(EngineError, match=r"it has had no worker for .* seconds"):
+            list(OnCluster(alone).each(double, [1, 2], Progress(enabled=False)))
+        assert nothing_left(alone)
 
 
 def test_an_engine_is_a_parameter_that_is_cloned_and_not_saved(client, path, tmp_path):

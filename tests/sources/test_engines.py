@@ -133,7 +133,7 @@ def test_what_an_engine_refuses_is_one_error(tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("java") is None, reason="PySpark needs Java")
-def test_spark_counts_its_rows(path):
+def test_spark_counts_its_rows(path, tmp_path):
     sql = pytest.importorskip("pyspark.sql")
     builder = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
@@ -145,5 +145,10 @@ def test_spark_counts_its_rows(path):
         weighted = session.createDataFrame(pd.DataFrame({"a b.c": list("uvu"), "p": [1, 2, 3], "w": [1, 0, 2]}))
         found = FunctionalANOVA(sampled=False).fit(weighted, "p", sample_weight="w")
         np.testing.assert_allclose(found.intercept_, [7 / 3])
+        place = shutil.copytree(path.removesuffix("/*.parquet"), tmp_path / "copy")
+        lost = session.read.parquet(str(place)).select(*columns)
+        (place / "0001.parquet").write_bytes(b"PAR1 nothing else PAR1")
+        with pytest.raises(InputError, match=r"the PySpark DataFrame cannot be read: .*0001\.parquet"):
+            fitted(lost, "score")
     finally:
         session.stop()

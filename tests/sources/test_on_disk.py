@@ -14,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exanova import FunctionalANOVA
+from exanova.data.mapped import mapping_of, release
 from exanova.errors import FileWriteError, MemoryLimitError
 from exanova.sources import sketch
-from exanova.sources.disk import disk_array, mapping_of, on_disk, release
+from exanova.sources.disk import disk_array, on_disk
+from exanova.sources.passes import Rows
 from exanova.sources.runs import Runs, place_of, ranges, stored
 from exanova.sources.tally import merge_tallies, tally_rows, together
 from sources.test_split_law import fitted, same, write
@@ -151,3 +153,23 @@ def test_distinct_rows_are_estimated_to_a_few_percent(distinct):
 def test_a_sketch_of_few_values_that_repeat_is_exact():
     hashes = np.repeat(sketch.mixed(np.arange(5, dtype=np.uint64)), 5000)
     assert sketch.distinct_about(sketch.sketch_of(hashes)) == 5
+
+
+def test_rows_that_went_to_disk_are_not_kept_in_memory():
+    runs = Runs(10_000)
+    words = np.arange(1000, dtype=np.uint64)[None]
+    runs.add(Rows(tally_rows(words, np.ones((1000, 1)), np.ones(1000), np.ones(1000), True)))
+    assert len(runs.runs) == 1
+    kept = [array if array.base is None else array.base for rows in runs.rest for array in rows.tally.arrays]
+    assert sum(array.size for array in kept) == 0
+
+
+def test_blocks_on_disk_leave_memory_one_after_the_other(tmp_path, monkeypatch):
+    table = pd.DataFrame({"a": np.arange(40) % 8, "b": np.arange(40) // 8, "score": np.arange(40.0)})
+    monkeypatch.setattr("exanova.sources.runs.SHARE", 0.0)
+    sample = fitted(write(table, tmp_path / "parts", 2, "parquet"), "score").decomposition_.sample
+    monkeypatch.setattr("exanova.data.sample.PART_ROWS", 9)
+    released = []
+    monkeypatch.setattr("exanova.data.sample.release", lambda *arrays: released.append(arrays))
+    assert len(list(sample.each_block())) == len(released) == 5
+    assert all(mapping_of(array) is not None for array in released[0][:3])

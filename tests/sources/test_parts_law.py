@@ -14,7 +14,8 @@ from exanova.apart.moments import collect_moments, merge_moments
 from exanova.data.learning import learn_encoding
 from exanova.data.table import Table
 from exanova.errors import InputError
-from exanova.sources.opening import find_files, open_source
+from exanova.sources.finding import find_files
+from exanova.sources.opening import open_source
 from sources.test_engines import duck
 from sources.test_split_law import FEATURES, fitted, rows, same, write
 

@@ -60,7 +60,8 @@ def fitted(X, model, columns=None, **how) -> FunctionalANOVA:
     return FunctionalANOVA(random_state=0, **how.pop("parameters", {})).fit(table, model, **how)
 
 
-def same(one: FunctionalANOVA, other: FunctionalANOVA, exact: bool) -> None:
+def same(one: FunctionalANOVA, other: FunctionalANOVA, exact: bool, errors: float = 1e-9) -> None:
+    """Equal effects to 1e-12, or in every byte; standard errors to a relative difference of ``errors``."""
     assert list(one.effects_) == list(other.effects_)
     assert one.categories_ == other.categories_
     a, b = one.decomposition_.values, other.decomposition_.values
@@ -74,7 +75,7 @@ def same(one: FunctionalANOVA, other: FunctionalANOVA, exact: bool) -> None:
     for mine, its in zip(one.effects_.values(), other.effects_.values(), strict=True):
         assert (mine.stderr is None) == (its.stderr is None)
         if mine.stderr is not None:
-            np.testing.assert_allclose(mine.stderr, its.stderr, rtol=1e-9, atol=1e-11)
+            np.testing.assert_allclose(mine.stderr, its.stderr, rtol=errors, atol=1e-11)
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "csv"])
@@ -119,14 +120,10 @@ def test_weights_clusters_strata_bins_and_held_out_rows_are_those_in_memory(tmp_
     }
     parameters = how.get("parameters", {})
     reference = fitted(table[FEATURES], table["real"], parameters=parameters, **in_memory)
-    if (together and how.get("sample_weight") == "share") or (together and how.get("weights") == "probability"):
-        # Shrinkage asks how many rows there are; of those put together only their effective number is kept.
-        parameters = {**parameters, "shrinkage": None}
-        reference = fitted(table[FEATURES], table["real"], parameters=parameters, **in_memory)
-        found = fitted(path, "real", parameters=parameters, **names)
-        np.testing.assert_allclose(found.decomposition_.values, reference.decomposition_.values, atol=1e-11)
-        return
-    same(fitted(path, "real", parameters=parameters, **names), reference, exact=False)
+    # The error of a row of its own weight and leverage is not in the sums of rows that are put together.
+    own_weights = together and (how.get("sample_weight") == "share" or how.get("weights") == "probability")
+    found = fitted(path, "real", parameters=parameters, **names)
+    same(found, reference, exact=False, errors=0.1 if own_weights else 1e-9)
 
 
 @settings(max_examples=12, deadline=None, phases=[Phase.explicit, Phase.generate])

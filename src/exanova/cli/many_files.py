@@ -16,7 +16,8 @@ from exanova.errors import FileWriteError, InputError
 from exanova.packages import package
 from exanova.progress import Progress
 from exanova.sources.files import SUFFIXES, FilePart, TextOptions, file_part
-from exanova.sources.opening import PATTERN, find_files, open_source, with_kinds
+from exanova.sources.finding import PATTERN, find_files
+from exanova.sources.opening import open_source, with_kinds
 from exanova.sources.parts import Source
 
 TOGETHER = ("parquet", "feather", "csv", "tsv")

@@ -38,6 +38,8 @@ class Draws:
         scale: (B,) factor of the squared deviation of each replicate, or ``None``.
         copies: (k,) how many rows of equal weight each of these stands for, where weights are probabilities; ``None``
             for one each.
+        squares: (k,) sum of the squared weights of those rows, where their weights differ; ``None`` where they are
+            equal.
     """
 
     group: IntArray
@@ -49,6 +51,7 @@ class Draws:
     replicates: FloatArray | None = None
     scale: FloatArray | None = None
     copies: FloatArray | None = None
+    squares: FloatArray | None = None
 
     @property
     def counts(self) -> FloatArray:
@@ -56,6 +59,11 @@ class Draws:
         if self.kind == "frequency":
             return self.weight.astype(np.float64)
         return np.ones(len(self.weight)) if self.copies is None else self.copies
+
+    @property
+    def squared(self) -> FloatArray:
+        """(k,) sum of the squared weights of the draws that each of these stands for."""
+        return np.asarray(self.weight**2 / self.counts) if self.squares is None else self.squares
 
     @property
     def in_clusters(self) -> bool:
@@ -87,6 +95,7 @@ class Draws:
             None if self.replicates is None else self.replicates[mine],
             self.scale,
             None if self.copies is None else self.copies[mine],
+            None if self.squares is None else self.squares[mine],
         )
 
 

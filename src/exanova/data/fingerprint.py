@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.data.encoding import Encoding
+from exanova.data.mapped import release
 from exanova.data.recoding import blocks
 from exanova.typing import Codes, FloatArray, IntArray
 
@@ -39,4 +40,5 @@ def fingerprint(encoding: Encoding, codes: Codes, group: IntArray, weight: NDArr
     for numbers, kind in arrays:
         for rows in blocks(len(numbers)):
             digest.update(np.ascontiguousarray(numbers[rows], dtype=kind).data)
+        release(numbers)
     return digest.hexdigest()

@@ -10,7 +10,7 @@ that codes, weights and values may be memory maps, and temporary arrays are smal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.data.draws import Draws
+from exanova.data.mapped import release
 from exanova.data.scaling import Scaling
 from exanova.data.weights import ONE, group_totals
 from exanova.errors import InputError
@@ -78,6 +79,13 @@ class Sample:
         """The parts, the large ones cut into blocks that temporary arrays can be made for."""
         return blocks_of(self.parts)
 
+    def each_block(self) -> Iterator[slice]:
+        """The blocks, one after the other; those on disk leave memory again."""
+        for rows in self.blocks:
+            yield rows
+            if self.on_disk:
+                release(self.codes, self.weight, self.values, self.within)
+
     @property
     def n_rows(self) -> int:
         """r, the number of distinct rows."""
@@ -134,7 +142,7 @@ class Sample:
     @cached_property
     def mean(self) -> FloatArray:
         """(m,) mean of every output."""
-        return np.asarray(self.probability @ self.values)
+        return self.expected(lambda rows: self.values[rows])
 
     @cached_property
     def variance(self) -> FloatArray:
@@ -144,20 +152,21 @@ class Sample:
     @cached_property
     def within_variance(self) -> FloatArray:
         """(m,) mean variance of the values that were averaged at a row."""
-        return np.zeros(self.n_outputs) if self.within is None else np.asarray(self.probability @ self.within)
+        within = self.within
+        return np.zeros(self.n_outputs) if within is None else self.expected(lambda rows: within[rows])
 
     @cached_property
     def spread(self) -> FloatArray:
         """(m,) largest deviation of every output from its mean: the scale that errors are measured against."""
         out = np.zeros(self.n_outputs)
-        for rows in self.blocks:
+        for rows in self.each_block():
             np.maximum(out, np.abs(self.values[rows] - self.mean).max(axis=0, initial=0.0), out=out)
         return out
 
     def expected(self, of: Callable[[slice], FloatArray]) -> FloatArray:
         """(k,) expectation over the rows of what ``of`` gives for a block of them, (b, k)."""
         total: FloatArray | float = 0.0
-        for rows in self.blocks:
+        for rows in self.each_block():
             total = total + self.probability[rows] @ of(rows)
         return np.asarray(total)
 

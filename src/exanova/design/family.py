@@ -18,6 +18,7 @@ from itertools import combinations
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exanova.design import passes
 from exanova.design.subsets import by_order, canonical_key
@@ -150,7 +151,7 @@ def extend(family: Family, subsets: Sequence[Subset], codes: Codes, weight: Floa
     key_sizes = prefix_cells * family.sizes[[s[-1] for s in subsets]]
     layout = family.layout.appended(subsets, prefix, key_sizes)
     counts = passes.scatter(layout, codes, weight[:, None], slice(old, old + len(subsets)), threads)[:, 0]
-    return _with_counts(family, subsets, layout, key_sizes, counts)
+    return with_counts(family, subsets, layout, key_sizes, counts)
 
 
 def build_family(
@@ -192,23 +193,24 @@ def union(first: Family, second: Family) -> tuple[Family, IntArray, IntArray]:
 def _appended_cells(family: Family, subset: Subset, prefix: int, counts: FloatArray) -> Family:
     """Add one subset, given the weight at each of its keys."""
     layout = family.layout.appended([subset], np.array([prefix]), np.array([len(counts)]))
-    return _with_counts(family, [subset], layout, np.array([len(counts)]), counts)
+    return with_counts(family, [subset], layout, np.array([len(counts)]), counts)
 
 
-def _with_counts(
+def with_counts(
     family: Family,
     subsets: Sequence[Subset],
     layout: passes.Layout,
     key_sizes: IntArray,
     counts: FloatArray,
+    is_cell: NDArray[np.bool_] | None = None,
 ) -> Family:
-    """Finish an extension: keys of positive weight are the new cells.
+    """Finish an extension: keys of positive weight are the new cells, or those that are said to be.
 
     Every level is a cell of its feature, even if it does not occur in these rows (which may be one chunk of many).
     The code of a level is then the number of its cell, so that rows need no lookup.
     """
     old = len(family.subsets)
-    observed = (counts > 0) | (len(subsets[0]) == 1)
+    observed = (counts > 0) | (len(subsets[0]) == 1) if is_cell is None else is_cell | (len(subsets[0]) == 1)
     first_key = layout.key_start[old:-1] - layout.key_start[old]
     before = np.concatenate([[0], np.cumsum(observed)])
     cells_before = before[first_key]
@@ -237,7 +239,7 @@ def dense_family(sizes: Sequence[int], counts: Mapping[Subset, FloatArray], tota
         key_sizes = np.array([len(w) for w in weights], dtype=np.int64)
         layout = family.layout.appended(subsets, prefix, key_sizes)
         assert order <= 2  # beyond, keys follow the observed cells of prefixes
-        family = _with_counts(family, subsets, layout, key_sizes, np.concatenate(weights))
+        family = with_counts(family, subsets, layout, key_sizes, np.concatenate(weights))
     return family
 
 
@@ -256,5 +258,5 @@ def complete_family(sizes: Sequence[int], features: Sequence[int], weights: Floa
         prefix = np.array([family.position[s[:-1]] for s in subsets], dtype=np.int64)
         key_sizes = np.array([len(c) for c in counts], dtype=np.int64)
         layout = family.layout.appended(subsets, prefix, key_sizes)
-        family = _with_counts(family, subsets, layout, key_sizes, np.concatenate(counts))
+        family = with_counts(family, subsets, layout, key_sizes, np.concatenate(counts))
     return family

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from exanova.data.sample import NewRows
 from exanova.data.table import frame_of_kind
+from exanova.design.continuation import Everywhere
 from exanova.design.family import Family
 from exanova.effects.effect import GAME, Schema
 from exanova.messages import count_of
@@ -24,7 +25,8 @@ class Components:
     Attributes:
         values: (n, S, m), or (n, S) for a model with one output; their sum over the subsets is the fitted part.
         subsets: the S subsets by the names of their features, in canonical order.
-        outside: (n,) rows with a combination that never occurred; its effect counts as 0.
+        outside: (n,) rows with a combination that never occurred: its effect is extrapolated by the prior of a shrunken
+            fit, and counts as 0 in an exact one.
         output_names: names of the outputs.
 
     >>> import exanova
@@ -63,13 +65,13 @@ class Components:
         return f"<Components of {rows}, {subsets}; {GAME}>"
 
 
-def fitted_part(family: Family, values: FloatArray, codes: Codes, threads: int = 1) -> FloatArray:
-    """(n, m) sum of all effects at each row; cells never observed add nothing."""
-    return Phi(family, NewRows(codes), threads).synthesise(values)
+def fitted_part(effects: Everywhere, codes: Codes, threads: int = 1) -> FloatArray:
+    """(n, m) sum of all effects at each row; cells never observed add nothing unless they are continued."""
+    return Phi(effects.family, NewRows(codes), threads).synthesise(effects.values)
 
 
 def contributions(family: Family, values: FloatArray, codes: Codes) -> FloatArray:
-    """(n, S, m) value of every effect at each row; 0 in cells never observed."""
+    """(n, S, m) value of every effect at each row; 0 where it has no cell."""
     out = np.zeros((codes.shape[1], len(family.subsets), values.shape[1]))
     phi = Phi(family, NewRows(codes))
     for s in range(len(family.subsets)):

@@ -188,7 +188,7 @@ def measure_fit(
 def measure_sample(sample: Sample, fitted: FloatArray) -> FitErrors:
     """Compare the fitted part (r, m) with the values of a sample, block by block of rows."""
     inside, mean, largest = sample.within_variance, sample.mean, np.zeros(sample.n_outputs)
-    for rows in sample.blocks:
+    for rows in sample.each_block():
         np.maximum(largest, np.abs(sample.values[rows] - fitted[rows]).max(axis=0, initial=0.0), out=largest)
     variance = sample.variance + inside
     square = sample.expected(lambda rows: sample.values[rows] ** 2) + inside

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from exanova.data.feature import FeatureLevels
 from exanova.data.table import frame_of_kind
 from exanova.design.family import Family
+from exanova.effects.knowledge import Knowledge
 from exanova.effects.zero_effect import Zero
 from exanova.errors import InputError, UnknownFeatureError, check_level
 from exanova.messages import Parameter, Words, count_of
@@ -56,41 +57,6 @@ class Schema:
     def stderr_columns(self) -> tuple[str, ...]:
         """Names of the columns of standard errors: ``stderr``, or one for each output."""
         return ("stderr",) if self.single else tuple(f"stderr of {name}" for name in self.outputs)
-
-
-class Knowledge(Protocol):
-    """The uncertainty of the effects, subset by subset; computed on first use."""
-
-    @property
-    def cheap(self) -> bool:
-        """Whether standard errors are known or cheap to compute."""
-
-    def stderr_of(self, s: int) -> FloatArray:
-        """(c, m) standard errors."""
-
-    def reach_of(self, s: int, level: float) -> FloatArray | float:
-        """(c, 1) half-width of an interval of each cell, in standard errors, or one for all."""
-
-    def covariance_of(self, s: int) -> FloatArray:
-        """(m, c, c) covariances of the values."""
-
-    def critical_of(self, s: int, level: float) -> FloatArray:
-        """(c, m) or (m,) half-width of a simultaneous band over all cells, in standard errors."""
-
-    def rows_of(self, s: int) -> FloatArray:
-        """(c,) rows in each cell."""
-
-    def identified(self, s: int) -> bool | None:
-        """Whether the rows determine the effect."""
-
-    def has_stderr(self, s: int) -> bool:
-        """Whether the effect has standard errors."""
-
-    def certain_of(self, s: int) -> FloatArray:
-        """(m,) norm of the part that no other subset can express."""
-
-    def means_of(self, s: int) -> FloatArray:
-        """(c, m) mean of the model at each level of a main effect; NaN where it is not known."""
 
 
 FEW_ROWS = 30

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from exanova.data.encoding import Encoding
+from exanova.design.continuation import everywhere
 from exanova.design.family import Family
 from exanova.effects.at_rows import fitted_part
 from exanova.effects.effect import Schema
@@ -114,7 +115,7 @@ def _variances_at_rows(second: Fit, split: MixAndModel) -> tuple[FloatArray, Flo
     sample = second.uncertainty.sample
     if sample is None or sample.scaling is None:
         return None
-    before = fitted_part(second.family, split.carried, sample.codes)
+    before = fitted_part(everywhere(second.family, split.carried, None), sample.codes)
     after = sample.scaling.centre + sample.values * sample.scaling.unit
     within = 0.0 if sample.within is None else sample.probability @ (sample.within * sample.scaling.unit**2)
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from exanova import tolerances
 from exanova.data.draws import weight_kind
 from exanova.data.sample import NewRows
+from exanova.design.continuation import Everywhere
 from exanova.design.family import Family
 from exanova.explain.difference import Contrast
 from exanova.explain.row_sets import RowSets
@@ -60,14 +61,22 @@ class Parts:
     """The effects of which a difference is a sum.
 
     Attributes:
-        family: cells of every subset.
-        effects: (cells, m) their values.
+        read: values of all subsets at their cells, as new rows read them.
         shares: (S, G) sparse share of every feature or group in each subset.
     """
 
-    family: Family
-    effects: FloatArray
+    read: Everywhere
     shares: Any
+
+    @property
+    def family(self) -> Family:
+        """The cells of every subset."""
+        return self.read.family
+
+    @property
+    def effects(self) -> FloatArray:
+        """(cells, m) values there."""
+        return self.read.values
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +153,7 @@ def signed_shares(weight: NDArray[Any], side: IntArray) -> FloatArray:
 def share_differences(family: Family, rows: Rows, side: IntArray) -> FloatArray:
     """(cells,) share of the first set in each cell minus that of the second, zero where the two are equal.
 
-    Rows in cells never observed count nowhere.
+    Rows in no cell count nowhere.
     """
     phi, out = Phi(family, NewRows(rows.codes)), np.zeros(family.n_cells)
     totals = {sign: float(rows.weight[side == sign].sum()) for sign in (1, -1)}
@@ -191,7 +200,7 @@ class _Errors:
         for s in np.flatnonzero(~out).tolist() if uncertainty.knows_dependences else ():
             weights = np.zeros((family.n_cells, 1))
             weights[family.cells_of(s), 0] = self.cells[family.cells_of(s)]
-            out[s] = bool(uncertainty.determined(weights)[0])
+            out[s] = bool(uncertainty.determined(self.parts.read.observed_weights(weights)[0])[0])
         return out
 
     def of_parts(self, shares: FloatArray) -> FloatArray:
@@ -217,7 +226,8 @@ class _Errors:
         if not sources.effects:
             return self._of_rows(left)
         if sources.same is not None and isinstance(sources.uncertainty.engine, LinearErrors):
-            left = left * sources.uncertainty.engine.noise[sources.same.place]
+            engine, place = sources.uncertainty.engine, sources.same.place
+            left = left + (engine.noise - engine.residuals)[place] * sources.unit
         return np.asarray(self._errors(-self.cells[:, None], [left[:, [o]] for o in range(left.shape[1])])[0])
 
     def _of_rows(self, values: FloatArray) -> FloatArray:
@@ -240,6 +250,7 @@ class _Errors:
     def _errors(self, weights: FloatArray, at_rows: list[FloatArray]) -> FloatArray:
         """(f, m) errors of sums of T times ``weights`` (cells, f), which are (n, f) at the rows for every output."""
         uncertainty, unit, rows = self.sources.uncertainty, self.sources.unit, (self.rows.weight, self.side)
+        weights, whole = self.parts.read.observed_weights(weights)
         out = np.empty((weights.shape[1], len(at_rows)))
         for o, values in enumerate(at_rows):
             own = own_influence(values, *rows) / unit[o]
@@ -249,6 +260,8 @@ class _Errors:
                 variances = rows_variances(own, *rows)
             found = np.sqrt(np.maximum(variances, 0.0))
             out[:, o] = np.where(found <= tolerances.RECONSTRUCTION, 0.0, found) * unit[o]  # below, it is rounding
+        if self.sources.effects:  # an effect has no error in cells never observed
+            out[~whole] = np.nan
         if uncertainty.knows_dependences:
             out[~uncertainty.determined(weights)] = np.nan
         return out

@@ -27,7 +27,7 @@ class Contrast:
         group, against: names of the two sets.
         stratum: the stratum both are in, or ``None``.
         rows: number of rows in each.
-        outside: rows of each with a combination of levels that never occurred in the fit; its effect counts as 0.
+        outside: rows of each with a combination of levels that never occurred in the fit.
         means: (2, m) means over the two sets: of the model where it was given, else of the fitted part.
         by_subset: (S, m) parts of the subsets, in the order of ``Difference.subsets``.
         by_feature: (G, m) the same divided equally among the features (or groups) of each subset.

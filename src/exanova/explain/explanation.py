@@ -34,7 +34,8 @@ class Explanation:
             for all where that is not known.
         feature_names: names of the features.
         output_names: names of the outputs.
-        outside: (n,) rows with a combination that never occurred; its effect counts as 0.
+        outside: (n,) rows with a combination that never occurred: its effect is extrapolated by the prior of a shrunken
+            fit, and counts as 0 in an exact one.
         residual: (n,) or (n, m) model minus fitted part, or ``None`` if no model was given.
         game: the game these values belong to.
         stderr: standard errors of ``values``, of the same shape, if they were requested.

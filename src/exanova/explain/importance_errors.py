@@ -105,7 +105,7 @@ class Estimates:
         """(f, m) the same of mean absolute Shapley values, whose parts at a row are taken to err independently."""
         sample, parts = self.uncertainty.fitted.sample, self.division.parts
         out = np.zeros((parts.shape[1], self.values.shape[1]))
-        for rows in sample.blocks:
+        for rows in sample.each_block():
             codes = sample.codes[:, rows]
             values = read_at_rows(self.family, self.values, codes, parts)
             errors = np.sqrt(read_at_rows(self.family, stderr**2, codes, parts.power(2)))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import tolerances
+from exanova.design.continuation import Everywhere
 from exanova.design.family import Family
 from exanova.explain.row_errors import MOST_CELLS, PRODUCTS_PER_READ, cells_at
 from exanova.infer.bands import quantile
@@ -59,16 +60,14 @@ class Contributions:
     """Contributions of features to rows, for one output.
 
     Attributes:
-        family: cells of every subset.
-        effects: (cells, m) values.
+        effects: values of all subsets at their cells, as new rows read them.
         shares: (S, G) share of every feature or group in each subset.
-        place: (n, S) cells of the rows, -1 for one never observed.
+        place: (n, S) cells of the rows, -1 for none.
         reference: (S,) cells of the row to compare with; ``None`` for the mean.
         output: number of the output.
     """
 
-    family: Family
-    effects: FloatArray
+    effects: Everywhere
     shares: FloatArray
     place: IntArray
     reference: IntArray | None
@@ -76,11 +75,11 @@ class Contributions:
 
     @classmethod
     def of(
-        cls, family: Family, effects: FloatArray, shares: FloatArray, codes: Codes, reference: Codes | None, output: int
+        cls, effects: Everywhere, shares: FloatArray, codes: Codes, reference: Codes | None, output: int
     ) -> Contributions:
         """The contributions at rows (d, n), against a row (d, 1) or the mean."""
-        compared = None if reference is None else cells_at(family, reference)[0]
-        return cls(family, effects, shares, cells_at(family, codes), compared, output)
+        compared = None if reference is None else cells_at(effects.family, reference)[0]
+        return cls(effects, shares, cells_at(effects.family, codes), compared, output)
 
     @property
     def values(self) -> FloatArray:
@@ -88,21 +87,24 @@ class Contributions:
         out = self._read(self.place) @ self.shares
         if self.reference is not None:
             out = out - self._read(self.reference[None]) @ self.shares
-        size = np.abs(self.effects[:, self.output]).max(initial=0.0)
+        size = np.abs(self.effects.values[:, self.output]).max(initial=0.0)
         return np.where(np.abs(out) <= tolerances.CANCELLED * size, 0.0, out)
 
     def weights(self, row: int, owner: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Cells and weights of the sum of contributions of owners with (G,) coefficients, at one row."""
+        """Cells and weights of the sum of contributions of owners with (G,) coefficients, at one row.
+
+        Cells have their numbers among the observed ones, -1 if an effect is continued there.
+        """
         by_subset = self.shares @ owner
         cells, weights = self.place[row], by_subset
         if self.reference is not None:
             cells, weights = np.concatenate([cells, self.reference]), np.concatenate([by_subset, -by_subset])
         used = (cells >= 0) & (weights != 0)
-        return cells[used], weights[used]
+        return self.effects.number[cells[used]], weights[used]
 
     def _read(self, place: IntArray) -> FloatArray:
-        """(n, S) values of the effects in these cells, 0 where never observed."""
-        return np.where(place >= 0, self.effects[np.maximum(place, 0), self.output], 0.0)
+        """(n, S) values of the effects in these cells, 0 where there is none."""
+        return np.where(place >= 0, self.effects.values[np.maximum(place, 0), self.output], 0.0)
 
 
 def rank(values: FloatArray, n: int, direction: str) -> tuple[IntArray, IntArray]:
@@ -132,8 +134,12 @@ def ranked_rows(at: Contributions, uncertainty: Uncertainty, n: int, direction: 
                 same = direction != "both" or np.sign(values[row, owner]) == np.sign(values[row, following])
                 apart[following] = -1.0 if same else 1.0
             statistics += [at.weights(row, alone), at.weights(row, apart)]
-    known = _determined(at.family, uncertainty, statistics)
-    errors = np.where(known, _errors(at, uncertainty, statistics), np.nan) if stderr else np.full(len(known), np.nan)
+    whole = np.array([bool((cells >= 0).all()) for cells, _ in statistics], dtype=bool)
+    statistics = [(cells[cells >= 0], weights[cells >= 0]) for cells, weights in statistics]
+    known = _determined(uncertainty, statistics)
+    errors = np.full(len(known), np.nan)
+    if stderr:
+        errors = np.where(known & whole, _errors(at.output, uncertainty, statistics), np.nan)
     start = 0
     for row, (found, after) in enumerate(picked):
         own = slice(2 * start, 2 * (start + len(found)))
@@ -144,32 +150,31 @@ def ranked_rows(at: Contributions, uncertainty: Uncertainty, n: int, direction: 
         yield Ranked(found, values[row, found], errors[own][::2], known[own][::2], apart, distance)
 
 
-def _errors(at: Contributions, uncertainty: Uncertainty, statistics: list[tuple[IntArray, FloatArray]]) -> FloatArray:
+def _errors(output: int, uncertainty: Uncertainty, statistics: list[tuple[IntArray, FloatArray]]) -> FloatArray:
     """(f,) standard errors of sums of effects, given by cells and weights."""
-    if _many(at.family, uncertainty, len(statistics)):
-        covariance = uncertainty.all_cells[at.output]
+    if _many(uncertainty, len(statistics)):
+        covariance = uncertainty.all_cells[output]
         variances = [w @ covariance[np.ix_(cells, cells)] @ w for cells, w in statistics]
         return np.sqrt(np.maximum(variances, 0.0))
     errors = np.full(len(statistics), np.nan)
-    for chosen, weights in _blocks(at.family, statistics):
-        errors[chosen] = uncertainty.linear_stderr(weights)[:, at.output]
+    for chosen, weights in _blocks(uncertainty.family, statistics):
+        errors[chosen] = uncertainty.linear_stderr(weights)[:, output]
     return errors
 
 
-def _determined(
-    family: Family, uncertainty: Uncertainty, statistics: list[tuple[IntArray, FloatArray]]
-) -> NDArray[np.bool_]:
+def _determined(uncertainty: Uncertainty, statistics: list[tuple[IntArray, FloatArray]]) -> NDArray[np.bool_]:
     """(f,) whether the rows of the fit determine them."""
     known = np.ones(len(statistics), dtype=bool)
-    for chosen, weights in _blocks(family, statistics) if uncertainty.shares else ():
+    for chosen, weights in _blocks(uncertainty.family, statistics) if uncertainty.shares else ():
         known[chosen] = uncertainty.determined(weights)
     return known
 
 
-def _many(family: Family, uncertainty: Uncertainty, count: int) -> bool:
+def _many(uncertainty: Uncertainty, count: int) -> bool:
     """Whether the covariance of all cells costs less than every statistic by itself."""
     if uncertainty.has_all_cells:
         return True
+    family = uncertainty.family
     return family.n_cells <= MOST_CELLS and family.n_cells**2 / PRODUCTS_PER_READ < count * len(family.subsets)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exanova.design.continuation import NOTHING
 from exanova.effects.effect import GAME, Schema, frame_with_game
 from exanova.messages import count_of
 
@@ -64,7 +65,7 @@ class RowReasons:
         fitted: its fitted value.
         compared: the value it is compared with.
         residual: output of the model minus fitted value, or ``None`` without the model.
-        outside: whether it has a combination of levels that never occurred; its effect counts as 0.
+        outside: whether it has a combination of levels that never occurred.
         reasons: the largest contributions in the requested direction.
     """
 
@@ -104,6 +105,7 @@ class Reasons(Sequence[RowReasons]):
         against: what rows are compared with, in words.
         notes: remarks needed to read them, in words.
         schema: names, and the library of tables.
+        unseen: what the effect of a combination of levels that was never observed does, in words.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
@@ -122,6 +124,7 @@ the whole population
     notes: tuple[str, ...]
     schema: Schema
     game: str = GAME
+    unseen: str = NOTHING
 
     def __getitem__(self, k: Any) -> Any:
         return self.rows[k]
@@ -157,7 +160,7 @@ the whole population
         if not row.reasons:
             lines.append(f"  nothing makes it {'different' if self.direction == 'both' else self.direction}")
         if row.outside:
-            lines.append("  this combination of levels was never observed; its effect counts as 0")
+            lines.append(f"  this combination of levels was never observed; its effect {self.unseen}")
         return lines
 
     def __str__(self) -> str:

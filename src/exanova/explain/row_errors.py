@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exanova.data.distinct import distinct_rows
 from exanova.data.sample import NewRows
+from exanova.design.continuation import Everywhere
 from exanova.design.family import Family
 from exanova.explain.dividends import weight_matrix
 from exanova.infer.freedom import joint_freedom
@@ -24,16 +26,28 @@ WEIGHTS_BYTES = 64_000_000
 """Memory of the weights of the statistics of one block of rows."""
 
 
-def row_stderr(family: Family, uncertainty: Uncertainty, codes: Codes, matrix: Any) -> FloatArray:
+def row_stderr(
+    family: Family, uncertainty: Uncertainty, codes: Codes, matrix: Any, read: Everywhere | None = None
+) -> FloatArray:
     """(n, k, m) standard errors of the index with the sparse ``matrix`` (k, S) at the rows ``codes`` (d, n).
 
-    Cells that never occurred count as 0, with standard error 0. NaN if a value is not identified.
+    Cells that never occurred count as 0, with standard error 0. NaN if a value is not identified, and if it is in part
+    that of a cell never observed, by which ``read`` continues an effect.
     """
     first, inverse = distinct_rows(codes)
     place = cells_at(family, codes[:, first])
     dense = np.asarray(matrix.todense(), dtype=np.float64)
     found = _by_cells(family, uncertainty, place, dense) if _many(family, uncertainty, place, dense) else None
-    return (_by_statistics(family, uncertainty, place, dense) if found is None else found)[inverse]
+    found = _by_statistics(family, uncertainty, place, dense) if found is None else found
+    if read is not None and read.continued.any():
+        found[_with_continued(read, codes[:, first], dense)] = np.nan
+    return found[inverse]
+
+
+def _with_continued(read: Everywhere, codes: Codes, matrix: FloatArray) -> NDArray[np.bool_]:
+    """(n, k) whether the index at a row has a part from a cell never observed."""
+    place = cells_at(read.family, codes)
+    return np.asarray(((place >= 0) & read.continued[place]).astype(np.float64) @ (matrix != 0).T > 0)
 
 
 def row_freedom(family: Family, uncertainty: Uncertainty, codes: Codes, matrix: Any) -> FloatArray:
@@ -112,7 +126,9 @@ def _by_cells(family: Family, uncertainty: Uncertainty, place: IntArray, matrix:
     return np.sqrt(np.maximum(out, 0.0))
 
 
-def shapley_errors(family: Family, uncertainty: Uncertainty, codes: Codes) -> tuple[FloatArray, FloatArray]:
+def shapley_errors(
+    family: Family, uncertainty: Uncertainty, codes: Codes, read: Everywhere | None = None
+) -> tuple[FloatArray, FloatArray]:
     """(n, d, m) standard errors of the Shapley values of rows (d, n), and their degrees of freedom.
 
     The error of a feature without effects is 0.
@@ -122,6 +138,6 @@ def shapley_errors(family: Family, uncertainty: Uncertainty, codes: Codes) -> tu
     stderr, freedom = np.zeros(shape), np.full(shape, np.inf)
     features = [family.subsets[k][0] for k in chosen]
     if features:
-        stderr[:, features] = row_stderr(family, uncertainty, codes, matrix)
+        stderr[:, features] = row_stderr(family, uncertainty, codes, matrix, read)
         freedom[:, features] = row_freedom(family, uncertainty, codes, matrix)
     return stderr, freedom

@@ -1,8 +1,8 @@
 """A decomposition as a query: the fitted value of every row of a table in a database.
 
 The query finds the code of every level (:mod:`exanova.export.sql_codes`), then adds up one value of each effect. It
-returns the result of ``predict``, by the same rules: the effect of a combination never observed counts as 0, and such a
-row is marked. Where ``predict`` raises, the fitted value is NULL.
+returns the result of ``predict``, by the same rules: the effect of a combination never observed is that by which the
+prior of the fit continues it, or 0, and such a row is marked. Where ``predict`` raises, the fitted value is NULL.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from exanova.decomposition import Decomposition
+from exanova.design.family import Family
 from exanova.effects.effect import GAME
 from exanova.errors import InputError
 from exanova.export.contents import provenance_facts
@@ -101,7 +102,7 @@ def _comment(decomposition: Decomposition, about: Mapping[str, str]) -> Iterator
     yield "-- The fitted value of every row: the sum of the effects of a functional ANOVA."
     yield f"-- Game: {GAME}"
     unknown = "its effects count as 0" if settings.handle_unknown == "ignore" else "the fitted value is NULL"
-    unseen = "the fitted value is NULL" if settings.strict else "its effect counts as 0"
+    unseen = "the fitted value is NULL" if settings.strict else f"its effect {decomposition.everywhere.unseen}"
     yield f"-- A level that was not learned: {unknown}. A combination of levels never observed: {unseen}."
     for name, value in provenance_facts(decomposition, about):
         yield f"-- {one_line(name)}: {one_line(value)}"
@@ -176,17 +177,17 @@ def _refused(decomposition: Decomposition, features: Mapping[int, Coded], outsid
 def _terms(decomposition: Decomposition, output: int, dialect: Dialect, progress: Progress) -> Iterator[str]:
     """The intercept and the value of every effect."""
     yield real(float(decomposition.intercept[output]), dialect)
-    family = decomposition.family
+    effects = decomposition.everywhere
+    family = effects.family
     for s, subset in enumerate(family.subsets):
         if subset:
-            values = decomposition.values[family.cells_of(s), output].tolist()
-            yield f"COALESCE({_value(decomposition, s, values, dialect)}, {real(0.0, dialect)})"
+            values = effects.values[family.cells_of(s), output].tolist()
+            yield f"COALESCE({_value(family, s, values, dialect)}, {real(0.0, dialect)})"
             progress.step()
 
 
-def _value(decomposition: Decomposition, s: int, values: Sequence[float], dialect: Dialect) -> str:
-    """The value of one effect; NULL in a cell never observed."""
-    family = decomposition.family
+def _value(family: Family, s: int, values: Sequence[float], dialect: Dialect) -> str:
+    """The value of one effect; NULL where it has no cell."""
     subset, codes = family.subsets[s], family.codes_of(s).tolist()
 
     def leaf(cells: list[int]) -> str:

@@ -65,10 +65,8 @@ class FittedSample:
         draws, r = raw_rows(self.sample), self.sample.n_rows
         if draws.kind == "frequency":
             return family.weight.copy()
-        weight = draws.weight.astype(np.float64)
-        by_row = np.stack([np.bincount(draws.group, w, r) for w in (weight, weight**2 / draws.counts)], axis=1).astype(
-            np.float64
-        )
+        sums_of_rows = (np.bincount(draws.group, own, r) for own in (draws.weight, draws.squared))
+        by_row = np.stack([*sums_of_rows], axis=1).astype(np.float64)
         sums = Phi(family, self.sample, self.request.threads).analyse(by_row)
         return np.asarray(sums[:, 0] ** 2 / sums[:, 1])
 
@@ -173,7 +171,7 @@ def _positive_inverse(gamma: FloatArray) -> FloatArray | None:
     """The inverse of a matrix whose pivots are all above the tolerance of the rank; ``None`` for any other."""
     from scipy.linalg.lapack import dpotrf, dpotri
 
-    lower, failed = dpotrf(gamma, lower=1, clean=1)
+    lower, failed = dpotrf(gamma.T, lower=1, clean=1)  # symmetric, and in the order of columns
     if failed or np.diagonal(lower).min() ** 2 <= tolerances.rank_of_gram(len(gamma)):
         return None
     inverse, _ = dpotri(lower, lower=1, overwrite_c=1)

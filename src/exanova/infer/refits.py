@@ -113,7 +113,8 @@ def reweighted(sample: Sample, draws: Draws, rng: np.random.Generator) -> Sample
     factor, r = multipliers(draws, rng), sample.codes.shape[1]
     weight = draws.weight * factor
     totals = group_totals(weight, draws.group, r)
-    again = replace(draws, weight=weight, kind="probability", copies=draws.counts * factor)
+    squares = None if draws.squares is None else draws.squares * factor**2
+    again = replace(draws, weight=weight, kind="probability", copies=draws.counts * factor, squares=squares)
     if draws.values is None:
         return replace(sample, weight=totals, draws=again)
     values, within = average(draws.values, draws.group, weight, r)
@@ -124,7 +125,7 @@ def multipliers(draws: Draws, rng: np.random.Generator) -> FloatArray:
     """(k,) random factors of mean one of the raw rows."""
     k = len(draws.weight)
     unit = np.arange(k) if draws.cluster is None else draws.cluster
-    counts = np.ones(int(unit.max()) + 1) if draws.cluster is not None else draws.counts
+    counts = np.ones(int(unit.max()) + 1) if draws.cluster is not None else draws.weight**2 / draws.squared
     drawn = rng.gamma(counts)  # the sum of this many exponential variates
     if draws.stratum is not None:
         stratum = np.zeros(len(counts), dtype=np.int64)

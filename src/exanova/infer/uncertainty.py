@@ -54,7 +54,7 @@ class Uncertainty:
         unique: bool | None = None,
         shared: frozenset[int] = frozenset(),
     ) -> None:
-        self._family, self._values, self._fitted = family, values, fitted
+        self.family, self._values, self._fitted = family, values, fitted
         self._stored = dict(stored or {})
         if unique is None and "identified" in self._stored:
             shared = frozenset(np.flatnonzero(self._stored["identified"] == 0).tolist())
@@ -99,7 +99,7 @@ class Uncertainty:
         fitted = self._fitted
         if fitted is None or fitted.whole or (fitted.why_not_linear and fitted.posterior is None):
             return False
-        cells, rows = float(self._family.n_cells), float(fitted.sample.codes.shape[1])
+        cells, rows = float(self.family.n_cells), float(fitted.sample.codes.shape[1])
         return min(cells, rows) ** 2 * max(cells, rows) <= CHEAP_WORK and smallest_stratum(raw_rows(fitted.sample)) > 1
 
     def compute(self, method: Literal["linear", "bootstrap"], n_refits: int, seed: int, progress: Progress) -> Errors:
@@ -110,11 +110,11 @@ class Uncertainty:
             return self.summary  # a file contains what was computed before saving
         fitted, started = self.fitted, time.perf_counter()
         if method == "bootstrap":
-            self._engine = refit(fitted, self._family, n_refits, seed, progress)
+            self._engine = refit(fitted, self.family, n_refits, seed, progress)
         elif fitted.posterior is not None:
-            self._engine = PosteriorErrors.of(fitted, self._family, fitted.posterior)
+            self._engine = PosteriorErrors.of(fitted, self.family, fitted.posterior)
         else:
-            self._engine = LinearErrors.of(fitted, self._family)
+            self._engine = LinearErrors.of(fitted, self.family)
         self._asked = asked
         self._stored = {name: kept for name, kept in self._stored.items() if name == "means"}
         # The Gram matrix was needed anyway: effects it cannot distinguish have no interval.
@@ -140,7 +140,7 @@ class Uncertainty:
         """The computed standard errors; in closed form unless refits were requested."""
         if self._engine is None:
             if self._fitted is None and "covariance" in self._stored:
-                self._engine = StoredErrors(unpacked(self._stored["covariance"], self._family.n_cells))
+                self._engine = StoredErrors(unpacked(self._stored["covariance"], self.family.n_cells))
             elif "stderr" in self._stored:
                 raise InputError(
                     "this decomposition was read from a file: it has the standard errors of its effects, but not "
@@ -163,7 +163,7 @@ class Uncertainty:
             return self._stored["stderr"]
         out = self.engine.stderr * self.fitted.unit
         for s in self.without_stderr:
-            out[self._family.cells_of(s)] = np.nan
+            out[self.family.cells_of(s)] = np.nan
         self._stored["stderr"] = out
         return out
 
@@ -171,13 +171,13 @@ class Uncertainty:
     def rows(self) -> FloatArray:
         """(cells,) number of rows in every cell, the effective number if weights are probabilities; NaN if unknown."""
         if "rows" not in self._stored:
-            weight, fitted = self._family.weight, self._fitted
+            weight, fitted = self.family.weight, self._fitted
             if (weight == np.floor(weight)).all() and (fitted is None or fitted.kind == "frequency"):
                 self._stored["rows"] = weight.copy()
             elif fitted is None or fitted.whole:  # probabilities do not count rows
                 self._stored["rows"] = np.full(len(weight), np.nan)
             else:
-                self._stored["rows"] = fitted.rows_of_cells(self._family)
+                self._stored["rows"] = fitted.rows_of_cells(self.family)
         return self._stored["rows"]
 
     @property
@@ -192,7 +192,7 @@ class Uncertainty:
         if self._sharing.unique is not None:
             arrays["identified"] = self._sharing.as_array()
         if shared and (self._fitted is not None or "certain" in self._stored):
-            arrays["certain"] = np.stack([self.certain_of(s) for s in range(len(self._family.subsets))])
+            arrays["certain"] = np.stack([self.certain_of(s) for s in range(len(self.family.subsets))])
         if "covariance" in self._stored:
             arrays["covariance"] = self._stored["covariance"]
         elif self._fitted is not None and self._small_covariance:
@@ -202,7 +202,7 @@ class Uncertainty:
     @property
     def _small_covariance(self) -> bool:
         """Whether the covariance of all cells is small and cheap enough to be saved."""
-        cells, rows = self._family.n_cells, self.fitted.sample.n_rows
+        cells, rows = self.family.n_cells, self.fitted.sample.n_rows
         small = self.outputs * cells * (cells + 1) // 2 <= MOST_NUMBERS
         return small and self.outputs * rows * float(cells) ** 2 <= CHEAP_WORK
 
@@ -210,29 +210,29 @@ class Uncertainty:
     def main_means(self) -> FloatArray | None:
         """(c, m) mean of the model at each level of every main effect, less its overall mean; ``None`` if unknown."""
         if "means" not in self._stored and self._fitted is not None:
-            self._stored["means"] = main_means(self._family, self._fitted.sample, self._fitted.request.threads)
+            self._stored["means"] = main_means(self.family, self._fitted.sample, self._fitted.request.threads)
         return self._stored.get("means")
 
     def means_of(self, s: int) -> FloatArray:
         """(c, m) mean of the model at each level of a main effect; NaN for other effects, or if unknown."""
-        own, means = self._family.cells_of(s), self.main_means
+        own, means = self.family.cells_of(s), self.main_means
         if means is None or own.stop > len(means):
             return np.full((own.stop - own.start, self.outputs), np.nan)
         return np.asarray(means[own] + self._values[0])
 
     def stderr_of(self, s: int) -> FloatArray:
         """(c, m) standard errors of one effect."""
-        return self.stderr[self._family.cells_of(s)].copy()
+        return self.stderr[self.family.cells_of(s)].copy()
 
     def rows_of(self, s: int) -> FloatArray:
         """(c,) rows in the cells of one effect."""
-        return self.rows[self._family.cells_of(s)].copy()
+        return self.rows[self.family.cells_of(s)].copy()
 
     def identified(self, s: int) -> bool | None:
         """Whether the rows determine an effect; ``None`` if the route of the fit did not determine that."""
         if s in self._sharing.subsets():
             return False
-        return None if self._sharing.unique is None and len(self._family.subsets[s]) else True
+        return None if self._sharing.unique is None and len(self.family.subsets[s]) else True
 
     def has_stderr(self, s: int) -> bool:
         """Whether an effect has standard errors."""
@@ -249,12 +249,12 @@ class Uncertainty:
 
     def certain_of(self, s: int) -> FloatArray:
         """(m,) norm of the part of an effect that no other subset can express."""
-        values = self._values[self._family.cells_of(s)]
+        values = self._values[self.family.cells_of(s)]
         if s not in self._sharing.subsets():
-            return np.asarray(np.sqrt(self._family.probability_of(s) @ values**2))
+            return np.asarray(np.sqrt(self.family.probability_of(s) @ values**2))
         if "certain" in self._stored:
             return np.array(self._stored["certain"][s])
-        return certain_part(self._family, self._dependences, s, values)
+        return certain_part(self.family, self._dependences, s, values)
 
     @cached_property
     def _dependences(self) -> Dependences:
@@ -273,7 +273,7 @@ class Uncertainty:
             if self._fitted is not None:
                 engine = self.engine
                 free = engine.free if isinstance(engine, LinearErrors | PosteriorErrors) else None
-                self._stored["freedom"] = cell_freedom(self.fitted, self._family, free)
+                self._stored["freedom"] = cell_freedom(self.fitted, self.family, free)
             else:  # a file of an earlier version counts clusters or rows
                 counted = self._stored.get("clusters", self.rows)
                 self._stored["freedom"] = np.maximum(np.where(np.isnan(counted), np.inf, counted) - 1.0, 1.0)
@@ -281,18 +281,18 @@ class Uncertainty:
 
     def reach_of(self, s: int, level: float) -> FloatArray:
         """(c, 1) half-width of an interval of each cell, in standard errors: Student's t."""
-        return student(level, self.freedom[self._family.cells_of(s)])[:, None]
+        return student(level, self.freedom[self.family.cells_of(s)])[:, None]
 
     def covariance_of(self, s: int) -> FloatArray:
         """(m, c, c) covariances of the values of one effect."""
-        return np.asarray(self.engine.block(self._family.cells_of(s)) * self.unit[:, None, None] ** 2)
+        return np.asarray(self.engine.block(self.family.cells_of(s)) * self.unit[:, None, None] ** 2)
 
     def critical_of(self, s: int, level: float) -> FloatArray:
         """(c, m) half-width of a simultaneous band over all cells of an effect, in standard errors.
 
         Each as much wider than for normal deviates as the interval of that cell alone.
         """
-        blocks = self.engine.block(self._family.cells_of(s))
+        blocks = self.engine.block(self.family.cells_of(s))
         found = np.array([simultaneous(block, level) for block in blocks])
         return np.asarray(found * self.reach_of(s, level) / quantile(level))
 
@@ -373,23 +373,23 @@ class Uncertainty:
         if self._fitted is None:  # files hold no dependences: what touches an effect that is not identified
             shared = np.zeros(len(weights), dtype=bool)
             for s in missing:
-                shared[self._family.cells_of(s)] = True
+                shared[self.family.cells_of(s)] = True
             return np.asarray(~(weights[shared] != 0).any(axis=0))
-        return determined(self._family, self._dependences, weights)
+        return determined(self.family, self._dependences, weights)
 
     def tests(self) -> dict[str, FloatArray]:
         """(S, m) Wald statistics, degrees of freedom, p-values and adjusted p-values."""
-        shape = (len(self._family.subsets), self._values.shape[1])
+        shape = (len(self.family.subsets), self._values.shape[1])
         out = {name: np.full(shape, np.nan) for name in ("statistic", "df", "p")}
         effects = self.fitted.without_rounding(self.fitted.effects)
         units = float(self.freedom[0]) + 1.0  # the noise estimated from residuals
         for s in range(1, shape[0]):
             if s in self.without_stderr:
                 continue
-            own, table = self._family.cells_of(s), pure_basis(self._family, [s])[0]
+            own, table = self.family.cells_of(s), pure_basis(self.family, [s])[0]
             assert isinstance(table, np.ndarray)
             for o, block in enumerate(self.engine.block(own)):
-                found = wald(effects[own, o], block, self._family.probability_of(s), table, units)
+                found = wald(effects[own, o], block, self.family.probability_of(s), table, units)
                 out["statistic"][s, o], out["df"][s, o], out["p"][s, o] = found
         out["q"] = adjusted(out["p"].ravel()).reshape(shape)
         return out

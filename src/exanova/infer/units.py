@@ -121,18 +121,17 @@ def unit_shares(draws: Draws) -> FloatArray:
     return np.asarray(np.bincount(place, weights=share)[place])
 
 
-def find_variation(sample: Sample, draws: Draws, residual: FloatArray, factor: FloatArray | None = None) -> Variation:
-    """The sources of variation, given the (r, m) residuals of the distinct rows and the (k,) factors of raw rows.
+def find_variation(draws: Draws, noise: FloatArray, rows: int) -> Variation:
+    """The sources of variation, given the (k, m) noise of the raw rows and the number of distinct rows.
 
     Everything is in normalised units.
     """
     share = draws.weight / float(draws.weight.sum())
-    e = raw_residuals(sample, draws, residual) * (1.0 if factor is None else factor[:, None])
     if draws.replicates is not None:
-        return _replicated(draws, share, e, len(residual))
+        return _replicated(draws, share, noise, rows)
     if draws.cluster is not None:
-        return _clustered(draws, draws.cluster, share, e)
-    return _single(draws, share, e, len(residual))
+        return _clustered(draws, draws.cluster, share, noise)
+    return _single(draws, share, noise, rows)
 
 
 def raw_variances(draws: Draws, xi: FloatArray) -> FloatArray:
@@ -145,17 +144,21 @@ def raw_variances(draws: Draws, xi: FloatArray) -> FloatArray:
         assert draws.scale is not None
         change = draws.replicates / draws.replicates.sum(axis=0) - share[:, None]
         return np.asarray(draws.scale @ (change.T @ xi) ** 2)
-    moved = share[:, None] * (xi - share @ xi)
+    around, unequal = xi - share @ xi, None
+    moved = share[:, None] * around
     if draws.cluster is None:
         counts = draws.counts
+        if draws.squares is not None:  # rows of one entry whose weights are not alike vary more than their mean does
+            unequal = draws.squares / float(draws.weight.sum()) ** 2 - share**2 / counts
         stratum = np.zeros(len(share), dtype=np.int64) if draws.stratum is None else draws.stratum
     else:
         stratum = _strata_of_clusters(draws, draws.cluster)
         moved, counts = _by_group(draws.cluster, moved, len(stratum)), np.ones(len(stratum))
     units = np.bincount(stratum, weights=counts)
     mean = _by_group(stratum, moved, len(units)) / units[:, None]
-    apart = moved / counts[:, None] - mean[stratum]
-    return np.asarray(((units / (units - 1.0))[stratum] * counts) @ apart**2)
+    apart, factor = moved / counts[:, None] - mean[stratum], (units / (units - 1.0))[stratum]
+    more = 0.0 if unequal is None else (factor * unequal) @ around**2
+    return np.asarray((factor * counts) @ apart**2 + more)
 
 
 def _single(draws: Draws, share: FloatArray, e: FloatArray, r: int) -> Variation:
@@ -165,7 +168,7 @@ def _single(draws: Draws, share: FloatArray, e: FloatArray, r: int) -> Variation
     units = np.bincount(stratum, weights=counts)
     _refuse_lonely(units, "row")
     factor = units / (units - 1.0)
-    kappa = factor[stratum] * share**2 / counts
+    kappa = factor[stratum] * draws.squared / float(draws.weight.sum()) ** 2
     k0, k1, k2 = (_by_group(draws.group, kappa[:, None] * e**power, r) for power in range(3))
     totals = () if draws.stratum is None else (_strata_totals(draws, stratum, share, e, factor / units),)
     return Variation((k0[:, 0], k1, k2), totals)

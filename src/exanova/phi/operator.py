@@ -25,9 +25,9 @@ from exanova.data.sample import KnownRows, NewRows, Sample
 from exanova.design import few, passes
 from exanova.design.family import Family
 from exanova.design.products import PairProducts, products_are_faster
+from exanova.phi.feature_shares import share_among_features
 from exanova.phi.gram import CommonRows, common_rows
 from exanova.phi.projection import projected
-from exanova.phi.sharing import share_among_features
 from exanova.progress import Progress
 from exanova.typing import Codes, FloatArray, IntArray
 
@@ -116,10 +116,11 @@ class Phi:
     def analyse_blocks(self, of: Callable[[slice], FloatArray]) -> FloatArray:
         """(cells, m) sums over the rows in each cell of what ``of`` gives for a block of a sample, (b, m)."""
         assert isinstance(self._rows, Sample)
-        blocks = self._rows.blocks
-        sums = self._scattered(self._codes_at(blocks[0]), of(blocks[0]))
-        for rows in blocks[1:]:
-            sums += self._scattered(self._codes_at(rows), of(rows))
+        sums: FloatArray | None = None
+        for rows in self._rows.each_block():
+            own = self._scattered(self._codes_at(rows), of(rows))
+            sums = own if sums is None else np.add(sums, own, out=sums)
+        assert sums is not None
         return self._in_cells(sums)
 
     def _codes_at(self, rows: slice) -> Codes:

@@ -65,7 +65,7 @@ def cohort_errors(decomposition: Decomposition, live: LiveRows | None, progress:
     if not sources.rows:
         return _none(decomposition, included.removeprefix("none: "))
     shares = grouping_of({}, decomposition.schema).shares(decomposition.family.subsets)
-    parts = Parts(decomposition.family, decomposition.values, shares)
+    parts = Parts(decomposition.everywhere, shares)
     progress.phase("report: groups of rows", len(sets))
     found = []
     for chosen in sets:
@@ -84,7 +84,7 @@ def _rows(decomposition: Decomposition, live: LiveRows) -> Rows:
     if live.given:
         codes = np.ascontiguousarray(live.codes.T).astype(np.int32)
         weight = np.ones(len(live.codes), dtype=np.int64) if live.mass is None else as_counts(live.mass)
-        fitted = fitted_part(decomposition.family, decomposition.values, codes)
+        fitted = fitted_part(decomposition.everywhere, codes)
         values = None if live.residual is None else fitted + live.residual
         return Rows(codes, weight, values, np.zeros(codes.shape[1], dtype=np.bool_))
     sample = decomposition.sample

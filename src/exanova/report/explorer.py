@@ -161,9 +161,9 @@ def _from_fit(decomposition: Decomposition, size: int) -> ShownRows | None:
         return None
     codes = decomposition.sample.codes
     what = f"the fitted part of {codes.shape[1]:,} rows"
-    needed = bytes_at_rows(decomposition.family, decomposition.values.shape[1], codes.shape[1], Work(what))
+    needed = bytes_at_rows(decomposition.everywhere, codes.shape[1], Work(what))
     check_memory(what, needed, decomposition.settings.memory_limit)
-    rows = spread_rows(fitted_part(decomposition.family, decomposition.values, codes), size)
+    rows = spread_rows(fitted_part(decomposition.everywhere, codes), size)
     chosen = np.ascontiguousarray(codes[:, rows])
     values = shapley_values(decomposition.family, decomposition.values, chosen)
     outside = np.zeros(len(rows), dtype=np.bool_)

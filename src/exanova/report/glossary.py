@@ -29,7 +29,8 @@ GLOSSARY: dict[str, tuple[str, str]] = {
     "r2": ("R²", "The share of the variance of the model that the effects explain; 1 is all of it."),
     "never": (
         "never observed",
-        "No row has this combination of levels. Its effect is unknown, and the model was not called on it.",
+        "No row has this combination of levels, and the model was not called on it. Its effect is extrapolated by the "
+        "prior of the fit, or counts as 0.",
     ),
     "orthogonal": (
         "orthogonal",

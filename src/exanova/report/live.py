@@ -13,6 +13,7 @@ from math import prod
 import numpy as np
 
 from exanova.decomposition import Decomposition
+from exanova.design.continuation import Everywhere
 from exanova.design.family import Family
 from exanova.infer.bands import student
 from exanova.show.error_bars import main_means
@@ -64,6 +65,9 @@ class LiveEffects:
             without rows.
         unidentified: numbers of the subsets that other subsets can express in part.
         is_complete: whether all effects are there.
+        continued: for each subset, (k, m) its values in the combinations that never occurred, in the order of their
+            numbers; ``None`` where they count as 0.
+        unseen: what the effect of such a combination does, in words.
     """
 
     features: list[LiveFeature]
@@ -78,12 +82,14 @@ class LiveEffects:
     means: FloatArray | None
     unidentified: list[int]
     is_complete: bool
+    continued: list[FloatArray | None]
+    unseen: str
 
 
 def live_effects(decomposition: Decomposition, drawn: Sequence[int]) -> LiveEffects:
     """All effects, or where they are too many those of the subsets number ``drawn``, with their strongest levels."""
     family = decomposition.family
-    is_complete = fits(family, decomposition.values.shape[1])
+    is_complete = fits(decomposition.everywhere.family, decomposition.values.shape[1])
     numbers = list(range(len(family.subsets))) if is_complete else [0, *sorted(drawn)]
     cells = [_all_cells(family, s) if is_complete else _strongest_cells(decomposition, s) for s in numbers]
     codes = [family.codes_of(s)[:, kept - family.cell_start[s]] for s, kept in zip(numbers, cells, strict=True)]
@@ -106,6 +112,8 @@ def live_effects(decomposition: Decomposition, drawn: Sequence[int]) -> LiveEffe
         _means(decomposition, flat),
         [k for k, s in enumerate(numbers) if s and not known.has_stderr(s)],
         is_complete,
+        [_continued(decomposition.everywhere, s) if is_complete else None for s in numbers],
+        decomposition.everywhere.unseen,
     )
 
 
@@ -113,6 +121,13 @@ def fits(family: Family, outputs: int) -> bool:
     """Whether all effects fit in a page."""
     largest = max(prod(family.sizes_of(s)) for s in range(len(family.subsets)))
     return family.n_cells * outputs <= NUMBERS and largest < LARGEST_KEY
+
+
+def _continued(effects: Everywhere, s: int) -> FloatArray | None:
+    """(k, m) values of a subset in combinations that never occurred; ``None`` if there are none."""
+    own = effects.family.cells_of(s)
+    unseen = effects.continued[own]
+    return effects.values[own][unseen] if unseen.any() else None
 
 
 def _all_cells(family: Family, s: int) -> IntArray:

@@ -110,7 +110,7 @@ def _mass_in_fit(decomposition: Decomposition, codes: NDArray[Any]) -> FloatArra
 def _from_fit(decomposition: Decomposition, most: int) -> LiveRows:
     sample = decomposition.sample
     assert sample is not None
-    rows = spread_rows(fitted_part(decomposition.family, decomposition.values, sample.codes), most)
+    rows = spread_rows(fitted_part(decomposition.everywhere, sample.codes), most)
     codes = sample.codes[:, rows].T.astype(np.int64)
     copies, mass = sample.copies[rows], sample.mass[rows]
     own = None if np.array_equal(copies, mass) else mass

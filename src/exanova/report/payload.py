@@ -98,6 +98,8 @@ def effects_content(effects: LiveEffects) -> Record:
         "share": packed(effects.share),
         "unidentified": effects.unidentified,
         "complete": effects.is_complete,
+        "continued": [packed(values) for values in effects.continued],
+        "unseen": effects.unseen,
     }
 
 

@@ -59,7 +59,7 @@ def _fitted(decomposition: Decomposition, given: Given) -> FloatArray:
     if given.table is not None:
         return given.predictions(decomposition)
     assert decomposition.sample is not None
-    return fitted_part(decomposition.family, decomposition.values, decomposition.sample.codes)
+    return fitted_part(decomposition.everywhere, decomposition.sample.codes)
 
 
 def _told(decomposition: Decomposition, given: Given, rows: IntArray, asked: Asked) -> Reasons:

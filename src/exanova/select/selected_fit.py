@@ -123,9 +123,9 @@ def _that_vary(subsets: tuple[Subset, ...] | None, part: Sample) -> tuple[Subset
 
 
 def errors_on(judges: Sample, found: Solved, threads: int) -> FloatArray:
-    """(m,) mean squared errors of a fit on other rows with the same codes; cells never observed add nothing."""
-    rows = NewRows(judges.codes.astype(np.int32))
-    fitted = Phi(found.family, rows, threads).synthesise(found.values)
+    """(m,) mean squared errors of a fit on other rows with the same codes."""
+    rows, read = NewRows(judges.codes.astype(np.int32)), found.everywhere
+    fitted = Phi(read.family, rows, threads).synthesise(read.values)
     return np.asarray(judges.probability @ (judges.values - fitted) ** 2)
 
 

@@ -180,11 +180,34 @@ class PairKernel:
 
     def apply(self, v: FloatArray) -> FloatArray:
         """(c, m) M v: Pi^T first, then the kernels of both features on the table of all combinations, then Pi."""
+        return self.purified(self._smooth(v)[self.codes[0], self.codes[1]])
+
+    def _smooth(self, v: FloatArray) -> FloatArray:
+        """(N_i, N_j, m) K Pi^T v, on the table of all combinations."""
         v = v - self.probability[:, None] * self._at_cells(self._solve(self._by_level(v)))
         at = np.zeros((*self._shape, v.shape[1]))
         at[self.codes[0], self.codes[1]] = v
-        smooth = np.matmul(self.second, np.tensordot(self.first, at, 1))
-        return self.purified(smooth[self.codes[0], self.codes[1]])
+        return np.asarray(np.matmul(self.second, np.tensordot(self.first, at, 1)))
+
+    def continued(self, v: FloatArray) -> FloatArray:
+        """(N_i, N_j, m) M v on the table of all combinations: :meth:`apply` in the observed cells."""
+        return self._without_lower(self._smooth(v))
+
+    def continued_leading(self, coordinates: FloatArray) -> FloatArray:
+        """(N_i, N_j, m) the sum of the leading functions with (k, m) coordinates, on all combinations."""
+        (a, left), (b, right) = self._principal
+        x, y = np.divmod(self._chosen(len(coordinates)), len(b))
+        at = np.zeros((len(a), len(b), coordinates.shape[1]))
+        at[x, y] = coordinates
+        return self._without_lower(np.matmul(right, np.tensordot(left, at, 1)))
+
+    def _without_lower(self, table: FloatArray) -> FloatArray:
+        """(N_i, N_j, m) values on all combinations less the a(x_i) + b(x_j) fitted to those in the observed cells."""
+        i, j = self.codes
+        for _ in range(2):  # the second time removes rounding errors
+            fitted = self._solve(self._by_level(self.probability[:, None] * table[i, j]))
+            table = table - fitted[: self._shape[0], None] - fitted[None, self._shape[0] :]
+        return table
 
     def root(self) -> FloatArray:
         """(c, k) R with R R^T = M: products of functions of the features, or a factor if these outnumber the cells."""
@@ -204,10 +227,14 @@ class PairKernel:
 
     def leading(self, count: int | None = None) -> FloatArray:
         """(c, count) functions: products of functions of one feature."""
-        (a, left), (b, right) = self._principal
-        chosen = np.argsort(-np.outer(a, b).ravel(), kind="stable")[:count]
-        x, y = np.divmod(chosen, len(b))
+        (_, left), (b, right) = self._principal
+        x, y = np.divmod(self._chosen(count), len(b))
         return self.purified(left[self.codes[0]][:, x] * right[self.codes[1]][:, y])
+
+    def _chosen(self, count: int | None) -> IntArray:
+        """(count,) the products with the largest variances, by their number."""
+        (a, _), (b, _) = self._principal
+        return np.argsort(-np.outer(a, b).ravel(), kind="stable")[:count]
 
     @cached_property
     def _principal(self) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:

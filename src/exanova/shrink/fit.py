@@ -11,12 +11,14 @@ import numpy as np
 from exanova import parallel
 from exanova.basis.functions import too_large_for_tables
 from exanova.data.sample import Sample
+from exanova.design.continuation import Continuation, unobserved_cells
 from exanova.design.family import Family
 from exanova.design.memory import readable
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.shrink import cost
 from exanova.shrink.components import VarianceComponents, bounds, described
+from exanova.shrink.continued import continued, pairs_to_continue
 from exanova.shrink.coordinates import Prior
 from exanova.shrink.left_out import Alone, Equal, LeftOut, left_out_by_rows, left_out_of_shrunk, rows_to_leave_out
 from exanova.shrink.posterior import (
@@ -149,7 +151,7 @@ def fit_shrunk(
         if _may_be_determined(work, found):
             exact = exact or exactly()
             if _lost(work, exact, found).max(initial=0.0) < NEGLIGIBLE:
-                return replace(exact, shrinkage=Shrinkage(DETERMINED))
+                return replace(exact, shrinkage=Shrinkage(DETERMINED, continuation=_continuation(work, exact, found)))
     progress.phase("posterior")
     return _decomposition(work, request, plan, found)
 
@@ -184,19 +186,40 @@ def _lost(work: Prepared, exact: Solved, found: list[Ratios]) -> FloatArray:
     return out
 
 
+def _continuation(work: Prepared, exact: Solved, found: list[Ratios]) -> Continuation | None:
+    """Pairs of an exact fit in cells never observed, by the posterior mean that it equals but for rounding."""
+    pairs = pairs_to_continue(work.family, work.prior.subsets, work.values.shape[1])
+    if not len(pairs) or not np.array_equal(exact.family.cell_key, work.family.cell_key):
+        return None
+    unseen = _none_unseen(work, pairs)
+    for ratios in found:
+        solved = _solved(work, ratios.maximum.found.logs, ratios.by_subset, ratios.outputs)[0]
+        own = work.ratio(ratios.maximum.found.logs, ratios.by_subset)
+        unseen[:, ratios.outputs] = continued(work, pairs, solved, own)
+    return Continuation(pairs, unseen)
+
+
+def _none_unseen(work: Prepared, pairs: IntArray) -> FloatArray:
+    """(K, m) zeros for the cells of pairs that were never observed."""
+    return np.zeros((sum(unobserved_cells(work.family, s) for s in pairs.tolist()), work.values.shape[1]))
+
+
 def _decomposition(work: Prepared, request: Request, plan: Plan, found: list[Ratios]) -> Solved:
     """Posterior mean, leave-one-out errors from its factor, and the evidence."""
     r, m = work.values.shape
     p = work.sample.probability
     chosen = np.arange(r) if work.gram is None else rows_to_leave_out(r, work.size, len(found), request.random_state)
     values, left = np.zeros((work.family.n_cells, m)), np.zeros((len(chosen), m))
+    pairs = pairs_to_continue(work.family, work.prior.subsets, m)
+    unseen = _none_unseen(work, pairs)
     mse, stderr = np.zeros(m), np.zeros(m)
     parts, equations, steps = [], 0.0, 0
     for ratios in found:
         outputs = ratios.outputs
         with parallel.suitable_blas(float(work.size) ** 3):
-            solved, part, out = _one_part(work, ratios, chosen)
+            solved, part, out = _one_part(work, ratios, chosen, pairs)
         values[:, outputs], left[:, outputs] = _on_cells(work, solved), out.residual
+        unseen[:, outputs] = continued(work, pairs, solved, part.ratio)
         mse[outputs], stderr[outputs] = out.mse, out.stderr
         parts.append(part)
         equations, steps = max(equations, solved.equations), max(steps, solved.steps)
@@ -212,6 +235,7 @@ def _decomposition(work: Prepared, request: Request, plan: Plan, found: list[Rat
         left_out_stderr=stderr,
         posterior=posterior,
         least_squares=_least_squares(work),
+        continuation=Continuation(pairs, unseen) if len(pairs) else None,
     )
     solution = _solution(work, components, equations, steps)
     return Solved(work.family, values, plan, solution, work.basis, False, shrinkage)
@@ -219,7 +243,7 @@ def _decomposition(work: Prepared, request: Request, plan: Plan, found: list[Rat
 
 def _of_leading(work: Prepared) -> str:
     """The description if only some of the functions were used."""
-    if work.gram is None or work.basis is not None:
+    if not work.has_leading:
         return ""
     return f"; of the {work.functions:,} functions the {work.size:,} that it expects most of"
 
@@ -248,7 +272,7 @@ def _on_cells(work: Prepared, solved: PosteriorMean) -> FloatArray:
     return solved.coordinates if work.gram is None else work.prior.on_cells(work.family, solved.coordinates)
 
 
-def _one_part(work: Prepared, ratios: Ratios, chosen: IntArray) -> tuple[PosteriorMean, Part, LeftOut]:
+def _one_part(work: Prepared, ratios: Ratios, chosen: IntArray, pairs: IntArray) -> tuple[PosteriorMean, Part, LeftOut]:
     found = ratios.maximum.found
     solved, lower = _solved(work, found.logs, ratios.by_subset, ratios.outputs)
     equal, ratio = Equal.of(work.sample, ratios.outputs), work.ratio(found.logs, ratios.by_subset)
@@ -262,21 +286,26 @@ def _one_part(work: Prepared, ratios: Ratios, chosen: IntArray) -> tuple[Posteri
         def at_rows(rows: IntArray) -> FloatArray:
             return work.prior.on_rows(work.family, codes[:, rows]) * scale
 
-        alone = _alone(work, solved), work.prior.group
+        alone = _alone(work, solved, pairs), work.prior.group
         left = left_out_of_shrunk(lower, at_rows, solved.residual, work.precision, chosen, equal, alone)
     else:
         spread = Spread(lower, partial(_read, work.phi, work.prior, ratio), 1.0 / work.precision)
-        own = _alone(work, solved)
+        own = _alone(work, solved, pairs)
         follows = partial(work.rows.lines, ratio, own.subsets)
         left = left_out_by_rows(lower, solved.residual, work.precision, equal, (own, follows))
     part = Part(ratios.outputs, found.residual * left.repeated, ratio, spread, by_order(work, ratios, effective))
     return solved, part, left
 
 
-def _alone(work: Prepared, solved: PosteriorMean) -> Alone:
-    """The effects of cells in which a row is alone."""
+def _alone(work: Prepared, solved: PosteriorMean, pairs: IntArray) -> Alone:
+    """The effects of cells in which a row is alone, and which would not be continued without it."""
     values, family = _on_cells(work, solved), work.family
     alone, fitted = work.rows.alone(work.sample.copies), np.zeros_like(solved.residual)
+    subsets = [family.subsets[s] for s in work.prior.subsets]
+    levels = {subset[0]: own for subset, own in zip(subsets, alone, strict=True) if len(subset) == 1}
+    for k, (s, subset) in enumerate(zip(work.prior.subsets, subsets, strict=True)):
+        if len(subset) == 2 and (s in pairs or not unobserved_cells(family, s)):
+            alone[k] &= levels[subset[0]] | levels[subset[1]]
     for s, own, cells in zip(work.prior.subsets, alone, work.rows.cells, strict=True):
         rows = np.flatnonzero(own)
         fitted[rows] += values[family.cells_of(s)][cells[rows]]

@@ -134,6 +134,11 @@ class Prepared:
         return self.gram is None and self.sample.n_rows > cost.MOST_ROWS
 
     @property
+    def has_leading(self) -> bool:
+        """Whether only the leading functions are used."""
+        return self.gram is not None and self.basis is None
+
+    @property
     def size(self) -> int:
         """Side of the matrix that is factorised."""
         return self.sample.n_rows if self.gram is None else len(self.gram)

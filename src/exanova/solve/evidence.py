@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exanova.basis.functions import Basis
+from exanova.design.continuation import Continuation, Everywhere, everywhere
 from exanova.design.family import Family
 from exanova.solve.plan import Plan
 from exanova.typing import FloatArray, IntArray, Subset
@@ -73,6 +75,7 @@ class Shrinkage:
         left_out_stderr: (m,) standard error of that estimate; 0 if all rows were left out.
         posterior: the posterior, which gives the variance of any linear statistic.
         least_squares: (m,) mean squared residual of a least-squares fit of the same functions.
+        continuation: the effects of pairs in cells never observed, by the prior; ``None`` where there are none.
     """
 
     described: str
@@ -83,6 +86,7 @@ class Shrinkage:
     left_out_stderr: FloatArray | None = None
     posterior: Any = None
     least_squares: FloatArray | None = None
+    continuation: Continuation | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +135,11 @@ class Solved:
     shrinkage: Shrinkage | None = None
     at_rows: AtRows | None = None
     gram: FloatArray | None = None
+
+    @cached_property
+    def everywhere(self) -> Everywhere:
+        """The effects as new rows read them."""
+        return everywhere(self.family, self.values, None if self.shrinkage is None else self.shrinkage.continuation)
 
     @property
     def passed_over(self) -> AtRows | None:

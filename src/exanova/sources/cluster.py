@@ -1,12 +1,14 @@
 """The passes on a cluster: a task per part, merged in a tree, by the scheduler of Dask.
 
 Tasks are functions of their part alone and are tied to no worker, so that the results of a lost worker are computed
-again. A lost scheduler, or a task that kills one worker after another, raises one error.
+again. A lost scheduler, a task that kills one worker after another, and a cluster that is left without any worker each
+raise one error: tasks that wait for a worker would wait for ever.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -21,6 +23,12 @@ T = TypeVar("T")
 
 BRANCHES = 8
 """Results that are merged at once."""
+
+LOOKED_EVERY = 5.0
+"""Seconds after which a cluster that returns nothing is asked whether it has workers."""
+
+WITHOUT_WORKERS = 300.0
+"""Seconds without any worker after which a cluster is given up; the ``no-workers-timeout`` of Dask may be shorter."""
 
 
 def engine_of(given: Any) -> Engine:
@@ -53,10 +61,14 @@ class OnCluster:
         try:
             for part in parts:
                 self._submit(every, task, part)
-            for future in package("distributed").as_completed(list(every)):
-                yield future.result()
-                future.release()
-                progress.step(1)
+            waiting = set(every)
+            while waiting:
+                finished = self._finished(waiting)
+                waiting -= finished
+                for future in finished:
+                    yield future.result()
+                    future.release()
+                    progress.step(1)
         except (ExanovaError, GeneratorExit):
             raise
         except Exception as error:
@@ -78,6 +90,7 @@ class OnCluster:
             while len(waiting) > 1:
                 groups = [waiting[k : k + BRANCHES] for k in range(0, len(waiting), BRANCHES)]
                 waiting = [self._submit(every, merge_found, merge, group) for group in groups]
+            self._finished(waiting)
             found: T | None = waiting[0].result()
             progress.step(len(parts))
             return found
@@ -87,6 +100,20 @@ class OnCluster:
             raise lost(error) from error
         finally:
             self._release(every)
+
+    def _finished(self, waiting: Collection[Any]) -> set[Any]:
+        """Those of some futures that are finished, as soon as one is."""
+        without = None
+        while True:
+            try:
+                with self.client.as_current():
+                    wait = package("distributed").wait
+                    return set(wait(list(waiting), timeout=LOOKED_EVERY, return_when="FIRST_COMPLETED").done)
+            except TimeoutError:
+                now = time.monotonic()
+                without = None if self.client.scheduler_info()["workers"] else without or now
+                if without is not None and now - without >= WITHOUT_WORKERS:
+                    raise TimeoutError(f"it has had no worker for {now - without:.0f} seconds") from None
 
     def _submit(self, every: list[Any], function: Callable[..., Any], *arguments: Any) -> Any:
         every.append(self.client.submit(function, *arguments, pure=False))

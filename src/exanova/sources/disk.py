@@ -7,7 +7,6 @@ anything is written: a full disk is one error, and not a crash in the middle of 
 from __future__ import annotations
 
 import ctypes
-import mmap
 import os
 import tempfile
 from math import prod
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.data.mapped import release
 from exanova.errors import FileWriteError
 from exanova.packages import package
 
@@ -52,14 +52,6 @@ def on_disk(array: NDArray[Any]) -> NDArray[Any]:
     return out
 
 
-def release(*arrays: NDArray[Any]) -> None:
-    """Let the pages of mapped arrays go from memory; they are read again from the file when they are needed."""
-    for array in arrays:
-        mapped = mapping_of(array)
-        if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
-            mapped.madvise(mmap.MADV_DONTNEED)
-
-
 def give_back() -> None:
     """Return memory that the allocators of pyarrow and of the C library keep for later to the system.
 
@@ -69,13 +61,6 @@ def give_back() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     if trim is not None:
         trim(0)
-
-
-def mapping_of(array: Any) -> mmap.mmap | None:
-    """The map that an array is a view of; ``None`` for one that is in memory."""
-    while isinstance(array, np.ndarray):
-        array = array.base
-    return array if isinstance(array, mmap.mmap) else None
 
 
 def _reserve(file: Any, size: int) -> None:

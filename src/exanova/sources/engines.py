@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from exanova.errors import ExanovaError, InputError
 from exanova.packages import package
 from exanova.sources import parts
+from exanova.sources.blame import file_error, paths_of_dask, paths_of_polars, paths_of_spark
 from exanova.sources.files import explained
 from exanova.sources.parts import COUNT, Part, Source
 
@@ -73,10 +74,25 @@ class DatasetPart:
         """Its rows, some at a time."""
         arrow = package("pyarrow")
         own = {} if self.schema is None else {"schema": self.schema}
+        self._check_columns(columns)
         with explained(self.name):
             batches = self.held.to_batches(columns=list(columns), batch_size=parts.BLOCK_ROWS, use_threads=False, **own)
             for batch in batches:
                 yield arrow.Table.from_batches([batch])
+
+    def _check_columns(self, columns: Sequence[str]) -> None:
+        """Raise if the file of a fragment lacks a column, which pyarrow would fill with nulls."""
+        if self.schema is None:
+            return
+        with explained(self.name):
+            keys = package("pyarrow.dataset").get_partition_keys(self.held.partition_expression)
+            own = {*self.held.physical_schema.names, *keys}
+        lacks = [name for name in columns if name not in own]
+        if lacks:
+            raise InputError(
+                f"{self.name!r} lacks {', '.join(map(repr, lacks))}, which the pyarrow dataset fills with nulls",
+                remedy="Add the column to the file, or leave the file out; to have nulls, write them",
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +106,7 @@ class PolarsPart:
     def blocks(self, columns: Sequence[str]) -> Iterator[Any]:
         """Its rows, some at a time, or its distinct rows."""
         polars, own = package("polars"), list(columns)
-        with engine_errors(self.name):
+        with engine_errors(self.name, lambda: file_error(paths_of_polars(self.frame), own)):
             chosen = self.frame.select(own)
             schema = chosen.collect_schema()
             text = [name for name, dtype in schema.items() if dtype == polars.Categorical]
@@ -158,7 +174,7 @@ class SparkPart:
     def blocks(self, columns: Sequence[str]) -> Iterator[Any]:
         """Its distinct rows."""
         arrow = package("pyarrow")
-        with engine_errors(self.name):
+        with engine_errors(self.name, lambda: file_error(paths_of_spark(self.frame), columns)):
             own = [self.frame["`" + name.replace("`", "``") + "`"] for name in columns]
             grouped = self.frame.groupBy(*own).count()
             names = [*columns, COUNT]
@@ -180,21 +196,35 @@ class DaskPart:
 
     def blocks(self, columns: Sequence[str]) -> Iterator[Any]:
         """Its rows."""
-        with engine_errors(self.name):
+        with engine_errors(self.name, lambda: file_error(paths_of_dask(self.frame), columns)):
             found = self.frame[list(columns)].get_partition(self.number).compute()
+            _check_kinds(found, self.frame)
             yield package("pyarrow").Table.from_pandas(found, preserve_index=False)
 
 
+def _check_kinds(found: Any, frame: Any) -> None:
+    """Raise if a column of a partition of Dask holds numbers where the data frame has none, or the reverse."""
+    for name in found.columns:
+        own, expected = found[name].dtype, frame.dtypes[name]
+        if len(found) and (own.kind in "biuf") != (expected.kind in "biuf") and not found[name].isna().all():
+            raise TypeError(f"{name!r} is {own} in place of {expected}")
+
+
 @contextmanager
-def engine_errors(name: str) -> Iterator[None]:
-    """Turn any error of an engine into one error that names it."""
+def engine_errors(name: str, of_file: Callable[[], ExanovaError | None] | None = None) -> Iterator[None]:
+    """Turn any error of an engine into one error that names it, and the file, where ``of_file`` finds it."""
     try:
         yield
     except (ExanovaError, GeneratorExit):
         raise
     except Exception as error:
-        first = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-        raise InputError(f"{name} cannot be read: {first[:200].rstrip('.')}.") from error
+        blamed = None if of_file is None else of_file()
+        if blamed is not None:
+            raise type(blamed)(f"{name} cannot be read: ", blamed.message) from error
+        lines = [line for line in str(error).strip().splitlines() if line]
+        first = lines[0] if lines else type(error).__name__
+        causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]  # of Java
+        raise InputError(f"{name} cannot be read: {(causes[-1] if causes else first)[:200].rstrip('.')}.") from error
 
 
 def _open_dataset(dataset: Any) -> Source:
@@ -210,7 +240,7 @@ def _open_dataset(dataset: Any) -> Source:
 
 def _open_polars(frame: Any) -> Source:
     part = PolarsPart(frame)
-    with engine_errors(part.name):
+    with engine_errors(part.name, lambda: file_error(paths_of_polars(frame), ())):
         return Source((part,), tuple(frame.collect_schema().names()), part.name, "polars")
 
 

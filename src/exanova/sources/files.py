@@ -173,7 +173,7 @@ def _parquet_schema(part: FilePart) -> Any:
 
 def _parquet_blocks(part: FilePart, columns: list[str]) -> Iterator[Any]:
     arrow = package("pyarrow")
-    with package("pyarrow.parquet").ParquetFile(part.path) as file:
+    with package("pyarrow.parquet").ParquetFile(part.path, page_checksum_verification=True) as file:
         for batch in file.iter_batches(parts.BLOCK_ROWS, columns=columns, use_threads=False):
             yield arrow.Table.from_batches([batch]).select(columns)
 

@@ -18,6 +18,7 @@ from exanova.data.encoding import Encoding
 from exanova.data.feature import FeatureLevels
 from exanova.data.fingerprint import fingerprint
 from exanova.data.joining import Most, join_levels
+from exanova.data.mapped import release
 from exanova.data.observe import Observation, new_codes
 from exanova.data.packing import pack_rows
 from exanova.data.sample import Sample, held_out
@@ -26,7 +27,7 @@ from exanova.data.support import Support
 from exanova.data.values import ModelValues
 from exanova.errors import MemoryLimitError
 from exanova.messages import Parameter
-from exanova.sources.disk import disk_array, release
+from exanova.sources.disk import disk_array
 from exanova.sources.linking import places_among
 from exanova.sources.passes import RowCounter, Rows
 from exanova.sources.pieces import Piece, Pieces, means_of
@@ -313,9 +314,9 @@ def _draws(
         values = scaling.normalised(tally.lowest) if noisy else None
         return Draws(group, weight, kind, values, cluster, stratum, tally.replicates, scale, copies=tally.copies)
     means, within = means_of(tally, scaling)
-    copies = None if tally.squares is None else weight**2 / tally.squares
-    if not noisy or cluster is not None:
-        return Draws(group, weight, kind, means if noisy else None, cluster, stratum, copies=copies)
+    several = {"copies": tally.copies, "squares": tally.squares}
+    if not noisy:
+        return Draws(group, weight, kind, None, cluster, stratum, **several)
     spread = np.sqrt(within)
     twice = np.concatenate([np.arange(len(weight))] * 2)
     return Draws(
@@ -323,9 +324,9 @@ def _draws(
         weight[twice] / 2.0,
         kind,
         np.concatenate([means - spread, means + spread]),
-        None,
+        None if cluster is None else cluster[twice],
         None if stratum is None else stratum[twice],
-        copies=None if copies is None else copies[twice] / 2.0,
+        **{name: None if own is None else own[twice] / 2.0 for name, own in several.items()},
     )
 
 

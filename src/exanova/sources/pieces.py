@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
+from exanova.data.mapped import release
 from exanova.data.packing import Words, pack_rows, unpack_rows
 from exanova.data.scaling import Scaling
 from exanova.data.values import means_from_sums
-from exanova.sources.disk import release
 from exanova.sources.passes import RowCounter, Rows
 from exanova.sources.tally import Tally, onto, part_of, together
 from exanova.typing import Codes, FloatArray, IntArray

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.data.mapped import release
 from exanova.data.packing import Words, order_of
 from exanova.errors import MemoryLimitError
 from exanova.messages import Parameter
-from exanova.sources.disk import disk_array, give_back, on_disk, release
+from exanova.sources.disk import disk_array, give_back, on_disk
 from exanova.sources.passes import Rows, merge_rows
 from exanova.sources.tally import ENTRIES, Tally, merge_tallies, part_of, together
 
@@ -86,7 +87,7 @@ class Runs:
             refuse(len(tally), _merging(tally), self.limit)
         self.runs.append(stored(together(tally)))
         give_back()
-        self.rest.append(replace(rows, tally=part_of(tally, slice(0, 0))))
+        self.rest.append(replace(rows, tally=part_of(tally, np.zeros(len(tally), dtype=bool))))  # a view would keep all
 
 
 def merging(rows: int, outputs: int, words: int) -> int:

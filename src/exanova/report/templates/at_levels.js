@@ -2,20 +2,23 @@
 
 const outputs = payload.outputs.length;
 
-// One part for each subset of features: the mean first. A combination that never occurred has no cell and adds nothing.
+// One part for each subset of features: the mean first. A combination that never occurred has no cell; a level that is
+// not known adds nothing.
 
 function partsAt(codes, output = choice.output) {
   return effects.subsets.map((subset, s) => {
-    const cell = subset.some((i) => codes[i] < 0) ? -1 : cellAt(s, codes);
-    return { s, subset, cell, value: cell < 0 ? 0 : valueAt(s, cell, output) };
+    if (subset.some((i) => codes[i] < 0)) return { s, subset, cell: -1, value: 0 };
+    const cell = cellAt(s, codes);
+    return { s, subset, cell, value: cell < 0 ? continuedAt(s, codes, output) : valueAt(s, cell, output) };
   });
 }
 
 function fittedAt(codes, output = choice.output) {
   let sum = 0;
   for (let s = 0; s < effects.subsets.length; s++) {
-    const cell = effects.subsets[s].some((i) => codes[i] < 0) ? -1 : cellAt(s, codes);
-    if (cell >= 0) sum += valueAt(s, cell, output);
+    if (effects.subsets[s].some((i) => codes[i] < 0)) continue;
+    const cell = cellAt(s, codes);
+    sum += cell < 0 ? continuedAt(s, codes, output) : valueAt(s, cell, output);
   }
   return sum;
 }
@@ -27,6 +30,7 @@ function shapleyAt(parts) {
 }
 
 const neverSeen = (parts) => parts.filter(({ cell }) => cell < 0);
+const isExtrapolated = ({ s, cell }) => cell < 0 && Boolean(effects.continued[s]);
 
 // Standard errors: a Shapley value is a weighted sum of cells, whose covariances are in the block of the feature's level
 // (or in the one block of all cells).
@@ -71,7 +75,7 @@ function stderrAt(codes, parts, output = choice.output) {
   const cell = new Map(parts.filter((part) => part.cell >= 0).map((part) => [part.s, effects.starts[part.s] + part.cell]));
   return features.map((_, i) => {
     if (codes[i] < 0) return 0;
-    if (withFeature[i].some((s) => effects.unidentified.includes(s))) return null;
+    if (withFeature[i].some((s) => effects.unidentified.includes(s) || isExtrapolated(parts[s]))) return null;
     const block = blocks.get(covariances.whole ? "" : `${i},${codes[i]}`);
     const weights = withFeature[i].filter((s) => cell.has(s)).map((s) => [cell.get(s), 1 / effects.subsets[s].length]);
     return Math.sqrt(varianceOf(block, weights, output));
@@ -79,7 +83,7 @@ function stderrAt(codes, parts, output = choice.output) {
 }
 
 function totalStderrAt(parts, output = choice.output) {
-  if (!covariances?.whole || effects.unidentified.length) return null;
+  if (!covariances?.whole || effects.unidentified.length || parts.some(isExtrapolated)) return null;
   const weights = parts.filter(({ cell }) => cell >= 0).map(({ s, cell }) => [effects.starts[s] + cell, 1]);
   return Math.sqrt(varianceOf(blocks.get(""), weights, output));
 }

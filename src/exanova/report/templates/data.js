@@ -44,7 +44,8 @@ function readEffects(packed) {
   const starts = [0];
   for (const cells of packed.cells) starts.push(starts[starts.length - 1] + cells);
   const keys = packed.keys.map(numbers);
-  return { ...packed, ...Object.fromEntries(fields), starts, keys, number: new Map(packed.subsets.map((s, k) => [s.join(), k])) };
+  const continued = packed.continued.map(numbers);
+  return { ...packed, ...Object.fromEntries(fields), starts, keys, continued, number: new Map(packed.subsets.map((s, k) => [s.join(), k])) };
 }
 
 // The levels of a cell, the last feature running fastest; cells that never occurred have no number.
@@ -58,18 +59,34 @@ function codesOf(s, cell) {
   }, []);
 }
 
-function cellAt(s, codes) {
-  const key = effects.subsets[s].reduce((sum, i) => sum * features[i].levels.length + codes[i], 0);
-  if (!effects.keys[s]) return key;
-  const keys = effects.keys[s];
-  let [low, high] = [0, keys.length - 1];
-  while (low <= high) {
+const keyAt = (s, codes) => effects.subsets[s].reduce((sum, i) => sum * features[i].levels.length + codes[i], 0);
+
+// How many observed cells come before a number.
+
+function cellsBefore(keys, key) {
+  let [low, high] = [0, keys.length];
+  while (low < high) {
     const middle = (low + high) >> 1;
-    if (keys[middle] === key) return middle;
     if (keys[middle] < key) low = middle + 1;
-    else high = middle - 1;
+    else high = middle;
   }
-  return -1;
+  return low;
+}
+
+function cellAt(s, codes) {
+  const [keys, key] = [effects.keys[s], keyAt(s, codes)];
+  if (!keys) return key;
+  const cell = cellsBefore(keys, key);
+  return keys[cell] === key ? cell : -1;
+}
+
+// The value of an effect in a combination that never occurred: continued by the prior of the fit, or 0.
+
+function continuedAt(s, codes, output = choice.output) {
+  const values = effects.continued[s];
+  if (!values) return 0;
+  const key = keyAt(s, codes);
+  return values[(key - cellsBefore(effects.keys[s], key)) * payload.outputs.length + output];
 }
 
 const place = (s, cell, output) => (effects.starts[s] + cell) * payload.outputs.length + output;

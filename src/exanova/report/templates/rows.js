@@ -87,7 +87,7 @@ function nameRows() {
 function describeRow() {
   document.getElementById("row-title").textContent = nameOfRow(choice.row);
   document.getElementById("row-note").textContent = rows.outside(choice.row)
-    ? "This row holds a combination of levels that never occurred; the effects of that combination count as 0."
+    ? `This row holds a combination of levels that never occurred; its effect ${effects.unseen}.`
     : "";
   document.getElementById("previous").disabled = picker.selectedIndex <= 0;
   document.getElementById("next").disabled = picker.selectedIndex >= picker.options.length - 1;

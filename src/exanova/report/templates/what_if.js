@@ -98,7 +98,7 @@ function describeChoice() {
   const more = never.length > named.length ? ` and ${never.length - named.length} more` : "";
   const note = document.getElementById("what-if-note");
   note.hidden = !never.length;
-  note.textContent = never.length ? `Never observed: ${named.join("; ")}${more}. The effect of such a combination is unknown and counts as 0.` : "";
+  note.textContent = never.length ? `Never observed: ${named.join("; ")}${more}. The effect of such a combination ${effects.unseen}.` : "";
   for (const i of asked) markOptions(i);
 }
 
