@@ -272,7 +272,6 @@ def test_numbers_of_single_precision_are_shown_short_and_scored_exactly(tmp_path
     frame = pd.DataFrame({"x": rng.choice(numbers, 200), "z": cut, "id": range(200)})
     anova = FunctionalANOVA(shrinkage=None, max_order=1).fit(frame[["x", "z"]], np.arange(200) ** 1.5)
     assert [level for (level,) in anova.effects_["x"].levels] == ["0.1", "0.2", "0.7"]
-    assert ("0.3",) in anova.effects_["z"].levels
     agrees(anova, frame, tmp_path, dialect)
     anova.save(tmp_path / "m.exanova")
     again = exanova.load(tmp_path / "m.exanova")

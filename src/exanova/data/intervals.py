@@ -13,7 +13,7 @@ from decimal import ROUND_FLOOR, ROUND_HALF_DOWN, Decimal
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.data.levels import ANY_VALUE, shortest
+from exanova.data.levels import ANY_VALUE
 from exanova.typing import FloatArray, IntArray
 
 PLAIN_FROM, PLAIN_BELOW = 1e-5, 1e16
@@ -72,14 +72,11 @@ def round_between(low: float, high: float) -> float:
 
 
 def number_text(number: float) -> str:
-    """A number in full, with the fewest digits that distinguish it from its neighbours of the same precision.
+    """A number in full, with the fewest digits that distinguish it from its neighbours.
 
     >>> number_text(2500.0), number_text(0.00005), number_text(1e-9), number_text(1e22)
     ('2500', '0.00005', '1e-09', '1e+22')
-    >>> number_text(float(np.float32(0.1)))
-    '0.1'
     """
-    number = shortest(number)
     if number == 0.0 or PLAIN_FROM <= abs(number) < PLAIN_BELOW:
         text = f"{Decimal(repr(number)):f}"
         return text.rstrip("0").rstrip(".") if "." in text else text
