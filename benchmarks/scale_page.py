@@ -47,7 +47,8 @@ one day. Other programs ran on the same two cores: one short job took from 0.53 
 Rows of 12 columns of text and a score, in Parquet files of a million rows, read with `memory_limit="{LIMIT}"`. The fit
 has order two, on some 33,000 distinct rows (2 to 8 levels per column), or on rows that are nearly all distinct (8
 levels per column, 3,319 functions). The others group the same 13 columns and count. Peak is the largest resident memory
-of the process; part of it are pages of temporary files, which leave memory block by block. Of exanova, both stay below the limit.
+of the process; part of it are pages of temporary files, which leave memory block by block. Of exanova, both
+stay below the limit.
 
 | rows | distinct rows | task | CPU seconds | peak, GB | without pages of files, GB | |
 |---|---|---|---|---|---|---|"""
