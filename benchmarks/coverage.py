@@ -27,7 +27,7 @@ from exanova import FunctionalANOVA
 from exanova.errors import InexactWarning, OutsideSupportWarning
 from exanova.typing import FloatArray, IntArray
 
-REPEATS = {500: 120, 2000: 50, 10000: 20}
+REPEATS = {500: 120, 2000: 60, 10000: 60}
 """Samples drawn of each size."""
 
 QUICK = {500: 6, 2000: 3}

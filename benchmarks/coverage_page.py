@@ -79,7 +79,7 @@ The reasons, as far as they are known:
 - *Kinks and squares.* Near zero, E[f²] and E|f| are skewed, and their intervals are made to hold rather than to be
   short: where an effect is weak, or known from 500 rows, they cover somewhat more than 95 %.
 - *Mushroom.* Nearly all of its effects are not identified; the few that are have cells of some rows, and E[f²] of clear
-  ones is counted on 40 intervals.
+  ones is counted on few intervals (see the table).
 
 Residuals of a least-squares fit are smaller than the noise they represent, with 175 functions on 500 rows by about a
 fifth. The errors are corrected for that by the leverage of every row; without it Nursery at order 2 would cover 89 %

@@ -21,7 +21,7 @@ import exanova
 from cli_helpers import LOANS, PREDICTED, RISK, TABLE, inside
 from exanova import FunctionalANOVA, errors
 from exanova.cli.app import app
-from exanova.cli.wording import ACTIONS, OPTIONS, OTHER_NAMES, spoken
+from exanova.cli.option_names import ACTIONS, OPTIONS, OTHER_NAMES, spoken
 from exanova.messages import UNSAID, Action, Parameter, Value, Words, choices, from_json, joined, to_json
 
 SOURCE = Path(exanova.__file__).parent

@@ -16,7 +16,7 @@ from exanova.effects.effect import Schema
 from exanova.effects.measure import measure
 from exanova.errors import InexactWarning
 from exanova.explain.mean_shapley import MeanShapley
-from exanova.explain.relativities import Loss
+from exanova.explain.relativities import TariffLoss
 from exanova.explain.tariff import losses_of
 from exanova.infer.fitted_sample import FittedSample, why_whole
 from exanova.messages import joined
@@ -71,7 +71,7 @@ def assemble(
         link=parameters["link"],
         losses=_losses(found, effects, sample, parameters["link"]),
         selection=selection,
-        selected=_named_selection(found, schema),
+        paper_functions=_named_functions(found, schema),
         sample=sample,
         continuation=None if continuation is None else continuation.times(scaling.unit),
     )
@@ -93,7 +93,7 @@ def warn_if_inexact(certificate: Certificate, basis: str, stacklevel: int) -> No
         warnings.warn(joined(certificate.notes, "; "), InexactWarning, stacklevel=stacklevel + 1)
 
 
-def _losses(found: Solved, effects: FloatArray, sample: Sample, link: str) -> tuple[tuple[Loss, ...], ...]:
+def _losses(found: Solved, effects: FloatArray, sample: Sample, link: str) -> tuple[tuple[TariffLoss, ...], ...]:
     """The loss of tariffs up to each order, per output; empty without a link."""
     if link == "identity":
         return ()
@@ -110,12 +110,12 @@ def _fitted_sample(sample: Sample, found: Solved, request: Request, sampled: Any
     return FittedSample(sample, found.values, request, solved, posterior, why_whole(sampled, sample))
 
 
-def _named_selection(found: Solved, schema: Schema) -> Functions | None:
+def _named_functions(found: Solved, schema: Schema) -> Functions | None:
     """The functions Algorithm 1 keeps, by feature names and the labels of z."""
-    selected = found.selected()
-    if selected is None:
+    functions = found.paper_functions()
+    if functions is None:
         return None
     return tuple(
         (schema.names(subset), tuple(schema.labels[i][level] for i, level in zip(subset, z, strict=True)))
-        for subset, z in selected
+        for subset, z in functions
     )

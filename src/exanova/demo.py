@@ -23,7 +23,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from exanova import Effect, FunctionalANOVA
-from exanova.files import write_whole
+from exanova.atomic_files import write_whole
 from exanova.packages import check_installed, package
 from exanova.typing import FloatArray, Subset
 

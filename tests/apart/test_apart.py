@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from exanova import FunctionalANOVA, load
-from exanova.apart.levels import joined_levels
+from exanova.apart.agreed_levels import joined_levels
 from exanova.apart.moments import collect_moments, merge_moments
 from exanova.apart.moments_file import load_levels, load_moments, save_levels, save_moments
 from exanova.data.encoding import Encoding

@@ -13,7 +13,7 @@ import typer
 
 import exanova
 from cli_helpers import LOANS, PREDICTED, RISK, TABLE, inside, listing, refused
-from exanova import FunctionalANOVA, files
+from exanova import FunctionalANOVA, atomic_files
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def test_a_full_disk_leaves_nothing(folder, capsys, monkeypatch, words):
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(atomic_files.os, "fsync", full)
     before = listing(folder)
     refused(inside(capsys, *words), "cannot be written (No space left on device)")
     assert listing(folder) == before

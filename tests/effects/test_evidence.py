@@ -22,7 +22,7 @@ from exanova.design.family import extend, intercept_family
 from exanova.errors import OutsideSupportWarning, UnknownLevelError
 from exanova.select.gains import Gains
 from exanova.select.screening import _Screen
-from exanova.solve import dense, low_orders, moments
+from exanova.solve import dense, low_orders, moments_route
 from exanova.solve.cgls import conjugate_gradients
 from exanova.solve.elimination import factorise
 from oracles import cells_of, indicators, pure_tables, reduce_rows, up_to
@@ -310,7 +310,7 @@ def test_moments_are_refined_until_the_factor_no_longer_shows():
     gamma, wanted = columns.T @ columns, rng.normal(size=(12, 2))
     mu = gamma @ wanted
     factor = factorise(rough(gamma, 1e-4), [slice(0, 5), slice(5, 12)], "share")
-    found, residual, steps = moments.refine(factor, lambda c: mu if c is None else mu - gamma @ c)
+    found, residual, steps = moments_route.refine(factor, lambda c: mu if c is None else mu - gamma @ c)
     np.testing.assert_allclose(found, wanted, rtol=1e-11)
     assert residual < 1e-14
     assert steps > 1

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cli_helpers import inside
 from exanova import FunctionalANOVA, load
 from exanova.data import Table, learn_encoding
-from exanova.data.runs import run_label
+from exanova.data.run_labels import run_label
 from exanova.effects.joined import group_means, neighbours_alike
 from exanova.errors import InputError
 

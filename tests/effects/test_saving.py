@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import exanova
-from exanova import FunctionalANOVA, files
+from exanova import FunctionalANOVA, atomic_files
 from exanova.errors import FileWriteError, InputTypeError
 
 KILLER = """
@@ -73,7 +73,7 @@ def test_a_disk_that_refuses_leaves_what_was_there(tmp_path, monkeypatch, before
     def refuse(*arguments):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(files.os, function, refuse)
+    monkeypatch.setattr(atomic_files.os, function, refuse)
     with pytest.raises(FileWriteError, match=os.strerror(number)) as caught:
         anova.save(path)
     assert isinstance(caught.value, OSError)
@@ -87,7 +87,7 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path, monkeypatch):
     def interrupt(descriptor):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(files.os, "fsync", interrupt)
+    monkeypatch.setattr(atomic_files.os, "fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
         anova.save(tmp_path / "it")
     assert os.listdir(tmp_path) == []
@@ -112,7 +112,7 @@ def test_a_full_disk_is_told(tmp_path, monkeypatch):
             self.file.write(body[: len(body) // 2])
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(files, "open", Full, raising=False)
+    monkeypatch.setattr(atomic_files, "open", Full, raising=False)
     with pytest.raises(FileWriteError, match="No space left"):
         anova.save(tmp_path / "it")
     assert os.listdir(tmp_path) == []

@@ -26,7 +26,7 @@ from exanova.errors import (
     UnknownFeatureError,
     UnknownLevelError,
 )
-from exanova.phi import sharing
+from exanova.phi import feature_shares
 from exanova.progress import Progress
 from strategies import MODERATE, Case, examples, fit, supports
 
@@ -218,7 +218,7 @@ def test_the_three_ways_to_share_effects_agree_to_the_last_bit(case, max_order, 
             patch.setattr(passes, "COMPILED_FROM", compiled_from)
             patch.setattr(few, "ROWS", few_rows)
             patch.setattr(few, "MORE_ROWS", few_rows)
-            patch.setattr(sharing, "CHUNK", 7)
+            patch.setattr(feature_shares, "CHUNK", 7)
             return anova.explain(rows)
 
     together, apart, compiled = ask(10**9, few.ROWS), ask(10**9, 0), ask(0, 0)
@@ -229,7 +229,7 @@ def test_the_three_ways_to_share_effects_agree_to_the_last_bit(case, max_order, 
 
 def test_neither_threads_nor_chunks_change_a_bit(anova, table, monkeypatch):
     once = anova.explain(table, risk)
-    monkeypatch.setattr(sharing, "CHUNK", 2)
+    monkeypatch.setattr(feature_shares, "CHUNK", 2)
     for n_jobs in (1, 2, 4):
         again = FunctionalANOVA(shrinkage=None, max_order=2, n_jobs=n_jobs).fit(table, risk).explain(table, risk)
         assert np.array_equal(again.values, once.values)

@@ -15,7 +15,7 @@ from exanova import FunctionalANOVA, Support
 from exanova.data.sample import Sample, held_clusters
 from exanova.effects.redundancy import sharing_subsets
 from exanova.errors import InexactWarning, InputError, MemoryLimitError
-from exanova.infer import bands, blocks, influence, uncertainty
+from exanova.infer import bands, blocks, influence, linear, uncertainty
 from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.identified import Dependences, certain_part, determined
 from exanova.infer.linear import LinearErrors
@@ -252,15 +252,44 @@ def test_noise_of_equal_variance_is_met_without_bias(case, order):
     assume(anova.certificate_.rank < n)
     anova.errors()
     engine = anova.decomposition_.uncertainty.engine
-    assert engine.factor is not None
     left = np.eye(n) - anova.predict(rows)
     scale = np.abs(left).max(axis=0) / np.where(engine.residuals.any(axis=0), np.abs(engine.residuals).max(axis=0), 1.0)
-    noise = engine.residuals * engine.factor[:, None] * scale
+    noise = engine.noise * scale
     met = (noise**2).sum(axis=1)
     alone = np.abs(engine.residuals).max(axis=1) < 1e-6  # rows that decide their own fit say nothing
     assert np.allclose(met[~alone], 1.0, atol=1e-6)
-    shares = 1.0 / engine.factor**2
-    assert np.isclose((1.0 - shares[~alone]).sum() + alone.sum(), anova.certificate_.rank)
+    kept = (engine.residuals[~alone] ** 2).sum(axis=1) / (engine.noise[~alone] ** 2).sum(axis=1)
+    assert np.isclose((1.0 - kept).sum() + alone.sum(), anova.certificate_.rank)
+
+
+@pytest.mark.parametrize("count", [4, 12, 60])
+@pytest.mark.parametrize("order", [1, 2])
+def test_noise_of_equal_variance_is_met_without_bias_in_clusters(count, order):
+    """The same for clusters as a whole: what their residuals say is uncorrelated, and of the variance of the noise."""
+    rows, _, rng = drawn()
+    rows, n = rows[:100], 100
+    cluster = np.concatenate([np.arange(count), rng.integers(0, count, n - count)])
+    anova = fitted(rows, np.eye(n), max_order=order, sampled=True, clusters=cluster)
+    anova.errors()
+    engine = anova.decomposition_.uncertainty.engine
+    left = np.eye(n) - anova.predict(rows)
+    noise = engine.noise * np.abs(left).max(axis=0) / np.abs(engine.residuals).max(axis=0)
+    for c in range(count):
+        own = cluster == c
+        told, kept = noise[own] @ noise[own].T, left[own] @ left[own].T
+        weight, directions = np.linalg.eigh(kept)
+        free = directions[:, weight > 1e-6]  # the others are determined by the cluster alone
+        assert np.allclose(free.T @ told @ free, np.eye(free.shape[1]), atol=1e-6)
+
+
+def test_clusters_too_large_to_be_corrected_as_a_whole_are_corrected_by_rows(monkeypatch):
+    rows, y, rng = drawn()
+    cluster = rng.integers(0, 25, len(y))
+    whole = stderr(fitted(rows, y, clusters=cluster))
+    monkeypatch.setattr(linear, "MOST_WORK", 0.0)
+    by_rows = stderr(fitted(rows, y, clusters=cluster))
+    ratio = np.median(whole / by_rows)
+    assert 1.0 < ratio < 1.5
 
 
 def test_errors_of_outputs_do_not_depend_on_their_units_or_company():

@@ -58,7 +58,8 @@ def test_influence_is_the_numerical_derivative_of_the_fit_by_the_weight_of_a_row
     weight = rng.uniform(0.5, 2.0, len(y))
     anova = fitted(route, rows, y, sample_weight=weight)
     uncertainty = anova.decomposition_.uncertainty
-    engine = replace(uncertainty.engine, factor=None)  # leverage corrects the noise, not the derivative
+    engine = uncertainty.engine
+    engine = replace(engine, noise=engine.residuals)  # leverage corrects the noise, not the derivative
     psi = engine.influences(0, np.eye(anova.decomposition_.family.n_cells)) * uncertainty.unit[0]
     share = weight / weight.sum()
     known = np.isfinite(stderr(anova))

@@ -289,3 +289,18 @@ def test_weighted_counts_do_not_depend_on_how_they_are_added_up(features, levels
     one, two = (gram.weighted_gram(family, indicators, codes, parts, threads) for threads in (1, 2))
     assert np.array_equal(one, two)
     assert np.array_equal(one, one.T)
+
+
+@pytest.mark.parametrize("sparse", [0.0, np.inf])
+def test_weights_of_either_sign_add_up(monkeypatch, sparse):
+    """By pairs or by matrix products: the Gram matrix of signed weights is that of the positive less the negative."""
+    monkeypatch.setattr(gram, "SPARSE", sparse)
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 3, (4, 300)).astype(np.uint8)
+    subsets = [(), *((i,) for i in range(4)), (0, 1), (2, 3)]
+    family = build_family(codes, np.ones(300), (3,) * 4, subsets)
+    indicators = gram.monomials(family, gram.reference_levels(family))
+    weight = rng.normal(size=300)
+    dense = gram._dense_indicators(codes, gram.single_levels(family, indicators), indicators)
+    expected = (dense * weight) @ dense.T
+    assert np.allclose(gram.weighted_gram(family, indicators, codes, weight), expected, atol=1e-12)

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.apart.moments import Moments, every_cell, identity
+from exanova.atomic_files import write_whole
 from exanova.data.encoding import Encoding
 from exanova.effects import storage
 from exanova.errors import FileFormatError
-from exanova.files import write_whole
 from exanova.phi.margins import margins_of
 
 KIND = "moments"

@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from exanova.apart.fit import fit_moments
 from exanova.apart.moments import Moments, collect_moments, merge_moments
 from exanova.apart.moments_file import load_levels, load_moments
+from exanova.apart.moments_fit import fit_moments
 from exanova.data.encoding import Encoding
 from exanova.data.learning import learn_encoding
 from exanova.data.table import Table

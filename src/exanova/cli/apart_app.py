@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from exanova.cli import arguments as a
 
 if TYPE_CHECKING:
-    from exanova.cli.apart_commands import Part
+    from exanova.cli.apart_commands import PlaceTable
 
 
 LEVELS = (
@@ -111,13 +111,13 @@ def _part(
     output: str,
     force: bool,
     quiet: bool,
-) -> Part:
-    from exanova.cli.apart_commands import Part
+) -> PlaceTable:
+    from exanova.cli.apart_commands import PlaceTable
     from exanova.cli.columns import Choice
 
     features, ignore, prediction, weight = columns
     choice = Choice(a.every(features), a.every(ignore), a.every(prediction), weight)
-    return Part(data, a.reading(*reading), choice, output, force, quiet)
+    return PlaceTable(data, a.reading(*reading), choice, output, force, quiet)
 
 
 COMMANDS = (

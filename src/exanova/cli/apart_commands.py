@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from exanova import parallel
-from exanova.apart.levels import joined_levels
+from exanova.apart.agreed_levels import joined_levels
 from exanova.apart.moments import collect_moments, merge_moments
 from exanova.apart.moments_file import load_levels, load_moments, save_levels, save_moments
 from exanova.cli import text
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Part:
+class PlaceTable:
     """The table of one place: its path, how to read it, the roles of its columns, and the file to write."""
 
     data: str
@@ -60,7 +60,7 @@ class Collected:
     n_jobs: int | None
 
 
-def levels(part: Part, add: str | None, rule: LevelRule) -> None:
+def levels(part: PlaceTable, add: str | None, rule: LevelRule) -> None:
     """Learn the levels of a table and write them."""
     targets = Targets([Target("--output", part.output)], [part.data, add], part.force)
     known = None if add is None else load_levels(add)
@@ -79,7 +79,7 @@ def levels(part: Part, add: str | None, rule: LevelRule) -> None:
     _say(part.quiet, f"levels of {count_of(len(found.names), 'column')}", part.output)
 
 
-def moments(part: Part, asked: Collected) -> None:
+def moments(part: PlaceTable, asked: Collected) -> None:
     """Collect the moments of a table and write them."""
     if (asked.model is None) == (not part.choice.prediction):
         raise InputError(

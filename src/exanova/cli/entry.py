@@ -20,8 +20,8 @@ from typing import Any
 import typer
 
 from exanova.cli.app import app
+from exanova.cli.option_names import spoken
 from exanova.cli.text import one_line
-from exanova.cli.wording import spoken
 from exanova.errors import ExanovaError
 
 DONE, UNREAD, WRONG, INTERRUPTED = 0, 1, 2, 130

@@ -103,26 +103,13 @@ def explain(
     """Decompose a model over a table."""
     from exanova.cli import fit_commands as commands
     from exanova.cli.columns import Choice
-    from exanova.cli.text import shrinkage as shrinkage_
-    from exanova.cli.text import terms
 
-    others = {"max_terms": terms(max_terms), "selection": selection, "strategy": strategy, "ties": ties, "basis": basis}
-    others |= {"shrinkage": shrinkage_(shrinkage), "sampled": "auto" if sampled is None else sampled}
-    others |= {"link": link, "route": route, "n_jobs": n_jobs, "verbose": False if quiet else None}
     commands.explain(
         commands.Job(
             data=data,
             reading=a.reading(format_, separator, missing, text, categories),
             choice=Choice(a.every(features), a.every(ignore), a.every(prediction), weight, clusters, strata),
-            fit=commands.FitOptions(
-                max_order,
-                a.every(subsets, interactions),
-                a.every(n_bins),
-                min_frequency,
-                memory_limit,
-                others,
-                a.every(max_levels),
-            ),
+            fit=commands.FitOptions.typed(context.params, verbose=False if quiet else None),
             model=model,
             trust_pickle=trust_pickle,
             output_names=output_names,
@@ -142,6 +129,7 @@ def explain(
 
 
 def plan(
+    context: typer.Context,
     data: a.Data,
     prediction: a.Prediction = None,
     weight: a.Weight = None,
@@ -173,25 +161,12 @@ def plan(
     """Estimate what ``explain`` would need."""
     from exanova.cli import fit_commands as commands
     from exanova.cli.columns import Choice
-    from exanova.cli.text import shrinkage as shrinkage_
-    from exanova.cli.text import terms
 
-    others = {"max_terms": terms(max_terms), "selection": selection, "strategy": strategy, "ties": ties, "basis": basis}
-    others |= {"shrinkage": shrinkage_(shrinkage), "sampled": "auto" if sampled is None else sampled}
-    others |= {"route": route, "n_jobs": n_jobs}
     commands.plan(
         data,
         a.reading(format_, separator, missing, text),
         Choice(a.every(features), a.every(ignore), a.every(prediction), weight),
-        commands.FitOptions(
-            max_order,
-            a.every(subsets, interactions),
-            a.every(n_bins),
-            min_frequency,
-            memory_limit,
-            others,
-            a.every(max_levels),
-        ),
+        commands.FitOptions.typed(context.params),
         json,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 from exanova import parallel
 from exanova.apart.moments_file import is_moments
 from exanova.cli import apart_commands, output, text
+from exanova.cli.arguments import every
 from exanova.cli.columns import Choice, divide, kinds_of
 from exanova.cli.many_files import dask_client, fit_arguments, in_blocks, open_files
 from exanova.cli.models import Model, load_model
@@ -21,6 +22,9 @@ from exanova.cli.table_files import STDIN, ReadOptions, display_name, read_table
 from exanova.errors import InputError
 from exanova.estimator import FunctionalANOVA
 from exanova.solve.plan import Plan
+
+AS_TYPED = ("selection", "strategy", "ties", "basis", "link", "route", "n_jobs")
+"""Options that are parameters of the library as they are typed."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,22 @@ class FitOptions:
     memory_limit: str | None = None
     others: dict[str, Any] = field(default_factory=dict)
     max_levels: tuple[str, ...] = ()
+
+    @classmethod
+    def typed(cls, options: Mapping[str, Any], **others: Any) -> FitOptions:
+        """The options of a fit among all ``options`` of a command, by name, and ``others`` of the library."""
+        kept = {name: options[name] for name in AS_TYPED if name in options}
+        kept |= {"max_terms": text.terms(options["max_terms"]), "shrinkage": text.shrinkage(options["shrinkage"])}
+        kept |= {"sampled": "auto" if options["sampled"] is None else options["sampled"]}
+        return cls(
+            max_order=options["max_order"],
+            subsets=every(options["subsets"], options["interactions"]),
+            n_bins=every(options["n_bins"]),
+            min_frequency=options["min_frequency"],
+            memory_limit=options["memory_limit"],
+            others=kept | others,
+            max_levels=every(options["max_levels"]),
+        )
 
     def estimator(self, features: Sequence[str]) -> FunctionalANOVA:
         """The estimator with these options, for these features."""

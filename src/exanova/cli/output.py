@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from exanova import __version__
-from exanova.cli.wording import spoken
+from exanova.atomic_files import write_whole
+from exanova.cli.option_names import spoken
 from exanova.effects.certificate import Certificate
 from exanova.effects.effect import GAME, Effect, Schema, free_name
 from exanova.effects.norms import squared_norms
@@ -28,7 +29,6 @@ from exanova.explain.comparison import Comparison
 from exanova.explain.explanation import Explanation
 from exanova.explain.importance_errors import importance_stderr
 from exanova.explain.interactions import Interactions
-from exanova.files import write_whole
 from exanova.packages import check_installed, package
 from exanova.report import FORMATS
 from exanova.report.words import verdicts

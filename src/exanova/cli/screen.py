@@ -15,9 +15,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from exanova.cli.option_names import spoken
 from exanova.cli.output import known_errors, strongest
 from exanova.cli.text import visible
-from exanova.cli.wording import spoken
 from exanova.design.memory import readable
 from exanova.effects.effect import GAME, Effect
 from exanova.explain.comparison import Comparison

@@ -79,7 +79,7 @@ class ReadOptions:
 
 
 @dataclass(frozen=True)
-class Source:
+class OpenedFile:
     """Bytes that can be read more than once.
 
     Attributes:
@@ -153,7 +153,7 @@ def _format_of(path: str) -> str:
     return SUFFIXES[suffix.lower()]
 
 
-def _source(path: str) -> Source:
+def _source(path: str) -> OpenedFile:
     """The bytes of a file, of standard input or of a pipe; the last two are kept, since they can be read only once."""
     arrow = package("pyarrow")
     name = "standard input" if path == STDIN else repr(path)
@@ -175,7 +175,7 @@ def _source(path: str) -> Source:
 
     with _explained(name, "gzip"):
         start = bytes(fresh().read(4))
-    return Source(name, fresh, start)
+    return OpenedFile(name, fresh, start)
 
 
 def _all_of(path: str) -> bytes:
@@ -185,7 +185,7 @@ def _all_of(path: str) -> bytes:
         return handle.read()
 
 
-def _read(source: Source, chosen: str, reading: ReadOptions) -> Any:
+def _read(source: OpenedFile, chosen: str, reading: ReadOptions) -> Any:
     if not source.start:
         raise InputError(f"{source.name} is empty.")
     if chosen == "parquet":
@@ -198,7 +198,7 @@ def _read(source: Source, chosen: str, reading: ReadOptions) -> Any:
     return _read_json_lines(source) if chosen == "jsonl" else _read_delimited(source, chosen, reading)
 
 
-def _read_delimited(source: Source, chosen: str, reading: ReadOptions) -> Any:
+def _read_delimited(source: OpenedFile, chosen: str, reading: ReadOptions) -> Any:
     arrow, csv = package("pyarrow"), package("pyarrow.csv")
     separator = reading.separator or {"csv": ",", "tsv": "\t"}[chosen]
     parse = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
@@ -224,7 +224,7 @@ def _check_header(name: str, columns: list[str], separator: str) -> None:
         )
 
 
-def _read_json_lines(source: Source) -> Any:
+def _read_json_lines(source: OpenedFile) -> Any:
     """One object per line; text that looks like a date stays text, as in CSV."""
     arrow, json = package("pyarrow"), package("pyarrow.json")
     table = json.read_json(source.open())

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.atomic_files import write_whole
 from exanova.datasets import openml
 from exanova.datasets.catalogue import CATALOGUE, Entry
 from exanova.datasets.content import Content, Images, check, classes, parse, splits, table, unparse
 from exanova.errors import DatasetError, InputError
-from exanova.files import write_whole
 
 __all__ = ["Dataset", "load", "names"]
 

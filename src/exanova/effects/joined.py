@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exanova.data.runs import run_label
+from exanova.data.run_labels import run_label
 from exanova.errors import InputError, check_level
 from exanova.typing import FloatArray, IntArray
 

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.atomic_files import write_whole
 from exanova.errors import FileFormatError
-from exanova.files import write_whole
 
 MAGIC = b"EXANOVA\n"
 VERSION = 2

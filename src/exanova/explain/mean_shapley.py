@@ -12,7 +12,7 @@ from exanova.errors import InputError
 from exanova.explain.grouping import Grouping
 from exanova.explain.interactions import interaction_values
 from exanova.explain.shapley import shapley_values
-from exanova.phi.sharing import CHUNK
+from exanova.phi.feature_shares import CHUNK
 from exanova.typing import Codes, FloatArray
 
 CHEAP = 2**17

@@ -17,7 +17,7 @@ LISTED = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Factor:
+class TariffFactor:
     """The relativities of one feature or pair; arrays have one column per output.
 
     Attributes:
@@ -45,7 +45,7 @@ class Factor:
 
 
 @dataclass(frozen=True)
-class Loss:
+class TariffLoss:
     """The loss of a tariff of effects up to an order, on the rows of the fit, for one output.
 
     Attributes:
@@ -65,10 +65,10 @@ class Loss:
     balance: float
 
 
-def losses_in_words(losses: tuple[tuple[Loss, ...], ...]) -> str:
+def losses_in_words(losses: tuple[tuple[TariffLoss, ...], ...]) -> str:
     """What is explained of the output itself, as the end of a sentence: of the output of which the least is.
 
-    >>> losses_in_words(((Loss(0, 2.0, 0.0, 0.0, 0.0, 1.0), Loss(1, 0.2, 0.9, 0.3, 0.95, 1.0)),))
+    >>> losses_in_words(((TariffLoss(0, 2.0, 0.0, 0.0, 0.0, 1.0), TariffLoss(1, 0.2, 0.9, 0.3, 0.95, 1.0)),))
     ', and explain 90.0 % of its deviance and 95.0 % of its Gini index'
     """
     if not losses:
@@ -104,8 +104,8 @@ class Relativities:
 
     base: Mapping[str, str]
     base_value: FloatArray
-    factors: tuple[Factor, ...]
-    losses: tuple[tuple[Loss, ...], ...]
+    factors: tuple[TariffFactor, ...]
+    losses: tuple[tuple[TariffLoss, ...], ...]
     link: str
     names: tuple[str, ...]
     schema: Schema
@@ -133,7 +133,7 @@ class Relativities:
             columns[name] = [getattr(loss, name) for _, loss in lines]
         return frame_with_game(self.schema.kind, columns)
 
-    def _base_cell(self, factor: Factor) -> tuple[str, ...]:
+    def _base_cell(self, factor: TariffFactor) -> tuple[str, ...]:
         return tuple(self.base[name] for name in factor.features)
 
     def __str__(self) -> str:
@@ -150,7 +150,7 @@ class Relativities:
                 )
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
-    def _told(self, factor: Factor, o: int) -> list[str]:
+    def _told(self, factor: TariffFactor, o: int) -> list[str]:
         base, lines = self._base_cell(factor), [factor.name]
         for c, levels in enumerate(factor.levels[:LISTED]):
             ends = factor.low[c, o], factor.high[c, o]

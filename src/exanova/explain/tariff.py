@@ -13,7 +13,7 @@ from exanova.design.family import Family
 from exanova.effects.effect import Schema
 from exanova.errors import InputError
 from exanova.explain.changing import Fit
-from exanova.explain.relativities import Factor, Loss, Relativities
+from exanova.explain.relativities import Relativities, TariffFactor, TariffLoss
 from exanova.infer.bands import quantile
 from exanova.infer.uncertainty import Uncertainty
 from exanova.messages import Parameter
@@ -24,7 +24,7 @@ HIGHEST = 2
 """Factors have up to two features: what a rating table can show."""
 
 
-def tariff_of(found: Fit, link: str, base: Any, losses: tuple[tuple[Loss, ...], ...]) -> Relativities:
+def tariff_of(found: Fit, link: str, base: Any, losses: tuple[tuple[TariffLoss, ...], ...]) -> Relativities:
     """The tariff of a fit against base levels."""
     family, schema, uncertainty = found.family, found.schema, found.uncertainty
     codes = base_levels(family, schema, base)
@@ -79,7 +79,7 @@ def base_levels(family: Family, schema: Schema, given: Any) -> IntArray:
 
 def factors_of(
     family: Family, values: FloatArray, schema: Schema, uncertainty: Uncertainty, base: IntArray
-) -> tuple[list[Factor], FloatArray]:
+) -> tuple[list[TariffFactor], FloatArray]:
     """The factors of features and pairs, and the (m,) sum of all effects at the base, on the scale of the link."""
     found, at_base = [], values[0].copy()
     for s in range(1, len(family.subsets)):
@@ -97,7 +97,7 @@ def factors_of(
         )
         ends = np.exp(change - half), np.exp(change + half)
         names = schema.names(subset)
-        found.append(Factor(names, levels, family.weight[own].copy(), np.exp(change), *ends, bool(len(hit))))
+        found.append(TariffFactor(names, levels, family.weight[own].copy(), np.exp(change), *ends, bool(len(hit))))
     return found, at_base
 
 
@@ -115,7 +115,7 @@ def _stderr(family: Family, uncertainty: Uncertainty, s: int, hit: IntArray) -> 
     return np.sqrt(np.maximum(variances, 0.0))
 
 
-def losses_of(family: Family, values: FloatArray, sample: Sample, link: str, output: int) -> list[Loss]:
+def losses_of(family: Family, values: FloatArray, sample: Sample, link: str, output: int) -> list[TariffLoss]:
     """The losses of tariffs of effects up to each order on the rows of the fit, for one output."""
     assert sample.scaling is not None
     weight, unit = sample.probability, sample.scaling
@@ -123,7 +123,7 @@ def losses_of(family: Family, values: FloatArray, sample: Sample, link: str, out
     given = back(unit.centre[output] + sample.values[:, output] * unit.unit[output])
     mean = float(weight @ given)
     whole, best = deviance(link, given, np.full(len(given), mean), weight), gini(given, given, weight)
-    out = [Loss(0, whole, 0.0, 0.0, 0.0, 1.0)]
+    out = [TariffLoss(0, whole, 0.0, 0.0, 0.0, 1.0)]
     sizes = np.repeat([len(s) for s in family.subsets], np.diff(family.cell_start))
     phi = Phi(family, sample)
     for order in range(1, len(family.subsets[-1]) + 1):
@@ -133,7 +133,7 @@ def losses_of(family: Family, values: FloatArray, sample: Sample, link: str, out
         lost = deviance(link, given, balance * price, weight)
         ordered = gini(given, price, weight)
         explained = 1.0 - lost / whole if whole > 0 else 0.0
-        out.append(Loss(order, lost, explained, ordered, ordered / best if best > 0 else 0.0, balance))
+        out.append(TariffLoss(order, lost, explained, ordered, ordered / best if best > 0 else 0.0, balance))
     return out
 
 

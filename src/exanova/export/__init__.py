@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import PurePath
 from typing import Any
 
+from exanova.atomic_files import write_whole
 from exanova.decomposition import Decomposition
 from exanova.errors import InputError, InputTypeError
 from exanova.export.csv_folder import write_folder
@@ -15,7 +16,6 @@ from exanova.export.json_tables import to_json
 from exanova.export.score_sql import to_sql
 from exanova.export.typeset import to_latex, to_markdown
 from exanova.export.workbook import to_workbook
-from exanova.files import write_whole
 from exanova.messages import Parameter
 from exanova.progress import Progress
 

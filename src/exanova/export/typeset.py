@@ -29,7 +29,7 @@ ACROSS = 10
 
 
 @dataclass(frozen=True)
-class Block:
+class TypesetTable:
     """One table: a caption, a header, lines of text, and how many columns at the left are names."""
 
     caption: str
@@ -61,7 +61,7 @@ def to_latex(decomposition: Decomposition, about: Mapping[str, str], progress: P
     return ("\n\n".join(parts) + "\n").encode("utf-8", "replace")
 
 
-def _blocks(decomposition: Decomposition, progress: Progress) -> Iterator[Block]:
+def _blocks(decomposition: Decomposition, progress: Progress) -> Iterator[TypesetTable]:
     yield _fit(decomposition)
     yield _importance(decomposition)
     for names in _strongest(decomposition):
@@ -69,7 +69,7 @@ def _blocks(decomposition: Decomposition, progress: Progress) -> Iterator[Block]
         progress.step()
 
 
-def _fit(decomposition: Decomposition) -> Block:
+def _fit(decomposition: Decomposition) -> TypesetTable:
     c, outputs = decomposition.certificate, decomposition.schema.outputs
     other = [""] * len(outputs) if c.r2_eval is None else [number(value) for value in c.r2_eval.tolist()]
     lines = [
@@ -78,16 +78,16 @@ def _fit(decomposition: Decomposition) -> Block:
             outputs, decomposition.intercept.tolist(), c.r2.tolist(), other, strict=True
         )
     ]
-    return Block("Fit", ("output", "mean", "R2", "R2 on other rows"), tuple(lines))
+    return TypesetTable("Fit", ("output", "mean", "R2", "R2 on other rows"), tuple(lines))
 
 
-def _importance(decomposition: Decomposition) -> Block:
+def _importance(decomposition: Decomposition) -> TypesetTable:
     outputs, zero = decomposition.schema.outputs, rounding(decomposition)
     by_feature: dict[str, dict[str, str]] = {}
     for record in importance_records(decomposition):
         by_feature.setdefault(record["feature"], {})[record["output"]] = number(record["value"], record["stderr"], zero)
     lines = [(feature, *(values[output] for output in outputs)) for feature, values in by_feature.items()]
-    return Block(
+    return TypesetTable(
         "Importance of the features: E|f| of every effect, divided among its features",
         ("feature", *outputs),
         tuple(lines),
@@ -101,7 +101,7 @@ def _strongest(decomposition: Decomposition) -> list[tuple[str, ...]]:
     return [decomposition.schema.names(decomposition.family.subsets[s]) for s in chosen.tolist()]
 
 
-def _effect(decomposition: Decomposition, effect: Effect) -> Iterator[Block]:
+def _effect(decomposition: Decomposition, effect: Effect) -> Iterator[TypesetTable]:
     """The table of an effect, or of a pair one matrix per output."""
     family, labels = decomposition.family, decomposition.schema.labels
     members = family.subsets[effect.number]
@@ -114,12 +114,12 @@ def _effect(decomposition: Decomposition, effect: Effect) -> Iterator[Block]:
             cells = {(i, j): texts[c][k] for c, (i, j) in enumerate(places)}
             lines = [(row, *(cells.get((i, j), "") for j in range(len(columns)))) for i, row in enumerate(rows)]
             named = "" if decomposition.schema.single else f", output {output}"
-            yield Block(f"{title}{named}", (subset_name(effect.features), *columns), tuple(lines))
+            yield TypesetTable(f"{title}{named}", (subset_name(effect.features), *columns), tuple(lines))
         return
     shares = [f"{100 * p:.4g}" for p in effect.probability.tolist()]
     lines = [(*levels, share, *text) for levels, share, text in zip(effect.levels, shares, texts, strict=True)]
     header = (*effect.features, "% of rows", *decomposition.schema.value_columns)
-    yield Block(title, header, tuple(lines[:LINES]), len(members))
+    yield TypesetTable(title, header, tuple(lines[:LINES]), len(members))
 
 
 def _texts(decomposition: Decomposition, effect: Effect) -> list[list[str]]:
@@ -206,14 +206,14 @@ def in_latex(text: str) -> str:
     return "".join(LATEX.get(character, character) for character in one_line(legible(text)))
 
 
-def _markdown_table(block: Block) -> str:
+def _markdown_table(block: TypesetTable) -> str:
     rule = ["---"] * block.names + ["---:"] * (len(block.header) - block.names)
     named = [(*map(in_markdown, line[: block.names]), *line[block.names :]) for line in block.lines]
     lines = [map(in_markdown, block.header), rule, *named]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _latex_table(block: Block) -> str:
+def _latex_table(block: TypesetTable) -> str:
     columns = "l" * block.names + "r" * (len(block.header) - block.names)
     lines = [_latex_line(line, block.names) for line in block.lines]
     return "\n".join(

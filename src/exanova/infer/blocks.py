@@ -156,7 +156,7 @@ def _add_cross(
     assert inverse is not None
     if not k1.any():
         return
-    gram = signed_gram(influence, mono, k1)
+    gram = weighted_gram(family, mono, influence.phi.codes, k1, influence.threads)
     functions = np.empty((len(mono), basis.n_functions))
     for s, (numbers, rows) in enumerate(coordinates):
         functions[:, basis.functions_of(s)] = gram[numbers].T @ rows
@@ -171,17 +171,6 @@ def _add_cross(
             moved += rows.T @ functions[numbers]
         product = moved @ (basis.table(s) @ inverse[basis.functions_of(s)]).T
         block += product + product.T
-
-
-def signed_gram(influence: Influence, mono: Monomials, weight: FloatArray) -> FloatArray:
-    """Gram matrix of the indicators under weights of either sign."""
-    out = np.zeros((len(mono), len(mono)))
-    for sign in (1.0, -1.0):
-        rows = np.flatnonzero(sign * weight > 0)
-        if len(rows):
-            codes = np.ascontiguousarray(influence.phi.codes[:, rows])
-            out += sign * weighted_gram(influence.family, mono, codes, sign * weight[rows], influence.threads)
-    return out
 
 
 def add_totals(influence: Influence, totals: Totals, out: Blocks) -> None:

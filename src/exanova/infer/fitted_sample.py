@@ -171,7 +171,7 @@ def _positive_inverse(gamma: FloatArray) -> FloatArray | None:
     """The inverse of a matrix whose pivots are all above the tolerance of the rank; ``None`` for any other."""
     from scipy.linalg.lapack import dpotrf, dpotri
 
-    lower, failed = dpotrf(gamma, lower=1, clean=1)
+    lower, failed = dpotrf(gamma.T, lower=1, clean=1)  # symmetric, and in the order of columns
     if failed or np.diagonal(lower).min() ** 2 <= tolerances.rank_of_gram(len(gamma)):
         return None
     inverse, _ = dpotri(lower, lower=1, overwrite_c=1)

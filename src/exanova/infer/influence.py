@@ -119,17 +119,21 @@ def leverages(influence: Influence) -> FloatArray:
 
     They are the rank on the average, which is what all of them are taken for where r q^2 operations are too many.
     """
-    basis, r = influence.basis, influence.phi.codes.shape[1]
+    q, r = influence.basis.n_functions, influence.phi.codes.shape[1]
     assert influence.inverse is not None
-    q = basis.n_functions
     if float(r) * q**2 > MOST_LEVERAGE_WORK:
         return np.full(r, float(q))
     out, step = np.empty(r), max(16, CHUNK_BYTES // (16 * q))
     for first in range(0, r, step):
         rows = slice(first, min(r, first + step))
-        functions = np.hstack([basis.table(s)[cells] for s, cells in enumerate(places(influence, rows))])
+        functions = functions_at(influence, rows)
         out[rows] = np.einsum("ij,ij->i", functions @ influence.inverse.T, functions)
     return out
+
+
+def functions_at(influence: Influence, rows: slice) -> FloatArray:
+    """(n, q) the functions at some of the distinct rows."""
+    return np.hstack([influence.basis.table(s)[cells] for s, cells in enumerate(places(influence, rows))])
 
 
 def _moved(totals: Totals, a: FloatArray, b: FloatArray, output: int) -> FloatArray:

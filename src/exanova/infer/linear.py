@@ -11,8 +11,9 @@ from exanova import parallel
 from exanova.data.draws import Draws
 from exanova.design.family import Family
 from exanova.infer.blocks import Blocks, covariance_blocks, covariance_of_all
+from exanova.infer.cluster_noise import MOST_WORK, cluster_noise, work_of
 from exanova.infer.fitted_sample import FittedSample, prepare
-from exanova.infer.influence import Influence, leverages, linear, read_at_rows, variances
+from exanova.infer.influence import Influence, functions_at, leverages, linear, read_at_rows, variances
 from exanova.infer.units import (
     Variation,
     find_variation,
@@ -41,6 +42,19 @@ class RowTerms:
     by_square: FloatArray | None = None
 
 
+def noise_of(influence: Influence, draws: Draws, residuals: FloatArray, free: FloatArray | None) -> FloatArray:
+    """(k, m) the noise that residuals of raw rows represent, given the part 1 - h of it that each row keeps.
+
+    Rows of a cluster determine their fit together; where clusters are too large to ask how much, each row stands alone.
+    """
+    if free is None or influence.inverse is None:
+        return residuals
+    if draws.across_rows and work_of(draws, influence.basis.n_functions) <= MOST_WORK:
+        functions = functions_at(influence, slice(0, influence.phi.codes.shape[1]))
+        return cluster_noise(draws, functions, influence.inverse, residuals)
+    return residuals * noise_factor(free)[:, None]
+
+
 @dataclass(frozen=True, eq=False)
 class LinearErrors:
     """Standard errors in closed form, in normalised units.
@@ -50,7 +64,7 @@ class LinearErrors:
         variation: the sources of variation.
         draws: the raw rows.
         residuals: (k, m) of the raw rows.
-        factor: (k,) factor of residuals that represent noise, or ``None`` without residuals.
+        noise: (k, m) the noise they represent.
         means: (m,) variances of the means of the outputs.
         free: (k,) 1 - h of the raw rows, or ``None`` without residuals.
     """
@@ -59,7 +73,7 @@ class LinearErrors:
     variation: Variation
     draws: Draws
     residuals: FloatArray
-    factor: FloatArray | None
+    noise: FloatArray
     means: FloatArray
     free: FloatArray | None = None
 
@@ -70,10 +84,11 @@ class LinearErrors:
         with parallel.blas_threads(fitted.request.threads):
             influence, residual = prepare(fitted, family)
             free = None if influence.inverse is None else free_parts(draws, leverages(influence))
-        factor = None if free is None else noise_factor(free)
-        variation, raw = find_variation(sample, draws, residual, factor), raw_residuals(sample, draws, residual)
+            raw = raw_residuals(sample, draws, residual)
+            noise = noise_of(influence, draws, raw, free)
         values = read_at_rows(influence, influence.values)[draws.group] + raw
-        return cls(influence, variation, draws, raw, factor, raw_variances(draws, values), free)
+        variation = find_variation(draws, noise, len(residual))
+        return cls(influence, variation, draws, raw, noise, raw_variances(draws, values), free)
 
     @cached_property
     def _blocks(self) -> Blocks:
@@ -132,11 +147,6 @@ class LinearErrors:
         fitted = raw_variances(self.draws, self._influences(output, self._mean, RowTerms(), slice(0, 1)))
         return np.asarray(out + (self.means[output] - fitted) * weights[0] ** 2)
 
-    @property
-    def noise(self) -> FloatArray:
-        """(k, 1) factor of the residual of every raw row as an estimate of noise."""
-        return np.ones((len(self.residuals), 1)) if self.factor is None else self.factor[:, None]
-
     def influences(self, output: int, weights: FloatArray) -> FloatArray:
         """(k, f) influence of every raw row on the sums of T times ``weights`` (cells, f)."""
         with parallel.blas_threads(self.influence.threads):
@@ -145,8 +155,7 @@ class LinearErrors:
     def _influences(self, output: int, weights: FloatArray, terms: RowTerms, chosen: slice) -> FloatArray:
         """(k, f) influence of every raw row."""
         tables = linear(self.influence, output, weights)
-        group, e = self.draws.group, self.residuals[:, [output]]
-        noise = e if self.factor is None else e * self.factor[:, None]
+        group, e, noise = self.draws.group, self.residuals[:, [output]], self.noise[:, [output]]
         direct, by_noise = (read_at_rows(self.influence, table) for table in tables)
         direct += 0.0 if terms.direct is None else terms.direct[:, chosen]
         out = direct[group] + noise * by_noise[group]

@@ -24,10 +24,10 @@ from exanova.data.draws import Draws
 from exanova.design.family import Family
 from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.influence import Influence, leverages
-from exanova.infer.linear import LinearErrors, RowTerms
+from exanova.infer.linear import LinearErrors, RowTerms, noise_of
 from exanova.infer.responses import Responses, find_responses
 from exanova.infer.shrunken_noise import inverse_of
-from exanova.infer.units import find_variation, free_parts, noise_factor, raw_residuals, raw_rows, raw_variances
+from exanova.infer.units import find_variation, free_parts, raw_residuals, raw_rows, raw_variances
 from exanova.phi.operator import Phi
 from exanova.shrink.posterior import Part, Posterior
 from exanova.typing import FloatArray, IntArray
@@ -207,10 +207,11 @@ class _Rows:
         inverse = inverse_of(posterior, part, self.family, self.basis) if measured else None
         influence = Influence(self.family, self.basis, self.responses, inverse, effects, phi, threads)
         free = None if inverse is None else free_parts(draws, leverages(influence))
-        factor = None if free is None else noise_factor(free)
-        variation, raw = find_variation(sample, draws, residual, factor), raw_residuals(sample, draws, residual)
+        raw = raw_residuals(sample, draws, residual)
+        noise = noise_of(influence, draws, raw, free)
+        variation = find_variation(draws, noise, len(residual))
         means = raw_variances(draws, fit[draws.group] + (raw if measured else 0.0))
-        return LinearErrors(influence, variation, draws, raw, factor, means, free)
+        return LinearErrors(influence, variation, draws, raw, noise, means, free)
 
 
 def _only(draws: Draws, outputs: IntArray) -> Draws:

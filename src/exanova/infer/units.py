@@ -121,18 +121,17 @@ def unit_shares(draws: Draws) -> FloatArray:
     return np.asarray(np.bincount(place, weights=share)[place])
 
 
-def find_variation(sample: Sample, draws: Draws, residual: FloatArray, factor: FloatArray | None = None) -> Variation:
-    """The sources of variation, given the (r, m) residuals of the distinct rows and the (k,) factors of raw rows.
+def find_variation(draws: Draws, noise: FloatArray, rows: int) -> Variation:
+    """The sources of variation, given the (k, m) noise of the raw rows and the number of distinct rows.
 
     Everything is in normalised units.
     """
     share = draws.weight / float(draws.weight.sum())
-    e = raw_residuals(sample, draws, residual) * (1.0 if factor is None else factor[:, None])
     if draws.replicates is not None:
-        return _replicated(draws, share, e, len(residual))
+        return _replicated(draws, share, noise, rows)
     if draws.cluster is not None:
-        return _clustered(draws, draws.cluster, share, e)
-    return _single(draws, share, e, len(residual))
+        return _clustered(draws, draws.cluster, share, noise)
+    return _single(draws, share, noise, rows)
 
 
 def raw_variances(draws: Draws, xi: FloatArray) -> FloatArray:

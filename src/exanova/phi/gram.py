@@ -128,7 +128,7 @@ def weighted_gram(
     threads: int = 1,
     parts: Sequence[slice] | None = None,
 ) -> FloatArray:
-    """Gram matrix for real weights: by margins, pair by pair if few indicators are 1 at a row, or by BLAS."""
+    """Gram matrix for real weights of either sign: by margins, by pairs of indicators that are 1, or by BLAS."""
     margins = _worthwhile_margins(family, len(basis), weight)
     if margins is not None:
         rows = codes, weight, parts or (slice(0, len(weight)),)
@@ -173,9 +173,13 @@ def _multiplied_gram(family: Family, basis: Monomials, codes: Codes, weight: Flo
     block = max(64, BLAS_BLOCK_BYTES // (8 * q))
     singles = single_levels(family, basis)
     for a in range(0, r, block):
-        dense = _dense_indicators(codes[:, a : a + block], singles, basis)
-        dense *= np.sqrt(weight[a : a + block])
-        gram = dsyrk(1.0, dense, beta=1.0, c=gram, overwrite_c=True, trans=0, lower=1)
+        own, cut = weight[a : a + block], codes[:, a : a + block]
+        for sign in (1.0, -1.0):
+            chosen = sign * own > 0
+            if chosen.any():
+                dense = _dense_indicators(cut if chosen.all() else cut[:, chosen], singles, basis)
+                dense *= np.sqrt(sign * own[chosen])
+                gram = dsyrk(sign, dense, beta=1.0, c=gram, overwrite_c=True, trans=0, lower=1)
     return np.asarray(gram)
 
 

@@ -25,9 +25,9 @@ from exanova.data.sample import KnownRows, NewRows, Sample
 from exanova.design import few, passes
 from exanova.design.family import Family
 from exanova.design.products import PairProducts, products_are_faster
+from exanova.phi.feature_shares import share_among_features
 from exanova.phi.gram import CommonRows, common_rows
 from exanova.phi.projection import projected
-from exanova.phi.sharing import share_among_features
 from exanova.progress import Progress
 from exanova.typing import Codes, FloatArray, IntArray
 

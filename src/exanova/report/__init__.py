@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from exanova.atomic_files import write_whole
 from exanova.decomposition import Decomposition
 from exanova.errors import InputError
-from exanova.files import write_whole
 from exanova.messages import Parameter
 from exanova.report.explorer import MOST_FREQUENT, Given
 from exanova.report.html import to_html

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from exanova.decomposition import Decomposition
-from exanova.explain.relativities import Factor, Relativities
+from exanova.explain.relativities import Relativities, TariffFactor
 from exanova.report.findings import number
 from exanova.report.sections import finite
 from exanova.show.error_bars import known
@@ -48,14 +48,14 @@ def tariff(decomposition: Decomposition, base: Any) -> tuple[Record | None, int,
     )
 
 
-def _spread(factor: Factor) -> float:
+def _spread(factor: TariffFactor) -> float:
     """The spread of the relativities of a factor, on the log scale, by exposure."""
     logs = np.log(factor.relativity)
     share = factor.exposure / factor.exposure.sum()
     return float((share @ (logs - share @ logs) ** 2).sum())
 
 
-def _factor(found: Relativities, factor: Factor, outputs: tuple[str, ...]) -> Record:
+def _factor(found: Relativities, factor: TariffFactor, outputs: tuple[str, ...]) -> Record:
     """One factor: the cells with the most exposure, in their own order."""
     kept = np.sort(np.argsort(-factor.exposure, kind="stable")[:CELLS]).tolist()
     base = tuple(found.base[name] for name in factor.features)

@@ -25,7 +25,7 @@ from exanova.select.record import Selection
 from exanova.select.screening import screen
 from exanova.solve.choice import FLOATING, ROUNDED, PaperChoice, SpanChoice, can_be_solved
 from exanova.solve.evidence import AtRows, Solution, Solved
-from exanova.solve.moments import Projections, solve_kept
+from exanova.solve.moments_route import Projections, solve_kept
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request
 from exanova.solve.run import decompose

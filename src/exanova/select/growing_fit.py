@@ -24,7 +24,7 @@ from exanova.solve.choice import FLOATING, PaperChoice
 from exanova.solve.elimination import null_space
 from exanova.solve.evidence import KEPT_GRAM, AtRows, Solution
 from exanova.solve.float_factor import FloatFactor
-from exanova.solve.moments import Projections, refine, within_tolerance
+from exanova.solve.moments_route import Projections, refine, within_tolerance
 from exanova.solve.request import Request
 from exanova.typing import FloatArray, IntArray, Subset
 

@@ -30,7 +30,7 @@ from exanova.parallel import suitable_blas
 from exanova.phi.operator import Phi
 from exanova.solve.cgls import Step, preconditioned
 from exanova.solve.level_blocks import LevelBlocks
-from exanova.solve.operators import Block, Reduced
+from exanova.solve.operators import Reduced, RunOfSubsets
 from exanova.typing import FloatArray, IntArray
 
 DELTA = 1e-6
@@ -93,7 +93,7 @@ class ByLevels:
     """
 
     blocks: LevelBlocks
-    others: Block
+    others: RunOfSubsets
     absorbed: FloatArray
     inverse: FloatArray
     reduced: Reduced
@@ -112,7 +112,7 @@ class ByLevels:
         with suitable_blas(0):
             inverse = np.linalg.inv(coupled + np.diag(np.where(pairs, 1.0, CONSTRAINT)))
             absorbed = _pseudo_inverse(absorbed)
-        others = Block(sample, without, basis, slice(0, len(kept)), threads)
+        others = RunOfSubsets(sample, without, basis, slice(0, len(kept)), threads)
         return cls(blocks, others, absorbed, inverse, reduced)
 
     def residual(self, y: FloatArray) -> FloatArray:

@@ -28,7 +28,7 @@ from exanova.solve.by_levels import ByLevels, level_feature
 from exanova.solve.cgls import conjugate_gradients, relative
 from exanova.solve.evidence import Solution
 from exanova.solve.low_orders import eliminate
-from exanova.solve.operators import Block, Reduced
+from exanova.solve.operators import Reduced, RunOfSubsets
 from exanova.typing import FloatArray
 
 MOST_ITERATIONS = 2000
@@ -65,7 +65,7 @@ def expected_iterations(rows: int, functions: int) -> int:
 def solve_matrix_free(sample: Sample, family: Family, basis: Basis, threads: int, progress: Progress) -> Solution:
     """Coefficients over all functions of ``basis``."""
     split, count, p = _eliminated(family, basis), len(family.subsets), sample.probability[:, None]
-    low, high = (Block(sample, family, basis, run, threads) for run in (slice(0, split), slice(split, count)))
+    low, high = (RunOfSubsets(sample, family, basis, run, threads) for run in (slice(0, split), slice(split, count)))
     lower = eliminate(sample, family.restricted(split), basis.restricted(split), threads)
     reduced = Reduced(low, high, lower, p)
     # The residual of the lower orders may be pure rounding, so that the scale is that of the model itself.

@@ -14,7 +14,7 @@ from exanova.solve.low_orders import LowOrders
 from exanova.typing import FloatArray
 
 
-class Block:
+class RunOfSubsets:
     """The functions of a run of subsets as an operator between coefficients and rows."""
 
     def __init__(self, sample: Sample, family: Family, basis: Basis, subsets: slice, threads: int) -> None:
@@ -44,8 +44,8 @@ class Block:
 class Reduced:
     """E = (I - P) Phi of the higher orders."""
 
-    low: Block
-    high: Block
+    low: RunOfSubsets
+    high: RunOfSubsets
     eliminated: LowOrders
     p: FloatArray
 

@@ -35,7 +35,7 @@ from exanova.solve.dense import solve_dense
 from exanova.solve.evidence import AtRows, Solution, Solved, first_functions
 from exanova.solve.grid import margins, solve_grid
 from exanova.solve.matrix_free import LARGEST_PAIR, solve_matrix_free
-from exanova.solve.moments import Projections, solve_kept, solve_moments
+from exanova.solve.moments_route import Projections, solve_kept, solve_moments
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request, orders_of
 from exanova.solve.survey import EVEN, Survey, dense_applies, is_complete, is_product

@@ -36,7 +36,7 @@ from exanova.phi.projection import mirrored, projected
 from exanova.provenance import Provenance, timestamp
 from exanova.query import QuerySettings
 from exanova.solve.evidence import Solution, Solved
-from exanova.solve.moments import solve_moments
+from exanova.solve.moments_route import solve_moments
 from exanova.solve.plan import Plan
 from exanova.typing import FloatArray
 
