@@ -60,6 +60,7 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("data.distinct.COMPILED_FROM", 0)),
     patches(("data.distinct.COMPILED_FROM", 0), ("data.distinct.DIRECT", 0)),
     patches(("data.recoding.BLOCK", 7)),
+    patches(("data.mapped.TRIMMED_FROM", 0)),
     patches(("data.sample.PART_ROWS", 5)),
     # design
     patches(("design.passes.COMPILED_FROM", 0)),
@@ -86,6 +87,7 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("basis.stacks.FEWEST_STACKED", 1), ("basis.stacks.LARGEST_STACKED", 0)),
     # moments
     patches(("phi.operator.FEW_VALUES", 0)),
+    patches(("phi.operator.MANY_PASSES", NEVER)),
     patches(("phi.monomials.STACK_BYTES", 0)),
     patches(("phi.bitsets.TILE", 5)),
     patches(("phi.bitsets.COMPILED_FROM", 0)),
@@ -181,6 +183,9 @@ APART = {
     "sources.value_counts.MOST_NAMES": "refuses",
     "sources.value_counts.SIGNIFICAND": "a format",
     "sources.runs.COPIES_OF_TALLY": "a price",
+    "sources.observed.APART_VALUE": "a price",
+    "sources.observed.COUNTED_VALUE": "a price",
+    "sources.observed.BLOCK_CELL": "a price",
     "sources.disk.ZEROS": "of zeros written where room cannot be reserved",
     "sources.sketch.KEPT": "accuracy: tests of its own",
     "design.memory.SHARE": "of the memory of the machine",

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exanova import parallel
 from exanova.basis.functions import too_large_for_tables
@@ -318,15 +319,18 @@ def _drift(
 def _alone(work: Prepared, solved: PosteriorMean, pairs: IntArray, moved: FloatArray | float) -> Alone:
     """The effects of cells in which a row is alone, and which would not be continued without it; and ``moved``."""
     values, family = _on_cells(work, solved), work.family
-    alone, fitted = work.rows.alone(work.sample.copies), np.zeros_like(solved.residual)
-    subsets = [family.subsets[s] for s in work.prior.subsets]
-    levels = {subset[0]: own for subset, own in zip(subsets, alone, strict=True) if len(subset) == 1}
-    for k, (s, subset) in enumerate(zip(work.prior.subsets, subsets, strict=True)):
+    alone = np.empty((len(work.prior.subsets), work.sample.n_rows), dtype=bool)
+    fitted, found = np.zeros_like(solved.residual), work.rows.alone(work.sample.copies)
+    levels: dict[int, NDArray[np.bool_]] = {}
+    for s, out, (own, cells) in zip(work.prior.subsets, alone, found, strict=True):
+        subset = family.subsets[s]
+        if len(subset) == 1:  # these come before their pairs
+            levels[subset[0]] = own
         if len(subset) == 2 and (s in pairs or not unobserved_cells(family, s)):
-            alone[k] &= levels[subset[0]] | levels[subset[1]]
-    for s, own, cells in zip(work.prior.subsets, alone, work.rows.cells, strict=True):
+            own = own & (levels[subset[0]] | levels[subset[1]])
         rows = np.flatnonzero(own)
         fitted[rows] += values[family.cells_of(s)][cells[rows]]
+        out[:] = own
     return Alone(alone, fitted + moved)
 
 
