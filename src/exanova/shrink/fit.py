@@ -19,8 +19,9 @@ from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.shrink import cost
 from exanova.shrink.components import VarianceComponents, bounds, described
-from exanova.shrink.continued import continued, pairs_to_continue
+from exanova.shrink.continued import continuation_bytes, continued, pairs_to_continue
 from exanova.shrink.coordinates import Prior
+from exanova.shrink.drift import affordable, drift
 from exanova.shrink.left_out import Alone, Equal, LeftOut, left_out_by_rows, left_out_of_shrunk, rows_to_leave_out
 from exanova.shrink.posterior import (
     Part,
@@ -73,6 +74,7 @@ def why_not(sample: Sample, request: Request, plan: Plan, family: Family | None)
     if reason is not None:
         return reason
     needed = cost.shrinking(plan.functions, family, load_of(sample, sample.n_outputs))
+    needed += continuation_bytes(family, sample.n_outputs)
     if needed > request.memory_limit:
         return (
             f"off: shrinking {plan.functions:,} functions needs about {readable(needed)}, the memory limit is "
@@ -287,19 +289,35 @@ def _one_part(work: Prepared, ratios: Ratios, chosen: IntArray, pairs: IntArray)
         def at_rows(rows: IntArray) -> FloatArray:
             return work.prior.on_rows(work.family, codes[:, rows]) * scale
 
-        alone = _alone(work, solved, pairs), work.prior.group
+        alone = _alone(work, solved, pairs, _drift(work, ratios, solved)), work.prior.group
         left = left_out_of_shrunk(lower, at_rows, solved.residual, work.precision, chosen, equal, alone)
     else:
         spread = Spread(lower, partial(_read, work.phi, work.prior, ratio), 1.0 / work.precision)
-        own = _alone(work, solved, pairs)
+        own = _alone(work, solved, pairs, _drift(work, ratios, solved, lower))
         follows = partial(work.rows.lines, ratio, own.subsets)
         left = left_out_by_rows(lower, solved.residual, work.precision, equal, (own, follows))
     part = Part(ratios.outputs, found.residual * left.repeated, ratio, spread, by_order(work, ratios, effective))
     return solved, part, left
 
 
-def _alone(work: Prepared, solved: PosteriorMean, pairs: IntArray) -> Alone:
-    """The effects of cells in which a row is alone, and which would not be continued without it."""
+def _drift(
+    work: Prepared, ratios: Ratios, solved: PosteriorMean, lower: FloatArray | None = None
+) -> FloatArray | float:
+    """(r, m) how errors of rows left out move with the ratios, where that counts and is affordable."""
+    from scipy.linalg.lapack import dpotri
+
+    found = ratios.maximum.found
+    if not ratios.by_subset or not affordable(work.rows, work.sample.n_rows):
+        return 0.0
+    ratio, noise = work.ratio(found.logs, True), 1.0 / work.precision
+    inverse, _ = dpotri(work.rows.factor(ratio, noise) if lower is None else lower, lower=1)
+    inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    moved = drift(work.rows, ratio, inverse, solved.residual, work.precision, found.residual, found.information)
+    return np.asarray(moved / np.reshape(np.broadcast_to(work.sample.copies, work.precision.shape), (-1, 1)))
+
+
+def _alone(work: Prepared, solved: PosteriorMean, pairs: IntArray, moved: FloatArray | float) -> Alone:
+    """The effects of cells in which a row is alone, and which would not be continued without it; and ``moved``."""
     values, family = _on_cells(work, solved), work.family
     alone = np.empty((len(work.prior.subsets), work.sample.n_rows), dtype=bool)
     fitted, found = np.zeros_like(solved.residual), work.rows.alone(work.sample.copies)
@@ -313,7 +331,7 @@ def _alone(work: Prepared, solved: PosteriorMean, pairs: IntArray) -> Alone:
         rows = np.flatnonzero(own)
         fitted[rows] += values[family.cells_of(s)][cells[rows]]
         out[:] = own
-    return Alone(alone, fitted)
+    return Alone(alone, fitted + moved)
 
 
 def _read(phi: Phi, prior: Prior, ratio: FloatArray, v: FloatArray, subset: int | None) -> FloatArray:
