@@ -41,7 +41,7 @@ def run(settings: Settings) -> Report:
     first = FunctionalANOVA(shrinkage=None, max_order=None, basis="paper", ties="first").fit(X, function)
     share = FunctionalANOVA(shrinkage=None, max_order=None).fit(X, function)
     ours, shared = norms(first), norms(share)
-    used = {name for features, _ in first.selected_ or () for name in features}
+    used = {name for features, _ in first.paper_functions_ or () for name in features}
     rows = [
         Row(f"squared norm of {shown(key)}", f"{PAPER[key]:.3f}", f"{ours[key]:.3f}", chief=bool(PAPER[key]))
         for key in PAPER

@@ -61,14 +61,17 @@ def test_the_analytical_case_as_the_paper_has_it(basis, route):
 def test_x3_and_x5_are_not_selected(route):
     X, f = analytical()
     anova = FunctionalANOVA(shrinkage=None, max_order=None, basis="paper", ties="first", route=route).fit(X, f)
-    used = {name for names, _ in anova.selected_ for name in names}
+    used = {name for names, _ in anova.paper_functions_ for name in names}
     assert used == {"X1", "X2", "X4"}
-    assert len(anova.selected_) == 27
+    assert len(anova.paper_functions_) == 27
     codes = X.to_numpy().T.copy()
     codes[4] = 0
     chosen = reference.algorithm1(codes, np.full(27, 1 / 27), [3, 3, 3, 3, 1]).selected
     names = tuple((tuple(f"X{i + 1}" for i in subset), tuple(map(str, z))) for subset, z in chosen)
-    assert anova.selected_ == names
+    assert anova.paper_functions_ == names
+    with pytest.warns(FutureWarning, match="selected_ is now called paper_functions_") as caught:
+        assert anova.selected_ == names
+    assert caught[0].filename == __file__
 
 
 @pytest.mark.parametrize("route", ["auto", "dense", "moments"])

@@ -60,6 +60,7 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("data.distinct.COMPILED_FROM", 0)),
     patches(("data.distinct.COMPILED_FROM", 0), ("data.distinct.DIRECT", 0)),
     patches(("data.recoding.BLOCK", 7)),
+    patches(("data.mapped.TRIMMED_FROM", 0)),
     patches(("data.sample.PART_ROWS", 5)),
     # design
     patches(("design.passes.COMPILED_FROM", 0)),
@@ -86,6 +87,7 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("basis.stacks.FEWEST_STACKED", 1), ("basis.stacks.LARGEST_STACKED", 0)),
     # moments
     patches(("phi.operator.FEW_VALUES", 0)),
+    patches(("phi.operator.MANY_PASSES", NEVER)),
     patches(("phi.monomials.STACK_BYTES", 0)),
     patches(("phi.bitsets.TILE", 5)),
     patches(("phi.bitsets.COMPILED_FROM", 0)),
@@ -181,6 +183,9 @@ APART = {
     "sources.value_counts.MOST_NAMES": "refuses",
     "sources.value_counts.SIGNIFICAND": "a format",
     "sources.runs.COPIES_OF_TALLY": "a price",
+    "sources.observed.APART_VALUE": "a price",
+    "sources.observed.COUNTED_VALUE": "a price",
+    "sources.observed.BLOCK_CELL": "a price",
     "sources.disk.ZEROS": "of zeros written where room cannot be reserved",
     "sources.sketch.KEPT": "accuracy: tests of its own",
     "design.memory.SHARE": "of the memory of the machine",
@@ -191,7 +196,7 @@ APART = {
     "explain.relativities.LISTED": "lines of a text",
     "explain.tariff.HIGHEST": "what is shown",
     "explain.mean_change.LISTED": "lines of a text",
-    "explain.mix_and_model.MOST_CELLS": "whether there are standard errors: a test of its own",
+    "explain.mix_and_model.MOST_WEIGHTS": "whether there are standard errors: a test of its own",
     "explain.mix_and_model.DENSE_COLUMNS": "one of two ways that a test of its own compares",
     "explain.reasons.LISTED": "lines of a text",
     "explain.ranking.LEVEL": "decides what is said",
@@ -542,10 +547,13 @@ def test_a_growing_factor_does_not_depend_on_its_panels(
     np.testing.assert_allclose(factor.solve(gram @ wanted), wanted, atol=1e-11)
 
 
-def constants() -> set[str]:
-    """Names in capitals that a module of the folders that compute gives a number; prices are all in one module."""
+COMPUTING = ("sources", "design", "basis", "phi", "solve", "select", "effects", "explain")
+"""Folders whose sizes must not decide the answer."""
+
+
+def constants(folders: tuple[str, ...] = COMPUTING) -> set[str]:
+    """Names in capitals that a module of the folders gives a number; prices are all in one module."""
     package = Path(exanova.__file__).parent
-    folders = ("sources", "design", "basis", "phi", "solve", "select", "effects", "explain")
     reading = ("factor", "distinct", "recoding", "group_kernels", "packing", "sample")
     files = [package / "parallel.py", *(package / "data" / f"{name}.py" for name in reading)]
     found = set()
@@ -577,3 +585,136 @@ def test_the_thresholds_are_reached() -> None:
     assert fitted(np.column_stack([x, x[:, 1]])).certificate_.redundant
     assert fitted(table(3, (3, 3, 2, 3), 51), max_order=3).certificate_.unique
     assert fitted(table(6, (2, 3, 3), 14), max_order=3, basis="paper", ties="first").certificate_.orthogonality > 1e-3
+
+
+# The limits of a report
+
+REPORT_LIMITS: list[tuple[Threshold, ...]] = [
+    *(patches((f"report.cohort_errors.{name}", 0)) for name in ("SETS", "NUMBERS", "WORK")),
+    *(patches((f"report.contrasts.{name}", 1)) for name in ("CONTRASTS", "PARTS", "MOST")),
+    *(patches((f"report.covariances.{name}", 0)) for name in ("NUMBERS", "CELLS", "WORK")),
+    patches(("report.explorer.ROW_NUMBERS", 1)),
+    patches(("report.live.NUMBERS", 0), ("report.explorer.ROW_FEATURES", 1), ("report.page.ROW_FEATURES", 1)),
+    patches(("report.explorer.ROWS", 2), ("report.live_rows.ROWS", 2), ("report.live_rows.CODES", 0)),
+    *(patches((f"report.findings.{name}", 1)) for name in ("MOST", "OUTPUTS")),
+    patches(("report.live.NUMBERS", 0)),
+    patches(("report.live.LARGEST_KEY", 0)),
+    *(
+        patches(("report.live.NUMBERS", 0), (f"report.live.{name}", 1), (f"report.sections.{name}", 1))
+        for name in ("EFFECT_LEVELS", "PAIR_LEVELS")
+    ),
+    patches(("report.live_rows.CALLED", 3)),
+    *(patches((f"report.markdown.{name}", 1)) for name in ("FEATURES", "LEVELS", "PAIRS", "CELLS", "OUTPUTS")),
+    *(
+        patches((f"report.notebook.{name}", 1))
+        for name in ("EFFECTS", "CELLS", "ROWS", "FEATURES", "OUTPUTS", "CHANGES")
+    ),
+    *(patches((f"report.page.{name}", 1)) for name in ("PARTNERS", "FILE_PARTNERS")),
+    patches(("report.payload.LONG", 0)),
+    patches(("report.payload.LONG", NEVER)),
+    *(patches((f"report.rating.{name}", 1)) for name in ("FACTORS", "CELLS")),
+    *(patches((f"report.row_reasons.{name}", 1)) for name in ("ROWS", "REASONS", "OUTPUTS")),
+    *(patches((f"report.sections.{name}", 1)) for name in ("PAIRS", "SUBSETS", "HIGHER", "HIGHER_CELLS")),
+    *(patches((f"report.sections.{name}", 0)) for name in ("REDUNDANT", "TESTS", "NETWORKS")),
+    *(patches((f"report.sections.{name}", 1)) for name in ("EFFECT_NUMBERS", "PAIR_NUMBERS")),
+]
+"""Limits of what a report holds, each at its smallest."""
+
+REPORT_APART = {
+    "report.alike.MEMBERS": "names in a note",
+    "report.alike.FEW_GROUPS": "decides whether there is a note",
+    "report.cohort_errors.OTHERS": "a mark",
+    "report.live_rows.CELL": "a price",
+    "report.summary.ERRORS_WORK": "whether there are error bars",
+    "report.words.MOST": "names in a sentence",
+    "report.contrasts.SMALL": "decides what is named",
+    "report.sections.SMALL": "decides what is shown",
+    "report.row_reasons.DIGITS": "what counts as equal",
+}
+
+
+@cache
+def told_fit() -> tuple[FunctionalANOVA, FunctionalANOVA, np.ndarray]:
+    """Two fits with a link, of columns that share, and their rows."""
+    x = table(0, (2, 3, 4, 3), 45)
+    x = np.vstack([np.column_stack([x, x[:, 1]])] * 2)
+    values = np.exp(0.2 * model(x))
+    anova = FunctionalANOVA(shrinkage=None, max_order=3, link="log", sampled=True)
+    early = FunctionalANOVA(shrinkage=None, max_order=3, link="log", sampled=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return anova.fit(x, values), early.fit(x[:60], values[:60] * 1.1), x
+
+
+def report_numbers() -> tuple[dict[str, set[float]], str]:
+    """The numbers of every section of a report by the name of their field, and everything it says in words."""
+    from exanova.report.markdown import to_markdown
+    from exanova.report.notebook import comparison_html, decomposition_html, effect_html, explanation_html
+    from exanova.report.page import Page
+    from exanova.report.summary import summarise
+
+    anova, early, x = told_fit()
+    groups = {"first": ["x0", "x1"], "second": ["x2", "x3"]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        given = {
+            "X": x,
+            "model": lambda rows: np.exp(0.2 * model(rows)),
+            "by": np.arange(len(x)) % 3,
+            "since": early,
+            "groups": groups,
+        }
+        summary = summarise(anova.decomposition_, **given)
+        page = Page(summary).payload.to_json()
+        shown = decomposition_html(anova.decomposition_) + explanation_html(anova.explain(x[:8]))
+        shown += effect_html(anova.effects_["x2"]) + comparison_html(early.compare(anova))
+    found: dict[str, set[float]] = {}
+
+    def collect(value: object, key: str) -> None:
+        if isinstance(value, dict):
+            added_up = str(value.get("part", "")).endswith("others)")
+            for name, inner in value.items():
+                collect(inner, f"{key}.{name}") if not added_up else None
+        elif isinstance(value, list):
+            for inner in value:
+                collect(inner, key)
+        elif isinstance(value, float):
+            found.setdefault(key, set()).add(float(f"{value:.9g}"))
+
+    for name in ("importance", "effects", "pairs", "higher", "strongest", "groups", "change", "tariff", "domains"):
+        collect(getattr(summary, name), name)
+    return found, "\n".join([to_markdown(summary), page, shown])
+
+
+@cache
+def whole_report() -> tuple[dict[str, set[float]], str]:
+    return report_numbers()
+
+
+@pytest.mark.parametrize("limits", REPORT_LIMITS, ids=lambda moves: ", ".join(f"{n}={v:g}" for n, v in moves))
+def test_a_limit_of_a_report_takes_things_away_and_changes_no_number(
+    monkeypatch: pytest.MonkeyPatch, limits: tuple[Threshold, ...]
+) -> None:
+    before, said = whole_report()
+    moved(monkeypatch, limits)
+    after, told = report_numbers()
+    assert told != said, "the limit was not reached"
+    for name, numbers in after.items():
+        if not name.endswith(".share"):  # of an effect that the cells shown carry
+            assert numbers <= before[name], name
+
+
+def report_constants() -> set[str]:
+    """Names in capitals that a module of the report gives a number."""
+    return {name for name in constants(("report",)) if name.startswith("report.")}
+
+
+def test_every_limit_of_a_report_is_moved() -> None:
+    assert "report.live.NUMBERS" in report_constants()
+    moved_names = {name for limits in REPORT_LIMITS for name, _ in limits} - {
+        "report.sections.EFFECT_LEVELS",  # imported
+        "report.sections.PAIR_LEVELS",
+        "report.live_rows.ROWS",
+        "report.page.ROW_FEATURES",
+    }
+    assert report_constants() - moved_names == set(REPORT_APART)

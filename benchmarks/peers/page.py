@@ -73,12 +73,22 @@ def introduction(content: Facts) -> str:
             "took in the same run. `make bench-peers DATA=folder` runs all of it again and writes this page; "
             "`BENCH_ARGS=--quick` shows in about a minute that everything runs.",
             *map(run_of, runs(content)),
+            *two_clocks(content),
             *versions_that_ship(content),
             LEGEND,
             "## In short",
             table(SUMMARY, list(summary(content))),
         ]
     )
+
+
+def two_clocks(content: Facts) -> Iterator[str]:
+    """Why some measurements go by another clock, if some do."""
+    if len({run["settings"].get("clock") for run in runs(content)}) > 1:
+        yield (
+            "Runs of some milliseconds go by the wall clock, since processor time is counted in steps of 4 ms; all "
+            "others by processor time, which other work on the machine does not lengthen."
+        )
 
 
 def runs(content: Facts) -> list[Facts]:
@@ -110,11 +120,12 @@ def run_of(run: Facts) -> str:
 
 
 def covered(section: Section, jobs: Sequence[str]) -> str:
-    """A section with those of its cases that a run measured; sizes are named if they are words."""
+    """A section with those of its cases that a run measured, and the sizes."""
     found = [done for done in jobs if done.partition(" / ")[0] in section.cases]
     cases = dict.fromkeys(section.cases[done.partition(" / ")[0]] for done in found)
     sizes = dict.fromkeys(done.partition(" / ")[2] for done in found)
-    named = f", {' and '.join(sizes)}" if section.by_rows and found else ""
+    numbers = sorted(int(size) for size in sizes if size.isdigit())
+    named = f", {' and '.join(sizes)}" if section.by_rows or not numbers else f", sizes {numbers[0]} to {numbers[-1]}"
     return f"{section.title} ({' and '.join(cases)}{named})" if found else ""
 
 

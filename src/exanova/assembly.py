@@ -71,7 +71,7 @@ def assemble(
         link=parameters["link"],
         losses=_losses(found, effects, sample, parameters["link"]),
         selection=selection,
-        selected=_named_selection(found, schema),
+        paper_functions=_named_functions(found, schema),
         sample=sample,
         continuation=None if continuation is None else continuation.times(scaling.unit),
     )
@@ -110,12 +110,12 @@ def _fitted_sample(sample: Sample, found: Solved, request: Request, sampled: Any
     return FittedSample(sample, found.values, request, solved, posterior, why_whole(sampled, sample))
 
 
-def _named_selection(found: Solved, schema: Schema) -> Functions | None:
+def _named_functions(found: Solved, schema: Schema) -> Functions | None:
     """The functions Algorithm 1 keeps, by feature names and the labels of z."""
-    selected = found.selected()
-    if selected is None:
+    functions = found.paper_functions()
+    if functions is None:
         return None
     return tuple(
         (schema.names(subset), tuple(schema.labels[i][level] for i, level in zip(subset, z, strict=True)))
-        for subset, z in selected
+        for subset, z in functions
     )

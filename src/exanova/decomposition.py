@@ -61,7 +61,7 @@ class Decomposition(EffectQueries):
         plan: how they were computed.
         ties: how redundancy among subsets of one order was resolved, ``"share"`` or ``"first"``.
         selection: how a budget was spent, if there was one.
-        selected: functions kept by the paper's algorithm, if it was used.
+        paper_functions: functions kept by the paper's algorithm, if it was used.
         losses: under a link, what tariffs of effects up to each order lose, per output.
         sample: the weighted distinct rows of the fit; ``None`` if it was read from a file (files contain no rows).
         provenance: version, date, settings, rows and hashes of the fit; ``None`` in files of exanova 0.1.
@@ -76,7 +76,7 @@ class Decomposition(EffectQueries):
     plan: Plan
     ties: str = "share"
     selection: Selection | None = None
-    selected: Functions | None = None
+    paper_functions: Functions | None = None
     sample: Sample | None = None
     losses: tuple[tuple[TariffLoss, ...], ...] = ()
     provenance: Provenance | None = None

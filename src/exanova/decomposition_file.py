@@ -69,7 +69,7 @@ def to_file(found: Decomposition, parameters: Mapping[str, Any]) -> tuple[dict[s
         "plan": asdict(found.plan),
         "certificate": plain,
         "redundant": [[r.features, r.shared_with] for r in certificate.redundant],
-        "selected": found.selected,
+        "selected": found.paper_functions,
         "ties": found.ties,
         "link": found.link,
         "losses": [[asdict(loss) for loss in losses] for losses in found.losses],
@@ -150,7 +150,7 @@ def _decomposition(
         link=str(document.get("link", "identity")),
         losses=tuple(tuple(TariffLoss(**loss) for loss in losses) for losses in document.get("losses", ())),
         selection=_selection(document.get("chosen")),
-        selected=None if selected is None else tuple((tuple(f), tuple(z)) for f, z in selected),
+        paper_functions=None if selected is None else tuple((tuple(f), tuple(z)) for f, z in selected),
         provenance=_provenance(document.get("provenance")),
         continuation=_continuation(arrays),
     )
@@ -325,7 +325,7 @@ def _named(found: Decomposition) -> Iterator[tuple[str, ...]]:
     """Every tuple of names in the evidence."""
     for redundancy in found.certificate.redundant:
         yield from (redundancy.features, *redundancy.shared_with)
-    for function in found.selected or ():
+    for function in found.paper_functions or ():
         yield from function
 
 

@@ -26,7 +26,7 @@ from exanova.given import Given, read_given
 from exanova.infer.fitted_sample import why_whole
 from exanova.parallel import blas_threads
 from exanova.parameters import check_eval_set, check_parameters, make_request, the_model
-from exanova.parametrised import Parametrised, forwarded, renamed
+from exanova.parametrised import Parametrised, former_attribute, forwarded, renamed
 from exanova.progress import Progress
 from exanova.provenance import Provenance, trace
 from exanova.query import QuerySettings
@@ -111,7 +111,7 @@ class FunctionalANOVA(Parametrised, InParts):
         intercept_: (m,) weighted mean of the model.
         selection_: how a budget was spent, round by round; ``None`` without a budget.
         moments_: :class:`Moments` of all rows given to ``partial_fit`` and ``merge``.
-        selected_: with ``basis="paper", ties="first"``, the functions kept, as (features, levels) in order.
+        paper_functions_: with ``basis="paper", ties="first"``, the functions kept, as (features, levels) in order.
         provenance_: :class:`Provenance`, version, date, settings, rows and hashes of the fit.
         feature_names_in_, n_features_in_, categories_, output_names_: what was fitted.
 
@@ -314,6 +314,11 @@ class FunctionalANOVA(Parametrised, InParts):
         """Version, date, settings, rows and hashes of the fit; ``None`` for a file of exanova 0.1."""
         return self.decomposition_.provenance
 
+    @property
+    def selected_(self) -> Any:
+        """The former name of ``paper_functions_``."""
+        return former_attribute(self, "selected_", "paper_functions_")
+
     def add_provenance(
         self, *, command: Sequence[str] = (), files: Mapping[str, str | os.PathLike[str]] | None = None
     ) -> Self:
@@ -361,7 +366,7 @@ class FunctionalANOVA(Parametrised, InParts):
         self.effects_ = found.effects
         self.certificate_ = found.certificate
         self.plan_ = found.plan
-        self.selected_ = found.selected
+        self.paper_functions_ = found.paper_functions
         self.selection_ = found.selection
         self.intercept_ = found.intercept
         self.feature_names_in_ = np.array(found.schema.features, dtype=object)

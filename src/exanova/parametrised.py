@@ -83,3 +83,10 @@ def forwarded(query: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[A
         return query(self.decomposition_, *args, **kwargs)
 
     return method
+
+
+def former_attribute(fitted: Any, old: str, new: str) -> Any:
+    """The value of the attribute ``new``, asked for by its former name, with a warning."""
+    value = getattr(fitted, new)
+    warnings.warn(f"{old} is now called {new}; the former name goes in 1.0.", FutureWarning, stacklevel=3)
+    return value

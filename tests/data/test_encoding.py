@@ -85,7 +85,8 @@ def test_learning_and_encoding_in_one_pass_is_learning_then_encoding(cells, min_
     table = Table.read(pl.DataFrame(cells))
     weight = np.array(data.draw(st.lists(st.integers(1, 3), min_size=table.n_rows, max_size=table.n_rows)))
     options = {"min_frequency": min_frequency, "n_bins": n_bins, "strategy": "uniform"}
-    encoding, codes, raw = learn_codes(table, weight, **options)
+    encoding, codes, raw, widest = learn_codes(table, weight, **options)
+    assert widest == max(len(set(column) - {None}) for column in cells.values())
     assert encoding == learn_encoding(table, weights=weight, **options)
     assert (codes == encoding.encode(table)).all()
     for mine, theirs in zip(raw, encoding.raw_codes(table), strict=True):

@@ -147,7 +147,8 @@ def test_rows_held_out_take_their_design_with_them():
     choices = {"clusters": np.repeat(np.arange(90), 10), "sample_weight": np.arange(900) % 3, "eval_set": 0.2}
     anova = fitted(X, y).fit(X, y, **choices)
     kept = np.flatnonzero(choices["sample_weight"])
-    fit = kept[~held_rows(read_rows(X, sample_weight=choices["sample_weight"]), 0.2, 0)]
+    rows, cluster = read_rows(X, sample_weight=choices["sample_weight"]), choices["clusters"][kept]
+    fit = kept[~held_rows(rows, 0.2, 0, cluster)]
     same = fitted(X, y).fit(
         X.iloc[fit], y[fit], clusters=choices["clusters"][fit], sample_weight=choices["sample_weight"][fit]
     )

@@ -118,7 +118,7 @@ def test_files_of_the_first_release_predict_and_name_what_they_selected(name):
     assert np.abs(loaded.explain(rows).values - fresh.explain(rows).values).max() < 1e-12
     assert loaded.effects_.keys() == fresh.effects_.keys()
     assert {k: v for k, v in loaded.get_params().items() if k in MORE[name]} == MORE[name]
-    assert loaded.selected_ == fresh.selected_
+    assert loaded.paper_functions_ == fresh.paper_functions_
     assert (loaded.selection_ is None) == (fresh.selection_ is None) == (name == "v1-paper")
     assert loaded.certificate_.rank == fresh.certificate_.rank
 

@@ -169,7 +169,7 @@ def answers(anova, X, y):
     out["plan"], out["text"] = anova.plan_, (re.sub(r" ± \S+", "", str(anova)), repr(anova))
     out["parameters"] = anova.get_params()
     out["fitted"] = (anova.intercept_, anova.feature_names_in_, anova.n_features_in_, anova.output_names_)
-    out["selected"], out["categories"] = anova.selected_, anova.categories_
+    out["selected"], out["categories"] = anova.paper_functions_, anova.categories_
     out["types"] = [[type(level) for level in levels] for levels in anova.categories_]
     return out
 

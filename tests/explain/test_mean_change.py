@@ -125,7 +125,7 @@ def test_large_tables_are_projected_like_small_ones(columns, monkeypatch):
     before, after = fitted(first, old_model(first)), fitted(second, new_model(second))
     expected = before.change(after)
     monkeypatch.setattr(mix_and_model, "DENSE_COLUMNS", columns)
-    monkeypatch.setattr(mix_and_model, "MOST_CELLS", 0)
+    monkeypatch.setattr(mix_and_model, "MOST_WEIGHTS", 0)
     found = before.change(after)
     assert np.allclose(found.mix, expected.mix, atol=1e-9)
     assert np.allclose(found.model, expected.model, atol=1e-9)
@@ -134,7 +134,7 @@ def test_large_tables_are_projected_like_small_ones(columns, monkeypatch):
 def test_without_room_for_weights_the_model_parts_have_no_errors(monkeypatch):
     before, after, _ = drawn(0)
     assert np.isfinite(before.change(after).model_stderr).all()
-    monkeypatch.setattr(mix_and_model, "MOST_CELLS", 0)
+    monkeypatch.setattr(mix_and_model, "MOST_WEIGHTS", 0)
     assert np.isnan(before.change(after).model_stderr).all()
 
 
@@ -180,6 +180,57 @@ def test_intervals_cover_the_parts_in_the_population():
     for name in ("mix", "total", "mix_total", "model_total"):
         assert 0.9 < np.mean(held[name]) <= 1.0, (name, np.mean(held[name]))
     assert np.mean(held["model"]) > 0.75  # these leave out the sampling of the mixes, and say so
+
+
+def numbers_drawn(seed, n=400):
+    """Two samples of numbers of which many rows hold the same value, cut in different bins."""
+    rng = np.random.default_rng(seed)
+    tables = []
+    for shift in (0.0, 0.6):
+        age = np.where(rng.random(n) < 0.3, 3.0, np.round(rng.normal(3.0 + shift, 1.5, n), 1))
+        tables.append(pd.DataFrame({"age": age, "job": rng.choice(list("xyz"), n)}))
+    return [
+        FunctionalANOVA(n_bins=bins, shrinkage=None, max_order=1).fit(
+            table, table["age"] + (table["job"] == "x") + 0.3 * rng.normal(size=n), output_names=["y"]
+        )
+        for table, bins in zip(tables, (6, 9), strict=True)
+    ]
+
+
+def test_with_other_bins_the_two_sums_have_errors_that_are_their_spread():
+    before, after = numbers_drawn(0)
+    found = before.change(after)
+    assert any("bins have other edges" in note for note in found.notes)
+    assert np.isclose(found.mix.sum() + found.model.sum(), found.total[0], atol=1e-12)
+    drawn_again = [fits[0].change(fits[1]) for fits in map(numbers_drawn, range(1, 40))]
+    for name in ("mix_total", "model_total"):
+        spread = np.std([getattr(other, name)[0] for other in drawn_again])
+        error = np.median([getattr(other, f"{name}_stderr")[0] for other in drawn_again])
+        assert 0.65 < error / spread < 1.5, (name, error, spread)
+    assert np.isfinite(found.model_stderr).all()
+
+
+def test_rows_of_a_bin_are_divided_as_in_the_other_fit():
+    """A value that many rows hold is a bin of no length in one fit and part of a wide bin in the other."""
+    rng = np.random.default_rng(0)
+    age = np.where(rng.random(3000) < 0.4, 3.0, rng.uniform(0.0, 6.0, 3000))
+    table = pd.DataFrame({"age": age})
+    fits = [FunctionalANOVA(sampled=False, n_bins=bins).fit(table, 1.0 * (age == 3.0)) for bins in (8, 2)]
+    assert "3" in fits[0].effects_["age"].to_frame()["age"].tolist()
+    for first, second in (fits, fits[::-1]):
+        found = first.change(second)
+        assert abs(found.mix_total[0]) < 0.01  # the rows are the same
+        assert abs(found.model_total[0]) < 0.01
+
+
+def test_what_has_no_error_is_said(tmp_path, monkeypatch):
+    before, after, _ = drawn(0)
+    after.save(tmp_path / "after.exanova")
+    assert "have none" not in before.change(after).included
+    said = before.change(exanova.load(tmp_path / "after.exanova")).included
+    assert "the sums of mix and model have none: they need the rows of the second fit, which its file lacks" in said
+    monkeypatch.setattr(mix_and_model, "MOST_WEIGHTS", 0)
+    assert "the parts of the model have none: these fits have too many cells" in before.change(after).included
 
 
 def test_files_give_the_same_change(tmp_path):

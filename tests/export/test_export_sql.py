@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import exanova
 from exanova import FunctionalANOVA
 from exanova.errors import InputError, OutsideSupportWarning, UnknownLevelError
 from exanova.export import score_sql, sql_codes
@@ -261,6 +262,21 @@ def test_every_kind_of_level_is_found(tmp_path, kind, dialect):
         found = pd.read_sql(query.rstrip().removesuffix(";"), connection)
         connection.close()
     np.testing.assert_allclose(found.sort_values("id")["fitted"].to_numpy(dtype=float), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite"])
+def test_numbers_of_single_precision_are_shown_short_and_scored_exactly(tmp_path, dialect):
+    rng = np.random.default_rng(0)
+    numbers = np.array([0.1, 0.2, 0.7], dtype=np.float32)
+    cut = np.where(rng.random(200) < 0.3, np.float32(0.3), rng.normal(size=200).astype(np.float32))
+    frame = pd.DataFrame({"x": rng.choice(numbers, 200), "z": cut, "id": range(200)})
+    anova = FunctionalANOVA(shrinkage=None, max_order=1).fit(frame[["x", "z"]], np.arange(200) ** 1.5)
+    assert [level for (level,) in anova.effects_["x"].levels] == ["0.1", "0.2", "0.7"]
+    agrees(anova, frame, tmp_path, dialect)
+    anova.save(tmp_path / "m.exanova")
+    again = exanova.load(tmp_path / "m.exanova")
+    assert again.effects_["x"].levels == anova.effects_["x"].levels
+    np.testing.assert_array_equal(again.predict(frame), anova.predict(frame))
 
 
 def test_decimals_and_offsets_are_written_for_duckdb(tmp_path):

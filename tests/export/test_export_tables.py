@@ -401,6 +401,8 @@ def test_latex_is_escaped_and_compiles_where_latex_is_installed(fitted, tmp_path
     assert not re.search(r"(?<!\\)[#%]", body)
     if shutil.which("pdflatex") is None:
         pytest.skip("pdflatex is not installed: the tables were not compiled")
+    if not subprocess.run(["kpsewhich", "booktabs.sty"], capture_output=True, check=False).stdout:
+        pytest.skip("the LaTeX package booktabs is not installed: the tables were not compiled")
     (tmp_path / "paper.tex").write_text(
         "\\documentclass{article}\\usepackage{booktabs}\\extrafloats{100}"
         "\\begin{document}\\input{t.tex}\\end{document}",

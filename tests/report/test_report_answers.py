@@ -12,7 +12,7 @@ import exanova
 from exanova import FunctionalANOVA
 from exanova.decomposition import Decomposition
 from exanova.errors import InputError, MemoryLimitError
-from exanova.report import cohort_errors, rating
+from exanova.report import cohort_errors, contrasts, rating
 from exanova.report.summary import summarise
 
 pytestmark = pytest.mark.filterwarnings("ignore::exanova.errors.OverfitWarning")
@@ -159,8 +159,10 @@ def test_errors_of_chosen_groups_are_those_of_the_difference(tariff, given):
         if against < 0:  # all rows of the fit take part, and vary together with the effects
             np.testing.assert_allclose(errors[:-2, 0], expected.by_feature_stderr[:, 0], rtol=1e-9, atol=1e-12)
             np.testing.assert_allclose(errors[-1, 0], expected.total_stderr[0], rtol=1e-9)
-        else:
+        else:  # others than those against all other rows
+            of_all = found.stderr[found.sets.tolist().index([feature, level, cohort_errors.OTHERS])]
             assert np.isfinite(errors[-1, 0])
+            assert not np.isclose(errors[-1, 0], of_all[-1, 0], rtol=1e-6)
     assert "vary together" in found.note
 
 
@@ -168,7 +170,7 @@ def test_a_page_without_errors_of_groups_says_why(tariff, tmp_path, monkeypatch)
     tariff.save(tmp_path / "m.exanova")
     stored = summarise(exanova.load(tmp_path / "m.exanova").decomposition_, X=table()).live.cohorts
     assert len(stored.sets) == 0
-    assert "unknown" in stored.note
+    assert "files of decompositions hold no rows" in stored.note
     monkeypatch.setattr(cohort_errors, "WORK", 0.0)
     assert "take long" in summarise(tariff.decomposition_, X=table()).live.cohorts.note
     population = FunctionalANOVA(sampled=False).fit(table(), rate(table()))
@@ -199,3 +201,19 @@ def test_the_intervals_of_a_page_are_those_of_the_effects():
             half = live.reach[own, None] * live.stderr[own]
             np.testing.assert_allclose(effect.values + half, effect.interval()[1], rtol=1e-12)
     assert (live.reach > 1.97).any()
+
+
+def test_parts_of_a_change_that_do_not_fit_are_added_up(monkeypatch):
+    monkeypatch.setattr(contrasts, "PARTS", 2)
+    rng = np.random.default_rng(0)
+    fits = []
+    for shift in (0, 1):
+        rows = pd.DataFrame(
+            {name: rng.choice(["u", "v"], 80, p=[0.4 + 0.2 * shift, 0.6 - 0.2 * shift]) for name in "abcd"}
+        )
+        fits.append(FunctionalANOVA(shrinkage=None, max_order=2).fit(rows, (rows == "u").sum(axis=1) * (1.0 + shift)))
+    records = contrasts.change(fits[1].decomposition_, fits[0])["records"]
+    *listed, total = records
+    assert [r["part"] for r in listed][2:] == ["(9 others)"]
+    for field in ("mix", "model"):
+        assert np.isclose(sum(r[field] for r in listed), total[field])

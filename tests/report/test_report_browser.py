@@ -462,6 +462,44 @@ def test_everything_is_reached_and_named_without_a_mouse(opened, report):
     assert summary.evaluate("e => getComputedStyle(e).outlineStyle") == "solid"
 
 
+def test_three_features_together_are_drawn_for_the_output_that_is_chosen(opened, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({name: rng.choice(["u", "v"], 60) for name in "abc"})
+    found = 1.0 * (rows == "u").all(axis=1)
+    anova = FunctionalANOVA(shrinkage=None, max_order=3).fit(rows, np.stack([found, -2.0 * found], axis=1))
+    anova.report(tmp_path / "r.html")
+    page, seen = opened(tmp_path / "r.html")
+    draw_all(page)
+    bars = page.locator("#higher-0 svg rect.mark")
+    assert bars.count() == 8
+    effect = anova.effects_["a", "b", "c"]
+    for output in (0, 1):
+        page.get_by_label("Output", exact=True).select_option(str(output))
+        draw_all(page)
+        largest = np.argmax(effect.probability * np.abs(effect.values[:, output]))
+        assert page.locator("#higher-0 svg text.end").first.text_content() == ", ".join(effect.levels[largest])
+        drawn_as = "positive" if effect.values[largest, output] > 0 else "negative"
+        assert drawn_as in bars.first.get_attribute("class")
+    assert seen.said == []
+
+
+def test_cards_leave_no_holes_and_do_not_overlap(opened, tmp_path):
+    rng = np.random.default_rng(0)
+    sizes = [2, 12, 3, 2, 8, 2]
+    rows = pd.DataFrame({f"f{i}": rng.integers(0, n, 300).astype(str) for i, n in enumerate(sizes)})
+    anova = FunctionalANOVA(shrinkage=None, max_order=1).fit(rows, sum(rows[name].astype(int) for name in rows) * 1.0)
+    anova.report(tmp_path / "r.html")
+    page, _ = opened(tmp_path / "r.html")
+    draw_all(page)
+    page.wait_for_timeout(200)
+    boxes = [card.bounding_box() for card in page.locator("#effect-cards > figure").all()]
+    columns = {round(box["x"]): sorted((b for b in boxes if b["x"] == box["x"]), key=lambda b: b["y"]) for box in boxes}
+    assert len(columns) == 2
+    for column in columns.values():
+        for above, below in pairwise(column):
+            assert 10 <= below["y"] - above["y"] - above["height"] <= 24
+
+
 def test_a_feature_is_found_by_its_name(opened, report):
     page, _ = opened(report)
     page.get_by_label("Find a feature").fill("SIZ")

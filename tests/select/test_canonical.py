@@ -29,7 +29,7 @@ from strategies import (
 
 
 def selected(anova):
-    return tuple((subset_of(names), tuple(map(int, labels))) for names, labels in anova.selected_)
+    return tuple((subset_of(names), tuple(map(int, labels))) for names, labels in anova.paper_functions_)
 
 
 @examples(40)

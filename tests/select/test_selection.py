@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from itertools import combinations, pairwise
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,6 +15,8 @@ from hypothesis import strategies as st
 from exanova import FunctionalANOVA
 from exanova.design.subsets import close_downward
 from exanova.errors import InputError, MemoryLimitError, OverfitWarning
+from exanova.phi.operator import Phi
+from exanova.select.growing_fit import GrowingFit
 from selection_cases import ORTHOGONALITY, planted, sparse, taken, worst_mean
 from strategies import (
     MODERATE,
@@ -226,3 +230,20 @@ def test_a_budget_beyond_everything_works(selection, rows):
     assert anova.certificate_.rank <= len(case.rows)
     assert anova.certificate_.exact
     assert anova.selection_.method == selection
+
+
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("make", [partial(planted, noise=0.5), partial(sparse, "counts"), partial(sparse, "real")])
+def test_a_family_is_eliminated_again_with_the_gram_matrix_that_has_grown(make, order, monkeypatch):
+    """After a small direction was dropped in the order of arrival; nothing is counted a second time."""
+    case, choices = make(), {"max_terms": 60, "max_order": order, "route": "moments"}
+    expected = fit(case, **choices)
+    monkeypatch.setattr(GrowingFit, "dropped", 1.0)
+    monkeypatch.setattr(Phi, "common_rows", mock.Mock(side_effect=AssertionError("counted again")))
+    found = fit(case, **choices)
+    assert "growing" in expected.certificate_.method
+    assert "growing" not in found.certificate_.method
+    assert found.effects_.keys() == expected.effects_.keys()
+    for name, effect in expected.effects_.items():
+        np.testing.assert_allclose(found.effects_[name].values, effect.values, atol=1e-9)
+    assert found.certificate_.rank == expected.certificate_.rank

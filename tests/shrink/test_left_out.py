@@ -70,7 +70,7 @@ def test_without_a_row_a_cell_that_it_was_alone_in_counts_as_nothing(case, order
     d, ratio, scale = len(rows) * p, prior.ratio(np.exp(logs)), prior.scale(np.exp(logs))
     z, everything = rows * scale, np.arange(len(p))
     found = row_kernels_of(case, index, kernels)
-    subsets = found.alone(1.0)
+    subsets = np.stack([own for own, _ in found.alone(1.0)])
     for mine, s in zip(subsets, prior.subsets, strict=True):
         own = case.rows[:, list(index.subsets[s])]
         assert mine.tolist() == [int((own == row).all(axis=1).sum()) == 1 for row in own]

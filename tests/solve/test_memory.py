@@ -129,8 +129,9 @@ LOAD = price.Load(rows=1000, distinct=100, columns=5, outputs=2, codes=500, coun
 
 def test_what_is_held_beside_the_work_comes_on_top_of_it():
     work = 10**9
-    assert LOAD.peak(work) == LOAD.peak(work, 5) == LOAD.held + work
-    assert LOAD.peak(0) == max(LOAD.reading, LOAD.observing)
+    assert LOAD.peak(work) == LOAD.peak(work, 5) == LOAD.held + work + price.ARENA
+    assert LOAD.peak(0) == 2 * max(LOAD.reading, LOAD.observing)  # small work may take as much again
+    assert replace(LOAD, widest=10**6).reading > 10**8 > replace(LOAD, blocks=10**7).reading == 10**7
     held = LOAD.codes + 8 * LOAD.distinct * (1 + LOAD.outputs)  # codes, weights and model values at the least
     assert LOAD.held >= held
     for more in ({"rows": 10**6}, {"distinct": 10**6}, {"outputs": 50}, {"codes": 10**6}):

@@ -125,7 +125,7 @@ def test_directions_of_probability_1e_10_do_not_raise_the_rank_above_the_rows(ti
 
 def selected(anova):
     """(A, z) as the reference writes them."""
-    return tuple((subset_of(names), tuple(map(int, labels))) for names, labels in anova.selected_)
+    return tuple((subset_of(names), tuple(map(int, labels))) for names, labels in anova.paper_functions_)
 
 
 @examples(60)
@@ -174,7 +174,7 @@ def test_both_bases_fit_the_same_part_of_the_model_and_the_certificate_shows_wha
 
 def test_only_the_papers_functions_have_names():
     X = np.array([[0, 0], [0, 1], [1, 0]])
-    assert FunctionalANOVA(shrinkage=None).fit(X, [0.0, 1.0, 5.0]).selected_ is None
+    assert FunctionalANOVA(shrinkage=None).fit(X, [0.0, 1.0, 5.0]).paper_functions_ is None
 
 
 # The plan, and what does not change a result

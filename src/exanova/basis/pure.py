@@ -186,7 +186,9 @@ def _complement_of(root: FloatArray) -> FloatArray:
     v = root.copy()
     v[:, -1] += 1.0
     # I - v v^T / (1 + root_last) sends the last axis to -root; its other columns are orthogonal to root.
-    reflection = np.eye(c) - v[:, :, None] * v[:, None, :] / (1.0 + root[:, -1])[:, None, None]
+    reflection = v[:, :, None] * v[:, None, :]
+    reflection /= -(1.0 + root[:, -1])[:, None, None]
+    reflection[:, np.arange(c), np.arange(c)] += 1.0
     return np.asarray(reflection[:, :, :-1])
 
 

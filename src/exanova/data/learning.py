@@ -86,7 +86,7 @@ def learn_codes(
     n_bins: NBins,
     strategy: str,
     model: Any = None,
-) -> tuple[Encoding, Codes, Codes]:
+) -> tuple[Encoding, Codes, Codes, int]:
     """Learn from rows that all have a positive weight (n,), and encode them in the same pass.
 
     Returns:
@@ -94,16 +94,18 @@ def learn_codes(
         codes: (d, n) as ``encoding.encode(table)``.
         raw: (d, n) as ``encoding.raw_codes(table)``, up to numbering; ``codes`` itself where that gives the same
             partition.
+        widest: distinct values of the column that has most.
     """
     rules = check_rules(table, min_frequency, n_bins, strategy)
     splits = read_splits(model, table.names) if strategy == "model" else None
     raw = np.empty((table.n_columns, table.n_rows), dtype=np.int8)
     features, recodes, notes, wrong = [], [], Notes(), EveryColumn()
-    total = weight.sum()
+    total, widest = weight.sum(), 0
     for k, name in enumerate(table.names):
         with wrong.noted():
             column = table.column(name)
             values, codes = factorize(column)
+            widest = max(widest, len(values))
             if len(values) > np.iinfo(raw.dtype).max:
                 raw = raw.astype(code_type(len(values)))
             raw[k] = codes
@@ -113,7 +115,7 @@ def learn_codes(
     wrong.give()
     notes.give()
     encoding = Encoding(tuple(features))
-    return encoding, _recoded_rows(recodes, raw, in_place=encoding.is_lossless), raw
+    return encoding, _recoded_rows(recodes, raw, in_place=encoding.is_lossless), raw, widest
 
 
 def _recoded_rows(recodes: Sequence[NDArray[Any]], raw: Codes, in_place: bool) -> Codes:

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from exanova.data.times import pinned, time_place
 from exanova.errors import FileFormatError, InputTypeError
 from exanova.typing import Level
@@ -21,6 +23,13 @@ ANY_VALUE = "(any value)"
 
 JOINED_WIDTH = 20
 """Characters of the names that the label of joined levels lists."""
+
+
+LONG = 15
+"""Digits from which on the text of a number is looked at: no one has written it down."""
+
+LARGEST_SINGLE = 3.4e38
+"""Size up to which a number may be one of single precision."""
 
 
 def sort_levels(levels: Iterable[Level]) -> list[Level]:
@@ -38,21 +47,39 @@ def sort_levels(levels: Iterable[Level]) -> list[Level]:
         return sorted(listed, key=lambda level: (_family(level), repr(level)))
 
 
+def shortest(number: float) -> float:
+    """A number of single precision with the digits that it was written with; any other number as it is.
+
+    >>> shortest(0.10000000149011612), shortest(0.1), shortest(1 / 1024), shortest(123456792.0)
+    (0.1, 0.1, 0.0009765625, 123456792.0)
+    """
+    digits = repr(number).lstrip("-0.").split("e")[0].replace(".", "")
+    if len(digits) < LONG or not abs(number) < LARGEST_SINGLE or number != float(np.float32(number)):
+        return number
+    return float(str(np.float32(number)))
+
+
 def label_levels(levels: Sequence[Level]) -> tuple[str, ...]:
     """One label for each level, all different: text, then quoted text, then a number where needed.
 
     >>> label_levels(["a", "b", None])
     ('a', 'b', '(missing)')
+    >>> label_levels([0.10000000149011612, 0.20000000298023224]), label_levels([0.1, 0.10000000149011612])
+    (('0.1', '0.2'), ('0.1', '0.10000000149011612'))
     >>> label_levels([1, "1", "(missing)", None])
     ('1', "'1'", "'(missing)'", '(missing)')
     """
-    labels = [MISSING_LABEL if level is None else str(level) for level in levels]
+    labels = [MISSING_LABEL if level is None else _text(level) for level in levels]
     repeated = {label for label, count in Counter(labels).items() if count > 1}
     quoted = [
         repr(level) if label in repeated and level is not None else label
         for label, level in zip(labels, levels, strict=True)
     ]
     return tuple(_numbered(quoted))
+
+
+def _text(level: Level) -> str:
+    return str(shortest(level)) if type(level) is float else str(level)
 
 
 def joined_labels(groups: Sequence[Sequence[str]]) -> list[str]:

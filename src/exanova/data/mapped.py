@@ -1,12 +1,18 @@
-"""Arrays that are mapped from files: letting their pages go from memory between blocks of rows."""
+"""Memory that goes back to the system: pages of files that arrays are mapped from, and what the C library keeps."""
 
 from __future__ import annotations
 
+import ctypes
 import mmap
+import os
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+TRIMMED_FROM = 50_000
+"""Rows from which freed memory is returned at once; on fewer that takes longer than the rest."""
 
 
 def mapping_of(array: Any) -> mmap.mmap | None:
@@ -26,3 +32,15 @@ def release(*arrays: NDArray[Any] | None) -> None:
         mapped = mapping_of(array)
         if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
             mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def trim(rows: int) -> None:
+    """Return memory that was freed, after work on so many rows, to the system: it would add to every later peak."""
+    found = _trimming() if rows >= TRIMMED_FROM else None
+    if found is not None:
+        found(0)
+
+
+@cache
+def _trimming() -> Any:
+    return getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None

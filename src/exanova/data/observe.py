@@ -20,6 +20,7 @@ from exanova.data.encoding import Encoding
 from exanova.data.feature import FeatureLevels
 from exanova.data.fingerprint import fingerprint
 from exanova.data.learning import learn_codes
+from exanova.data.mapped import trim
 from exanova.data.packing import places_in, row_order
 from exanova.data.recoding import recoded
 from exanova.data.rules import NBins
@@ -113,6 +114,7 @@ class Reading:
         n_rows: number of rows that were given.
         index: the pandas index of the rows that were given, or ``None``.
         is_distribution: whether a ``Support`` was given in place of rows.
+        widest: distinct values of the column that has most.
     """
 
     encoding: Encoding
@@ -126,6 +128,7 @@ class Reading:
     n_rows: int
     index: Any = None
     is_distribution: bool = False
+    widest: int = 0
 
     @property
     def plan_facts(self) -> dict[str, Any]:
@@ -136,7 +139,8 @@ class Reading:
     def sample(self) -> Sample:
         """The distinct rows, without values."""
         support = self.support
-        return Sample(support.codes, support.weight, support.sizes, np.zeros((support.n_rows, 0)), self.n_rows)
+        values = np.zeros((support.n_rows, 0))
+        return Sample(support.codes, support.weight, support.sizes, values, self.n_rows, counted=self.widest)
 
     @property
     def model_calls(self) -> int:
@@ -252,7 +256,7 @@ def read_rows(
     if not weight.all():
         kept = np.flatnonzero(weight)
         table, weight = table.rows(kept), weight[kept]
-    encoding, codes, raw = learn_codes(table, weight, min_frequency, n_bins, strategy, model)
+    encoding, codes, raw, widest = learn_codes(table, weight, min_frequency, n_bins, strategy, model)
     first, raw_group = distinct_rows(raw)
     codes = pick_rows(codes, first)
     if encoding.is_lossless:  # the raw rows are distinct, and so are the encoded ones
@@ -264,7 +268,9 @@ def read_rows(
     order = row_order(pick_rows(codes, at), encoding.sizes)
     support = Support.from_distinct(encoding, codes[:, at[order]], totals[order])
     group = places_in(order)[group]
-    return Reading(encoding, support, table, kept, weight, first, raw_group, group, n, index)
+    del raw, codes
+    trim(n)
+    return Reading(encoding, support, table, kept, weight, first, raw_group, group, n, index, widest=widest)
 
 
 def _rows_of_support(support: Support) -> Reading:

@@ -70,9 +70,11 @@ def unpack_rows(words: Words, sizes: Sequence[int]) -> Codes:
 
 
 def order_of(words: Words) -> IntArray:
-    """The stable order (n,) of words (w, n); quick where they are a few sorted runs."""
-    if len(words) == 1:
-        return np.argsort(words[0], kind="stable")
+    """The stable order (n,) of words (w, n); quick for a few sorted runs, and where no first word occurs twice."""
+    order = np.argsort(words[0], kind="stable")
+    first = words[0][order]
+    if len(words) == 1 or (first[1:] != first[:-1]).all():
+        return order
     return np.lexsort(words[::-1])
 
 

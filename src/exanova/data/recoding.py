@@ -64,5 +64,6 @@ def blocks(length: int, size: int = 0) -> list[slice]:
 
 def places(values: NDArray[Any], lowest: int) -> IntArray:
     """(n,) integers of any type minus the lowest of them. Widened first: a difference of two int8 need not be one."""
-    wide = values if values.dtype.itemsize == 8 else values.astype(np.int64)
-    return np.asarray((wide - wide.dtype.type(lowest)).astype(np.int64, copy=False))
+    if values.dtype.itemsize < 8:
+        return np.asarray(np.subtract(values, lowest, dtype=np.int64) if lowest else values.astype(np.int64))
+    return np.asarray((values - values.dtype.type(lowest)).astype(np.int64, copy=False))

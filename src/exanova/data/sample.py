@@ -40,7 +40,9 @@ class Sample:
         values: (r, m) normalised model values, averaged over equal rows.
         rows: number of rows that were given.
         in_blocks: whether the rows were read in blocks, so that no table of them is in memory.
-        counted: distinct numbers and times that were counted to cut such rows.
+        counted: distinct numbers and times that were counted to cut such rows; of a table in memory, distinct values of
+            the column that has most.
+        read_bytes: memory that reading in blocks took, about.
         on_disk: whether codes, weights and values are mapped from temporary files.
         within: (r, m) variance of the values that were averaged at each row; ``None`` where there is none.
         noise: (m,) the part of the mean of ``within`` between equal raw rows: outputs given for rows, which differ; the
@@ -58,6 +60,7 @@ class Sample:
     rows: int
     in_blocks: bool = field(default=False, kw_only=True)
     counted: int = field(default=0, kw_only=True)
+    read_bytes: int = field(default=0, kw_only=True)
     on_disk: bool = field(default=False, kw_only=True)
     within: FloatArray | None = None
     noise: FloatArray | None = None

@@ -143,18 +143,18 @@ def cells_of_rows(layout: Layout, codes: Codes, s: int, *, new: bool = False) ->
 
 
 def scatter(
-    layout: Layout, codes: Codes, values: FloatArray, subsets: slice | None = None, threads: int = 1
+    layout: Layout, codes: Codes, values: FloatArray, subsets: slice | None = None, threads: int = 1, *, times: int = 1
 ) -> FloatArray:
     """Sum (r, m) ``values`` of the rows into the keys of the chosen subsets: (keys, m).
 
-    The rows must be those of a sample.
+    The rows must be those of a sample. About as many ``times`` the same is done with other values.
     """
     if subsets is None and _goes_by_axes(layout, codes):
         return lattice.scatter_rows(layout, codes, values)
     subsets = subsets or slice(0, len(layout.order))
     base = int(layout.key_start[subsets.start])
     out = np.zeros((int(layout.key_start[subsets.stop]) - base, values.shape[1]))
-    if codes.shape[1] * (subsets.stop - subsets.start) >= COMPILED_FROM:
+    if codes.shape[1] * (subsets.stop - subsets.start) * times >= COMPILED_FROM:
         from exanova.design.pass_kernels import scatter_kernel
 
         def task(piece: slice) -> None:
@@ -171,13 +171,18 @@ def scatter(
     return out
 
 
-def gather(layout: Layout, codes: Codes, tables: FloatArray, threads: int = 1, *, new: bool = False) -> FloatArray:
-    """(n, m) sum over the subsets of their (keys, m) ``tables`` at each row. Unknown keys add nothing."""
+def gather(
+    layout: Layout, codes: Codes, tables: FloatArray, threads: int = 1, *, new: bool = False, times: int = 1
+) -> FloatArray:
+    """(n, m) sum over the subsets of their (keys, m) ``tables`` at each row. Unknown keys add nothing.
+
+    About as many ``times`` the same is done with other tables.
+    """
     if not new and _goes_by_axes(layout, codes):
         return lattice.gather_rows(layout, codes, tables)
     n = codes.shape[1]
     out = np.zeros((n, tables.shape[1]))
-    if n * len(layout.order) >= COMPILED_FROM:
+    if n * len(layout.order) * times >= COMPILED_FROM:
         from exanova.design.pass_kernels import gather_kernel
 
         def task(rows: slice) -> None:

@@ -1,8 +1,10 @@
 """Two families of the same columns on common cells: levels of both fits, split at the edges of either.
 
 Every level of either fit is a union of parts. A part of both has a level in each (:mod:`common_levels`); the rest of a
-level is a part of one fit alone. A cell of a subset is divided among the combinations of the parts of its levels, its
-probability by their shares, so that margins of the divided probabilities are those of the cells.
+level is a part of one fit alone. A level that is divided in several parts has its rows divided as in the other fit,
+which knows better than lengths do: many rows may hold the same value. A cell of a subset is divided among the
+combinations of the parts of its levels, its probability by their shares, so that margins of the divided probabilities
+are those of the cells.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from exanova import tolerances
 from exanova.data.feature import FeatureLevels
 from exanova.design.family import Family
 from exanova.explain.common_levels import common_levels
-from exanova.typing import Codes, FloatArray, IntArray, Subset
+from exanova.typing import FloatArray, IntArray, Subset
 
 LevelPairs = Sequence[tuple[FeatureLevels, FeatureLevels]]
 
@@ -84,6 +86,29 @@ def all_parts(pair: tuple[FeatureLevels, FeatureLevels]) -> AllParts:
     return AllParts(np.concatenate(codes, axis=1), np.concatenate(shares, axis=1))
 
 
+def as_in_other(parts: AllParts, masses: tuple[FloatArray, FloatArray]) -> AllParts:
+    """The same parts, the rows of each level divided among them as in the other fit.
+
+    Args:
+        parts: parts whose shares are those of lengths, which remain where the other fit has no rows.
+        masses: probability of every level under each fit; zeros if unknown.
+
+    >>> parts = AllParts(np.array([[0, 0], [0, 1]]), np.array([[0.5, 0.5], [1.0, 1.0]]))
+    >>> as_in_other(parts, (np.array([1.0]), np.array([0.2, 0.6]))).shares[0].round(2).tolist()
+    [0.25, 0.75]
+    """
+    both = (parts.codes >= 0).all(axis=0)
+    shares = parts.shares.copy()
+    for side, other in ((0, 1), (1, 0)):
+        level, elsewhere = parts.codes[side, both], parts.codes[other, both]
+        expected = masses[other][elsewhere] * parts.shares[other, both]
+        n = len(masses[side])
+        whole, found = np.bincount(level, parts.shares[side, both], n), np.bincount(level, expected, n)
+        as_there = whole[level] * expected / np.where(found > 0, found, 1.0)[level]
+        shares[side, both] = np.where(found[level] > 0, as_there, parts.shares[side, both])
+    return AllParts(parts.codes, shares)
+
+
 def common_cells_of(
     families: tuple[Family, Family], place_of: IntArray, subset: Subset, parts: Sequence[AllParts]
 ) -> CommonCells:
@@ -113,15 +138,3 @@ def common_cells_of(
     table = np.array(list(found.values()), dtype=np.float64).reshape(-1, 4)
     keys = np.array(list(found), dtype=np.int64).reshape(len(found), len(subset))
     return CommonCells(keys, table[:, :2].T.astype(np.int64), table[:, 2:].T)
-
-
-def in_first_codes(codes: Codes, parts: Sequence[AllParts], place_of: IntArray) -> Codes | None:
-    """(d, n) rows of the second fit in levels of the first, -1 for a level it lacks; ``None`` if a level is divided."""
-    out = np.empty((len(parts), codes.shape[1]), dtype=np.int32)
-    for i, own in enumerate(parts):
-        levels = own.of_level(1)
-        if any(len(pieces) > 1 for pieces in levels.values()):
-            return None
-        table = np.array([own.codes[0, levels[code][0]] for code in sorted(levels)], dtype=np.int32)
-        out[i] = table[codes[place_of[i]]]
-    return out

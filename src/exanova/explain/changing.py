@@ -12,7 +12,7 @@ from exanova.design.continuation import everywhere
 from exanova.design.family import Family
 from exanova.effects.at_rows import fitted_part
 from exanova.effects.effect import Schema
-from exanova.explain.aligned import AllParts, all_parts, in_first_codes
+from exanova.explain.aligned import AllParts, all_parts, as_in_other
 from exanova.explain.comparison import MOSTLY, check_same_columns
 from exanova.explain.mean_change import MeanChange
 from exanova.explain.mix_and_model import MixAndModel, mix_and_model
@@ -36,9 +36,10 @@ def mean_change(first: Fit, second: Fit) -> MeanChange:
     check_same_columns(first.schema, second.schema)
     place_of = np.array([second.schema.features.index(name) for name in first.schema.features])
     pairs = [(f, second.encoding.features[int(j)]) for f, j in zip(first.encoding.features, place_of, strict=True)]
-    parts = [all_parts(pair) for pair in pairs]
+    masses = [(_masses(first, i), _masses(second, int(j))) for i, j in enumerate(place_of)]
+    parts = [as_in_other(all_parts(pair), mass) for pair, mass in zip(pairs, masses, strict=True)]
     split = mix_and_model((first.family, second.family), (first.values, second.values), parts, place_of)
-    errors, included = _errors(first, second, split, parts, place_of)
+    errors, included = _errors(first, second, split)
     means = np.stack([first.values[0], second.values[0]])
     found_in = tuple(_found_in(subset, first.family, second.family, place_of) for subset in split.subsets)
     return MeanChange(
@@ -56,15 +57,22 @@ def mean_change(first: Fit, second: Fit) -> MeanChange:
     )
 
 
+def _masses(fit: Fit, feature: int) -> FloatArray:
+    """Probability of every level of a feature; zeros if the family does not have it."""
+    out = np.zeros(len(fit.encoding.features[feature].labels))
+    s = fit.family.position.get((feature,))
+    if s is not None:
+        out[fit.family.codes_of(s)[0]] = fit.family.probability_of(s)
+    return out
+
+
 def _found_in(subset: tuple[int, ...], first: Family, second: Family, place_of: IntArray) -> str:
     before = subset in first.position
     after = tuple(sorted(int(place_of[i]) for i in subset)) in second.position
     return "both" if before and after else "first" if before else "second"
 
 
-def _errors(
-    first: Fit, second: Fit, split: MixAndModel, parts: list[AllParts], place_of: IntArray
-) -> tuple[dict[str, Any], str]:
+def _errors(first: Fit, second: Fit, split: MixAndModel) -> tuple[dict[str, Any], str]:
     """Standard errors by name, and what they include."""
     shape = split.mix.shape
     out: dict[str, Any] = {name: np.full(shape, np.nan) for name in ("mix_stderr", "model_stderr")}
@@ -81,27 +89,33 @@ def _errors(
         out["model_stderr"] = np.hypot(from_first, second.uncertainty.linear_stderr(split.model_weights))
     ends = [fit.uncertainty.linear_stderr(np.eye(fit.family.n_cells, 1))[0] for fit in (first, second)]
     out["total_stderr"] = np.hypot(*ends)
-    at_rows = _variances_at_rows(first, second, parts, place_of)
+    at_rows = _variances_at_rows(second, split)
     if at_rows is not None:
         summed = first.uncertainty.linear_stderr(split.mix_weights.sum(axis=1, keepdims=True))[0]
         without_mean = split.mix_weights[:, 1:].sum(axis=1, keepdims=True)
         out["mix_total_stderr"] = np.sqrt(first.uncertainty.linear_stderr(without_mean)[0] ** 2 + at_rows[0] / rows)
         out["model_total_stderr"] = np.sqrt(summed**2 + at_rows[1] / rows)
-    return out, (
-        "the sampling of the rows of both fits, as if these were drawn independently; for the parts of the model, that "
-        "of the effects alone, at these mixes"
-    )
+    return out, _included(split, at_rows is not None)
 
 
-def _variances_at_rows(
-    first: Fit, second: Fit, parts: list[AllParts], place_of: IntArray
-) -> tuple[FloatArray, FloatArray] | None:
+def _included(split: MixAndModel, has_sums: bool) -> str:
+    """What the standard errors include, and which are missing, in words."""
+    words = "the sampling of the rows of both fits, as if these were drawn independently"
+    if split.model_weights is None:
+        words += "; the parts of the model have none: these fits have too many cells"
+    else:
+        words += "; for the parts of the model, that of the effects alone, at these mixes"
+    if not has_sums:
+        words += "; the sums of mix and model have none: they need the rows of the second fit, which its file lacks"
+    return words
+
+
+def _variances_at_rows(second: Fit, split: MixAndModel) -> tuple[FloatArray, FloatArray] | None:
     """(m,) variances over the second rows of f^0 and of the model minus f^0; ``None`` without the rows."""
     sample = second.uncertainty.sample
-    codes = None if sample is None else in_first_codes(sample.codes, parts, place_of)
-    if sample is None or codes is None or sample.scaling is None:
+    if sample is None or sample.scaling is None:
         return None
-    before = fitted_part(everywhere(first.family, first.values, None), codes)
+    before = fitted_part(everywhere(second.family, split.carried, None), sample.codes)
     after = sample.scaling.centre + sample.values * sample.scaling.unit
     within = 0.0 if sample.within is None else sample.probability @ (sample.within * sample.scaling.unit**2)
 
@@ -123,7 +137,7 @@ def _notes(schema: Schema, split: MixAndModel, parts: list[AllParts]) -> list[st
         if ((own.shares > 0) & (own.shares < 1)).any():
             other_edges.append(name)
     if other_edges:
-        notes.append(f"{', '.join(other_edges)}: bins have other edges; probabilities are divided by their lengths")
+        notes.append(f"{', '.join(other_edges)}: bins have other edges; their rows are divided as in the other fit")
     least = float(split.shared[:, 1].min())
     if least < MOSTLY:
         notes.append(

@@ -16,7 +16,7 @@ from exanova.design.family import extend, intercept_family
 from exanova.design.subsets import by_order, canonical_key, proper_parts
 from exanova.phi.bitsets import TILE, Bitsets, counting, digits, pack_more
 from exanova.phi.gram import single_levels
-from exanova.phi.monomials import monomials
+from exanova.phi.monomials import monomials, reference_levels
 from exanova.typing import Codes, FloatArray, IntArray, Subset
 
 
@@ -30,12 +30,10 @@ class GrowingFamily:
 
     def __init__(self, codes: Codes, weight: NDArray[Any], sizes: Sequence[int], threads: int = 1) -> None:
         self._codes, self._weight, self._threads = codes, weight, threads
-        # The most frequent level is the reference.
-        levels = [int(np.argmax(np.bincount(row, weights=weight))) for row in codes]
-        self._reference = np.array(levels, dtype=np.int64)
         self._planes = planes(codes, weight)
         self._words: list[Bitsets] = [np.zeros((0, 0), dtype=np.uint64) for _ in self._planes]
         self.family = intercept_family(sizes, float(weight.sum()))
+        self._reference = reference_levels(self.family)
         self.indicators = monomials(self.family, self._reference)
 
     def extend(self, subsets: Sequence[Subset]) -> int:
@@ -53,6 +51,8 @@ class GrowingFamily:
     def _append(self, subsets: Sequence[Subset]) -> None:
         weight = self._weight.astype(np.float64)
         self.family = extend(self.family, subsets, self._codes, weight, self._threads)
+        if len(self.indicators) == 1:  # main effects come first, and with them the most frequent levels
+            self._reference = reference_levels(self.family)
         self.indicators = monomials(self.family, self._reference)
         singles = single_levels(self.family, self.indicators)
         self._words = [

@@ -34,6 +34,9 @@ from exanova.typing import Codes, FloatArray, IntArray
 FEW_VALUES = 200_000
 """Rows times functions up to which these are multiplied at the rows, if no counts are needed."""
 
+MANY_PASSES = 64
+"""Passes to expect where many follow: as many as iterations have."""
+
 
 class Phi:
     """The cells of a family, or of a run of its subsets, at rows.
@@ -66,7 +69,7 @@ class Phi:
         self.family, self._rows, self._threads = family, rows, threads
         self._new = isinstance(rows, NewRows)
         self._subsets = subsets or slice(0, len(family.subsets))
-        self._repeated = repeated
+        self._repeated, self._times = repeated, MANY_PASSES if repeated else 1
         self._parts = rows.parts if isinstance(rows, Sample) else (slice(0, rows.codes.shape[1]),)
 
     @property
@@ -129,11 +132,11 @@ class Phi:
         return self.codes if whole else np.ascontiguousarray(self.codes[:, rows])
 
     def _gathered(self, codes: Codes, at_keys: FloatArray) -> FloatArray:
-        return passes.gather(self._layout, codes, at_keys, self._threads, new=self._new)
+        return passes.gather(self._layout, codes, at_keys, self._threads, new=self._new, times=self._times)
 
     def _scattered(self, codes: Codes, values: FloatArray) -> FloatArray:
         chosen = None if self._is_whole else self._subsets
-        return passes.scatter(self.family.layout, codes, values, chosen, self._threads)
+        return passes.scatter(self.family.layout, codes, values, chosen, self._threads, times=self._times)
 
     def _in_cells(self, sums: FloatArray) -> FloatArray:
         """Sums over the keys of the run of subsets as (cells, m), zero elsewhere."""
@@ -209,7 +212,7 @@ class Phi:
     @cached_property
     def _products(self) -> PairProducts | None:
         """Passes by products of matrices, if many passes over a dense family of pairs follow."""
-        large = len(self._layout.order) * self.codes.shape[1] >= passes.COMPILED_FROM
+        large = len(self._layout.order) * self.codes.shape[1] * self._times >= passes.COMPILED_FROM
         if not (self._repeated and large and products_are_faster(self._layout)):
             return None
         return PairProducts(self._layout, self.codes, self._threads)

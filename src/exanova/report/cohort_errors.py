@@ -18,6 +18,7 @@ from exanova.effects.at_rows import fitted_part
 from exanova.explain.contrasting import Parts, Rows, feature_errors
 from exanova.explain.grouping import grouping_of
 from exanova.progress import Progress
+from exanova.report.covariances import why_unknown
 from exanova.report.live_rows import LiveRows
 from exanova.show.error_bars import can_compute
 from exanova.typing import FloatArray, IntArray
@@ -53,7 +54,7 @@ class CohortErrors:
 def cohort_errors(decomposition: Decomposition, live: LiveRows | None, progress: Progress) -> CohortErrors:
     """The errors for the rows of a page, of as many pairs of groups as are cheap to compute."""
     if live is None or not can_compute(decomposition):
-        return _none(decomposition, "the covariances of the effects are unknown")
+        return _none(decomposition, why_unknown(decomposition))
     if not live.is_whole:
         return _none(decomposition, "this page holds a part of the rows; report(by=) compares all of them")
     rows = _rows(decomposition, live)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -61,13 +62,16 @@ def change(decomposition: Decomposition, since: Any) -> Record | None:
 
 
 def _change_records(found: MeanChange, k: int) -> list[Record]:
-    """The parts of one output, the largest first, then both sums."""
+    """The parts of one output, the largest first, the others as one, then both sums."""
     size = np.abs(found.mix[:, k]) + np.abs(found.model[:, k])
-    order = np.argsort(-size, kind="stable")[:PARTS].tolist()
+    order, rest = np.split(np.argsort(-size, kind="stable"), [PARTS])
     names = [" × ".join(map(legible, subset)) or LEVEL for subset in found.subsets]
     lines = [
         (names[s], found.mix[s, k], found.mix_stderr[s, k], found.model[s, k], found.model_stderr[s, k]) for s in order
     ]
+    if len(rest):
+        mix, model = (float(parts[rest, k].sum()) for parts in (found.mix, found.model))
+        lines.append((f"({len(rest):,} others)", mix, math.nan, model, math.nan))
     sums = (TOTAL, found.mix_total[k], found.mix_total_stderr[k], found.model_total[k], found.model_total_stderr[k])
     fields = ("mix", "mix_stderr", "model", "model_stderr")
     output = found.schema.outputs[k]

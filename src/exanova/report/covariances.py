@@ -45,7 +45,7 @@ class LiveErrors:
 def live_errors(decomposition: Decomposition) -> LiveErrors | None:
     """The covariances that a page needs for the error bars of any row; ``None`` where they are unknown or too many."""
     family, m = decomposition.family, decomposition.values.shape[1]
-    if not can_compute(decomposition):
+    if not _are_known(decomposition):
         return None
     affordable = _is_affordable(decomposition)
     if affordable and _triangle(family.n_cells) * m <= NUMBERS:
@@ -62,12 +62,21 @@ def live_errors(decomposition: Decomposition) -> LiveErrors | None:
 def errors_note(decomposition: Decomposition, found: LiveErrors | None) -> str:
     """The meaning of the error bars at rows, or why there are none."""
     if found is None:
-        if not can_compute(decomposition):
-            return "No error bars: the covariances of the effects are unknown."
+        if not _are_known(decomposition):
+            return f"No error bars: {why_unknown(decomposition)}."
         return "No error bars for sums: the covariances of the effects are too many for a page. The parts have theirs."
     total = "" if found.is_whole else " The sum has none: that would take the covariances of all effects."
     shared = " Where other subsets can express part of an effect there are none." if _shares(decomposition) else ""
     return f"Whiskers are 95 % intervals of the steps.{total}{shared}"
+
+
+def why_unknown(decomposition: Decomposition) -> str:
+    """Why the covariances of effects are not there, in words."""
+    if decomposition.uncertainty.is_whole:
+        return "these rows are all there is"
+    if decomposition.sample is None:
+        return "files of decompositions hold no rows"
+    return decomposition.uncertainty.why_none or "the covariances of so many effects take long to compute"
 
 
 def cells_by_level(family: Family) -> list[IntArray]:
@@ -83,9 +92,16 @@ def cells_by_level(family: Family) -> list[IntArray]:
     return [np.concatenate(parts) if parts else empty for parts in found]
 
 
+def _are_known(decomposition: Decomposition) -> bool:
+    """Whether covariances are cheap to compute, or in the file that the decomposition was read from."""
+    in_file = decomposition.sample is None and not decomposition.uncertainty.why_none
+    return in_file or can_compute(decomposition)
+
+
 def _is_affordable(decomposition: Decomposition) -> bool:
     """Whether the covariance of all cells takes some seconds and some memory at most."""
-    assert decomposition.sample is not None
+    if decomposition.sample is None:  # it is in the file
+        return True
     cells, m = decomposition.family.n_cells, decomposition.values.shape[1]
     return cells <= CELLS and float(decomposition.sample.n_rows) * cells**2 * m <= WORK
 

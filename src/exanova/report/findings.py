@@ -101,8 +101,8 @@ def _range(decomposition: Decomposition, feature: str, k: int) -> str:
     low, high = _first_largest(-values), _first_largest(values)
     if values[high] - values[low] <= rounding(decomposition):
         return ""
-    least, most = (f"{signed(values[c])} ({legible(effect.levels[c][0])})" for c in (low, high))
-    return f"{legible(feature)}, by {least} to {most}"
+    least, most = (f"{signed(values[c])} at {legible(effect.levels[c][0])}" for c in (low, high))
+    return f"{legible(feature)}, from {least} to {most}"
 
 
 def _first_largest(values: FloatArray) -> int:

@@ -67,6 +67,7 @@ class Page:
             words=self._words(),
             notes={effect["feature"]: effect["notes"] for effect in summary.effects if effect["notes"]},
             networks=summary.networks,
+            higher=[{"title": joined(effect["subset"]), "note": self._carried(effect)} for effect in summary.higher],
             listed={},
             rows=None if live.rows is None else rows_content(live.rows),
             errors=None if live.errors is None else errors_content(live.errors),
@@ -174,6 +175,13 @@ class Page:
                 for r in effect["records"]
             ]
             self._table(f"higher-{k}", records, Listed("levels", joined(effect["subset"])), SHARE, ROWS, VALUE, STDERR)
+
+    def _carried(self, effect: Record) -> str:
+        """How much of an effect the combinations carry that are shown."""
+        shown = len(effect["records"]) // len(self._summary.outputs)
+        if shown == effect["cells"]:
+            return f"All {shown} combinations."
+        return f"The {shown} of {effect['cells']:,} combinations that carry most of it ({100 * effect['share']:.0f} %)."
 
     def _groups(self) -> None:
         for k, contrast in enumerate(self._summary.groups["contrasts"] if self._summary.groups else []):

@@ -20,7 +20,7 @@ from exanova.report.cohort_errors import CohortErrors, cohort_errors
 from exanova.report.contrasts import change, contrasts
 from exanova.report.covariances import LiveErrors, errors_note, live_errors
 from exanova.report.domains import domains
-from exanova.report.explorer import Given, rows_left_out, rows_to_show, sample_records
+from exanova.report.explorer import Given, ShownRows, rows_left_out, rows_to_show, sample_records
 from exanova.report.facts import facts, fit, provenance
 from exanova.report.findings import findings, headline, shown_output
 from exanova.report.glossary import GLOSSARY
@@ -191,39 +191,10 @@ def _summarise(
     progress.phase("report: importances")
     kind = "variance" if certificate.cancels else "l1"
     importance = importance_records(decomposition, kind)
-    by_importance = list(dict.fromkeys(r["feature"] for r in importance))
-    effects, without_effect = sections.main_effects(decomposition, by_importance, progress)
-    progress.phase("report: interactions")
-    pairs, without_pair = sections.pairs(decomposition)
-    higher, without_higher = sections.higher_effects(decomposition)
-    strongest, weaker = sections.strongest(decomposition)
-    progress.phase("report: which effects differ from zero")
-    significance, untold = sections.significance(decomposition)
-    progress.phase("report: rows")
-    shown = rows_to_show(decomposition, given)
-    groups, without_groups = contrasts(decomposition, given)
-    rating, without_factor, without_cell = tariff(decomposition, given.base)
-    left_out = [
-        *sections.left(len(without_effect), "main effects", "those of the least important features"),
-        *sections.left(without_pair, "pairs", "the weakest"),
-        *sections.left(
-            sections.small_interactions(decomposition), "interactions", "zero, or less than 0.1 % of the largest effect"
-        ),
-        *sections.left(without_higher, "interactions of three or more features", "the weakest"),
-        *sections.left(weaker, "subsets in the list of the strongest", "the weakest"),
-        *sections.left(untold, "lines in the table of effects that differ from zero", "the least clear"),
-        *sections.left(
-            len(certificate.redundant) - sections.REDUNDANT, "redundant subsets", "the last in canonical order"
-        ),
-        *sections.levels_left(effects, pairs),
-        *sections.left(without_groups, "pairs of groups", "the last"),
-        *sections.left(without_factor, "factors of the tariff", "the weakest pairs"),
-        *sections.left(without_cell, "cells of factors", "those with the least exposure"),
-        *rows_left_out(shown),
-    ]
+    shown = _limited(decomposition, given, list(dict.fromkeys(r["feature"] for r in importance)), progress)
     return Summary(
         title=title,
-        headline=headline(importance, strongest, certificate.holds),
+        headline=headline(importance, shown.strongest, certificate.holds),
         findings=findings(decomposition, importance),
         game=GAME,
         outputs=list(decomposition.schema.outputs),
@@ -235,31 +206,87 @@ def _summarise(
         importance=importance,
         importance_notes=importance_notes(decomposition, importance, refused),
         errors=errors_in_words(decomposition, refused),
-        significance=significance,
-        strongest=strongest,
-        effects=effects,
-        small_effects=sections.small_effects_in_words(effects),
-        pairs=pairs,
-        higher=higher,
-        networks=sections.networks(decomposition) if pairs else [],
-        groups=groups,
+        significance=shown.significance,
+        strongest=shown.strongest,
+        effects=shown.effects,
+        small_effects=sections.small_effects_in_words(shown.effects),
+        pairs=shown.pairs,
+        higher=shown.higher,
+        networks=sections.networks(decomposition) if shown.pairs else [],
+        groups=shown.groups,
         change=change(decomposition, given.since),
         domains=domains(decomposition, given, kind),
         reasons=reasons(decomposition, given),
-        tariff=rating,
+        tariff=shown.tariff,
         glossary=[{"term": term, "meaning": meaning} for term, meaning in GLOSSARY.values()],
-        redundancy=[
-            {"subset": list(r.features), "shared_with": [list(s) for s in r.shared_with]}
-            for r in certificate.redundant[: sections.REDUNDANT]
-        ],
+        redundancy=_redundancy(decomposition),
         redundancy_note=redundancy_in_words(certificate),
-        sample=None if shown is None else sample_records(shown),
-        sample_note=rows_in_words(shown, certificate.saturated),
+        sample=None if shown.rows is None else sample_records(shown.rows),
+        sample_note=rows_in_words(shown.rows, certificate.saturated),
         provenance=provenance(decomposition),
         rounding=rounding(decomposition),
-        left_out=left_out,
-        live=_live(decomposition, [*_names(effects, pairs)], given, progress),
+        left_out=[*_left_out(decomposition, shown)],
+        live=_live(decomposition, [*_names(shown.effects, shown.pairs)], given, progress),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Limited:
+    """The sections that have a limit, and how many entries each of them leaves out, in ``without``, by its name."""
+
+    effects: list[Record]
+    pairs: list[Record]
+    higher: list[Record]
+    strongest: list[Record]
+    significance: list[Record]
+    rows: ShownRows | None
+    groups: Record | None
+    tariff: Record | None
+    without: Mapping[str, int]
+
+
+def _limited(decomposition: Decomposition, given: Given, by_importance: list[str], progress: Progress) -> _Limited:
+    without: dict[str, int] = {}
+    effects, others = sections.main_effects(decomposition, by_importance, progress)
+    without["effects"] = len(others)
+    progress.phase("report: interactions")
+    pairs, without["pairs"] = sections.pairs(decomposition)
+    higher, without["higher"] = sections.higher_effects(decomposition)
+    strongest, without["strongest"] = sections.strongest(decomposition)
+    progress.phase("report: which effects differ from zero")
+    significance, without["significance"] = sections.significance(decomposition)
+    progress.phase("report: rows")
+    rows = rows_to_show(decomposition, given)
+    groups, without["groups"] = contrasts(decomposition, given)
+    rating, without["factors"], without["cells"] = tariff(decomposition, given.base)
+    return _Limited(effects, pairs, higher, strongest, significance, rows, groups, rating, without)
+
+
+def _left_out(decomposition: Decomposition, shown: _Limited) -> Iterator[str]:
+    """One sentence for each section that leaves something out."""
+    left, without = sections.left, shown.without
+    small = sections.small_interactions(decomposition)
+    redundant = len(decomposition.certificate.redundant) - sections.REDUNDANT
+    yield from left(without["effects"], "main effects", "those of the least important features")
+    yield from left(without["pairs"], "pairs", "the weakest")
+    yield from left(small, "interactions", "zero, or less than 0.1 % of the largest effect")
+    yield from left(without["higher"], "interactions of three or more features", "the weakest")
+    yield from left(without["strongest"], "subsets in the list of the strongest", "the weakest")
+    yield from left(without["significance"], "lines in the table of effects that differ from zero", "the least clear")
+    yield from left(redundant, "redundant subsets", "the last in canonical order")
+    yield from sections.levels_left(shown.effects, shown.pairs)
+    yield from left(without["groups"], "pairs of groups", "the last")
+    yield from left(without["factors"], "factors of the tariff", "the weakest pairs")
+    yield from left(without["cells"], "cells of factors", "those with the least exposure")
+    yield from rows_left_out(shown.rows)
+
+
+def _redundancy(decomposition: Decomposition) -> list[Record]:
+    """The first redundant subsets, and what they share with."""
+    return [
+        {"subset": list(r.features), "shared_with": [list(s) for s in r.shared_with]}
+        for r in decomposition.certificate.redundant[: sections.REDUNDANT]
+    ]
 
 
 def _names(effects: list[Record], pairs: list[Record]) -> Iterator[tuple[str, ...]]:

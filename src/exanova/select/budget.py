@@ -128,12 +128,12 @@ def _grown(
 ) -> Solved:
     """The decomposition over a family that has grown, from its factor."""
     progress.phase("solving")
-    solution = fit.solve()
     # A small direction dropped in the order of arrival need not be rounding: later functions may contain it.
-    light = solution.largest_dropped > tolerances.rank_of_gram(len(solution.kept))
-    if request.ties == "share" and (light or not solution.converged):
+    light = fit.dropped > tolerances.rank_of_gram(fit.basis.n_functions)
+    solution = None if request.ties == "share" and light else fit.solve()
+    if solution is None or (request.ties == "share" and not solution.converged):
         # Nearly redundant functions may have come first: the selected family is eliminated again, with pivoting.
-        return decompose(sample, _over(request, subsets), progress)
+        return decompose(sample, _over(request, subsets), progress, fit.known_gram())
     solution = replace(solution, method=solution.method.replace(FLOATING, how))
     found = in_canonical_order(sample, request, plan, fit.family, fit.basis, solution, fit.at_rows)
     return replace(found, gram=fit.gram(found.family))

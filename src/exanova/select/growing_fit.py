@@ -26,6 +26,7 @@ from exanova.solve.evidence import KEPT_GRAM, AtRows, Solution
 from exanova.solve.float_factor import FloatFactor
 from exanova.solve.moments_route import Projections, refine, within_tolerance
 from exanova.solve.request import Request
+from exanova.solve.routes import KnownGram
 from exanova.typing import FloatArray, IntArray, Subset
 
 
@@ -74,6 +75,11 @@ class GrowingFit:
         return self._factor.rank
 
     @property
+    def dropped(self) -> float:
+        """Largest squared direction treated as rounding so far."""
+        return self._factor.dropped
+
+    @property
     def full(self) -> bool:
         """Whether the rank has reached its limit."""
         return self._factor.full
@@ -82,11 +88,7 @@ class GrowingFit:
         """Append distinct subsets of one order, which is not lower than any before."""
         before = self._factor.size
         rows = self._gram.add(subsets)
-        if (
-            self._request.is_plain
-            and before == sum(map(len, self._rows))
-            and rows.shape[1] <= max(KEPT_GRAM, len(rows))
-        ):
+        if self._request.is_plain and before == sum(map(len, self._rows)):
             self._rows.append(rows)
         penalised = np.arange(1 if before == 0 else 0, len(rows))
         rows[penalised, before + penalised] += self._request.ridge
@@ -127,6 +129,8 @@ class GrowingFit:
 
     def solve(self) -> Solution:
         """Coefficients of all functions so far, refined on the rows."""
+        if self._factor.size > KEPT_GRAM:  # no room for them beside a copy of the factor
+            self._rows = self._rows[:1]
         factor = self._factor.factor(self._order_slices(), self._request.ties)
         passes = self._passes()
         coefficients, residual, steps = refine(factor, partial(self._projections, passes), limit=8)
@@ -149,16 +153,28 @@ class GrowingFit:
         """(k, k) Gram matrix of the first functions, with the subsets in the order of ``family``, if it was kept."""
         if not self._rows:
             return None
-        gamma, start = np.zeros((sum(map(len, self._rows)),) * 2), 0
+        if sum(map(len, self._rows)) < self._factor.size:
+            mains = self._rows[0]  # they come first in any order
+            return mirrored(mains.copy())
+        return self._sorted(family)[1]
+
+    def known_gram(self) -> KnownGram | None:
+        """All functions and their Gram matrix, for the order of a family, if its rows were kept."""
+        return self._sorted if self._rows and sum(map(len, self._rows)) == self._factor.size else None
+
+    def _sorted(self, family: Family) -> tuple[Basis, FloatArray]:
+        """The functions with their subsets in the order of ``family``, and their Gram matrix, Fortran order."""
+        gamma, start = np.zeros((self._factor.size,) * 2), 0
         for rows in self._rows:
             gamma[start : start + len(rows), : rows.shape[1]] = rows
             start += len(rows)
-        if start < self._factor.size:
-            mains = len(self._rows[0])  # they come first in any order
-            return mirrored(gamma[:mains, :mains])
-        places = [self.basis.functions_of(self.family.position[s]) for s in family.subsets]
+        self._rows = []
+        numbers = [self.family.position[s] for s in family.subsets]
+        places = [self.basis.functions_of(s) for s in numbers]
         order = np.concatenate([np.arange(place.start, place.stop) for place in places])
-        return np.asarray(mirrored(gamma)[np.ix_(order, order)])
+        tables = tuple(self.basis.tables[s] for s in numbers)
+        start_of = np.concatenate([[0], np.cumsum([table.shape[1] for table in tables])]).astype(np.int64)
+        return Basis(tables, start_of), np.asarray(mirrored(gamma)[np.ix_(order, order)]).T
 
     def _how(self) -> str:
         """How functions were chosen, if some were."""

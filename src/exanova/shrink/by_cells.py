@@ -112,7 +112,10 @@ class RowKernels:
     @cached_property
     def cells(self) -> IntArray:
         """(S', r) cell of every row in every subset."""
-        return np.stack([self.phi.cells(s) for s in self.of.subsets]).astype(np.uint32)
+        out = np.empty((len(self.of.subsets), self.phi.codes.shape[1]), dtype=np.uint32)
+        for own, s in zip(out, self.of.subsets, strict=True):
+            own[:] = self.phi.cells(s)
+        return out  # type: ignore[return-value]
 
     @cached_property
     def by_order(self) -> list[FloatArray]:
@@ -138,12 +141,15 @@ class RowKernels:
         out[np.diag_indices_from(out)] += noise
         return cholesky(out)
 
-    def alone(self, copies: FloatArray | float) -> NDArray[np.bool_]:
-        """(S', r) whether no other row falls in the cell of a row; never of a row with copies."""
-        out = np.empty(self.cells.shape, dtype=bool)
-        for own, cells, c in zip(out, self.cells, self.of.cells, strict=True):
-            own[:] = (np.bincount(cells, minlength=int(c))[cells] == 1) & (np.asarray(copies) == 1)
-        return out
+    def alone(self, copies: FloatArray | float) -> Iterator[tuple[NDArray[np.bool_], IntArray]]:
+        """For each subset, (r,) whether no other row falls in the cell of a row, never of one with copies; the cells.
+
+        One subset at a time: rows are many where their kernels are not used, and the cells of all subsets large.
+        """
+        single = np.asarray(copies) == 1
+        for s, c in zip(self.of.subsets, self.of.cells, strict=True):
+            cells = self.phi.cells(s)
+            yield (np.bincount(cells, minlength=int(c)) == 1)[cells] & single, cells
 
     def lines(self, ratio: FloatArray, chosen: NDArray[np.bool_], matrix: FloatArray) -> FloatArray:
         """(r,) for each row, its line of ``matrix`` (r, r) times that of the kernels of its ``chosen`` subsets."""

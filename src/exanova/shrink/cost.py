@@ -47,6 +47,10 @@ ROWS_PER_LEADING = 4
 """Rows for each of them, between the two."""
 
 
+DRIFTING_BYTES = 4_000_000
+"""Memory of some lines of a matrix over rows, summed over all cells."""
+
+
 def by_rows(rows: int, functions: int) -> bool:
     """Whether there are fewer rows than functions."""
     return rows <= functions
@@ -143,4 +147,11 @@ def shrinking(functions: int, family: Family, load: Load) -> int:
     if how == "leading":  # functions at a block of rows, twice
         leaving_out = max(leaving_out, 2 * min(BLOCK_BYTES, 8 * size * r))
     tables = 3 * local_tables(family) if how == "functions" else _kernels(family, KERNEL_COPIES[how])
-    return matrices + passes + leaving_out + tables
+    return matrices + passes + max(leaving_out, _drifting(family, r)) + tables
+
+
+def _drifting(family: Family, rows: int) -> int:
+    """Bytes of the gradients of the ratios at rows that are few: lines of a matrix over rows, and its copies."""
+    if rows > MOST_ROWS:
+        return 0
+    return 24 * rows * rows + 2 * min(DRIFTING_BYTES, 8 * family.n_cells * rows) + 40 * rows * len(family.subsets)

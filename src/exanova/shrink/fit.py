@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exanova import parallel
 from exanova.basis.functions import too_large_for_tables
@@ -18,8 +19,9 @@ from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.shrink import cost
 from exanova.shrink.components import VarianceComponents, bounds, described
-from exanova.shrink.continued import continued, pairs_to_continue
+from exanova.shrink.continued import continuation_bytes, continued, pairs_to_continue
 from exanova.shrink.coordinates import Prior
+from exanova.shrink.drift import affordable, drift
 from exanova.shrink.left_out import Alone, Equal, LeftOut, left_out_by_rows, left_out_of_shrunk, rows_to_leave_out
 from exanova.shrink.posterior import (
     Part,
@@ -72,6 +74,7 @@ def why_not(sample: Sample, request: Request, plan: Plan, family: Family | None)
     if reason is not None:
         return reason
     needed = cost.shrinking(plan.functions, family, load_of(sample, sample.n_outputs))
+    needed += continuation_bytes(family, sample.n_outputs)
     if needed > request.memory_limit:
         return (
             f"off: shrinking {plan.functions:,} functions needs about {readable(needed)}, the memory limit is "
@@ -286,30 +289,49 @@ def _one_part(work: Prepared, ratios: Ratios, chosen: IntArray, pairs: IntArray)
         def at_rows(rows: IntArray) -> FloatArray:
             return work.prior.on_rows(work.family, codes[:, rows]) * scale
 
-        alone = _alone(work, solved, pairs), work.prior.group
+        alone = _alone(work, solved, pairs, _drift(work, ratios, solved)), work.prior.group
         left = left_out_of_shrunk(lower, at_rows, solved.residual, work.precision, chosen, equal, alone)
     else:
         spread = Spread(lower, partial(_read, work.phi, work.prior, ratio), 1.0 / work.precision)
-        own = _alone(work, solved, pairs)
+        own = _alone(work, solved, pairs, _drift(work, ratios, solved, lower))
         follows = partial(work.rows.lines, ratio, own.subsets)
         left = left_out_by_rows(lower, solved.residual, work.precision, equal, (own, follows))
     part = Part(ratios.outputs, found.residual * left.repeated, ratio, spread, by_order(work, ratios, effective))
     return solved, part, left
 
 
-def _alone(work: Prepared, solved: PosteriorMean, pairs: IntArray) -> Alone:
-    """The effects of cells in which a row is alone, and which would not be continued without it."""
+def _drift(
+    work: Prepared, ratios: Ratios, solved: PosteriorMean, lower: FloatArray | None = None
+) -> FloatArray | float:
+    """(r, m) how errors of rows left out move with the ratios, where that counts and is affordable."""
+    from scipy.linalg.lapack import dpotri
+
+    found = ratios.maximum.found
+    if not ratios.by_subset or not affordable(work.rows, work.sample.n_rows):
+        return 0.0
+    ratio, noise = work.ratio(found.logs, True), 1.0 / work.precision
+    inverse, _ = dpotri(work.rows.factor(ratio, noise) if lower is None else lower, lower=1)
+    inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    moved = drift(work.rows, ratio, inverse, solved.residual, work.precision, found.residual, found.information)
+    return np.asarray(moved / np.reshape(np.broadcast_to(work.sample.copies, work.precision.shape), (-1, 1)))
+
+
+def _alone(work: Prepared, solved: PosteriorMean, pairs: IntArray, moved: FloatArray | float) -> Alone:
+    """The effects of cells in which a row is alone, and which would not be continued without it; and ``moved``."""
     values, family = _on_cells(work, solved), work.family
-    alone, fitted = work.rows.alone(work.sample.copies), np.zeros_like(solved.residual)
-    subsets = [family.subsets[s] for s in work.prior.subsets]
-    levels = {subset[0]: own for subset, own in zip(subsets, alone, strict=True) if len(subset) == 1}
-    for k, (s, subset) in enumerate(zip(work.prior.subsets, subsets, strict=True)):
+    alone = np.empty((len(work.prior.subsets), work.sample.n_rows), dtype=bool)
+    fitted, found = np.zeros_like(solved.residual), work.rows.alone(work.sample.copies)
+    levels: dict[int, NDArray[np.bool_]] = {}
+    for s, out, (own, cells) in zip(work.prior.subsets, alone, found, strict=True):
+        subset = family.subsets[s]
+        if len(subset) == 1:  # these come before their pairs
+            levels[subset[0]] = own
         if len(subset) == 2 and (s in pairs or not unobserved_cells(family, s)):
-            alone[k] &= levels[subset[0]] | levels[subset[1]]
-    for s, own, cells in zip(work.prior.subsets, alone, work.rows.cells, strict=True):
+            own = own & (levels[subset[0]] | levels[subset[1]])
         rows = np.flatnonzero(own)
         fitted[rows] += values[family.cells_of(s)][cells[rows]]
-    return Alone(alone, fitted)
+        out[:] = own
+    return Alone(alone, fitted + moved)
 
 
 def _read(phi: Phi, prior: Prior, ratio: FloatArray, v: FloatArray, subset: int | None) -> FloatArray:

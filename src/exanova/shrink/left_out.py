@@ -11,7 +11,8 @@ same way repeat combinations that occur, as often as these do, and one row left 
 equal rows have different values, each has its own deviation from their mean.
 
 Without a row that is alone in a cell, the cell was never observed and its effect counts as 0: a prediction of that row
-lacks what the fit without it would say there. So do the errors of shrunken fits (``Alone``).
+lacks what the fit without it would say there. So do the errors of shrunken fits (``Alone``), which also follow the
+ratios, as these would be without the row (:mod:`exanova.shrink.drift`).
 
 An exact fit has Lambda = 0, and h_i = 1 for a row that alone determines a direction: of the fits without it that meet
 the others equally well, the one of least energy is meant. That is the limit of a vanishing penalty, which therefore
@@ -120,7 +121,8 @@ class Alone:
 
     Attributes:
         subsets: (S', r) in which subsets a row is alone.
-        fitted: (r, m) the sum of their effects at the row.
+        fitted: (r, m) the sum of their effects at the row, and how its error moves with the ratios
+            (:mod:`exanova.shrink.drift`).
     """
 
     subsets: NDArray[np.bool_]

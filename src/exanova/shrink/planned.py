@@ -8,6 +8,7 @@ from exanova.basis.functions import too_large_for_tables
 from exanova.data.sample import Sample
 from exanova.phi.gram import gram_seconds
 from exanova.shrink import cost
+from exanova.shrink.continued import continuation_bytes
 from exanova.shrink.evaluate import CHEAP_WORK, LARGEST
 from exanova.shrink.fit import why_not
 from exanova.shrink.left_out import FEWEST_SAMPLED
@@ -32,7 +33,8 @@ def completed(plan: Plan, survey: Survey, request: Request, sample: Sample, outp
     listing = price.listing(survey.keys, survey.subsets)
     measuring = price.measuring(survey.keys, survey.cells, survey.subsets, load)
     if request.shrinkage and why_not(sample, request, plan, family) is None:
-        shrinking = load.peak(cost.shrinking(q, family, load), listing, measuring)
+        needed = cost.shrinking(q, family, load) + continuation_bytes(family, outputs)
+        shrinking = load.peak(needed, listing, measuring)
         by_functions = cost.way(r, q, bool(too_large_for_tables(family).any())) == "functions"
         if by_functions:
             common = passes_and_local_work(survey, SHRINKING_PASSES, 2 * q) + gram_seconds(family, q, sample.weight)

@@ -146,7 +146,7 @@ class Solved:
         """``at_rows``, if it belongs to these very effects."""
         return self.at_rows if self.at_rows is not None and self.at_rows.effects is self.values else None
 
-    def selected(self) -> list[tuple[Subset, tuple[int, ...]]] | None:
+    def paper_functions(self) -> list[tuple[Subset, tuple[int, ...]]] | None:
         """(A, z) of the paper's functions that were kept, in order; ``None`` for functions without a z."""
         if self.basis is None or self.basis.labels is None:
             return None

@@ -15,6 +15,7 @@ import numpy as np
 from exanova.basis.functions import too_large_for_tables, widths
 from exanova.basis.projector import LARGEST_TABLE
 from exanova.basis.stacks import LARGEST_STACKED
+from exanova.data.recoding import code_type
 from exanova.data.sample import PART_ROWS
 from exanova.design.family import Family
 from exanova.design.memory import readable
@@ -28,12 +29,12 @@ from exanova.solve.low_orders import arrow_feature
 from exanova.solve.matrix_free import LARGEST_PAIR, MOST_ELIMINATED
 from exanova.typing import IntArray
 
-READING_CELL, READING_ROW = 2, 44
-"""Bytes for each cell of the table, and for each of its rows, while it is read: codes, sorted rows, equal rows."""
+READING_ROW, WIDEST_VALUE = 44, 180
+"""Bytes for each row of a table while equal rows are sorted and grouped, beside two codes per cell; and for each
+distinct value of a column, while these are sorted."""
 
-COUNTED_VALUE, APART_ROW = 90, 110
-"""Bytes for each distinct number of a column that is cut, while rows are read in blocks, and for each of these rows,
-told apart by their outputs: merging sorts copies."""
+ARENA = 5_000_000
+"""Bytes that allocators take from the system beyond what is asked of them, at most; less for small work."""
 
 GIVEN_ROW, DISTINCT_ROW = 24, 48
 """Bytes held throughout for each row (position, weight, group) and each distinct row (the same, weights)."""
@@ -56,7 +57,7 @@ REFLECTED = 16
 DENSE_COPIES, DENSE_SQUARES = 9, 4
 """Arrays of (rows, functions) and of (functions, functions) held at once in an orthogonal factorisation."""
 
-GRAM_COPIES, REDUNDANT_COPIES = 2.7, 5.5
+GRAM_COPIES, REDUNDANT_COPIES = 3.0, 5.5
 """Arrays of (functions, functions) while a Gram matrix is eliminated. With more functions than rows some are certainly
 redundant, and their null directions are added."""
 
@@ -83,7 +84,8 @@ class Load:
         outputs: outputs of the model.
         codes: bytes of the codes of the distinct rows.
         counts: whether weights are whole numbers.
-        counted: distinct numbers and times that are counted while rows are read in blocks.
+        widest: distinct values of the column of a table in memory that has most.
+        blocks: bytes while rows are read in blocks; ``None`` of a table in memory.
         on_disk: whether codes, weights and values are mapped from files, so that they are in memory block by block.
     """
 
@@ -94,7 +96,8 @@ class Load:
     codes: int
     counts: bool
     on_disk: bool = False
-    counted: int = 0
+    widest: int = 0
+    blocks: int | None = None
 
     @property
     def held(self) -> int:
@@ -106,8 +109,7 @@ class Load:
     @property
     def reading(self) -> int:
         """Bytes while the table is read and its equal rows are grouped."""
-        counting = (COUNTED_VALUE * self.counted + APART_ROW * self.rows) if self.counted else 0
-        return 0 if self.on_disk else reading(self.rows, self.columns) + counting
+        return reading(self.rows, self.columns, self.widest) if self.blocks is None else self.blocks
 
     @property
     def observing(self) -> int:
@@ -116,12 +118,14 @@ class Load:
 
     def peak(self, *phases: int) -> int:
         """Peak bytes of a fit that reads the table, gets its outputs and runs these phases."""
-        return max(self.reading, self.observing, self.held + max(phases))
+        needed = max(self.reading, self.observing, self.held + max(phases))
+        return needed + min(needed, ARENA)
 
 
-def reading(rows: int, columns: int) -> int:
-    """Bytes while a table is read and its equal rows are grouped."""
-    return rows * (READING_ROW + READING_CELL * columns)
+def reading(rows: int, columns: int, widest: int = 0) -> int:
+    """Bytes while a table is read, whose columns have up to so many distinct values, and its equal rows are grouped."""
+    codes = np.dtype(code_type(widest)).itemsize * columns
+    return max(rows * (READING_ROW + 2 * codes), rows * codes + WIDEST_VALUE * widest)
 
 
 def check_reading(rows: int, columns: int, memory_limit: int) -> None:
@@ -204,7 +208,8 @@ def matrix_free(by_order: Sequence[int], family: Family, load: Load, threads: in
     ``rows_of_levels``: rows at each level of the feature whose pairs are solved level by level; empty if there is none.
     """
     r, q, cells = load.distinct, sum(by_order), np.diff(family.cell_start)
-    vectors = 8 * load.outputs * (3 * family.n_keys + 6 * q + 9 * r)
+    rows = 9 * r if len(by_order) > 2 else 2 * r  # main effects need no iterations
+    vectors = 8 * load.outputs * (3 * family.n_keys + 6 * q + rows)
     work = vectors + _pair_products(family, load, threads) + _eliminated(by_order, family, load)
     if len(rows_of_levels):
         work += _levels(family, load, rows_of_levels)
@@ -231,9 +236,9 @@ def _levels(family: Family, load: Load, rows_of_levels: IntArray) -> int:
     assert feature is not None
     columns, others = by_levels.paired_levels(family, feature), by_levels.functions_without(family, feature)
     factors = int(8 * level_blocks.PADDING * (rows_of_levels * (3 + np.minimum(rows_of_levels, columns))).sum())
-    stack = 3 * max(min(level_blocks.STACK_BYTES, 8 * columns * load.distinct), 8 * columns * int(rows_of_levels.max()))
+    stack = 5 * max(min(level_blocks.STACK_BYTES, 8 * columns * load.distinct), 8 * columns * int(rows_of_levels.max()))
     blocks = 3 * min(by_levels.ROW_BYTES, 8 * others * load.distinct)
-    return factors + max(stack, blocks) + 8 * 8 * others * others + 8 * len(family.subsets) * load.distinct
+    return factors + max(stack // 2, blocks) + 8 * 8 * others * others + 8 * len(family.subsets) * load.distinct
 
 
 def screening(sizes: Sequence[int], load: Load, threads: int) -> int:

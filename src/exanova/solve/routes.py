@@ -49,15 +49,20 @@ LARGE_STACK = 20_000
 """Average number of cells per stack of tables of one shape from which a separate fit of each stack is worthwhile."""
 
 
+KnownGram = Callable[[Family], tuple[Basis, FloatArray]]
+"""From a family to functions of its subsets and their Gram matrix, Fortran order, which may be overwritten."""
+
+
 @dataclass(frozen=True)
 class SolveJob:
-    """The input of a route."""
+    """The input of a route; ``known`` functions are used if they are all that the plan counts."""
 
     sample: Sample
     request: Request
     plan: Plan
     survey: Survey
     progress: Progress
+    known: KnownGram | None = None
 
     @property
     def family(self) -> Family:
@@ -239,12 +244,25 @@ class _OrderByOrder:
 
 def _by_moments(job: SolveJob) -> Solved:
     sample, request, family = job.sample, job.request, job.family
+    if job.known is not None:
+        basis, gamma = job.known(family)
+        if basis.n_functions == job.plan.functions:
+            return _eliminated(job, basis, gamma)
     basis = build_basis(family, request.basis, orthonormal=request.ties == "share")
     phi = Phi(family, sample, request.threads)
     is_paper = request.ties == "first" and basis.labels is not None and not request.ridge
     common = phi.common_rows(job.progress) if is_paper and sample.counts is not None else None
     known = _exact_choice(sample, request, family, common) if is_paper else None
     gamma = phi.gram(basis, progress=job.progress, common=common)
+    return _eliminated(job, basis, gamma, known)
+
+
+def _eliminated(
+    job: SolveJob, basis: Basis, gamma: FloatArray, known: tuple[NDArray[np.bool_], str] | None = None
+) -> Solved:
+    """Solve with a Gram matrix, for all functions or for those ``known`` to raise the rank (and how that is known)."""
+    sample, request, family = job.sample, job.request, job.family
+    phi = Phi(family, sample, request.threads)
     kept = first_functions(family, basis) if request.is_plain else 0
     first = gamma[:kept, :kept].copy() if kept else None
     job.progress.phase("eliminating")

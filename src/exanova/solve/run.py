@@ -11,21 +11,30 @@ from exanova.solve.evidence import Solved
 from exanova.solve.plan import Plan
 from exanova.solve.planning import make_plan, next_order
 from exanova.solve.request import Request
-from exanova.solve.routes import ROUTES, SolveJob
+from exanova.solve.routes import ROUTES, KnownGram, SolveJob
 from exanova.solve.survey import Survey
 from exanova.solve.traits import traits_of
 
 
-def decompose(sample: Sample, request: Request, progress: Progress | None = None) -> Solved:
+def decompose(
+    sample: Sample, request: Request, progress: Progress | None = None, known: KnownGram | None = None
+) -> Solved:
     """Plan, then run the plan."""
     plan, survey = make_plan(request, sample, sample.n_outputs)
-    return run_plan(sample, request, plan, survey, progress or Progress(enabled=False))
+    return run_plan(sample, request, plan, survey, progress or Progress(enabled=False), known)
 
 
-def run_plan(sample: Sample, request: Request, plan: Plan, survey: Survey, progress: Progress) -> Solved:
-    """Run a plan that was made for this sample."""
+def run_plan(
+    sample: Sample,
+    request: Request,
+    plan: Plan,
+    survey: Survey,
+    progress: Progress,
+    known: KnownGram | None = None,
+) -> Solved:
+    """Run a plan that was made for this sample; ``known``: functions of its family and their Gram matrix."""
     with blas_threads(request.threads):
-        found = ROUTES[plan.route].solve(SolveJob(sample, request, plan, survey, progress))
+        found = ROUTES[plan.route].solve(SolveJob(sample, request, plan, survey, progress, known))
         if traits_of(plan.route).whole and request.route == "auto" and not found.solution.converged:
             return decompose(sample, replace(request, route="dense"), progress)
         while traits_of(plan.route).repeats and found.solution.rank < sample.n_rows:

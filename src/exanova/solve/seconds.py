@@ -87,7 +87,8 @@ def pass_seconds(survey: Survey) -> float:
 def reading(sample: Sample) -> float:
     """Seconds of reading a table, grouping its rows and other work that any fit has."""
     cells = sample.rows * len(sample.sizes)
-    apart = sample.rows / ROWS_APART + sample.counted / VALUES_COUNTED if sample.counted else 0.0
+    counted = sample.in_blocks and sample.counted
+    apart = sample.rows / ROWS_APART + counted / VALUES_COUNTED if counted else 0.0
     return STARTING + cells / CELLS_READ + sample.n_rows / ROWS_GROUPED + apart
 
 

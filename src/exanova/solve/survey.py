@@ -17,7 +17,6 @@ from exanova.data.sample import Sample
 from exanova.design.family import Family, extend
 from exanova.solve import price
 from exanova.solve.by_levels import level_feature
-from exanova.sources.tally import MOST_APART
 from exanova.typing import IntArray, Subset
 
 
@@ -110,9 +109,9 @@ def dense_applies(rows: int, functions: int, *, even: bool) -> bool:
 def load_of(sample: Sample, outputs: int) -> price.Load:
     """Memory that the rows of a sample take throughout, besides the work of each phase."""
     whole = sample.counts is not None or bool((sample.weight == np.floor(sample.weight)).all())
-    rows = min(sample.rows, MOST_APART) if sample.counted else sample.rows_in_memory
-    held = (rows, sample.n_rows, len(sample.codes), outputs, sample.codes.nbytes)
-    return price.Load(*held, whole, sample.on_disk, sample.counted)
+    held = (sample.rows_in_memory, sample.n_rows, len(sample.codes), outputs, sample.codes.nbytes)
+    widest, blocks = (0, sample.read_bytes) if sample.in_blocks else (sample.counted, None)
+    return price.Load(*held, whole, sample.on_disk, widest, blocks)
 
 
 def complete_survey(sample: Sample, outputs: int) -> Survey:

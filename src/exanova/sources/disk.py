@@ -6,7 +6,6 @@ anything is written: a full disk is one error, and not a crash in the middle of 
 
 from __future__ import annotations
 
-import ctypes
 import os
 import tempfile
 from math import prod
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.data.mapped import release
+from exanova.data.mapped import TRIMMED_FROM, release, trim
 from exanova.errors import FileWriteError
 from exanova.packages import package
 
@@ -52,15 +51,15 @@ def on_disk(array: NDArray[Any]) -> NDArray[Any]:
     return out
 
 
-def give_back() -> None:
+def give_back(rows: int = TRIMMED_FROM) -> None:
     """Return memory that the allocators of pyarrow and of the C library keep for later to the system.
 
-    Blocks of rows are large and many: what is kept of them would add to the peak of everything that follows.
+    Blocks of rows are large and many: what is kept of them would add to the peak of everything that follows. After work
+    on few ``rows`` there is nothing to return.
     """
-    package("pyarrow").default_memory_pool().release_unused()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
-    if trim is not None:
-        trim(0)
+    if rows >= TRIMMED_FROM:
+        package("pyarrow").default_memory_pool().release_unused()
+    trim(rows)
 
 
 def _reserve(file: Any, size: int) -> None:

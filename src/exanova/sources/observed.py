@@ -27,12 +27,16 @@ from exanova.data.support import Support
 from exanova.data.values import ModelValues
 from exanova.errors import MemoryLimitError
 from exanova.messages import Parameter
+from exanova.sources import parts
 from exanova.sources.disk import disk_array
 from exanova.sources.linking import places_among
 from exanova.sources.passes import RowCounter, Rows
 from exanova.sources.pieces import Piece, Pieces, means_of
-from exanova.sources.tally import onto, part_of
+from exanova.sources.tally import MOST_APART, onto, part_of
 from exanova.typing import Codes, FloatArray, IntArray
+
+APART_VALUE, COUNTED_VALUE, BLOCK_CELL = 42, 90, 10
+"""Bytes for each number of a row while rows are merged, for each number that is counted, for each cell of a block."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +52,7 @@ class Counts:
         distinct: about how many rows are distinct, as the first pass estimated it.
         passes: passes over the source.
         counted: distinct numbers and times that were counted to cut columns.
+        room: bytes that rows may take while they are merged; beyond it they go to disk.
     """
 
     n_rows: int
@@ -58,6 +63,7 @@ class Counts:
     distinct: int = 0
     passes: int = 2
     counted: int = 0
+    room: float = float("inf")
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +190,7 @@ def observed(rows: Rows, counter: RowCounter, counts: Counts, scaling: Scaling |
         draws=draws,
         in_blocks=True,
         counted=counts.counted,
+        read_bytes=_reading(rows, counts, counter),
         on_disk=rows.on_disk,
     )
     digest = fingerprint(encoding, support.codes, filled["group"], rows.tally.weight, rows.tally.lowest)
@@ -191,6 +198,18 @@ def observed(rows: Rows, counter: RowCounter, counts: Counts, scaling: Scaling |
     if rows.on_disk:
         release(*rows.tally.arrays, *filled.values())
     return SourceReading(encoding, support, seen, rows, counter, counts)
+
+
+def _reading(rows: Rows, counts: Counts, counter: RowCounter) -> int:
+    """Bytes while the source was read: a block, the numbers that were counted, and rows while they were merged.
+
+    Before outputs are known, equal rows may have different ones.
+    """
+    known, outputs = bool(rows.tally.lowest.shape[1]), max(1, rows.tally.lowest.shape[1])
+    apart = len(rows.tally) if known else min(counts.n_rows, MOST_APART)
+    merged = min(counts.room, APART_VALUE * (len(rows.tally.words) + 1 + 3 * outputs) * apart)
+    block = BLOCK_CELL * len(counter.roles.columns) * min(counts.n_rows, parts.BLOCK_ROWS)
+    return int(merged) + block + COUNTED_VALUE * counts.counted
 
 
 def scaling_of(pieces: Pieces) -> Scaling:

@@ -142,6 +142,7 @@ def read_source(
     encoding = learn_levels(found, roles, options, model)
     counter = _counter(found, roles, encoding, options, model, source)
     parts = [kept if kept is not None else part for kept, part in zip(found.kept, source.parts, strict=True)]
+    give_back(found.rows)
     progress.phase("counting rows", len(parts))
     rows = _count_rows(counter, parts, found.distinct, options.memory_limit, progress, engine)
     if rows is None:
@@ -152,10 +153,10 @@ def read_source(
     passes = 1 if all(kept is not None for kept in found.kept) else 2
     kind = installed_kind(source.kind)
     counted = sum(len(found.columns[feature.name]) for feature in encoding.features if feature.edges)
-    counts = Counts(found.rows, _whole(found), given, kind, scale, found.distinct, passes, counted)
+    room = Runs(options.memory_limit).room
+    counts = Counts(found.rows, _whole(found), given, kind, scale, found.distinct, passes, counted, room)
     reading = observed(linked(rows, counter), counter, counts)
-    if rows.on_disk:
-        give_back()
+    give_back(found.rows)
     return reading
 
 

@@ -51,9 +51,9 @@ class Runs:
         """Take the rows of one more block."""
         self.waiting.append(rows)
         grown = sum(map(len, self.waiting[1:])) > len(self.waiting[0])
-        if self._needed() > self._room or (len(self.waiting) > 2 and grown):
+        if self._needed() > self.room or (len(self.waiting) > 2 and grown):
             self.waiting = [merge_rows(self.waiting)]
-            if 2 * self._needed() > self._room:
+            if 2 * self._needed() > self.room:
                 self._spill()
 
     def finish(self) -> Rows | None:
@@ -65,16 +65,17 @@ class Runs:
             self._spill()
         found = merge_rows(self.rest)
         runs, self.runs = self.runs, []
-        tally = merge_runs(runs, self._room)
+        tally = merge_runs(runs, self.room)
         give_back()
         return replace(found, tally=tally, on_disk=True)
 
     def would_spill(self, rows: int, outputs: int, words: int) -> bool:
         """Whether about so many distinct rows take too much memory."""
-        return merging(rows, outputs, words) > self._room
+        return merging(rows, outputs, words) > self.room
 
     @property
-    def _room(self) -> float:
+    def room(self) -> float:
+        """Bytes that rows may take while they are merged."""
         return SHARE * self.limit
 
     def _needed(self) -> int:

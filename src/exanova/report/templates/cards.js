@@ -8,6 +8,14 @@ const PAPER = { half: 290, whole: 640 }; // pixels of a picture on paper
 
 const on = (id, event, act) => document.getElementById(id)?.addEventListener(event, act);
 
+const GAP = 16; // pixels between cards, one below the other
+
+// Cards fill two columns without holes: each spans as many lines of its grid, of one pixel, as it is high.
+
+const heights = new ResizeObserver((entries) => {
+  for (const { target } of entries) target.style.gridRowEnd = `span ${Math.ceil(target.getBoundingClientRect().height) + GAP}`;
+});
+
 const pictures = new Map(); // holder -> { draw, near, stale, turn }
 let onPaper = false;
 
@@ -22,6 +30,7 @@ function figure({ key, title, notes = [], said, draw, table, file = title }) {
   const card = wrapped("figure", [caption, holder, makeTable(table, "Table", file)]);
   card.dataset.name = title;
   watch(holder, draw);
+  heights.observe(card);
   return card;
 }
 
@@ -190,6 +199,25 @@ function pairFigure([i, j]) {
   const notes = cutSides.map((k) => `The ${LEVELS.grid} levels of ${nameOf(k)} that carry most of it.`);
   if (effects.unidentified.includes(s)) notes.push(payload.words.unidentified);
   return figure({ key, title, notes, said: `Heat map: the interaction of ${nameOf(i)} and ${nameOf(j)}.`, table: key, draw: () => heatChart(pairGrid(s), boundOf(s)) });
+}
+
+// Three or more features: the combinations that carry most of the effect, as bars.
+
+function higherLines(key, title, output = choice.output) {
+  return source(key).lines(output).map((line) => {
+    const rows = line.rows ?? null;
+    const few = payload.few !== null && rows !== null && rows < payload.few;
+    return { stderr: null, ...line, name: line.levels, feature: title, rows, few, mean: null, ordered: false, output: payload.outputs[output] };
+  });
+}
+
+function higherFigure({ title, note }, k) {
+  const key = `higher-${k}`;
+  const draw = (width) => {
+    const lines = higherLines(key, title);
+    return effectChart(lines, width, around(lines.flatMap(interval), payload.rounding));
+  };
+  return figure({ key, title, notes: [note], said: `Bars: the interaction ${title} at the combinations that carry most of it.`, table: key, draw });
 }
 
 // The network of the strongest pairs.

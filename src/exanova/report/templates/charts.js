@@ -147,14 +147,15 @@ function heatCell(line, x, y, wide, high, bound, roomy) {
     return [cross, saying(cover, [...line.names, ["", "never observed"]])];
   }
   const dark = line.value < -0.5 * bound || line.value > 0.7 * bound;
-  const ink = line.few ? "cell" : dark ? "cell light" : "cell dark";
+  const ink = dark && !line.few ? "cell light" : "cell dark";
+  const ground = line.few ? [svg("rect", { x, y, width: wide, height: high, class: "ground" })] : []; // or a dark page would shine through
   const box = svg("rect", { x, y, width: wide, height: high, fill: rampColour(line.value, bound), class: `box${line.few ? " few" : ""}` });
   const [middle, base] = [x + wide / 2, y + high / 2];
   const print = roomy
     ? [label(signed(line.value, 2), middle, base - (line.rows === null ? -4 : 2), `${ink} middle`)]
     : [label(isZero(line.value) ? "" : line.value < 0 ? "−" : "+", middle, base + 4, `${ink} middle`)];
   if (roomy && line.rows !== null) print.push(label(`n ${counted(line.rows)}`, middle, base + 11, `${ink} count middle`));
-  return [saying(box, facts(line, line.names)), ...print];
+  return [...ground, saying(box, facts(line, line.names)), ...print];
 }
 
 function rampLegend(x, y, bound) {

@@ -141,6 +141,7 @@ window.addEventListener("resize", () => {
 // The first drawing.
 
 document.getElementById("importance-figure").append(importanceFigure());
+document.getElementById("higher-figures")?.append(...payload.higher.map(higherFigure));
 if (payload.networks.length) document.getElementById("network-figure").append(networkFigure());
 arrange();
 for (const details of document.querySelectorAll("details[data-table]")) if (!details.closest("figure[data-name]")) watchTable(details);
