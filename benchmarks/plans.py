@@ -102,10 +102,10 @@ OTHERS: dict[str, Case] = {
 }
 """Cases that were first measured when the constants had been settled."""
 
-OFF = """What is off, and why: memory of rows with numbers is a little too low where reading them takes most of it
-(up to 2.5 times for main effects of 500,000 rows: sorting copies of a column of numbers is not in the price), and too
-high for a forced route without a matrix, whose blocks are priced for more rows. Iterations of that route are priced at
-their limit where functions are about as many as rows.
+OFF = """What is off, and why: small work is allowed five megabytes for what allocators keep, which is too much for a
+complete table of 15,625 cells; a route without a matrix that is forced on few rows has blocks that are priced for more
+rows; stacks of levels are priced for levels of equal size. What allocators keep differs by some megabytes from run to
+run, so that a plan near its bound is right in one run and not in another.
 """
 
 
