@@ -314,3 +314,17 @@ def test_a_part_of_a_difference_is_asked_for_by_feature_or_subset():
     frame, y = table()
     with pytest.raises(InputError, match="expected 'feature' or 'subset'"):
         fitted(frame, y).difference(frame, by="sex").to_frame("cell")
+
+
+def test_the_error_of_a_residual_does_not_depend_on_the_order_of_rows():
+    """Equal rows with other outputs: whichever row of the fit each is matched with, the residual is its own."""
+    rng = np.random.default_rng(8)
+    X = rng.integers(0, 3, (200, 3)).astype(str)
+    y = rng.normal(size=200) + (X[:, 0] == "1")
+    anova = FunctionalANOVA(max_order=1, shrinkage=None, sampled=True).fit(X, y)
+    side = rng.random(200) < 0.4
+    whole = anova.difference(X, by=side, model=y)[0]
+    order = np.concatenate([np.flatnonzero(side), np.flatnonzero(~side)])
+    apart = anova.difference(X[order], by=side[order], model=y[order])[0]
+    np.testing.assert_allclose(np.abs(apart.residual), np.abs(whole.residual), atol=1e-12)
+    np.testing.assert_allclose(apart.residual_stderr, whole.residual_stderr, rtol=1e-6)

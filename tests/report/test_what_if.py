@@ -274,7 +274,7 @@ def test_groups_are_compared_as_difference_compares_them(opened, tmp_path, anova
     page.get_by_label("with the level").select_option(label="night")
     page.get_by_label("against", exact=True).select_option(label=against)
     night = table()["shift"] == "night"
-    found = anova.difference(table(), by=night, model=values)  # True against False
+    found = anova.difference(table()[night], table()[~night], model=values)
     means = [float(mean) for mean in page.locator("#cohort-title").get_attribute("data-means").split()]
     np.testing.assert_allclose(means, found[0].means[:, 1], rtol=1e-9)
     expect(page.locator("#cohort-title")).to_contain_text(f"({night.sum()} rows)")

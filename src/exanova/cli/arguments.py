@@ -47,7 +47,7 @@ Clusters = Annotated[
     typer.Option(
         "--clusters",
         metavar="COLUMN",
-        help="Column that labels rows drawn together, for standard errors.",
+        help="Column that labels rows drawn together, for standard errors and for the fit on other rows.",
         rich_help_panel=COLUMNS,
     ),
 ]

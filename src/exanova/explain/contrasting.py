@@ -226,8 +226,7 @@ class _Errors:
         if not sources.effects:
             return self._of_rows(left)
         if sources.same is not None and isinstance(sources.uncertainty.engine, LinearErrors):
-            engine, place = sources.uncertainty.engine, sources.same.place
-            left = left + (engine.noise - engine.residuals)[place] * sources.unit
+            left = sources.uncertainty.engine.as_noise(left / sources.unit, sources.same.place) * sources.unit
         return np.asarray(self._errors(-self.cells[:, None], [left[:, [o]] for o in range(left.shape[1])])[0])
 
     def _of_rows(self, values: FloatArray) -> FloatArray:

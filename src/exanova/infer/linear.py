@@ -23,7 +23,7 @@ from exanova.infer.units import (
     raw_rows,
     raw_variances,
 )
-from exanova.typing import FloatArray
+from exanova.typing import FloatArray, IntArray
 
 COLUMNS_BYTES = 64_000_000
 """Memory of the influences of one block of statistics at all raw rows."""
@@ -49,10 +49,15 @@ def noise_of(influence: Influence, draws: Draws, residuals: FloatArray, free: Fl
     """
     if free is None or influence.inverse is None:
         return residuals
-    if draws.across_rows and work_of(draws, influence.basis.n_functions) <= MOST_WORK:
+    if corrected_as_a_whole(influence, draws):
         functions = functions_at(influence, slice(0, influence.phi.codes.shape[1]))
         return cluster_noise(draws, functions, influence.inverse, residuals)
     return residuals * noise_factor(free)[:, None]
+
+
+def corrected_as_a_whole(influence: Influence, draws: Draws) -> bool:
+    """Whether residuals are corrected for the leverage of their cluster, not of each row."""
+    return draws.across_rows and work_of(draws, influence.basis.n_functions) <= MOST_WORK
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +156,17 @@ class LinearErrors:
         """(k, f) influence of every raw row on the sums of T times ``weights`` (cells, f)."""
         with parallel.blas_threads(self.influence.threads):
             return self._influences(output, weights, RowTerms(), slice(0, weights.shape[1]))
+
+    def as_noise(self, residuals: FloatArray, place: IntArray) -> FloatArray:
+        """(n, m) the noise that residuals (n, m) represent at the raw rows ``place`` (n,), or at others equal to them.
+
+        Equal rows have the same leverage, and those of a cluster the same correction, but not the same residual.
+        """
+        if self.free is None:
+            return residuals
+        if corrected_as_a_whole(self.influence, self.draws):
+            return residuals + (self.noise - self.residuals)[place]
+        return residuals * noise_factor(self.free)[place, None]
 
     def _influences(self, output: int, weights: FloatArray, terms: RowTerms, chosen: slice) -> FloatArray:
         """(k, f) influence of every raw row."""
