@@ -1,9 +1,9 @@
 """Check the imports of the package.
 
 Between folders they run one way, from later layers to earlier ones; inside a folder they form no circle; and each
-third-party package is imported only where PLACES says. Imports inside functions count too: a lazy import saves time,
-not a dependency. Imports for type checkers alone count everywhere but in circles. Imports by a name in a string
-(importlib) are not seen. Run from anywhere, no arguments.
+third-party package is imported only where PLACES says. No two modules and no two classes share a name. Imports inside
+functions count too: a lazy import saves time, not a dependency. Imports for type checkers alone count everywhere but in
+circles. Imports by a name in a string (importlib) are not seen. Run from anywhere, no arguments.
 """
 
 from __future__ import annotations
@@ -82,6 +82,8 @@ PLACES: dict[str, set[str]] = {
 }
 """Every other third-party package, and the folders and modules that may import it."""
 
+FINE = "imports: one way, no circles, third-party packages in their places, one name for each thing"
+
 ROOT = "the package itself"
 """Stands for a name taken from the package's __init__, which only the last layer may do."""
 
@@ -111,7 +113,7 @@ def violations(package: Path) -> list[str]:
                 reason = refusal(source[0], component)
             if reason:
                 found.append(f"{path}:{line}: {reason}")
-    return found + circles(package, trees)
+    return found + circles(package, trees) + namesakes(package, trees)
 
 
 def imported(tree: ast.Module, importer: tuple[str, ...]) -> Iterator[tuple[int, tuple[str, ...]]]:
@@ -148,6 +150,22 @@ def circles(package: Path, trees: dict[Module, ast.Module]) -> list[str]:
             circle = " -> ".join("/".join(source) for source in reversed(error.args[1]))
             found.append(f"{package / folder}: modules import each other in a circle, {circle}; move what they share.")
     return found
+
+
+def namesakes(package: Path, trees: dict[Module, ast.Module]) -> list[str]:
+    """One sentence for each name that two modules, or two classes, share: one name stands for one thing."""
+    places: dict[str, list[str]] = {}
+    for source, tree in trees.items():
+        if source[-1] not in ("__init__", "__main__"):
+            places.setdefault(f"the module {source[-1]}", []).append("/".join(source))
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(f"the class {node.name}", []).append("/".join(source))
+    return [
+        f"{package}: {name} is there more than once ({', '.join(where)}); rename one."
+        for name, where in sorted(places.items())
+        if len(where) > 1
+    ]
 
 
 def needed(package: str, source: Module, tree: ast.Module, modules: set[Module]) -> set[Module]:
@@ -192,7 +210,7 @@ def refusal(source: str, target: str) -> str | None:
 def main() -> int:
     """Print every violation in the real tree; exit status 1 if there is any."""
     found = violations(Path(__file__).resolve().parent.parent / "src" / "exanova")
-    print("\n".join(found) if found else "imports: one way, no circles, third-party packages in their places")
+    print("\n".join(found) if found else FINE)
     return 1 if found else 0
 
 

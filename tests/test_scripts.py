@@ -178,6 +178,20 @@ def test_modules_of_a_folder_that_import_each_other_in_a_circle_are_found(packag
         assert ("show/html", "show/charts/a") in itertools.pairwise(path)
 
 
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"data/same.py": "", "show/charts/same.py": ""},
+        {"data/a.py": "class Same:\n    pass", "data/b.py": "class Same:\n    pass"},
+    ],
+)
+def test_a_name_of_two_things_is_found(package, files):
+    (found,) = package(files)
+    assert "same" in found.lower()
+    assert "more than once" in found
+    assert all(name.removesuffix(".py") in found for name in files)
+
+
 def test_modules_of_a_folder_in_an_order_are_no_violation(package):
     files = {
         "data/__init__.py": "from exanova.data.c import x",

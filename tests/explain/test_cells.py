@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from exanova import FunctionalANOVA
 from exanova.explain.cells import cell_text, with_level
-from exanova.report.explorer import Given
+from exanova.report.explorer import GivenRows
 from exanova.report.live_rows import live_rows
 from exanova.show.row_records import waterfall_records
 
@@ -63,7 +63,7 @@ def test_the_report_shows_them(anova, tmp_path):
     anova.report(tmp_path / "r.json", X=ROWS, model=OUTPUTS)
     row = json.loads((tmp_path / "r.json").read_text())["sample"]["rows"][0]
     assert row["cells"][0] == f"{ROWS['income'][row['row']]:g} (in {row['levels'][0]})"
-    live = live_rows(anova.decomposition_, Given(ROWS, OUTPUTS))
+    live = live_rows(anova.decomposition_, GivenRows(ROWS, OUTPUTS))
     assert set(live.cells) == {0, 1, 3}
     assert live.cells[0] == [f"{ROWS['income'][k]:g}" for k in live.numbers]
     assert live.cells[3][9] == ""
@@ -72,7 +72,7 @@ def test_the_report_shows_them(anova, tmp_path):
 
 
 def test_rows_of_the_fit_and_groups_have_levels_only(anova):
-    assert live_rows(anova.decomposition_, Given()).cells == {}
+    assert live_rows(anova.decomposition_, GivenRows()).cells == {}
     grouped = anova.explain(ROWS, groups={"who": ["income", "home"]})
     assert grouped.cells is None
     assert grouped.display_cells.tolist() == grouped.display_data.tolist()

@@ -107,7 +107,7 @@ def test_workers_killed_in_either_pass_again_and_again_change_nothing(
 
 
 def no_keeping(roles, most):
-    from exanova.sources.passes import ColumnCounter
+    from exanova.sources.counting_passes import ColumnCounter
 
     return ColumnCounter(roles, most, keep=False)
 

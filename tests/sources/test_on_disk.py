@@ -17,8 +17,8 @@ from exanova import FunctionalANOVA
 from exanova.data.mapped import mapping_of, release
 from exanova.errors import FileWriteError, MemoryLimitError
 from exanova.sources import sketch
+from exanova.sources.counting_passes import CountedRows
 from exanova.sources.disk import disk_array, on_disk
-from exanova.sources.passes import Rows
 from exanova.sources.runs import Runs, place_of, ranges, stored
 from exanova.sources.tally import merge_tallies, tally_rows, together
 from sources.test_split_law import fitted, same, write
@@ -158,7 +158,7 @@ def test_a_sketch_of_few_values_that_repeat_is_exact():
 def test_rows_that_went_to_disk_are_not_kept_in_memory():
     runs = Runs(10_000)
     words = np.arange(1000, dtype=np.uint64)[None]
-    runs.add(Rows(tally_rows(words, np.ones((1000, 1)), np.ones(1000), np.ones(1000), True)))
+    runs.add(CountedRows(tally_rows(words, np.ones((1000, 1)), np.ones(1000), np.ones(1000), True)))
     assert len(runs.runs) == 1
     kept = [array if array.base is None else array.base for rows in runs.rest for array in rows.tally.arrays]
     assert sum(array.size for array in kept) == 0

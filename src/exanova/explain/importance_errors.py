@@ -171,7 +171,7 @@ def _unknown(uncertainty: Uncertainty, division: Division) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _RowShares:
     """Quantities at the rows for the importances of one output, in normalised units."""
 
     family: Family
@@ -222,23 +222,23 @@ def _linear(
     parts = division.parts.toarray()
     out = np.empty((parts.shape[1], uncertainty.outputs))
     for o in range(uncertainty.outputs):
-        rows = _Rows(family, uncertainty, o)
+        rows = _RowShares(family, uncertainty, o)
         gradient, terms = _STATISTICS[kind](rows, parts)
         out[:, o] = np.sqrt(engine.smooth_variances(o, gradient, terms))
     return out
 
 
-def _absolute(rows: _Rows, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
+def _absolute(rows: _RowShares, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
     gradient = rows.spread(rows.probability * np.sign(rows.effects), parts)
     return gradient, RowTerms(rows.read(rows.spread(np.abs(rows.effects), parts)))
 
 
-def _squared(rows: _Rows, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
+def _squared(rows: _RowShares, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
     gradient = rows.spread(2.0 * rows.probability * rows.effects, parts)
     return gradient, RowTerms(rows.read(rows.spread(rows.effects**2, parts)))
 
 
-def _share(rows: _Rows, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
+def _share(rows: _RowShares, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
     """Cov(f_A, f) / Var f: (influence of the numerator - share * influence of the variance) / variance."""
     variance = rows.uncertainty.model_variance[rows.output]
     if not variance:
@@ -252,14 +252,14 @@ def _share(rows: _Rows, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
     )
 
 
-def _absolute_shapley(rows: _Rows, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
+def _absolute_shapley(rows: _RowShares, parts: FloatArray) -> tuple[FloatArray, RowTerms]:
     sample, family = rows.uncertainty.fitted.sample, rows.family
     values = read_at_rows(family, rows.effects[:, None], sample.codes, parts)[:, :, 0]
     signs = rows.phi.analyse(sample.probability[:, None] * np.sign(values))
     return signs * rows.spread(np.ones(len(rows.effects)), parts), RowTerms(np.abs(values))
 
 
-_STATISTICS: dict[str, Callable[[_Rows, FloatArray], tuple[FloatArray, RowTerms]]] = {
+_STATISTICS: dict[str, Callable[[_RowShares, FloatArray], tuple[FloatArray, RowTerms]]] = {
     "l1": _absolute,
     "l2": _squared,
     "variance": _share,

@@ -29,7 +29,7 @@ from exanova.infer.responses import Responses, find_responses
 from exanova.infer.shrunken_noise import inverse_of
 from exanova.infer.units import find_variation, free_parts, raw_residuals, raw_rows, raw_variances
 from exanova.phi.operator import Phi
-from exanova.shrink.posterior import Part, Posterior
+from exanova.shrink.posterior import OutputGroup, Posterior
 from exanova.typing import FloatArray, IntArray
 
 BLOCK_BYTES = 64_000_000
@@ -196,7 +196,7 @@ class _Rows:
     basis: Basis
     responses: Responses
 
-    def errors(self, posterior: Posterior, part: Part, measured: bool) -> LinearErrors:
+    def errors(self, posterior: Posterior, part: OutputGroup, measured: bool) -> LinearErrors:
         """How the outputs of a part move with the rows: with their residuals, or with cell probabilities alone."""
         sample, threads = self.fitted.sample, self.fitted.request.threads
         phi, own = Phi(self.family, sample, threads), part.outputs

@@ -17,11 +17,11 @@ import numpy as np
 from exanova.basis.functions import Basis
 from exanova.design.family import Family
 from exanova.shrink.coordinates import Prior
-from exanova.shrink.posterior import Part, Posterior
+from exanova.shrink.posterior import OutputGroup, Posterior
 from exanova.typing import FloatArray
 
 
-def inverse_of(posterior: Posterior, part: Part, family: Family, basis: Basis) -> FloatArray:
+def inverse_of(posterior: Posterior, part: OutputGroup, family: Family, basis: Basis) -> FloatArray:
     """(q, q) n L S M S L^T for the outputs of a part, with 1 for the intercept, which is not shrunk."""
     scale, factors = posterior.scale(part), columns_on_functions(posterior.prior, family, basis)
     inner = scale[:, None] * part.spread.covariance(np.eye(len(scale))) * scale

@@ -11,7 +11,7 @@ from exanova.atomic_files import write_whole
 from exanova.decomposition import Decomposition
 from exanova.errors import InputError
 from exanova.messages import Parameter
-from exanova.report.explorer import MOST_FREQUENT, Given
+from exanova.report.explorer import MOST_FREQUENT, GivenRows
 from exanova.report.html import to_html
 from exanova.report.markdown import to_markdown
 from exanova.report.summary import Summary, summarise
@@ -50,7 +50,7 @@ def write_report(
         raise InputError(
             Parameter("base"), " is for a tariff", remedy=["fit with ", Parameter("link", "log"), ", or leave it out"]
         )
-    given = Given(X, model, id=id, by=by, since=since, groups=groups, base=base)
+    given = GivenRows(X, model, id=id, by=by, since=since, groups=groups, base=base)
     summary = summarise(decomposition, given, title=title, about=about)
     write_whole(path, made(summary).encode("utf-8"))
 

@@ -10,7 +10,7 @@ import numpy as np
 from exanova.decomposition import Decomposition
 from exanova.explain.difference import RESIDUAL, TOTAL, Contrast, Difference
 from exanova.explain.mean_change import MeanChange
-from exanova.report.explorer import Given
+from exanova.report.explorer import GivenRows
 from exanova.report.findings import number, shown_output, signed
 from exanova.show.error_bars import known
 from exanova.show.records import Record, legible
@@ -31,7 +31,7 @@ SMALL = 1e-3
 """Share of the largest part up to which none is named."""
 
 
-def contrasts(decomposition: Decomposition, given: Given) -> tuple[Record | None, int]:
+def contrasts(decomposition: Decomposition, given: GivenRows) -> tuple[Record | None, int]:
     """Why the groups of the column ``by`` differ, ``None`` without such a column; and how many pairs are left out."""
     if given.by is None or given.table is None:
         return None, 0

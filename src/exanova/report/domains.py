@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from exanova.decomposition import Decomposition
-from exanova.report.explorer import Given
+from exanova.report.explorer import GivenRows
 from exanova.show.error_bars import can_compute_importance, known
 from exanova.show.records import Record, columns_of
 
 
-def domains(decomposition: Decomposition, given: Given, kind: str) -> Record | None:
+def domains(decomposition: Decomposition, given: GivenRows, kind: str) -> Record | None:
     """``members`` of every group and the importance of each; ``None`` where no groups were given."""
     if given.groups is None:
         return None

@@ -34,7 +34,7 @@ MOST_FREQUENT = "most frequent"
 """The default base of a tariff."""
 
 
-class Given:
+class GivenRows:
     """What a report was given besides the decomposition.
 
     Attributes:
@@ -91,7 +91,7 @@ class ShownRows:
     ids: list[str] | None = None
 
 
-def rows_to_show(decomposition: Decomposition, given: Given) -> ShownRows | None:
+def rows_to_show(decomposition: Decomposition, given: GivenRows) -> ShownRows | None:
     """Some rows of the table given, or of the fit without it; ``None`` if neither is there."""
     size = most_rows(len(decomposition.schema.features), len(decomposition.schema.outputs))
     return _from_fit(decomposition, size) if given.table is None else _from_table(decomposition, given, size)
@@ -171,7 +171,7 @@ def _from_fit(decomposition: Decomposition, size: int) -> ShownRows | None:
     return ShownRows(rows, codes.shape[1], False, explanation)
 
 
-def _from_table(decomposition: Decomposition, given: Given, size: int) -> ShownRows:
+def _from_table(decomposition: Decomposition, given: GivenRows, size: int) -> ShownRows:
     table, model = given.table, given.model
     assert table is not None
     rows = spread_rows(given.predictions(decomposition), size)

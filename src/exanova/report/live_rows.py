@@ -12,7 +12,7 @@ from exanova.data.values import align, is_model
 from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
 from exanova.explain.cells import cell_text, cells_of, hides
-from exanova.report.explorer import ROWS, Given, spread_rows
+from exanova.report.explorer import ROWS, GivenRows, spread_rows
 from exanova.typing import FloatArray, IntArray
 
 CODES, CELL = 300_000, 4
@@ -69,7 +69,7 @@ class LiveRows:
         return f"{which} The steps of a row lead from the mean to the fitted part."
 
 
-def live_rows(decomposition: Decomposition, given: Given) -> LiveRows | None:
+def live_rows(decomposition: Decomposition, given: GivenRows) -> LiveRows | None:
     """Rows of the table given, or of the fit without it, as many as a page holds; ``None`` if neither is there."""
     features = decomposition.encoding.features
     if given.table is not None:
@@ -79,7 +79,7 @@ def live_rows(decomposition: Decomposition, given: Given) -> LiveRows | None:
     return None if decomposition.sample is None else _from_fit(decomposition, most)
 
 
-def _from_table(decomposition: Decomposition, given: Given, most: int) -> LiveRows:
+def _from_table(decomposition: Decomposition, given: GivenRows, most: int) -> LiveRows:
     table, model, predictions = given.table, given.model, given.predictions(decomposition)
     assert table is not None
     called = model is not None and is_model(model)

@@ -13,7 +13,7 @@ from exanova.errors import OutsideSupportWarning
 from exanova.explain.grouping import grouping_of
 from exanova.explain.reasons import Reasons, RowReasons
 from exanova.explain.telling import Asked, Telling
-from exanova.report.explorer import Given
+from exanova.report.explorer import GivenRows
 from exanova.report.findings import shown_output
 from exanova.show.error_bars import can_compute, known
 from exanova.show.records import Record
@@ -28,7 +28,7 @@ DIGITS = 10
 ENDS = {"lower": "lowest", "higher": "highest"}
 
 
-def reasons(decomposition: Decomposition, given: Given) -> list[Record]:
+def reasons(decomposition: Decomposition, given: GivenRows) -> list[Record]:
     """For the first outputs, the lowest rows with what lowers them and the highest with what raises them.
 
     The rows are those given, or those of the fit; there are none without either.
@@ -54,7 +54,7 @@ def _first(fitted: FloatArray) -> IntArray:
     return np.argsort(np.round(fitted / scale, DIGITS), kind="stable")[:ROWS]
 
 
-def _fitted(decomposition: Decomposition, given: Given) -> FloatArray:
+def _fitted(decomposition: Decomposition, given: GivenRows) -> FloatArray:
     """(n, m) the fitted part at the rows."""
     if given.table is not None:
         return given.predictions(decomposition)
@@ -62,7 +62,7 @@ def _fitted(decomposition: Decomposition, given: Given) -> FloatArray:
     return fitted_part(decomposition.everywhere, decomposition.sample.codes)
 
 
-def _told(decomposition: Decomposition, given: Given, rows: IntArray, asked: Asked) -> Reasons:
+def _told(decomposition: Decomposition, given: GivenRows, rows: IntArray, asked: Asked) -> Reasons:
     grouping = grouping_of(given.groups or {}, decomposition.schema)
     if given.table is None:
         assert decomposition.sample is not None

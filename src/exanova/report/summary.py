@@ -20,7 +20,7 @@ from exanova.report.cohort_errors import CohortErrors, cohort_errors
 from exanova.report.contrasts import change, contrasts
 from exanova.report.covariances import LiveErrors, errors_note, live_errors
 from exanova.report.domains import domains
-from exanova.report.explorer import Given, ShownRows, rows_left_out, rows_to_show, sample_records
+from exanova.report.explorer import GivenRows, ShownRows, rows_left_out, rows_to_show, sample_records
 from exanova.report.facts import facts, fit, provenance
 from exanova.report.findings import findings, headline, shown_output
 from exanova.report.glossary import GLOSSARY
@@ -163,7 +163,7 @@ class Summary:
 
 def summarise(
     decomposition: Decomposition,
-    given: Given | None = None,
+    given: GivenRows | None = None,
     *,
     title: str | None = None,
     about: Mapping[str, str] | None = None,
@@ -179,11 +179,11 @@ def summarise(
         rows: in place of ``given``, what it is made of: ``X``, ``model`` and so on.
     """
     with closing(Progress(decomposition.settings.verbose)) as progress:
-        return _summarise(decomposition, given or Given(**rows), title or TITLE, about or {}, progress)
+        return _summarise(decomposition, given or GivenRows(**rows), title or TITLE, about or {}, progress)
 
 
 def _summarise(
-    decomposition: Decomposition, given: Given, title: str, about: Mapping[str, str], progress: Progress
+    decomposition: Decomposition, given: GivenRows, title: str, about: Mapping[str, str], progress: Progress
 ) -> Summary:
     certificate = decomposition.certificate
     progress.phase("report: standard errors")
@@ -245,7 +245,7 @@ class _Limited:
     without: Mapping[str, int]
 
 
-def _limited(decomposition: Decomposition, given: Given, by_importance: list[str], progress: Progress) -> _Limited:
+def _limited(decomposition: Decomposition, given: GivenRows, by_importance: list[str], progress: Progress) -> _Limited:
     without: dict[str, int] = {}
     effects, others = sections.main_effects(decomposition, by_importance, progress)
     without["effects"] = len(others)
@@ -295,7 +295,7 @@ def _names(effects: list[Record], pairs: list[Record]) -> Iterator[tuple[str, ..
     yield from ((pair["first"], pair["second"]) for pair in pairs)
 
 
-def _live(decomposition: Decomposition, names: list[tuple[str, ...]], given: Given, progress: Progress) -> Live:
+def _live(decomposition: Decomposition, names: list[tuple[str, ...]], given: GivenRows, progress: Progress) -> Live:
     place = {name: i for i, name in enumerate(decomposition.schema.features)}
     drawn = [decomposition.family.position[tuple(sorted(place[name] for name in subset))] for subset in names]
     few = FEW_ROWS if decomposition.certificate.sampled else None

@@ -24,7 +24,7 @@ from exanova.shrink.coordinates import Prior
 from exanova.shrink.drift import affordable, drift
 from exanova.shrink.left_out import Alone, Equal, LeftOut, left_out_by_rows, left_out_of_shrunk, rows_to_leave_out
 from exanova.shrink.posterior import (
-    Part,
+    OutputGroup,
     Posterior,
     PosteriorMean,
     Spread,
@@ -275,7 +275,9 @@ def _on_cells(work: Prepared, solved: PosteriorMean) -> FloatArray:
     return solved.coordinates if work.gram is None else work.prior.on_cells(work.family, solved.coordinates)
 
 
-def _one_part(work: Prepared, ratios: Ratios, chosen: IntArray, pairs: IntArray) -> tuple[PosteriorMean, Part, LeftOut]:
+def _one_part(
+    work: Prepared, ratios: Ratios, chosen: IntArray, pairs: IntArray
+) -> tuple[PosteriorMean, OutputGroup, LeftOut]:
     found = ratios.maximum.found
     solved, lower = _solved(work, found.logs, ratios.by_subset, ratios.outputs)
     equal, ratio = Equal.of(work.sample, ratios.outputs), work.ratio(found.logs, ratios.by_subset)
@@ -296,7 +298,7 @@ def _one_part(work: Prepared, ratios: Ratios, chosen: IntArray, pairs: IntArray)
         own = _alone(work, solved, pairs, _drift(work, ratios, solved, lower))
         follows = partial(work.rows.lines, ratio, own.subsets)
         left = left_out_by_rows(lower, solved.residual, work.precision, equal, (own, follows))
-    part = Part(ratios.outputs, found.residual * left.repeated, ratio, spread, by_order(work, ratios, effective))
+    part = OutputGroup(ratios.outputs, found.residual * left.repeated, ratio, spread, by_order(work, ratios, effective))
     return solved, part, left
 
 

@@ -109,7 +109,7 @@ class Spread:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class OutputGroup:
     """The posterior of outputs with the same ratios.
 
     Attributes:
@@ -139,7 +139,7 @@ class Posterior:
     """
 
     prior: Prior
-    parts: tuple[Part, ...]
+    parts: tuple[OutputGroup, ...]
     components: tuple[VarianceComponents, ...]
     count: float
 
@@ -151,11 +151,11 @@ class Posterior:
             total += part.effective * len(part.outputs)
         return tuple(float(k) for k in total / max(1, len(self.components)))
 
-    def scale(self, part: Part) -> FloatArray:
+    def scale(self, part: OutputGroup) -> FloatArray:
         """(columns,) S."""
         return np.sqrt(part.ratio)[self.prior.group]
 
-    def part_of(self, output: int) -> tuple[Part, float] | None:
+    def part_of(self, output: int) -> tuple[OutputGroup, float] | None:
         """The part an output belongs to, and its tau^2; ``None`` if it is constant."""
         for part in self.parts:
             place = np.flatnonzero(part.outputs == output)

@@ -15,9 +15,9 @@ from exanova.data.table import Table
 from exanova.data.values import is_model
 from exanova.errors import InputError
 from exanova.progress import Progress
+from exanova.sources.counting_passes import Block, Caller, fold, outputs_of, read_blocks
 from exanova.sources.opening import open_source
 from exanova.sources.parts import Roles, Source
-from exanova.sources.passes import Block, Caller, fold, outputs_of, read_blocks
 from exanova.sources.pieces import group_of
 from exanova.sources.reading import model_kind, output_columns
 from exanova.sources.tally import Tally, merge_tallies, tally_rows

@@ -16,8 +16,8 @@ from exanova.data.link import LINKS, Link
 from exanova.data.packing import Words, order_of
 from exanova.errors import InputError
 from exanova.messages import Parameter
+from exanova.sources.counting_passes import CountedRows, RowCounter
 from exanova.sources.disk import on_disk
-from exanova.sources.passes import RowCounter, Rows
 from exanova.sources.pieces import Piece, Pieces, group_of, means_of
 from exanova.sources.raw_noise import RawSums
 from exanova.sources.tally import Tally
@@ -41,7 +41,7 @@ class Lines:
         return np.asarray(self.linked + self.slope * (values - self.mean))
 
 
-def linked(rows: Rows, counter: RowCounter) -> Rows:
+def linked(rows: CountedRows, counter: RowCounter) -> CountedRows:
     """The rows with their outputs on the scale of the link of ``counter``."""
     link = LINKS[counter.link]
     if counter.link == "identity" or counter.model is not None:  # the values of a model are linked one by one

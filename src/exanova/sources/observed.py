@@ -28,9 +28,9 @@ from exanova.data.values import ModelValues
 from exanova.errors import MemoryLimitError
 from exanova.messages import Parameter
 from exanova.sources import parts
+from exanova.sources.counting_passes import CountedRows, RowCounter
 from exanova.sources.disk import disk_array
 from exanova.sources.linking import places_among
-from exanova.sources.passes import RowCounter, Rows
 from exanova.sources.pieces import Piece, Pieces, means_of
 from exanova.sources.tally import MOST_APART, onto, part_of
 from exanova.typing import Codes, FloatArray, IntArray
@@ -81,7 +81,7 @@ class SourceReading:
     encoding: Encoding
     support: Support
     observation: Observation
-    rows: Rows = field(repr=False)
+    rows: CountedRows = field(repr=False)
     counter: RowCounter = field(repr=False)
     counts: Counts = field(repr=False)
     is_distribution: bool = False
@@ -161,7 +161,7 @@ class SourceReading:
         return np.tile(own, 2), np.concatenate([means - spread, means + spread]), np.concatenate(halves)
 
 
-def observed(rows: Rows, counter: RowCounter, counts: Counts, scaling: Scaling | None = None) -> SourceReading:
+def observed(rows: CountedRows, counter: RowCounter, counts: Counts, scaling: Scaling | None = None) -> SourceReading:
     """The distinct rows of a source with their weights and values.
 
     Args:
@@ -200,7 +200,7 @@ def observed(rows: Rows, counter: RowCounter, counts: Counts, scaling: Scaling |
     return SourceReading(encoding, support, seen, rows, counter, counts)
 
 
-def _reading(rows: Rows, counts: Counts, counter: RowCounter) -> int:
+def _reading(rows: CountedRows, counts: Counts, counter: RowCounter) -> int:
     """Bytes while the source was read: a block, the numbers that were counted, and rows while they were merged.
 
     Before outputs are known, equal rows may have different ones.
@@ -268,7 +268,7 @@ def _of_piece(piece: Piece, counter: RowCounter, scaling: Scaling, whole: bool, 
 
 
 def _noise(
-    rows: Rows, weight: NDArray[Any], within: FloatArray, scaling: Scaling, counter: RowCounter
+    rows: CountedRows, weight: NDArray[Any], within: FloatArray, scaling: Scaling, counter: RowCounter
 ) -> FloatArray | None:
     """(m,) mean variance between rows that are equal as they were given."""
     if counter.model is not None:

@@ -12,7 +12,7 @@ from exanova.data.mapped import release
 from exanova.data.packing import Words, pack_rows, unpack_rows
 from exanova.data.scaling import Scaling
 from exanova.data.values import means_from_sums
-from exanova.sources.passes import RowCounter, Rows
+from exanova.sources.counting_passes import CountedRows, RowCounter
 from exanova.sources.tally import Tally, onto, part_of, together
 from exanova.typing import Codes, FloatArray, IntArray
 
@@ -41,7 +41,7 @@ class Piece:
 class Pieces:
     """All rows that were counted, to be read more than once."""
 
-    rows: Rows
+    rows: CountedRows
     counter: RowCounter
 
     def __iter__(self) -> Iterator[Piece]:

@@ -23,21 +23,21 @@ from exanova.data.weights import LARGEST_TOTAL
 from exanova.errors import InputError
 from exanova.messages import Parameter
 from exanova.progress import Progress
+from exanova.sources.counting_passes import (
+    Caller,
+    ColumnCounter,
+    Counted,
+    CountedMerge,
+    CountedRows,
+    RowCounter,
+    fold,
+    merge_rows,
+)
 from exanova.sources.disk import give_back
 from exanova.sources.linking import linked
 from exanova.sources.observed import Counts, SourceReading, observed
 from exanova.sources.opening import open_source
 from exanova.sources.parts import Part, Roles, Source, find_roles
-from exanova.sources.passes import (
-    Caller,
-    ColumnCounter,
-    Counted,
-    CountedMerge,
-    RowCounter,
-    Rows,
-    fold,
-    merge_rows,
-)
 from exanova.sources.replicating import check_replicates, check_sums
 from exanova.sources.runs import Runs
 from exanova.sources.value_counts import counted, numbers_within
@@ -162,7 +162,7 @@ def read_source(
 
 def _count_rows(
     counter: RowCounter, parts: Sequence[Part], distinct: int, limit: int, progress: Progress, engine: Engine
-) -> Rows | None:
+) -> CountedRows | None:
     """The rows of all parts, merged; on disk where about so many distinct ones take too much memory."""
     runs = Runs(limit)
     if engine is here:

@@ -9,7 +9,7 @@ import numpy as np
 
 from exanova.errors import InputError
 from exanova.messages import Parameter
-from exanova.sources.passes import Rows
+from exanova.sources.counting_passes import CountedRows
 from exanova.typing import FloatArray
 
 
@@ -47,7 +47,7 @@ def check_replicates(named: Mapping[str, Any]) -> tuple[tuple[str, ...], FloatAr
     return tuple(columns), np.broadcast_to(factors, (len(columns),)).copy()
 
 
-def check_sums(rows: Rows, names: Sequence[str]) -> None:
+def check_sums(rows: CountedRows, names: Sequence[str]) -> None:
     """Raise for replicate weights that are negative, or zero in all rows."""
     sums = rows.tally.replicates
     if sums is None:

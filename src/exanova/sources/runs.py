@@ -17,8 +17,8 @@ from exanova.data.mapped import release
 from exanova.data.packing import Words, order_of
 from exanova.errors import MemoryLimitError
 from exanova.messages import Parameter
+from exanova.sources.counting_passes import CountedRows, merge_rows
 from exanova.sources.disk import disk_array, give_back, on_disk
-from exanova.sources.passes import Rows, merge_rows
 from exanova.sources.tally import ENTRIES, Tally, merge_tallies, part_of, together
 
 COPIES_OF_TALLY = 7
@@ -43,11 +43,11 @@ class Runs:
     """
 
     limit: int
-    waiting: list[Rows] = field(default_factory=list)
+    waiting: list[CountedRows] = field(default_factory=list)
     runs: list[Tally] = field(default_factory=list)
-    rest: list[Rows] = field(default_factory=list)
+    rest: list[CountedRows] = field(default_factory=list)
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: CountedRows) -> None:
         """Take the rows of one more block."""
         self.waiting.append(rows)
         grown = sum(map(len, self.waiting[1:])) > len(self.waiting[0])
@@ -56,7 +56,7 @@ class Runs:
             if 2 * self._needed() > self.room:
                 self._spill()
 
-    def finish(self) -> Rows | None:
+    def finish(self) -> CountedRows | None:
         """All rows, merged."""
         if not self.runs:
             return merge_rows(self.waiting) if self.waiting else None

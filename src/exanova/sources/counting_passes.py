@@ -141,17 +141,17 @@ class RowCounter:
         """Numbers of levels, of clusters and of strata, as they are packed."""
         return (*self.encoding.sizes, *map(len, self.units))
 
-    def __call__(self, part: Part) -> Rows | None:
+    def __call__(self, part: Part) -> CountedRows | None:
         """The tally of a part; ``None`` if it has no rows."""
         return fold(self.blocks(part), merge_rows)
 
-    def blocks(self, part: Part) -> Iterator[Rows]:
+    def blocks(self, part: Part) -> Iterator[CountedRows]:
         """The rows of a part, block by block."""
         for block in read_blocks(part, self.roles):
             with named(part):
                 yield self._rows(block)
 
-    def _rows(self, block: Block) -> Rows:
+    def _rows(self, block: Block) -> CountedRows:
         table = block.table
         features = table.select(self.encoding.names)
         codes = [*self.encoding.encode(features), *self._unit_codes(table)]
@@ -166,7 +166,7 @@ class RowCounter:
         if self.apart:
             own = pack_rows(codes[: len(self.encoding.sizes)], self.encoding.sizes) if self.units else words
             raw = raw_sums(raw_hashes(self.encoding, features), own, values, block.unit * block.copies)
-        return Rows(rows, raw, None if given is None else replace(given, values=values[:0], within=values[:0]))
+        return CountedRows(rows, raw, None if given is None else replace(given, values=values[:0], within=values[:0]))
 
     def _unit_codes(self, table: Table) -> Iterator[Any]:
         for name, known in zip(self.roles.units, self.units, strict=True):
@@ -174,7 +174,7 @@ class RowCounter:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class CountedRows:
     """The result of the second pass: the rows, sums that separate noise from bins, and how a model gave its outputs.
 
     Too many rows for memory are on disk.
@@ -189,20 +189,20 @@ class Rows:
         return len(self.tally) + (0 if self.raw is None else len(self.raw))
 
 
-def merge_rows(several: Sequence[Rows]) -> Rows:
+def merge_rows(several: Sequence[CountedRows]) -> CountedRows:
     """What was found in all rows, from that of their parts."""
     raw = [rows.raw for rows in several if rows.raw is not None]
     given = [rows.given for rows in several if rows.given is not None]
     calls = sum(one.calls for one in given)
     _check_outputs(several)
-    return Rows(
+    return CountedRows(
         merge_tallies([rows.tally for rows in several]),
         merge_raw(raw) if raw else None,
         replace(given[0], calls=calls) if given else None,
     )
 
 
-def _check_outputs(several: Sequence[Rows]) -> None:
+def _check_outputs(several: Sequence[CountedRows]) -> None:
     widths = {rows.tally.lowest.shape[1] for rows in several}
     if len(widths) > 1:
         raise ModelError(f"The model returned {' and '.join(map(str, sorted(widths)))} outputs on different blocks.")
