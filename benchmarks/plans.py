@@ -84,9 +84,7 @@ CASES |= {
         6, 4, 2_000_000, source=True, numbers=1, parameters={**AUTO, "max_order": 1}
     ),
 }
-"""Cases that the constants of the plan were measured on."""
-
-OTHERS: dict[str, Case] = {
+CASES |= {
     "four numbers and four names, 1,000 rows": case(4, 3, 1000, numbers=4, parameters=AUTO),
     "seven numbers, 2,500 rows": case(3, 4, 2500, numbers=7, parameters=AUTO),
     "one number and twelve names, 10,000 rows": case(12, 3, 10_000, numbers=1, parameters=AUTO),
@@ -99,6 +97,20 @@ OTHERS: dict[str, Case] = {
     "complete table 2^16, all orders": case(16, 2, complete=True, parameters={"max_order": None}),
     "Parquet, 300,000 rows": case(9, 4, 300_000, source=True),
     "Parquet, two numbers, 100,000 rows": case(3, 4, 100_000, source=True, numbers=2, parameters=AUTO),
+}
+"""Cases that the constants of the plan were measured on."""
+
+OTHERS: dict[str, Case] = {
+    "six numbers and two names, 5,000 rows": case(2, 5, 5000, numbers=6, parameters=AUTO),
+    "three numbers, main effects, 80,000 rows": case(4, 4, 80_000, numbers=3, parameters={**AUTO, "max_order": 1}),
+    "fifteen names, 4,000 rows": case(15, 4, 4000),
+    "nine names of seven levels, 30,000 rows": case(9, 7, 30_000, parameters=EXACT),
+    "four outputs, 3,000 rows": case(7, 5, 3000, outputs=4),
+    "a column of 500 levels, 15,000 rows": case(5, 6, 15_000, many=500, parameters=EXACT),
+    "a budget of 400, 60 features": case(60, 3, 8000, parameters={"max_terms": 400}),
+    "complete table 6^6, all orders": case(6, 6, complete=True, parameters={"max_order": None}),
+    "text, six columns, 100,000 rows": case(6, 6, 100_000, kind="text"),
+    "Parquet, ten names, 600,000 rows": case(10, 4, 600_000, source=True, repeat=100_000),
 }
 """Cases that were first measured when the constants had been settled."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -96,9 +97,13 @@ def levels_of(name: str) -> list:
 
 def lines(page: Page, key: str) -> list[dict[str, str]]:
     details = page.locator(f"details[data-table='{key}']")
-    if details.get_attribute("open") is None:
-        details.locator("summary").click()
     rows = details.locator("tbody tr")
+    for _ in range(3):  # a page that draws its answer again closes the table that was opened meanwhile
+        if details.get_attribute("open") is None:
+            details.locator("summary").click()
+        with suppress(AssertionError):
+            expect(rows.first).to_be_visible(timeout=6000)
+            break
     expect(rows.first).to_be_visible()
     titles = details.locator("th").all_text_contents()
     cells = rows.evaluate_all("all => all.map((row) => Array.from(row.cells, (cell) => cell.textContent))")

@@ -7,7 +7,8 @@ import pytest
 from test_continued import fitted, table
 
 import exanova.shrink.fit as shrunken_fit
-from exanova.shrink import drift
+from exanova import FunctionalANOVA
+from exanova.shrink import by_cells, drift
 
 
 def test_errors_move_with_the_ratios_as_dense_matrices_say(monkeypatch):
@@ -50,3 +51,14 @@ def test_blocks_of_rows_do_not_change_the_gradients_and_too_many_rows_have_none(
     assert fitted(rows).certificate_.r2_eval == pytest.approx(plain, rel=1e-9)
     monkeypatch.setattr(drift, "MOST_WORK", 0)
     assert fitted(rows).certificate_.r2_eval[0] > plain[0]
+
+
+def test_kernels_at_few_rows_are_the_same_without_compiled_loops(monkeypatch):
+    rng = np.random.default_rng(5)
+    X = rng.integers(0, 4, (150, 4))
+    y = X[:, 0] * X[:, 1] + rng.normal(size=150)
+    found = []
+    for loaded in (False, True):
+        monkeypatch.setattr(by_cells, "worth_loading", lambda *_, loaded=loaded: loaded)
+        found.append(FunctionalANOVA(sampled=True).fit(X, y).certificate_.r2_eval[0])
+    assert found[0] == pytest.approx(found[1], rel=1e-9)

@@ -14,11 +14,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.compiled import worth_loading
 from exanova.design.family import Family
 from exanova.phi.operator import Phi
 from exanova.shrink.cell_kernels import CellKernel
 from exanova.shrink.likelihood import Evaluation, cholesky, evaluation
 from exanova.typing import FloatArray, IntArray
+
+GATHER_SECONDS, LOADING = 8e-9, 0.5
+"""Seconds to read a kernel at one pair of rows without compiled loops, and to load these in a fresh process."""
 
 BATCH_BYTES = 8_000_000
 """Memory of kernels of cells that are read in one pass over the rows."""
@@ -128,11 +132,23 @@ class RowKernels:
 
     def covariance(self, ratio: FloatArray) -> FloatArray:
         """(r, r), Fortran order, lower triangle only: the sum of ratio (S',) times the kernels at the rows."""
+        count, r = self.cells.shape
+        if not worth_loading("exanova.shrink.kernel_loops", GATHER_SECONDS * count * r**2, LOADING):
+            return np.triu(self._gathered(ratio)).T
         from exanova.shrink.kernel_loops import add_at_rows
 
-        out = np.zeros((self.cells.shape[1], self.cells.shape[1]), order="F")
+        out = np.zeros((r, r), order="F")
         for own, tables in self.of.batches(ratio > 0):
             add_at_rows(tables.flat, tables.start, tables.width, self.cells[own], ratio[own], out.T)
+        return out
+
+    def _gathered(self, ratio: FloatArray) -> FloatArray:
+        """(r, r) the same sum, symmetric, a subset at a time and without compiled loops."""
+        out = np.zeros((self.cells.shape[1], self.cells.shape[1]))
+        for own, tables in self.of.batches(ratio > 0):
+            for k, s in enumerate(own):
+                if ratio[s] > 0:
+                    out += ratio[s] * tables.table(k)[self.cells[s]][:, self.cells[s]]
         return out
 
     def factor(self, ratio: FloatArray, noise: FloatArray) -> FloatArray:
