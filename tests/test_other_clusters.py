@@ -112,8 +112,24 @@ def test_levels_are_joined_again_without_whole_clusters() -> None:
     assert anova.certificate_.r2_eval[0] < 0.5
 
 
+@pytest.mark.parametrize("clusters", [3, 8, 30])
+@pytest.mark.parametrize("own_levels", [False, True])
+@pytest.mark.parametrize("parameters", [{"selection": "lasso", "max_terms": 45}, {"max_terms": "auto"}])
+def test_few_clusters_or_clusters_of_own_levels_do_not_keep_a_selection_from_choosing(
+    clusters: int, own_levels: bool, parameters: dict[str, object]
+) -> None:
+    X, y, cluster = drawn(clusters, 200, 11)
+    X = np.column_stack([X, cluster]) if own_levels else X
+    anova = exanova.FunctionalANOVA(
+        sampled=True, n_bins=None, **(parameters | ({"max_terms": 45} if own_levels else {}))
+    )
+    anova.fit(X.astype(str), y, clusters=cluster)
+    assert anova.certificate_.eval_method == "leaving out a fifth of the clusters at a time"
+
+
 def test_a_fraction_that_holds_out_no_cluster_is_refused() -> None:
     X, y, cluster = drawn(3, 60, 7)
+    X = np.column_stack([X, cluster])
     with pytest.raises(InputError, match=r"a fraction of 0\.2 of 3 clusters holds out none"):
         exanova.FunctionalANOVA(sampled=True).fit(X, y, clusters=cluster, eval_set=0.2)
 

@@ -216,6 +216,17 @@ class Sample:
         out = held_clusters(self.codes[:, self.draws.group], self.sizes, cluster, share, seed)[cluster]
         return self.of_draws(~out), self.of_draws(out)
 
+    def split_to_choose(self, share: float, seed: int | None) -> tuple[Sample, Sample]:
+        """The same to choose by, not to judge by: where no cluster can be spared, rows of one may be on both sides.
+
+        Clusters are few then, or each has levels of its own.
+        """
+        try:
+            return self.split(share, seed)
+        except InputError:
+            held = held_out(self.codes, self.sizes, share, seed)
+            return self.only(~held), self.only(held)
+
     def of_draws(self, mine: NDArray[np.bool_]) -> Sample:
         """The distinct rows behind some of the draws (k,), with the weights and values of these alone."""
         assert self.draws is not None
@@ -243,7 +254,7 @@ def held_clusters(
     """(C,) a share of the clusters of rows (d, k) drawn at random, which are not fitted; see :meth:`Sample.split`."""
     count = int(cluster.max()) + 1
     held = np.zeros(count, dtype=bool)
-    held[np.random.default_rng(seed).permutation(count)[: int(share * count)]] = True
+    held[np.random.default_rng(seed).permutation(count)[: min(max(1, int(share * count)), count - 1)]] = True
     for row, size in zip(codes, sizes, strict=True):
         fitted = np.zeros(size, dtype=bool)
         fitted[row[~held[cluster]]] = True

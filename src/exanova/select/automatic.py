@@ -68,7 +68,7 @@ def fit_automatic(sample: Sample, request: Request, plan: Plan, progress: Progre
 def try_budgets(sample: Sample, request: Request, progress: Progress) -> list[Trial]:
     """The fit on held-out rows for budgets that double, until it stops improving; none if no row can be held out."""
     try:
-        train, held = sample.split(HELD_OUT, request.random_state)
+        train, held = sample.split_to_choose(HELD_OUT, request.random_state)
     except InputError:  # too few rows
         return []
     variance = held.probability @ (held.values - train.probability @ train.values) ** 2

@@ -64,7 +64,7 @@ class GroupProblem:
 
 def choose_by_lasso(sample: Sample, request: Request, progress: Progress) -> tuple[tuple[Subset, ...], Selection]:
     """The family on the path, closed downward and within the budget, that predicts held-out rows best."""
-    train, held = sample.split(HELD_OUT, request.random_state)
+    train, held = sample.split_to_choose(HELD_OUT, request.random_state)
     subsets = _candidates(train, request, progress)
     family = build_family(train.codes, train.mass, sample.sizes, subsets, request.threads)
     basis = build_basis(family)
