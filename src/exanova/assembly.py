@@ -19,6 +19,7 @@ from exanova.explain.mean_shapley import MeanShapley
 from exanova.explain.relativities import TariffLoss
 from exanova.explain.tariff import losses_of
 from exanova.infer.fitted_sample import FittedSample, why_whole
+from exanova.infer.sharing import with_rank
 from exanova.messages import joined
 from exanova.query import QuerySettings
 from exanova.select.record import Selection
@@ -48,6 +49,7 @@ def assemble(
         started: when the fit began, by ``time.perf_counter``.
     """
     names, values, scaling = seen.support.feature_names, seen.given, seen.scaling
+    found = with_rank(found, sample, request)
     measured = measure(sample, found, request.threads)
     certificate = certify(sample, found, measured, names, scaling, time.perf_counter() - started, request)
     certificate = replace(certificate, bins=_lossless_bins(seen, sample, certificate))

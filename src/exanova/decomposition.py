@@ -298,4 +298,5 @@ def uncertainty_of(
     """
     position = {schema.names(subset): s for s, subset in enumerate(family.subsets)}
     shared = frozenset(position[r.features] for r in certificate.redundant if r.features in position)
-    return Uncertainty(family, values, fitted, stored, summary, certificate.unique, shared)
+    unique = certificate.unique if certificate.rank_known else None
+    return Uncertainty(family, values, fitted, stored, summary, unique, shared)

@@ -6,6 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import exanova
 from exanova import FunctionalANOVA
@@ -66,6 +68,45 @@ def test_what_is_not_determined_has_no_interval(route):
     assert "no standard errors for" in str(found.errors())
 
 
+@given(st.integers(0, 10**6), st.booleans(), st.integers(20, 120))
+@settings(max_examples=25, deadline=None)
+def test_a_shrunken_fit_has_the_rank_and_the_redundancies_of_the_exact_one(seed, twin, n):
+    """They are properties of the rows; the oracle is the rank of all functions in exact arithmetic."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, (n, 3))
+    X = np.column_stack([X, X[:, 0]]) if twin else X
+    y = X[:, 0] + 0.5 * X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=n)
+    shrunk, exact = fitted(X, y).certificate_, fitted(X, y, shrinkage=None, route="dense").certificate_
+    assert shrunk.rank_known
+    assert (shrunk.rank_by_order, shrunk.n_functions) == (exact.rank_by_order, exact.n_functions)
+    assert (shrunk.unique, shrunk.redundant) == (exact.unique, exact.redundant)
+    if twin:
+        assert shrunk.unique is False
+
+
+def test_a_rank_that_was_not_determined_is_not_stated(monkeypatch):
+    """Too many functions for the elimination: a bound is called a bound, and is enough to deny uniqueness."""
+    X, y = twins(30)
+    monkeypatch.setattr(sharing.cost, "RANKED", 0)
+    few = fitted(X, y).certificate_
+    assert not few.rank_known
+    assert few.unique is False
+    assert f"not determined, at most {few.rank:,} of {few.n_functions:,} functions" in str(few)
+    assert f"no, there are {few.n_functions:,} functions on {few.rank:,} distinct rows" in str(few)
+    X = np.random.default_rng(0).integers(0, 4, (100, 3))
+    enough = fitted(X, np.sin(X.sum(axis=1)) + X[:, 0]).certificate_
+    assert enough.rank == enough.n_functions  # no more functions than rows
+    assert enough.unique is None
+    assert "not determined; effect.identified computes it" in str(enough)
+
+
+def test_more_functions_than_rows_do_not_settle_which_effects_are_determined(monkeypatch):
+    X, y = twins(30)
+    expected = told(fitted(X, y))
+    monkeypatch.setattr(sharing.cost, "RANKED", 0)
+    assert told(fitted(X, y)) == expected
+
+
 def test_the_prior_divides_what_shrunken_effects_share(tmp_path):
     """The posterior says how surely: not at all for a difference that no row can tell."""
     X, y = twins()
@@ -85,7 +126,7 @@ def test_the_prior_divides_what_shrunken_effects_share(tmp_path):
 def test_a_file_tells_what_an_iterative_route_found(tmp_path):
     X, y = twins()
     found = fitted(X, y, **ROUTES["matrix-free"])
-    assert found.certificate_.unique is None
+    assert not found.certificate_.rank_known
     found.save(tmp_path / "a.exanova")
     again = exanova.load(tmp_path / "a.exanova")
     assert told(again) == told(found)
@@ -95,6 +136,7 @@ def test_a_file_tells_what_an_iterative_route_found(tmp_path):
 def test_too_many_functions_are_not_looked_through_unless_errors_are_asked_for(monkeypatch):
     X, y = twins()
     monkeypatch.setattr(sharing, "CHEAP_FUNCTIONS", 0)
+    monkeypatch.setattr(sharing.cost, "RANKED", 0)
     found = fitted(X, y, **ROUTES["matrix-free"])
     assert told(found)[("x0",)] is None
     found.errors()

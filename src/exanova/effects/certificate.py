@@ -147,7 +147,9 @@ class Certificate:
     @property
     def unique(self) -> bool | None:
         """Whether no other decomposition of this kind over the same subsets exists; ``None`` if not determined."""
-        return self.rank == self.n_functions if self.rank_known else None
+        if self.rank_known or self.rank < self.n_functions:  # ``rank`` is an upper bound where it is not known
+            return self.rank == self.n_functions
+        return None
 
     def _repr_html_(self) -> str:
         from exanova.report.notebook import certificate_html

@@ -31,8 +31,7 @@ def described(c: Certificate) -> Iterator[tuple[str, str]]:
     if c.shrinkage:
         yield "shrinkage", c.shrinkage
     yield "unique", _unique(c)
-    orders = " + ".join(f"{k:,}" for k in c.rank_by_order)
-    yield "rank", f"{c.rank:,} = {orders}, of {c.n_functions:,} functions"
+    yield "rank", _rank(c)
     yield "computed", _computed(c)
     if c.unmeasured:
         yield "not measured", f"{', '.join(c.unmeasured)}: moments hold no rows"
@@ -60,8 +59,18 @@ def _not_explained(c: Certificate) -> str:
 
 def _unique(c: Certificate) -> str:
     if c.unique is None:
-        return "not determined on this route"
-    return "yes" if c.unique else f"no, {len(c.redundant):,} subsets share what they have in common"
+        return "not determined; effect.identified computes it for an effect"
+    if c.unique:
+        return "yes"
+    if not c.redundant:
+        return f"no, there are {c.n_functions:,} functions on {c.rank:,} distinct rows"
+    return f"no, {len(c.redundant):,} subsets share what they have in common"
+
+
+def _rank(c: Certificate) -> str:
+    if not c.rank_known:
+        return f"not determined, at most {c.rank:,} of {c.n_functions:,} functions"
+    return f"{c.rank:,} = {' + '.join(f'{k:,}' for k in c.rank_by_order)}, of {c.n_functions:,} functions"
 
 
 def _computed(c: Certificate) -> str:

@@ -52,7 +52,7 @@ def text_of(
     if len(centred) > STRONGEST:
         lines.append(f"  and {len(centred) - STRONGEST:,} more")
     if certificate.redundant:
-        lines.append("redundant on this support (resolved by ties=):")
+        lines.append("subsets that carry the same information on these rows (how they share it is a convention):")
         lines += [f"  {r}" for r in certificate.redundant[:5]]
         if len(certificate.redundant) > 5:
             lines.append(f"  and {len(certificate.redundant) - 5:,} more")

@@ -1,24 +1,28 @@
 """Which effects the rows determine: from the fit, from a file, or from the Gram matrix on first use.
 
-Routes that solve by iterations and shrunken fits do not determine the rank of the functions. The Gram matrix determines
-it on any route, by the elimination that the moments route uses, so that all routes name the same effects.
+Neither iterations nor shrinkage need the rank of the functions. The Gram matrix determines it on any route, by the
+elimination that the moments route uses, so that all routes name the same effects: for shrunken fits of moderate size
+with the fit, for others when a query needs it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from exanova import parallel
-from exanova.basis.functions import build_basis, dimensions, order_slices, too_large_for_tables
+from exanova import parallel, tolerances
+from exanova.basis.functions import Basis, build_basis, dimensions, order_slices, too_large_for_tables
 from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.effects.redundancy import sharing_subsets
 from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.identified import Dependences
 from exanova.phi.operator import Phi
+from exanova.shrink import cost
 from exanova.solve import elimination
+from exanova.solve.evidence import Solution, Solved
+from exanova.solve.request import Request
 from exanova.typing import FloatArray
 
 CHEAP_FUNCTIONS = 2000
@@ -67,22 +71,56 @@ class Sharing:
         return out
 
     def _can_look(self, most: int) -> bool:
-        """Whether the functions have tables and are not too many."""
-        if self.fitted is None or self.fitted.request.basis != "pure" or too_large_for_tables(self.family).any():
-            return False
-        functions = float(dimensions(self.family).sum())
-        return functions <= most and 24 * functions**2 <= self.fitted.request.memory_limit
+        return self.fitted is not None and affordable(self.family, self.fitted.request, most)
+
+
+def affordable(family: Family, request: Request, most: int) -> bool:
+    """Whether the functions have tables, are at most ``most``, and their Gram matrix fits in memory."""
+    if request.basis != "pure" or too_large_for_tables(family).any():
+        return False
+    functions = float(dimensions(family).sum())
+    return functions <= most and 24 * functions**2 <= request.memory_limit
+
+
+def with_rank(found: Solved, sample: Sample, request: Request) -> Solved:
+    """A shrunken fit with the rank of its functions and their dependences, unless they are many or near rounding."""
+    shrunk = found.shrinkage is not None and found.shrinkage.posterior is not None
+    if not shrunk or found.solution.rank_known or not affordable(found.family, request, cost.RANKED):
+        return found
+    if sample.weight.min() < tolerances.GRAM_DIRECTION * sample.weight.max():
+        return found
+    basis, ranks, smallest, null, independent = _eliminated(sample, found.family, request.threads)
+    if smallest < tolerances.GRAM_DIRECTION:
+        return found
+    solution: Solution = replace(
+        found.solution,
+        kept=np.ones(basis.n_functions, dtype=bool),
+        rank_by_order=ranks,
+        null=null,
+        independent=independent,
+        rank_known=True,
+    )
+    return replace(found, solution=solution, basis=basis)
 
 
 def find_dependences(sample: Sample, family: Family, threads: int = 1) -> tuple[Dependences | None, frozenset[int]]:
     """The dependences among all functions of a family on the rows, and the numbers of the subsets they change."""
+    basis, _, _, null, independent = _eliminated(sample, family, threads)
+    if independent is None and not null.shape[1]:
+        return None, frozenset()
+    shared = frozenset(sharing_subsets(null, basis.subset_of_function(), independent))
+    return Dependences.of(basis, null, independent), shared
+
+
+def _eliminated(
+    sample: Sample, family: Family, threads: int
+) -> tuple[Basis, tuple[int, ...], float, FloatArray, FloatArray | None]:
+    """The functions, their rank by order, the smallest direction that was kept, and the dependences."""
     with parallel.suitable_blas(0):
         basis = build_basis(family)
     gamma = np.asfortranarray(Phi(family, sample, threads).gram(basis))
     with parallel.blas_threads(threads), parallel.suitable_blas(float(len(gamma)) ** 3):
         factor = elimination.factorise(gamma, order_slices(family, basis), "share")
         null, independent = elimination.dependences(factor)
-    if independent is None and not null.shape[1]:
-        return None, frozenset()
-    shared = frozenset(sharing_subsets(null, basis.subset_of_function(), independent))
-    return Dependences.of(basis, null, independent), shared
+    ranks = tuple(part.rank for part in factor.orders)
+    return basis, ranks, min(part.smallest for part in factor.orders), null, independent

@@ -60,7 +60,9 @@ def redundancy_in_words(certificate: Certificate) -> str:
     if certificate.unique:
         return "There is none: on these rows no subset of features carries the same information as others."
     if certificate.unique is None:
-        return f"Not determined: the {certificate.route} route does not determine it."
+        return f"Not determined: {_not_ranked(certificate)}"
+    if not certificate.rank_known:
+        return _more_functions_than_rows(certificate)
     return "Some functions can be expressed by others on these rows; between which subsets was not recorded."
 
 
@@ -164,16 +166,26 @@ def _computed(certificate: Certificate) -> Verdict:
     return Verdict(question, "Yes", True, because)
 
 
+def _not_ranked(certificate: Certificate) -> str:
+    """Why it is not known whether the effects are unique, and how to find out."""
+    how = "A shrunken fit" if certificate.effective_functions else f"The {certificate.route} route"
+    return (
+        f"{how} does not need the rank of its {certificate.n_functions:,} functions; effect.identified in Python "
+        "computes whether the rows determine an effect."
+    )
+
+
+def _more_functions_than_rows(certificate: Certificate) -> str:
+    return (
+        f"There are {certificate.n_functions:,} functions on {certificate.rank:,} distinct rows: their sum is "
+        "determined, how it is split among some of them is a convention."
+    )
+
+
 def _unique(certificate: Certificate, ties: str) -> Verdict:
     question = "Is it unique?"
     if certificate.unique is None:
-        how = "A shrunken fit" if certificate.effective_functions else f"The {certificate.route} route"
-        return Verdict(
-            question,
-            "Not determined",
-            None,
-            f"{how} does not determine the rank of the {certificate.n_functions:,} functions.",
-        )
+        return Verdict(question, "Not determined", None, _not_ranked(certificate))
     if certificate.unique:
         return Verdict(
             question,
@@ -182,11 +194,8 @@ def _unique(certificate: Certificate, ties: str) -> Verdict:
             f"The {certificate.n_functions:,} functions are linearly independent on these rows: no other effects of "
             "the same subsets are orthogonal in this way and have the same sum.",
         )
-    settled = (
-        "the effects shown have the least total energy, so that such subsets share evenly"
-        if ties == "share"
-        else "what several subsets can express goes to the first of them"
-    )
+    if not certificate.rank_known:
+        return Verdict(question, "No", None, _more_functions_than_rows(certificate))
     return Verdict(
         question,
         "No",
@@ -194,11 +203,22 @@ def _unique(certificate: Certificate, ties: str) -> Verdict:
         Words(
             f"Some subsets carry the same information on these rows (rank {certificate.rank:,} of "
             f"{certificate.n_functions:,} functions). Their combined effect is determined; how it is split among them "
-            f"is a convention: {settled} (",
-            Parameter("ties", ties),
-            ").",
+            "is a convention: ",
+            *_convention(certificate, ties),
         ),
     )
+
+
+def _convention(certificate: Certificate, ties: str) -> tuple[Part, ...]:
+    """How subsets share what several of them can express."""
+    if certificate.effective_functions:
+        return ("shrinkage splits it by the expected variances of the effects.",)
+    settled = (
+        "the effects shown have the least total energy, so that such subsets share evenly"
+        if ties == "share"
+        else "what several subsets can express goes to the first of them"
+    )
+    return settled + " (", Parameter("ties", ties), ")."
 
 
 def _numbers(values: FloatArray, outputs: tuple[str, ...]) -> str:

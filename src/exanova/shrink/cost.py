@@ -51,6 +51,10 @@ DRIFTING_BYTES = 4_000_000
 """Memory of some lines of a matrix over rows, summed over all cells."""
 
 
+RANKED = 1000
+"""Functions up to which the rank of a shrunken fit is determined with the fit: some hundredths of a second."""
+
+
 def by_rows(rows: int, functions: int) -> bool:
     """Whether there are fewer rows than functions."""
     return rows <= functions
@@ -121,6 +125,11 @@ def leaving_out(functions: int, load: Load) -> int:
     chosen = min(load.distinct, max(functions, FEWEST_SAMPLED))
     blocks = 3 * min(BLOCK_BYTES, 8 * functions * chosen)
     return eliminating(functions, load) + blocks + 32 * load.distinct * load.outputs
+
+
+def ranking(functions: int, load: Load) -> int:
+    """Bytes of determining the rank beside a factor that has been kept; 0 where that is not done."""
+    return eliminating(functions, load) + 8 * functions * functions if functions <= RANKED else 0
 
 
 def _kernels(family: Family, copies: float) -> int:

@@ -12,7 +12,7 @@ from exanova.shrink.continued import continuation_bytes
 from exanova.shrink.evaluate import CHEAP_WORK, LARGEST
 from exanova.shrink.fit import why_not
 from exanova.shrink.left_out import FEWEST_SAMPLED
-from exanova.shrink.speed import kernel_seconds, leaving_out_seconds, shrinking_seconds
+from exanova.shrink.speed import kernel_seconds, leaving_out_seconds, ranking_seconds, shrinking_seconds
 from exanova.solve import price
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request
@@ -34,13 +34,13 @@ def completed(plan: Plan, survey: Survey, request: Request, sample: Sample, outp
     measuring = price.measuring(survey.keys, survey.cells, survey.subsets, load)
     if request.shrinkage and why_not(sample, request, plan, family) is None:
         needed = cost.shrinking(q, family, load) + continuation_bytes(family, outputs)
-        shrinking = load.peak(needed, listing, measuring)
+        shrinking = load.peak(max(needed, cost.ranking(q, load)), listing, measuring)
         by_functions = cost.way(r, q, bool(too_large_for_tables(family).any())) == "functions"
         if by_functions:
             common = passes_and_local_work(survey, SHRINKING_PASSES, 2 * q) + gram_seconds(family, q, sample.weight)
         else:
             common = reading(sample) + SHRINKING_PASSES * pass_seconds(survey) + kernel_seconds(family)
-        shrunk = shrinking_seconds(r, q, outputs, survey.subsets)
+        shrunk = shrinking_seconds(r, q, outputs, survey.subsets) + ranking_seconds(q)
         return replace(plan, memory=shrinking, seconds=common + shrunk)
     if not _leaves_rows_out(request, plan, survey):
         return plan

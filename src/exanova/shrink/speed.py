@@ -50,6 +50,11 @@ def kernel_seconds(family: Family) -> float:
     return float((np.diff(family.cell_start).astype(np.float64) ** 2).sum()) / KERNEL_CELLS
 
 
+def ranking_seconds(functions: int) -> float:
+    """Seconds of determining the rank of the functions, beside those of their Gram matrix; 0 where that is not done."""
+    return functions**3 / FLOPS if functions <= cost.RANKED else 0.0
+
+
 def leaving_out_seconds(rows: int, functions: int) -> float:
     """Seconds of leaving rows out of an exact fit, beside those of collecting its Gram matrix again."""
     q = float(functions)
