@@ -120,6 +120,52 @@ def test_no_level_in_common_shares_nothing():
     assert "a: cannot be compared" in str(first.compare(second)).splitlines()[1]
 
 
+def by_hand(before, after, X, subset):
+    """Mean squared difference of an effect of two fits, at the rows."""
+    place = [list(X.columns).index(name) for name in subset]
+    at_rows = []
+    for anova in (before, after):
+        effect = anova.effects_[subset]
+        values = dict(zip(effect.levels, effect.values[:, 0], strict=True))
+        at_rows.append(np.array([values[tuple(row[place])] for row in anova.explain(X).display_data]))
+    return ((at_rows[1] - at_rows[0]) ** 2).mean()
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 9), st.integers(2, 9))
+@examples(25)
+def test_rows_of_a_divided_bin_are_those_between_the_edges(seed, bins, others):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"x": rng.lognormal(sigma=2.0, size=80), "z": rng.choice(["u", "v", "w"], 80)})
+    y = np.log(X["x"]) * (X["z"] == "u") + (X["x"] > 1)
+    options = {"shrinkage": None, "sampled": False}
+    before, after = (
+        FunctionalANOVA(n_bins=n, strategy=how, **options).fit(X, y)
+        for n, how in ((bins, "quantile"), (others, "uniform"))
+    )
+    for first, second in ((before, after), (after, before)):
+        found = by_features(first.compare(second))[frozenset({"x"})]
+        assert found.difference[0] == pytest.approx(by_hand(first, second, X, ("x",)), rel=1e-6, abs=1e-12)
+        assert found.shared == pytest.approx(1.0)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 3), st.integers(2, 4))
+@examples(25)
+def test_rows_of_divided_pairs_are_those_of_nested_bins(seed, bins, times):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"x": rng.permutation(96) ** 3 * 1.0, "z": rng.lognormal(size=96)})
+    y = X["x"] * (X["z"] > 1) / 1e5 + np.sqrt(X["z"])
+    options = {"shrinkage": None, "sampled": False}
+    coarse, fine = (FunctionalANOVA(n_bins=n, **options).fit(X, y) for n in (bins, bins * times))
+    for first, second in ((coarse, fine), (fine, coarse)):
+        comparison = first.compare(second)
+        assert comparison.divided == ("x", "z")
+        assert "x, z: bins have other edges" in str(comparison)
+        for subset in (("x",), ("z",), ("x", "z")):
+            found = by_features(comparison)[frozenset(subset)]
+            assert found.difference[0] == pytest.approx(by_hand(first, second, X, subset), rel=1e-6, abs=1e-12)
+            assert found.shared == pytest.approx(1.0)
+
+
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.integers(2, 6))
 @examples(25)
 def test_bins_with_other_edges_are_compared_on_their_parts(seed, bins, others):

@@ -239,7 +239,7 @@ def effect_document(found: Effect) -> dict[str, Any]:
 
 def comparison_document(found: Comparison, count: int) -> dict[str, Any]:
     """The largest changes."""
-    return {"game": found.game, "outputs": found.schema.outputs, "changes": found.changes[:count]}
+    return {"game": found.game, "outputs": found.schema.outputs, "changes": found.changes[:count], "notes": found.notes}
 
 
 def shapley_table(explanation: Explanation, residual: FloatArray | None = None) -> Any:

@@ -96,6 +96,8 @@ class Screen:
             )
         self._console.print(table)
         self._more(len(found.changes) - count, "subsets", "--changes")
+        for note in found.notes:
+            self._line(f"note: {note}")
 
     def lines(self, text: str) -> None:
         """A text, line by line."""

@@ -13,7 +13,7 @@ from exanova.design.family import Family
 from exanova.effects.at_rows import fitted_part
 from exanova.effects.effect import Schema
 from exanova.explain.aligned import AllParts, all_parts, as_in_other
-from exanova.explain.comparison import MOSTLY, check_same_columns
+from exanova.explain.comparison import DIVIDED, MOSTLY, check_same_columns
 from exanova.explain.mean_change import MeanChange
 from exanova.explain.mix_and_model import MixAndModel, mix_and_model
 from exanova.infer.uncertainty import Uncertainty
@@ -127,7 +127,7 @@ def _variances_at_rows(second: Fit, split: MixAndModel) -> tuple[FloatArray, Flo
 
 
 def _notes(schema: Schema, split: MixAndModel, parts: list[AllParts]) -> list[str]:
-    """Levels of one fit alone, and bins with other edges."""
+    """Levels of one fit alone, and levels that overlap."""
     notes, other_edges = [], []
     for name, own in zip(schema.features, parts, strict=True):
         for side, where in ((0, "first"), (1, "second")):
@@ -137,7 +137,7 @@ def _notes(schema: Schema, split: MixAndModel, parts: list[AllParts]) -> list[st
         if ((own.shares > 0) & (own.shares < 1)).any():
             other_edges.append(name)
     if other_edges:
-        notes.append(f"{', '.join(other_edges)}: bins have other edges; their rows are divided as in the other fit")
+        notes.append(f"{', '.join(other_edges)}: {DIVIDED}")
     least = float(split.shared[:, 1].min())
     if least < MOSTLY:
         notes.append(

@@ -1,9 +1,10 @@
 """Levels that two fits of one column have in common: equal labels, for bins the parts between all of their edges.
 
 Two fits cut a column of numbers or times at different edges. Both effects are constant between any two neighbouring
-edges of either, so that they can be compared there: a bin's value holds on each of its parts, and its probability is
-divided among them by their lengths, because the rows inside are no longer known. Joined levels are compared on the
-values that share a level in both.
+edges of either, so that they can be compared there: a bin's value holds on each of its parts, and its share is that of
+their lengths, because the rows inside are no longer known; :mod:`exanova.explain.divided` and
+:mod:`exanova.explain.aligned` then divide the rows as in the other fit. Joined levels are compared on the values that
+share a level in both.
 """
 
 from __future__ import annotations
@@ -44,6 +45,28 @@ class CommonLevels:
         return out
 
 
+@dataclass(frozen=True, eq=False)
+class CellsInBoth:
+    """Cells that two effects have in common, k of them.
+
+    Attributes:
+        levels: the levels of each, as labels.
+        place: (2, k) the cell of each effect that holds it.
+        shares: (2, k) its share in that cell, by length.
+        whole: for each effect, the share of every cell that lies in levels of both.
+    """
+
+    levels: list[tuple[str, ...]]
+    place: IntArray
+    shares: FloatArray
+    whole: tuple[FloatArray, FloatArray]
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether some cell is in several parts."""
+        return any(len(np.unique(own)) < len(own) for own in self.place)
+
+
 def common_levels(a: FeatureLevels, b: FeatureLevels) -> CommonLevels:
     """What the levels of two fits of a column have in common.
 
@@ -67,10 +90,10 @@ def common_levels(a: FeatureLevels, b: FeatureLevels) -> CommonLevels:
     return CommonLevels(tuple(a.labels[k] for k in codes[0]), codes, np.ones(codes.shape))
 
 
-def common_cells(
+def cells_in_both(
     a: Sequence[Sequence[str]], b: Sequence[Sequence[str]], features: Sequence[tuple[FeatureLevels, FeatureLevels]]
-) -> tuple[list[tuple[str, ...]], IntArray, FloatArray]:
-    """Cells that two effects have in common: their levels, (2, k) positions among the cells of each, (2, k) shares.
+) -> CellsInBoth:
+    """The cells that two effects have in common.
 
     Args:
         a, b: the levels of every cell, as labels, features in the same order.
@@ -78,11 +101,11 @@ def common_cells(
     """
     common = [common_levels(*pair) for pair in features]
     parts = [found.parts_of(0) for found in common]
-    known = [{label: k for k, label in enumerate(pair[0].labels)} for pair in features]
+    known = [[{label: k for k, label in enumerate(f.labels)} for f in pair] for pair in features]
     place = {tuple(cell): j for j, cell in enumerate(b)}
     levels, positions, shares = [], [], []
     for i, cell in enumerate(a):
-        for chosen in product(*(p.get(k[label], ()) for p, k, label in zip(parts, known, cell, strict=True))):
+        for chosen in product(*(p.get(k[0][label], ()) for p, k, label in zip(parts, known, cell, strict=True))):
             picked = list(zip(common, features, chosen, strict=True))
             j = place.get(tuple(pair[1].labels[int(c.codes[1, part])] for c, pair, part in picked))
             if j is not None:
@@ -90,7 +113,20 @@ def common_cells(
                 positions.append((i, j))
                 shares.append([np.prod([c.shares[side, part] for c, _, part in picked]) for side in (0, 1)])
     found = np.array(positions, dtype=np.int64).reshape(-1, 2).T
-    return levels, found, np.array(shares, dtype=np.float64).reshape(-1, 2).T
+    amounts = np.array(shares, dtype=np.float64).reshape(-1, 2).T
+    return CellsInBoth(levels, found, amounts, (_wholes(0, a, common, known), _wholes(1, b, common, known)))
+
+
+def _wholes(
+    side: int, cells: Sequence[Sequence[str]], common: Sequence[CommonLevels], known: Sequence[Sequence[dict[str, int]]]
+) -> FloatArray:
+    """(cells,) the share of each cell of one effect that lies in levels of both."""
+    out = np.ones(len(cells))
+    for i, found in enumerate(common):
+        codes = known[i][side]
+        whole = np.bincount(found.codes[side], found.shares[side], len(codes))
+        out *= whole[[codes[cell[i]] for cell in cells]]
+    return out
 
 
 def _places(a: FeatureLevels, b: FeatureLevels) -> tuple[list[Any], list[Any]] | None:

@@ -12,7 +12,8 @@ from exanova.data.encoding import Encoding
 from exanova.data.feature import FeatureLevels
 from exanova.effects.effect import GAME, Effect, Effects, Schema, frame_with_game
 from exanova.errors import InputError
-from exanova.explain.common_levels import common_cells
+from exanova.explain.common_levels import CommonLevels, cells_in_both, common_levels
+from exanova.explain.divided import divided
 from exanova.messages import Parameter, count_of
 from exanova.typing import FloatArray
 
@@ -20,6 +21,11 @@ LARGEST_CELLS = 5
 
 MOSTLY = 0.995
 """Probability of the common cells below which it is reported."""
+
+DIVIDED = (
+    "bins have other edges, or values are joined in other ways; the rows of a level are divided as in the other fit"
+)
+"""How the rows of a level are divided among the parts that two fits have in common."""
 
 Encodings = tuple[Encoding, Encoding]
 LevelsOf = Mapping[str, tuple[FeatureLevels, FeatureLevels]]
@@ -46,7 +52,7 @@ class Change:
         norm_before, norm_after: (m,) squared norms, each under its own distribution; NaN if it is absent.
         difference: (m,) squared norm of the difference over the cells both have, under the mean of the two
             distributions (an effect that is absent counts as 0); NaN where they have none in common. Bins with other
-            edges are compared on their common parts.
+            edges are compared on their common parts, among which the rows of a bin are divided as in the other fit.
         shared: probability of the cells both have, averaged over the two distributions.
         cells: the cells that changed most.
     """
@@ -69,6 +75,11 @@ class Change:
 class Comparison:
     """The changes: first those that cannot be compared, then the largest difference.
 
+    Attributes:
+        changes: one for each subset of either.
+        schema: names of features and outputs.
+        divided: features of which a level of one has parts in several levels of the other.
+
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
     >>> before = exanova.FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 2.0]))
@@ -81,6 +92,7 @@ class Comparison:
     changes: tuple[Change, ...]
     schema: Schema
     game: str = GAME
+    divided: tuple[str, ...] = ()
 
     def to_frame(self) -> Any:
         """One line for each subset and output: squared norms before and after, and that of the difference."""
@@ -123,7 +135,12 @@ class Comparison:
             ]
         if len(self.changes) > 10:
             lines.append(f"  and {count_of(len(self.changes) - 10, 'more subset')}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was divided, and how, in words."""
+        return (f"{', '.join(self.divided)}: {DIVIDED}",) if self.divided else ()
 
     def __repr__(self) -> str:
         return f"<Comparison of {count_of(len(self.changes), 'subset')}; {self.game}>"
@@ -137,7 +154,12 @@ def compare(first: Effects, second: Effects, schema: Schema, other: Schema, enco
     keys = list(first) + [key for key in second if key not in first]
     changes = [_change(key, first, second, levels_of, len(schema.outputs)) for key in keys]
     changes.sort(key=lambda change: (change.comparable, -float(np.nan_to_num(change.difference).sum())))
-    return Comparison(tuple(changes), schema)
+    divided_features = tuple(name for name, pair in levels_of.items() if _is_divided(common_levels(*pair)))
+    return Comparison(tuple(changes), schema, divided=divided_features)
+
+
+def _is_divided(common: CommonLevels) -> bool:
+    return bool(((common.shares > 0) & (common.shares < 1)).any())
 
 
 def check_same_columns(schema: Schema, other: Schema) -> None:
@@ -180,8 +202,13 @@ def _aligned(
     """Levels, both values and mean probability of the cells both effects have."""
     order = [b.features.index(name) for name in a.features]
     cells = [tuple(cell[k] for k in order) for cell in b.levels]
-    levels, (i, j), share = common_cells(a.levels, cells, [levels_of[name] for name in a.features])
-    return levels, a.values[i], b.values[j], (share[0] * a.probability[i] + share[1] * b.probability[j]) / 2
+    found = cells_in_both(a.levels, cells, [levels_of[name] for name in a.features])
+    (i, j), probability = found.place, (a.probability, b.probability)
+    share = found.shares * np.stack([own[k] for own, k in zip(probability, found.place, strict=True)])
+    if found.is_divided:
+        totals = (found.whole[0] * a.probability, found.whole[1] * b.probability)
+        share = divided(found.place, found.shares, totals)
+    return found.levels, a.values[i], b.values[j], share.mean(axis=0)
 
 
 def _alone(effect: Effect | None, is_first: bool) -> tuple[list[tuple[str, ...]], FloatArray, FloatArray, FloatArray]:

@@ -131,7 +131,7 @@ def comparison_html(comparison: Comparison) -> str:
     ]
     titles = ["subset", "found in", "before", "after", "difference"]
     more = _more(len(comparison.changes) - CHANGES, "subsets")
-    return _page("Largest changes (squared norms)", _table(titles, lines), more)
+    return _page("Largest changes (squared norms)", _table(titles, lines), " ".join([more, *comparison.notes]).strip())
 
 
 def _strongest(decomposition: Decomposition, kind: str) -> list[list[str]]:
