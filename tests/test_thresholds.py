@@ -213,6 +213,8 @@ APART = {
     "effects.storage.DIGEST": "a format",
     "effects.printed.STRONGEST": "lines of a text",
     "explain.comparison.LARGEST_CELLS": "lines of a table",
+    "explain.divided.ROUNDS": "rounds of a refinement",
+    "explain.divided.STILL": "a tolerance",
     "phi.share_kernels.BLOCK": "built into a kernel: a test of its own",
     "phi.gram_kernels.WORDS": "built into a kernel: a test of its own",
     "phi.margin_kernels.BLOCK": "built into a kernel: a test of its own",
