@@ -465,3 +465,48 @@ def test_a_repeated_dictionary_has_finite_effects():
     assert anova.categories_[0] == ("a", "b")
     assert np.isfinite(anova.decomposition_.values).all()
     assert anova.predict(pa.table({"a": ["a", "b"], "b": ["u", "u"]})) == pytest.approx([0.0, 1.0])
+
+
+# Text
+
+
+def texts_in_every_library(cells):
+    """The same cells, strings or ``None``, as every library keeps a column of text."""
+    column = np.empty((len(cells), 1), dtype=object)
+    column[:, 0] = cells
+    return {
+        "numpy": column,
+        "pandas, objects": pd.DataFrame({"x0": column[:, 0]}, dtype=object),
+        "pandas, objects with NaN": pd.DataFrame({"x0": column[:, 0]}, dtype=object).fillna(float("nan")),
+        "pandas, Python": pd.DataFrame({"x0": pd.array(cells, dtype="string[python]")}),
+        "pandas, pyarrow": pd.DataFrame({"x0": pd.array(cells, dtype="string[pyarrow]")}),
+        "pandas, default": pd.DataFrame({"x0": pd.Series(cells, dtype="str" if pd.__version__ > "3" else object)}),
+        "polars": pl.DataFrame({"x0": pl.Series(cells, dtype=pl.String)}),
+        "pyarrow": pa.table({"x0": pa.array(cells, pa.string())}),
+    }
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.one_of(st.none(), st.sampled_from(["", "a", "b", "é", "1"]), st.text("xyzω ", max_size=2)),
+        min_size=33,
+        max_size=70,
+    )
+)
+def test_text_is_read_as_codes_that_are_the_same_in_every_library(cells):
+    levels = (*sorted({cell for cell in cells if cell is not None}), *([None] if None in cells else []))
+    expected = [levels.index(cell) for cell in cells]
+    for library, X in texts_in_every_library(cells).items():
+        table = Table.read(X)
+        column = table.column("x0")
+        assert column.codes is not None, library
+        assert column.values.tolist() == cells, library
+        encoding = learn_encoding(table, min_frequency=1)
+        assert (encoding.levels[0], encoding.encode(table)[0].tolist()) == (levels, expected), library
+
+
+def test_strings_of_other_types_and_cells_that_are_no_text_are_read_one_by_one():
+    cells = np.array([["a"] * 40 + [np.str_("b"), 1, None]], dtype=object).T
+    assert Table.read(cells).column("x0").codes is None
+    assert learn_encoding(Table.read(cells)).levels[0] == (1, "a", "b", None)

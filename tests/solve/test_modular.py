@@ -200,35 +200,54 @@ def test_primes_that_miss_directions_are_outvoted(columns, cuts, unlucky, place,
         assert grown(gram, cuts, AgreedProfile(most, candidates)) == whole.tolist()
 
 
+def watched(rows, asked):
+    """The rows that a profile asks for, noted in ``asked`` as (primes, first)."""
+
+    def inner(wanted, first):
+        asked.append((list(wanted), first))
+        return rows(wanted, first)
+
+    return inner
+
+
+def test_one_prime_is_enough_until_a_function_is_left_out():
+    """Functions that are independent modulo a prime are independent: nothing has to be confirmed."""
+    gram, asked = np.diag([1, 2, 3, 4, 0, 5]), []
+    profile = AgreedProfile(max_rank=5)
+    assert profile.append(watched(source(gram, [], [0, 1]), asked)).tolist() == [True, True]
+    assert profile.append(watched(source(gram, [0, 1], [2, 3]), asked)).tolist() == [True, True]
+    assert (asked, profile.error) == ([(PRIMES[:1], 0), (PRIMES[:1], 2)], 0.0)
+    assert profile.append(watched(source(gram, [0, 1, 2, 3], [4, 5]), asked)).tolist() == [False, True]
+    assert asked[2:] == [(PRIMES[:1], 4), (PRIMES[1:2], 0)]
+    assert (profile.primes, profile.error) == (PRIMES[:2], error_bound(5, PRIMES[1:2] * 2))
+
+
+def test_functions_beyond_the_largest_rank_need_no_second_prime():
+    profile = AgreedProfile(max_rank=2)
+    assert grown(np.diag([1, 1, 1, 0]), [1], profile) == [True, True, False, False]
+    assert (profile.primes, profile.error) == (PRIMES[:1], 0.0)
+
+
 def test_a_prime_that_misses_a_direction_half_way_is_replaced_and_the_new_one_starts_from_what_is_kept():
-    gram = np.diag([1, 1, 7, 1, 11, 1])
-    asked = []
-
-    def watched(rows):
-        def inner(wanted, first):
-            asked.append((list(wanted), first))
-            return rows(wanted, first)
-
-        return inner
-
+    gram, asked = np.diag([0, 1, 1, 7, 1, 11, 1]), []
     profile = AgreedProfile(candidates=[7, PRIMES[0], 11, PRIMES[1]])
-    assert profile.append(watched(source(gram, [], [0, 1]))).tolist() == [True, True]
-    assert profile.append(watched(source(gram, [0, 1], [2, 3]))).tolist() == [True, True]
-    assert profile.append(watched(source(gram, [0, 1, 2, 3], [4, 5]))).tolist() == [True, True]
-    assert asked == [([7, PRIMES[0]], 0), ([7, PRIMES[0]], 2), ([11], 0), ([PRIMES[0], 11], 4), ([PRIMES[1]], 0)]
+    assert profile.append(watched(source(gram, [], [0, 1, 2]), asked)).tolist() == [False, True, True]
+    assert profile.append(watched(source(gram, [1, 2], [3, 4]), asked)).tolist() == [True, True]
+    assert profile.append(watched(source(gram, [1, 2, 3, 4], [5, 6]), asked)).tolist() == [True, True]
+    assert asked[:2] == [([7], 0), ([PRIMES[0]], 0)]
+    assert asked[2:] == [([7, PRIMES[0]], 2), ([11], 0), ([PRIMES[0], 11], 4), ([PRIMES[1]], 0)]
     assert (profile.rank, profile.primes) == (6, PRIMES[:2])
 
 
 def test_a_fresh_prime_that_misses_what_is_kept_already_is_not_used():
-    gram = np.diag([13, 1, 7, 1])
     profile = AgreedProfile(candidates=[7, PRIMES[0], 13, PRIMES[1]])
-    assert grown(gram, [2], profile) == [True] * 4
+    assert grown(np.diag([0, 13, 1, 7, 1]), [3], profile) == [False, True, True, True, True]
     assert profile.primes == PRIMES[:2]
 
 
 @pytest.mark.parametrize("diagonal", [[1, 77, 7, 11], [1, 7, 11, 1], [1, 1, 7, 11]])
 def test_both_primes_may_turn_out_wrong(diagonal):
-    assert grown(np.diag(diagonal), [1], AgreedProfile(candidates=[7, 11, *PRIMES])) == [True] * 4
+    assert grown(np.diag([0, *diagonal]), [2], AgreedProfile(candidates=[7, 11, *PRIMES])) == [False] + [True] * 4
 
 
 def test_when_no_prime_is_left_the_error_says_what_to_do():
@@ -339,9 +358,9 @@ def test_a_prime_that_divides_the_weight_of_a_cell_is_replaced_when_the_cell_com
     weight[0] += PRIMES[0] - alone.sum()  # the cell of the first pair weighs as much as the first prime
     found = PaperChoice(np.ascontiguousarray(rows.T).astype(np.uint8), weight, (3, 3, 3))
     found.add([(0,), (1,), (2,)])
-    assert found._profile.primes == PRIMES[:2]
+    assert found._profile.primes == PRIMES[:1]
     found.add([(0, 1)])
-    assert found._profile.primes == PRIMES[1:3]
+    assert found._profile.primes[0] == PRIMES[1]
 
 
 def large_rank(rows, prime=2**61 - 1):

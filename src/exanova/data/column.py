@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.data.recoding import code_type
 from exanova.data.times import array_levels, moment_level, pinned, span_level
 from exanova.errors import InputTypeError
 from exanova.typing import IntArray, Level
@@ -134,6 +135,10 @@ class Column:
         >>> Column.from_cells("a", [np.str_("u"), float("nan")]).values.tolist()
         ['u', None]
         """
+        cells = list(cells)
+        texts = coded_texts(cells)
+        if texts is not None:
+            return cls.from_codes(name, *texts)
         values, missing, types = plain_cells(cells)
         if complex in types:
             raise InputTypeError(f"Column {name!r} holds complex numbers", expected=LEVELS, remedy=CONVERT)
@@ -145,6 +150,33 @@ class Column:
         cells = self.cells[rows] if self.codes is None else self.cells
         codes = None if self.codes is None else self.codes[rows]
         return replace(self, cells=cells, missing=self.missing[rows], codes=codes)
+
+
+def coded_texts(cells: Sequence[Any]) -> tuple[list[str], IntArray] | None:
+    """The strings (k,) among the cells as they first occur, and codes (n,) into them, -1 where missing.
+
+    ``None`` if some cell is neither a string nor missing.
+
+    >>> levels, codes = coded_texts(["v", None, "u", "v"])
+    >>> levels, codes.tolist()
+    (['v', 'u'], [0, -1, 1, 0])
+    """
+    if not cells or not _is_text(cells[0]):
+        return None
+    try:
+        code_of = dict.fromkeys(cells, -1)
+    except TypeError:  # a cell that cannot be a level
+        return None
+    if not all(map(_is_text, code_of)):
+        return None
+    levels = [cell for cell in code_of if type(cell) is str]
+    code_of.update(zip(levels, range(len(levels)), strict=True))
+    codes = np.fromiter(map(code_of.__getitem__, cells), dtype=code_type(len(levels)), count=len(cells))
+    return levels, codes
+
+
+def _is_text(cell: Any) -> bool:
+    return type(cell) is str or is_missing(plain_scalar(cell))
 
 
 def plain_cells(cells: Iterable[Any]) -> tuple[NDArray[Any], NDArray[np.bool_], frozenset[type]]:

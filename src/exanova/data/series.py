@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from exanova.data.arrow import coded_column, holds_levels, read_arrow, zone_of
 from exanova.data.column import Column
-from exanova.data.factor import factorize
+from exanova.data.factor import FEW, factorize
 from exanova.data.recoding import blocks
 from exanova.data.times import count_levels, date_level, moment_level, span_level, time_level
 from exanova.typing import IntArray, Level
@@ -32,6 +32,8 @@ def read_series(name: str, series: nw.Series[Any]) -> Column:
     wide = dtype in (nw.Int128, nw.UInt128)  # NumPy has no such integers, Python has
     if (dtype.is_numeric() and not dtype.is_decimal() and not wide) or dtype == nw.Boolean:
         return _read_numbers(name, series)
+    if dtype == nw.String and series.implementation.is_polars() and len(series) > FEW:
+        return _read_polars_codes(name, series.cast(nw.Categorical))
     return Column.from_cells(name, series.to_list())
 
 
@@ -52,12 +54,17 @@ def _as_arrow(series: nw.Series[Any]) -> Any:
     native = series.to_native()
     if series.implementation.is_pyarrow():
         return native
-    if not series.implementation.is_pandas_like() or not hasattr(native.dtype, "pyarrow_dtype"):
+    if not series.implementation.is_pandas_like() or not _is_stored_by_arrow(native.dtype):
         return None
     import pyarrow as pa
 
     stored = pa.array(native)
     return stored if isinstance(stored, pa.ChunkedArray) else pa.chunked_array([stored])
+
+
+def _is_stored_by_arrow(dtype: Any) -> bool:
+    """Whether pyarrow stores the cells of a dtype of pandas: one of its own, or text."""
+    return hasattr(dtype, "pyarrow_dtype") or getattr(dtype, "storage", None) == "pyarrow"
 
 
 def _read_numbers(name: str, series: nw.Series[Any]) -> Column:

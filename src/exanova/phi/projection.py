@@ -56,11 +56,14 @@ def _own_indicators(family: Family, mono: Monomials) -> IntArray:
 
 
 def _in_place(gram: FloatArray, coordinates: Coordinates, basis: Basis, own: IntArray, total: float) -> FloatArray:
-    """The first rows and columns of each subset's own indicators become those of its functions, which then move up."""
+    """The first rows and columns of each subset's own indicators become those of its functions, which then move up.
+
+    Only the lower triangle of the result is computed, for which a row needs no column after its own subset.
+    """
     counts = np.diff(basis.start)
     for s in range(len(counts) - 1, -1, -1):
         numbers, rows = coordinates[s]
-        gram[own[s] : own[s] + counts[s]] = (rows.T / total) @ gram[numbers]
+        gram[own[s] : own[s] + counts[s], : own[s + 1]] = (rows.T / total) @ gram[numbers, : own[s + 1]]
     places = np.concatenate([np.arange(own[s], own[s] + k) for s, k in enumerate(counts)])
     flat, q = gram.reshape(-1), len(places)
     for a in range(0, q, ROWS):

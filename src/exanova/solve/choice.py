@@ -73,7 +73,9 @@ class SpanChoice:
     @property
     def how(self) -> str:
         """How the choice was made, with its error probability."""
-        return f"functions chosen exactly modulo primes (error probability below {self._profile.error:.0e})"
+        error = self._profile.error
+        known = f"error probability below {error:.0e}" if error else "proved, as each of them raised the rank"
+        return f"functions chosen exactly modulo primes ({known})"
 
     def rank_of_subset(self) -> IntArray:
         """(S,) rank added by each subset."""

@@ -85,7 +85,7 @@ def factorise(gamma: FloatArray, orders: Sequence[slice], ties: Ties, tolerance:
         rows = gamma[columns, later][factor.pivots[: factor.rank]]
         rows = solve_triangular(factor.lower[: factor.rank], rows, lower=True, check_finite=False)
         if later.start < later.stop and factor.rank:
-            gamma[later, later] -= rows.T @ rows
+            gamma[later, later] -= (rows.T @ rows).T  # the same, in the order of gamma
         factors.append(factor)
         right.append(rows)
     return Factor(tuple(factors), tuple(right))

@@ -11,7 +11,8 @@ A pivot that is zero in the rationals is zero modulo every prime. A non-zero piv
 misses a direction, and may be wrong about later functions too. The opposite error cannot happen: as long as two primes
 agree, functions kept modulo either are independent. So at the first disagreement the prime that keeps a function is
 right; the other is discarded and replaced by a further prime. A choice is accepted when two primes agree on it
-(``AgreedProfile``), and is wrong only if both miss the same direction first.
+(``AgreedProfile``), and is wrong only if both miss the same direction first. As long as one prime keeps every function,
+none was missed: that is a proof, and needs no second prime.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from numpy.typing import NDArray
 
 from exanova.errors import InputError
 from exanova.messages import Parameter
-from exanova.phi.residues import modulo, primes, product_modulo
-from exanova.typing import FloatArray
+from exanova.phi.residues import TERMS, modulo, primes, product_modulo
+from exanova.typing import FloatArray, IntArray
 
 PANEL = 64
 
@@ -54,13 +55,17 @@ def error_bound(rank: int, chosen: Sequence[int]) -> float:
 
 
 class AgreedProfile:
-    """The rank profile of functions that arrive in batches: which of them raise the rank, agreed on by two primes."""
+    """The rank profile of functions that arrive in batches: which of them raise the rank, agreed on by two primes.
+
+    One prime is enough until the first function does not raise the rank.
+    """
 
     def __init__(self, max_rank: int | None = None, candidates: Sequence[int] | None = None) -> None:
         self._max_rank = max_rank
         self._untried = iter(candidates) if candidates is not None else islice(primes(), MOST_PRIMES)
         self._profiles: list[ResidueFactor] = []
         self._smallest: int | None = None
+        self._is_proved = True
         self.rank = 0
 
     @property
@@ -70,16 +75,16 @@ class AgreedProfile:
 
     @property
     def error(self) -> float:
-        """Upper bound on the probability that the choice so far is wrong."""
-        return error_bound(self.rank, [self._smallest or 1] * AGREEING)
+        """Upper bound on the probability that the choice so far is wrong; zero if every function was kept."""
+        return 0.0 if self._is_proved else error_bound(self.rank, [self._smallest or 1] * AGREEING)
 
     def append(self, rows: GramRows) -> NDArray[np.bool_]:
         """Add functions and return which of them raise the rank. Only those are kept."""
         best: NDArray[np.bool_] | None = None
         agreeing: list[ResidueFactor] = []
         waiting = self._profiles
-        while len(agreeing) < AGREEING:
-            waiting = waiting or [self._fresh() for _ in range(AGREEING - len(agreeing))]
+        while best is None or len(agreeing) < self._needed(best):
+            waiting = waiting or [self._fresh()]
             found = self._found(waiting, rows)
             for profile, kept in zip(waiting, found, strict=True):
                 if kept is None or (best is not None and kept.tobytes() < best.tobytes()):
@@ -88,10 +93,16 @@ class AgreedProfile:
                     best, agreeing = kept, []
                 agreeing.append(profile)
             waiting = []
-        assert best is not None
+        self._is_proved = self._needed(best) == 1
         self._profiles, self.rank = agreeing, self.rank + int(np.count_nonzero(best))
         self._smallest = min([*self.primes, self._smallest or self.primes[0]])
         return best
+
+    def _needed(self, kept: NDArray[np.bool_]) -> int:
+        """Primes that must agree on a choice: one if it leaves out nothing, and nothing was left out before."""
+        count = int(np.count_nonzero(kept))
+        every = count == len(kept) or (self.rank + count == self._max_rank and bool(kept[:count].all()))
+        return 1 if self._is_proved and every else AGREEING
 
     def _found(self, profiles: list[ResidueFactor], rows: GramRows) -> list[NDArray[np.bool_] | None]:
         """(new,) functions kept by each prime; a fresh prime must also keep the functions kept so far."""
@@ -124,8 +135,8 @@ class ResidueFactor:
     def __init__(self, prime: int, max_rank: int | None = None) -> None:
         self.prime, self.rank = prime, 0
         self._max_rank = max_rank
-        self._left, self._pivots = np.zeros((0, 0)), np.zeros(0)
-        # Columns of L computed together, and the inverse of D L^T on them.
+        self._scaled, self._pivots = np.zeros((0, 0)), np.zeros(0)  # L D, and D
+        # Columns of L that were computed together, and the inverse of D L^T on them.
         self._panels: list[tuple[slice, FloatArray]] = []
 
     def append(self, rows: FloatArray) -> NDArray[np.bool_]:
@@ -134,63 +145,74 @@ class ResidueFactor:
         left, kept = np.zeros((new, old + new)), np.zeros(new, dtype=bool)
         self._pivots = np.concatenate([self._pivots[:old], np.zeros(new)])
         for columns, inverse in self._panels:
-            rest = self._rest(rows[:, columns], left, self._left[columns], columns.start)
+            rest = self._rest(rows[:, columns], left, self._scaled[columns], columns.start)
             left[:, columns] = product_modulo(rest, inverse, self.prime)
         for a in range(0, new, PANEL):
             self._add_panel(rows[:, old:], left, slice(a, min(new, a + PANEL)), kept)
         self._reserve()
-        self._left[old : self.rank, : self.rank] = left[kept, : self.rank]
+        self._scaled[old : self.rank, : self.rank] = self._times_pivots(left[kept, : self.rank])
         return kept
 
-    def _rest(self, gram: FloatArray, left: FloatArray, others: FloatArray, done: int) -> FloatArray:
-        """Products of the functions ``left`` and ``others`` minus their part in the first ``done`` directions."""
-        scaled = modulo(others[:, :done] * self._pivots[:done], self.prime)
-        return modulo(gram - product_modulo(left[:, :done], scaled.T, self.prime), self.prime)
+    def _times_pivots(self, left: FloatArray) -> FloatArray:
+        """Rows of L D from rows of L, in the first directions."""
+        return modulo(left * self._pivots[: left.shape[1]], self.prime)
+
+    def _rest(self, gram: FloatArray, left: FloatArray, scaled: FloatArray, done: int) -> FloatArray:
+        """Products of the functions ``left`` with others, given as rows of L D, minus those in the first directions."""
+        if done > TERMS:
+            return modulo(gram - product_modulo(left[:, :done], scaled[:, :done].T, self.prime), self.prime)
+        return modulo(gram - left[:, :done] @ scaled[:, :done].T, self.prime)
 
     def _add_panel(self, own: FloatArray, left: FloatArray, panel: slice, kept: NDArray[np.bool_]) -> None:
-        start, below = self.rank, left[panel.start :]
-        rest = self._rest(own[panel.start :, panel], below, left[panel], start)
-        taken = self._eliminate(rest, below, panel.stop - panel.start)
-        if taken:
-            columns, numbers = slice(start, self.rank), panel.start + np.array(taken, dtype=np.int64)
-            kept[numbers] = True
-            triangle = modulo(left[numbers, columns] * self._pivots[columns], self.prime).T
-            self._panels.append((columns, _inverse(triangle, self.prime)))
-
-    def _eliminate(self, rest: FloatArray, left: FloatArray, width: int) -> list[int]:
-        """Columns of one panel one after the other; fills ``left`` and the pivots, returns the columns kept."""
-        start, taken = self.rank, []
-        for j in range(width):
-            if self._max_rank is not None and self.rank >= self._max_rank:
-                break
-            done = slice(start, self.rank)
-            scaled = modulo(left[j, done] * self._pivots[done], self.prime)
-            column = modulo(rest[:, j] - left[:, done] @ scaled, self.prime)
-            pivot = int(column[j])
-            if pivot == 0:
-                continue
-            column[:j] = 0.0
-            left[:, self.rank] = modulo(column * pow(pivot, -1, self.prime), self.prime)
-            self._pivots[self.rank] = pivot
-            self.rank += 1
-            taken.append(j)
-        return taken
+        start, width = self.rank, panel.stop - panel.start
+        scaled = self._times_pivots(left[panel, :start])
+        rest = self._rest(own[panel.start :, panel], left[panel.start :], scaled, start)
+        room = width if self._max_rank is None else self._max_rank - start
+        taken, pivots, inverse = eliminated(rest[:width], self.prime, room)
+        columns = slice(start, start + len(taken))
+        left[panel.start :, columns] = product_modulo(rest[:, taken], inverse, self.prime)
+        self._pivots[columns] = pivots
+        self.rank = columns.stop
+        kept[panel.start + taken] = True
+        self._panels.append((columns, inverse))
 
     def _reserve(self) -> None:
-        """Grow the array of L by a quarter if it is full."""
-        if self.rank > len(self._left):
+        """Grow the array of L D by a quarter if it is full."""
+        if self.rank > len(self._scaled):
             size = self.rank + self.rank // 4
             grown = np.zeros((size, size))
-            grown[: len(self._left), : len(self._left)] = self._left
-            self._left = grown
+            grown[: len(self._scaled), : len(self._scaled)] = self._scaled
+            self._scaled = grown
 
 
-def _inverse(upper: FloatArray, prime: int) -> FloatArray:
-    """Inverse of an upper triangular matrix modulo a prime, by back substitution."""
-    size = len(upper)
-    out = np.zeros((size, size))
-    for i in range(size - 1, -1, -1):
-        row = -product_modulo(upper[i : i + 1, i + 1 :], out[i + 1 :], prime)[0]
-        row[i] += 1.0
-        out[i] = modulo(row * pow(int(upper[i, i]), -1, prime), prime)
-    return out
+def eliminated(block: FloatArray, prime: int, room: int) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Pivots of a symmetric block modulo a prime, skipping zeros, and no more than there is room for.
+
+    Beside the rows of the block stand those of a unit matrix, which become the inverse of the factor L. Each entry is
+    reduced only when its row is used: until then it is a sum of fewer than ``TERMS`` products.
+
+    Returns:
+        taken: (k,) the columns with a pivot.
+        pivots: (k,) D.
+        inverse: (k, k) the inverse of D L^T on these columns.
+
+    >>> [found.tolist() for found in eliminated(np.array([[2.0, 4.0, 1.0], [4.0, 1.0, 2.0], [1.0, 2.0, 3.0]]), 7, 3)]
+    [[0, 2], [2.0, 6.0], [[4.0, 4.0], [0.0, 6.0]]]
+    """
+    size = len(block)
+    rows = np.hstack([block, np.eye(size)])
+    taken: list[int] = []
+    pivots: list[int] = []
+    inverse = np.zeros((size, size))
+    for j in range(size):
+        row = modulo(rows[j, j:].copy(), prime)
+        pivot = int(row[0])
+        if pivot == 0 or len(taken) >= room:
+            continue
+        reciprocal = pow(pivot, -1, prime)
+        scaled = modulo(row * reciprocal, prime)
+        rows[j + 1 :, j + 1 :] -= scaled[1 : size - j, None] * row[1:]
+        inverse[:, j] = scaled[size - j :]
+        taken.append(j)
+        pivots.append(pivot)
+    return np.array(taken, dtype=np.int64), np.array(pivots, dtype=np.float64), inverse[np.ix_(taken, taken)]
