@@ -236,6 +236,7 @@ APART = {
     "select.selected_fit.HELD_OUT": "decides what is measured",
     "select.selected_fit.FEW_ROWS": "decides what is measured",
     "select.selected_fit.SPLITS": "decides what is measured",
+    "select.optimism.CHEAP_SECONDS": "decides what is measured",
     "select.lasso.PENALTIES": "decides what is chosen",
     "select.lasso.SMALLEST": "decides what is chosen",
     "select.lasso.ITERATIONS": "accuracy",

@@ -18,11 +18,14 @@ from exanova.effects.average_leverage import on_average
 from exanova.effects.certificate import Certificate, measure_fit, measure_sample
 from exanova.effects.fit_sums import FitSums
 from exanova.errors import InputError, OverfitWarning
+from exanova.infer.units import raw_rows
 from exanova.many_levels import Joined, by_joining_again
 from exanova.messages import Parameter, Part, Words
 from exanova.other_clusters import METHOD, errors_on_clusters
 from exanova.progress import Progress
-from exanova.select.selected_fit import judge_selection, with_budget
+from exanova.select.optimism import follows_values, largest_growth, repeats_cheaply
+from exanova.select.record import Selection
+from exanova.select.selected_fit import judge_selection, splits_of, with_budget
 from exanova.shrink.evaluate import other_rows
 from exanova.solve.evidence import Solved
 from exanova.solve.request import Request
@@ -89,9 +92,30 @@ def _by_the_others(
     again = request if known.selection is None else with_budget(request, known.selection.budget)
     if cluster is not None and not fitted.whole:
         return by_leaving_clusters_out(certificate, sample, again, progress)
-    if known.selection is not None and (request.shrinkage or request.auto_terms) and request.sampled:
+    selection = known.selection
+    if selection is None or not request.sampled:
+        return by_leaving_out(certificate, sample, fitted.found, request, fitted.whole)
+    if request.shrinkage or request.auto_terms:
         return by_selecting_again(certificate, sample, again, progress)
-    return by_leaving_out(certificate, sample, fitted.found, request, fitted.whole)
+    if repeats_cheaply(selection, sample, again, splits_of(sample)):
+        certificate = by_selecting_again(certificate, sample, again, progress)
+        if certificate.r2_eval is not None:
+            return certificate
+    kept = by_leaving_out(certificate, sample, fitted.found, request, fitted.whole)
+    return _with_selection(kept, selection, fitted) if follows_values(selection) else kept
+
+
+def _with_selection(certificate: Certificate, selection: Selection, fitted: FittedRows) -> Certificate:
+    """The certificate with what would be left of the fit on other rows, had the selection followed noise all it can."""
+    if certificate.r2_eval is None:
+        return certificate
+    sample, subsets = fitted.sample, fitted.found.family.subsets
+    draws = raw_rows(sample)
+    rows = float(draws.weight.sum()) ** 2 / float(draws.squared.sum())
+    by_order, varying = certificate.rank_by_order, len(sample.varying)
+    growth = largest_growth(selection, subsets, fitted.request, varying, by_order, rows)
+    least = 1.0 - (1.0 - certificate.r2_eval) * growth if np.isfinite(growth) else np.full(sample.n_outputs, np.nan)
+    return replace(certificate, r2_least=least)
 
 
 def on_held_out_rows(certificate: Certificate, held: Sample, found: Solved, threads: int) -> Certificate:

@@ -102,7 +102,8 @@ def test_the_fit_on_other_rows_counts_the_selection() -> None:
     named = fit(rows, y, subsets=[key for key in anova.effects_ if key])
     assert float(named.certificate_.r2_eval[0]) > float(named.score(new, target)) + 0.2
     kept = fit(rows, y, max_terms=81 + 160, shrinkage=None)
-    assert "the selection kept" in str(kept.certificate_.eval_method)
+    assert "selecting again" in str(kept.certificate_.eval_method)
+    assert kept.certificate_.holds is False
 
 
 def test_selecting_again_is_a_selection_and_fit_to_part_of_the_rows() -> None:

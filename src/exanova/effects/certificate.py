@@ -55,6 +55,8 @@ class Certificate:
         converged: whether the solve met its own tolerance.
         r2_eval, mse_eval: the same as ``r2`` and ``mse`` on other rows, one per output, if they were measured there.
         eval_method: how they were measured; for a complete population, why there are no other rows.
+        r2_least: where rows that chose the family also measured ``r2_eval``, what is left of it if the choice followed
+            as much noise as it could (NaN if that may be all); else ``None``.
         sampled: whether the rows are a sample from a larger population.
         shrinkage: the variance components of a shrunken fit, or why nothing was shrunk; empty if not requested.
         effective_functions: of a shrunken fit, for each order from 1 on, how many functions the rows determine.
@@ -93,6 +95,7 @@ class Certificate:
     rank_known: bool = True
     converged: bool = True
     r2_eval: FloatArray | None = None
+    r2_least: FloatArray | None = None
     mse_eval: FloatArray | None = None
     eval_method: str = ""
     sampled: bool = True
@@ -131,13 +134,18 @@ class Certificate:
     def holds(self) -> bool | None:
         """Whether the fit holds on other rows: at least four fifths of R2 remain on them.
 
-        ``True`` where there are no others, ``None`` where the fit on them was not measured.
+        ``True`` where there are no others, ``None`` where the fit on them was not measured, or only on rows that chose
+        the family, which may have chosen noise (:attr:`r2_least`).
         """
         if not self.sampled:
             return True
-        if self.r2_eval is None:
-            return None
-        return bool((self.r2_eval >= tolerances.HOLDS * np.maximum(self.r2, 0.0) - tolerances.RECONSTRUCTION).all())
+        if self.r2_eval is None or not self._remains(self.r2_eval):
+            return None if self.r2_eval is None else False
+        return True if self.r2_least is None or self._remains(self.r2_least) else None
+
+    def _remains(self, r2: FloatArray) -> bool:
+        """Whether enough of R2 is left in these (m,)."""
+        return bool((r2 >= tolerances.HOLDS * np.maximum(self.r2, 0.0) - tolerances.RECONSTRUCTION).all())
 
     @property
     def cancels(self) -> bool:

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exanova import tolerances
+from exanova.messages import Parameter, Words
 from exanova.typing import FloatArray
 
 if TYPE_CHECKING:
     from exanova.effects.certificate import Certificate
+
+MEASURES_IT = Parameter("eval_set", 0.2)
+"""What measures a selection on other rows."""
 
 MOST_OUTPUTS = 8
 """Outputs whose numbers are listed."""
@@ -44,8 +48,12 @@ def _other_rows(c: Certificate) -> str:
         return f"there are none: {c.eval_method}"
     if c.r2_eval is None:
         return "not measured: moments hold no rows" if c.unmeasured else "not measured"
-    verdict = "the fit holds" if c.holds else "the fit does NOT hold on other rows"
-    return f"R2 {numbers(c.r2_eval)} {c.eval_method or 'on held-out rows'}: {verdict}"
+    measured = f"R2 {numbers(c.r2_eval)} {c.eval_method or 'on held-out rows'}"
+    if c.holds is None:
+        return Words(measured, ": NOT known, for these rows made the selection; ", MEASURES_IT, " measures it")
+    if c.holds and c.r2_least is not None:
+        measured += f", at least {numbers(c.r2_least)} however much noise it followed"
+    return f"{measured}: {'the fit holds' if c.holds else 'the fit does NOT hold on other rows'}"
 
 
 def _not_explained(c: Certificate) -> str:

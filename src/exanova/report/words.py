@@ -9,6 +9,7 @@ import numpy as np
 from exanova import tolerances
 from exanova.decomposition import Decomposition
 from exanova.effects.certificate import Certificate
+from exanova.effects.certificate_text import MEASURES_IT
 from exanova.messages import Parameter, Part, Words, joined
 from exanova.report.explorer import ShownRows
 from exanova.show.records import legible
@@ -97,7 +98,13 @@ def _other_rows(certificate: Certificate, outputs: tuple[str, ...]) -> Verdict:
         return Verdict(question, "Not known", None, because, care=True)
     how = certificate.eval_method or "on held-out rows"
     here = f"R² is {_numbers(certificate.r2_eval, outputs)} {how}, {_numbers(certificate.r2, outputs)} on these rows."
+    if certificate.holds is None:
+        seen = Words(f"{here} The same rows made the selection, so that R² flatters it. ", MEASURES_IT, " measures it.")
+        return Verdict(question, "Not known", None, seen, care=True)
     if certificate.holds:
+        if certificate.r2_least is not None:
+            least = _numbers(certificate.r2_least, outputs)
+            here += f" However much noise the selection followed, at least {least} is left."
         return Verdict(question, "Yes", True, here)
     order, shrunk = Parameter("max_order"), bool(certificate.shrinkage)
     helps: list[Part] = (

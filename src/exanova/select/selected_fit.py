@@ -129,9 +129,14 @@ def errors_on(judges: Sample, found: Solved, threads: int) -> FloatArray:
     return np.asarray(judges.probability @ (judges.values - fitted) ** 2)
 
 
+def splits_of(sample: Sample) -> int:
+    """Random splits on which a selection from these rows is evaluated."""
+    return SPLITS if sample.n_rows <= FEW_ROWS else 1
+
+
 def judge_selection(sample: Sample, request: Request, progress: Progress) -> Judged:
     """Repeat a selection with a fixed budget on part of the rows, and evaluate it on the others."""
-    splits, found = SPLITS if sample.n_rows <= FEW_ROWS else 1, []
+    splits, found = splits_of(sample), []
     for k in range(splits):
         train, held = sample.split(HELD_OUT, request.random_state + 1 + k)
         plan = plan_selection(request, train, sample.n_outputs)

@@ -54,13 +54,13 @@ def plan_selection(request: Request, sample: Sample, outputs: int = 1) -> Plan:
         route=f"{request.selection} selection",
         memory=load.peak(*_phases(request, sample.sizes, q, load)),
         passes=PASSES,
-        seconds=reading(sample) + _seconds(request, sample, q, outputs),
+        seconds=reading(sample) + selecting_seconds(request, sample, q, outputs),
         selection=str(request.selection),
     )
     return within_limit(plan)
 
 
-def _seconds(request: Request, sample: Sample, functions: int, outputs: int) -> float:
+def selecting_seconds(request: Request, sample: Sample, functions: int, outputs: int) -> float:
     """Seconds of the rounds of a selection, of its fit, and of selecting again without some rows to evaluate it."""
     r, q = float(sample.n_rows), float(functions)
     columns, features = float(mains_of(sample.sizes)), len(sample.varying)
