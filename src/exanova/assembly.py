@@ -52,7 +52,8 @@ def assemble(
     found = with_rank(found, sample, request)
     measured = measure(sample, found, request.threads)
     certificate = certify(sample, found, measured, names, scaling, time.perf_counter() - started, request)
-    certificate = replace(certificate, bins=_lossless_bins(seen, sample, certificate))
+    bins = _lossless_bins(seen, sample, certificate)
+    certificate = replace(certificate, bins=bins) if bins else certificate
     schema = Schema(names, seen.support.labels, values.output_names, seen.table_kind, values.single)
     effects = scaling.effects(found.values)
     fitted = _fitted_sample(sample, found, request, parameters["sampled"])

@@ -18,6 +18,7 @@ from exanova.data.observe import Reading
 from exanova.data.rules import MaxLevels, NBins
 from exanova.decomposition import Decomposition
 from exanova.decomposition_file import from_file, to_file
+from exanova.effects.measure import passed
 from exanova.effects.storage import read, write
 from exanova.errors import InputError
 from exanova.evaluation import FittedRows, evaluated, warn_if_it_does_not_hold
@@ -270,6 +271,7 @@ class FunctionalANOVA(Parametrised, InParts):
         found, selection = fit_sample(sample, request, plan, survey, progress)
         with blas_threads(request.threads):
             progress.phase("measuring")
+            found = passed(sample, found, request.threads)
             self._store(assemble(seen, sample, found, selection, request, self.get_params(), started))
             warn_if_inexact(self.certificate_, self.basis, stacklevel=4)
             fitted = FittedRows(read, sample, held, found, request, whole)

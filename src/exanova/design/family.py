@@ -143,15 +143,45 @@ def extend(family: Family, subsets: Sequence[Subset], codes: Codes, weight: Floa
     array([[0, 0, 1],
            [0, 1, 1]])
     """
+    return extend_with_sums(family, subsets, codes, weight[:, None], threads)[0]
+
+
+def extend_with_sums(
+    family: Family, subsets: Sequence[Subset], codes: Codes, weighted: FloatArray, threads: int = 1
+) -> tuple[Family, FloatArray]:
+    """The same in one pass with sums of other values.
+
+    ``weighted`` (r, 1 + m) has the weights of the rows, then the values. The sums are (cells of ``subsets``, m).
+    """
     if not subsets:
-        return family
+        return family, np.zeros((0, weighted.shape[1] - 1))
     old = len(family.subsets)
     prefix = np.array([family.position[s[:-1]] for s in subsets], dtype=np.int64)
     prefix_cells = family.cell_start[prefix + 1] - family.cell_start[prefix]
     key_sizes = prefix_cells * family.sizes[[s[-1] for s in subsets]]
     layout = family.layout.appended(subsets, prefix, key_sizes)
-    counts = passes.scatter(layout, codes, weight[:, None], slice(old, old + len(subsets)), threads)[:, 0]
-    return with_counts(family, subsets, layout, key_sizes, counts)
+    sums = passes.scatter(layout, codes, weighted, slice(old, old + len(subsets)), threads)
+    wider = with_counts(family, subsets, layout, key_sizes, sums[:, 0])
+    own = wider.cell_key[family.n_cells :] - int(layout.key_start[old])
+    return wider, sums[own, 1:]
+
+
+def keep_some(family: Family, n_before: int, kept: Sequence[int]) -> Family:
+    """The first ``n_before`` subsets and, of the later ones, those numbered ``kept``; no pass over the rows.
+
+    The later ones are of one order, and their prefixes are among the first.
+    """
+    out = family.restricted(n_before)
+    if not len(kept):
+        return out
+    subsets = [family.subsets[s] for s in kept]
+    starts = family.layout.key_start
+    weights = [np.zeros(int(starts[s + 1] - starts[s])) for s in kept]
+    for s, weight in zip(kept, weights, strict=True):
+        weight[family.cell_key[family.cells_of(s)] - starts[s]] = family.weight[family.cells_of(s)]
+    prefix, key_sizes = np.array([out.position[s[:-1]] for s in subsets]), np.array([len(w) for w in weights])
+    layout = out.layout.appended(subsets, prefix, key_sizes)
+    return with_counts(out, subsets, layout, key_sizes, np.concatenate(weights))
 
 
 def build_family(

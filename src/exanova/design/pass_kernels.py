@@ -21,24 +21,49 @@ SMALL_TABLE = 512
 
 @compiled()
 def fill_keys(
-    codes: Any, members: Any, sizes: Any, chain: Any, lookup: Any, s: int, order: int, a: int, b: int, keys: Any
-) -> None:
-    """Write the keys of rows a..b in subset ``s`` to ``keys``; all rows must lie in the support."""
+    codes: Any,
+    members: Any,
+    sizes: Any,
+    chain: Any,
+    lookup: Any,
+    s: int,
+    order: int,
+    a: int,
+    b: int,
+    prefix: Any,
+    held: int,
+    keys: Any,
+) -> int:
+    """Write the keys of rows a..b in subset ``s`` to ``keys``; all rows must lie in the support.
+
+    From order 3 on, the cells of its prefix go to ``prefix``. Where the lookup of the prefix begins tells prefixes
+    apart; ``held`` is the place of the one whose cells are there already, and that of the new one is returned:
+    neighbouring subsets often have the same prefix.
+    """
     if order == 0:
         keys[: b - a] = 0
-        return
+        return held
+    if order > 2 and chain[s, order - 2] == held:
+        fill_last(codes, members[s, order - 1], sizes, a, b, prefix, keys)
+        return held
     first = members[s, 0]
     for t in range(b - a):
         keys[t] = np.int32(codes[first, a + t])
     for j in range(1, order):
-        feature = members[s, j]
-        size = np.int32(sizes[feature])
         if j > 1:
-            start = chain[s, j - 1]
+            held = chain[s, j - 1]
             for t in range(b - a):
-                keys[t] = lookup[start + keys[t]]
-        for t in range(b - a):
-            keys[t] = keys[t] * size + np.int32(codes[feature, a + t])
+                prefix[t] = lookup[held + keys[t]]
+        fill_last(codes, members[s, j], sizes, a, b, prefix if j > 1 else keys, keys)
+    return held
+
+
+@compiled(inline="always")
+def fill_last(codes: Any, feature: int, sizes: Any, a: int, b: int, cells: Any, keys: Any) -> None:
+    """Write the keys of rows a..b from the ``cells`` of a prefix and the levels of one more feature."""
+    size = np.int32(sizes[feature])
+    for t in range(b - a):
+        keys[t] = cells[t] * size + np.int32(codes[feature, a + t])
 
 
 @compiled()
@@ -80,12 +105,12 @@ def scatter_kernel(
     are therefore kept in four copies, which rows use in turn and which are added up after each block.
     """
     r, m = values.shape
-    keys = np.empty(BLOCK, dtype=np.int32)
+    keys, prefix = np.empty(BLOCK, dtype=np.int32), np.empty(BLOCK, dtype=np.int32)
     turns = np.zeros((4, SMALL_TABLE * m))
     for a in range(0, r, BLOCK):
-        b = min(r, a + BLOCK)
+        b, held = min(r, a + BLOCK), np.int64(-1)
         for s in range(first, last):
-            fill_keys(codes, members, sizes, chain, lookup, s, order[s], a, b, keys)
+            held = fill_keys(codes, members, sizes, chain, lookup, s, order[s], a, b, prefix, held, keys)
             start = key_start[s] - base
             size = key_start[s + 1] - key_start[s]
             if size > SMALL_TABLE:
@@ -141,13 +166,13 @@ def gather_kernel(
 ) -> None:
     """Add the values at the keys of rows first..last, over all subsets, to ``out``; ``inside``: all are observed."""
     m = out.shape[1]
-    keys = np.empty(BLOCK, dtype=np.int32)
+    keys, prefix = np.empty(BLOCK, dtype=np.int32), np.empty(BLOCK, dtype=np.int32)
     for a in range(first, last, BLOCK):
-        b = min(last, a + BLOCK)
+        b, held = min(last, a + BLOCK), np.int64(-1)
         for s in range(order.shape[0]):
             start = key_start[s]
             if inside:
-                fill_keys(codes, members, sizes, chain, lookup, s, order[s], a, b, keys)
+                held = fill_keys(codes, members, sizes, chain, lookup, s, order[s], a, b, prefix, held, keys)
                 if m == 1:
                     for t in range(b - a):
                         out[a + t, 0] += tables[start + keys[t], 0]

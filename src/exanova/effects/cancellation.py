@@ -43,7 +43,7 @@ def near_redundant(
 ) -> tuple[tuple[int, ...], ...]:
     """Groups of two or more features whose main effects nearly express each other; empty if there are too many levels.
 
-    ``gram``: the Gram matrix of the first functions, at least of intercept and main effects, if it is known.
+    ``gram``: the Gram matrix of the first pure functions, at least of intercept and main effects, if it is known.
 
     >>> x = np.array([[0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 1], [0, 1, 0, 1, 0, 1]], dtype=np.uint8)
     >>> from exanova.design.family import build_family
@@ -57,17 +57,17 @@ def near_redundant(
     light_by_chance = max(0.0, 1.0 - sqrt(functions / sample.rows)) ** 2
     if len(mains.subsets) < 3 or functions > MOST_FUNCTIONS or not light_by_chance:
         return ()
-    basis = build_basis(mains)
-    gamma = Phi(mains, sample, threads).gram(basis, counted=False) if gram is None else gram
-    gamma = gamma[1 : basis.n_functions, 1 : basis.n_functions]
+    features = [subset[0] for subset in mains.subsets[1:]]
+    of_subset = np.repeat(np.arange(len(features)), family.sizes[features] - 1)
+    if gram is None:
+        gram = Phi(mains, sample, threads).gram(build_basis(mains), counted=False)
+    own = slice(1, 1 + len(of_subset))
     with suitable_blas(0):
-        light, directions = np.linalg.eigh(gamma)
+        light, directions = np.linalg.eigh(gram[own, own])
     chosen = directions[:, light < tolerances.NEAR_REDUNDANT * light_by_chance]
     if not chosen.shape[1]:
         return ()
-    of_subset = basis.subset_of_function()[1:] - 1
-    parts = np.stack([np.square(chosen[of_subset == k]).sum(axis=0) for k in range(len(mains.subsets) - 1)])
-    features = [subset[0] for subset in mains.subsets[1:]]
+    parts = np.stack([np.square(chosen[of_subset == k]).sum(axis=0) for k in range(len(features))])
     return _connected(parts > MEMBER * parts.max(axis=0), features)
 
 

@@ -225,8 +225,8 @@ def certify(
     fit, within = measure_sample(sample, fitted), sample.within_variance
     # Everything is measured relative to the spread of the model, output by output.
     scale = np.where(sample.spread > 0, sample.spread, 1.0)
-    solution, basis = found.solution, found.basis
-    lost = account(sample, fit.squared, None if found.shrinkage is None else found.shrinkage.least_squares)
+    solution, basis, shrunk = found.solution, found.basis, found.shrinkage
+    lost = account(sample, fit.squared, None if shrunk is None else shrunk.least_squares)
     variance = sample.expected(lambda rows: (fitted[rows] - found.values[0]) ** 2)
     near = near_redundant(sample, found.family, request.threads, found.gram)
     certificate = Certificate(
@@ -259,15 +259,14 @@ def certify(
         loss_shrinkage=lost.shrinkage,
         cancellation=cancellation(found.family, found.values, variance),
         near_redundant=tuple(tuple(names[i] for i in group) for group in near),
+        shrinkage="" if shrunk is None else shrunk.described,
+        effective_functions=() if shrunk is None else shrunk.effective,
     )
-    if found.shrinkage is not None:
-        shrunk = found.shrinkage
-        certificate = replace(certificate, shrinkage=shrunk.described, effective_functions=shrunk.effective)
     notes = notes_of(certificate)
     # A penalty makes every function count, redundant or not.
     if not request.ridge and not certificate.effective_functions:
         notes += doubts(sample, found, request)
-    return replace(certificate, notes=notes)
+    return replace(certificate, notes=notes) if notes else certificate
 
 
 def _worst(values: FloatArray) -> float:

@@ -5,7 +5,7 @@ The certificate, its notes, the charts and the report read this list. Tolerances
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import isfinite, sqrt
 from typing import TYPE_CHECKING
@@ -51,28 +51,32 @@ def checks_of(certificate: Certificate) -> Iterator[Check]:
         yield _rank(certificate)
 
 
-def _judged(name: str, meaning: str, measured: float, tolerance: float, remedy: Words) -> Check:
+def _judged(name: str, meaning: str, measured: float, tolerance: float, remedy: Callable[[], Words]) -> Check:
     met = bool(measured <= tolerance)
-    return Check(name, meaning, measured, tolerance, met, "" if met else remedy)
+    return Check(name, meaning, measured, tolerance, met, "" if met else remedy())
 
 
 def _orthogonality(c: Certificate) -> Check:
-    remedy = Words(
-        f"an effect has a conditional mean of {c.orthogonality:.1e} of the model's spread, above "
-        f"{tolerances.ORTHOGONALITY:.1e}; ",
-        Parameter("basis", "pure"),
-        " is orthogonal on any support",
-    )
+    def remedy() -> Words:
+        return Words(
+            f"an effect has a conditional mean of {c.orthogonality:.1e} of the model's spread, above "
+            f"{tolerances.ORTHOGONALITY:.1e}; ",
+            Parameter("basis", "pure"),
+            " is orthogonal on any support",
+        )
+
     meaning = "largest conditional mean of an effect"
     return _judged("orthogonality", meaning, c.orthogonality, tolerances.ORTHOGONALITY, remedy)
 
 
 def _residual_mean(c: Certificate) -> Check:
-    remedy = Words(
-        f"the residual has a mean of {c.residual_mean:.1e} of the model's spread in some cell, where a least-squares "
-        "fit leaves none; ",
-        _more_accurate(c),
-    )
+    def remedy() -> Words:
+        return Words(
+            f"the residual has a mean of {c.residual_mean:.1e} of the model's spread in some cell, where a "
+            "least-squares fit leaves none; ",
+            _more_accurate(c),
+        )
+
     meaning = "largest mean of the residual in a cell"
     return _judged("residual mean", meaning, c.residual_mean, tolerances.RESIDUAL_MEAN, remedy)
 
@@ -80,25 +84,28 @@ def _residual_mean(c: Certificate) -> Check:
 def _reconstruction(c: Certificate) -> Check:
     if not c.saturated:
         return Check("reconstruction", "largest residual of the fitted part", c.reconstruction, None, None)
-    remedy = Words(
-        f"the effects sum to the model only within {c.reconstruction:.1e} of its spread; ",
-        _more_accurate(c),
-    )
+
+    def remedy() -> Words:
+        return Words(
+            f"the effects sum to the model only within {c.reconstruction:.1e} of its spread; ", _more_accurate(c)
+        )
+
     meaning = "largest error of the sum of the effects"
     return _judged("reconstruction", meaning, c.reconstruction, tolerances.RECONSTRUCTION, remedy)
 
 
 def _normal_equations(c: Certificate) -> Check:
     """An orthogonal factorisation needs no check of its normal equations; iterations report whether they converged."""
-    route = traits_of(c.route)
+    route, meaning = traits_of(c.route), "residual of the solve"
     step = 1.0 if route.whole else sqrt(c.n_functions)
     tolerance = None if route.orthogonal else step * tolerances.NORMAL_EQUATIONS
+    if c.converged:
+        return Check("normal equations", meaning, c.residual, tolerance, None if tolerance is None else True)
     remedy = Words(
         f"the solve stopped at a relative residual of {c.residual:.1e} after {c.iterations:,} iterations; ",
         _more_accurate(c),
     )
-    met = None if tolerance is None and c.converged else c.converged
-    return Check("normal equations", "residual of the solve", c.residual, tolerance, met, "" if c.converged else remedy)
+    return Check("normal equations", meaning, c.residual, tolerance, False, remedy)
 
 
 def _more_accurate(c: Certificate) -> Words:
@@ -118,13 +125,14 @@ def _more_accurate(c: Certificate) -> Words:
 
 def _rank(c: Certificate) -> Check:
     smallest = 1.0 / c.conditioning
+    tolerance = smallest / tolerances.RANK_GAP
+    meaning = "largest direction treated as rounding, relative to the smallest that was kept"
+    if not (c.largest_dropped and smallest < c.largest_dropped * tolerances.RANK_GAP):
+        return Check("rank", meaning, c.largest_dropped, tolerance, True)
     remedy = Words(
         f"the rank is not clear-cut: a direction of {smallest:.1e} was kept and one of {c.largest_dropped:.1e} "
         "dropped; ",
         Parameter("route", "dense"),
         " separates them better",
     )
-    meaning = "largest direction treated as rounding, relative to the smallest that was kept"
-    met = not (c.largest_dropped and smallest < c.largest_dropped * tolerances.RANK_GAP)
-    tolerance = smallest / tolerances.RANK_GAP
-    return Check("rank", meaning, c.largest_dropped, tolerance, met, "" if met else remedy)
+    return Check("rank", meaning, c.largest_dropped, tolerance, False, remedy)

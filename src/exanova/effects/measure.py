@@ -6,7 +6,7 @@ module makes one pass from cells to rows, and one or two back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,8 +37,15 @@ class Measured:
     residual_means: FloatArray
 
 
+def passed(sample: Sample, found: Solved, threads: int = 1) -> Solved:
+    """The same result with a pass over the rows, where rows will be left out by their leverage: that reads it too."""
+    if found.passed_over or found.solution.leverage is None:
+        return found
+    return replace(found, at_rows=_pass_over(sample, found, threads))
+
+
 def measure(sample: Sample, found: Solved, threads: int = 1) -> Measured:
-    """Measure a result on its own rows, unless the last pass of its route was over these very effects."""
+    """Measure a result on its own rows, unless the last pass was over these very effects."""
     known = found.passed_over or _pass_over(sample, found, threads)
     share = found.family.weight / found.family.weight[0]
     return Measured(

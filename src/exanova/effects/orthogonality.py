@@ -42,8 +42,9 @@ def conditional_means(family: Family, values: FloatArray) -> FloatArray:
     worst = np.zeros(values.shape[1])
     by_sizes: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for s, subset in enumerate(family.subsets):
-        if subset and _is_dense(family, s):
-            by_sizes[family.sizes_of(s)].append(s)
+        sizes = family.sizes_of(s)
+        if subset and _is_dense(family, s, prod(sizes)):
+            by_sizes[sizes].append(s)
         elif subset:
             worst = np.maximum(worst, _sparse_means(family, subset, _measure(family, values, s)))
     for sizes, numbers in by_sizes.items():
@@ -61,8 +62,9 @@ def _largest_mean(margin: FloatArray) -> FloatArray:
     return np.asarray(sums.reshape(-1, sums.shape[-1]).max(axis=0, initial=0.0))
 
 
-def _is_dense(family: Family, s: int) -> bool:
-    return prod(family.sizes_of(s)) <= max(DENSE, FILLED * (int(family.cell_start[s + 1]) - int(family.cell_start[s])))
+def _is_dense(family: Family, s: int, complete: int) -> bool:
+    """Whether a table of all ``complete`` combinations of levels is small, or mostly filled."""
+    return complete <= DENSE or complete <= FILLED * int(family.cell_start[s + 1] - family.cell_start[s])
 
 
 def _measure(family: Family, values: FloatArray, s: int) -> FloatArray:
@@ -73,13 +75,16 @@ def _measure(family: Family, values: FloatArray, s: int) -> FloatArray:
 
 def _stacked(family: Family, values: FloatArray, sizes: tuple[int, ...], numbers: list[int]) -> FloatArray:
     """(N_1, .., N_k, b, m + 1) measures of subsets of these sizes, side by side."""
-    stack = np.zeros((prod(sizes), len(numbers), values.shape[1] + 1))
-    for k, s in enumerate(numbers):
-        measure = _measure(family, values, s)
-        if len(measure) == len(stack):
-            stack[:, k] = measure
-        else:
-            stack[np.ravel_multi_index(tuple(family.codes_of(s)), sizes), k] = measure
+    complete, chosen = prod(sizes), np.array(numbers)
+    stack = np.zeros((complete, len(numbers), values.shape[1] + 1))
+    # Small tables without holes are read together; for a large one that would take too much memory.
+    whole = (np.diff(family.cell_start)[chosen] == complete) & (complete <= DENSE)
+    cells = family.cell_start[chosen[whole]] + np.arange(complete)[:, None]
+    p = (family.weight[cells] / family.weight[0])[..., None]
+    stack[:, whole] = np.concatenate([p * values[cells], p], axis=-1)
+    for k in np.flatnonzero(~whole):
+        s = numbers[k]
+        stack[np.ravel_multi_index(tuple(family.codes_of(s)), sizes), k] = _measure(family, values, s)
     return stack.reshape(*sizes, len(numbers), -1)
 
 

@@ -63,9 +63,10 @@ def sharing_subsets(
     part = np.square(z).sum(axis=1)
     # Blocks of Z Z^T and of I - Z Z^T differ only on the diagonal.
     size = np.bincount(subset_of, weights=part if independent is None else 1.0 - part)
-    involved = np.flatnonzero(np.isin(subset_of, np.flatnonzero(size > tolerances.DEPENDENCE**2)))
+    involved = (size > tolerances.DEPENDENCE**2)[subset_of]
     z, owner = z[involved], subset_of[involved]
-    subsets, first = np.unique(owner, return_index=True)
+    first = np.flatnonzero(np.diff(owner, prepend=-1))
+    subsets = owner[first]
     partners: list[list[int]] = [[] for _ in subsets]
     ends = [*first[1:], len(owner)]
     a = 0

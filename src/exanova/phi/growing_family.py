@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import parallel
-from exanova.design.family import extend, intercept_family
+from exanova.design.family import extend, intercept_family, keep_some
 from exanova.design.subsets import by_order, canonical_key, proper_parts
 from exanova.phi.bitsets import TILE, Bitsets, counting, digits, pack_more
 from exanova.phi.gram import single_levels
@@ -62,12 +62,11 @@ class GrowingFamily:
 
     def keep_of_last(self, n_before: int, useful: Sequence[int]) -> None:
         """Remove the subsets added after the first ``n_before``, except those numbered ``useful``."""
-        subsets = [self.family.subsets[s] for s in useful]
-        self.family = self.family.restricted(n_before)
+        first = np.searchsorted(self.indicators.cell, self.family.cell_start)
+        kept = np.concatenate([np.arange(first[n_before]), *(np.arange(first[s], first[s + 1]) for s in useful)])
+        self.family = keep_some(self.family, n_before, useful)
         self.indicators = monomials(self.family, self._reference)
-        self._words = [words[: len(self.indicators)] for words in self._words]
-        if subsets:
-            self._append(subsets)
+        self._words = [words[kept] for words in self._words]
 
     def counts(self, rows: IntArray, columns: IntArray | None = None) -> FloatArray:
         """(rows, columns) total weight of the rows common to two indicators; by default all columns."""

@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 from exanova.basis.functions import pure_basis
 from exanova.basis.pure import pure_dimension, pure_energy, pure_tables
 from exanova.data.sample import Sample
-from exanova.design.family import Family, extend
+from exanova.design.family import Family, extend_with_sums
 from exanova.design.products import OneHot, restored
 from exanova.phi.bitsets import count_common, pack_singles
-from exanova.phi.operator import Phi
 from exanova.select.pair_list import PairList, numbers_in
 from exanova.solve import price
 from exanova.typing import Codes, FloatArray, IntArray, Subset
@@ -180,9 +179,8 @@ class SubsetScreen:
     def gains(self, family: Family, subsets: list[Subset], residual: FloatArray) -> Gains:
         """Gains of subsets of one order, whose prefixes are in ``family``, by one pass over the rows."""
         sample, old = self._sample, len(family.subsets)
-        wider = extend(family, subsets, sample.codes, sample.mass, self._threads)
-        phi = Phi(wider, sample, self._threads, subsets=slice(old, len(wider.subsets)))
-        values = phi.analyse(sample.probability[:, None] * residual)[family.n_cells :]
+        weighted = np.hstack([sample.mass[:, None], sample.probability[:, None] * residual])
+        wider, values = extend_with_sums(family, subsets, sample.codes, weighted, self._threads)
         cells = wider.cell_start[old:] - family.n_cells
         energy, functions = np.zeros(len(subsets)), np.zeros(len(subsets), dtype=np.int64)
         wide = np.diff(cells) > WIDE

@@ -114,7 +114,8 @@ class SpanChoice:
         numbers = np.concatenate([start + own for start, own in zip(bounds, offered, strict=False)])
         known = sum(map(len, offered[:first]))
         counts = self._cells.counts(numbers[known:], numbers)
-        return [modulo(counts.copy(), prime) for prime in primes]
+        largest = counts.max(initial=0.0)
+        return [counts if largest < prime else modulo(counts.copy(), prime) for prime in primes]
 
 
 def span_ranks(codes: Codes, sizes: Sequence[int], family: Sequence[Subset], threads: int = 1) -> tuple[int, ...]:

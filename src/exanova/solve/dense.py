@@ -100,8 +100,8 @@ def _shared(phi: FloatArray, below: FloatArray, rest: FloatArray, tolerance: flo
         return np.asarray(v @ (target / s[:rank, None]))
 
     def null() -> FloatArray:
-        if rank == phi.shape[1]:
-            return np.zeros((rank, 0))
+        if len(vt) == phi.shape[1]:  # all singular vectors were computed
+            return vt[rank:].T
         with suitable_blas(0):
             return np.asarray(np.linalg.qr(v, mode="complete")[0][:, rank:])
 

@@ -36,14 +36,23 @@ def make_plan(request: Request, sample: Sample, outputs: int = 1) -> tuple[Plan,
         return within_limit(priced(request, whole, ROUTES["grid"])), whole
     family = intercept_family(sample.sizes, float(sample.mass.sum()))
     survey = Survey(sample, outputs, (1,), family)
-    plan = None
+    cost = None
     for subsets in orders_of(request, sample.varying):
-        _check_listing(plan or unpriced(request, sample), survey, subsets, request)
+        _check_listing(survey, subsets, request)
         survey = survey.extended(subsets, request.threads)
-        plan = within_limit(priced(request, survey), len(subsets[0]))
+        cost = _affordable(request, survey, len(subsets[0]))
         if request.every_order and survey.functions >= sample.n_rows:
             break
-    return plan or within_limit(priced(request, survey)), survey
+    return _plan_at(request, survey, *(cost or _affordable(request, survey))), survey
+
+
+def _affordable(request: Request, survey: Survey, order: int | None = None) -> tuple[Route, int]:
+    """The route of a surveyed family and its memory; raises if that does not fit. ``order`` is the highest listed."""
+    route = choose(request, survey)
+    memory = _memory(request, survey, route)
+    if memory > request.memory_limit:
+        refuse(_plan_at(request, survey, route, memory), order)
+    return route, memory
 
 
 def next_order(request: Request, plan: Plan, survey: Survey) -> tuple[Plan, Survey] | None:
@@ -54,7 +63,7 @@ def next_order(request: Request, plan: Plan, survey: Survey) -> tuple[Plan, Surv
     if listed >= len(varying):
         return None
     subsets = list(orders_of(replace(request, max_order=listed + 1), varying))[-1]
-    _check_listing(plan, survey, subsets, request)
+    _check_listing(survey, subsets, request)
     wider = survey.extended(subsets, request.threads)
     return within_limit(priced(request, wider, ROUTES[plan.route]), listed + 1), wider
 
@@ -68,7 +77,11 @@ def unpriced(request: Request, sample: Sample) -> Plan:
 def priced(request: Request, survey: Survey, route: Route | None = None) -> Plan:
     """The plan for a surveyed family, by the requested route or the one chosen."""
     route = route or choose(request, survey)
-    passes = route.passes(survey)
+    return _plan_at(request, survey, route, _memory(request, survey, route))
+
+
+def _plan_at(request: Request, survey: Survey, route: Route, memory: int) -> Plan:
+    """The plan for a surveyed family by a route that takes so much memory."""
     return replace(
         unpriced(request, survey.sample),
         subsets=survey.subsets,
@@ -76,8 +89,8 @@ def priced(request: Request, survey: Survey, route: Route | None = None) -> Plan
         functions=survey.functions,
         functions_by_order=survey.by_order,
         route=route.name,
-        memory=_memory(request, survey, route),
-        passes=passes,
+        memory=memory,
+        passes=route.passes(survey),
         local_work=0.0 if survey.family is None else local_work(survey.family, 0),
         seconds=route.seconds(survey),
     )
@@ -135,7 +148,7 @@ def _memory(request: Request, survey: Survey, route: Route) -> int:
     return survey.load.peak(route.memory(request, survey), listing, measuring)
 
 
-def _check_listing(plan: Plan, survey: Survey, subsets: list[Subset], request: Request) -> None:
+def _check_listing(survey: Survey, subsets: list[Subset], request: Request) -> None:
     """Refuse one more order if listing its cells alone would not fit in memory."""
     family = survey.family
     assert family is not None
@@ -143,4 +156,4 @@ def _check_listing(plan: Plan, survey: Survey, subsets: list[Subset], request: R
     keys = (family.cell_start[prefix + 1] - family.cell_start[prefix]) * family.sizes[[s[-1] for s in subsets]]
     needed = price.listing(int(family.n_keys + keys.sum()), len(family.subsets) + len(subsets))
     if needed > request.memory_limit:
-        refuse(replace(plan, memory=max(plan.memory, needed)), len(subsets[0]))
+        refuse(replace(unpriced(request, survey.sample), memory=needed), len(subsets[0]))

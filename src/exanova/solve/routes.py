@@ -26,7 +26,7 @@ from exanova.messages import Parameter, Value, Words, joined
 from exanova.parallel import suitable_blas
 from exanova.phi.counted_family import CountedFamily
 from exanova.phi.gram import CommonRows
-from exanova.phi.operator import Phi
+from exanova.phi.operator import FEW_VALUES, Phi
 from exanova.phi.residues import are_counts
 from exanova.progress import Progress
 from exanova.solve import price, seconds
@@ -202,11 +202,16 @@ def _by_dense(job: SolveJob) -> Solved:
     stop = len(root) if request.every_order else len(root) + 1
     solution = solve_dense(grown.blocks(), root, sample.values, request.ties, stop_at_rank=stop)
     solution = replace(solution, method=solution.method + grown.how)
-    return finished(sample, job.plan, grown.family, grown.basis, solution)
+    found = finished(sample, job.plan, grown.family, grown.basis, solution)
+    return replace(found, gram=grown.gram_of_mains)
 
 
 class _OrderByOrder:
-    """Yields the functions order by order and keeps those that were used."""
+    """Yields the functions order by order and keeps those that were used.
+
+    Attributes:
+        gram_of_mains: Gram matrix of the intercept and main effects, if these are pure and few.
+    """
 
     def __init__(self, sample: Sample, request: Request, surveyed: Family) -> None:
         self._sample, self._request, self._surveyed = sample, request, surveyed
@@ -216,6 +221,7 @@ class _OrderByOrder:
         exact = is_paper and are_counts(sample.weight)
         self._choice = PaperChoice(sample.codes, sample.weight, sample.sizes, request.threads) if exact else None
         self._floating = request.ties == "first" and not exact
+        self.gram_of_mains: FloatArray | None = None
 
     @property
     def how(self) -> str:
@@ -229,7 +235,11 @@ class _OrderByOrder:
             chosen = self._choice.add(subsets) if self._choice else None
             if chosen is not None and len(subsets[0]) == 1:
                 chosen = chosen[1:]  # the first call includes the intercept
-            yield self._next(subsets), chosen
+            block = self._next(subsets)
+            if len(subsets[0]) == 1 and self._request.is_plain and block.size <= FEW_VALUES:
+                mains = np.hstack([np.ones((len(block), 1)), block])
+                self.gram_of_mains = (self._sample.probability[:, None] * mains).T @ mains
+            yield block, chosen
 
     def _next(self, subsets: list[Subset]) -> FloatArray:
         first, sample, request = len(self.family.subsets), self._sample, self._request
