@@ -22,6 +22,7 @@ help:
 	@echo "make bench-scale                   millions of rows from files under a memory limit; writes docs/scale.md"
 	@echo "make bench-explanations DATA=dir   Shapley values against KernelSHAP, and of sixty thousand rows"
 	@echo "make bench-dimension DATA=dir      thousands of functions out of millions"
+	@echo "make bench-versions DATA=dir BEFORE=src   the same fits by an earlier version; writes docs/speed.md"
 	@echo "make bench-peers DATA=dir          the same jobs by other libraries, side by side"
 	@echo "make coverage DATA=dir             do 95 % intervals hold the effects of a known population?"
 	@echo "make fidelity                      fit on held-out rows of mixed tables, beside a boosting machine"
@@ -66,6 +67,10 @@ bench-explanations: data-given $(VENV)/.with-bench
 
 bench-dimension: data-given $(VENV)/.with-bench
 	$(BIN)/python -m benchmarks.high_dimension --data "$(DATA)" $(BENCH_ARGS)
+
+.PHONY: bench-versions
+bench-versions: data-given $(VENV)/.with-bench
+	$(BIN)/python -m benchmarks.versions --data "$(DATA)" --before "$(BEFORE)" $(BENCH_ARGS)
 
 bench-peers: data-given $(VENV)/.with-peers
 	$(BIN)/python -m benchmarks.peers --data "$(DATA)" $(BENCH_ARGS)
