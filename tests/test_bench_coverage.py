@@ -9,8 +9,11 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks import coverage, coverage_page, fidelity, fidelity_page
-from benchmarks.coverage import REACH, Intervals, Truth, sampled, tally
+from benchmarks import coverage_answers, coverage_page, fidelity, fidelity_page
+from benchmarks.coverage import sampled
+from benchmarks.coverage_answers import Intervals
+from benchmarks.coverage_counts import REACH, tally
+from benchmarks.coverage_truth import Truth
 from benchmarks.fidelity import NOISE, Task, attempt, told_from_zero
 from benchmarks.mixed_tables import Mixed
 from benchmarks.populations import Population, random_grid
@@ -68,7 +71,7 @@ def test_the_whole_population_as_a_sample_has_its_effects_in_their_places(grid):
     anova = FunctionalANOVA(max_order=2, shrinkage=None, sampled=True)
     anova.fit(p.X.sample(frac=1, random_state=1), p.values[p.X.sample(frac=1, random_state=1).index])
     uniform = Truth(replace(p, probability=None))
-    cells, unidentified = coverage.intervals_of_cells(uniform, anova)
+    cells, unidentified = coverage_answers.intervals_of_cells(uniform, anova)
     assert np.allclose(cells.value, uniform.values)
     assert not unidentified.any()
     assert cells.rows[0] == len(p.X)
@@ -102,7 +105,7 @@ def test_clusters_are_drawn_whole_and_counted_in_cells():
     rows, labels = truth.population.draw_clusters(40, 5, np.random.default_rng(0))
     assert (len(rows), labels.max()) == (40, 7)
     assert all(set(np.diff(rows[labels == k])) == {1} for k in range(8))
-    counts = coverage.clusters_in_cells(truth, X.iloc[rows].reset_index(drop=True), labels)
+    counts = coverage_answers.clusters_in_cells(truth, X.iloc[rows].reset_index(drop=True), labels)
     drawn = X["a"].to_numpy()[rows[labels == labels][::5]]
     expected = [(drawn == level).sum() for level in range(4)]
     assert counts[truth.starts[("a",)] :][:4].tolist() == expected
