@@ -62,7 +62,7 @@ def test_samples_of_a_grid_cover_its_effects_and_too_short_intervals_do_not(grid
     for kind in ("cells", "shapley", "l1", "l2"):
         assert 0.88 < facts[kind]["coverage"] <= 1.0
     assert 0.8 < facts["cells"]["stderr_over_spread"] < 1.2
-    monkeypatch.setattr(coverage, "LEVEL", 0.5)
+    monkeypatch.setattr(coverage_answers, "LEVEL", 0.5)
     assert sampled(grid, 400, 20, 1, True)["cells"]["coverage"] < 0.65
 
 

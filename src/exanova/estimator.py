@@ -253,9 +253,9 @@ class FunctionalANOVA(Parametrised, InParts):
         """Read the rows, plan, fit and measure; then evaluate the result on other rows."""
         started = time.perf_counter()
         read, observe = read_given(given, self.get_params(), self.fit, progress)
-        said = {"weights": given.weights, "eval_set": given.eval_set, **given.columns}
+        arguments = {"weights": given.weights, "eval_set": given.eval_set, **given.columns}
         if read is None:  # rows were held out and the others fitted; the record is of what was given
-            self._store(replace(self._decomposition, provenance=trace(observe(), self._kept_params(), said)))
+            self._store(replace(self._decomposition, provenance=trace(observe(), self._kept_params(), arguments)))
             return
         request = make_request(self.get_params(), read.rows.support, read.rows.encoding.ordered)
         progress.phase("listing cells")
@@ -276,7 +276,7 @@ class FunctionalANOVA(Parametrised, InParts):
             warn_if_inexact(self.certificate_, self.basis, stacklevel=4)
             fitted = FittedRows(read, sample, held, found, request, whole)
             certificate = evaluated(self._decomposition, fitted, given.eval_set, self._fit_part, progress)
-        record = trace(seen, self._kept_params(), said)
+        record = trace(seen, self._kept_params(), arguments)
         self._store(replace(self._decomposition, certificate=certificate, provenance=record))
         warn_if_it_does_not_hold(self.certificate_, self.shrinkage == "auto", stacklevel=4)
 

@@ -108,7 +108,7 @@ def trace(
         clock: seconds since 1970.
     """
     settings = {name: _text(value) for name, value in sorted(parameters.items())}
-    settings |= {name: _said(value) for name, value in given.items() if value is not None}
+    settings |= {name: _argument(value) for name, value in given.items() if value is not None}
     seed = parameters.get("random_state")
     return Provenance(
         version=__version__,
@@ -156,6 +156,6 @@ def _text(value: Any) -> str:
     return text if len(text) <= LONGEST_SETTING else f"{text[:LONGEST_SETTING]}... ({len(text):,} characters)"
 
 
-def _said(value: Any) -> str:
+def _argument(value: Any) -> str:
     """An argument of ``fit``: a number or a word unchanged; for rows and labels only that they were given."""
     return repr(value) if isinstance(value, str | int | float) else "given"

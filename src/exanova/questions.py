@@ -19,9 +19,9 @@ from exanova.explain.contrasting import Parts, Rows, Sources, contrast
 from exanova.explain.difference import Difference
 from exanova.explain.grouping import grouping_of
 from exanova.explain.ranking import Contributions, ranked_rows
+from exanova.explain.reason_texts import ReasonSettings, RowTexts, check_reasons, id_texts, one_row, output_number
 from exanova.explain.reasons import Reasons
 from exanova.explain.row_sets import RowSets, group_sets, read_labels
-from exanova.explain.telling import Asked, Telling, check_reasons, id_texts, one_row, output_number
 from exanova.infer.refits import RefitErrors
 from exanova.infer.same_rows import SameRows, find_same_rows
 from exanova.messages import Parameter, joined
@@ -144,30 +144,32 @@ the whole population
         codes, outside = self._locate(X, Work("the reasons", 8 * (len(self.family.subsets) + 4 * int(n))))
         table = Table.read(X).select(self.schema.features)
         residual = None if model is None else self.model_values(X, model)[:, o] - self._fitted_part(codes)[:, o]
-        told = Telling(grouping, self.schema, table, codes, id_texts(X, id))
-        return self.reasons_told(told, outside, residual, Asked(int(n), direction, against, o, stderr))
+        texts = RowTexts(grouping, self.schema, table, codes, id_texts(X, id))
+        return self.reasons_of_rows(texts, outside, residual, ReasonSettings(int(n), direction, against, o, stderr))
 
-    def reasons_told(
-        self, told: Telling, outside: NDArray[np.bool_], residual: FloatArray | None, asked: Asked
+    def reasons_of_rows(
+        self, texts: RowTexts, outside: NDArray[np.bool_], residual: FloatArray | None, settings: ReasonSettings
     ) -> Reasons:
         """Reasons for rows whose levels are known: what :meth:`reasons` and the report say."""
-        codes, o = told.codes, asked.output
-        reference, words = self._reference(asked.against, codes, asked.direction, o)
+        codes, o = texts.codes, settings.output
+        reference, words = self._reference(settings.against, codes, settings.direction, o)
         fitted = self._fitted_part(codes)[:, o]
         compared = float(self.values[0, o] if reference is None else self._fitted_part(reference)[0, o])
-        shares = told.grouping.shares(self.family.subsets).toarray()
+        shares = texts.grouping.shares(self.family.subsets).toarray()
         at = Contributions.of(self.everywhere, shares, codes, reference, o)
-        with_errors = asked.stderr and not self.uncertainty.why_none
-        ranked = ranked_rows(at, self.uncertainty, asked.count, asked.direction, with_errors)
+        with_errors = settings.stderr and not self.uncertainty.why_none
+        ranked = ranked_rows(at, self.uncertainty, settings.count, settings.direction, with_errors)
         rows = [
-            told.row(k, found, float(fitted[k]), compared, None if residual is None else float(residual[k]), outside[k])
+            texts.row(
+                k, found, float(fitted[k]), compared, None if residual is None else float(residual[k]), outside[k]
+            )
             for k, found in enumerate(ranked)
         ]
-        notes = [f"no standard errors: {self.uncertainty.why_none}"] if asked.stderr and not with_errors else []
+        notes = [f"no standard errors: {self.uncertainty.why_none}"] if settings.stderr and not with_errors else []
         notes += self._identification()
         unseen = self.everywhere.unseen
         output = self.schema.outputs[o]
-        return Reasons(tuple(rows), output, asked.direction, words, tuple(notes), self.schema, unseen=unseen)
+        return Reasons(tuple(rows), output, settings.direction, words, tuple(notes), self.schema, unseen=unseen)
 
     def _reference(self, against: Any, codes: Codes, direction: str, output: int) -> tuple[Codes | None, str]:
         """(d, 1) the row to compare with, ``None`` for the mean, and what it is called."""

@@ -149,10 +149,10 @@ def report(
     from exanova.cli import question_commands as commands
     from exanova.cli.saved_commands import Printing
 
-    told = commands.Told(data, a.every(prediction), id_, by, since, a.every(group), a.every(base), title)
+    options = commands.ReportOptions(data, a.every(prediction), id_, by, since, a.every(group), a.every(base), title)
     rules = {"handle_unknown": handle_unknown, "verbose": False if quiet else None}
     printing = Printing(force, json, quiet)
-    commands.report(saved, path, a.reading(format_, separator, missing), told, rules, printing)
+    commands.report(saved, path, a.reading(format_, separator, missing), options, rules, printing)
 
 
 COMMANDS = (

@@ -147,7 +147,7 @@ def reasons(
     if shown.json:
         emit_document(reasons_document(found))
     elif shown.output is None:
-        Screen().lines("\n".join([*(line for row in found for line in found.told(row)), *found.notes]))
+        Screen().lines("\n".join([*(line for row in found for line in found.lines_of(row)), *found.notes]))
 
 
 def _against(given: str, table: Any) -> Any:
@@ -191,7 +191,7 @@ def _base(given: Sequence[str]) -> Any:
 
 
 @dataclass(frozen=True)
-class Told:
+class ReportOptions:
     """Options of ``report``: rows with their columns, an earlier fit, groups of features, base levels, a title."""
 
     data: str | None
@@ -209,25 +209,27 @@ class Told:
         return [name for name in (*self.prediction, self.id, self.by) if name is not None]
 
 
-def report(saved: str, path: str, reading: ReadOptions, told: Told, rules: dict[str, Any], printing: Printing) -> None:
+def report(
+    saved: str, path: str, reading: ReadOptions, options: ReportOptions, rules: dict[str, Any], printing: Printing
+) -> None:
     """Write the report of a saved decomposition, with rows and answers."""
-    if told.data is None and told.columns:
+    if options.data is None and options.columns:
         raise InputError("--prediction, --id and --by name columns of a table; give it with --data DATA.")
-    targets = Targets(report_targets(path, "FILE"), [saved, told.data, told.since], printing.force)
+    targets = Targets(report_targets(path, "FILE"), [saved, options.data, options.since], printing.force)
     anova = load(saved).set_params(**rules)
     table = None
-    if told.data is not None:
-        table = read_table(told.data, reading, learned_kinds(anova))
-        check_columns(table, [*anova.feature_names_in_, *told.columns], display_name(told.data))
+    if options.data is not None:
+        table = read_table(options.data, reading, learned_kinds(anova))
+        check_columns(table, [*anova.feature_names_in_, *options.columns], display_name(options.data))
     asked = {
-        "model": None if table is None else predictions(anova, table, told.prediction),
-        "id": told.id,
-        "by": told.by,
-        "since": None if told.since is None else load(told.since),
-        "groups": text.groups(told.groups, list(anova.feature_names_in_)),
-        "base": _base(told.base),
-        "title": told.title,
-        "about": {} if told.data is None else {"Data": Path(told.data).name},
+        "model": None if table is None else predictions(anova, table, options.prediction),
+        "id": options.id,
+        "by": options.by,
+        "since": None if options.since is None else load(options.since),
+        "groups": text.groups(options.groups, list(anova.feature_names_in_)),
+        "base": _base(options.base),
+        "title": options.title,
+        "about": {} if options.data is None else {"Data": Path(options.data).name},
     }
     with busy("writing the report", printing.quiet):
         targets.write("FILE", lambda place: anova.report(place, X=table, **asked))

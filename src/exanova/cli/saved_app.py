@@ -95,8 +95,10 @@ def rows(
         shown = question_commands.Shown(None if output == "-" else output, False, force, json)
         question_commands.reasons(saved, data, reading, asked, shown, rules)
         return
-    wish = commands.Wish(output, index, order, force, json, quiet, a.every(prediction), a.every(id_), a.every(group))
-    commands.rows(saved, data, reading, wish, rules)
+    options = commands.RowOptions(
+        output, index, order, force, json, quiet, a.every(prediction), a.every(id_), a.every(group)
+    )
+    commands.rows(saved, data, reading, options, rules)
 
 
 def show(

@@ -25,7 +25,7 @@ from exanova.typing import FloatArray
 
 
 @dataclass(frozen=True)
-class Wish:
+class RowOptions:
     """Options of ``rows``: where to write, which index up to which order, how to print, columns with predictions,
     columns to copy, and groups of features."""
 
@@ -49,48 +49,50 @@ class Printing:
     quiet: bool
 
 
-def rows(saved: str, data: str, reading: ReadOptions, wish: Wish, rules: dict[str, Any]) -> None:
+def rows(saved: str, data: str, reading: ReadOptions, options: RowOptions, rules: dict[str, Any]) -> None:
     """Explain new rows with a saved decomposition."""
-    if is_many(data) or (is_large(data, reading) and wish.output.lower().endswith(".parquet")):
-        _rows_of_files(saved, data, reading, wish, rules)
+    if is_many(data) or (is_large(data, reading) and options.output.lower().endswith(".parquet")):
+        _rows_of_files(saved, data, reading, options, rules)
         return
-    to_file = [Target("--output", wish.output, output.TABLES)] if wish.output != STDOUT else []
-    targets = Targets(to_file, [saved, data], wish.force)
+    to_file = [Target("--output", options.output, output.TABLES)] if options.output != STDOUT else []
+    targets = Targets(to_file, [saved, data], options.force)
     anova = load(saved).set_params(**rules)
-    with busy(f"reading {display_name(data)}", wish.quiet):
+    with busy(f"reading {display_name(data)}", options.quiet):
         table = read_table(data, reading, learned_kinds(anova))
     check_columns(table, list(anova.feature_names_in_), display_name(data))
-    check_columns(table, [*wish.prediction, *wish.ids], display_name(data))
-    residual = _residual(anova, table, wish.prediction)
-    values, outside = _values(anova, table, wish, residual)
-    values = output.with_columns(values, {name: table.column(name) for name in wish.ids})
-    summary = {"rows": table.num_rows, "outside_support": outside, "index": wish.index}
+    check_columns(table, [*options.prediction, *options.ids], display_name(data))
+    residual = _residual(anova, table, options.prediction)
+    values, outside = _values(anova, table, options, residual)
+    values = output.with_columns(values, {name: table.column(name) for name in options.ids})
+    summary = {"rows": table.num_rows, "outside_support": outside, "index": options.index}
     if to_file:
         targets.write("--output", lambda path: write_table(path, values))
-    if wish.json:
-        emit_document(summary | ({"output": wish.output} if to_file else {"values": values.to_pylist()}))
+    if options.json:
+        emit_document(summary | ({"output": options.output} if to_file else {"values": values.to_pylist()}))
     elif not to_file:
         write_table(STDOUT, values)
-    elif not wish.quiet:
-        Screen().files([(f"{wish.index} of {table.num_rows:,} rows, {outside:,} outside the support", wish.output)])
+    elif not options.quiet:
+        Screen().files(
+            [(f"{options.index} of {table.num_rows:,} rows, {outside:,} outside the support", options.output)]
+        )
 
 
-def _rows_of_files(saved: str, data: str, reading: ReadOptions, wish: Wish, rules: dict[str, Any]) -> None:
+def _rows_of_files(saved: str, data: str, reading: ReadOptions, options: RowOptions, rules: dict[str, Any]) -> None:
     """Explain the rows of several files, one block at a time, into a folder of Parquet files."""
-    if wish.output == STDOUT:
+    if options.output == STDOUT:
         raise InputError("several files are explained into a folder; give --output FOLDER.")
     anova = load(saved).set_params(**rules)
 
     def explained(block: Any) -> tuple[Any, int]:
-        values, outside = _values(anova, block, wish, _residual(anova, block, wish.prediction))
-        return output.with_columns(values, {name: block.column(name) for name in wish.ids}), outside
+        values, outside = _values(anova, block, options, _residual(anova, block, options.prediction))
+        return output.with_columns(values, {name: block.column(name) for name in options.ids}), outside
 
-    columns = (*wish.prediction, *wish.ids)
-    count, outside = Explaining(data, reading, columns, wish.output, wish.force).run(anova, explained)
-    if wish.json:
-        emit_document({"rows": count, "outside_support": outside, "index": wish.index, "output": wish.output})
-    elif not wish.quiet:
-        Screen().files([(f"{wish.index} of {count:,} rows, {outside:,} outside the support", wish.output)])
+    columns = (*options.prediction, *options.ids)
+    count, outside = Explaining(data, reading, columns, options.output, options.force).run(anova, explained)
+    if options.json:
+        emit_document({"rows": count, "outside_support": outside, "index": options.index, "output": options.output})
+    elif not options.quiet:
+        Screen().files([(f"{options.index} of {count:,} rows, {outside:,} outside the support", options.output)])
 
 
 def show(
@@ -146,11 +148,11 @@ def _residual(anova: FunctionalANOVA, table: Any, names: Sequence[str]) -> Float
         return given - np.reshape(anova.predict(table), given.shape)
 
 
-def _values(anova: FunctionalANOVA, table: Any, wish: Wish, residual: FloatArray | None) -> tuple[Any, int]:
+def _values(anova: FunctionalANOVA, table: Any, options: RowOptions, residual: FloatArray | None) -> tuple[Any, int]:
     """The values of all rows as a pyarrow table, and the number of rows outside the support."""
-    groups = text.groups(wish.groups, list(anova.feature_names_in_))
-    if wish.index == "SV":
+    groups = text.groups(options.groups, list(anova.feature_names_in_))
+    if options.index == "SV":
         explained = anova.explain(table, groups=groups)
         return output.shapley_table(explained, residual), int(explained.outside.sum())
-    found = anova.interactions(table, index=wish.index, order=wish.order, groups=groups)
+    found = anova.interactions(table, index=options.index, order=options.order, groups=groups)
     return output.interaction_table(found, residual), int(found.outside.sum())

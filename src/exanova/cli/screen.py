@@ -21,7 +21,7 @@ from exanova.cli.text import visible
 from exanova.design.memory import readable
 from exanova.effects.effect import GAME, Effect
 from exanova.explain.comparison import Comparison
-from exanova.report.findings import told
+from exanova.report.findings import main_findings
 from exanova.report.words import verdicts
 from exanova.show.records import importance_records, legible
 from exanova.solve.plan import Plan
@@ -138,7 +138,7 @@ class Screen:
 
     def _found(self, anova: Any) -> None:
         """The findings, in the words of the report."""
-        for paragraph in told(anova.decomposition_):
+        for paragraph in main_findings(anova.decomposition_):
             self._line("")
             self._line(paragraph)
 

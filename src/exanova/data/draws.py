@@ -163,15 +163,8 @@ def plan_draws(
     if clusters is None and strata is None and replicate_weights is None:
         return DrawPlan(kind, None, None)
     kept = np.arange(n) if kept is None else kept
-    if replicate_weights is not None and (clusters is not None or strata is not None):
-        raise InputError(
-            Parameter("replicate_weights"),
-            " were given with ",
-            Parameter("clusters"),
-            " or ",
-            Parameter("strata"),
-            "; replicate weights already describe how the rows were drawn. Give one or the other.",
-        )
+    if replicate_weights is not None:
+        refuse_both(clusters, strata)
     cluster, stratum = _labels(clusters, kept, n, index, "clusters"), _labels(strata, kept, n, index, "strata")
     if cluster is not None and stratum is not None:
         refuse_crossing(cluster, stratum)
@@ -219,6 +212,19 @@ def _labels(given: Any, kept: IntArray, n: int, index: Any, what: str) -> IntArr
         return np.unique(labels[kept], return_inverse=True)[1].astype(np.int64).ravel()
     except TypeError as error:
         raise InputTypeError(f"{what}= mixes labels that cannot be ordered; give text, or numbers.") from error
+
+
+def refuse_both(clusters: Any, strata: Any) -> None:
+    """Refuse clusters or strata given with replicate weights."""
+    if clusters is not None or strata is not None:
+        raise InputError(
+            Parameter("replicate_weights"),
+            " were given with ",
+            Parameter("clusters"),
+            " or ",
+            Parameter("strata"),
+            "; replicate weights already describe how the rows were drawn. Give one or the other.",
+        )
 
 
 def refuse_crossing(cluster: IntArray, stratum: IntArray) -> None:

@@ -139,12 +139,12 @@ class Difference(Sequence[Contrast]):
         lines: list[str] = []
         for contrast in self.contrasts:
             for o, output in enumerate(self.schema.outputs):
-                lines += self._told(contrast, o, output)
+                lines += self._lines_of(contrast, o, output)
         if self.included:
             lines.append(f"standard errors: {self.included}")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
-    def _told(self, contrast: Contrast, o: int, output: str) -> list[str]:
+    def _lines_of(self, contrast: Contrast, o: int, output: str) -> list[str]:
         first, second = contrast.means[:, o]
         lines = [f"{contrast.name}: mean of {output} {first:.4g} and {second:.4g}"]
         parts = self.parts(contrast, "subset", o)

@@ -101,11 +101,11 @@ class MeanChange:
         return [int(k) for k in np.argsort(-size, kind="stable")]
 
     def __str__(self) -> str:
-        lines = [line for o in range(len(self.schema.outputs)) for line in self._told(o)]
+        lines = [line for o in range(len(self.schema.outputs)) for line in self._lines_of(o)]
         lines.append(f"standard errors: {self.included}")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
-    def _told(self, o: int) -> list[str]:
+    def _lines_of(self, o: int) -> list[str]:
         first, second = self.means[:, o]
         output = self.schema.outputs[o]
         change = _number(self.total[o], self.total_stderr[o])

@@ -142,7 +142,7 @@ class Relativities:
         for o, name in enumerate(self.names):
             lines.append(f"{what}{name} at the base: {self.base_value[o]:.4g}")
             for factor in self.factors:
-                lines += self._told(factor, o)
+                lines += self._lines_of(factor, o)
             for loss in self.losses[o] if self.losses else ():
                 lines.append(
                     f"up to order {loss.order}: {100 * loss.explained:.1f} % of the deviance explained, "
@@ -150,7 +150,7 @@ class Relativities:
                 )
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
-    def _told(self, factor: TariffFactor, o: int) -> list[str]:
+    def _lines_of(self, factor: TariffFactor, o: int) -> list[str]:
         base, lines = self._base_cell(factor), [factor.name]
         for c, levels in enumerate(factor.levels[:LISTED]):
             ends = factor.low[c, o], factor.high[c, o]
@@ -168,8 +168,8 @@ class Relativities:
         tables = []
         for o, name in enumerate(self.names):
             for factor in self.factors:
-                told = self._told(factor, o)
-                tables.append((f"{name}: {told[0]}", [""], [[line.strip()] for line in told[1:]]))
+                lines = self._lines_of(factor, o)
+                tables.append((f"{name}: {lines[0]}", [""], [[line.strip()] for line in lines[1:]]))
         return answer_html("Relativities", tables, ". ".join(self.notes))
 
     def __repr__(self) -> str:

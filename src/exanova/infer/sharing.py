@@ -40,22 +40,22 @@ class Sharing:
         family: cells of the family.
         fitted: the rows, or ``None`` for a decomposition read from a file.
         unique: whether every effect is determined; ``None`` if the fit did not determine it.
-        told: numbers of the subsets that share, as far as the fit or the file determines them.
+        known: numbers of the subsets that share, as far as the fit or the file determines them.
     """
 
     family: Family
     fitted: FittedSample | None
     unique: bool | None
-    told: frozenset[int] = frozenset()
+    known: frozenset[int] = frozenset()
     _found: Dependences | None = field(default=None, repr=False)
 
     def subsets(self, *, however_long: bool = False) -> frozenset[int]:
         """Numbers of the subsets that are not determined; computed if unknown and that is cheap."""
         if self.unique is None and self._can_look(MOST_FUNCTIONS if however_long else CHEAP_FUNCTIONS):
             assert self.fitted is not None
-            self._found, self.told = find_dependences(self.fitted.sample, self.family, self.fitted.request.threads)
-            self.unique = not self.told
-        return self.told
+            self._found, self.known = find_dependences(self.fitted.sample, self.family, self.fitted.request.threads)
+            self.unique = not self.known
+        return self.known
 
     @property
     def dependences(self) -> Dependences | None:
@@ -67,7 +67,7 @@ class Sharing:
     def as_array(self) -> FloatArray:
         """(S,) 1 for a subset that is determined, else 0, as files hold it."""
         out = np.ones(len(self.family.subsets))
-        out[list(self.told)] = 0.0
+        out[list(self.known)] = 0.0
         return out
 
     def _can_look(self, most: int) -> bool:

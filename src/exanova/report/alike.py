@@ -37,8 +37,8 @@ def _neighbours(effect: Effect) -> Iterator[str]:
     elif len(found.levels) <= FEW_GROUPS:
         names = (legible(name) for (name,) in found.levels)
         single = effect.values.shape[1] == 1
-        told = (f"{name}: {value:.3g}" for name, value in zip(names, found.values[:, 0], strict=True))
-        parts = told if single else (legible(name) for (name,) in found.levels)
+        texts = (f"{name}: {value:.3g}" for name, value in zip(names, found.values[:, 0], strict=True))
+        parts = texts if single else (legible(name) for (name,) in found.levels)
         yield f"Neighbours that do not differ beyond their error, as one: {'; '.join(parts)}."
 
 

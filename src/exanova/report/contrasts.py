@@ -37,12 +37,12 @@ def contrasts(decomposition: Decomposition, given: GivenRows) -> tuple[Record | 
         return None, 0
     found: Difference = decomposition.difference(given.X, by=given.by, model=given.model, groups=given.groups)
     shown = found.contrasts[:CONTRASTS]
-    told = [_contrast(decomposition, found, contrast) for contrast in shown]
+    records = [_contrast(decomposition, found, contrast) for contrast in shown]
     return {
         "by": str(given.by),
         "included": found.included,
         "notes": list(found.notes),
-        "contrasts": told,
+        "contrasts": records,
     }, len(found.contrasts) - len(shown)
 
 

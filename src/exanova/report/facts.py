@@ -39,7 +39,7 @@ def facts(decomposition: Decomposition, about: Mapping[str, str]) -> list[Record
         ("Game", GAME),
     ]
     parts = [("data", data), ("computed", computed)]
-    return [{"name": str(name), "value": str(value), "of": of} for of, told in parts for name, value in told]
+    return [{"name": str(name), "value": str(value), "of": of} for of, facts in parts for name, value in facts]
 
 
 def provenance(decomposition: Decomposition) -> list[Record]:

@@ -56,7 +56,7 @@ def findings(decomposition: Decomposition, importance: Sequence[Record]) -> list
     return [*found, *([f"There are {more:,} more outputs."] if more else [])]
 
 
-def told(decomposition: Decomposition) -> list[str]:
+def main_findings(decomposition: Decomposition) -> list[str]:
     """The headline and the findings, as in a report and on the terminal."""
     certificate = decomposition.certificate
     importance = importance_records(decomposition, "variance" if certificate.cancels else "l1")

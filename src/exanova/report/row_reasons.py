@@ -11,8 +11,8 @@ from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
 from exanova.errors import OutsideSupportWarning
 from exanova.explain.grouping import grouping_of
+from exanova.explain.reason_texts import ReasonSettings, RowTexts
 from exanova.explain.reasons import Reasons, RowReasons
-from exanova.explain.telling import Asked, Telling
 from exanova.report.explorer import GivenRows
 from exanova.report.findings import shown_output
 from exanova.show.error_bars import can_compute, known
@@ -39,8 +39,10 @@ def reasons(decomposition: Decomposition, given: GivenRows) -> list[Record]:
     for o in range(min(OUTPUTS, len(decomposition.schema.outputs))):
         fitted = _fitted(decomposition, given)[:, o]
         for direction, rows in (("lower", _first(fitted)), ("higher", _first(-fitted))):
-            told = _told(decomposition, given, rows, Asked(REASONS, direction, "mean", o, can_compute(decomposition)))
-            found.append(_record(decomposition, told, rows, o))
+            own = _reasons_of(
+                decomposition, given, rows, ReasonSettings(REASONS, direction, "mean", o, can_compute(decomposition))
+            )
+            found.append(_record(decomposition, own, rows, o))
     return found
 
 
@@ -62,13 +64,13 @@ def _fitted(decomposition: Decomposition, given: GivenRows) -> FloatArray:
     return fitted_part(decomposition.everywhere, decomposition.sample.codes)
 
 
-def _told(decomposition: Decomposition, given: GivenRows, rows: IntArray, asked: Asked) -> Reasons:
+def _reasons_of(decomposition: Decomposition, given: GivenRows, rows: IntArray, settings: ReasonSettings) -> Reasons:
     grouping = grouping_of(given.groups or {}, decomposition.schema)
     if given.table is None:
         assert decomposition.sample is not None
         codes = np.ascontiguousarray(decomposition.sample.codes[:, rows]).astype(np.int32)
-        told = Telling(grouping, decomposition.schema, None, codes, None)
-        return decomposition.reasons_told(told, np.zeros(len(rows), dtype=np.bool_), None, asked)
+        texts = RowTexts(grouping, decomposition.schema, None, codes, None)
+        return decomposition.reasons_of_rows(texts, np.zeros(len(rows), dtype=np.bool_), None, settings)
     model = given.model
     if model is not None and not is_model(model):
         model = align(model, given.table.n_rows, index=given.table.index, kept=rows).values
@@ -76,24 +78,24 @@ def _told(decomposition: Decomposition, given: GivenRows, rows: IntArray, asked:
         warnings.simplefilter("ignore", OutsideSupportWarning)  # repeated for each row
         return decomposition.reasons(
             given.table.rows(rows),
-            asked.count,
-            direction=asked.direction,  # type: ignore[arg-type]
+            settings.count,
+            direction=settings.direction,  # type: ignore[arg-type]
             model=model,
-            output=asked.output,
+            output=settings.output,
             id=None if given.ids is None else given.ids[rows],
             groups=given.groups,
-            stderr=asked.stderr,
+            stderr=settings.stderr,
         )
 
 
-def _record(decomposition: Decomposition, told: Reasons, rows: IntArray, o: int) -> Record:
+def _record(decomposition: Decomposition, reasons: Reasons, rows: IntArray, o: int) -> Record:
     output = shown_output(decomposition, o)
     return {
-        "output": told.output,
-        "direction": told.direction,
-        "title": f"The {ENDS[told.direction]} rows: what makes {output} {told.direction} than the mean",
-        "rows": [_row(row, int(number), output) for row, number in zip(told, rows, strict=True)],
-        "notes": list(told.notes),
+        "output": reasons.output,
+        "direction": reasons.direction,
+        "title": f"The {ENDS[reasons.direction]} rows: what makes {output} {reasons.direction} than the mean",
+        "rows": [_row(row, int(number), output) for row, number in zip(reasons, rows, strict=True)],
+        "notes": list(reasons.notes),
     }
 
 

@@ -111,11 +111,11 @@ def ratios_as_given(work: Prepared, request: Request, known: KnownRatios) -> lis
 
     An output that was constant on those rows has no known ratios: its own likelihood determines them.
     """
-    untold = work.varying[[o not in known for o in work.varying.tolist()]]
-    found = ratios_of_orders(work, request, untold) if len(untold) else []
+    unknown = work.varying[[o not in known for o in work.varying.tolist()]]
+    found = ratios_of_orders(work, request, unknown) if len(unknown) else []
     groups: dict[tuple[float, ...], list[int]] = {}
     low = bounds(float(work.precision.sum()))[0]
-    for o in np.setdiff1d(work.varying, untold).tolist():
+    for o in np.setdiff1d(work.varying, unknown).tolist():
         logs = tuple(known[o].get(k, low) for k in work.prior.orders)
         groups.setdefault(logs, []).append(o)
     with parallel.suitable_blas(float(work.size) ** 3):

@@ -72,13 +72,11 @@ class DatasetPart:
 
     def blocks(self, columns: Sequence[str]) -> Iterator[Any]:
         """Its rows, some at a time."""
-        arrow = package("pyarrow")
         own = {} if self.schema is None else {"schema": self.schema}
         self._check_columns(columns)
         with explained(self.name):
             batches = self.held.to_batches(columns=list(columns), batch_size=parts.BLOCK_ROWS, use_threads=False, **own)
-            for batch in batches:
-                yield arrow.Table.from_batches([batch])
+            yield from map(_as_table, batches)
 
     def _check_columns(self, columns: Sequence[str]) -> None:
         """Raise if the file of a fragment lacks a column, which pyarrow would fill with nulls."""
@@ -128,7 +126,6 @@ class DuckPart:
 
     def blocks(self, columns: Sequence[str]) -> Iterator[Any]:
         """Its rows, some at a time, or its distinct rows."""
-        arrow = package("pyarrow")
         listed = ", ".join(_quoted(name) for name in columns)
         with engine_errors(self.name):
             view = "exanova_rows"
@@ -138,8 +135,7 @@ class DuckPart:
                 query = f"SELECT {listed}, count(*) AS {_quoted(COUNT)} FROM {view} GROUP BY {listed}"
             reader = _duck_reader(self.relation.query(view, query))
             try:
-                for batch in reader:
-                    yield arrow.Table.from_batches([batch])
+                yield from map(_as_table, reader)
             finally:  # a result that is not read to its end keeps the connection busy
                 reader.close()
 
@@ -154,14 +150,13 @@ class IbisPart:
 
     def blocks(self, columns: Sequence[str]) -> Iterator[Any]:
         """Its rows, some at a time, or its distinct rows."""
-        arrow, own = package("pyarrow"), list(columns)
+        own = list(columns)
         with engine_errors(self.name):
             chosen = self.table.select(own)
             first = chosen.limit(LOOKED_AT)
             if _are_few(self.known, own, lambda: (first.count().execute(), first.distinct().count().execute())):
                 chosen = chosen.group_by(own).aggregate(**{COUNT: chosen.count()})
-            for batch in chosen.to_pyarrow_batches(chunk_size=parts.BLOCK_ROWS):
-                yield arrow.Table.from_batches([batch])
+            yield from map(_as_table, chosen.to_pyarrow_batches(chunk_size=parts.BLOCK_ROWS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,19 +239,14 @@ def _open_polars(frame: Any) -> Source:
         return Source((part,), tuple(frame.collect_schema().names()), part.name, "polars")
 
 
-def _open_duck(relation: Any) -> Source:
-    part = DuckPart(relation)
-    return Source((part,), tuple(relation.columns), part.name)
+def _whole(kind: Callable[[Any], Part], table: str = "pyarrow") -> Callable[[Any], Source]:
+    """How to open what is one part: a relation, a table or a data frame."""
 
+    def opened(held: Any) -> Source:
+        part = kind(held)
+        return Source((part,), tuple(held.columns), part.name, table)
 
-def _open_ibis(table: Any) -> Source:
-    part = IbisPart(table)
-    return Source((part,), tuple(table.columns), part.name)
-
-
-def _open_spark(frame: Any) -> Source:
-    part = SparkPart(frame)
-    return Source((part,), tuple(frame.columns), part.name, "pandas")
+    return opened
 
 
 def _open_dask(frame: Any) -> Source:
@@ -267,13 +257,18 @@ def _open_dask(frame: Any) -> Source:
 _ENGINES: dict[str, tuple[Callable[[Any], Source], str]] = {
     "pyarrow": (_open_dataset, "get_fragments"),
     "polars": (_open_polars, "collect_batches"),
-    "duckdb": (_open_duck, "aggregate"),
-    "ibis": (_open_ibis, "to_pyarrow_batches"),
-    "pyspark": (_open_spark, "groupBy"),
+    "duckdb": (_whole(DuckPart), "aggregate"),
+    "ibis": (_whole(IbisPart), "to_pyarrow_batches"),
+    "pyspark": (_whole(SparkPart, "pandas"), "groupBy"),
     "dask": (_open_dask, "get_partition"),
     "dask_expr": (_open_dask, "get_partition"),
 }
 """By the library of an object: how to open it, and a method that only what can be opened has."""
+
+
+def _as_table(batch: Any) -> Any:
+    """A batch of pyarrow as a table."""
+    return package("pyarrow").Table.from_batches([batch])
 
 
 def _duck_reader(relation: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exanova.data.draws import refuse_both
 from exanova.errors import InputError
 from exanova.messages import Parameter
 from exanova.sources.counting_passes import CountedRows
@@ -22,15 +23,7 @@ def check_replicates(named: Mapping[str, Any]) -> tuple[tuple[str, ...], FloatAr
     given = named.get("replicate_weights")
     if given is None:
         return (), None
-    if named.get("clusters") is not None or named.get("strata") is not None:
-        raise InputError(
-            Parameter("replicate_weights"),
-            " were given with ",
-            Parameter("clusters"),
-            " or ",
-            Parameter("strata"),
-            "; replicate weights already describe how the rows were drawn. Give one or the other.",
-        )
+    refuse_both(named.get("clusters"), named.get("strata"))
     columns, scale = given if isinstance(given, tuple) and len(given) == 2 else (None, None)
     if not isinstance(columns, list | tuple) or not columns or not all(isinstance(name, str) for name in columns):
         raise InputError(

@@ -73,9 +73,9 @@ def beeswarm_chart(
     """
     names = legible_names(list(dict.fromkeys(r["feature"] for r in records)))
     shown = [{**r, "name": names[r["feature"]]} for r in records]
-    told = left_out(len(names), features or 0, "features", "of largest mean absolute value")
+    remarks = left_out(len(names), features or 0, "features", "of largest mean absolute value")
     drawn = panels(shown, lambda part, place: _swarm(part, place, list(names.values()), shown, floor), columns=3)
-    return finished(drawn, "Shapley values of rows", [*notes, *told, *flat(records, floor)])
+    return finished(drawn, "Shapley values of rows", [*notes, *remarks, *flat(records, floor)])
 
 
 def image_chart(records: Sequence[Record], *, notes: Sequence[str] = ()) -> Any:
@@ -84,9 +84,9 @@ def image_chart(records: Sequence[Record], *, notes: Sequence[str] = ()) -> Any:
     largest, most = sizes[-1], sizes[int(MOST * (len(sizes) - 1))]
     is_peaked = 0 < most < PEAKED * largest
     bound = (most if is_peaked else largest) or 1.0
-    told = [f"colours end at ±{bound:.2g}, the largest contribution is {largest:.2g} in size"] if is_peaked else []
+    remarks = [f"colours end at ±{bound:.2g}, the largest contribution is {largest:.2g} in size"] if is_peaked else []
     drawn = panels(records, lambda part, place: _image(part, place, bound), columns=5)
-    return finished(drawn, "Contribution of each pixel at this row", [*notes, *told])
+    return finished(drawn, "Contribution of each pixel at this row", [*notes, *remarks])
 
 
 def step_names(records: Sequence[Record]) -> tuple[str, ...]:

@@ -40,8 +40,8 @@ def output_number(schema: Schema, output: str | int | None) -> int:
         return names.index(output)
     if isinstance(output, int | np.integer) and not isinstance(output, bool) and 0 <= output < len(names):
         return int(output)
-    asked = "there are several outputs" if output is None else f"there is no output {output!r}"
-    raise InputError(asked, expected=f"one of {', '.join(map(repr, names))}, or its number")
+    problem = "there are several outputs" if output is None else f"there is no output {output!r}"
+    raise InputError(problem, expected=f"one of {', '.join(map(repr, names))}, or its number")
 
 
 def one_row(given: Any, schema: Schema) -> Any:
@@ -83,7 +83,7 @@ def cell_texts(table: Table, name: str) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class ReasonSettings:
     """The requested reasons.
 
     Attributes:
@@ -102,7 +102,7 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class Telling:
+class RowTexts:
     """Text about the features of rows.
 
     Attributes:
