@@ -31,7 +31,7 @@ ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NU
 SHORT, LONG = 1.0, 10.0
 """Seconds up to which a fit is run three times in its process, and twice; the first run does not count."""
 
-TURNS, CLEAR = 2, 0.9
+TURNS, CLEAR = 2, 0.95
 """Turns of a case, and the ratio below which one is enough."""
 
 

@@ -87,6 +87,7 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("basis.stacks.FEWEST_STACKED", 1), ("basis.stacks.LARGEST_STACKED", 0)),
     # moments
     patches(("phi.operator.FEW_VALUES", 0)),
+    patches(("solve.routes.FEW_VALUES", 0)),
     patches(("phi.operator.MANY_PASSES", NEVER)),
     patches(("phi.monomials.STACK_BYTES", 0)),
     patches(("phi.bitsets.TILE", 5)),

@@ -147,7 +147,7 @@ def reasons(
     if shown.json:
         emit_document(reasons_document(found))
     elif shown.output is None:
-        Screen().lines("\n".join([*(line for row in found for line in found.lines_of(row)), *found.notes]))
+        Screen().lines("\n".join([*(line for row in found for line in found.told(row)), *found.notes]))
 
 
 def _against(given: str, table: Any) -> Any:

@@ -151,7 +151,7 @@ the whole population
         columns["sentence"] = [reason.sentence(self.output) for *_, reason in lines]
         return frame_with_game(self.schema.kind, columns)
 
-    def lines_of(self, row: RowReasons) -> list[str]:
+    def told(self, row: RowReasons) -> list[str]:
         """The reasons for one row, line by line."""
         head = f"{row.name}: {self.output} {row.fitted:.4g}, {self.against} is {row.compared:.4g}"
         if row.residual is not None:
@@ -164,7 +164,7 @@ the whole population
         return lines
 
     def __str__(self) -> str:
-        lines = [line for row in self.rows[:LISTED] for line in self.lines_of(row)]
+        lines = [line for row in self.rows[:LISTED] for line in self.told(row)]
         if len(self) > LISTED:
             lines.append(f"and {count_of(len(self) - LISTED, 'more row')}")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
@@ -173,7 +173,7 @@ the whole population
         from exanova.report.notebook import answer_html
 
         tables = [
-            (lines[0], [""], [[line.strip()] for line in lines[1:]]) for lines in map(self.lines_of, self.rows[:LISTED])
+            (lines[0], [""], [[line.strip()] for line in lines[1:]]) for lines in map(self.told, self.rows[:LISTED])
         ]
         return answer_html("Reasons", tables, ". ".join(self.notes))
 

@@ -158,8 +158,8 @@ def _higher(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
     yield from ("## Interactions of three or more features", "", "The cells that carry most of each.", "")
     rows = []
     for effect in summary.higher:
-        rows = [{**r, "levels": ", ".join(map(escaped, r["levels"]))} for r in effect["records"]]
-        lines = _by(rows, ("levels", "probability", "rows"), outputs, _with_error)
+        entries = [{**r, "levels": ", ".join(map(escaped, r["levels"]))} for r in effect["records"]]
+        lines = _by(entries, ("levels", "probability", "rows"), outputs, _with_error)
         rows += [
             [_joined(effect["subset"]), levels, f"{100 * share:.3g} %", _number(count), *said]
             for (levels, share, count), said in lines[:CELLS]
@@ -232,8 +232,8 @@ def _tariff(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
     base = ", ".join(f"{escaped(b['feature'])} = {escaped(b['level'])}" for b in summary.tariff["base"])
     yield from (f"Base levels: {base}.", "")
     for factor in summary.tariff["factors"][:FEATURES]:
-        rows = [{**r, "levels": ", ".join(map(escaped, r["levels"]))} for r in factor["records"]]
-        lines = _by(rows, ("levels", "exposure"), outputs, _relativity)
+        entries = [{**r, "levels": ", ".join(map(escaped, r["levels"]))} for r in factor["records"]]
+        lines = _by(entries, ("levels", "exposure"), outputs, _relativity)
         rows = [[levels, _number(exposure), *said] for (levels, exposure), said in lines[:LEVELS]]
         yield from _table([_joined(factor["subset"]), "exposure", *_headings(outputs, "relativity")], rows)
         yield from _more(factor["cells"] - len(rows), "cells")
