@@ -19,7 +19,18 @@ Module: TypeAlias = tuple[str, ...]
 """A module of the package by its place in it: ("data", "table"), ("data", "__init__"), ("errors",)."""
 
 LAYERS: list[set[str]] = [
-    {"errors", "messages", "typing", "tolerances", "parallel", "compiled", "progress", "atomic_files", "packages"},
+    {
+        "errors",
+        "messages",
+        "typing",
+        "tolerances",
+        "parallel",
+        "compiled",
+        "progress",
+        "atomic_files",
+        "packages",
+        "warned",
+    },
     {"data"},
     {"sources"},
     {"design"},

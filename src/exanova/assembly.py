@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -26,6 +25,7 @@ from exanova.select.record import Selection
 from exanova.solve.evidence import Solved
 from exanova.solve.request import Request
 from exanova.typing import FloatArray
+from exanova.warned import warn
 
 
 def assemble(
@@ -90,10 +90,10 @@ def _lossless_bins(seen: Observation, sample: Sample, certificate: Certificate) 
     )
 
 
-def warn_if_inexact(certificate: Certificate, basis: str, stacklevel: int) -> None:
+def warn_if_inexact(certificate: Certificate, basis: str) -> None:
     """Warn of failed checks; the paper's basis is known to lose orthogonality."""
     if certificate.notes and basis == "pure":
-        warnings.warn(joined(certificate.notes, "; "), InexactWarning, stacklevel=stacklevel + 1)
+        warn(joined(certificate.notes, "; "), InexactWarning)
 
 
 def _losses(found: Solved, effects: FloatArray, sample: Sample, link: str) -> tuple[tuple[TariffLoss, ...], ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,6 +32,7 @@ from exanova.sources.further import Reader
 from exanova.sources.observed import SourceReading
 from exanova.sources.opening import is_source
 from exanova.typing import FloatArray, IntArray
+from exanova.warned import warn
 
 HELD_OUT = "on held-out rows"
 
@@ -200,7 +200,7 @@ def _with_errors(certificate: Certificate, sample: Sample, mse: FloatArray, meth
     return replace(certificate, r2_eval=r2, mse_eval=(mse + within) * _unit(sample) ** 2, eval_method=method)
 
 
-def warn_if_it_does_not_hold(certificate: Certificate, shrunk: bool, stacklevel: int) -> None:
+def warn_if_it_does_not_hold(certificate: Certificate, shrunk: bool) -> None:
     """Warn where the effects describe the rows of the fit better than others."""
     if certificate.holds is not False or certificate.r2_eval is None:
         return
@@ -215,7 +215,7 @@ def warn_if_it_does_not_hold(certificate: Certificate, shrunk: bool, stacklevel:
         *helps,
         " would help",
     )
-    warnings.warn(message, OverfitWarning, stacklevel=stacklevel + 1)
+    warn(message, OverfitWarning)
 
 
 def _unit(sample: Sample) -> FloatArray:

@@ -5,7 +5,6 @@ Also ``forwarded``: methods that another object has.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from functools import wraps
@@ -14,6 +13,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from exanova.errors import InputError
 from exanova.messages import Parameter
 from exanova.tags import sklearn_tags
+from exanova.warned import warn
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -71,7 +71,7 @@ def renamed(old: str, value: Any, other: Any) -> Any:
     new = RENAMED[old]
     if other is not None:
         raise InputError(Parameter(old), " is the former name of ", Parameter(new), remedy="give the latter alone")
-    warnings.warn(f"{old}= is now called {new}=; the former name goes in 1.0.", FutureWarning, stacklevel=3)
+    warn(f"{old}= is now called {new}=; the former name goes in 1.0.", FutureWarning)
     return value
 
 
@@ -88,5 +88,5 @@ def forwarded(query: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[A
 def former_attribute(fitted: Any, old: str, new: str) -> Any:
     """The value of the attribute ``new``, asked for by its former name, with a warning."""
     value = getattr(fitted, new)
-    warnings.warn(f"{old} is now called {new}; the former name goes in 1.0.", FutureWarning, stacklevel=3)
+    warn(f"{old} is now called {new}; the former name goes in 1.0.", FutureWarning)
     return value

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +20,7 @@ from exanova.errors import MemoryLimitError, OutsideSupportError, OutsideSupport
 from exanova.messages import Parameter, Words
 from exanova.phi.operator import Phi
 from exanova.typing import Codes
+from exanova.warned import warn
 
 ENCODING_CELL = 16
 """Bytes per entry of new rows while they are encoded."""
@@ -133,7 +131,7 @@ def _tell_outside(outside: NDArray[np.bool_], strict: bool, unseen: str) -> None
             remedy=["With ", Parameter("strict", False), f" it {unseen}"],
         )
     if count:
-        warnings.warn(
+        warn(
             Words(
                 f"{count:,} of {len(outside):,} rows hold a combination of levels that never occurred; "
                 f"the effect of such a combination {unseen}. With ",
@@ -141,13 +139,4 @@ def _tell_outside(outside: NDArray[np.bool_], strict: bool, unseen: str) -> None
                 " such rows are refused.",
             ),
             OutsideSupportWarning,
-            stacklevel=_frames_to_caller(),
         )
-
-
-def _frames_to_caller() -> int:
-    """Number of stack frames from the caller of this function up to code outside the package."""
-    package, frame, level = str(Path(__file__).parent), sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
-        frame, level = frame.f_back, level + 1
-    return level

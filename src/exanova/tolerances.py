@@ -10,6 +10,8 @@ import math
 
 import numpy as np
 
+from exanova.typing import FloatArray
+
 EPS = float(np.finfo(np.float64).eps)
 
 SMALLEST_MODEL, LARGEST_MODEL = 1e-140, 1e140
@@ -24,6 +26,10 @@ RECONSTRUCTION = 2**22 * EPS
 
 CANCELLED = 2**6 * EPS
 """A sum of terms that cancel, relative to the sum of their sizes: below that it is rounding and shown as zero."""
+
+UNCHANGED = 2**12 * EPS
+"""Largest difference between two fits, relative to the spread of what they decompose, that counts as none: about 1e-12.
+Fits of the same rows, in any order and by any route, differ by less."""
 
 REST_OF_LEVEL = 1e-9
 """Share of a level's probability in no part that another fit has, below which it is the rounding of shares."""
@@ -84,6 +90,15 @@ def purity(cells: int) -> float:
     True
     """
     return 32 * EPS * math.sqrt(cells)
+
+
+def unchanged(spread: FloatArray, means: FloatArray) -> FloatArray:
+    """Largest difference that counts as none between two fits of this spread and these means, of any shape.
+
+    >>> unchanged(np.array([1.0]), np.array([1e6])) < 1e-7
+    array([ True])
+    """
+    return np.asarray(UNCHANGED * spread + CANCELLED * np.abs(means))
 
 
 def rank_of_columns(rows: int, columns: int) -> float:

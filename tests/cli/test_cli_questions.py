@@ -125,6 +125,9 @@ def test_what_cannot_be_compared_is_above_every_limit(asked):
     assert failed.code == 3
     assert "above 10: the effect of job: cannot be compared" in failed.out
     refused(asked("compare", "model.exanova", "later.exanova", "--fail-above", "-1"), "--fail-above")
+    same = asked("compare", "model.exanova", "model.exanova", "--fail-above", "0")
+    assert same.code == 0
+    assert "nothing changed by more than 0;" in same.out
 
 
 def test_a_tariff_on_a_screen_in_a_file_and_as_json(asked):

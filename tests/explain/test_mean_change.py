@@ -279,3 +279,34 @@ def test_other_columns_or_outputs_or_things_are_refused():
         before.change(FunctionalANOVA(sampled=False).fit(first.astype(str), old_model(first), output_names=["z"]))
     with pytest.raises(InputTypeError, match="expected another fitted"):
         before.change(first)
+
+
+def _rows(seed: int) -> tuple[pd.DataFrame, np.ndarray, np.random.Generator]:
+    rng = np.random.default_rng(seed)
+    hidden = rng.normal(size=200)
+    X = pd.DataFrame({k: np.digitize(0.9 * hidden + 0.4 * rng.normal(size=200), [-1, 0, 1]) for k in "abc"})
+    X["d"] = rng.integers(0, 5, 200)
+    return X, np.sin(X["a"]) + 0.1 * X["b"] * X["c"] + 1e-3 * X["d"], rng
+
+
+@pytest.mark.parametrize(("mean", "unit"), [(0.0, 1e-6), (1e6, 1.0), (1e6, 1e6)])
+@given(seed=st.integers(0, 1000), route=st.sampled_from(["dense", "moments", "matrix-free"]), shrunk=st.booleans())
+@examples(3)
+def test_nothing_changes_between_two_fits_of_the_same_rows(mean, unit, seed, route, shrunk):
+    X, y, rng = _rows(seed)
+    order, columns = rng.permutation(len(X)), rng.permutation(X.columns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        first = FunctionalANOVA(shrinkage="auto" if shrunk else None).fit(X, unit * (mean + y))
+        other = FunctionalANOVA() if shrunk else FunctionalANOVA(shrinkage=None, route=route)
+        second = other.fit(X[list(columns)].iloc[order], unit * (mean + y).iloc[order])
+    for fits in ((first, first), (first, second), (second, first)):
+        assert {drift.amount for drift in drifts(fits[0].compare(fits[1]), fits[0].change(fits[1]))} == {0.0}
+
+
+def test_a_small_change_of_the_model_is_no_rounding():
+    X, y, _ = _rows(0)
+    before, after = (FunctionalANOVA(shrinkage=None).fit(X, own) for own in (y, y + 1e-9 * (X["d"] - 3)))
+    found = {drift.what: drift.amount for drift in drifts(before.compare(after), before.change(after))}
+    assert found["the effect of d"] == pytest.approx(1e-9 * X["d"].std(ddof=0), rel=1e-3)
+    assert found["the mean"] == pytest.approx(1e-9 * abs((X["d"] - 3).mean()), rel=1e-3)

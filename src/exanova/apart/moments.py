@@ -156,7 +156,7 @@ def collect_moments(
     if max_order not in (1, HIGHEST) or isinstance(max_order, bool):
         raise InputError.given("max_order", max_order, "1 or 2: moments hold the counts of up to four features")
     table = Table.read(X).select(levels.names)
-    weight, kept = check_weights(sample_weight, table.n_rows, table.index), None
+    weight, kept = check_weights(sample_weight, table.n_rows, table.index, added=True), None
     n, index = table.n_rows, table.index
     if not weight.all():
         kept = np.flatnonzero(weight)

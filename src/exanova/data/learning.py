@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -30,6 +29,7 @@ from exanova.data.weights import check_weights, group_totals
 from exanova.errors import InputError
 from exanova.messages import Action, Parameter, Words
 from exanova.typing import Codes, IntArray, Level
+from exanova.warned import warn
 
 MANY_LEVELS = 50
 """A column with more levels than this, and than half the rows, is an identifier."""
@@ -175,7 +175,7 @@ class Notes:
                 Parameter("n_bins"),
                 " to cut them.",
             )
-            warnings.warn(said, stacklevel=2)
+            warn(said)
 
 
 @dataclass(frozen=True, eq=False)

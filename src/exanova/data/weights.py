@@ -14,14 +14,19 @@ from exanova.errors import InputError, InputTypeError
 LARGEST_TOTAL = 2**53
 """Counts up to this total are exact in float64 as well, so that sums may be made in either."""
 
+ORDINARY = 200
+"""Real weights of which the largest is beyond 2 to the power of plus or minus this are divided by a power of two: the
+fourth powers of all others are ordinary numbers, and so are sums of them."""
 
 ONE = np.int64(1)
 
 
-def check_weights(weight: Any, n: int, index: Any = None) -> NDArray[Any]:
+def check_weights(weight: Any, n: int, index: Any = None, added: bool = False) -> NDArray[Any]:
     """Weights (n,) as int64 when all are whole numbers (counts), else as float64; ``None`` means one each.
 
-    Weights of pandas are matched with the ``index`` of the rows, if these have one, by label.
+    Weights of pandas are matched with the ``index`` of the rows, if these have one, by label. Only ratios of real
+    weights count, so that very large and very small ones are divided by a power of two; with ``added``, for weights
+    that are added to those of other places, they are refused.
 
     >>> check_weights([1.0, 2.0], 2).dtype.name, check_weights([0.5, 2.0], 2).dtype.name
     ('int64', 'float64')
@@ -32,7 +37,13 @@ def check_weights(weight: Any, n: int, index: Any = None) -> NDArray[Any]:
     weights = np.asarray(to_rows(weight, index, "The weights"))
     if weights.shape != (n,):
         raise InputError(f"The weights have the shape {weights.shape}; expected ({n},): one for each row.")
-    return as_counts(_as_real(weights))
+    real = _as_real(weights)
+    if added and excess(float(real.max(initial=0.0))):
+        raise InputError(
+            f"the largest weight is {real.max():.3g}, and squares of such weights cannot be added up",
+            remedy="divide the weights of all places by the same number",
+        )
+    return as_counts(real)
 
 
 def refuse_mask(values: Any, what: str) -> None:
@@ -51,13 +62,27 @@ def as_counts(weights: NDArray[Any]) -> NDArray[Any]:
     check_values(real)
     if not real.any():
         raise InputError("All weights are zero; at least one has to be positive.")
-    with np.errstate(over="ignore"):
-        total = float(real.sum())
-    if not np.isfinite(total):
-        raise InputError("The weights add up to more than a float can hold; divide them by their maximum.")
-    if total <= LARGEST_TOTAL and bool(np.all(real == np.floor(real))):
+    real = divided(real, excess(float(real.max())))
+    if float(real.sum()) <= LARGEST_TOTAL and bool(np.all(real == np.floor(real))):
         return real.astype(np.int64)
     return real
+
+
+def excess(size: float) -> int:
+    """The power of two by which weights of this size are divided; 0 where they stay as they are.
+
+    >>> excess(3.5), excess(1e100), excess(1e-100)
+    (0, 333, -332)
+    """
+    exponent = int(np.frexp(size)[1])
+    return exponent if abs(exponent) > ORDINARY else 0
+
+
+def divided(weights: NDArray[np.float64], power: int) -> NDArray[np.float64]:
+    """Weights divided by two to this power; positive ones stay positive."""
+    if not power:
+        return weights
+    return np.where(weights > 0, np.maximum(np.ldexp(weights, -power), np.finfo(np.float64).tiny), 0.0)
 
 
 def group_totals(weight: NDArray[Any], group: NDArray[Any], n_groups: int, lowest: int = 0) -> NDArray[Any]:

@@ -12,7 +12,6 @@ position (Dota2) must come in the original order to pass. Other files are refuse
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from exanova.datasets import openml
 from exanova.datasets.catalogue import CATALOGUE, Entry
 from exanova.datasets.content import Content, Images, check, classes, parse, splits, table, unparse
 from exanova.errors import DatasetError, InputError
+from exanova.warned import warn
 
 __all__ = ["Dataset", "load", "names"]
 
@@ -129,4 +129,4 @@ def keep(path: Path, body: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, body)
     except OSError as error:
-        warnings.warn(f"the download could not be kept in {path} and will be repeated ({error}).", stacklevel=4)
+        warn(f"the download could not be kept in {path} and will be repeated ({error}).")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from exanova import tolerances
 from exanova.data.encoding import Encoding
 from exanova.design.continuation import everywhere
 from exanova.design.family import Family
@@ -41,12 +42,13 @@ def mean_change(first: Fit, second: Fit) -> MeanChange:
     split = mix_and_model((first.family, second.family), (first.values, second.values), parts, place_of)
     errors, included = _errors(first, second, split)
     means = np.stack([first.values[0], second.values[0]])
+    split, total = _without_rounding(first, second, split, means)
     found_in = tuple(_found_in(subset, first.family, second.family, place_of) for subset in split.subsets)
     return MeanChange(
         subsets=tuple(map(first.schema.names, split.subsets)),
         mix=split.mix,
         model=split.model,
-        total=means[1] - means[0],
+        total=total,
         means=means,
         **errors,
         found_in=found_in,
@@ -55,6 +57,21 @@ def mean_change(first: Fit, second: Fit) -> MeanChange:
         included=included,
         notes=tuple(_notes(first.schema, split, parts)),
     )
+
+
+def _without_rounding(first: Fit, second: Fit, split: MixAndModel, means: FloatArray) -> tuple[MixAndModel, FloatArray]:
+    """The parts, and the change of the mean (m,); what is rounding relative to the spread of the fits is zero."""
+    spread = np.maximum(*(np.sqrt(_shares(fit) @ fit.values[1:] ** 2) for fit in (first, second)))
+    limits = np.tile(tolerances.unchanged(spread, np.zeros_like(spread)), (len(split.subsets), 1))
+    limits[0] = tolerances.unchanged(spread, np.abs(means).max(axis=0))  # the level is a difference of means
+    mix, model = (np.where(np.abs(parts) <= limits, 0.0, parts) for parts in (split.mix, split.model))
+    total = means[1] - means[0]
+    return replace(split, mix=mix, model=model), np.where(np.abs(total) <= limits[0], 0.0, total)
+
+
+def _shares(fit: Fit) -> FloatArray:
+    """(cells - 1,) probability of every cell but that of the intercept."""
+    return np.asarray(fit.family.weight[1:] / fit.family.weight[0])
 
 
 def _masses(fit: Fit, feature: int) -> FloatArray:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exanova import tolerances
 from exanova.data.encoding import Encoding
 from exanova.data.feature import FeatureLevels
 from exanova.effects.effect import GAME, Effect, Effects, Schema, frame_with_game
@@ -152,7 +153,8 @@ def compare(first: Effects, second: Effects, schema: Schema, other: Schema, enco
     of_second = {feature.name: feature for feature in encodings[1].features}
     levels_of = {feature.name: (feature, of_second[feature.name]) for feature in encodings[0].features}
     keys = list(first) + [key for key in second if key not in first]
-    changes = [_change(key, first, second, levels_of, len(schema.outputs)) for key in keys]
+    spread = np.maximum(*(_spread(effects, len(schema.outputs)) for effects in (first, second)))
+    changes = [_change(key, first, second, levels_of, spread) for key in keys]
     changes.sort(key=lambda change: (change.comparable, -float(np.nan_to_num(change.difference).sum())))
     divided_features = tuple(name for name, pair in levels_of.items() if _is_divided(common_levels(*pair)))
     return Comparison(tuple(changes), schema, divided=divided_features)
@@ -177,20 +179,29 @@ def check_same_columns(schema: Schema, other: Schema) -> None:
         )
 
 
-def _change(key: tuple[str, ...], first: Effects, second: Effects, levels_of: LevelsOf, outputs: int) -> Change:
+def _spread(effects: Effects, outputs: int) -> FloatArray:
+    """(m,) root of the summed squared norms of all effects but the intercept."""
+    norms = [effect.norm2 for key, effect in effects.items() if key]
+    return np.asarray(np.sqrt(np.sum(norms, axis=0))) if norms else np.zeros(outputs)
+
+
+def _change(key: tuple[str, ...], first: Effects, second: Effects, levels_of: LevelsOf, spread: FloatArray) -> Change:
+    """One subset in both; differences that are rounding relative to the (m,) ``spread`` are zero."""
     a = first[key] if key in first else None  # noqa: SIM401 - get() finds zero effects that are not listed
     b = second[key] if key in second else None  # noqa: SIM401
-    nothing = np.full(outputs, np.nan)
+    nothing = np.full(len(spread), np.nan)
     both = _aligned(a, b, levels_of) if a is not None and b is not None else _alone(a or b, a is not None)
     levels, before, after, probability = both
     difference = probability @ (after - before) ** 2 if len(probability) else nothing
+    means = np.zeros(len(spread)) if key else np.maximum(np.abs(before[0]), np.abs(after[0]))
+    difference = np.where(np.sqrt(difference) <= tolerances.unchanged(spread, means), 0.0, difference)
     largest = np.argsort(-np.abs(after - before).max(axis=1, initial=0.0), kind="stable")[:LARGEST_CELLS]
     return Change(
         features=key,
         found_in="both" if a and b else "first" if a else "second",
         norm_before=nothing if a is None else a.norm2,
         norm_after=nothing if b is None else b.norm2,
-        difference=np.asarray(difference),
+        difference=difference,
         shared=float(probability.sum()),
         cells=tuple(ChangedCell(key, levels[k], before[k], after[k]) for k in largest),
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exanova import tolerances
 from exanova.effects.effect import GAME, Schema, frame_with_game
 from exanova.messages import count_of
 from exanova.typing import FloatArray
@@ -72,12 +73,12 @@ class MeanChange:
     @property
     def mix_total(self) -> FloatArray:
         """(m,) change due to the mix."""
-        return np.asarray(self.mix.sum(axis=0))
+        return _sum_of(self.mix)
 
     @property
     def model_total(self) -> FloatArray:
         """(m,) change due to the model."""
-        return np.asarray(self.model.sum(axis=0))
+        return _sum_of(self.model)
 
     @property
     def names(self) -> list[str]:
@@ -145,6 +146,12 @@ class MeanChange:
 
     def __repr__(self) -> str:
         return f"<MeanChange over {count_of(len(self.subsets) - 1, 'subset')}; {self.game}>"
+
+
+def _sum_of(parts: FloatArray) -> FloatArray:
+    """(m,) sums of (S, m) parts; zero where these cancel but for rounding."""
+    total = parts.sum(axis=0)
+    return np.where(np.abs(total) <= tolerances.CANCELLED * np.abs(parts).sum(axis=0), 0.0, total)
 
 
 def _number(value: float, error: float) -> str:

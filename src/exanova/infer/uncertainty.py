@@ -327,7 +327,8 @@ class Uncertainty:
     def linear_stderr(self, weights: FloatArray) -> FloatArray:
         """(f, m) standard errors of sums of effects times ``weights`` (cells, f); NaN if they are not identified."""
         engine, unit = self.engine, self.unit
-        out = np.stack([np.sqrt(engine.variances(o, weights)) for o in range(self.outputs)], axis=1) * unit
+        variances = np.stack([engine.variances(o, weights) for o in range(self.outputs)], axis=1)
+        out = np.sqrt(np.maximum(variances, 0.0)) * unit  # rounding can make one of zero negative
         out[~self.determined(weights)] = np.nan
         return np.asarray(out)
 

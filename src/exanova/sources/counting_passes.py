@@ -21,7 +21,7 @@ from exanova.data.link import LINKS, link_each
 from exanova.data.packing import pack_rows
 from exanova.data.table import Table
 from exanova.data.values import ModelValues, evaluate
-from exanova.data.weights import check_values
+from exanova.data.weights import check_values, divided
 from exanova.errors import InputError, InputTypeError, ModelError
 from exanova.packages import package
 from exanova.sources.keeping import Keeper
@@ -321,6 +321,7 @@ def _weighed(block: Any, roles: Roles) -> Block | None:
     unit = np.ones(block.num_rows) if roles.weight is None else _numbers(table, roles.weight)
     if roles.weight is not None:
         check_values(unit)
+        unit = divided(unit, roles.divided)
     if unit.all():
         return Block(table, unit, copies)
     kept = np.flatnonzero(unit)

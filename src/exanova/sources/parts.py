@@ -68,6 +68,7 @@ class Roles:
         weight: the column of weights, or ``None``.
         cluster, stratum: columns that say how rows were drawn, or ``None``.
         replicates: columns of replicate weights.
+        divided: the power of two by which all weights are divided, for they are very large or very small.
     """
 
     features: tuple[str, ...]
@@ -76,6 +77,7 @@ class Roles:
     cluster: str | None = None
     stratum: str | None = None
     replicates: tuple[str, ...] = ()
+    divided: int = 0
 
     @property
     def columns(self) -> tuple[str, ...]:

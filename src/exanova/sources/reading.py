@@ -19,7 +19,7 @@ from exanova.data.rules import MANY, NBins, check_rules
 from exanova.data.table import Table, installed_kind
 from exanova.data.trees import read_splits
 from exanova.data.values import ModelValues, is_model
-from exanova.data.weights import LARGEST_TOTAL
+from exanova.data.weights import LARGEST_TOTAL, excess
 from exanova.errors import InputError
 from exanova.messages import Parameter
 from exanova.progress import Progress
@@ -139,6 +139,7 @@ def read_source(
     if found is None or not found.columns:
         raise InputError(f"{source.label} holds no row of positive weight; at least one is needed.")
     found = found.within(KEPT_SHARE * options.memory_limit)
+    roles = replace(roles, divided=_excess(found))
     encoding = learn_levels(found, roles, options, model)
     counter = _counter(found, roles, encoding, options, model, source)
     parts = [kept if kept is not None else part for kept, part in zip(found.kept, source.parts, strict=True)]
@@ -205,6 +206,13 @@ def learn_levels(found: Counted, roles: Roles, options: SourceOptions, model: An
     wrong.give()
     notes.give()
     return Encoding(tuple(features))
+
+
+def _excess(found: Counted) -> int:
+    """The power of two by which the weights of all rows are divided."""
+    if not np.isfinite(found.total):
+        raise InputError("The weights add up to more than a float can hold; divide them by their maximum.")
+    return excess(found.total)
 
 
 def _whole(found: Counted) -> bool:
