@@ -56,8 +56,8 @@ class Action:
     """Advice to change a column, which Python users do outside this library.
 
     Attributes:
-        name: ``"drop"`` or ``"categorical"``.
-        column: the column it is done to.
+        name: ``"drop"``, ``"categorical"``, ``"missing"`` or ``"decimal"``.
+        column: the column it is done to, or the text of its cells.
         words: the advice for Python users.
 
     >>> print(Action("drop", "id", "drop the column"))

@@ -76,7 +76,7 @@ class Questions(RowQueries):
         >>> from exanova import FunctionalANOVA
         >>> anova = FunctionalANOVA(max_order=1).fit(X, np.array([0.0, 1.0, 1.0, 4.0]))
         >>> print(anova.difference(X, by=[True, True, False, False]))
-        True against False: mean of output 0 0.5 and 2.5
+        True against False: mean of the model 0.5 and 2.5
           x0       -2
           x1       +0
           (total)  -2

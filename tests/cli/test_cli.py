@@ -336,7 +336,7 @@ def test_a_reader_that_stops_reading_is_no_error(fitted, tmp_path, buffered):
     assert running.stdout.readline().startswith(b'"row","base_value"')
     running.stdout.close()
     assert running.stderr.read() == b""
-    assert running.wait(timeout=60) == 1
+    assert running.wait(timeout=60) == 141
     running.stderr.close()
 
 

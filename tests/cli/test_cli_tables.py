@@ -23,6 +23,7 @@ from exanova.cli.columns import Choice, divide, learned_kinds, typed
 from exanova.cli.table_files import ReadOptions, read_table
 from exanova.cli.text import split_names
 from exanova.errors import InputError
+from exanova.sources import not_utf8
 
 
 @pytest.fixture
@@ -127,6 +128,88 @@ def test_what_cannot_be_read(folder, capsys, name):
     body, words = BROKEN[name]
     (folder / name).write_bytes(body)
     refused(inside(capsys, "plan", name), repr(name), words)
+
+
+NOT_UTF8 = "name,p\n" + "Anna,1\n" * 40_000 + "Jos\xe9,2\n"
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+@pytest.mark.parametrize("in_blocks", [False, True])
+def test_bytes_that_are_not_utf8_are_found(folder, capsys, name, in_blocks):
+    body = NOT_UTF8.encode("latin-1")
+    (folder / name).write_bytes(gzip.compress(body) if name.endswith("gz") else body)
+    data = "t*" if in_blocks else name
+    ended = inside(capsys, "explain", data, "--prediction", "p")
+    refused(ended, "is not UTF-8", "line 40,002 has the byte 0xe9 after 'Jos'", "onvert it")
+
+
+@given(
+    before=st.text("aé\n", max_size=12),
+    after=st.binary(max_size=6),
+    block=st.integers(1, 9),
+)
+def test_the_first_byte_that_is_not_utf8(before, after, block):
+    body = before.encode() + b"\xff" + after
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(not_utf8, "BLOCK", block)
+        found = not_utf8.where_not_utf8(io.BytesIO(body))
+        assert not_utf8.where_not_utf8(io.BytesIO(before.encode())) == ""
+    own = before.split("\n")[-1]
+    assert found == f"line {1 + before.count(chr(10))} has the byte 0xff" + (f" after {own!r}" if own else "")
+
+
+DECIMAL = TABLE.assign(income=np.arange(len(TABLE)) + 0.25, code=[f"0{k}" for k in range(len(TABLE))])
+
+
+def with_commas(frame):
+    return frame.to_csv(index=False, sep=";", decimal=",").encode()
+
+
+def test_numbers_with_a_decimal_comma_are_numbers(folder):
+    for name, body in (("comma.csv", with_commas(DECIMAL)), ("point.csv", text(DECIMAL))):
+        (folder / name).write_bytes(body)
+    comma = read_table("comma.csv", ReadOptions(separator=";", decimal=","))
+    assert comma.equals(read_table("point.csv", ReadOptions()))
+    everything = read_table("comma.csv", ReadOptions(separator=";", decimal=",", text=("all",)))
+    assert divide(everything, Choice(prediction=("risk",)), "t").predictions.tolist() == RISK.tolist()
+
+
+def test_a_point_is_no_part_of_a_number_with_a_decimal_comma(folder):
+    (folder / "t.csv").write_bytes(b"a;b;c\n1,5;1.5;1\n2;2,5;-2,5e3\n")
+    table = read_table("t.csv", ReadOptions(separator=";", decimal=","))
+    assert table.to_pydict() == {"a": [1.5, 2.0], "b": ["1.5", "2,5"], "c": [1.0, -2500.0]}
+
+
+@pytest.mark.parametrize("data", ["loans.csv", "part*"])
+def test_every_command_reads_decimal_commas(folder, capsys, data):
+    for name in ("loans.csv", "part1.csv"):
+        (folder / name).write_bytes(with_commas(DECIMAL))
+    reading = ("--separator", ";", "--decimal", ",", "--format", "csv")
+    fit = ("--prediction", "risk", "--ignore", "code", "--weight", "w")
+
+    def done(*words):
+        ended = inside(capsys, *words, *reading)
+        assert ended.code == 0, ended.err
+        return ended
+
+    done("explain", data, *fit, "--save", "m.exanova", "--quiet")
+    done("plan", data, *fit)
+    assert "rows m.exanova loans.csv" not in done("rows", "m.exanova", data, "-o", "values").out
+    if data == "loans.csv":
+        assert "mean of risk" in done("difference", "m.exanova", data, "--by", "home", "--prediction", "risk").out
+        done("levels", data, *fit[:4], "--features", "job,home", "-o", "levels.json")
+        done("moments", data, *fit[:2], "--levels", "levels.json", "-o", "m.moments")
+        done("report", "m.exanova", "r.html", "--data", data, "--by", "home")
+    means = [load("m.exanova").intercept_[0], np.average(RISK, weights=TABLE["w"])]
+    assert np.isclose(*means)
+
+
+def test_a_decimal_comma_that_is_not_expected_is_named(folder, capsys):
+    (folder / "loans.csv").write_bytes(with_commas(DECIMAL))
+    ended = inside(capsys, "explain", "loans.csv", "--separator", ";", "--prediction", "risk")
+    refused(ended, "expected numbers; if the comma is the decimal point of this file, add --decimal ','")
+    refused(inside(capsys, "plan", "loans.csv", "--decimal", "x"), "--decimal 'x' was given; expected ',' or '.'")
+    assert ReadOptions(decimal=",").words() == ["--decimal", ","]
 
 
 def test_what_is_no_file(folder, capsys):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from exanova import FunctionalANOVA
@@ -52,15 +52,12 @@ def numbers(anova: FunctionalANOVA) -> np.ndarray:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@given(power=st.integers(-450, 450))
-@settings(max_examples=3, deadline=None)
-def test_a_power_of_four_times_all_real_weights_changes_no_bit(way, power):
-    np.testing.assert_array_equal(numbers(fitted(4.0**power, way)), numbers(fitted(1.0, way)))
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("scale", [1e-300, 1e-160, 0.1, 1e155])
-def test_a_power_of_ten_times_all_real_weights_changes_rounding_alone(way, scale):
+@given(scale=st.one_of(st.integers(-1000, 1000).map(lambda k: 2.0**k), st.integers(-300, 300).map(lambda k: 10.0**k)))
+@example(scale=1e-300)
+@example(scale=1e-160)
+@example(scale=1e200)
+@settings(max_examples=2, deadline=None)
+def test_a_power_times_all_real_weights_changes_nothing_but_rounding(way, scale):
     np.testing.assert_allclose(numbers(fitted(scale, way)), numbers(fitted(1.0, way)), rtol=1e-6, atol=1e-9)
 
 

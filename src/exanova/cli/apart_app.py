@@ -53,6 +53,7 @@ def levels(
     min_frequency: a.MinFrequency = None,
     format_: a.Format = None,
     separator: a.Separator = None,
+    decimal: a.Decimal = ".",
     missing: a.Missing = None,
     text: a.AsText = None,
     force: a.Force = False,
@@ -63,7 +64,7 @@ def levels(
     from exanova.cli import apart_commands as commands
 
     part = _part(
-        data, (format_, separator, missing, text), (features, ignore, prediction, weight), output, force, quiet
+        data, (format_, separator, decimal, missing, text), (features, ignore, prediction, weight), output, force, quiet
     )
     commands.levels(part, add, commands.LevelRule(a.every(n_bins), strategy, min_frequency))
 
@@ -82,6 +83,7 @@ def moments(
     n_jobs: a.Jobs = None,
     format_: a.Format = None,
     separator: a.Separator = None,
+    decimal: a.Decimal = ".",
     missing: a.Missing = None,
     force: a.Force = False,
     quiet: a.Quiet = False,
@@ -90,7 +92,9 @@ def moments(
     """Collect the moments of a table."""
     from exanova.cli import apart_commands as commands
 
-    part = _part(data, (format_, separator, missing, None), (None, None, prediction, weight), output, force, quiet)
+    part = _part(
+        data, (format_, separator, decimal, missing, None), (None, None, prediction, weight), output, force, quiet
+    )
     asked = commands.Collected(levels, max_order, min_count, model, trust_pickle, memory_limit, n_jobs)
     commands.moments(part, asked)
 
@@ -106,7 +110,7 @@ def merge(
 
 def _part(
     data: str,
-    reading: tuple[str | None, str | None, a.Names, a.Names],
+    reading: tuple[str | None, str | None, str, a.Names, a.Names],
     columns: tuple[a.Names, a.Names, a.Names, str | None],
     output: str,
     force: bool,

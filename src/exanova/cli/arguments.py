@@ -268,6 +268,10 @@ Separator = Annotated[
     str | None,
     typer.Option("--separator", metavar="CHAR", help="Field separator of CSV input.", rich_help_panel=READING),
 ]
+Decimal = Annotated[
+    str,
+    typer.Option("--decimal", metavar="CHAR", help="Decimal point of numbers in CSV input.", rich_help_panel=READING),
+]
 Missing = Annotated[
     Names,
     typer.Option(
@@ -366,10 +370,15 @@ def every(*given: Names) -> tuple[str, ...]:
 
 
 def reading(
-    format_: str | None, separator: str | None, missing: Names, as_text: Names = None, categories: Names = None
+    format_: str | None,
+    separator: str | None,
+    decimal: str,
+    missing: Names,
+    as_text: Names = None,
+    categories: Names = None,
 ) -> ReadOptions:
     """How to read tables, from what was typed."""
     from exanova.cli.table_files import ReadOptions
 
     names, chosen = ([name for part in every(given) for name in part.split(",")] for given in (as_text, categories))
-    return ReadOptions(format_, separator, every(missing), tuple(names), tuple(chosen))
+    return ReadOptions(format_, separator, every(missing), tuple(names), tuple(chosen), decimal)

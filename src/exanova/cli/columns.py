@@ -6,6 +6,7 @@ learned.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,8 +16,11 @@ import numpy as np
 from exanova.cli.text import listed, nearest, split_names, visible
 from exanova.errors import InputError
 from exanova.packages import package
-from exanova.sources.text_cells import NUMBER, as_cells, evidence_of
+from exanova.sources.text_cells import NUMBER, as_cells, dotted, evidence_of
 from exanova.typing import FloatArray
+
+DECIMAL_COMMA = r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?"
+"""A number with a decimal comma."""
 
 Kind = Any
 """``"any"`` (by the rule above), ``"number"``, ``"boolean"``, ``"text"``, ``"as is"``, or a type of pyarrow."""
@@ -107,7 +111,7 @@ def check_columns(table: Any, names: Sequence[str], where: str) -> None:
         _check_known(name, table.column_names, where)
 
 
-def typed(table: Any, kinds: Mapping[str, Kind], others: Kind = "any") -> Any:
+def typed(table: Any, kinds: Mapping[str, Kind], others: Kind = "any", decimal: str = ".") -> Any:
     """The table with each column converted to its kind; a column that cannot be converted is unchanged.
 
     >>> import pyarrow as pa
@@ -116,7 +120,7 @@ def typed(table: Any, kinds: Mapping[str, Kind], others: Kind = "any") -> Any:
     ['int64', 'string', 'bool']
     """
     for k, name in enumerate(table.column_names):
-        column = _as_kind(table.column(k), kinds.get(name, others))
+        column = _as_kind(table.column(k), kinds.get(name, others), decimal)
         if column is not None:
             table = table.set_column(k, name, column)
     return table
@@ -152,10 +156,11 @@ def as_numbers(table: Any, name: str, option: str) -> Any:
     if numbers is None:
         wrong = compute.invert(compute.match_substring_regex(compute.fill_null(column, ""), NUMBER))
         row = compute.index(wrong, True).as_py()
+        cell = str(column[row].as_py())
         hint = ", such as probabilities of a class" if option == "--prediction" else ""
-        raise InputError(
-            f"{option} {name!r} holds {visible(column[row].as_py())!r} in row {row}; expected numbers{hint}."
-        )
+        if re.fullmatch(DECIMAL_COMMA, cell):
+            hint = "; if the comma is the decimal point of this file, add --decimal ','"
+        raise InputError(f"{option} {name!r} holds {visible(cell)!r} in row {row}; expected numbers{hint}.")
     if numbers.null_count:
         row = compute.index(compute.is_null(numbers), True).as_py()
         raise InputError(f"{option} {name!r} is missing in {numbers.null_count:,} rows, the first is row {row}.")
@@ -246,16 +251,18 @@ def _kind_of_levels(feature: Any) -> Kind:
         return "as is"
 
 
-def _as_kind(column: Any, kind: Kind) -> Any:
+def _as_kind(column: Any, kind: Kind, decimal: str) -> Any:
     """The column converted to this kind, or ``None`` if there is nothing to convert or it cannot be done."""
     arrow = package("pyarrow")
-    if kind == "text":
+    if kind == "text" and not _is_text(column.type):
         return column.cast(arrow.string()) if arrow.types.is_integer(column.type) else None
+    if kind == "text":  # numbers have a point, for they may be predictions or weights
+        return None if decimal == "." or _numbers(dotted(column, decimal)) is None else dotted(column, decimal)
     if kind == "as is" or not _is_text(column.type):
         return None
     if isinstance(kind, arrow.DataType):
         return _cast(column, kind)
-    numbers = _numbers(column) if kind != "boolean" else None
+    numbers = _numbers(dotted(column, decimal)) if kind != "boolean" else None
     return _booleans(column) if numbers is None and kind != "number" else numbers
 
 

@@ -4,7 +4,7 @@
 2    error; standard error says what is wrong and what to do
 3    compare --fail-above: something changed by more than the limit
 130  interrupted
-1    the reader of standard output closed it
+141  the reader of standard output closed it, as `head` does; nothing is said
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from exanova.cli.option_names import spoken
 from exanova.cli.text import one_line
 from exanova.errors import ExanovaError
 
-DONE, UNREAD, WRONG, INTERRUPTED = 0, 1, 2, 130
+DONE, WRONG, INTERRUPTED, UNREAD = 0, 2, 130, 141
 
 
 def run(arguments: Sequence[str]) -> int:

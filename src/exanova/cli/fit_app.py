@@ -88,6 +88,7 @@ def explain(
     n_jobs: a.Jobs = None,
     format_: a.Format = None,
     separator: a.Separator = None,
+    decimal: a.Decimal = ".",
     missing: a.Missing = None,
     text: a.AsText = None,
     categories: a.Categories = None,
@@ -107,7 +108,7 @@ def explain(
     commands.explain(
         commands.Job(
             data=data,
-            reading=a.reading(format_, separator, missing, text, categories),
+            reading=a.reading(format_, separator, decimal, missing, text, categories),
             choice=Choice(a.every(features), a.every(ignore), a.every(prediction), weight, clusters, strata),
             fit=commands.FitOptions.typed(context.params, verbose=False if quiet else None),
             model=model,
@@ -153,6 +154,7 @@ def plan(
     n_jobs: a.Jobs = None,
     format_: a.Format = None,
     separator: a.Separator = None,
+    decimal: a.Decimal = ".",
     missing: a.Missing = None,
     text: a.AsText = None,
     json: a.Json = False,
@@ -164,7 +166,7 @@ def plan(
 
     commands.plan(
         data,
-        a.reading(format_, separator, missing, text),
+        a.reading(format_, separator, decimal, missing, text),
         Choice(a.every(features), a.every(ignore), a.every(prediction), weight),
         commands.FitOptions.typed(context.params),
         json,

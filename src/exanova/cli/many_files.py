@@ -113,7 +113,7 @@ class Explaining:
             for file, target in zip(files, targets, strict=True):
                 with _whole_file(target) as write:
                     for block in file.blocks(wanted):
-                        values, new = explain(typed(block, kinds, "as is"))
+                        values, new = explain(typed(block, kinds, "as is", self.reading.decimal))
                         write(values)
                         rows, outside = rows + block.num_rows, outside + new
                         progress.step(block.num_rows)
@@ -157,7 +157,7 @@ class _Named:
 def _options(reading: ReadOptions) -> TextOptions:
     if reading.format not in (None, *TOGETHER):
         raise InputError(f"--format {reading.format} is not read in blocks", expected=listed(list(TOGETHER)))
-    return TextOptions(reading.separator, reading.missing, reading.text)
+    return TextOptions(reading.separator, reading.missing, reading.text, reading.decimal)
 
 
 def _targets(files: Sequence[FilePart], folder: str, force: bool) -> list[Path]:

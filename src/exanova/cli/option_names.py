@@ -31,6 +31,7 @@ YES_OR_NO = {"sampled": {True: "--sample", False: "--population", "auto": "neith
 """Parameters whose values are options of their own."""
 
 ACTIONS = {"drop": "leave it out with --ignore", "categorical": "read it as text with --text"}
+ACTIONS |= {"missing": "read them as missing with --missing", "decimal": "read it with --decimal"}
 """Options that replace what Python users do with the column in code."""
 
 

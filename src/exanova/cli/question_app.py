@@ -68,6 +68,7 @@ def difference(
     strict: a.Strict = False,
     format_: a.Format = None,
     separator: a.Separator = None,
+    decimal: a.Decimal = ".",
     missing: a.Missing = None,
     force: a.Force = False,
     json: a.Json = False,
@@ -79,7 +80,7 @@ def difference(
     rules = {"handle_unknown": handle_unknown, "strict": strict}
     compared = commands.Compared(by, within, weight, weights, a.every(prediction), a.every(group))
     shown = commands.Shown(output, subsets, force, json)
-    commands.difference(saved, data, a.reading(format_, separator, missing), compared, shown, rules)
+    commands.difference(saved, data, a.reading(format_, separator, decimal, missing), compared, shown, rules)
 
 
 RELATIVITIES = (
@@ -139,6 +140,7 @@ def report(
     handle_unknown: a.HandleUnknown = "error",
     format_: a.Format = None,
     separator: a.Separator = None,
+    decimal: a.Decimal = ".",
     missing: a.Missing = None,
     force: a.Force = False,
     json: a.Json = False,
@@ -152,7 +154,7 @@ def report(
     options = commands.ReportOptions(data, a.every(prediction), id_, by, since, a.every(group), a.every(base), title)
     rules = {"handle_unknown": handle_unknown, "verbose": False if quiet else None}
     printing = Printing(force, json, quiet)
-    commands.report(saved, path, a.reading(format_, separator, missing), options, rules, printing)
+    commands.report(saved, path, a.reading(format_, separator, decimal, missing), options, rules, printing)
 
 
 COMMANDS = (

@@ -73,6 +73,7 @@ def rows(
     n_jobs: a.Jobs = None,
     format_: a.Format = None,
     separator: a.Separator = None,
+    decimal: a.Decimal = ".",
     missing: a.Missing = None,
     force: a.Force = False,
     json: a.Json = False,
@@ -85,7 +86,7 @@ def rows(
 
     rules = {"handle_unknown": handle_unknown, "strict": strict, "n_jobs": n_jobs}
     rules |= {"memory_limit": memory(memory_limit), "verbose": False if quiet else None}
-    reading = a.reading(format_, separator, missing, None)
+    reading = a.reading(format_, separator, decimal, missing, None)
     if reasons is not None:
         from exanova.cli import question_commands
 

@@ -23,6 +23,7 @@ from exanova.data.arrow import as_categories
 from exanova.errors import InputError
 from exanova.packages import package
 from exanova.sources.files import columns_of
+from exanova.sources.not_utf8 import where_not_utf8
 
 SUFFIXES = {
     ".csv": "csv",
@@ -39,6 +40,9 @@ SUFFIXES = {
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "feather")
 STDIN = "-"
 GZIP = b"\x1f\x8b"
+CONVERT = "convert it, for example by `iconv -f latin1 -t utf-8`"
+"""What to do with a file in another encoding."""
+
 OTHER_ENCODINGS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 
@@ -53,6 +57,7 @@ class ReadOptions:
         text: columns of CSV and TSV that stay text even if all cells are numbers; ``("all",)`` for every column.
         categories: columns that become categorical, as boosters with native categories expect them; ``("all",)`` for
             every column of text.
+        decimal: the decimal point of numbers in CSV and TSV.
     """
 
     format: str | None = None
@@ -60,6 +65,7 @@ class ReadOptions:
     missing: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    decimal: str = "."
 
     def words(self) -> list[str]:
         """The options to read the same file again.
@@ -67,7 +73,8 @@ class ReadOptions:
         >>> ReadOptions(format="csv", missing=("?",)).words()
         ['--format', 'csv', '--missing', '?']
         """
-        given = {"--format": self.format, "--separator": self.separator}
+        decimal = None if self.decimal == "." else self.decimal
+        given = {"--format": self.format, "--separator": self.separator, "--decimal": decimal}
         options = [word for option, value in given.items() if value is not None for word in (option, value)]
         return options + [word for text in self.missing for word in ("--missing", text)]
 
@@ -76,6 +83,8 @@ class ReadOptions:
             raise InputError(f"--format {self.format!r} was given; expected one of {', '.join(FORMATS)}.")
         if self.separator is not None and len(self.separator) != 1:
             raise InputError(f"--separator {self.separator!r} was given; expected one character, such as ';'.")
+        if self.decimal not in (".", ","):
+            raise InputError(f"--decimal {self.decimal!r} was given; expected ',' or '.'.")
 
 
 @dataclass(frozen=True)
@@ -106,7 +115,7 @@ def read_table(path: str, reading: ReadOptions, kinds: Mapping[str, Kind] | None
     """
     chosen = reading.format or _format_of(path)
     source = _source(path)
-    with _explained(source.name, chosen):
+    with _explained(source.name, chosen, source.open):
         table = _read(source, chosen, reading)
         table.validate(full=True)
     repeated = [name for name, count in Counter(table.column_names).items() if count > 1]
@@ -115,7 +124,9 @@ def read_table(path: str, reading: ReadOptions, kinds: Mapping[str, Kind] | None
     table = table.select(columns_of(table.column_names))
     if not table.num_rows:
         raise InputError(f"{source.name} has {table.num_columns} columns and no rows.")
-    return _with_categories(typed(table, *_kinds(table, chosen, reading, kinds or {})), reading.categories)
+    return _with_categories(
+        typed(table, *_kinds(table, chosen, reading, kinds or {}), reading.decimal), reading.categories
+    )
 
 
 def display_name(path: str) -> str:
@@ -236,16 +247,24 @@ def _read_json_lines(source: OpenedFile) -> Any:
 
 
 @contextmanager
-def _explained(name: str, chosen: str) -> Iterator[None]:
-    """Turn errors of pyarrow into one sentence."""
+def _explained(name: str, chosen: str, reopened: Callable[[], Any] | None = None) -> Iterator[None]:
+    """Turn errors of pyarrow into one sentence; text that is not UTF-8 is looked for in the bytes."""
     try:
         yield
     except InputError:
         raise
     except UnicodeDecodeError as error:
-        raise InputError(f"{name} is not UTF-8 text; convert it, for example from Latin-1.") from error
+        raise InputError(f"{name} is not UTF-8 text{_first_wrong(reopened)}; {CONVERT}.") from error
     except (OSError, ValueError, NotImplementedError, KeyError) as error:  # errors of pyarrow are of these kinds
+        if re.search(r"invalid UTF-?8", str(error), re.IGNORECASE):
+            raise InputError(f"{name} is not UTF-8 text{_first_wrong(reopened)}; {CONVERT}.") from error
         raise InputError(f"{name} cannot be read as {chosen}: {_reason(str(error))}") from error
+
+
+def _first_wrong(reopened: Callable[[], Any] | None) -> str:
+    """Where the first byte is that is not UTF-8, after a colon."""
+    where = "" if reopened is None else where_not_utf8(reopened())
+    return f": {where}" if where else ""
 
 
 def _reason(message: str) -> str:
@@ -257,8 +276,6 @@ def _reason(message: str) -> str:
         if ragged[2] == "1":
             return f"{where} has {cells}, but the header has 1; give the field separator, such as --separator ';'."
         return f"{where} has {cells}, but the header has {ragged[2]}; correct it, or quote cells with commas."
-    if re.search(r"invalid UTF-?8", message, re.IGNORECASE):
-        return "it is not UTF-8 text; convert it, for example from Latin-1."
     if "Truncated" in message or "zlib" in message:
         return f"it is truncated or damaged ({one_line(message, 80)}); copy it again."
     return one_line(message, 160).rstrip(".") + "."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.data.column import Column
+from exanova.data.column_notes import Notes
 from exanova.data.cutting import cut_dates, cut_numbers, left_out, measures, missing_level
 from exanova.data.encoding import Encoding
 from exanova.data.every_column import EveryColumn
 from exanova.data.factor import factorize
 from exanova.data.feature import FeatureLevels, finite_numbers
 from exanova.data.levels import label_levels, other_level, sort_levels
+from exanova.data.number_texts import numbers_as_text
 from exanova.data.recoding import code_type, is_identity, recoded
 from exanova.data.rules import MANY, LevelRules, NBins, check_rules
 from exanova.data.splits import ModelSplits
@@ -25,11 +27,11 @@ from exanova.data.table import Table
 from exanova.data.text_times import times_of_texts
 from exanova.data.times import time_places
 from exanova.data.trees import read_splits
+from exanova.data.values import is_model
 from exanova.data.weights import check_weights, group_totals
 from exanova.errors import InputError
-from exanova.messages import Action, Parameter, Words
+from exanova.messages import Parameter
 from exanova.typing import Codes, IntArray, Level
-from exanova.warned import warn
 
 MANY_LEVELS = 50
 """A column with more levels than this, and than half the rows, is an identifier."""
@@ -113,7 +115,7 @@ def learn_codes(
             features.append(learn_feature(found, total, rules, splits, notes))
             recodes.append(features[-1].recode(values).astype(raw.dtype))
     wrong.give()
-    notes.give()
+    notes.give(is_model(model))
     encoding = Encoding(tuple(features))
     return encoding, _recoded_rows(recodes, raw, in_place=encoding.is_lossless), raw, widest
 
@@ -125,57 +127,6 @@ def _recoded_rows(recodes: Sequence[NDArray[Any]], raw: Codes, in_place: bool) -
         if not (in_place and is_identity(recode)):
             row[:] = recoded(recode, source)
     return codes
-
-
-@dataclass
-class Notes:
-    """Errors and warnings about several columns, raised once all have been read."""
-
-    refused: dict[str, int] = field(default_factory=dict)
-    identifiers: dict[str, int] = field(default_factory=dict)
-    unreadable: dict[str, str] = field(default_factory=dict)
-
-    def give(self) -> None:
-        """Raise or warn, each in one message that names every column."""
-        if self.unreadable:
-            listed = ", ".join(f"{name!r} ({reason})" for name, reason in self.unreadable.items())
-            raise InputError(
-                Parameter("strategy", "model"),
-                f" cannot tell where the model splits {len(self.unreadable)} column(s): {listed}",
-                remedy=[
-                    *("Use ", Parameter("strategy", "quantile"), ", or keep their values as levels with "),
-                    Parameter("n_bins", dict.fromkeys(self.unreadable)),
-                ],
-            )
-        if self.refused:
-            listed = ", ".join(f"{name!r} ({size:,} different values)" for name, size in self.refused.items())
-            names = ",".join(self.refused)
-            raise InputError(
-                f"{len(self.refused)} column(s) hold numbers or times that look continuous: {listed}; every feature "
-                "has to be categorical",
-                remedy=[
-                    "Pass ",
-                    Parameter("n_bins", "auto"),
-                    " to cut them, or ",
-                    Parameter("n_bins", dict.fromkeys(self.refused, 8)),
-                    " to bin each into this many intervals, or ",
-                    Action("categorical", names, "convert a column to a categorical dtype"),
-                    " if each of its values is a category",
-                ],
-            )
-        if self.identifiers:
-            listed = ", ".join(f"{name!r} ({size:,} different values)" for name, size in self.identifiers.items())
-            said = Words(
-                f"{len(self.identifiers)} column(s) are left out, since they identify rows: "
-                f"{listed}. The model still receives them. You may also ",
-                Action("drop", ",".join(self.identifiers), "drop them from the table"),
-                ", merge rare levels with ",
-                Parameter("min_frequency"),
-                ", or name numbers in ",
-                Parameter("n_bins"),
-                " to cut them.",
-            )
-            warn(said)
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +188,7 @@ def learn_feature(
         )
     if kind is None or rules.keeps(name, len(values)):
         feature = _merge_rare(column, values, totals, total, rules.min_frequency)
-        return _checked(feature, column, values, kind, rows, notes) if kind is None or not asked else feature
+        return _checked(feature, found, kind, notes) if kind is None or not asked else feature
     if kind == "times":
         return cut_dates(column, values, totals, rules.bins_of(name), rules.strategy, rows)
     if not asked and _is_numbering(column, len(values), rows):
@@ -264,17 +215,22 @@ def _dated(found: CountedValues, rules: LevelRules) -> tuple[list[Level], NDArra
     return [times[k] for k in first], totals
 
 
-def _checked(
-    feature: FeatureLevels, column: Column, values: list[Level], kind: str | None, rows: int, notes: Notes
-) -> FeatureLevels:
+def _checked(feature: FeatureLevels, found: CountedValues, kind: str | None, notes: Notes) -> FeatureLevels:
     """The feature unchanged, unless it has too many levels; ``notes`` then records it."""
-    size = len(feature.levels)
-    many = size > MANY_LEVELS and 2 * size > rows
+    column, values, size = found.column, found.values, len(feature.levels)
+    many = size > MANY_LEVELS and 2 * size > found.rows
+    text = size > MANY_LEVELS and kind is None and column.categories is None
+    written = numbers_as_text(values, found.totals) if text else None
     if kind is not None and (many or (column.is_float and not all(value.is_integer() for value in values))):
         notes.refused[column.name] = len(values)
+    elif many and written is not None:
+        notes.left_out[column.name] = written
+        return left_out(column.name)
     elif many:
         notes.identifiers[column.name] = size
         return left_out(column.name)
+    elif written is not None and written.decimal:
+        notes.named[column.name] = written
     return feature
 
 

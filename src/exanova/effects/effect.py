@@ -21,6 +21,9 @@ from exanova.typing import FloatArray, Subset
 GAME = "functional ANOVA under the joint distribution of the data (not the marginal game of KernelSHAP)"
 """The game that defines every number of a decomposition; named wherever values are shown."""
 
+UNNAMED = "output 0"
+"""Name of the only output of a model that names none."""
+
 
 @dataclass(frozen=True)
 class Schema:
@@ -47,6 +50,11 @@ class Schema:
     def shown(self, values: FloatArray) -> FloatArray:
         """Drop the last axis (outputs) of an array if the model returned one number per row."""
         return values[..., 0] if self.single else values
+
+    @property
+    def spoken(self) -> tuple[str, ...]:
+        """Names of the outputs in sentences: the only one of a model that names none is "the model"."""
+        return ("the model",) if self.single and self.outputs == (UNNAMED,) else self.outputs
 
     @property
     def value_columns(self) -> tuple[str, ...]:

@@ -22,9 +22,6 @@ MOST = 3
 OUTPUTS = 3
 """Outputs that are described one by one."""
 
-UNNAMED = "output 0"
-"""The name of an output that was given none."""
-
 
 def headline(importance: Sequence[Record], subsets: Sequence[Record], holds: bool | None = True) -> str:
     """What matters most: the first features and the strongest interaction, all outputs together.
@@ -67,7 +64,7 @@ def main_findings(decomposition: Decomposition) -> list[str]:
 def shown_output(decomposition: Decomposition, k: int) -> str:
     """The name of an output; of the only one of a model that names none, "the model"."""
     schema = decomposition.schema
-    return "the model" if schema.single and schema.outputs == (UNNAMED,) else legible(schema.outputs[k])
+    return legible(schema.spoken[k])
 
 
 def number(value: float) -> str:

@@ -13,7 +13,8 @@ from typing import Any
 from exanova.errors import InputError
 from exanova.packages import package
 from exanova.sources import parts
-from exanova.sources.text_cells import CellEvidence, as_cells, evidence_of
+from exanova.sources.not_utf8 import where_not_utf8
+from exanova.sources.text_cells import CellEvidence, as_cells, dotted, evidence_of
 
 SUFFIXES = {
     **{".parquet": "parquet", ".pq": "parquet"},
@@ -38,11 +39,13 @@ class TextOptions:
         separator: between cells, or ``None`` for that of the format.
         missing: texts that are missing values, besides the empty one.
         text: columns that stay text; ``("all",)`` for every column.
+        decimal: the decimal point of numbers.
     """
 
     separator: str | None = None
     missing: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
+    decimal: str = "."
 
 
 @dataclass(frozen=True)
@@ -98,13 +101,13 @@ class FilePart:
         found = dict.fromkeys(columns, CellEvidence())
         for block in FilePart(self.path, self.format, self.stamp, self.options).blocks(columns):
             for name in columns:
-                found[name] = found[name].and_of(evidence_of(block.column(name)))
+                found[name] = found[name].and_of(evidence_of(dotted(block.column(name), self.options.decimal)))
         return found
 
     def _typed(self, block: Any) -> Any:
         for name, kind in self.kinds:
             if name in block.column_names:
-                column = as_cells(block.column(name), kind)
+                column = as_cells(dotted(block.column(name), self.options.decimal), kind)
                 if column is not None:
                     block = block.set_column(block.column_names.index(name), name, column)
         return block
@@ -160,11 +163,21 @@ def explained(path: str) -> Iterator[None]:
         KeyError,
         EOFError,
     ) as error:  # errors of pyarrow are of these kinds
+        if "invalid utf" in str(error).lower() or isinstance(error, UnicodeDecodeError):
+            raise InputError(
+                f"{path!r} is not UTF-8 text: {_where_not_utf8(path)}", remedy="Convert it, for example from Latin-1"
+            ) from error
         first = str(error).strip().splitlines()[0][:160].rstrip(".") if str(error).strip() else type(error).__name__
         raise InputError(
             f"{path!r} cannot be read: {first}",
             remedy="Copy or write the file again, or leave it out",
         ) from error
+
+
+def _where_not_utf8(path: str) -> str:
+    """Where the first byte of a file is that is not UTF-8."""
+    with package("pyarrow").input_stream(path) as stream:  # decompresses by the suffix
+        return where_not_utf8(stream) or "some of its cells"
 
 
 def _parquet_schema(part: FilePart) -> Any:

@@ -8,10 +8,11 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
+from exanova.data.column_notes import Notes
 from exanova.data.draws import weight_kind
 from exanova.data.encoding import Encoding
 from exanova.data.every_column import EveryColumn
-from exanova.data.learning import Notes, learn_feature
+from exanova.data.learning import learn_feature
 from exanova.data.levels import sort_levels
 from exanova.data.link import LINKS
 from exanova.data.packing import word_places
@@ -204,7 +205,7 @@ def learn_levels(found: Counted, roles: Roles, options: SourceOptions, model: An
         with wrong.noted():
             features.append(learn_feature(own, found.total, rules, splits, notes))
     wrong.give()
-    notes.give()
+    notes.give(is_model(model))
     return Encoding(tuple(features))
 
 

@@ -84,6 +84,19 @@ def evidence_of(column: Any) -> CellEvidence:
     return replace(found, real=_all_match(finite, NUMBER))
 
 
+def dotted(column: Any, decimal: str) -> Any:
+    """The texts of a chunked array with points in place of ``decimal``; other points are then no part of a number.
+
+    >>> import pyarrow as pa
+    >>> dotted(pa.chunked_array([["0,5", "1.000", "a"]]), ",").to_pylist()
+    ['0.5', "1'000", 'a']
+    """
+    if decimal == ".":
+        return column
+    compute = package("pyarrow.compute")
+    return compute.replace_substring(compute.replace_substring(column, ".", "'"), decimal, ".")
+
+
 def as_cells(column: Any, kind: str) -> Any:
     """A chunked array of text converted to a kind; ``None`` if it cannot be, or if it is to stay text."""
     arrow, compute = package("pyarrow"), package("pyarrow.compute")
