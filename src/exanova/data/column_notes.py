@@ -74,6 +74,6 @@ def _warn_of_numbers(what: str, columns: Mapping[str, NumbersAsText], still: str
     """Warn of columns of numbers that were read as text: what was found in each, and what to do."""
     if not columns:
         return
-    listed = ", ".join(f"{name!r} ({found.told()})" for name, found in columns.items())
+    listed = ", ".join(f"{name!r} ({found.describe()})" for name, found in columns.items())
     remedies = dict.fromkeys(Words.of(found.remedy) for found in columns.values())
     warn(Words(f"{len(columns)} column(s) {what}: {listed}.{still} ", joined(remedies, ". "), "."))

@@ -57,10 +57,10 @@ class NumbersAsText:
             plain += ["; where the comma is the decimal point, ", Action("decimal", ",", "replace it by a point")]
         return plain
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """What was found, in words.
 
-        >>> numbers_as_text(["1.5", "2.25", "3 EUR"], np.array([2, 2, 1])).told()
+        >>> numbers_as_text(["1.5", "2.25", "3 EUR"], np.array([2, 2, 1])).describe()
         "4 of 5 cells are numbers, 1 looks like a number written as '3 EUR'"
         """
         of = f" of {count_of(self.cells, 'cell')}" if self.counted else f" of {self.cells:,} different values"

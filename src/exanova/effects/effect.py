@@ -52,7 +52,7 @@ class Schema:
         return values[..., 0] if self.single else values
 
     @property
-    def spoken(self) -> tuple[str, ...]:
+    def output_words(self) -> tuple[str, ...]:
         """Names of the outputs in sentences: the only one of a model that names none is "the model"."""
         return ("the model",) if self.single and self.outputs == (UNNAMED,) else self.outputs
 

@@ -138,7 +138,7 @@ class Difference(Sequence[Contrast]):
     def __str__(self) -> str:
         lines: list[str] = []
         for contrast in self.contrasts:
-            for o, output in enumerate(self.schema.spoken):
+            for o, output in enumerate(self.schema.output_words):
                 lines += self._lines_of(contrast, o, output)
         if self.included:
             lines.append(f"standard errors: {self.included}")
@@ -166,7 +166,7 @@ class Difference(Sequence[Contrast]):
 
         tables = []
         for contrast in self.contrasts:
-            for o, output in enumerate(self.schema.spoken):
+            for o, output in enumerate(self.schema.output_words):
                 lines = [[name, f"{v:+.4g}{_plus_minus(e)}"] for name, v, e in self.parts(contrast, "subset", o)]
                 first, second = contrast.means[:, o]
                 caption = f"{contrast.name}: mean of {output} {first:.4g} and {second:.4g}"

@@ -108,7 +108,7 @@ class MeanChange:
 
     def _lines_of(self, o: int) -> list[str]:
         first, second = self.means[:, o]
-        output = self.schema.spoken[o]
+        output = self.schema.output_words[o]
         change = _number(self.total[o], self.total_stderr[o])
         lines = [
             f"mean of {output}: {first:.4g} -> {second:.4g}, change {change}",
@@ -131,7 +131,7 @@ class MeanChange:
         from exanova.report.notebook import answer_html
 
         tables = []
-        for o, output in enumerate(self.schema.spoken):
+        for o, output in enumerate(self.schema.output_words):
             lines = [
                 [
                     self.names[k],

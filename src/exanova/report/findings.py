@@ -64,7 +64,7 @@ def main_findings(decomposition: Decomposition) -> list[str]:
 def shown_output(decomposition: Decomposition, k: int) -> str:
     """The name of an output; of the only one of a model that names none, "the model"."""
     schema = decomposition.schema
-    return legible(schema.spoken[k])
+    return legible(schema.output_words[k])
 
 
 def number(value: float) -> str:
