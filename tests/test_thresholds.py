@@ -164,6 +164,8 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
 
 APART = {
     "data.distinct.SEED": "of the hashes",
+    "sources.not_utf8.BLOCK": "moved in tests of its own",
+    "sources.not_utf8.BEFORE": "characters that are shown",
     "data.group_kernels.SPREAD": "of the hashes",
     "data.group_kernels.BLOCK": "built into a kernel: groups in the hash table pass it in tests of their own",
     "data.group_kernels.SLOTS": "built into a kernel: groups in the hash table pass it in tests of their own",
