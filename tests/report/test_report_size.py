@@ -57,6 +57,8 @@ def test_the_data_of_a_page_grow_as_its_values(features, levels, outputs):
     values = features * levels * outputs
     importance = features * outputs * 40
     budget = PER_VALUE * values + PER_LEVEL * features * levels + PER_CODE * features * rows
+    told = summary.live.at_rows
+    budget += 3 * (0 if told is None else told.stderr.size)
     budget += importance + 6 * covered + 11 * rows * outputs + 90_000
     size = len(page.payload.to_json())
     assert summary.live.effects.is_complete

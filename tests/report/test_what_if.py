@@ -11,13 +11,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from playwright.sync_api import Page, expect
+from scipy.sparse import csr_array
 
 import exanova
 from exanova import FunctionalANOVA
 from exanova.data.table import Table
 from exanova.errors import InputError, UnknownFeatureError
+from exanova.explain.row_errors import cells_at, row_stderr
 from exanova.infer import uncertainty
-from exanova.report import covariances
+from exanova.report import covariances, factors
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::exanova.errors.OverfitWarning"),
@@ -120,6 +122,7 @@ def combinations(count: int) -> pd.DataFrame:
 def test_the_page_gives_what_the_decomposition_gives(opened, tmp_path, monkeypatch, limit, shrinkage):
     """For random levels, with the covariances of all cells and with those that have a level in common."""
     monkeypatch.setattr(covariances, "NUMBERS", limit)
+    monkeypatch.setattr(factors, "LEAST", 0.1)  # no factor
     anova = fitted(shrinkage=shrinkage)
     found = covariances.live_errors(anova.decomposition_)
     assert found is not None
@@ -149,6 +152,92 @@ def test_the_page_gives_what_the_decomposition_gives(opened, tmp_path, monkeypat
         expect(page.locator("#what-if-note")).to_be_visible(visible=bool(explained.outside[k]))
 
 
+WAYS = {
+    "a factor": [(factors, "LEAST", 1)],
+    "correlations": [(factors, "LEAST", 0.1)],
+    "at rows": [(covariances, "WORK", 0)],
+}
+"""What a page holds where it has no room for covariances, and what makes it so."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_large_fits_have_error_bars_too(opened, tmp_path, monkeypatch, way):
+    """At rows of the page they are exact; at other levels compressed ones are off by the tolerance at most."""
+    monkeypatch.setattr(covariances, "NUMBERS", 0)
+    for module, name, value in WAYS[way]:
+        monkeypatch.setattr(module, name, value)
+    anova = fitted(shrinkage="auto")
+    some = table().iloc[:40]
+    codes = anova.decomposition_.encoding.encode(Table.read(some)).T.astype(np.int64)
+    found = covariances.live_errors(anova.decomposition_, codes)
+    assert way == ("at rows" if found is None else "a factor" if found.factor else "correlations")
+    page = opened(written(anova, tmp_path, X=some))
+    mine, other = some.iloc[[20]], combinations(80).merge(some, how="left", indicator=True)
+    other = other[other.pop("_merge") == "left_only"]
+    other = other[~anova.explain(other).outside].iloc[:1]
+    for row, tolerance in ((mine, 0.0), (other, factors.TOLERANCE)):
+        choose(page, row.iloc[0])
+        expected = {name: anova.explain(row, stderr=True).stderr[0, i, 0] for i, name in enumerate(table())}
+        if way == "a factor" or not tolerance:
+            expected["fitted part"] = error_of_the_sum(anova.decomposition_, row)
+        for line in lines(page, "what-if"):
+            text = line.get("± (standard error)", "")  # a column that is empty is not shown
+            value = np.nan if way == "at rows" and tolerance else expected.get(line["feature"], np.nan)
+            if np.isnan(value):
+                assert text == ""
+            else:
+                assert float(text) == pytest.approx(value, rel=0.06 + tolerance, abs=1e-9)
+    said = page.locator("#what-if").inner_text()
+    assert ("off by at most 5 %" in said) == (way != "at rows")
+    assert ("At other levels there are none" in said) == (way == "at rows")
+
+
+@pytest.mark.parametrize(("size", "way"), [(300, None), (3000, "correlations"), (30_000, "a factor")])
+def test_what_is_compressed_is_close_or_refused(monkeypatch, size, way):
+    """Every standard error at a row of the page, against the covariances of all cells."""
+    monkeypatch.setattr(covariances, "NUMBERS", 0)
+    monkeypatch.setattr(factors, "BYTES", size)
+    d = fitted(shrinkage="auto").decomposition_
+    codes = d.encoding.encode(Table.read(table().drop_duplicates()))
+    found = covariances.live_errors(d, codes.T.astype(np.int64))
+    assert way == (None if found is None else "a factor" if found.factor else "correlations")
+    if found is None:
+        return
+    weights = factors.statistics(d)
+    exact = row_stderr(d.family, d.uncertainty, codes, csr_array(weights))
+    for row, place, stderr in zip(codes.T, cells_at(d.family, codes), exact, strict=True):
+        for o in range(2):
+            if found.factor:
+                told = np.sqrt(found.factor.variances(o, place, weights))
+                np.testing.assert_allclose(told, stderr[:, o], rtol=factors.TOLERANCE)
+            else:
+                told = [of_correlations(d, found, i, int(row[i]), place, weights[i], o) for i in range(4)]
+                np.testing.assert_allclose(told, stderr[:-1, o], rtol=factors.TOLERANCE)
+
+
+def of_correlations(d, found, feature: int, level: int, place, weights, output: int) -> float:
+    """The standard error of a Shapley value from the correlations in the block of a level."""
+    number = int(d.family.sizes[:feature].sum()) + level
+    sizes = [len(block) for block in found.blocks]
+    start = sum(n * (n - 1) // 2 for n in sizes[:number])
+    block, n = found.blocks[number].tolist(), sizes[number]
+    matrix = np.eye(n)
+    rows, columns = np.triu_indices(n, 1)
+    matrix[rows, columns] = matrix[columns, rows] = found.triangles[start : start + len(rows), output] / factors.STEPS
+    used = np.flatnonzero(weights)
+    inside = [block.index(cell) for cell in place[used].tolist()]
+    amounts = weights[used] * d.uncertainty.stderr[place[used], output]
+    return float(np.sqrt(amounts @ matrix[np.ix_(inside, inside)] @ amounts))
+
+
+def error_of_the_sum(d: exanova.Decomposition, row: pd.DataFrame) -> float:
+    codes = d.encoding.encode(Table.read(row))[:, 0]
+    family = d.family
+    inside = [family.codes_of(s).T.tolist().index(codes[list(a)].tolist()) for s, a in enumerate(family.subsets)]
+    cells = np.add(family.cell_start[:-1], inside)
+    return float(np.sqrt(d.uncertainty.all_cells[0][np.ix_(cells, cells)].sum()))
+
+
 def test_main_effects_alone_need_no_covariances(monkeypatch):
     """Their blocks are variances, which are known without those."""
     d = FunctionalANOVA(max_order=1, shrinkage=None).fit(table(), values(table())[:, 0]).decomposition_
@@ -169,16 +258,11 @@ def same(text: str, value: float, digits: int) -> None:
 
 def test_the_error_of_the_sum_is_that_of_the_fitted_part(opened, tmp_path, anova):
     """Against the covariance of all cells, summed over those of a row."""
-    d, row = anova.decomposition_, table().iloc[[5]]
-    codes = d.encoding.encode(Table.read(row))[:, 0]
-    family = d.family
-    inside = [family.codes_of(s).T.tolist().index(codes[list(a)].tolist()) for s, a in enumerate(family.subsets)]
-    cells = np.add(family.cell_start[:-1], inside)
-    variance = d.uncertainty.all_cells[0][np.ix_(cells, cells)].sum()
+    row = table().iloc[[5]]
     page = opened(written(anova, tmp_path, X=table()))
     choose(page, row.iloc[0])
     total = next(line for line in lines(page, "what-if") if line["feature"] == "fitted part")
-    same(total["± (standard error)"], float(np.sqrt(variance)), 2)
+    same(total["± (standard error)"], error_of_the_sum(anova.decomposition_, row), 2)
 
 
 def test_a_combination_that_never_occurred_is_marked(opened, tmp_path, anova):

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from exanova.report.explorer import ROW_FEATURES
 from exanova.report.payload import (
     Payload,
+    at_rows_content,
     cohorts_content,
     effects_content,
     errors_content,
@@ -71,6 +72,7 @@ class Page:
             listed={},
             rows=None if live.rows is None else rows_content(live.rows),
             errors=None if live.errors is None else errors_content(live.errors),
+            at_rows=None if live.at_rows is None else at_rows_content(live.at_rows),
             cohorts=cohorts_content(live.cohorts),
             told=[],
         )

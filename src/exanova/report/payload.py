@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from exanova.report.cohort_errors import CohortErrors
 from exanova.report.covariances import LiveErrors
+from exanova.report.errors_at_rows import ErrorsAtRows
+from exanova.report.factors import Factor
 from exanova.report.live import LiveEffects, LiveFeature
 from exanova.report.live_rows import LiveRows
 from exanova.show.records import Record, legible_names
@@ -76,6 +78,8 @@ class Payload:
 def packed(values: NDArray[Any] | None) -> Any:
     """An array in binary: whole numbers as narrow as they fit, others as 8 bytes, or 4 if they were given so.
 
+    Whole numbers of one byte with a sign stay that.
+
     >>> packed(np.array([1, 2, 255]))
     {'u1': 'AQL/'}
     """
@@ -133,7 +137,31 @@ def _texts(cells: list[str]) -> Record:
 
 def errors_content(errors: LiveErrors) -> Record:
     """Covariances; the page finds the cells of each block itself."""
+    if errors.factor is not None:
+        return {"whole": errors.is_whole, "factor": [_factor(errors.factor, o) for o in range(len(errors.factor.unit))]}
+    if errors.triangles.dtype.kind == "i":
+        return {"whole": errors.is_whole, "correlations": packed(errors.triangles)}
     return {"whole": errors.is_whole, "triangles": packed(errors.triangles.astype(np.float32))}
+
+
+def _factor(factor: Factor, output: int) -> Record:
+    return {
+        "numbers": packed(factor.numbers[output]),
+        "scale": packed(factor.scale[output]),
+        "unit": packed(factor.unit[output]),
+        "own": packed(factor.own[output].astype(np.float32)),
+    }
+
+
+def at_rows_content(errors: ErrorsAtRows) -> Record:
+    """Standard errors at rows: in units of the largest one, to the nearest of 65,534 steps; 65,535 for none."""
+    largest = float(np.nanmax(errors.stderr, initial=0.0))
+    steps = np.rint(errors.stderr / (largest or 1.0) * 65_534)
+    return {
+        "rows": packed(errors.rows),
+        "largest": largest,
+        "steps": packed(np.where(np.isnan(steps), 65_535, steps).astype(np.int64)),
+    }
 
 
 def cohorts_content(errors: CohortErrors) -> Record:
@@ -182,6 +210,8 @@ def _whole(rows: NDArray[np.float64]) -> NDArray[Any] | None:
 def _kind(values: NDArray[Any]) -> str:
     if values.dtype.kind == "f":
         return "f4" if values.dtype.itemsize == 4 else "f8"
+    if values.dtype == np.int8:
+        return "i1"
     largest = int(values.max(initial=0))
     if values.min(initial=0) < 0:
         return "i4"

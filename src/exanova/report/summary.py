@@ -20,6 +20,7 @@ from exanova.report.cohort_errors import CohortErrors, cohort_errors
 from exanova.report.contrasts import change, contrasts
 from exanova.report.covariances import LiveErrors, errors_note, live_errors
 from exanova.report.domains import domains
+from exanova.report.errors_at_rows import ErrorsAtRows, errors_at_rows
 from exanova.report.explorer import GivenRows, ShownRows, rows_left_out, rows_to_show, sample_records
 from exanova.report.facts import facts, fit, provenance
 from exanova.report.findings import findings, headline, shown_output
@@ -48,6 +49,7 @@ class Live:
         outputs: names of the outputs as they are shown.
         rows: rows that the page explains itself; ``None`` without rows, or where it does not hold all effects.
         errors: covariances of effects, for error bars at rows; ``None`` where they are unknown or too many.
+        at_rows: standard errors at rows of the page, where covariances do not give all of them.
         cohorts: standard errors of differences between groups of rows.
         errors_note: what error bars there are at rows, or why there are none.
     """
@@ -57,6 +59,7 @@ class Live:
     outputs: list[str]
     rows: LiveRows | None
     errors: LiveErrors | None
+    at_rows: ErrorsAtRows | None
     cohorts: CohortErrors
     errors_note: str
 
@@ -302,6 +305,10 @@ def _live(decomposition: Decomposition, names: list[tuple[str, ...]], given: Giv
     outputs = [shown_output(decomposition, k) for k in range(len(decomposition.schema.outputs))]
     found = live_effects(decomposition, drawn)
     rows = live_rows(decomposition, given) if found.is_complete else None
-    errors = live_errors(decomposition) if found.is_complete else None
+    progress.phase("report: standard errors at rows")
+    codes = None if rows is None else rows.codes
+    errors = live_errors(decomposition, codes) if found.is_complete else None
+    told = None if codes is None or (errors and errors.exact) else errors_at_rows(decomposition, codes)
     cohorts = cohort_errors(decomposition, rows, progress)
-    return Live(found, few, outputs, rows, errors, cohorts, errors_note(decomposition, errors))
+    note = errors_note(decomposition, errors, 0 if told is None else len(told.rows))
+    return Live(found, few, outputs, rows, errors, told, cohorts, note)

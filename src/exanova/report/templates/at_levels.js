@@ -35,16 +35,39 @@ const isExtrapolated = ({ s, cell }) => cell < 0 && Boolean(effects.continued[s]
 // Standard errors: a Shapley value is a weighted sum of cells, whose covariances are in the block of the feature's level
 // (or in the one block of all cells).
 
-const covariances = payload.errors && { ...payload.errors, triangles: numbers(payload.errors.triangles) };
+const covariances = payload.errors && readCovariances(payload.errors);
 const withFeature = features.map((_, i) => effects.subsets.map((subset, s) => [subset, s]).filter(([subset]) => subset.includes(i)).map(([, s]) => s));
-const blocks = covariances && findBlocks();
+const blocks = covariances && !covariances.factor && findBlocks();
+const atRows = payload.at_rows && readAtRows(payload.at_rows);
+
+function readCovariances({ whole, triangles, correlations, factor }) {
+  const read = ({ numbers: entries, scale, unit, own }) => ({ entries: numbers(entries), scale: numbers(scale), unit: numbers(unit), own: numbers(own) });
+  return { whole, triangles: numbers(triangles), correlations: numbers(correlations), factor: factor?.map(read) };
+}
+
+// Errors that were computed when the page was made, by the levels of the row.
+
+function readAtRows({ rows: listed, largest, steps }) {
+  const codes = numbers(payload.rows.codes);
+  const of = (k) => codes.subarray(k * features.length, (k + 1) * features.length).join();
+  const place = new Map(Array.from(numbers(listed), (k, row) => [of(k), row]));
+  return { place, largest, steps: numbers(steps) };
+}
+
+function toldAt(codes, statistic, output) {
+  const row = atRows?.place.get(codes.join());
+  if (row === undefined) return undefined;
+  const step = atRows.steps[(row * (features.length + 1) + statistic) * outputs + output];
+  return step === 65535 ? null : (step / 65534) * atRows.largest;
+}
 
 function findBlocks() {
   const found = new Map();
   let start = 0;
+  const diagonal = covariances.correlations ? -1 : 1;
   const add = (key, cells) => {
     found.set(key, { start, size: cells.length, at: new Map(cells.map((cell, k) => [cell, k])) });
-    start += (cells.length * (cells.length + 1)) / 2;
+    start += (cells.length * (cells.length + diagonal)) / 2;
   };
   if (covariances.whole) add("", Array.from({ length: effects.starts[effects.starts.length - 1] }, (_, k) => k));
   else features.forEach(({ levels }, i) => {
@@ -58,7 +81,39 @@ function findBlocks() {
   return found;
 }
 
+// The variance of a sum of cells: from a factor, from correlations of one byte, or from the covariances themselves.
+
 function varianceOf(block, weights, output) {
+  if (covariances.factor) return factoredVariance(weights, covariances.factor[output]);
+  return covariances.correlations ? correlatedVariance(block, weights, output) : exactVariance(block, weights, output);
+}
+
+function factoredVariance(weights, { entries, scale, unit, own }) {
+  const sums = new Float64Array(unit.length);
+  let variance = 0;
+  for (const [cell, weight] of weights) {
+    variance += weight * weight * own[cell];
+    for (let k = 0; k < unit.length; k++) sums[k] += weight * scale[cell] * entries[cell * unit.length + k];
+  }
+  for (let k = 0; k < unit.length; k++) variance += (sums[k] * unit[k]) ** 2;
+  return Math.max(0, variance);
+}
+
+function correlatedVariance(block, weights, output) {
+  const terms = weights.map(([cell, weight]) => [block.at.get(cell), weight * effects.stderr[cell * outputs + output]]);
+  let sum = 0;
+  terms.forEach(([a, u], k) => {
+    sum += u * u;
+    for (const [b, v] of terms.slice(k + 1)) {
+      const [low, high] = a < b ? [a, b] : [b, a];
+      const place = block.start + low * block.size - (low * (low + 1)) / 2 + (high - low - 1);
+      sum += (2 * u * v * covariances.correlations[place * outputs + output]) / 127;
+    }
+  });
+  return Math.max(0, sum);
+}
+
+function exactVariance(block, weights, output) {
   const terms = weights.map(([cell, weight]) => [block.at.get(cell), weight]);
   let sum = 0;
   for (const [a, u] of terms)
@@ -71,21 +126,24 @@ function varianceOf(block, weights, output) {
 }
 
 function stderrAt(codes, parts, output = choice.output) {
+  if (toldAt(codes, 0, output) !== undefined) return features.map((_, i) => toldAt(codes, i, output));
   if (!covariances) return null;
   const cell = new Map(parts.filter((part) => part.cell >= 0).map((part) => [part.s, effects.starts[part.s] + part.cell]));
   return features.map((_, i) => {
     if (codes[i] < 0) return 0;
     if (withFeature[i].some((s) => effects.unidentified.includes(s) || isExtrapolated(parts[s]))) return null;
-    const block = blocks.get(covariances.whole ? "" : `${i},${codes[i]}`);
+    const block = blocks && blocks.get(covariances.whole ? "" : `${i},${codes[i]}`);
     const weights = withFeature[i].filter((s) => cell.has(s)).map((s) => [cell.get(s), 1 / effects.subsets[s].length]);
     return Math.sqrt(varianceOf(block, weights, output));
   });
 }
 
-function totalStderrAt(parts, output = choice.output) {
+function totalStderrAt(codes, parts, output = choice.output) {
+  const told = toldAt(codes, features.length, output);
+  if (told !== undefined) return told;
   if (!covariances?.whole || effects.unidentified.length || parts.some(isExtrapolated)) return null;
   const weights = parts.filter(({ cell }) => cell >= 0).map(({ s, cell }) => [effects.starts[s] + cell, 1]);
-  return Math.sqrt(varianceOf(blocks.get(""), weights, output));
+  return Math.sqrt(varianceOf(blocks && blocks.get(""), weights, output));
 }
 
 // The lines of a table and the steps of a waterfall: the mean, each feature, the residual if it is known, the total.
@@ -99,6 +157,6 @@ function linesAt(codes, output = choice.output, residual = null) {
     line("base", "mean", valueAt(0, 0, output)),
     ...features.map(({ name, levels }, i) => line("feature", name, values[i], { level: codes[i] < 0 ? "(unknown)" : levels[codes[i]], shown: codes[i] < 0 ? "(unknown)" : levelOf(i, codes[i]), stderr: errors ? errors[i] : null })),
     ...(residual === null ? [] : [line("residual", "residual", residual)]),
-    line("total", residual === null ? "fitted part" : "model", fitted + (residual ?? 0), { stderr: residual === null ? totalStderrAt(parts, output) : null }),
+    line("total", residual === null ? "fitted part" : "model", fitted + (residual ?? 0), { stderr: residual === null ? totalStderrAt(codes, parts, output) : null }),
   ];
 }

@@ -3,7 +3,7 @@
 const payload = JSON.parse(document.getElementById("payload").textContent);
 const choice = { output: 0, scale: "own", row: 0, levels: [] };
 
-const KINDS = { f8: Float64Array, f4: Float32Array, i4: Int32Array, u2: Uint16Array, u1: Uint8Array };
+const KINDS = { f8: Float64Array, f4: Float32Array, i4: Int32Array, u2: Uint16Array, u1: Uint8Array, i1: Int8Array };
 
 function numbers(packed) {
   if (!packed || Array.isArray(packed)) return packed;

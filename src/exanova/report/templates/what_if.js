@@ -88,7 +88,7 @@ function describeChoice() {
   if (!document.getElementById("what-if-form")) return;
   const parts = partsAt(choice.levels);
   const fitted = parts.reduce((sum, { value }) => sum + value, 0);
-  const error = totalStderrAt(parts);
+  const error = totalStderrAt(choice.levels, parts);
   const reach = error === null ? "" : ` (95 % interval ${plain(fitted - REACH * error, 4)} to ${plain(fitted + REACH * error, 4)})`;
   const value = document.getElementById("what-if-value");
   value.textContent = `${outputName()}: ${plain(fitted, 6)}${reach}`;
