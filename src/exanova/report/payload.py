@@ -146,7 +146,7 @@ def errors_content(errors: LiveErrors) -> Record:
 
 def _factor(factor: Factor, output: int) -> Record:
     return {
-        "numbers": packed(factor.numbers[output]),
+        "entries": packed(factor.numbers[output]),
         "scale": packed(factor.scale[output]),
         "unit": packed(factor.unit[output]),
         "own": packed(factor.own[output].astype(np.float32)),

@@ -37,21 +37,22 @@ const isExtrapolated = ({ s, cell }) => cell < 0 && Boolean(effects.continued[s]
 
 const covariances = payload.errors && readCovariances(payload.errors);
 const withFeature = features.map((_, i) => effects.subsets.map((subset, s) => [subset, s]).filter(([subset]) => subset.includes(i)).map(([, s]) => s));
+const diagonal = covariances?.correlations ? -1 : 1;
 const blocks = covariances && !covariances.factor && findBlocks();
 const atRows = payload.at_rows && readAtRows(payload.at_rows);
 
-function readCovariances({ whole, triangles, correlations, factor }) {
-  const read = ({ numbers: entries, scale, unit, own }) => ({ entries: numbers(entries), scale: numbers(scale), unit: numbers(unit), own: numbers(own) });
-  return { whole, triangles: numbers(triangles), correlations: numbers(correlations), factor: factor?.map(read) };
+function readCovariances({ factor, whole, ...arrays }) {
+  const read = (packed) => Object.fromEntries(Object.entries(packed).map(([name, part]) => [name, numbers(part)]));
+  return { ...read(arrays), whole, factor: factor?.map(read) };
 }
 
-// Errors that were computed when the page was made, by the levels of the row.
+// Errors made with the page, by the levels of a row.
 
 function readAtRows({ rows: listed, largest, steps }) {
   const codes = numbers(payload.rows.codes);
-  const of = (k) => codes.subarray(k * features.length, (k + 1) * features.length).join();
-  const place = new Map(Array.from(numbers(listed), (k, row) => [of(k), row]));
-  return { place, largest, steps: numbers(steps) };
+  const d = features.length;
+  const of = (k) => codes.subarray(k * d, (k + 1) * d).join();
+  return { place: new Map(Array.from(numbers(listed), (k, row) => [of(k), row])), largest, steps: numbers(steps) };
 }
 
 function toldAt(codes, statistic, output) {
@@ -64,7 +65,6 @@ function toldAt(codes, statistic, output) {
 function findBlocks() {
   const found = new Map();
   let start = 0;
-  const diagonal = covariances.correlations ? -1 : 1;
   const add = (key, cells) => {
     found.set(key, { start, size: cells.length, at: new Map(cells.map((cell, k) => [cell, k])) });
     start += (cells.length * (cells.length + diagonal)) / 2;
@@ -81,48 +81,32 @@ function findBlocks() {
   return found;
 }
 
-// The variance of a sum of cells: from a factor, from correlations of one byte, or from the covariances themselves.
+// The variance of a sum of cells.
 
 function varianceOf(block, weights, output) {
   if (covariances.factor) return factoredVariance(weights, covariances.factor[output]);
-  return covariances.correlations ? correlatedVariance(block, weights, output) : exactVariance(block, weights, output);
+  const coarse = covariances.correlations;
+  const terms = weights.map(([cell, w]) => [block.at.get(cell), coarse ? w * effects.stderr[cell * outputs + output] : w]);
+  let sum = 0;
+  for (const [a, u] of terms)
+    for (const [b, v] of terms) {
+      const [low, high] = a < b ? [a, b] : [b, a];
+      const place = block.start + low * block.size - (low * (low - diagonal)) / 2 + (high - low) - (coarse ? 1 : 0);
+      const entry = !coarse ? covariances.triangles[place * outputs + output] : a === b ? 1 : coarse[place * outputs + output] / 127;
+      sum += u * v * entry;
+    }
+  return Math.max(0, sum);
 }
 
 function factoredVariance(weights, { entries, scale, unit, own }) {
   const sums = new Float64Array(unit.length);
   let variance = 0;
   for (const [cell, weight] of weights) {
-    variance += weight * weight * own[cell];
-    for (let k = 0; k < unit.length; k++) sums[k] += weight * scale[cell] * entries[cell * unit.length + k];
+    variance += weight ** 2 * own[cell];
+    sums.forEach((_, k) => (sums[k] += weight * scale[cell] * entries[cell * sums.length + k]));
   }
-  for (let k = 0; k < unit.length; k++) variance += (sums[k] * unit[k]) ** 2;
+  sums.forEach((sum, k) => (variance += (sum * unit[k]) ** 2));
   return Math.max(0, variance);
-}
-
-function correlatedVariance(block, weights, output) {
-  const terms = weights.map(([cell, weight]) => [block.at.get(cell), weight * effects.stderr[cell * outputs + output]]);
-  let sum = 0;
-  terms.forEach(([a, u], k) => {
-    sum += u * u;
-    for (const [b, v] of terms.slice(k + 1)) {
-      const [low, high] = a < b ? [a, b] : [b, a];
-      const place = block.start + low * block.size - (low * (low + 1)) / 2 + (high - low - 1);
-      sum += (2 * u * v * covariances.correlations[place * outputs + output]) / 127;
-    }
-  });
-  return Math.max(0, sum);
-}
-
-function exactVariance(block, weights, output) {
-  const terms = weights.map(([cell, weight]) => [block.at.get(cell), weight]);
-  let sum = 0;
-  for (const [a, u] of terms)
-    for (const [b, v] of terms) {
-      const [low, high] = a < b ? [a, b] : [b, a];
-      const place = block.start + low * block.size - (low * (low - 1)) / 2 + (high - low);
-      sum += u * v * covariances.triangles[place * outputs + output];
-    }
-  return Math.max(0, sum);
 }
 
 function stderrAt(codes, parts, output = choice.output) {
