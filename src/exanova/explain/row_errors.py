@@ -20,7 +20,7 @@ from exanova.explain.dividends import weight_matrix
 from exanova.infer.freedom import joint_freedom
 from exanova.infer.uncertainty import Uncertainty
 from exanova.phi.operator import Phi
-from exanova.typing import Codes, FloatArray, IntArray
+from exanova.typing import Codes, FloatArray, IntArray, Subset
 
 WEIGHTS_BYTES = 64_000_000
 """Memory of the weights of the statistics of one block of rows."""
@@ -141,3 +141,14 @@ def shapley_errors(
         stderr[:, features] = row_stderr(family, uncertainty, codes, matrix, read)
         freedom[:, features] = row_freedom(family, uncertainty, codes, matrix)
     return stderr, freedom
+
+
+def with_the_sum(subsets: tuple[Subset, ...], d: int) -> Any:
+    """The sparse (d + 1, S) weights of the effects in the Shapley value of every feature, and in the fitted part."""
+    from scipy.sparse import csr_array
+
+    chosen, matrix = weight_matrix(subsets, "SV", 1)
+    out = np.zeros((d + 1, len(subsets)))
+    out[[subsets[k][0] for k in chosen]] = np.asarray(matrix.todense())
+    out[-1] = 1.0
+    return csr_array(out)

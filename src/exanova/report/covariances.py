@@ -17,7 +17,7 @@ from exanova.design.family import Family
 from exanova.design.memory import resolve_limit
 from exanova.report.factors import (
     TOLERANCE,
-    Factor,
+    CellFactor,
     correlations,
     correlations_are_close,
     factor_of,
@@ -56,7 +56,7 @@ class LiveErrors:
     blocks: list[IntArray]
     triangles: FloatArray | IntArray
     is_whole: bool
-    factor: Factor | None = None
+    factor: CellFactor | None = None
 
     @property
     def compressed(self) -> bool:

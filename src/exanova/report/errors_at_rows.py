@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from exanova.decomposition import Decomposition
-from exanova.explain.row_errors import row_stderr
-from exanova.report.factors import statistics
+from exanova.explain.row_errors import row_stderr, with_the_sum
 from exanova.show.error_bars import can_compute
 from exanova.typing import FloatArray, IntArray
 
@@ -43,7 +41,7 @@ def errors_at_rows(decomposition: Decomposition, codes: IntArray) -> ErrorsAtRow
     if not len(rows):
         return None
     asked = np.ascontiguousarray(codes[rows].T).astype(np.int32)
-    matrix = csr_array(statistics(decomposition))
+    matrix = with_the_sum(decomposition.family.subsets, d)
     found = row_stderr(decomposition.family, decomposition.uncertainty, asked, matrix, decomposition.everywhere)
     found[:, :-1][codes[rows] < 0] = 0.0  # a level that is not known has no effect
     return ErrorsAtRows(rows, found)

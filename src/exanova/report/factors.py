@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exanova.decomposition import Decomposition
-from exanova.explain.dividends import weight_matrix
-from exanova.explain.row_errors import cells_at
+from exanova.explain.row_errors import cells_at, with_the_sum
 from exanova.typing import FloatArray, IntArray
 
 BYTES = 1_000_000
@@ -37,7 +36,7 @@ STEPS = 127
 
 
 @dataclass(frozen=True, eq=False)
-class Factor:
+class CellFactor:
     """Covariances of n cells as F F^T and a diagonal.
 
     Attributes:
@@ -61,14 +60,10 @@ class Factor:
 def statistics(decomposition: Decomposition) -> FloatArray:
     """(d + 1, S) weights of the effects in the Shapley value of every feature, and in the fitted part."""
     family = decomposition.family
-    chosen, matrix = weight_matrix(family.subsets, "SV", 1)
-    out = np.zeros((len(family.sizes) + 1, len(family.subsets)))
-    out[[family.subsets[k][0] for k in chosen]] = np.asarray(matrix.todense())
-    out[-1] = 1.0
-    return out
+    return np.asarray(with_the_sum(family.subsets, len(family.sizes)).toarray())
 
 
-def factor_of(covariance: FloatArray, probability: FloatArray, rows: int) -> Factor | None:
+def factor_of(covariance: FloatArray, probability: FloatArray, rows: int) -> CellFactor | None:
     """The factor of (m, n, n) covariances with as many columns as a page holds; ``None`` if they are too few.
 
     Args:
@@ -84,7 +79,7 @@ def factor_of(covariance: FloatArray, probability: FloatArray, rows: int) -> Fac
     numbers, scale, unit = (np.stack([part[k] for part in parts]) for k in range(3))
     kept = ((numbers * unit[:, None, :]) ** 2).sum(axis=2) * scale**2
     own = np.diagonal(covariance, axis1=1, axis2=2) - kept
-    return Factor(numbers.astype(np.int8), scale, unit, own)
+    return CellFactor(numbers.astype(np.int8), scale, unit, own)
 
 
 def _strongest(covariance: FloatArray, root: FloatArray, rank: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -109,7 +104,7 @@ def places_to_check(decomposition: Decomposition, codes: IntArray) -> IntArray:
     return cells_at(decomposition.family, asked)
 
 
-def is_close(decomposition: Decomposition, codes: IntArray, factor: Factor) -> bool:
+def is_close(decomposition: Decomposition, codes: IntArray, factor: CellFactor) -> bool:
     """Whether a factor gives the standard errors of Shapley values and of fitted parts at rows (n, d)."""
     covariance, weights = decomposition.uncertainty.all_cells, statistics(decomposition)
     for place in places_to_check(decomposition, codes):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from exanova.report.cohort_errors import CohortErrors
 from exanova.report.covariances import LiveErrors
 from exanova.report.errors_at_rows import ErrorsAtRows
-from exanova.report.factors import Factor
+from exanova.report.factors import CellFactor
 from exanova.report.live import LiveEffects, LiveFeature
 from exanova.report.live_rows import LiveRows
 from exanova.show.records import Record, legible_names
@@ -144,7 +144,7 @@ def errors_content(errors: LiveErrors) -> Record:
     return {"whole": errors.is_whole, "triangles": packed(errors.triangles.astype(np.float32))}
 
 
-def _factor(factor: Factor, output: int) -> Record:
+def _factor(factor: CellFactor, output: int) -> Record:
     return {
         "entries": packed(factor.numbers[output]),
         "scale": packed(factor.scale[output]),
