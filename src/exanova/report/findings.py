@@ -122,9 +122,19 @@ def _interaction(decomposition: Decomposition, k: int) -> str:
         return ""
     effect = decomposition.effects[schema.names(family.subsets[s])]
     cell = _first_largest(effect.probability * np.abs(effect.values[:, k]))
-    named = " × ".join(map(legible, effect.features))
-    levels = ", ".join(map(legible, effect.levels[cell]))
-    return f"Together, {named} add most: {signed(effect.values[cell, k])} at {levels}."
+    named = [legible(feature) for feature in effect.features]
+    where = [f"{name} is {legible(level)}" for name, level in zip(named, effect.levels[cell], strict=True)]
+    change = signed(effect.values[cell, k])
+    return f"Together, {listed(named)} change it most where {listed(where)}: by {change}."
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as they stand in a sentence.
+
+    >>> listed(["job", "age"]), listed(["job", "age", "pay"])
+    ('job and age', 'job, age and pay')
+    """
+    return " and ".join([*filter(None, [", ".join(words[:-1])]), words[-1]])
 
 
 def signed(value: float) -> str:
