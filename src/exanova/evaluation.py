@@ -110,8 +110,7 @@ def _with_selection(certificate: Certificate, selection: Selection, fitted: Fitt
     if certificate.r2_eval is None:
         return certificate
     sample, subsets = fitted.sample, fitted.found.family.subsets
-    draws = raw_rows(sample)
-    rows = float(draws.weight.sum()) ** 2 / float(draws.squared.sum())
+    rows = _independent_rows(sample)
     by_order, varying = certificate.rank_by_order, len(sample.varying)
     growth = largest_growth(selection, subsets, fitted.request, varying, by_order, rows)
     least = 1.0 - (1.0 - certificate.r2_eval) * growth if np.isfinite(growth) else np.full(sample.n_outputs, np.nan)
@@ -164,7 +163,7 @@ def by_leaving_out(
         return _with_errors(certificate, sample, other.mse, other.method)
     if request.ridge:  # it uses less of every direction than the rank says
         return certificate
-    found_out = on_average(certificate, float(sample.precision.sum()))
+    found_out = on_average(certificate, _independent_rows(sample))
     kept = ", the selection kept" if request.selection and found_out.eval_method else ""
     return replace(found_out, eval_method=found_out.eval_method + kept)
 
@@ -216,6 +215,12 @@ def warn_if_it_does_not_hold(certificate: Certificate, shrunk: bool) -> None:
         " would help",
     )
     warn(message, OverfitWarning)
+
+
+def _independent_rows(sample: Sample) -> float:
+    """How many rows of equal weight say as much: leverage and error of a row both grow with its weight."""
+    draws = raw_rows(sample)
+    return float(draws.weight.sum()) ** 2 / float(draws.squared.sum())
 
 
 def _unit(sample: Sample) -> FloatArray:

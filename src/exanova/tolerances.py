@@ -131,6 +131,9 @@ DISTINCT = 1e-6
 """Part of an effect in directions that do not vary, relative to the effect, from which it is no rounding: the square
 root of ``VARIES``."""
 
+SAME_SHARE = 1e-9
+"""Relative difference of the weights of equal rows below which they are alike."""
+
 NO_RESIDUAL = 1e-10
 """Smallest part of its noise (one minus its leverage) that the residual of a row is divided by; below is rounding."""
 

@@ -18,10 +18,10 @@ from exanova.design.family import build_family
 from exanova.design.subsets import up_to_order
 from exanova.phi.operator import Phi
 from exanova.shrink import left_out
+from exanova.shrink.equal_rows import Equal
 from exanova.shrink.evaluate import leave_rows_out, why_none
 from exanova.shrink.left_out import (
     Alone,
-    Equal,
     left_out_by_rows,
     left_out_of_exact,
     left_out_of_shrunk,

@@ -12,9 +12,9 @@ from exanova.data.sample import KnownRows, Sample
 from exanova.design.family import Family
 from exanova.phi.operator import Phi
 from exanova.shrink.cost import leaving_out
+from exanova.shrink.equal_rows import Equal, takes_weights_for_alike
 from exanova.shrink.left_out import (
     FEWEST_SAMPLED,
-    Equal,
     LeftOut,
     left_out_by_leverage,
     left_out_of_exact,
@@ -66,7 +66,8 @@ def other_rows(sample: Sample, found: Solved, request: Request) -> OtherRows | N
 
 
 def _how(left_out: int, sample: Sample) -> str:
-    return f"leaving out {'each row' if left_out == sample.n_rows else f'{left_out:,} rows drawn at random'}"
+    alike = ", equal rows taken to weigh alike" if takes_weights_for_alike(sample) else ""
+    return f"leaving out {'each row' if left_out == sample.n_rows else f'{left_out:,} rows drawn at random'}{alike}"
 
 
 def why_none(sample: Sample, found: Solved, request: Request) -> str | None:

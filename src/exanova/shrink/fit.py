@@ -22,7 +22,8 @@ from exanova.shrink.components import VarianceComponents, bounds, described
 from exanova.shrink.continued import continuation_bytes, continued, pairs_to_continue
 from exanova.shrink.coordinates import Prior
 from exanova.shrink.drift import affordable, drift
-from exanova.shrink.left_out import Alone, Equal, LeftOut, left_out_by_rows, left_out_of_shrunk, rows_to_leave_out
+from exanova.shrink.equal_rows import Equal
+from exanova.shrink.left_out import Alone, LeftOut, left_out_by_rows, left_out_of_shrunk, rows_to_leave_out
 from exanova.shrink.posterior import (
     OutputGroup,
     Posterior,

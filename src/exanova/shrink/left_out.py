@@ -8,7 +8,8 @@ coefficients and t_i the functions at row i,
 
 That leaves out a distinct row as a whole. Of c_i equal rows, one alone has the part h_i / c_i: other rows drawn in the
 same way repeat combinations that occur, as often as these do, and one row left out of many equal ones says so. Where
-equal rows have different values, each has its own deviation from their mean.
+equal rows have different values, each has its own deviation from their mean; where they have different weights, each
+has its own part of h_i (:mod:`exanova.shrink.equal_rows`).
 
 Without a row that is alone in a cell, the cell was never observed and its effect counts as 0: a prediction of that row
 lacks what the fit without it would say there. So do the errors of shrunken fits (``Alone``), which also follow the
@@ -31,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import tolerances
-from exanova.data.sample import Sample
+from exanova.shrink.equal_rows import DISTINCT, Equal
 from exanova.typing import FloatArray, IntArray
 
 ROWS_PER_FUNCTION = 0.4
@@ -89,30 +90,6 @@ def rows_to_leave_out(rows: int, functions: int, fits: int = 1, seed: int = 0) -
     if rows <= wanted:
         return np.arange(rows)
     return np.sort(np.random.default_rng(seed).choice(rows, wanted, replace=False))
-
-
-@dataclass(frozen=True, eq=False)
-class Equal:
-    """The equal rows behind each distinct one.
-
-    Attributes:
-        copies: (r,) how many there are; 1 leaves out distinct rows as a whole.
-        within: (r, m) variance of their values, or 0.
-    """
-
-    copies: FloatArray | float = 1.0
-    within: FloatArray | float = 0.0
-
-    @classmethod
-    def of(cls, sample: Sample, outputs: IntArray | None = None) -> Equal:
-        """The rows behind the distinct ones of a sample, for all outputs or some."""
-        if sample.within is None:
-            return cls(sample.copies)
-        return cls(sample.copies, sample.within if outputs is None else sample.within[:, outputs])
-
-
-DISTINCT = Equal()
-"""Distinct rows are left out as a whole."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +233,7 @@ def _summarised(
 ) -> LeftOut:
     """Errors from residuals ``own`` (N, m) and 1 - h (N,); a single row has nothing to be predicted from.
 
-    Deviations from the mean of equal rows, whose variance is counted elsewhere, grow by the same factor. ``lost`` are
+    Deviations from the mean of equal rows, whose variance is counted elsewhere, grow likewise. ``lost`` are
     effects (N, m) that are not there without the row, and how far (N,) they follow its error.
     """
     copies = np.broadcast_to(equal.copies, probability.shape)[rows]
@@ -268,7 +245,10 @@ def _summarised(
     errors = own / kept[:, None] if len(probability) > 1 else np.zeros_like(own)
     if lost is not None:
         errors = errors + lost[0] - lost[1][:, None] * errors
-    square = probability[rows, None] * (errors**2 + within * (1.0 / kept[:, None] ** 2 - 1.0))
+    if equal.unequal is None:
+        square = probability[rows, None] * (errors**2 + within * (1.0 / kept[:, None] ** 2 - 1.0))
+    else:
+        square = probability[rows, None] * equal.unequal.squares(rows, own, 1.0 - as_a_whole, within, lost)
     if len(rows) == len(probability):
         return LeftOut(rows, errors, square.sum(axis=0), np.zeros(own.shape[1]), alone, repeated)
     plain = probability[rows, None] * residual[rows] ** 2
