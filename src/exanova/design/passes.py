@@ -159,7 +159,7 @@ def scatter(
 
         def task(piece: slice) -> None:
             first, last = subsets.start + piece.start, subsets.start + piece.stop
-            scatter_kernel(codes, values, *_arrays(layout), first, last, base, out)
+            scatter_kernel(codes, values, *arrays_of(layout), first, last, base, out)
 
         parallel.run(task, parallel.split(subsets.stop - subsets.start, threads), threads)
         return out
@@ -186,7 +186,7 @@ def gather(
         from exanova.design.pass_kernels import gather_kernel
 
         def task(rows: slice) -> None:
-            gather_kernel(codes, tables, *_arrays(layout), rows.start, rows.stop, not new, out)
+            gather_kernel(codes, tables, *arrays_of(layout), rows.start, rows.stop, not new, out)
 
         parallel.run(task, parallel.split(n, threads), threads)
         return out
@@ -208,7 +208,7 @@ def outside(layout: Layout, codes: Codes, threads: int = 1) -> np.ndarray[tuple[
         from exanova.design.pass_kernels import outside_kernel
 
         def task(rows: slice) -> None:
-            outside_kernel(codes, *_arrays(layout), rows.start, rows.stop, out)
+            outside_kernel(codes, *arrays_of(layout), rows.start, rows.stop, out)
 
         parallel.run(task, parallel.split(n, threads), threads)
         return out
@@ -223,5 +223,5 @@ def _goes_by_axes(layout: Layout, codes: Codes) -> bool:
     return reads >= max(BY_AXES_FROM, len(layout.lookup)) and lattice.is_lattice(layout)
 
 
-def _arrays(layout: Layout) -> tuple[np.ndarray, ...]:
+def arrays_of(layout: Layout) -> tuple[np.ndarray, ...]:
     return layout.order, layout.members, layout.sizes, layout.chain, layout.key_start, layout.lookup

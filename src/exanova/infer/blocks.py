@@ -21,7 +21,7 @@ from exanova.data.sample import KnownRows
 from exanova.infer.influence import CHUNK_BYTES, Influence, leverages_of_rows, places, responses_of_rows
 from exanova.infer.units import Totals, Variation
 from exanova.phi.gram import weighted_gram
-from exanova.phi.monomials import Coordinates, Monomials, in_monomials, monomials, reference_levels
+from exanova.phi.monomials import Monomials, in_monomials, monomials, reference_levels
 from exanova.phi.operator import Phi
 from exanova.phi.projection import projected
 from exanova.typing import FloatArray, IntArray
@@ -91,12 +91,10 @@ def add_by_grams(influence: Influence, variation: Variation, out: Blocks) -> Non
         return
     family, basis = influence.family, influence.basis
     mono = monomials(family, reference_levels(family))
-    members = range(len(basis.tables))
-    coordinates = in_monomials(family, mono, members, [basis.table(s) for s in members])
     with parallel.suitable_blas(float(basis.n_functions) ** 3):
         for o in range(influence.values.shape[1]):
             _add_noise(influence, mono, k2[:, o], [block[o] for block in out])
-            _add_cross(influence, mono, coordinates, k1[:, o], o, [block[o] for block in out])
+            _add_cross(influence, mono, k1[:, o], o, [block[o] for block in out])
 
 
 def _add_responses(influence: Influence, k0: FloatArray, out: Blocks) -> None:
@@ -130,47 +128,55 @@ def _add_noise(influence: Influence, mono: Monomials, k2: FloatArray, out: Block
     """Phi_A (Gamma^-1 B Gamma^-T)_A Phi_A^T, with B = U + U^T: a product with a triangle is half the work."""
     from scipy.linalg.blas import dtrmm
 
-    inverse, basis = influence.inverse, influence.basis
+    inverse, basis, family = influence.inverse, influence.basis, influence.family
     assert inverse is not None
-    gram = _function_gram(
-        influence, mono, weighted_gram(influence.family, mono, influence.phi.codes, k2, influence.threads)
-    )
+    counts = weighted_gram(family, mono, influence.phi.codes, k2, influence.threads)
+    gram = projected(family, mono, counts, basis)  # B over the total weight
     gram[np.diag_indices_from(gram)] *= 0.5
-    half = dtrmm(1.0, gram.T, inverse, side=1)  # inverse U
+    half = dtrmm(float(family.weight[0]), gram, inverse, side=1)  # inverse U
     for s, block in enumerate(out):
         own = basis.functions_of(s)
         product = basis.table(s) @ (half[own] @ inverse[own].T) @ basis.table(s).T
         block += product + product.T
 
 
-def _function_gram(influence: Influence, mono: Monomials, gram: FloatArray) -> FloatArray:
-    """(q, q) Gram matrix of the functions from that of the indicators."""
-    return projected(influence.family, mono, gram, influence.basis) * float(influence.family.weight[0])
+def _add_cross(influence: Influence, mono: Monomials, k1: FloatArray, output: int, out: Blocks) -> None:
+    """X_A K_A^T and its transpose, X_A = Phi_A R_A - F_A Q_A by the functions of lower orders (``responses``).
 
-
-def _add_cross(
-    influence: Influence, mono: Monomials, coordinates: Coordinates, k1: FloatArray, output: int, out: Blocks
-) -> None:
-    """X_A K_A^T and its transpose."""
-    inverse, family, basis = influence.inverse, influence.family, influence.basis
+    Q_A sums k1 g t^T over the rows, R_A those of the subsets that A lies in.
+    """
+    inverse, basis = influence.inverse, influence.basis
     assert inverse is not None
     if not k1.any():
         return
+    above: dict[int, FloatArray] = {}
+    for s, found in _moments_of_lower(influence, mono, k1, output):
+        own = inverse[basis.functions_of(s)].T
+        moved = -influence.responses.lower[s].values @ (found @ own)
+        if s in above:
+            moved += basis.table(s) @ (above.pop(s) @ own)
+        for b, run in influence.responses.lower[s].inside:
+            above[b] = above[b] + found[run] if b in above else found[run].copy()
+        product = moved @ basis.table(s).T
+        out[s] += product + product.T
+
+
+def _moments_of_lower(
+    influence: Influence, mono: Monomials, k1: FloatArray, output: int
+) -> Iterator[tuple[int, FloatArray]]:
+    """For each subset, the last first, (L, q) Q_A: the sum over rows of k1 g t^T."""
+    family, basis, members = influence.family, influence.basis, range(len(influence.family.subsets))
     gram = weighted_gram(family, mono, influence.phi.codes, k1, influence.threads)
     functions = np.empty((len(mono), basis.n_functions))
-    for s, (numbers, rows) in enumerate(coordinates):
+    for s, (numbers, rows) in enumerate(in_monomials(family, mono, members, [basis.table(s) for s in members])):
         functions[:, basis.functions_of(s)] = gram[numbers].T @ rows
-    effects = influence.effects(output)
-    for s, block in enumerate(out):
-        tables = dict(influence.responses.applied(s, effects))
-        if not tables:
-            continue
-        moved = np.zeros((block.shape[0], basis.n_functions))
-        found = in_monomials(family, mono, list(tables), list(tables.values()))
-        for numbers, rows in found:
-            moved += rows.T @ functions[numbers]
-        product = moved @ (basis.table(s) @ inverse[basis.functions_of(s)]).T
-        block += product + product.T
+    tables = [
+        (lower.solved * own).T for lower, own in zip(influence.responses.lower, influence.effects(output), strict=True)
+    ]
+    found = in_monomials(family, mono, members, tables)
+    for s in reversed(members):
+        numbers, rows = found[s]
+        yield s, rows.T @ functions[numbers]
 
 
 def add_totals(influence: Influence, totals: Totals, out: Blocks) -> None:

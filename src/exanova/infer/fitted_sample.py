@@ -20,14 +20,11 @@ from exanova.infer.units import independent_units, raw_rows
 from exanova.messages import Parameter, Words
 from exanova.phi.operator import Phi
 from exanova.shrink.posterior import Posterior
-from exanova.solve.elimination import factorise, solve
+from exanova.solve.elimination import factorise
 from exanova.solve.evidence import Solution
+from exanova.solve.inverse import inverse_from_factor, inverse_of_kept
 from exanova.solve.request import Request
 from exanova.typing import FloatArray
-
-TILE = 256
-"""Rows of a triangle that are mirrored at once, so that both sides stay in the caches."""
-
 
 @dataclass(frozen=True, eq=False)
 class FittedSample:
@@ -153,33 +150,28 @@ def prepare(fitted: FittedSample, family: Family) -> tuple[Influence, FloatArray
     with parallel.suitable_blas(0):
         basis = build_basis(family)
         responses = find_responses(family, basis)
-    inverse = inverse_gram(sample, family, basis, threads) if noisy else None
+    inverse = inverse_gram(sample, family, basis, threads, fitted.solved is None) if noisy else None
     return Influence(family, basis, responses, inverse, fitted.effects, Phi(family, sample, threads), threads), residual
 
 
-def inverse_gram(sample: Sample, family: Family, basis: Basis, threads: int) -> FloatArray:
-    """(q, q) an inverse of Gamma on its range, lower orders first."""
+def inverse_gram(sample: Sample, family: Family, basis: Basis, threads: int, unique: bool = True) -> FloatArray:
+    """(q, q) an inverse of Gamma on its range; singular as the fit found it, if effects are not ``unique``."""
     gamma = Phi(family, sample, threads).gram(basis)
     with parallel.suitable_blas(float(len(gamma)) ** 3):
-        found = _positive_inverse(gamma)
+        found = _positive_inverse(gamma) if unique else None
         if found is None:  # singular: eliminated as the fit itself does
-            found = solve(factorise(gamma, order_slices(family, basis), "share"), np.eye(len(gamma)))
+            found = inverse_of_kept(factorise(gamma, order_slices(family, basis), "share"))
         return found
 
 
 def _positive_inverse(gamma: FloatArray) -> FloatArray | None:
     """The inverse of a matrix whose pivots are all above the tolerance of the rank; ``None`` for any other."""
-    from scipy.linalg.lapack import dpotrf, dpotri
+    from scipy.linalg.lapack import dpotrf
 
-    lower, failed = dpotrf(gamma.T, lower=1, clean=1)  # symmetric, and in the order of columns
+    lower, failed = dpotrf(gamma, lower=1, clean=1)
     if failed or np.diagonal(lower).min() ** 2 <= tolerances.rank_of_gram(len(gamma)):
         return None
-    inverse, _ = dpotri(lower, lower=1, overwrite_c=1)
-    for a in range(0, len(inverse), TILE):
-        b = min(len(inverse), a + TILE)
-        inverse[a:b, b:] = inverse[b:, a:b].T
-        inverse[a:b, a:b] += np.tril(inverse[a:b, a:b], -1).T
-    return np.asarray(inverse)
+    return inverse_from_factor(lower)
 
 
 def _residual(fitted: FittedSample, values: FloatArray) -> FloatArray:

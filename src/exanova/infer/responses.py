@@ -29,15 +29,34 @@ from exanova.typing import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
+class Lower:
+    """The functions of all proper subsets of A, by which it responds: a row moves A by -F g, and B in A by Phi_B g_B.
+
+    g = Gamma_A^+ F[a]^T T_A(a) has one entry per function, and these are far fewer than the cells of A.
+
+    Attributes:
+        inside: numbers of the proper subsets B of A, with their run of the functions.
+        values: (c, L) F, the functions on the cells of A.
+        solved: (L, c) Gamma_A^+ F^T.
+    """
+
+    inside: tuple[tuple[int, slice], ...]
+    values: FloatArray
+    solved: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class Responses:
     """The non-zero blocks of W, before they are multiplied by the effects.
 
     Attributes:
         blocks: for each subset B, pairs (C, R) over every C of the family that contains B: R (c_B, c_C), such that
             W[B, C] = R diag(T_C).
+        lower: of each subset, the functions that its blocks consist of.
     """
 
     blocks: tuple[tuple[tuple[int, FloatArray], ...], ...]
+    lower: tuple[Lower, ...]
 
     def applied(self, b: int, values: Sequence[FloatArray]) -> Iterator[tuple[int, FloatArray]]:
         """(C, (c_C, c_B) table on the cells of C whose value at a row is its part of (W s)_B); ``values`` is T_C."""
@@ -48,18 +67,26 @@ class Responses:
 def find_responses(family: Family, basis: Basis) -> Responses:
     """The responses of every subset of the family, one small problem per subset."""
     found: list[list[tuple[int, FloatArray]]] = [[] for _ in family.subsets]
+    lowers = [Lower((), np.zeros((1, 0)), np.zeros((0, 1)))]
     for c in range(1, len(family.subsets)):
-        inside = _proper_parts(family, c)
-        places = cells_inside(family, c, inside)
-        tables = [basis.table(b) for b in inside]
-        lower = np.hstack([table[place] for table, place in zip(tables, places, strict=True)])
-        solved = _pseudo_inverse(lower.T @ (family.probability_of(c)[:, None] * lower)) @ lower.T
-        start = 0
-        for b, table in zip(inside, tables, strict=True):
-            found[b].append((c, table @ solved[start : start + table.shape[1]]))
-            start += table.shape[1]
-        found[c].insert(0, (c, -(lower @ solved)))
-    return Responses(tuple(map(tuple, found)))
+        lower = _lower(family, basis, c)
+        lowers.append(lower)
+        for b, own in lower.inside:
+            found[b].append((c, basis.table(b) @ lower.solved[own]))
+        found[c].insert(0, (c, -(lower.values @ lower.solved)))
+    return Responses(tuple(map(tuple, found)), tuple(lowers))
+
+
+def _lower(family: Family, basis: Basis, c: int) -> Lower:
+    """The functions of the proper subsets of subset number ``c``."""
+    inside = _proper_parts(family, c)
+    places = cells_inside(family, c, inside)
+    tables = [basis.table(b) for b in inside]
+    values = np.hstack([table[place] for table, place in zip(tables, places, strict=True)])
+    solved = _pseudo_inverse(values.T @ (family.probability_of(c)[:, None] * values)) @ values.T
+    ends = np.cumsum([table.shape[1] for table in tables]).tolist()
+    runs = (slice(first, last) for first, last in zip([0, *ends[:-1]], ends, strict=True))
+    return Lower(tuple(zip(inside, runs, strict=True)), values, solved)
 
 
 def _proper_parts(family: Family, c: int) -> list[int]:

@@ -42,8 +42,12 @@ block has more than sixteen times as many."""
 SPARSE = 8
 """Ratio of all indicators to those that are 1 at a row, from which adding pairs is faster than multiplying matrices."""
 
-BANDS = 8
-"""Bands of rows of a Gram matrix that are added separately; fixed, whatever the number of threads."""
+BANDS, BAND_BYTES = 8, 1_000_000
+"""Fewest bands of rows of a Gram matrix that are added separately, and the memory of one, so that it stays in the
+caches; whatever the number of threads."""
+
+LISTED_BYTES = 64_000_000
+"""Memory of the indicators that are 1 at one block of rows."""
 
 MARGINS = 1.0
 """Seconds by margins, relative to those of the faster other way, up to which a Gram matrix is read from margins."""
@@ -143,25 +147,33 @@ def weighted_gram(
 
 def _added_gram(family: Family, basis: Monomials, codes: Codes, weight: FloatArray, threads: int) -> FloatArray:
     """Lower triangle. Threads split the rows of the matrix, not of the data: sums do not depend on their number."""
-    from exanova.phi.gram_kernels import add_common
+    from exanova.phi.gram_kernels import add_common, list_indicators
 
     gram = np.zeros((len(basis), len(basis)))
-    block = max(1024, BLAS_BLOCK_BYTES // (16 * len(family.subsets)))
+    number = np.full(family.n_keys, -1, dtype=np.int32)
+    number[family.cell_key] = basis.number
+    block = max(1024, LISTED_BYTES // (4 * len(family.subsets)))
+    bands = parallel.split(len(basis), max(BANDS, gram.nbytes // BAND_BYTES))
     for a in range(0, codes.shape[1], block):
         rows = slice(a, min(a + block, codes.shape[1]))
-        numbers = np.empty((len(family.subsets), rows.stop - rows.start), dtype=np.int32)
-        for s in range(len(family.subsets)):
-            inside = passes.cells_of_rows(family.layout, codes[:, rows], s)
-            numbers[s] = basis.number[family.cells_of(s)][inside]
-        task = partial(_add_band, add_common, numbers, weight[rows], gram)
-        parallel.run(task, parallel.split(len(basis), BANDS), threads)
+        given = np.ascontiguousarray(codes[:, rows]), *passes.arrays_of(family.layout), number
+        start, nothing = np.empty(rows.stop - rows.start + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
+        list_indicators(*given, start, nothing)
+        listed = np.empty(int(start[-1]), dtype=np.int32)
+        list_indicators(*given, start, listed)
+        parallel.run(partial(_add_band, add_common, start, listed, weight[rows], gram), bands, threads)
     return gram
 
 
 def _add_band(
-    add_common: Callable[..., None], numbers: NDArray[np.int32], weight: FloatArray, gram: FloatArray, band: slice
+    add_common: Callable[..., None],
+    start: IntArray,
+    listed: NDArray[np.int32],
+    weight: FloatArray,
+    gram: FloatArray,
+    band: slice,
 ) -> None:
-    add_common(numbers, weight, band.start, band.stop, gram)
+    add_common(start, listed, weight, band.start, band.stop, gram)
 
 
 def _multiplied_gram(family: Family, basis: Monomials, codes: Codes, weight: FloatArray) -> FloatArray:

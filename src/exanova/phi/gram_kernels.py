@@ -8,6 +8,7 @@ import numpy as np
 from numba.extending import intrinsic
 
 from exanova.compiled import compiled
+from exanova.design.pass_kernels import fill_keys
 
 WORDS = 512
 """Words of a bitset processed at once: 4 KB, so that it and its tile stay in the nearest caches."""
@@ -84,23 +85,60 @@ def count_cached(left: Any, right: Any, repeats: int) -> Any:
 
 
 @compiled()
-def add_common(numbers: Any, weight: Any, first: int, last: int, gram: Any) -> None:
+def list_indicators(
+    codes: Any,
+    order: Any,
+    members: Any,
+    sizes: Any,
+    chain: Any,
+    key_start: Any,
+    lookup: Any,
+    number: Any,
+    start: Any,
+    listed: Any,
+) -> None:
+    """Write the indicators that are 1 at every row to ``listed``, in increasing order, beginning at its ``start``.
+
+    ``number`` (keys,): the indicator of every key of every subset, or -1. Without room in ``listed`` they are only
+    counted: ``start`` (rows + 1,) is where the indicators of a row would begin.
+    """
+    rows = codes.shape[1]
+    keys = np.empty(rows, dtype=np.int32)
+    end = np.zeros(rows, dtype=np.int64)
+    for s in range(order.shape[0]):
+        fill_keys(codes, members, sizes, chain, lookup, s, order[s], 0, rows, keys)
+        for t in range(rows):
+            found = number[key_start[s] + keys[t]]
+            if found >= 0:
+                if listed.shape[0]:
+                    listed[start[t] + end[t]] = found
+                end[t] += 1
+    if not listed.shape[0]:
+        start[0] = 0
+        for t in range(rows):
+            start[t + 1] = start[t] + end[t]
+
+
+@compiled()
+def add_common(start: Any, listed: Any, weight: Any, first: int, last: int, gram: Any) -> None:
     """Add the weight of every row to ``gram`` (lower triangle, rows ``first`` to ``last``) at its pairs of indicators.
 
-    ``numbers`` (subsets, rows): the indicator of each subset that is 1 at a row, increasing down a column, or -1.
+    The indicators of row t are ``listed`` from start[t] to start[t + 1], increasing.
     """
-    active = np.empty(numbers.shape[0], dtype=np.int64)
-    for r in range(numbers.shape[1]):
-        count = 0
-        for s in range(numbers.shape[0]):
-            if 0 <= numbers[s, r] < last:
-                active[count] = numbers[s, r]
-                count += 1
-        for a in range(count):
-            if active[a] >= first:
-                row = gram[active[a]]
-                for b in range(a + 1):
-                    row[active[b]] += weight[r]
+    for t in range(start.shape[0] - 1):
+        low, high = start[t], start[t + 1]
+        while low < high:  # the first of this band, by halving
+            middle = (low + high) // 2
+            if listed[middle] < first:
+                low = middle + 1
+            else:
+                high = middle
+        for a in range(low, start[t + 1]):
+            if listed[a] >= last:
+                break
+            row = gram[listed[a]]
+            for b in range(start[t], a + 1):
+                row[listed[b]] += weight[t]
 
 
 @compiled()
