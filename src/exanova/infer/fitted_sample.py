@@ -26,6 +26,7 @@ from exanova.solve.inverse import inverse_from_factor, inverse_of_kept
 from exanova.solve.request import Request
 from exanova.typing import FloatArray
 
+
 @dataclass(frozen=True, eq=False)
 class FittedSample:
     """Distinct rows with their normalised values, how they were drawn, and the parameters of the fit.
