@@ -224,4 +224,5 @@ def _goes_by_axes(layout: Layout, codes: Codes) -> bool:
 
 
 def arrays_of(layout: Layout) -> tuple[np.ndarray, ...]:
+    """The arrays of a layout that compiled loops read."""
     return layout.order, layout.members, layout.sizes, layout.chain, layout.key_start, layout.lookup
