@@ -30,14 +30,14 @@ def drawn(clusters: int, rows: int, seed: int, levels: int = 3) -> tuple[NDArray
 
 
 def by_refitting(X: NDArray, y: NDArray, cluster: NDArray, weight: NDArray, **parameters: object) -> float:
-    """R2 of every row predicted by a fit, through the public interface, to the clusters of other parts."""
+    """R2 of every row predicted by a fit, through the public interface, to other clusters that are told as such."""
     number = np.unique(cluster, return_inverse=True)[1]
     fold, parts = folds_of(number, 0)
     fitted = np.zeros(len(y))
     for k in range(parts):
         out = fold == k
         own = exanova.FunctionalANOVA(handle_unknown="ignore", sampled=True, **parameters)  # type: ignore[arg-type]
-        own.fit(X[~out].astype(str), y[~out], sample_weight=weight[~out])
+        own.fit(X[~out].astype(str), y[~out], sample_weight=weight[~out], clusters=cluster[~out])
         fitted[out] = own.predict(X[out].astype(str))
     p = weight / weight.sum()
     return float(1.0 - p @ (y - fitted) ** 2 / (p @ (y - p @ y) ** 2))

@@ -90,7 +90,7 @@ class PosteriorErrors:
             for s, own, table in self.posterior.prior.groups():
                 v = np.zeros((len(scale), len(table)))
                 v[own] = (table * scale[own]).T
-                out[s][part.outputs] = part.residual[:, None, None] * part.spread.bias(v, s)
+                out[s][part.outputs] = part.bias(self.posterior.prior, v, s)
         return out
 
     @property
@@ -143,9 +143,9 @@ class PosteriorErrors:
         found = self.posterior.part_of(output)
         if found is None or not self.measured:
             return self.posterior.covariance(self.family, output, weights)
-        part, residual = found
-        scale = self.posterior.scale(part)[:, None]
-        return residual * part.spread.bias(scale * self.posterior.prior.on_columns(self.family, weights))
+        part, scale = found[0], self.posterior.scale(found[0])[:, None]
+        v = scale * self.posterior.prior.on_columns(self.family, weights)
+        return np.asarray(part.bias(self.posterior.prior, v)[np.flatnonzero(part.outputs == output)[0]])
 
     def variances(self, output: int, weights: FloatArray) -> FloatArray:
         """(f,) variances of the sums of T times ``weights`` (cells, f)."""

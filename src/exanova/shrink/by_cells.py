@@ -151,10 +151,11 @@ class RowKernels:
                     out += ratio[s] * tables.table(k)[self.cells[s]][:, self.cells[s]]
         return out
 
-    def factor(self, ratio: FloatArray, noise: FloatArray) -> FloatArray:
-        """(r, r) lower Cholesky factor of C."""
+    def factor(self, ratio: FloatArray, noise: FloatArray, shared: FloatArray | float = 0.0) -> FloatArray:
+        """(r, r) lower Cholesky factor of C, with what rows share beside their effects."""
         out = self.covariance(ratio)
         out[np.diag_indices_from(out)] += noise
+        out += shared
         return cholesky(out)
 
     def alone(self, copies: FloatArray | float) -> Iterator[tuple[NDArray[np.bool_], IntArray]]:
@@ -198,6 +199,7 @@ class ByCells:
         total: (S',) prior energy of each subset.
         within: (m,) sums of squares within equal rows.
         probes: (r, P) random signs that estimate traces, where the inverse would cost more than the factor.
+        shared: (r, r) what rows of a cluster share, over tau^2, or 0.
     """
 
     rows: RowKernels
@@ -206,6 +208,7 @@ class ByCells:
     total: FloatArray
     within: FloatArray | float = 0.0
     probes: FloatArray | None = None
+    shared: FloatArray | float = 0.0
 
     @property
     def count(self) -> float:
@@ -219,14 +222,14 @@ class ByCells:
 
     def factor(self, logs: FloatArray) -> FloatArray:
         """(r, r) lower Cholesky factor of C."""
-        return self.rows.factor(np.exp(logs) / self.total, self.noise)
+        return self.rows.factor(np.exp(logs) / self.total, self.noise, self.shared)
 
     def at(self, logs: FloatArray) -> Evaluation:
         """Evaluate at the logarithms (K,) of the ratios."""
         from scipy.linalg import cho_solve, solve_triangular
 
         ratio = np.exp(logs) / self.total
-        lower = self.rows.factor(ratio, self.noise)
+        lower = self.factor(logs)
         logdet = 2.0 * float(np.log(np.diagonal(lower)).sum()) - float(np.log(self.noise).sum())
         u = cho_solve((lower, True), self.values, check_finite=False)
         moved = self._moved(ratio, u)

@@ -120,6 +120,11 @@ def affords_all(rows: int, functions: int, outputs: int) -> bool:
     )
 
 
+def of_clusters(size: int) -> int:
+    """Bytes of a second matrix of this side, for the likelihood of clusters, and of what is taken from the first."""
+    return 16 * size * size + BLOCK_BYTES
+
+
 def leaving_out(functions: int, load: Load) -> int:
     """Bytes of leaving rows out of an exact fit: its Gram matrix, a factor, and blocks of rows."""
     chosen = min(load.distinct, max(functions, FEWEST_SAMPLED))

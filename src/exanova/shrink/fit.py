@@ -18,6 +18,7 @@ from exanova.design.memory import readable
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.shrink import cost
+from exanova.shrink.clusters import Shared, told_of_clusters
 from exanova.shrink.components import VarianceComponents, bounds, described
 from exanova.shrink.continued import continuation_bytes, continued, pairs_to_continue
 from exanova.shrink.coordinates import Prior
@@ -38,8 +39,10 @@ from exanova.shrink.ratios import (
     Ratios,
     by_order,
     ratios_as_given,
+    ratios_in_clusters,
     ratios_of_orders,
     ratios_of_subsets,
+    variances,
 )
 from exanova.solve.evidence import Shrinkage, Solution, Solved
 from exanova.solve.plan import Plan
@@ -76,6 +79,9 @@ def why_not(sample: Sample, request: Request, plan: Plan, family: Family | None)
         return reason
     needed = cost.shrinking(plan.functions, family, load_of(sample, sample.n_outputs))
     needed += continuation_bytes(family, sample.n_outputs)
+    if sample.draws is not None and sample.draws.in_clusters:
+        large = bool(too_large_for_tables(family).any())
+        needed += cost.of_clusters(cost.side(sample.n_rows, plan.functions, large))
     if needed > request.memory_limit:
         return (
             f"off: shrinking {plan.functions:,} functions needs about {readable(needed)}, the memory limit is "
@@ -150,14 +156,17 @@ def fit_shrunk(
     exact, found = None, ratios_of_orders(work, request) if given is None else ratios_as_given(work, request, given)
     if work.awaits_leading and found:
         work = work.leading(np.max([work.ratio(one.maximum.found.logs, one.by_subset) for one in found], axis=0))
+    shared = None
+    if work.in_clusters is not None:
+        found, shared = ratios_in_clusters(work, request, found, given)
     for by_subset in (False, True):  # where the ratios of orders decide, no others are needed
-        found = ratios_of_subsets(work, found) if by_subset else found
+        found = ratios_of_subsets(work, found) if by_subset and work.in_clusters is None else found
         if _may_be_determined(work, found):
             exact = exact or exactly()
             if _lost(work, exact, found).max(initial=0.0) < NEGLIGIBLE:
                 return replace(exact, shrinkage=Shrinkage(DETERMINED, continuation=_continuation(work, exact, found)))
     progress.phase("posterior")
-    return _decomposition(work, request, plan, found)
+    return _decomposition(work, request, plan, found, shared)
 
 
 def _may_be_determined(work: Prepared, found: list[Ratios]) -> bool:
@@ -208,7 +217,9 @@ def _none_unseen(work: Prepared, pairs: IntArray) -> FloatArray:
     return np.zeros((sum(unobserved_cells(work.family, s) for s in pairs.tolist()), work.values.shape[1]))
 
 
-def _decomposition(work: Prepared, request: Request, plan: Plan, found: list[Ratios]) -> Solved:
+def _decomposition(
+    work: Prepared, request: Request, plan: Plan, found: list[Ratios], shared: Shared | None = None
+) -> Solved:
     """Posterior mean, leave-one-out errors from its factor, and the evidence."""
     r, m = work.values.shape
     p = work.sample.probability
@@ -231,7 +242,7 @@ def _decomposition(work: Prepared, request: Request, plan: Plan, found: list[Rat
     posterior = Posterior(work.prior, tuple(parts), components, float(work.precision.sum()))
     values[0] = p @ work.sample.values
     shrinkage = Shrinkage(
-        described(components) + _of_leading(work),
+        described(components) + _of_leading(work) + told_of_clusters(work.sample, shared),
         posterior.effective,
         left,
         left_out_rows=chosen,
@@ -295,11 +306,14 @@ def _one_part(
         alone = _alone(work, solved, pairs, _drift(work, ratios, solved)), work.prior.group
         left = left_out_of_shrunk(lower, at_rows, solved.residual, work.precision, chosen, equal, alone)
     else:
-        spread = Spread(lower, partial(_read, work.phi, work.prior, ratio), 1.0 / work.precision)
+        read, sums = (partial(how, work.phi, work.prior, ratio) for how in (_read, _sums))
+        spread = Spread(lower, read, 1.0 / work.precision, sums)
         own = _alone(work, solved, pairs, _drift(work, ratios, solved, lower))
         follows = partial(work.rows.lines, ratio, own.subsets)
         left = left_out_by_rows(lower, solved.residual, work.precision, equal, (own, follows))
-    part = OutputGroup(ratios.outputs, found.residual * left.repeated, ratio, spread, by_order(work, ratios, effective))
+    residual, noise = found.residual * left.repeated, ratios.noise
+    noise = None if noise is None else (noise[0] * left.repeated, noise[1])
+    part = OutputGroup(ratios.outputs, residual, ratio, spread, by_order(work, ratios, effective), noise)
     return solved, part, left
 
 
@@ -347,17 +361,21 @@ def _read(phi: Phi, prior: Prior, ratio: FloatArray, v: FloatArray, subset: int 
     return np.asarray(on_cells[phi.cells(subset)])
 
 
+def _sums(phi: Phi, prior: Prior, ratio: FloatArray, w: FloatArray) -> FloatArray:
+    """S Z^T w for numbers (r, f) at the rows; can be pickled."""
+    return np.asarray(np.sqrt(ratio)[prior.group, None] * prior.on_columns(phi.family, phi.analyse(w)))
+
+
 def _components(work: Prepared, found: list[Ratios]) -> tuple[VarianceComponents, ...]:
     """Variance components of every output; none of one that is constant."""
     orders, r = work.prior.orders, work.values.shape[0]
     out = [VarianceComponents(orders, (0.0,) * len(orders), 0.0, True, r)] * work.values.shape[1]
     for ratios in found:
-        maximum = ratios.maximum
-        sums = by_order(work, ratios, np.exp(maximum.found.logs))
-        for o, residual in zip(ratios.outputs.tolist(), maximum.found.residual.tolist(), strict=True):
-            variance = tuple(float(residual * ratio) for ratio in sums)
+        maximum, own = ratios.maximum, variances(work, ratios)
+        residuals = maximum.found.residual.tolist()
+        for o, residual, variance in zip(ratios.outputs.tolist(), residuals, own.tolist(), strict=True):
             out[o] = VarianceComponents(
-                orders, variance, residual, maximum.converged, r, maximum.steps, ratios.by_subset
+                orders, tuple(variance), residual, maximum.converged, r, maximum.steps, ratios.by_subset
             )
     return tuple(out)
 

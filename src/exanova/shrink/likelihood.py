@@ -156,12 +156,14 @@ class ByRows:
         values: (r, m) centred values.
         noise: (r,) diagonal of D^-1.
         within: (m,) sums of squares within equal rows.
+        shared: (r, r) what rows of a cluster share, over tau^2 (:mod:`exanova.shrink.clusters`), or 0.
     """
 
     kernels: list[FloatArray]
     values: FloatArray
     noise: FloatArray
     within: FloatArray | float = 0.0
+    shared: FloatArray | float = 0.0
 
     @property
     def count(self) -> float:
@@ -179,6 +181,7 @@ class ByRows:
         for ratio, kernel in zip(np.exp(logs), self.kernels, strict=True):
             covariance += ratio * kernel.T
         covariance[np.diag_indices_from(covariance)] += self.noise
+        covariance += self.shared
         return cholesky(covariance)
 
     def at(self, logs: FloatArray) -> Evaluation:

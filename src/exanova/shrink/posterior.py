@@ -54,11 +54,13 @@ class Spread:
         lower: (q, q) lower Cholesky factor of I + S Z^T D Z S, or (r, r) that of D^-1 + Z S^2 Z^T.
         read: ``None`` in the first case; in the second, how Z S v is read at the rows.
         noise: ``None`` in the first case; in the second, (r,) the diagonal of D^-1.
+        sums: ``None`` in the first case; in the second, (r, f) numbers w at the rows to (columns, f) S Z^T w.
     """
 
     lower: FloatArray
     read: ReadColumns | None = None
     noise: FloatArray | None = None
+    sums: Callable[[FloatArray], FloatArray] | None = None
 
     def variances(self, v: FloatArray, subset: int | None = None, first: int = 0) -> FloatArray:
         """(f,) v^T Cov v of each column of ``v`` (columns, f).
@@ -86,15 +88,19 @@ class Spread:
         half = self._half(v, subset, first)
         return half.T @ half if self.read is None else v.T @ v - half.T @ half
 
-    def bias(self, v: FloatArray, subset: int | None = None) -> FloatArray:
+    def bias(self, v: FloatArray, subset: int | None = None, own: FloatArray | None = None) -> FloatArray:
         """(f, f) v^T M^2 v: products of what shrinking takes away, as the prior expects them, over tau^2.
 
-        It is the posterior covariance less the variance over samples.
+        It is the posterior covariance less the variance over samples. With ``own`` (columns,), the variances of z over
+        tau^2 where the prior expects others than one, v^T M diag(own) M v.
         """
         from scipy.linalg import solve_triangular
 
         half = self._half(v, subset, 0)
         whole = solve_triangular(self.lower, half, lower=True, trans=1, check_finite=False)
+        if own is not None:
+            moved = whole if self.sums is None else v - self.sums(whole)
+            return np.asarray((own[:, None] * moved).T @ moved)
         if self.noise is None:
             return np.asarray(whole.T @ whole)
         return np.asarray(v.T @ v - half.T @ half - (self.noise[:, None] * whole).T @ whole)
@@ -118,6 +124,8 @@ class OutputGroup:
         ratio: (S',) variance of a coordinate of each subset, in units of tau^2: the squares of S.
         spread: covariance of z over tau^2.
         effective: for each order, the functions that the rows determine.
+        noise: where rows of a cluster share something, (g,) tau^2 of what they do not share, and (S',) what the prior
+            variance of a coordinate of each subset is over ``ratio``, in units of that; else ``None``.
     """
 
     outputs: IntArray
@@ -125,6 +133,14 @@ class OutputGroup:
     ratio: FloatArray
     spread: Spread
     effective: FloatArray
+    noise: tuple[FloatArray, FloatArray] | None = None
+
+    def bias(self, prior: Prior, v: FloatArray, subset: int | None = None) -> FloatArray:
+        """(g, f, f) products of what shrinking takes from sums v^T z, as the prior expects them."""
+        if self.noise is None:
+            return np.asarray(self.residual[:, None, None] * self.spread.bias(v, subset))
+        residual, own = self.noise
+        return np.asarray(residual[:, None, None] * self.spread.bias(v, subset, own[prior.group]))
 
 
 @dataclass(frozen=True, eq=False)

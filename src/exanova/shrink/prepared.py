@@ -21,6 +21,7 @@ from exanova.progress import Progress
 from exanova.shrink import cost
 from exanova.shrink.by_cells import ByCells, RowKernels, SubsetKernels
 from exanova.shrink.cell_kernels import kernels_of_cells
+from exanova.shrink.clusters import ClusterRows, Shared, shared_over_functions, shared_over_rows, shared_ratio
 from exanova.shrink.coordinates import Prior, gram_of_columns, leading_prior, make_prior, prior_of_kernels
 from exanova.shrink.likelihood import ByFunctions, ByRows
 from exanova.shrink.posterior import Columns
@@ -54,6 +55,7 @@ class Prepared:
         values: (r, m) centred values.
         precision: (r,) diagonal of D: how many rows each distinct row stands for.
         gram: (q, q) Z^T D Z; ``None`` where the matrices over rows are used.
+        shared: what rows of a cluster share, where likelihoods are to know it; ``None`` for independent rows.
     """
 
     sample: Sample
@@ -66,6 +68,7 @@ class Prepared:
     values: FloatArray
     precision: FloatArray
     gram: FloatArray | None
+    shared: Shared | None = None
 
     @classmethod
     def of(cls, sample: Sample, request: Request, family: Family, progress: Progress) -> Prepared:
@@ -102,6 +105,32 @@ class Prepared:
             at_rows = prior.on_rows(self.family, codes) * np.sqrt(precision)[:, None]
             gram += at_rows.T @ at_rows
         return replace(self, prior=prior, gram=gram)
+
+    @cached_property
+    def in_clusters(self) -> ClusterRows | None:
+        """The raw rows; ``None`` where none were drawn together."""
+        return ClusterRows.of(self.sample) if len(self.varying) else None
+
+    def find_shared(self, seed: int, found: FloatArray | None = None) -> Shared | None:
+        """What rows of a cluster share beside effects; ``None`` where rows are independent, or nothing can be told.
+
+        ``found`` (S',) are ratios of subsets that take rows for independent.
+        """
+        rows = self.in_clusters
+        if rows is None:
+            return None
+        ratio = shared_ratio(rows, self.sample, self.rows.of, self.varying, seed, found)
+        if not ratio:
+            return None
+        if self.gram is None:
+            return shared_over_rows(rows, ratio, self.phi, self.rows.of)
+        return shared_over_functions(rows, ratio, self.phi, self.prior, self.drawn)
+
+    def sharing(self, shared: Shared) -> Prepared:
+        """The same with likelihoods that know what rows of a cluster share; not for the fit itself."""
+        if shared.gram is None or self.gram is None:
+            return replace(self, shared=shared)
+        return replace(self, shared=shared, gram=self.gram - shared.gram)
 
     def _blocks(self, columns: int) -> Iterator[tuple[IntArray, FloatArray]]:
         step = max(16, BLOCK_BYTES // (8 * max(1, columns)))
@@ -200,6 +229,8 @@ class Prepared:
         y, group = self.values[:, outputs], self.prior.group
         group, total = (group, self.prior.energy) if by_subset else (self.order_of[group], self.total)
         squares, count = self.precision @ y**2, float(self.precision.sum())
+        if self.shared is not None and self.shared.squares is not None:
+            squares = squares - self.shared.squares[outputs]
         signs = self._signs if len(group) >= ESTIMATED_FROM else None
         within = self._within(outputs)
         return ByFunctions(self.gram, self._projections[:, outputs], squares, group, total, count, within, signs)
@@ -218,10 +249,11 @@ class Prepared:
         within: FloatArray | float = 0.0,
         estimated: bool = False,
     ) -> ByRows | ByCells:
+        shared = 0.0 if self.shared is None else self.shared.rows
         if not by_subset:
-            return ByRows(rows.by_order, y, 1.0 / precision, within)
+            return ByRows(rows.by_order, y, 1.0 / precision, within, shared)
         signs = _signs(len(y)) if estimated or len(y) > ESTIMATED_FROM else None
-        return ByCells(rows, y, 1.0 / precision, self.prior.energy, within, signs)
+        return ByCells(rows, y, 1.0 / precision, self.prior.energy, within, signs, shared)
 
     @cached_property
     def _some(self) -> RowKernels:
@@ -237,7 +269,9 @@ class Prepared:
 
     @cached_property
     def _projections(self) -> FloatArray:
-        return self.columns.analyse(self.precision[:, None] * self.values)
+        found = self.columns.analyse(self.precision[:, None] * self.values)
+        known = None if self.shared is None else self.shared.projections
+        return found if known is None else found - known
 
 
 def _drawn(rows: int, seed: int) -> IntArray:

@@ -6,7 +6,7 @@ some random rows. The same rows give the start of an expensive search.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.progress import Progress
 from exanova.shrink import cost
+from exanova.shrink.clusters import Shared
 from exanova.shrink.components import (
     ENOUGH,
     ENOUGH_BY_SUBSET,
@@ -54,11 +55,14 @@ class Ratios:
         outputs: (g,) their numbers.
         maximum: where their likelihood is largest.
         by_subset: whether there is one ratio for each subset, or for each order.
+        noise: where rows of a cluster share something, (g,) tau^2 of what they do not share, and (S',) the variance of
+            the noise in the columns of every subset over it; else ``None``.
     """
 
     outputs: IntArray
     maximum: Maximum
     by_subset: bool
+    noise: tuple[FloatArray, FloatArray] | None = None
 
 
 def ratios_of_orders(work: Prepared, request: Request, outputs: IntArray | None = None) -> list[Ratios]:
@@ -98,6 +102,8 @@ def _logs(starts: list[Maximum]) -> FloatArray:
 def known_ratios(sample: Sample, request: Request, family: Family, progress: Progress) -> KnownRatios:
     """The ratios of the orders of a family, by the likelihood of rows that did not choose it."""
     work = Prepared.of(sample, request, family, progress)
+    shared = work.find_shared(request.random_state)
+    work = work if shared is None else work.sharing(shared)
     orders = work.prior.orders
     out: dict[int, dict[int, float]] = {}
     for ratios in ratios_of_orders(work, request):
@@ -123,6 +129,41 @@ def ratios_as_given(work: Prepared, request: Request, known: KnownRatios) -> lis
             Ratios(np.array(own), Maximum(work.likelihood(np.array(own)).at(np.array(logs)), True, 1), False)
             for logs, own in groups.items()
         ]
+
+
+def ratios_in_clusters(
+    work: Prepared, request: Request, of_orders: list[Ratios], known: KnownRatios | None
+) -> tuple[list[Ratios], Shared | None]:
+    """Ratios by a likelihood that knows what rows of a cluster share, for a fit that takes rows for independent.
+
+    Args:
+        work: the rows.
+        request: the parameters of the fit.
+        of_orders: ratios of orders that take rows for independent.
+        known: ratios of orders that are given, if they are.
+
+    Returns:
+        the ratios, and what rows share; ``None`` and ratios as of independent rows where nothing can be told.
+    """
+    found = ratios_of_subsets(work, of_orders)
+    weights = [len(one.outputs) * work.ratio(one.maximum.found.logs, True) for one in found if one.by_subset]
+    shared = work.find_shared(request.random_state, np.sum(weights, axis=0) if weights else None)
+    if shared is None:
+        return found, None
+    within = work.sharing(shared)
+    of_orders = ratios_of_orders(within, request) if known is None else ratios_as_given(within, request, known)
+    return [_of_noise(work, shared.noise, one) for one in ratios_of_subsets(within, of_orders)], shared
+
+
+def _of_noise(work: Prepared, noise: FloatArray, found: Ratios) -> Ratios:
+    """The same ratios to the noise in the columns of every subset, in place of tau^2."""
+    at, energy = found.maximum.found, work.prior.energy
+    over = noise if found.by_subset else np.bincount(work.order_of, energy * noise) / np.bincount(work.order_of, energy)
+    logs = np.clip(at.logs - np.log(over), *bounds(float(work.precision.sum())))
+    with parallel.suitable_blas(float(work.size) ** 3):
+        there = work.likelihood(found.outputs, found.by_subset).at(logs)
+    own = noise if found.by_subset else over[work.order_of]
+    return replace(found, maximum=replace(found.maximum, found=there), noise=(at.residual, own))
 
 
 def ratios_of_subsets(work: Prepared, of_orders: list[Ratios]) -> list[Ratios]:
@@ -159,6 +200,16 @@ def _starts(work: Prepared, outputs: IntArray) -> list[Maximum] | None:
     if not _starts_on_some(work) or not len(outputs):
         return None
     return [maximise(work.on_some(outputs[[k]], False), enough=ROUGHLY) for k in range(len(outputs))]
+
+
+def variances(work: Prepared, ratios: Ratios) -> FloatArray:
+    """(g, orders) variance that the prior expects of the effects of every order, for each output."""
+    own = np.exp(ratios.maximum.found.logs)
+    if ratios.noise is None:
+        return np.outer(ratios.maximum.found.residual, by_order(work, ratios, own))
+    residual, noise = ratios.noise
+    over = noise if ratios.by_subset else noise[np.unique(work.order_of, return_index=True)[1]]
+    return np.outer(residual, by_order(work, ratios, own * over))
 
 
 def by_order(work: Prepared, ratios: Ratios, numbers: FloatArray) -> FloatArray:
