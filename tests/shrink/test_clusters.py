@@ -90,10 +90,12 @@ def test_the_order_of_rows_changes_nothing():
 
 
 def test_the_certificate_says_what_rows_share():
-    rows, y, _, cluster = drawn(4, count=100, each=12)
-    words = str(fitted(rows, y, max_order=1, clusters=cluster).certificate_.shrinkage)
-    share = float(words.split("rows of a cluster share ")[1].split(" %")[0])
-    assert 40 <= share <= 60  # as much of the noise as there is of its own
+    shares = []
+    for seed in range(4, 8):
+        rows, y, _, cluster = drawn(seed, count=100, each=12)
+        words = str(fitted(rows, y, max_order=1, clusters=cluster).certificate_.shrinkage)
+        shares.append(float(words.split("rows of a cluster share ")[1].split(" %")[0]))
+    assert 40 <= np.median(shares) <= 60  # as much of the noise as there is of its own
 
 
 def sample_of(rng, r, count, weighted):
