@@ -117,6 +117,7 @@ CASES: dict[str, Case] = {
     "matrix-free": Case(20, 4, 100_000, parameters={"route": "matrix-free"}),
     "matrix-free, three outputs": Case(12, 6, 60_000, outputs=3, parameters={"route": "matrix-free"}),
     "matrix-free, many features": Case(60, 3, 60_000, parameters={"route": "matrix-free"}),
+    "completion": Case(8, 3, 8000, parameters={"max_order": None, "route": "completion"}),
     "rows, few distinct": Case(10, 5, 3_000_000, repeat=1000, parameters={"max_order": 1}),
     "rows, all distinct": Case(30, 6, 1_000_000, parameters={"max_order": 1}),
     "rows, few columns": Case(4, 100, 3_000_000, parameters={"max_order": 1}),

@@ -38,7 +38,8 @@ def uneven(seed: int, route: str, shortest: float = 8.0) -> Trial:
     trial, rng = draw(seed), np.random.default_rng(seed + 10**9)
     weight = 10.0 ** rng.uniform(-rng.uniform(shortest, 14.0), 0.0, len(trial.rows))
     kept = {k: v for k, v in trial.parameters.items() if k not in ("selection", "max_terms")}
-    return replace(trial, weight=weight, parameters={**kept, "route": route, "ties": "share"})
+    whole = {"max_order": None, "basis": "pure"} if route == "completion" else {}
+    return replace(trial, weight=weight, parameters={**kept, "route": route, "ties": "share", **whole})
 
 
 @pytest.mark.parametrize(("route", "seeds"), SHARED_ROUGHLY)
@@ -48,7 +49,7 @@ def test_effects_shared_along_light_dependences_are_right_or_flagged(route, seed
             assert run(uneven(seed, route, shortest)).outcome in ("agrees", "flagged"), (seed, shortest)
 
 
-@pytest.mark.parametrize("route", ["dense", "moments"])
+@pytest.mark.parametrize("route", ["dense", "moments", "completion"])
 def test_most_fits_under_uneven_weights_are_still_called_exact(route):
     outcomes = [run(uneven(seed, route)).outcome for seed in range(60)]
     assert "WRONG" not in outcomes

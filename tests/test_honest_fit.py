@@ -90,7 +90,7 @@ def test_the_mean_leverage_tells_the_same_as_each_row_of_a_balanced_table(order)
     assert on_average(measured, measured.rank) is measured  # as many rows as directions: each may fit itself
 
 
-@pytest.mark.parametrize("route", ["grid", "dense", "moments", "matrix-free"])
+@pytest.mark.parametrize("route", ["grid", "dense", "moments", "matrix-free", "completion"])
 def test_the_fit_on_other_rows_is_always_there(route, monkeypatch):
     """Also where rows are not left out one by one, because there are no functions, or that would take too long."""
     monkeypatch.setattr(evaluate, "CHEAP_WORK", 0.0)

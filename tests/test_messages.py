@@ -253,7 +253,7 @@ given_options = {
     "--min-frequency": ["0", "2", "0.2", "1.5"],
     "--ties": ["first", "x"],
     "--basis": ["paper", "x"],
-    "--route": ["grid", "dense", "moments", "matrix-free", "x"],
+    "--route": ["grid", "dense", "moments", "matrix-free", "completion", "x"],
     "--memory-limit": ["100 B", "1 kB", "20 kB", "x"],
     "--n-jobs": ["0", "1"],
     "--shrinkage": ["auto", "none", "x"],

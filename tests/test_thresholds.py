@@ -124,6 +124,7 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("solve.routes.EVEN", 0)),
     patches(("solve.routes.FEW_ITERATIONS", 0)),
     patches(("solve.matrix_free.MOST_ELIMINATED", 0)),
+    patches(("solve.completing.BLOCK_VALUES", 0)),
     patches(("solve.by_levels.FEWEST_LEVELS", 0)),
     patches(("solve.by_levels.FEWEST_LEVELS", 0), ("solve.by_levels.MOST_OTHERS", 0)),
     patches(("solve.by_levels.FEWEST_LEVELS", 0), ("solve.by_levels.MOST_PAIRED", 0)),
@@ -147,7 +148,10 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     # effects and what is read off them
     patches(("effects.orthogonality.DENSE", 0), ("effects.orthogonality.FILLED", 0)),
     patches(("effects.orthogonality.STACKED", 1)),
-    patches(("effects.redundancy.TILE", 1)),
+    patches(("effects.dependence_blocks.TILE", 1)),
+    patches(("effects.dependence_blocks.PROBES", 1)),
+    patches(("effects.dependence_blocks.PROBES", NEVER)),
+    patches(("effects.dependence_blocks.NEAR", NEVER)),
     patches(("effects.measure.TOGETHER", 0)),
     patches(("effects.measure.TOGETHER", NEVER)),
     patches(("phi.feature_shares.CHUNK", 7)),
@@ -256,6 +260,9 @@ APART = {
     "solve.residue_factor.AGREEING": "accuracy",
     "solve.residue_factor.MOST_PRIMES": "refuses",
     "solve.moments_route.REFINEMENTS": "accuracy",
+    "solve.completion.REFINEMENTS": "accuracy",
+    "solve.least_energy.SMALLEST_COLUMN": "accuracy: a test of its own",
+    "solve.seconds.SUBSET_MAPS": "a price",
     "select.selection_plan.LASSO_FUNCTIONS": "a price",
     "select.selection_plan.PASSES": "a price",
     "solve.seconds.FLOPS": "a price",
@@ -331,6 +338,7 @@ def fits_with_holes() -> Answers:
         **effects("moments, first", fitted(x, real, route="moments", ties="first")),
         **effects("paper, counts", fitted(x, counts, route="moments", basis="paper", ties="first")),
         **effects("matrix-free", fitted(x, counts, route="matrix-free")),
+        **effects("completion", fitted(x, counts, max_order=None, route="completion")),
     }
 
 

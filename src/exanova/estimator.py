@@ -92,7 +92,7 @@ class FunctionalANOVA(Parametrised, InParts):
         response_method: which method of an estimator is explained; ``"auto"``: ``predict_proba`` if it has it, and of
             two classes the probability of the second.
         batch_size: rows the model is called on at once.
-        route: ``"auto"``, or force ``"grid"``, ``"dense"``, ``"moments"`` or ``"matrix-free"``.
+        route: ``"auto"``, or force ``"grid"``, ``"dense"``, ``"moments"``, ``"matrix-free"`` or ``"completion"``.
         memory_limit: bytes, or a text such as ``"4 GB"``; by default most of the free memory.
         n_jobs: threads; ``None`` for every core.
         verbose: ``True`` prints the plan and progress, ``False`` neither; ``None`` shows progress on a terminal.

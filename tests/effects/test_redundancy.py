@@ -7,10 +7,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from exanova.effects import redundancy
+from exanova import tolerances
+from exanova.effects import dependence_blocks
 from exanova.effects.redundancy import sharing_subsets
 from exanova.solve.elimination import orthonormalised
 from oracles import null_space, orthonormal_columns, project, pure_tables
@@ -105,9 +106,30 @@ def test_blocks_of_the_projector_do_not_depend_on_how_they_are_tiled(tile, monke
         if k % 30 == 0:
             null[np.isin(subset_of_function, members), k // 30] = 1.0
     whole = sharing_subsets(null, subset_of_function)
-    monkeypatch.setattr(redundancy, "TILE", tile)
+    monkeypatch.setattr(dependence_blocks, "TILE", tile)
     assert sharing_subsets(null, subset_of_function) == whole
     assert whole
+
+
+@examples(60)
+@given(seed=st.integers(0, 2**32 - 1), by_complement=st.booleans(), lightest=st.sampled_from([0.0, 0.5, 5.0, 30.0]))
+def test_blocks_that_are_estimated_are_those_of_the_projector(seed, by_complement, lightest):
+    """Subsets of one function and of many; one shares so little that its blocks are close to the limit."""
+    rng = np.random.default_rng(seed)
+    owner = np.repeat(np.arange(6), rng.integers(1, 12, 6))
+    null = rng.normal(size=(len(owner), int(rng.integers(1, 4)))) * rng.integers(0, 2, 6)[owner, None]
+    null[owner == 3] *= lightest * tolerances.DEPENDENCE
+    null = null[:, np.linalg.norm(null, axis=0) > 1e-3]
+    u, sizes, _ = np.linalg.svd(null, full_matrices=True)
+    z, rest = u[:, : len(sizes)], u[:, len(sizes) :]
+    projector = z @ z.T
+    size = {(a, b): np.linalg.norm(projector[np.ix_(owner == a, owner == b)]) for a in range(6) for b in range(6)}
+    trace = {a: np.sqrt(np.square(z[owner == a]).sum()) for a in range(6)}
+    involved = [a for a in range(6) if trace[a] > tolerances.DEPENDENCE]
+    near = [abs(x / tolerances.DEPENDENCE - 1.0) < 0.05 for x in (*size.values(), *trace.values())]
+    assume(not any(near))
+    expected = {a: [b for b in involved if b != a and size[a, b] > tolerances.DEPENDENCE] for a in involved}
+    assert sharing_subsets(null, owner, rest if by_complement and null.shape[1] else None) == expected
 
 
 @pytest.mark.parametrize("lightest", [1.0, 1e-2, 1e-6, 1e-12])

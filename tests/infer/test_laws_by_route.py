@@ -16,6 +16,7 @@ EXACT = {
     "moments": {"max_order": 2, "route": "moments"},
     "matrix-free": {"max_order": 2, "route": "matrix-free"},
     "grid": {"max_order": None, "route": "grid"},
+    "completion": {"max_order": None, "route": "completion"},
     "first": {"max_order": 2, "route": "dense", "ties": "first"},
     "screen": {"max_order": 2, "max_terms": 20, "selection": "screen"},
     "canonical": {"max_order": 2, "max_terms": 20, "selection": "canonical"},

@@ -55,6 +55,7 @@ LIMITED = {
     "dense": Case(6, 4, 500, parameters={"route": "dense"}),
     "moments": Case(8, 4, 2000, weights="real", parameters={"route": "moments"}),
     "matrix-free": Case(8, 4, 2000, parameters={"route": "matrix-free"}),
+    "completion": Case(6, 3, 500, parameters={"max_order": None, "route": "completion"}),
     "screen": Case(20, 3, 500, parameters={"max_terms": 60}),
     "canonical": Case(20, 3, 500, parameters={"max_terms": 60, "selection": "canonical"}),
     "lasso": Case(20, 3, 500, parameters={"max_terms": 60, "selection": "lasso"}),

@@ -77,8 +77,8 @@ def _too_uneven(sample: Sample, found: Solved, request: Request) -> str | None:
 
 
 def _light_direction(sample: Sample, found: Solved, request: Request) -> str | None:
-    smallest = found.solution.smallest_kept
-    if not traits_of(found.plan.route).orthogonal and smallest < tolerances.GRAM_DIRECTION:
+    smallest, route = found.solution.smallest_kept, traits_of(found.plan.route)
+    if not (route.orthogonal or route.by_pattern) and smallest < tolerances.GRAM_DIRECTION:
         return Words(
             f"a direction of {smallest:.1e} was kept, which is too small to be accurate in a Gram matrix; ",
             Parameter("route", "dense"),
@@ -116,7 +116,7 @@ def _is_cut(request: Request) -> bool:
 
 def _too_large_to_decide(sample: Sample, found: Solved, request: Request) -> str | None:
     count = len(found.solution.kept)
-    if count > EXACT_RANK and not _is_cut(request):
+    if count > EXACT_RANK and not _is_cut(request) and not traits_of(found.plan.route).by_pattern:
         return (
             f"{_span(sample)} and the smallest direction is {found.solution.smallest_kept:.1e}, so that the rank of "
             f"{count:,} functions is uncertain due to rounding; merge rare levels, or use fewer functions"
@@ -169,7 +169,8 @@ def _sharing_error(sample: Sample, found: Solved, basis: Basis, threads: int) ->
     tables = on_cells(found.family, basis, _random_dependences(found.solution))
     left = Phi(found.family, sample, threads).synthesise(tables)
     size = np.sqrt(count * (sample.probability @ left**2).max())
-    return float(size / np.sqrt(min(1.0, found.solution.smallest_kept) * sample.probability.min()))
+    smallest = 1.0 if traits_of(found.plan.route).by_pattern else min(1.0, found.solution.smallest_kept)
+    return float(size / np.sqrt(smallest * sample.probability.min()))
 
 
 def _random_dependences(solution: Solution) -> FloatArray:

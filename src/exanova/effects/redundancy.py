@@ -14,15 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from exanova import tolerances
-from exanova.parallel import suitable_blas
-from exanova.solve.elimination import orthonormalised
+from exanova.effects.dependence_blocks import DependenceBlocks
 from exanova.typing import FloatArray, IntArray
-
-TILE = 1024
-"""Functions whose blocks of the projector are computed together."""
 
 
 @dataclass(frozen=True)
@@ -59,34 +53,8 @@ def sharing_subsets(
     """
     if independent is None and not null.shape[1]:
         return {}
-    z = orthonormalised(null) if independent is None else independent
-    part = np.square(z).sum(axis=1)
-    # Blocks of Z Z^T and of I - Z Z^T differ only on the diagonal.
-    size = np.bincount(subset_of, weights=part if independent is None else 1.0 - part)
-    involved = (size > tolerances.DEPENDENCE**2)[subset_of]
-    z, owner = z[involved], subset_of[involved]
-    first = np.flatnonzero(np.diff(owner, prepend=-1))
-    subsets = owner[first]
-    partners: list[list[int]] = [[] for _ in subsets]
-    ends = [*first[1:], len(owner)]
-    a = 0
-    while a < len(subsets):
-        b = max(a + 1, int(np.searchsorted(ends, first[a] + TILE, side="right")))
-        shares = _blocks_above(z[first[a] :], int(ends[b - 1] - first[a]), first[a:] - first[a], b - a)
-        for k in range(a, len(subsets)):  # the projector is symmetric
-            partners[k] += (subsets[a:][shares[k - a]] if k < b else subsets[a:b][shares[:, k - a]]).tolist()
-        a = b
-    return dict(zip(subsets.tolist(), partners, strict=True))
-
-
-def _blocks_above(z: FloatArray, rows: int, first: IntArray, count: int) -> NDArray[np.bool_]:
-    """(count, S) which blocks of Z Z^T in its first ``rows`` do not vanish, except those on the diagonal.
-
-    ``first``: (S,) where the functions of each subset begin, of which ``count`` are in these rows.
-    """
-    with suitable_blas(float(rows) * z.size):
-        squares = np.square(z[:rows] @ z.T)
-    blocks = np.add.reduceat(np.add.reduceat(squares, first, axis=1), first[:count], axis=0)
-    shares = np.asarray(blocks > tolerances.DEPENDENCE**2)
-    shares[range(count), range(count)] = False
-    return shares
+    first = np.flatnonzero(np.diff(subset_of, prepend=-1))
+    blocks = DependenceBlocks.of(null, independent, np.append(first, len(subset_of)))
+    involved, subsets = blocks.involved(), subset_of[first]
+    shared = blocks.shared(involved)
+    return {int(subsets[k]): subsets[own].tolist() for k, own in zip(involved, shared, strict=True)}

@@ -1,1 +1,1 @@
-"""From functions and model values to coefficients: four routes to the same tables, each with its evidence."""
+"""From functions and model values to coefficients: five routes to the same tables, each with its evidence."""

@@ -113,7 +113,7 @@ def dependences(factor: Factor) -> tuple[FloatArray, FloatArray | None]:
     size, rank = factor.orders[-1].columns.stop, sum(part.rank for part in factor.orders)
     if size - rank <= rank:
         return null_space(factor), None
-    return np.zeros((size, 0)), _orthonormal(_rows_of_factor(factor, size, rank).T)
+    return np.zeros((size, 0)), orthonormal_columns(_rows_of_factor(factor, size, rank).T)
 
 
 def _rows_of_factor(factor: Factor, size: int, rank: int) -> FloatArray:
@@ -182,13 +182,13 @@ def row_space(lower: FloatArray) -> FloatArray | None:
     if rank in (0, size):
         return None
     if size - rank >= rank:
-        return _orthonormal(lower)
+        return orthonormal_columns(lower)
     null = solve_triangular(lower[:rank], lower[rank:].T, lower=True, trans="T", check_finite=False)
-    return _orthonormal(np.vstack([-null, np.eye(size - rank)]))
+    return orthonormal_columns(np.vstack([-null, np.eye(size - rank)]))
 
 
-def _orthonormal(columns: FloatArray) -> FloatArray:
-    """An orthonormal basis of the span of independent columns."""
+def orthonormal_columns(columns: FloatArray) -> FloatArray:
+    """An orthonormal basis of the span of independent columns, by an orthogonal factorisation."""
     with suitable_blas(0):
         return np.linalg.qr(columns)[0]
 
@@ -198,18 +198,35 @@ def orthonormalised(columns: FloatArray) -> FloatArray:
 
     That takes half as long as an orthogonal factorisation.
     """
+    triangle = triangle_of(columns)
+    return orthonormal_columns(columns) if triangle is None else times_inverse(triangle, columns.T).T
+
+
+def times_inverse(triangle: FloatArray | None, columns: FloatArray) -> FloatArray:
+    """(k, n) columns times the inverse of a lower triangle; as they are without one."""
     from scipy.linalg import solve_triangular
 
-    columns = columns / np.maximum(np.linalg.norm(columns, axis=0), np.finfo(np.float64).tiny)
+    if triangle is None:
+        return columns
+    with suitable_blas(float(columns.size) * len(triangle)):
+        return np.asarray(solve_triangular(triangle, columns, lower=True, check_finite=False))
+
+
+def triangle_of(columns: FloatArray) -> FloatArray | None:
+    """Lower triangle L for which columns times L^-T are orthonormal; ``None`` if they are close to dependent."""
+    norms = np.maximum(np.sqrt(np.einsum("ij,ij->j", columns, columns)), np.finfo(np.float64).tiny)
     with suitable_blas(float(columns.size) * columns.shape[1]):
+        gram = columns.T @ columns
+        gram /= norms[:, None]
+        gram /= norms
         try:
-            factor = np.linalg.cholesky(columns.T @ columns)
+            factor = np.linalg.cholesky(gram)
         except np.linalg.LinAlgError:
-            return _orthonormal(columns)
-        pivots = np.diagonal(factor)
-        if pivots.min(initial=1.0) < tolerances.WELL_CONDITIONED * pivots.max(initial=1.0):
-            return _orthonormal(columns)
-        return np.asarray(solve_triangular(factor, columns.T, lower=True, check_finite=False).T)
+            return None
+    pivots = np.diagonal(factor)
+    if pivots.min(initial=1.0) < tolerances.WELL_CONDITIONED * pivots.max(initial=1.0):
+        return None
+    return np.asarray(factor * norms[:, None])
 
 
 def _pivoted(block: FloatArray, columns: slice, tolerance: float) -> OrderFactor:

@@ -28,7 +28,8 @@ class Solution:
         kept: (q,) bool, under ``ties="first"`` the functions selected; all True under ``ties="share"``.
         rank_by_order: rank added by each order, the intercept being order 0.
         smallest_kept: smallest squared direction that raised the rank (1 when all are orthogonal); if conjugate
-            gradients solve for the higher orders, among the orders that were eliminated.
+            gradients solve for the higher orders, among the orders that were eliminated; NaN where the pattern of the
+            cells decides, except for which of several orders dependences belong to.
         largest_dropped: largest squared direction treated as rounding (0 when none was dropped).
         null: (q, k) basis of the linear dependences among the functions on the rows; no columns if there are none or
             they were not determined.

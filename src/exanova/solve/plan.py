@@ -27,7 +27,8 @@ class Plan:
         subsets: subsets of features, the empty one included (0 before a selection has chosen them).
         cells: observed combinations of levels of all subsets together.
         functions: functions of all subsets, the intercept included; ``functions_by_order`` splits them by order.
-        route: "grid", "dense", "moments" or "matrix-free"; "screen selection" and the like under a budget.
+        route: "grid", "dense", "moments", "matrix-free" or "completion"; "screen selection" and the like under a
+            budget.
         memory: estimated peak memory in bytes.
         memory_limit: memory limit in bytes.
         passes: passes over the distinct rows.

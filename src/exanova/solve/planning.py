@@ -111,9 +111,21 @@ def choose(request: Request, survey: Survey) -> Route:
         return ROUTES["dense"]
     if request.is_plain and _is_faster_by_levels(survey):
         return ROUTES["matrix-free"]
+    if _is_faster_completed(request, survey):
+        return ROUTES["completion"]
     too_many = survey.functions > MOMENTS_FUNCTIONS
     beyond = too_many or _memory(request, survey, ROUTES["moments"]) > request.memory_limit
     return ROUTES["matrix-free" if request.is_plain and beyond else "moments"]
+
+
+def _is_faster_completed(request: Request, survey: Survey) -> bool:
+    """Whether all orders are found faster, and within the memory limit, by filling in the missing cells."""
+    route, enough = ROUTES["completion"], survey.functions >= survey.sample.n_rows
+    shrinks = request.shrinkage and request.sampled  # by Gram matrices, whatever the route
+    if not enough or shrinks or route.refusal(request, survey) is not None:
+        return False
+    fits = _memory(request, survey, route) <= request.memory_limit
+    return fits and route.seconds(survey) < ROUTES["moments"].seconds(survey)
 
 
 def _is_faster_by_levels(survey: Survey) -> bool:

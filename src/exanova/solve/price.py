@@ -25,6 +25,7 @@ from exanova.messages import Parameter
 from exanova.phi.gram import BITSET_BYTES, BLAS_BLOCK_BYTES, MANY_ROWS
 from exanova.phi.growing_gram import COUNT_BLOCK
 from exanova.solve import by_levels, level_blocks
+from exanova.solve.low_cells import LowCount
 from exanova.solve.low_orders import arrow_feature
 from exanova.solve.matrix_free import LARGEST_PAIR, MOST_ELIMINATED
 from exanova.typing import IntArray
@@ -60,6 +61,9 @@ DENSE_COPIES, DENSE_SQUARES = 9, 4
 GRAM_COPIES, REDUNDANT_COPIES = 3.0, 5.5
 """Arrays of (functions, functions) while a Gram matrix is eliminated. With more functions than rows some are certainly
 redundant, and their null directions are added."""
+
+DEPENDENCE_COPIES = 2.5
+"""Arrays of (functions, dependences) while a table is completed and dependences are named."""
 
 TOP_DOWN = 1.25
 """Memory of a grid solved from the highest order down over that of one solved at once."""
@@ -216,6 +220,15 @@ def matrix_free(by_order: Sequence[int], family: Family, load: Load, threads: in
     # Small tables are held twice, one by one and in stacks.
     stacked = 8 * int(np.square(cells[cells * cells <= LARGEST_STACKED]).sum())
     return work + stacked + local_tables(family, LARGEST_PAIR) + _family(family, load)
+
+
+def completion(functions: int, low: LowCount, family: Family, load: Load) -> int:
+    """Bytes of the equations of a completion or, if more, of the dependences it finds and of their products."""
+    m, k = load.outputs, low.vanishing
+    equations = 8 * (low.missing * low.other_rows + low.cells * (k + m) + low.other_rows * k)
+    decomposing = 8 * (int(DEPENDENCE_COPIES * max(low.cells, functions) * (k + m)) + 3 * k * k)
+    refining = 8 * m * (2 * family.n_keys + load.distinct + 4 * min(load.distinct, PART_ROWS) + 3 * functions)
+    return max(equations, decomposing) + refining + 2 * local_tables(family) + _family(family, load)
 
 
 def _eliminated(by_order: Sequence[int], family: Family, load: Load) -> int:

@@ -63,6 +63,10 @@ class Request:
         """Whether orders are added until everything is explained."""
         return self.max_order is None and self.subsets is None
 
+    def all_orders(self, features: int) -> bool:
+        """Whether every order of so many features is requested, by name or by number."""
+        return self.subsets is None and (self.max_order is None or self.max_order >= features)
+
     @property
     def is_plain(self) -> bool:
         """Whether the basis is pure, ties are shared and there is no ridge: every route supports this."""

@@ -1,4 +1,4 @@
-"""The four routes from a sample and a family to effects, in one registry.
+"""The five routes from a sample and a family to effects, in one registry.
 
 | route | needs | how |
 |---|---|---|
@@ -6,6 +6,7 @@
 | dense | few rows or few functions | orthogonal factorisation of the functions on the rows |
 | moments | a Gram matrix that fits | Gram matrix of counts, elimination order by order, refinement from the rows |
 | matrix-free | pure functions, shared ties | lower orders eliminated, conjugate gradients over passes of the rows |
+| completion | the same, all orders | missing cells filled in, decomposition from the highest order down |
 
 Each is one :class:`Route`: its name, when it is not applicable, its cost, and its solve. A new route is one more entry
 of :data:`ROUTES`; ``planning.choose`` decides when it is used. Every route returns a ``Solved``.
@@ -31,6 +32,7 @@ from exanova.phi.residues import are_counts
 from exanova.progress import Progress
 from exanova.solve import price, seconds
 from exanova.solve.choice import FLOATING, ROUNDED, PaperChoice, can_be_solved
+from exanova.solve.completion import solve_completion
 from exanova.solve.dense import solve_dense
 from exanova.solve.evidence import AtRows, Solution, Solved, first_functions
 from exanova.solve.grid import margins, solve_grid
@@ -94,10 +96,9 @@ class Route:
 
 def _grid_refusal(request: Request, survey: Survey) -> str | None:
     sample, d = survey.sample, len(survey.sample.varying)
-    all_orders = request.subsets is None and (request.max_order is None or request.max_order >= d)
     if request.ridge:
         return _needs_gram(request)
-    if all_orders and is_complete(sample):
+    if request.all_orders(d) and is_complete(sample):
         return None
     return Words(
         Parameter("route", "grid"),
@@ -140,6 +141,22 @@ def _matrix_free_refusal(request: Request, survey: Survey) -> str | None:
     plain = joined(map(Words, (Parameter("basis", "pure"), Parameter("ties", "share"), Parameter("ridge", 0))), ", ")
     required = Words(" cannot be combined with the matrix-free route, which this table or ", Parameter("route"))
     return Words(given, required, " requires; use ", plain, ".")
+
+
+def _completion_refusal(request: Request, survey: Survey) -> str | None:
+    plain = _tables_refusal(request, survey) or _matrix_free_refusal(request, survey)
+    if plain or request.all_orders(len(survey.sample.varying)):
+        return plain
+    return Words(
+        Parameter("route", "completion"),
+        " needs all orders (",
+        Parameter("max_order", None),
+        "); here ",
+        Parameter("max_order", request.max_order) if request.subsets is None else Parameter("subsets"),
+        " leaves some out. Use ",
+        Parameter("route", "auto"),
+        ".",
+    )
 
 
 def _all_orders_at_once(sample: Sample, p: FloatArray, shape: tuple[int, ...]) -> bool:
@@ -310,6 +327,12 @@ def _by_matrix_free(job: SolveJob) -> Solved:
     return Solved(job.family, values, job.plan, solution, basis, False)
 
 
+def _by_completion(job: SolveJob) -> Solved:
+    basis = build_basis(job.family)
+    solution, at_rows = solve_completion(job.sample, job.family, basis, job.request.threads, job.progress)
+    return finished(job.sample, job.plan, job.family, basis, solution, at_rows)
+
+
 def finished(
     sample: Sample, plan: Plan, family: Family, basis: Basis, solution: Solution, at_rows: AtRows | None = None
 ) -> Solved:
@@ -335,6 +358,11 @@ def _moments_memory(request: Request, survey: Survey) -> int:
 def _matrix_free_memory(request: Request, survey: Survey) -> int:
     assert survey.family is not None
     return price.matrix_free(survey.by_order, survey.family, survey.load, request.threads, survey.rows_of_levels)
+
+
+def _completion_memory(request: Request, survey: Survey) -> int:
+    assert survey.family is not None
+    return price.completion(survey.functions, survey.low_cells, survey.family, survey.load)
 
 
 ROUTES: dict[str, Route] = {
@@ -366,6 +394,14 @@ ROUTES: dict[str, Route] = {
             lambda survey: 2 * seconds.iterations_of(survey),
             seconds.matrix_free,
             _by_matrix_free,
+        ),
+        Route(
+            "completion",
+            _completion_refusal,
+            _completion_memory,
+            lambda survey: len(survey.by_order) + 6,
+            seconds.completion,
+            _by_completion,
         ),
     )
 }

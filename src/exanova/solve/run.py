@@ -7,6 +7,7 @@ from dataclasses import replace
 from exanova.data.sample import Sample
 from exanova.parallel import blas_threads
 from exanova.progress import Progress
+from exanova.solve.completion import NotEveryFunction
 from exanova.solve.evidence import Solved
 from exanova.solve.plan import Plan
 from exanova.solve.planning import make_plan, next_order
@@ -34,7 +35,7 @@ def run_plan(
 ) -> Solved:
     """Run a plan that was made for this sample; ``known``: functions of its family and their Gram matrix."""
     with blas_threads(request.threads):
-        found = ROUTES[plan.route].solve(SolveJob(sample, request, plan, survey, progress, known))
+        found = _first(SolveJob(sample, request, plan, survey, progress, known))
         if traits_of(plan.route).whole and request.route == "auto" and not found.solution.converged:
             return decompose(sample, replace(request, route="dense"), progress)
         while traits_of(plan.route).repeats and found.solution.rank < sample.n_rows:
@@ -44,3 +45,14 @@ def run_plan(
             plan, survey = wider
             found = ROUTES[plan.route].solve(SolveJob(sample, request, plan, survey, progress))
     return found
+
+
+def _first(job: SolveJob) -> Solved:
+    """The result of a route, with as many orders more as it needs at least."""
+    while True:
+        try:
+            return ROUTES[job.plan.route].solve(job)
+        except NotEveryFunction:
+            wider = next_order(job.request, job.plan, job.survey)
+            assert wider is not None  # the functions of all features are all functions
+            job = replace(job, plan=wider[0], survey=wider[1])

@@ -46,6 +46,9 @@ ONE_ITERATION, PROJECTED_CELLS = 2e-4, 3e7
 SPARSE_FLOPS = 8e8
 """Cubed levels of the smaller feature of a pair, factorised sparsely in a second."""
 
+SUBSET_MAPS = 2e-4
+"""Seconds per subset from tables on complete tables to pure functions, beside products of matrices."""
+
 LEVEL_ITERATIONS = 20
 """Iterations to expect where pairs are solved level by level."""
 
@@ -126,6 +129,17 @@ def matrix_free(survey: Survey) -> float:
         + (_low_work(survey) + _level_work(survey)) / FLOPS
         + _factorising(survey.family)
     )
+
+
+def completion(survey: Survey) -> float:
+    """Seconds of the completion route."""
+    assert survey.family is not None
+    low, q, family = survey.low_cells, float(survey.functions), survey.family
+    missing, rows, k = float(low.missing), float(low.other_rows), float(low.vanishing)
+    equations = rows**2 * (missing - rows / 3) + rows**2 * k
+    dependences = q * k**2 + k**3 / 3 + q**2 * k / 2
+    common = passes_and_local_work(survey, len(survey.by_order) + 6, low.vanishing)
+    return common + SUBSET_MAPS * len(family.subsets) + (equations + dependences) / FLOPS
 
 
 def _factorising(family: Family) -> float:

@@ -17,6 +17,7 @@ from exanova.data.sample import Sample
 from exanova.design.family import Family, extend
 from exanova.solve import price
 from exanova.solve.by_levels import level_feature
+from exanova.solve.low_cells import LowCells, LowCount
 from exanova.typing import IntArray, Subset
 
 
@@ -78,6 +79,14 @@ class Survey:
         if feature is None:
             return np.zeros(0, dtype=np.int64)
         return np.bincount(self.sample.codes[feature], minlength=self.sample.sizes[feature])
+
+    @cached_property
+    def low_cells(self) -> LowCount:
+        """Low cells of the complete table, of which some are missing, and rows that are in none."""
+        assert self.family is not None
+        low = LowCells.of(self.family, self.sample.codes)
+        observed = int((low.numbers(low.shifted_rows(self.sample.codes)) >= 0).sum())
+        return LowCount(len(low), len(low) - observed, self.sample.n_rows - observed)
 
     def extended(self, subsets: list[Subset], threads: int) -> Survey:
         """The survey with the subsets of one more order."""

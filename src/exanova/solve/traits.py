@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-RouteName = Literal["auto", "grid", "dense", "moments", "matrix-free"]
+RouteName = Literal["auto", "grid", "dense", "moments", "matrix-free", "completion"]
 """What ``route=`` may be: one of :data:`TRAITS`, or the cheapest that fits."""
 
 
@@ -21,6 +21,8 @@ class Traits:
         whole: it solves for all orders at once, on a table in which every combination occurs.
         repeats: with all orders requested, it is run again with one order more while a residual remains.
         ranks: it determines the rank.
+        by_pattern: it determines the rank from the pattern of the observed cells, whatever the weights, so that there
+            are no small directions.
     """
 
     iterates: bool = False
@@ -28,6 +30,7 @@ class Traits:
     whole: bool = False
     repeats: bool = False
     ranks: bool = True
+    by_pattern: bool = False
 
 
 TRAITS: Mapping[str, Traits] = {
@@ -35,6 +38,7 @@ TRAITS: Mapping[str, Traits] = {
     "dense": Traits(orthogonal=True),
     "moments": Traits(repeats=True),
     "matrix-free": Traits(iterates=True, ranks=False),
+    "completion": Traits(by_pattern=True),
 }
 """Every route."""
 

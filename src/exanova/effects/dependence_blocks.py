@@ -1,0 +1,119 @@
+"""Which blocks of the projector on dependences vanish, without the projector and mostly without its blocks.
+
+Z (q x k) is an orthonormal basis of the dependences, its rows grouped by subsets. The block of A and B is Z_A Z_B^T, or
+Y_A^T Y_B with Y_A = Z_A^T where a subset has few functions. Where it has many, Y_A is Z_A^T times random vectors, so
+that the mean square of the smaller block is that of the block itself. Far from the limit this decides; close to it the
+block is computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova import tolerances
+from exanova.parallel import suitable_blas
+from exanova.solve.elimination import orthonormal_columns, times_inverse, triangle_of
+from exanova.typing import FloatArray, IntArray
+
+PROBES = 4
+"""Random vectors that stand for the functions of a subset where there are more."""
+
+TILE = 256
+"""Columns of these vectors that are multiplied with all others at once."""
+
+NEAR = 1e4
+"""Factor between an estimate and the limit within which the estimated number is computed."""
+
+
+@dataclass(frozen=True, eq=False)
+class DependenceBlocks:
+    """Z Z^T, or I - Z Z^T, in blocks of subsets, with Z = ``columns`` times the inverse transpose of ``triangle``.
+
+    Attributes:
+        columns: (q, k) a basis of the dependences or, orthonormal, of their orthogonal complement.
+        triangle: (k, k) a lower triangle; ``None`` where the columns are orthonormal.
+        complement: whether they span the complement.
+        bounds: (S + 1,) number of the first function of each subset.
+        probes: (k, P) all Y_A, side by side.
+        starts: (S + 1,) number of the first column of each Y_A.
+    """
+
+    columns: FloatArray
+    triangle: FloatArray | None
+    complement: bool
+    bounds: IntArray
+    probes: FloatArray
+    starts: IntArray
+
+    @classmethod
+    def of(cls, null: FloatArray, independent: FloatArray | None, bounds: IntArray) -> DependenceBlocks:
+        """The blocks for any basis of the dependences, or an orthonormal one of their complement."""
+        columns, triangle = null if independent is None else independent, None
+        if independent is None:
+            triangle = triangle_of(null)
+            columns = null if triangle is not None else orthonormal_columns(null)
+        drawn = _vectors(np.diff(bounds))
+        probes = [columns[a:b].T @ own for (a, b), own in zip(pairwise(bounds.tolist()), drawn, strict=True)]
+        starts = np.concatenate([[0], np.cumsum([own.shape[1] for own in drawn])])
+        whole = times_inverse(triangle, np.hstack(probes))
+        return cls(columns, triangle, independent is not None, bounds, whole, starts)
+
+    def involved(self) -> IntArray:
+        """Numbers of the subsets whose own block does not vanish."""
+        if self.complement:
+            part = np.add.reduceat(np.einsum("ij,ij->i", self.columns, self.columns), self.bounds[:-1])
+            sizes = np.diff(self.bounds) - part
+            return np.flatnonzero(sizes > tolerances.DEPENDENCE**2)
+        squares = np.einsum("ij,ij->j", self.probes, self.probes)
+        return np.flatnonzero(_above(np.add.reduceat(squares, self.starts[:-1]), self._trace))
+
+    def shared(self, subsets: IntArray) -> list[IntArray]:
+        """For each of some subsets, those of them whose block with it does not vanish, except itself."""
+        out: list[IntArray] = []
+        widths = np.diff(self.starts)[subsets]
+        columns = np.repeat(self.starts[subsets] - np.cumsum(widths) + widths, widths) + np.arange(widths.sum())
+        probes, starts = np.ascontiguousarray(self.probes[:, columns]), np.cumsum(widths) - widths
+        for some in np.split(np.arange(len(subsets)), np.flatnonzero(np.diff(starts // TILE)) + 1):
+            tile = slice(int(starts[some[0]]), int(starts[some[-1]] + widths[some[-1]]))
+            with suitable_blas(float(probes.size) * (tile.stop - tile.start)):
+                squares = np.square(probes[:, tile].T @ probes)
+            sums = np.add.reduceat(np.add.reduceat(squares, starts, axis=1), starts[some] - tile.start, axis=0)
+            out += [self._partners(subsets, int(k), own) for k, own in zip(some, sums, strict=True)]
+        return out
+
+    def _partners(self, subsets: IntArray, k: int, squares: FloatArray) -> IntArray:
+        """The subsets that share with number ``k`` of them, given the estimated squares of their blocks."""
+        found = _above(squares, lambda other: self._square(int(subsets[k]), int(subsets[other])))
+        found[k] = False
+        return np.asarray(subsets[found])
+
+    def _rows(self, k: int) -> FloatArray:
+        """(k, n) rows of Z of one subset, transposed."""
+        return times_inverse(self.triangle, self.columns[self.bounds[k] : self.bounds[k + 1]].T)
+
+    def _trace(self, k: int) -> float:
+        return float(np.square(self._rows(k)).sum())
+
+    def _square(self, k: int, other: int) -> float:
+        return float(np.square(self._rows(k).T @ self._rows(other)).sum())
+
+
+def _vectors(sizes: IntArray) -> list[FloatArray]:
+    """For each subset, its unit vectors or, of many functions, random vectors in their place."""
+    rng = np.random.default_rng(0)
+    return [np.eye(n) if n <= PROBES else rng.normal(size=(n, PROBES)) / math.sqrt(PROBES) for n in sizes.tolist()]
+
+
+def _above(estimates: FloatArray, exact: Callable[[int], float]) -> NDArray[np.bool_]:
+    """(n,) whether squares are above the limit; those estimated close to it by their exact values."""
+    limit = tolerances.DEPENDENCE**2
+    out = estimates > limit
+    for k in np.flatnonzero((estimates > limit / NEAR) & (estimates < limit * NEAR)):
+        out[k] = exact(int(k)) > limit
+    return np.asarray(out)
