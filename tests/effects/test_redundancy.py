@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import combinations
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -129,7 +130,9 @@ def test_blocks_that_are_estimated_are_those_of_the_projector(seed, by_complemen
     near = [abs(x / tolerances.DEPENDENCE - 1.0) < 0.05 for x in (*size.values(), *trace.values())]
     assume(not any(near))
     expected = {a: [b for b in involved if b != a and size[a, b] > tolerances.DEPENDENCE] for a in involved}
-    assert sharing_subsets(null, owner, rest if by_complement and null.shape[1] else None) == expected
+    for few in (0, dependence_blocks.FEW):
+        with patch.object(dependence_blocks, "FEW", few):
+            assert sharing_subsets(null, owner, rest if by_complement and null.shape[1] else None) == expected
 
 
 @pytest.mark.parametrize("lightest", [1.0, 1e-2, 1e-6, 1e-12])

@@ -24,6 +24,9 @@ from exanova.typing import FloatArray, IntArray
 PROBES = 4
 """Random vectors that stand for the functions of a subset where there are more."""
 
+FEW = 256
+"""Functions up to which all of them are used."""
+
 TILE = 256
 """Columns of these vectors that are multiplied with all others at once."""
 
@@ -58,11 +61,13 @@ class DependenceBlocks:
         if independent is None:
             triangle = triangle_of(null)
             columns = null if triangle is not None else orthonormal_columns(null)
+        whole = independent is not None
+        if len(columns) <= FEW:
+            return cls(columns, triangle, whole, bounds, times_inverse(triangle, columns.T), bounds)
         drawn = _vectors(np.diff(bounds))
         probes = [columns[a:b].T @ own for (a, b), own in zip(pairwise(bounds.tolist()), drawn, strict=True)]
         starts = np.concatenate([[0], np.cumsum([own.shape[1] for own in drawn])])
-        whole = times_inverse(triangle, np.hstack(probes))
-        return cls(columns, triangle, independent is not None, bounds, whole, starts)
+        return cls(columns, triangle, whole, bounds, times_inverse(triangle, np.hstack(probes)), starts)
 
     def involved(self) -> IntArray:
         """Numbers of the subsets whose own block does not vanish."""
@@ -76,22 +81,22 @@ class DependenceBlocks:
     def shared(self, subsets: IntArray) -> list[IntArray]:
         """For each of some subsets, those of them whose block with it does not vanish, except itself."""
         out: list[IntArray] = []
+        if not len(subsets):
+            return out
         widths = np.diff(self.starts)[subsets]
         columns = np.repeat(self.starts[subsets] - np.cumsum(widths) + widths, widths) + np.arange(widths.sum())
         probes, starts = np.ascontiguousarray(self.probes[:, columns]), np.cumsum(widths) - widths
-        for some in np.split(np.arange(len(subsets)), np.flatnonzero(np.diff(starts // TILE)) + 1):
+        numbers = np.arange(len(subsets))
+        few = probes.shape[1] <= TILE
+        for some in [numbers] if few else np.split(numbers, np.flatnonzero(np.diff(starts // TILE)) + 1):
             tile = slice(int(starts[some[0]]), int(starts[some[-1]] + widths[some[-1]]))
             with suitable_blas(float(probes.size) * (tile.stop - tile.start)):
                 squares = np.square(probes[:, tile].T @ probes)
             sums = np.add.reduceat(np.add.reduceat(squares, starts, axis=1), starts[some] - tile.start, axis=0)
-            out += [self._partners(subsets, int(k), own) for k, own in zip(some, sums, strict=True)]
+            found = _above(sums, lambda k, other, a=some[0]: self._square(int(subsets[a + k]), int(subsets[other])))
+            found[np.arange(len(some)), some] = False
+            out += [subsets[own] for own in found]
         return out
-
-    def _partners(self, subsets: IntArray, k: int, squares: FloatArray) -> IntArray:
-        """The subsets that share with number ``k`` of them, given the estimated squares of their blocks."""
-        found = _above(squares, lambda other: self._square(int(subsets[k]), int(subsets[other])))
-        found[k] = False
-        return np.asarray(subsets[found])
 
     def _rows(self, k: int) -> FloatArray:
         """(k, n) rows of Z of one subset, transposed."""
@@ -110,10 +115,10 @@ def _vectors(sizes: IntArray) -> list[FloatArray]:
     return [np.eye(n) if n <= PROBES else rng.normal(size=(n, PROBES)) / math.sqrt(PROBES) for n in sizes.tolist()]
 
 
-def _above(estimates: FloatArray, exact: Callable[[int], float]) -> NDArray[np.bool_]:
-    """(n,) whether squares are above the limit; those estimated close to it by their exact values."""
+def _above(estimates: FloatArray, exact: Callable[..., float]) -> NDArray[np.bool_]:
+    """Whether squares are above the limit; those estimated close to it by their exact values, found by their place."""
     limit = tolerances.DEPENDENCE**2
-    out = estimates > limit
-    for k in np.flatnonzero((estimates > limit / NEAR) & (estimates < limit * NEAR)):
-        out[k] = exact(int(k)) > limit
-    return np.asarray(out)
+    out = np.asarray(estimates > limit)
+    for place in np.argwhere((estimates > limit / NEAR) & (estimates < limit * NEAR)).tolist():
+        out[tuple(place)] = exact(*place) > limit
+    return out
