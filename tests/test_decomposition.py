@@ -113,8 +113,8 @@ def test_a_forwarded_query_has_the_signature_and_the_words_of_the_decomposition(
 
 def test_every_public_query_is_forwarded() -> None:
     own = {name for name, member in inspect.getmembers(Decomposition, inspect.isfunction) if not name.startswith("_")}
-    for_reports = {"reasons_of_rows", "error_sources"}
-    assert own == {*FORWARDED, "model_values", "with_settings", *for_reports}
+    inside = {"reasons_of_rows", "error_sources", "encode", "read_at", "read_with"}
+    assert own == {*FORWARDED, "model_values", "with_settings", *inside}
 
 
 def test_the_record_is_frozen(anova: FunctionalANOVA) -> None:

@@ -83,7 +83,7 @@ class FunctionalANOVA(Parametrised, InParts):
         strategy: where the edges of the intervals are: ``"quantile"``, ``"uniform"``, ``"kmeans"``, or ``"model"`` for
             the thresholds of the trees of the model.
         handle_unknown: what to do with unknown levels in new rows: ``"error"``, or ``"ignore"`` to treat their effects
-            as 0.
+            as 0. A shrunken fit then reads the effects of a number between those of its neighbours.
         strict: raise an error for new rows with a combination that was never observed; by default its effect counts as
             0, with a warning.
         link: ``"log"`` or ``"logit"`` decomposes that function of the output, on which effects then add up; rates with

@@ -130,10 +130,10 @@ def on_further_rows(decomposition: Decomposition, X: Any, model: Any, progress: 
     if is_source(X):
         return _on_source(decomposition, X, model, progress)
     X, model, _, _ = take_named(X, model, {})
-    codes = decomposition.encoding.encode(Table.read(X), settings.handle_unknown).astype(np.int32)
+    codes = decomposition.encode(Table.read(X))
     target = decomposition.model_values(X, model, progress)
     p = np.full(codes.shape[1], 1.0 / codes.shape[1])
-    fit = measure_fit(target, fitted_part(decomposition.everywhere, codes, settings.threads), p)
+    fit = measure_fit(target, fitted_part(decomposition.read_at(codes), codes, settings.threads), p)
     return replace(decomposition.certificate, r2_eval=fit.r2, mse_eval=fit.mse, eval_method=HELD_OUT)
 
 
@@ -141,9 +141,9 @@ def _on_source(decomposition: Decomposition, X: Any, model: Any, progress: Progr
     """The same for rows that are read in blocks, each of which adds to the sums from which the fit is measured."""
     settings = decomposition.settings
     asked = (settings.handle_unknown, settings.response_method, settings.batch_size, decomposition.link)
-    sums = FitSums()
-    for rows in Reader(decomposition.encoding, *asked).read(X, model, progress):
-        fitted = fitted_part(decomposition.everywhere, rows.codes, settings.threads)
+    reader, sums = Reader(decomposition.encoding, *asked, between=decomposition.reads_between), FitSums()
+    for rows in reader.read(X, model, progress):
+        fitted = fitted_part(decomposition.read_at(rows.codes), rows.codes, settings.threads)
         sums.add(rows.values, fitted, rows.copies)
     fit = sums.fit()
     return replace(decomposition.certificate, r2_eval=fit.r2, mse_eval=fit.mse, eval_method=HELD_OUT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -17,7 +17,7 @@ from exanova.design.continuation import Everywhere
 from exanova.design.family import Family
 from exanova.design.memory import readable, resolve_limit
 from exanova.errors import MemoryLimitError, OutsideSupportError, OutsideSupportWarning
-from exanova.messages import Parameter, Words
+from exanova.messages import Parameter, Words, count_of
 from exanova.phi.operator import Phi
 from exanova.typing import Codes
 from exanova.warned import warn
@@ -83,20 +83,35 @@ def seed_of(random_state: int | None) -> int:
 
 
 def locate(
-    X: Any, encoding: Encoding, family: Family, effects: Everywhere, settings: QuerySettings, work: Work
+    X: Any,
+    encoding: Encoding,
+    family: Family,
+    read_at: Callable[[Codes], Everywhere],
+    settings: QuerySettings,
+    work: Work,
+    between: bool = False,
 ) -> tuple[Codes, NDArray[np.bool_]]:
     """(d, n) codes of new rows, and (n,) which of them fall outside the support, with a warning or an error.
+
+    Numbers never observed have the codes of their places ``between`` those that were, if asked. ``read_at`` gives the
+    effects as rows with some codes read them.
 
     Raises:
         MemoryLimitError: before the rows are encoded, if ``work`` does not fit in the memory limit.
         OutsideSupportError: if ``strict`` is set and a row has a combination that never occurred.
     """
     table = Table.read(X)
-    size = bytes_at_rows(effects, table.n_rows, work)
-    check_memory(f"{work.what} of {table.n_rows:,} rows", size, settings.memory_limit)
-    codes = encoding.encode(table, settings.handle_unknown).astype(np.int32)
+    what = f"{work.what} of {table.n_rows:,} rows"
+    known = read_at(np.zeros((len(family.sizes), 0), dtype=np.int32))
+    check_memory(what, bytes_at_rows(known, table.n_rows, work), settings.memory_limit)
+    codes = encoding.encode(table, settings.handle_unknown, between=between).astype(np.int32)
     outside = Phi(family, NewRows(codes), settings.threads).outside()
-    _tell_outside(outside, settings.strict, effects.unseen)
+    if not outside.any():
+        return codes, outside
+    read = read_at(codes)
+    check_memory(what, bytes_at_rows(read, table.n_rows, work), settings.memory_limit)
+    beyond = int((codes >= family.sizes[:, None]).any(axis=0).sum())
+    _tell_outside(outside, beyond, settings.strict, read.unseen)
     return codes, outside
 
 
@@ -122,7 +137,8 @@ def check_memory(what: str, size: int, memory_limit: int | float | str | None) -
         )
 
 
-def _tell_outside(outside: NDArray[np.bool_], strict: bool, unseen: str) -> None:
+def _tell_outside(outside: NDArray[np.bool_], beyond: int, strict: bool, unseen: str) -> None:
+    """Warn or raise for rows outside the support, of which some may hold numbers ``beyond`` those observed."""
     count = int(outside.sum())
     if count and strict:
         raise OutsideSupportError(
@@ -130,11 +146,12 @@ def _tell_outside(outside: NDArray[np.bool_], strict: bool, unseen: str) -> None
             f"row {int(np.flatnonzero(outside)[0])}; its effect is undefined",
             remedy=["With ", Parameter("strict", False), f" it {unseen}"],
         )
+    numbers = f" {count_of(beyond, 'row')} of these: numbers never observed, read between their neighbours."
     if count:
         warn(
             Words(
                 f"{count:,} of {len(outside):,} rows hold a combination of levels that never occurred; "
-                f"the effect of such a combination {unseen}. With ",
+                f"the effect of such a combination {unseen}.{numbers if beyond else ''} With ",
                 Parameter("strict", True),
                 " such rows are refused.",
             ),

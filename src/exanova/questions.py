@@ -88,7 +88,7 @@ the whole population
             rows, sets, left_out = self._rows_to_compare(rows_a, rows_b, model, by, within, sample_weight, progress)
             rows = rows.weighing(weights)
             sources, included = self.error_sources(rows, stderr)
-            parts = Parts(self.everywhere, grouping.shares(self.family.subsets))
+            parts = Parts(self.read_at(rows.codes), grouping.shares(self.family.subsets))
             progress.phase("comparing", len(sets))
             found = []
             for pair in sets:
@@ -144,7 +144,7 @@ the whole population
         codes, outside = self._locate(X, Work("the reasons", 8 * (len(self.family.subsets) + 4 * int(n))))
         table = Table.read(X).select(self.schema.features)
         residual = None if model is None else self.model_values(X, model)[:, o] - self._fitted_part(codes)[:, o]
-        texts = RowTexts(grouping, self.schema, table, codes, id_texts(X, id))
+        texts = RowTexts(grouping, self.schema, table, codes, id_texts(X, id), self.encoding.between)
         return self.reasons_of_rows(texts, outside, residual, ReasonSettings(int(n), direction, against, o, stderr))
 
     def reasons_of_rows(
@@ -156,7 +156,8 @@ the whole population
         fitted = self._fitted_part(codes)[:, o]
         compared = float(self.values[0, o] if reference is None else self._fitted_part(reference)[0, o])
         shares = texts.grouping.shares(self.family.subsets).toarray()
-        at = Contributions.of(self.everywhere, shares, codes, reference, o)
+        read = self.read_at(codes if reference is None else np.concatenate([codes, reference], axis=1))
+        at = Contributions.of(read, shares, codes, reference, o)
         with_errors = settings.stderr and not self.uncertainty.why_none
         ranked = ranked_rows(at, self.uncertainty, settings.count, settings.direction, with_errors)
         rows = [
@@ -167,9 +168,8 @@ the whole population
         ]
         notes = [f"no standard errors: {self.uncertainty.why_none}"] if settings.stderr and not with_errors else []
         notes += self._identification()
-        unseen = self.everywhere.unseen
         output = self.schema.outputs[o]
-        return Reasons(tuple(rows), output, settings.direction, words, tuple(notes), self.schema, unseen=unseen)
+        return Reasons(tuple(rows), output, settings.direction, words, tuple(notes), self.schema, unseen=read.unseen)
 
     def _reference(self, against: Any, codes: Codes, direction: str, output: int) -> tuple[Codes | None, str]:
         """(d, 1) the row to compare with, ``None`` for the mean, and what it is called."""

@@ -18,6 +18,7 @@ from exanova.data.observe import values_at
 from exanova.data.table import Table
 from exanova.data.values import is_model
 from exanova.data.weights import check_weights
+from exanova.design.between_levels import with_places
 from exanova.design.continuation import Continuation, Everywhere, everywhere
 from exanova.design.family import Family
 from exanova.effects.at_rows import Components, contributions, fitted_part
@@ -67,6 +68,35 @@ class RowQueries:
         return everywhere(self.family, self.values, self.continuation)
 
     @property
+    def reads_between(self) -> bool:
+        """Whether numbers never observed are read between those that were: the prior of a shrunken fit says how."""
+        return self.continuation is not None
+
+    def encode(self, table: Table) -> Codes:
+        """(d, n) codes of new rows; those of a number never observed follow those of the levels."""
+        codes = self.encoding.encode(table, self.settings.handle_unknown, between=self.reads_between)
+        return codes.astype(np.int32)
+
+    def read_at(self, codes: Codes) -> Everywhere:
+        """The effects as these rows (d, n) read them, with the numbers never observed that they hold."""
+        beyond = np.flatnonzero(codes.max(axis=1, initial=-1) >= self.family.sizes)
+        return self.read_with(tuple(beyond.tolist()))
+
+    def read_with(self, features: tuple[int, ...]) -> Everywhere:
+        """The effects with the places of all numbers never observed of some features; those used last are kept."""
+        if not features:
+            return self.everywhere
+        if features not in self._extended:
+            known = {i: self.encoding.features[i].between for i in features}
+            self._extended.clear()
+            self._extended[features] = with_places(self.everywhere, {i: own for i, own in known.items() if own})
+        return self._extended[features]
+
+    @cached_property
+    def _extended(self) -> dict[tuple[int, ...], Everywhere]:
+        return {}
+
+    @property
     def order(self) -> int:
         """Number of features in the largest subset."""
         return len(self.family.subsets[-1])
@@ -95,7 +125,8 @@ class RowQueries:
         (((), ('x0',), ('x1',), ('x0', 'x1')), [[1.5, -1.0, -1.0, 0.5]])
         """
         codes, outside = self._locate(X, Work("the components", 8 * len(self.family.subsets) * self._m))
-        values = contributions(self.everywhere.family, self.everywhere.values, codes)
+        read = self.read_at(codes)
+        values = contributions(read.family, read.values, codes)
         subsets = tuple(map(self.schema.names, self.family.subsets))
         return Components(self.schema.shown(values), subsets, outside, self.schema.outputs, self.schema)
 
@@ -131,7 +162,7 @@ class RowQueries:
         # Besides the values: levels as numbers and as text; besides the residual: the outputs of the model.
         numbers = d * (self._m + 2) + (0 if model is None else 3 * self._m)
         codes, outside = self._locate(X, Work("the Shapley values", 8 * numbers))
-        read = self.everywhere
+        read = self.read_at(codes)
         with closing(Progress(self.settings.verbose)) as progress:
             left = None if model is None else self.model_values(X, model, progress) - self._fitted_part(codes)
             if grouping is None:
@@ -144,7 +175,8 @@ class RowQueries:
         if residual == "spread" and left is not None:
             values, left = values + left[:, None, :] / d, np.zeros_like(left)
         cells = None if self.encoding.is_lossless else cells_of(Table.read(X), self.encoding)
-        return make_explanation(self.schema, values, self.values[0], codes, outside, left, errors, grouping, cells)
+        base, places = self.values[0], self.encoding.between
+        return make_explanation(self.schema, values, base, codes, outside, left, errors, grouping, cells, places)
 
     def interactions(
         self,
@@ -173,7 +205,8 @@ class RowQueries:
         # Besides the values: the contributions of one chunk of rows, and their weighted sums.
         codes, outside = self._locate(X, Work("the interactions", 8 * len(subsets) * self._m, 2 * CHUNK_BYTES))
         with closing(Progress(self.settings.verbose)) as progress:
-            values = interaction_values(self.everywhere.family, self.everywhere.values, codes, matrix, progress)
+            read = self.read_at(codes)
+            values = interaction_values(read.family, read.values, codes, matrix, progress)
             found = tuple(map(shown, self._row_errors(codes, matrix))) if stderr else (None, None)
         base = shown(np.broadcast_to(self.values[0], (codes.shape[1], self._m)))
         errors, freedom = found
@@ -182,7 +215,7 @@ class RowQueries:
     def _row_errors(self, codes: Codes, matrix: Any) -> tuple[FloatArray, FloatArray]:
         """(n, k, m) standard errors of the index with this (k, S) matrix at rows, and their degrees of freedom."""
         return (
-            row_stderr(self.family, self.uncertainty, codes, matrix, self.everywhere),
+            row_stderr(self.family, self.uncertainty, codes, matrix, self.read_at(codes)),
             row_freedom(self.family, self.uncertainty, codes, matrix),
         )
 
@@ -215,7 +248,7 @@ class RowQueries:
         link, rows = LINKS[self.link], np.arange(len(values))
         if is_model(model):
             return link_each(link, values, rows)
-        _, group = distinct_rows(self.encoding.encode(Table.read(X), self.settings.handle_unknown))
+        _, group = distinct_rows(self.encode(Table.read(X)))
         given = np.ones(len(values)) if weight is None else weight
         counted = np.where(np.bincount(group, given)[group] > 0, given, 1.0)  # rows of no weight are still shown
         return link_means(link, values, group, counted, rows)
@@ -235,10 +268,11 @@ class RowQueries:
         return int(self.values.shape[1])
 
     def _fitted_part(self, codes: Codes) -> FloatArray:
-        return fitted_part(self.everywhere, codes, self.settings.threads)
+        return fitted_part(self.read_at(codes), codes, self.settings.threads)
 
     def _locate(self, X: Any, work: Work) -> tuple[Codes, NDArray[np.bool_]]:
-        return locate(X, self.encoding, self.family, self.everywhere, self.settings, work)
+        between = self.reads_between
+        return locate(X, self.encoding, self.family, self.read_at, self.settings, work, between)
 
 
 def _check_residual(residual: str, model: Any, stderr: bool) -> None:

@@ -67,7 +67,7 @@ def test_numbers_with_more_than_twenty_values_are_cut_and_others_are_levels():
     encoding = learn_encoding(Table.read(frame))
     assert encoding.sizes == (32, 32, 20, 3, 2, 3, 30)
     assert [bool(feature.edges) for feature in encoding.features] == [True, True, *[False] * 5]
-    assert encoding.ordered[:4] == (32, 32, 0, 0)
+    assert encoding.ordered == (32, 32, 20, 3, 0, 0, 0)
     assert encoding.levels[2] == tuple(range(20))
     assert encoding.levels[3] == (0.0, 0.5, 1.0)
 

@@ -130,7 +130,7 @@ def test_false_discoveries_are_rare_among_shrunken_effects() -> None:
         rng = np.random.default_rng(seed)
         rows = rng.integers(0, 4, (300, 6))
         y = (rows[:, 0] > 1) + 0.8 * (rows[:, 1] == rows[:, 2]) + 0.6 * rng.normal(size=300)
-        tests = fit(rows, y).significance()
+        tests = fit(rows.astype(str), y).significance()
         told = [s for s, yes in zip(tests["subset"], tests["significant"], strict=True) if yes]
         false.append(sum(s not in ("x0", "x1 x x2") for s in told) / max(1, len(told)))
         told_of_clear += {"x0", "x1 x x2"} <= set(told)

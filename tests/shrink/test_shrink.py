@@ -435,7 +435,7 @@ def test_a_family_that_was_chosen_is_shrunk_like_any_other():
     found = fit_family(data, Request(shrinkage=True), family, Progress(enabled=False))
     assert found.family.subsets == family
     named = FunctionalANOVA(subsets=[("x0", "x1")], shrinkage="auto", sampled=True).fit(
-        pd.DataFrame(rows, columns=["x0", "x1", "x2", "x3"]), y[:, 0]
+        pd.DataFrame(rows, columns=["x0", "x1", "x2", "x3"]).astype(str), y[:, 0]
     )
     assert len(named.effects_) == len(family)
     assert sum(found.shrinkage.effective) == pytest.approx(sum(named.certificate_.effective_functions), abs=1e-6)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from exanova.data.between import Between
 from exanova.data.column import Column
 from exanova.data.every_column import EveryColumn
 from exanova.data.factor import factorize
@@ -64,19 +65,25 @@ class Encoding:
 
     @property
     def ordered(self) -> tuple[int, ...]:
-        """(d,) how many levels of each feature, from the first on, are in order."""
-        return tuple(feature.ordered for feature in self.features)
+        """(d,) how many levels of each feature, from the first on, a prior takes to be in order."""
+        return tuple(feature.placed for feature in self.features)
+
+    @property
+    def between(self) -> tuple[Between | None, ...]:
+        """(d,) the places of numbers never observed, ``None`` for features that have none."""
+        return tuple(feature.between for feature in self.features)
 
     @property
     def is_lossless(self) -> bool:
         """Whether no feature was binned or had rare levels merged."""
         return all(feature.is_lossless for feature in self.features)
 
-    def encode(self, table: Table, handle_unknown: str = "error") -> Codes:
+    def encode(self, table: Table, handle_unknown: str = "error", *, between: bool = False) -> Codes:
         """Codes of a table, int64 of shape (d, n), C-contiguous.
 
         Columns are found by name (by position in a NumPy array). A level that was not learned raises, or has
         the code -1 with ``handle_unknown="ignore"``; it is never mapped to the merged rare levels, which were learned.
+        With ``between`` too, a number never observed has the code of its place between those that were.
         """
         if handle_unknown not in ("error", "ignore"):
             raise InputError.given("handle_unknown", handle_unknown, *choices("handle_unknown", ("error", "ignore")))
@@ -88,7 +95,9 @@ class Encoding:
                 column = table.column(feature.name)
                 row[:] = feature.encode(column)
                 if handle_unknown == "error" and row.min() < 0:
-                    raise _unknown(column, row)
+                    raise _unknown(column, row, between and feature.between is not None)
+                if between and handle_unknown == "ignore":
+                    row[:] = feature.read_between(column, row)
         wrong.give()
         return codes
 
@@ -133,7 +142,7 @@ def _decode(feature: FeatureLevels, codes: Codes) -> Codes:
     return levels[codes]
 
 
-def _unknown(column: Column, codes: IntArray) -> UnknownLevelError:
+def _unknown(column: Column, codes: IntArray, between: bool) -> UnknownLevelError:
     rows = np.flatnonzero(codes < 0)
     cells = dict.fromkeys(column.values[rows[~column.missing[rows]]].tolist())
     distinct = [*map(repr, cells), *[MISSING_LABEL] * bool(column.missing[rows].any())]
@@ -144,6 +153,7 @@ def _unknown(column: Column, codes: IntArray) -> UnknownLevelError:
         remedy=[
             "Give rows with known levels, fit again with these rows, or pass ",
             Parameter("handle_unknown", "ignore"),
+            ", with which numbers are read between their neighbours" if between else "",
         ],
     )
 
@@ -158,6 +168,7 @@ def _feature_to_json(feature: FeatureLevels) -> dict[str, Any]:
         "edges": [level_to_json(edge) for edge in feature.edges],
         **({"ordered": True} if feature.is_ordered else {}),
         **({"left_out": True} if feature.is_left_out else {}),
+        **({"numbers": True} if feature.of_numbers else {}),
     }
 
 
@@ -171,6 +182,7 @@ def _feature_from_json(entry: dict[str, Any]) -> FeatureLevels:
         edges=tuple(map(_edge_from_json, entry["edges"])),
         is_ordered=bool(entry.get("ordered", False)),
         is_left_out=bool(entry.get("left_out", False)),
+        of_numbers=bool(entry.get("numbers", False)),
     )
 
 

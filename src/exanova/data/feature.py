@@ -7,11 +7,13 @@ import decimal
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from exanova.data.between import Between, between
 from exanova.data.binning import bin_codes
 from exanova.data.column import Column
 from exanova.data.factor import factorize, lookup_codes
@@ -40,6 +42,7 @@ class FeatureLevels:
         edges: the edges of the bins, numbers or times, or ``()``.
         is_ordered: whether a dtype says that the levels are in order.
         is_left_out: whether every value has the same code, as those of an identifier.
+        of_numbers: whether the values are numbers, in order, that are levels as they are.
     """
 
     name: str
@@ -50,6 +53,7 @@ class FeatureLevels:
     edges: tuple[Level, ...] = ()
     is_ordered: bool = False
     is_left_out: bool = False
+    of_numbers: bool = False
 
     @classmethod
     def of(cls, name: str, levels: Sequence[Level]) -> FeatureLevels:
@@ -91,6 +95,22 @@ class FeatureLevels:
         return len(known) if self.edges or (known and dates) else 0
 
     @property
+    def placed(self) -> int:
+        """How many levels, from the first on, a prior takes to be in order: ``ordered``, or the levels of numbers."""
+        return self.ordered or (0 if self.between is None else self._numbers)
+
+    @cached_property
+    def between(self) -> Between | None:
+        """Places of numbers never observed, whose codes follow those of the levels; ``None`` if it has none."""
+        count = self._numbers if self.of_numbers else 0
+        return between([float(level) for level in self.levels[:count]], self.labels) if count else None
+
+    @property
+    def _numbers(self) -> int:
+        """How many levels, from the first on, are numbers; rare ones that were merged have no position."""
+        return next((k for k, level in enumerate(self.levels) if not is_number(level)), len(self.levels))
+
+    @property
     def is_of_times(self) -> bool:
         """Whether the edges are times and not numbers."""
         return bool(self.edges) and not isinstance(self.edges[0], int | float)
@@ -113,6 +133,18 @@ class FeatureLevels:
         if self.edges:
             return self._encode_bins(column)
         return lookup_codes(column, self._code_of, self.missing_code)
+
+    def read_between(self, column: Column, codes: IntArray) -> IntArray:
+        """The codes (n,) of a column with those of places in place of unknown ones, where it holds numbers there."""
+        rows = np.flatnonzero((codes < 0) & ~column.missing)
+        if self.between is None or not len(rows):
+            return codes
+        cells = column.values[rows].tolist()
+        numbers = np.array([float(cell) if is_number(cell) else np.nan for cell in cells])
+        known = np.isfinite(numbers)
+        out = codes.astype(np.int64)
+        out[rows[known]] = len(self.levels) + self.between.find(numbers[known])
+        return out
 
     def recode(self, values: Sequence[Level]) -> IntArray:
         """Codes of learned raw values (k,), and last the code of missing cells: shape (k + 1,).

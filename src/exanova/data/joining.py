@@ -151,7 +151,7 @@ def with_groups(feature: FeatureLevels, group: IntArray) -> FeatureLevels:
     missing = [level for level in feature.levels if level is None]
     found = (*levels, *missing)
     codes = tuple(new[code] for code in feature.codes)
-    return replace(feature, levels=found, labels=label_levels(found), codes=codes)
+    return replace(feature, levels=found, labels=label_levels(found), codes=codes, of_numbers=False)
 
 
 def _codes(feature: FeatureLevels) -> list[int]:

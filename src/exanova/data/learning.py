@@ -17,7 +17,7 @@ from exanova.data.cutting import cut_dates, cut_numbers, left_out, measures, mis
 from exanova.data.encoding import Encoding
 from exanova.data.every_column import EveryColumn
 from exanova.data.factor import factorize
-from exanova.data.feature import FeatureLevels, finite_numbers
+from exanova.data.feature import FeatureLevels, finite_numbers, is_number
 from exanova.data.levels import label_levels, other_level, sort_levels
 from exanova.data.number_texts import numbers_as_text
 from exanova.data.recoding import code_type, is_identity, recoded
@@ -258,7 +258,10 @@ def _merge_rare(
     levels = (*kept, *other, *missing_level(column))
     codes = tuple(code_of.get(value, len(kept)) for value in ordered)
     labels = label_levels(levels)
-    return FeatureLevels(column.name, levels, labels, tuple(ordered), codes, is_ordered=column.is_ordered)
+    numbers = column.categories is None and all(map(is_number, ordered))
+    return FeatureLevels(
+        *(column.name, levels, labels, tuple(ordered), codes), is_ordered=column.is_ordered, of_numbers=numbers
+    )
 
 
 def _ordered(values: list[Level], categories: tuple[Level, ...] | None) -> list[Level]:

@@ -41,8 +41,8 @@ def keys_of_subsets(layout: Layout, codes: Codes) -> IntArray:
         if j > 1:
             cell = layout.lookup[layout.chain[own, j - 1, None] + np.maximum(key, 0)]
             key = np.where(key >= 0, cell, -1)
-        level = codes[features].astype(np.int64)
-        keys[own] = np.where((key >= 0) & (level >= 0), key * layout.sizes[features, None] + level, -1)
+        level, size = codes[features].astype(np.int64), layout.sizes[features, None]
+        keys[own] = np.where((key >= 0) & (level >= 0) & (level < size), key * size + level, -1)
     return keys
 
 

@@ -81,7 +81,7 @@ def fill_keys_checked(
             if j > 1 and key >= 0:
                 key = lookup[start + key]
             level = np.int32(codes[feature, a + t])
-            keys[t] = key * size + level if key >= 0 and level >= 0 else np.int32(-1)
+            keys[t] = key * size + level if key >= 0 and 0 <= level < size else np.int32(-1)
 
 
 @compiled()

@@ -105,8 +105,8 @@ class Layout:
 def keys_of_rows(layout: Layout, codes: Codes, s: int, *, new: bool = False) -> IntArray:
     """(n,) key of every row inside subset number ``s``.
 
-    ``new`` rows may contain unknown levels (-1) and unobserved combinations, whose key is -1. The rows of a sample
-    contain neither and are not checked.
+    ``new`` rows may contain unknown levels (-1, or beyond those of the layout) and unobserved combinations, whose key
+    is -1. The rows of a sample contain neither and are not checked.
     """
     order = int(layout.order[s])
     if not new:
@@ -116,7 +116,7 @@ def keys_of_rows(layout: Layout, codes: Codes, s: int, *, new: bool = False) -> 
     for j in range(order):
         feature = layout.members[s, j]
         level = codes[feature].astype(np.int64)
-        known &= level >= 0
+        known &= (level >= 0) & (level < layout.sizes[feature])
         key = np.where(known, key * layout.sizes[feature] + level, 0)
         if 0 < j < order - 1:
             key = layout.lookup[layout.chain[s, j] + key].astype(np.int64)

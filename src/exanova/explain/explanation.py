@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.data.between import Between
 from exanova.effects.effect import GAME, Schema, frame_with_game, free_name
 from exanova.errors import InputError, UnknownFeatureError
 from exanova.explain.cells import Cells, chosen, said, taken
@@ -27,8 +29,8 @@ class Explanation:
     Attributes:
         values: (n, d), or (n, d, m) for a model with several outputs.
         base_values: (n,) or (n, m), the weighted mean of the model.
-        data: (n, d) levels as float codes, -1 for an unknown level (used for colours in shap's plots); NaN for a
-            group of several features.
+        data: (n, d) levels as float codes, between two of them for a number never observed, -1 for an unknown level
+            (used for colours in shap's plots); NaN for a group of several features.
         display_data: (n, d) levels as text.
         cells: (n,) the values of the rows, for each feature that is cut or has merged levels; ``None`` for others, or
             for all where that is not known.
@@ -205,17 +207,18 @@ def make_explanation(
     errors: tuple[FloatArray, FloatArray] | None = None,
     grouping: Grouping | None = None,
     cells: Cells | None = None,
+    places: Sequence[Between | None] = (),
 ) -> Explanation:
     """Add names to (n, d, m) Shapley values, the (m,) mean, (d, n) codes and the (n, m) residual.
 
     ``errors`` are standard errors and their degrees of freedom, of the shape of the values.
 
     With a ``grouping`` the values are those of groups. ``cells`` are the values of the rows, as ``cells_of`` returns
-    them.
+    them. ``places`` are those of numbers never observed, whose codes follow those of the levels.
     """
     cells = None if grouping is not None else cells
     grouping = grouping_of({}, schema) if grouping is None else grouping
-    data, display = grouping.levels(schema, codes)
+    data, display = grouping.levels(schema, codes, places)
     schema = grouping.schema(schema)
     base_values = np.broadcast_to(base, (codes.shape[1], len(base)))
     return Explanation(

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.data.between import Between
 from exanova.effects.effect import Schema
 from exanova.errors import InputError, InputTypeError
 from exanova.explain.dividends import weight_matrix
-from exanova.typing import Codes, FloatArray, Subset
+from exanova.typing import Codes, FloatArray, IntArray, Subset
 
 UNKNOWN = "(unknown)"
 
@@ -82,19 +83,41 @@ class Grouping:
         labels = tuple(schema.labels[m[0]] if len(m) == 1 else () for m in self.members)
         return replace(schema, features=self.names, labels=labels)
 
-    def levels(self, schema: Schema, codes: Codes) -> tuple[FloatArray, NDArray[np.object_]]:
-        """(n, G) levels of rows with (d, n) codes: as numbers, NaN for several features, and as text."""
+    def levels(
+        self, schema: Schema, codes: Codes, places: Sequence[Between | None] = ()
+    ) -> tuple[FloatArray, NDArray[np.object_]]:
+        """(n, G) levels of rows with (d, n) codes: as numbers, NaN for several features, and as text.
+
+        Codes after those of the levels are those of ``places`` between them.
+        """
         n = codes.shape[1]
         data, display = np.full((n, len(self.names)), np.nan), np.empty((n, len(self.names)), dtype=object)
-        texts = [np.array([*labels, UNKNOWN], dtype=object) for labels in schema.labels]
+        between = [*places, *[None] * (len(schema.labels) - len(places))]
+        texts = [level_texts(labels, own) for labels, own in zip(schema.labels, between, strict=True)]
         for g, features in enumerate(self.members):
             if len(features) == 1:
-                own = codes[features[0]]
-                data[:, g], display[:, g] = own, texts[features[0]][own]
+                i = features[0]
+                own, count = codes[i], len(schema.labels[i])
+                data[:, g], display[:, g] = positions(own, count, between[i]), texts[i][own]
                 continue
             named = [[f"{schema.features[i]}={text}" for text in texts[i][codes[i]]] for i in features]
             display[:, g] = [", ".join(parts) for parts in zip(*named, strict=True)]
         return data, display
+
+
+def level_texts(labels: Sequence[str], places: Between | None) -> NDArray[np.object_]:
+    """The text of every code: of the levels, of the places between them, and of what is unknown, which is the last."""
+    return np.array([*labels, *(() if places is None else places.labels), UNKNOWN], dtype=object)
+
+
+def positions(codes: IntArray, levels: int, places: Between | None) -> FloatArray:
+    """(n,) codes as numbers, those of places between the codes of the levels around them; -1 if unknown."""
+    out = codes.astype(np.float64)
+    beyond = codes >= levels
+    if places is not None and beyond.any():
+        own = codes[beyond] - levels
+        out[beyond] = places.lower[own] + places.share[own] * (places.upper - places.lower)[own]
+    return out
 
 
 def equal_shares(owners: Sequence[Subset], count: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 
 from exanova.data.alignment import to_rows
+from exanova.data.between import Between
 from exanova.data.table import Table, frame_of_kind
 from exanova.effects.effect import Schema
 from exanova.errors import InputError
-from exanova.explain.grouping import Grouping
+from exanova.explain.grouping import Grouping, level_texts
 from exanova.explain.ranking import Ranked
 from exanova.explain.reasons import Reason, RowReasons
 from exanova.messages import Parameter
 from exanova.typing import Codes
 
 DIRECTIONS = ("lower", "higher", "both")
-MISSING, UNKNOWN = "(missing)", "(unknown)"
+MISSING = "(missing)"
 
 
 def check_reasons(n: Any, direction: Any) -> None:
@@ -111,6 +112,7 @@ class RowTexts:
         table: the rows as they were given; ``None`` if only their levels are known.
         codes: (d, n) their levels.
         ids: an identifier per row, or ``None``.
+        places: (d,) the places of numbers never observed, whose codes follow those of the levels.
     """
 
     grouping: Grouping
@@ -118,13 +120,19 @@ class RowTexts:
     table: Table | None
     codes: Codes
     ids: list[str] | None
+    places: Sequence[Between | None] = ()
+
+    @cached_property
+    def _levels(self) -> list[list[str]]:
+        """For each feature, the text of every code."""
+        places = self.places or [None] * len(self.schema.labels)
+        return [level_texts(*own).tolist() for own in zip(self.schema.labels, places, strict=True)]
 
     @cached_property
     def _values(self) -> list[list[str]]:
         """For each feature, the cells of all rows as text."""
         if self.table is None:
-            labels = [[*own, UNKNOWN] for own in self.schema.labels]
-            return [[own[code] for code in codes] for own, codes in zip(labels, self.codes.tolist(), strict=True)]
+            return [[own[code] for code in codes] for own, codes in zip(self._levels, self.codes.tolist(), strict=True)]
         return [cell_texts(self.table, name) for name in self.schema.features]
 
     def row(
@@ -150,7 +158,7 @@ class RowTexts:
 
     def _described(self, k: int, features: tuple[int, ...]) -> tuple[str, str]:
         """Value and level of one feature, or of several with their names."""
-        pairs = [(self._values[i][k], [*self.schema.labels[i], UNKNOWN][self.codes[i, k]]) for i in features]
+        pairs = [(self._values[i][k], self._levels[i][self.codes[i, k]]) for i in features]
         if len(features) == 1:
             return pairs[0]
         names = self.schema.names(features)

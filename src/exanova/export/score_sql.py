@@ -92,7 +92,7 @@ def _coded(decomposition: Decomposition, dialect: Dialect) -> dict[int, Coded]:
         if feature.is_left_out:
             continue
         joined = identifier(f"exanova_levels_{i + 1}") if joins < MOST_JOINS else ""
-        found[i] = coded(feature, f'"t".{identifier(feature.name)}', dialect, joined)
+        found[i] = coded(feature, f'"t".{identifier(feature.name)}', dialect, joined, _reads_between(decomposition))
         joins += bool(found[i].table)
     return found
 
@@ -102,10 +102,22 @@ def _comment(decomposition: Decomposition, about: Mapping[str, str]) -> Iterator
     yield "-- The fitted value of every row: the sum of the effects of a functional ANOVA."
     yield f"-- Game: {GAME}"
     unknown = "its effects count as 0" if settings.handle_unknown == "ignore" else "the fitted value is NULL"
+    if _reads_between(decomposition) and any(decomposition.encoding.between):
+        unknown += ", those of a number are read between its neighbours"
     unseen = "the fitted value is NULL" if settings.strict else f"its effect {decomposition.everywhere.unseen}"
     yield f"-- A level that was not learned: {unknown}. A combination of levels never observed: {unseen}."
     for name, value in provenance_facts(decomposition, about):
         yield f"-- {one_line(name)}: {one_line(value)}"
+
+
+def _reads_between(decomposition: Decomposition) -> bool:
+    return decomposition.reads_between and decomposition.settings.handle_unknown == "ignore"
+
+
+def _between(decomposition: Decomposition) -> tuple[int, ...]:
+    """The features in which numbers never observed are read between those that were."""
+    places = decomposition.encoding.between if _reads_between(decomposition) else ()
+    return tuple(i for i, own in enumerate(places) if own)
 
 
 def _lookups(features: Mapping[int, Coded]) -> Iterator[str]:
@@ -177,7 +189,7 @@ def _refused(decomposition: Decomposition, features: Mapping[int, Coded], outsid
 def _terms(decomposition: Decomposition, output: int, dialect: Dialect, progress: Progress) -> Iterator[str]:
     """The intercept and the value of every effect."""
     yield real(float(decomposition.intercept[output]), dialect)
-    effects = decomposition.everywhere
+    effects = decomposition.read_with(_between(decomposition))
     family = effects.family
     for s, subset in enumerate(family.subsets):
         if subset:
@@ -208,6 +220,7 @@ def _outside(decomposition: Decomposition, features: Mapping[int, Coded]) -> str
     covered = {subset[:k] + subset[k + 1 :] for subset in family.subsets for k in range(len(subset))}
     used = sorted({i for subset in family.subsets for i in subset} & set(features))
     found = [f"{balanced([code_of(i, 's') for i in used], ' + ')} IS NULL"] if used else []
+    found += [f"{code_of(i, 's')} >= {family.sizes[i]}" for i in _between(decomposition) if i in used]
     for s, subset in enumerate(family.subsets):
         possible = 1
         for i in subset:

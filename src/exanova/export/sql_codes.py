@@ -44,7 +44,7 @@ class Coded:
     on: str = ""
 
 
-def coded(feature: FeatureLevels, column: str, dialect: Dialect, joined: str = "") -> Coded:
+def coded(feature: FeatureLevels, column: str, dialect: Dialect, joined: str = "", between: bool = False) -> Coded:
     """The code of a column.
 
     Args:
@@ -52,26 +52,39 @@ def coded(feature: FeatureLevels, column: str, dialect: Dialect, joined: str = "
         column: expression of the column.
         dialect: how to write it.
         joined: name of a table to look values up in, if there are many; empty to use a CASE for any number.
+        between: whether numbers never observed have the codes of their places between those that were.
     """
     if feature.edges:
         return _of_bins(feature, column, dialect)
     kind = _kind(feature)
     shown = f"CAST({column} AS VARCHAR)" if kind == "text" and dialect.name == "duckdb" else column
     missing = _missing(column, kind == "number", dialect)
+    other = _places(feature, column, dialect) if between and feature.between is not None else ""
     if joined and len(feature.values) >= JOINED_FROM:
         lines = tuple(
             f"({literal(value, dialect)}, {code})" for value, code in zip(feature.values, feature.codes, strict=True)
         )
-        code = f'CASE WHEN {missing} THEN {_code(feature.missing_code)} ELSE {joined}."c" END'
+        found = f'COALESCE({joined}."c", {other})' if other else f'{joined}."c"'
+        code = f"CASE WHEN {missing} THEN {_code(feature.missing_code)} ELSE {found} END"
         return Coded(code, "", lines, f'{shown} = {joined}."v"')
-    return Coded(_by_values(feature, shown, missing, dialect))
+    return Coded(_by_values(feature, shown, missing, dialect, other))
 
 
-def _by_values(feature: FeatureLevels, column: str, missing: str, dialect: Dialect) -> str:
+def _places(feature: FeatureLevels, column: str, dialect: Dialect) -> str:
+    """The code of the place of a number that is no level; NULL for what is not a finite number."""
+    assert feature.between is not None
+    edges = [real(edge, dialect) for edge in feature.between.edges.tolist()]
+    codes = [str(len(feature.levels) + k) for k in range(len(feature.between))]
+    found = stairs(f"CAST({column} AS {dialect.real})", edges, codes)
+    return f"CASE WHEN {_impossible(column, dialect)} THEN NULL ELSE {found} END"
+
+
+def _by_values(feature: FeatureLevels, column: str, missing: str, dialect: Dialect, other: str) -> str:
     groups: dict[int, list[Level]] = {}
     for value, code in zip(feature.values, feature.codes, strict=True):
         groups.setdefault(code, []).append(value)
     lines = [f"WHEN {one_of(column, values, dialect)} THEN {code}" for code, values in groups.items() if code >= 0]
+    lines += [f"ELSE {other}"] if other else []
     return "\n      ".join([f"CASE WHEN {missing} THEN {_code(feature.missing_code)}", *lines]) + " END"
 
 

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.data.table import Table
 from exanova.data.values import align, is_model
 from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
 from exanova.explain.cells import cell_text, cells_of, hides
+from exanova.messages import count_of
 from exanova.report.explorer import ROWS, GivenRows, spread_rows
 from exanova.typing import FloatArray, IntArray
 
@@ -36,6 +38,7 @@ class LiveRows:
         mass: (n,) weights in means, or ``None`` where these are the rows each stands for.
         total: rows of the table.
         given: whether the table was given, and is not that of the distinct rows of the fit.
+        between: how many rows are not here because they hold numbers never observed, which the page cannot read.
     """
 
     numbers: IntArray
@@ -47,6 +50,7 @@ class LiveRows:
     total: int
     given: bool
     cells: dict[int, list[str]] = field(default_factory=dict)
+    between: int = 0
 
     @property
     def is_whole(self) -> bool:
@@ -64,6 +68,8 @@ class LiveRows:
         whose = "rows given, numbered from 0" if self.given else "distinct rows of the fit"
         count = len(self.numbers)
         which = f"All {count:,} {whose}." if count == self.total else f"{count:,} of the {self.total:,} {whose}."
+        if self.between:
+            which += f" {count_of(self.between, 'row')} with numbers never observed cannot be read here."
         if self.residual is not None:
             return f"{which} The steps of a row lead from the mean to the model; the residual is one step."
         return f"{which} The steps of a row lead from the mean to the fitted part."
@@ -84,6 +90,8 @@ def _from_table(decomposition: Decomposition, given: GivenRows, most: int) -> Li
     assert table is not None
     called = model is not None and is_model(model)
     rows = spread_rows(predictions, min(most, CALLED) if called else most)
+    read = _can_read(decomposition, table, rows)
+    rows, between = rows[read], int((~read).sum())
     chosen, residual = table.rows(rows), None
     if model is not None:
         asked = model if called else align(model, table.n_rows, index=table.index, kept=rows).values
@@ -93,7 +101,13 @@ def _from_table(decomposition: Decomposition, given: GivenRows, most: int) -> Li
     mass = _mass_in_fit(decomposition, codes) if len(rows) == table.n_rows else None
     found = enumerate(cells_of(chosen, decomposition.encoding))
     cells = {k: [cell_text(cell) or "" for cell in own.tolist()] for k, own in found if own is not None}
-    return LiveRows(rows, ids, np.ascontiguousarray(codes.T), residual, None, mass, table.n_rows, True, cells)
+    return LiveRows(rows, ids, np.ascontiguousarray(codes.T), residual, None, mass, table.n_rows, True, cells, between)
+
+
+def _can_read(decomposition: Decomposition, table: Table, rows: IntArray) -> NDArray[np.bool_]:
+    """(n,) whether a row has no number between the levels that were observed: the page knows levels alone."""
+    codes = decomposition.encode(table.rows(rows))
+    return np.asarray((codes < decomposition.family.sizes[:, None]).all(axis=0))
 
 
 def _mass_in_fit(decomposition: Decomposition, codes: NDArray[Any]) -> FloatArray | None:

@@ -145,24 +145,25 @@ def _width(shape: Sequence[int], features: int) -> int:
 
 def _dots(explanation: Explanation, i: int, k: int, values: FloatArray, step: float) -> list[Record]:
     """Dots of one feature and output."""
-    codes = explanation.data[:, i].astype(np.int64)
     column = np.round(values / step).astype(np.int64)
-    groups, group, count = np.unique(np.stack([column, codes]), axis=1, return_inverse=True, return_counts=True)
+    groups, first, group, count = np.unique(
+        np.stack([column, explanation.data[:, i]]), axis=1, return_index=True, return_inverse=True, return_counts=True
+    )
     mean = np.bincount(group.ravel(), weights=values) / count
-    labels = [*explanation.schema.labels[explanation.schema.features.index(explanation.feature_names[i])], "(unknown)"]
-    last = max(1, len(labels) - 2)
-    offsets = _offsets(groups[0])
+    labels = explanation.schema.labels[explanation.schema.features.index(explanation.feature_names[i])]
+    last = max(1, len(labels) - 1)
+    offsets = _offsets(groups[0].astype(np.int64))
     return [
         {
             "feature": explanation.feature_names[i],
             "output": explanation.output_names[k],
-            "level": labels[code],
-            "place": max(0, code) / last,
+            "level": explanation.display_data[first[g], i],
+            "place": max(0.0, place) / last,
             "value": float(mean[g]),
             "count": int(count[g]),
             "offset": float(offsets[g]),
         }
-        for g, code in enumerate(groups[1].tolist())
+        for g, place in enumerate(groups[1].tolist())
     ]
 
 

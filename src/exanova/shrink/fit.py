@@ -199,11 +199,11 @@ def _lost(work: Prepared, exact: Solved, found: list[Ratios]) -> FloatArray:
     return out
 
 
-def _continuation(work: Prepared, exact: Solved, found: list[Ratios]) -> Continuation | None:
+def _continuation(work: Prepared, exact: Solved, found: list[Ratios]) -> Continuation:
     """Pairs of an exact fit in cells never observed, by the posterior mean that it equals but for rounding."""
     pairs = pairs_to_continue(work.family, work.prior.subsets, work.values.shape[1])
-    if not len(pairs) or not np.array_equal(exact.family.cell_key, work.family.cell_key):
-        return None
+    if not np.array_equal(exact.family.cell_key, work.family.cell_key):
+        pairs = pairs[:0]
     unseen = _none_unseen(work, pairs)
     for ratios in found:
         solved = _solved(work, ratios.maximum.found.logs, ratios.by_subset, ratios.outputs)[0]
@@ -250,7 +250,7 @@ def _decomposition(
         left_out_stderr=stderr,
         posterior=posterior,
         least_squares=_least_squares(work),
-        continuation=Continuation(pairs, unseen) if len(pairs) else None,
+        continuation=Continuation(pairs, unseen),
     )
     solution = _solution(work, components, equations, steps)
     return Solved(work.family, values, plan, solution, work.basis, False, shrinkage)

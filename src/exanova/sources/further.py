@@ -35,13 +35,17 @@ class FurtherRows:
 
 @dataclass(frozen=True)
 class Reader:
-    """How further rows are read: levels of the fit, what is done with others, how a model is called, and the link."""
+    """How further rows are read: levels of the fit, what is done with others, how a model is called, and the link.
+
+    Numbers never observed are read ``between`` those that were, if that is said.
+    """
 
     encoding: Encoding
     handle_unknown: str
     response_method: str
     batch_size: int | None
     link: str = "identity"
+    between: bool = False
 
     def read(self, X: Any, model: Any, progress: Progress) -> Iterator[FurtherRows]:
         """Blocks of rows with the model's values at them, on the scale of the link."""
@@ -71,12 +75,14 @@ class Reader:
         return link_each(LINKS[self.link], values, np.arange(len(values))) if self.link != "identity" else values
 
     def _encoded(self, block: Block, table: Table, values: FloatArray) -> FurtherRows:
-        codes = self.encoding.encode(table, self.handle_unknown).astype(np.int32)
+        codes = self.encoding.encode(table, self.handle_unknown, between=self.between).astype(np.int32)
         return FurtherRows(codes, values, block.copies)
 
     def _linked(self, blocks: Iterator[FurtherRows]) -> Iterator[FurtherRows]:
         """Rows with outputs on the scale of the link, around the mean of those that are equal once encoded."""
-        sizes = [size + 1 for size in self.encoding.sizes]  # the first code is for levels never observed
+        places = [0 if own is None else len(own) for own in self.encoding.between]
+        # The first code is for levels never observed, the last ones for numbers between those that were.
+        sizes = [size + 1 + more for size, more in zip(self.encoding.sizes, places, strict=True)]
 
         def counted() -> Iterator[Tally]:
             for rows in blocks:
