@@ -61,7 +61,8 @@ def test_a_family_given_by_name_is_shrunk_alike() -> None:
     rows, y = planted(400, 10, 0.5)
     named = fit(rows, y, subsets=[(0, 1), (2, 3), (4, 5)])
     subsets = tuple(tuple(int(name[1:]) for name in key) for key in named.effects_)
-    found = fit_family(sample_of(rows, y), Request(shrinkage=True), subsets, QUIET)
+    asked = Request(shrinkage=True, ordered=(3,) * 10)
+    found = fit_family(sample_of(rows, y), asked, subsets, QUIET)
     values = np.concatenate([effect.values for effect in named.effects_.values()])
     np.testing.assert_allclose(found.values, values, atol=1e-10)
 
@@ -110,7 +111,8 @@ def test_selecting_again_is_a_selection_and_fit_to_part_of_the_rows() -> None:
     rows, y = planted(500, 12, 0.3)
     order = np.lexsort(rows.T[::-1])  # as distinct rows are kept
     rows, y = rows[order], y[order]
-    data, request = sample_of(rows, y), Request(max_terms=60, selection="screen", shrinkage=True, random_state=3)
+    asked = {"max_terms": 60, "selection": "screen", "random_state": 3, "ordered": (3,) * 12}
+    data, request = sample_of(rows, y), Request(shrinkage=True, **asked)  # type: ignore[arg-type]
     found = judge_selection(data, request, QUIET)
     by_hand = []
     for k in range(found.splits):
