@@ -168,9 +168,6 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
 """One or several names that are moved together, inside the package, and what they are set to."""
 
 APART = {
-    "data.between.FEWEST_LEVELS": "accuracy",
-    "data.between.MOST_STEPS": "accuracy",
-    "data.between.MOST_PLACES": "accuracy",
     "data.distinct.SEED": "of the hashes",
     "sources.not_utf8.BLOCK": "moved in tests of its own",
     "sources.not_utf8.BEFORE": "characters that are shown",
