@@ -133,6 +133,10 @@ class InexactWarning(UserWarning):
     """A check of the certificate failed; the message says by how much and what to do."""
 
 
+class WeightsWarning(UserWarning):
+    """Whole-number weights were taken as counts of rows, and do not look like counts."""
+
+
 def _sentence(problem: Words, expected: Words, remedy: Words) -> Words:
     if not expected and not remedy:
         return problem

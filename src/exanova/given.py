@@ -7,18 +7,22 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from exanova.data.draws import plan_draws
+from exanova.data.draws import do_not_look_like_counts, plan_draws
 from exanova.data.link import linked_rows
 from exanova.data.named_columns import take_named
 from exanova.data.observe import Observation, Reading, read_rows
+from exanova.data.values import is_model
 from exanova.design.memory import resolve_limit
+from exanova.errors import WeightsWarning
 from exanova.many_levels import Joined, fit_apart, join_many_levels, join_source, to_join
+from exanova.messages import Parameter, Words
 from exanova.progress import Progress
 from exanova.query import seed_of
 from exanova.sources.cluster import engine_of
 from exanova.sources.observed import SourceReading
 from exanova.sources.opening import is_source
 from exanova.sources.reading import SourceOptions, read_source
+from exanova.warned import warn
 
 LEVEL_RULES = ("min_frequency", "n_bins", "strategy")
 """Parameters that control how columns become levels."""
@@ -86,12 +90,34 @@ def _read_in_memory(given: Given, parameters: Mapping[str, Any], fit: Callable[.
         read = join_many_levels(rows, linked_rows(rows, rows.model_values(*asked), link), chosen, progress)
 
     def observe() -> Observation:
+        _warn_of_counts(given, rows, parameters["sampled"])
         drawn = plan_draws(rows.weight, rows.kept, rows.n_rows, rows.index, weights=given.weights, **named)
         values = linked_rows(rows, rows.model_values(*asked), link) if read.values is None else read.values
         assert isinstance(read.rows, Reading)
         return read.rows.sampled(values, drawn)
 
     return read, observe
+
+
+def _warn_of_counts(given: Given, rows: Reading, sampled: Any) -> None:
+    """Warn of whole weights that were taken as counts of rows, although they look like survey weights."""
+    if given.sample_weight is None or given.weights != "auto" or sampled is False:
+        return
+    n, outputs = len(rows.weight), None
+    if not is_model(given.model):
+        outputs = rows.model_values(given.model).values
+    if do_not_look_like_counts(rows.weight, rows.raw_group, outputs, rows.widest):
+        warn(
+            Words(
+                f"the weights are whole numbers and taken as counts: {n:,} rows stand for {int(rows.weight.sum()):,}. "
+                "If they are survey weights or exposures, standard errors are far too small; say ",
+                Parameter("weights", "probability"),
+                ". If they are counts, say ",
+                Parameter("weights", "frequency"),
+                ".",
+            ),
+            WeightsWarning,
+        )
 
 
 def level_rules(parameters: Mapping[str, Any]) -> dict[str, Any]:

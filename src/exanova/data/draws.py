@@ -20,6 +20,9 @@ from exanova.errors import InputError, InputTypeError
 from exanova.messages import Parameter
 from exanova.typing import FloatArray, IntArray
 
+MANY_COUNTS = 20
+"""Mean of whole weights above which they are looked at twice: survey weights are such numbers, and few counts are."""
+
 Kind = Literal["frequency", "probability"]
 
 
@@ -192,6 +195,28 @@ def weight_kind(given: str, whole: bool) -> Kind:
     if given == "probability":
         return "probability"
     raise InputError.given("weights", given, "'auto', 'frequency' or 'probability'")
+
+
+def do_not_look_like_counts(weight: NDArray[Any], row: IntArray, outputs: FloatArray | None, widest: int) -> bool:
+    """Whether whole weights (k,) are too large to be counts of equal rows.
+
+    Rows that were counted differ in their values, numbered by ``row`` (k,), or in a few different (k, m) outputs, and no
+    column of theirs has nearly as many different values as there are rows: ``widest`` is the most that one has.
+
+    >>> do_not_look_like_counts(np.array([90, 110]), np.array([0, 1]), np.array([[0.0], [1.0]]), 2)
+    False
+    >>> do_not_look_like_counts(np.array([90, 110]), np.array([0, 0]), np.array([[1.0], [1.0]]), 1)
+    True
+    """
+    k = len(weight)
+    if weight.dtype.kind != "i" or float(weight.sum()) <= MANY_COUNTS * k:
+        return False
+    if 2 * widest > max(k, MANY_COUNTS):
+        return True
+    if outputs is None or len(np.unique(row)) == k:
+        return len(np.unique(row)) < k
+    together = np.column_stack([row, outputs])
+    return len(np.unique(together, axis=0)) < k or 2 * len(np.unique(outputs, axis=0)) > k
 
 
 def _labels(given: Any, kept: IntArray, n: int, index: Any, what: str) -> IntArray | None:

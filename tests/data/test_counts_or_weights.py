@@ -1,0 +1,54 @@
+"""Whole weights that are taken as counts, and do not look like counts, are said to be."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from exanova import FunctionalANOVA
+from exanova.errors import WeightsWarning
+
+N = 120
+RNG = np.random.default_rng(0)
+SURVEY = pd.DataFrame({"a": RNG.choice(list("xyz"), N), "age": RNG.normal(50, 9, N), "c": RNG.choice(["u", "v"], N)})
+Y = (SURVEY["a"] == "x") + SURVEY["age"] / 10 + RNG.normal(0, 0.3, N)
+WEIGHT = RNG.integers(500, 3000, N)
+
+
+def caught(rows, outputs, weight, parameters=None, **given):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        FunctionalANOVA(**(parameters or {})).fit(rows, outputs, sample_weight=weight, **given)
+    return [warning for warning in found if warning.category is WeightsWarning]
+
+
+@pytest.mark.parametrize("given", [{}, {"eval_set": 0.3}, {"clusters": np.arange(N) // 2}])
+@pytest.mark.parametrize("columns", [["a", "age", "c"], ["a", "c"]])
+def test_survey_weights_that_are_whole_are_said_to_be_counts_once(columns, given):
+    (warning,) = caught(SURVEY[columns], Y, WEIGHT, **given)
+    assert warning.filename == __file__
+    assert f"{N} rows stand for {WEIGHT.sum():,}" in str(warning.message)
+    assert "weights='probability'" in str(warning.message)
+    assert "weights='frequency'" in str(warning.message)
+
+
+@pytest.mark.parametrize("weights", ["probability", "frequency"])
+def test_a_choice_settles_it(weights):
+    assert caught(SURVEY, Y, WEIGHT, weights=weights) == []
+
+
+def test_what_does_not_look_like_survey_weights_is_not_questioned():
+    cells = pd.DataFrame(product("xyz", "uv", "pqrs"), columns=["a", "b", "c"])
+    counts = RNG.integers(50, 5000, len(cells))
+    assert caught(cells, np.arange(len(cells)) % 5, counts) == []  # a table of counts
+    twice = pd.concat([cells, cells], ignore_index=True)  # of two outcomes in every cell
+    assert caught(twice, np.repeat([0.0, 1.0], len(cells)), np.tile(counts, 2)) == []
+    assert len(caught(twice, np.zeros(len(twice)), np.tile(counts, 2))) == 1
+    assert caught(SURVEY, Y, WEIGHT / 7) == []
+    assert caught(SURVEY, Y, RNG.integers(1, 20, N)) == []
+    assert caught(SURVEY, Y, None) == []
+    assert caught(SURVEY, Y, WEIGHT, {"sampled": False}) == []
