@@ -200,7 +200,7 @@ def weight_kind(given: str, whole: bool) -> Kind:
 def do_not_look_like_counts(weight: NDArray[Any], row: IntArray, outputs: FloatArray | None, widest: int) -> bool:
     """Whether whole weights (k,) are too large to be counts of equal rows.
 
-    Rows that were counted differ in their values, numbered by ``row`` (k,), or in a few different (k, m) outputs, and no
+    Counted rows differ in their values, numbered by ``row`` (k,), or in a few different (k, m) outputs, and no
     column of theirs has nearly as many different values as there are rows: ``widest`` is the most that one has.
 
     >>> do_not_look_like_counts(np.array([90, 110]), np.array([0, 1]), np.array([[0.0], [1.0]]), 2)
