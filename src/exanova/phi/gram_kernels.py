@@ -103,10 +103,10 @@ def list_indicators(
     counted: ``start`` (rows + 1,) is where the indicators of a row would begin.
     """
     rows = codes.shape[1]
-    keys = np.empty(rows, dtype=np.int32)
-    end = np.zeros(rows, dtype=np.int64)
+    keys, prefix = np.empty(rows, dtype=np.int32), np.empty(rows, dtype=np.int32)
+    end, held = np.zeros(rows, dtype=np.int64), np.int64(-1)
     for s in range(order.shape[0]):
-        fill_keys(codes, members, sizes, chain, lookup, s, order[s], 0, rows, keys)
+        held = fill_keys(codes, members, sizes, chain, lookup, s, order[s], 0, rows, prefix, held, keys)
         for t in range(rows):
             found = number[key_start[s] + keys[t]]
             if found >= 0:
