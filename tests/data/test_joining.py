@@ -250,3 +250,17 @@ def test_labels_name_the_first_members():
     found = with_groups(feature, np.arange(30) % 2)
     assert found.labels == ("15 levels: job 0, job 2, job 4, ...", "15 levels: job 1, job 3, job 5, ...")
     assert found.joined["15 levels: job 1, job 3, job 5, ..."] == tuple(f"job {k}" for k in range(1, 30, 2))
+
+
+@pytest.mark.filterwarnings("ignore::exanova.errors.OutsideSupportWarning")
+def test_numbers_that_are_levels_keep_their_order_and_are_joined_only_if_that_is_asked():
+    """More bins than a column has numbers keep each of them: as names, neighbours would say nothing about them."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.integers(0, 70, 300), "b": rng.choice(list("uv"), 300)})
+    y = X["a"] / 10.0 + (X["b"] == "u")
+    kept = fitted(X, y, n_bins={"a": 100}, handle_unknown="ignore")
+    assert kept.decomposition_.encoding.sizes[0] == X["a"].nunique()
+    new = pd.DataFrame({"a": rng.integers(0, 70, 300), "b": rng.choice(list("uv"), 300)})
+    assert kept.score(new, new["a"] / 10.0 + (new["b"] == "u")) > 0.99
+    asked = fitted(X, y, n_bins={"a": 100}, max_levels={"a": 12})
+    assert asked.decomposition_.encoding.sizes[0] <= 12

@@ -37,6 +37,10 @@ PART_OF_ERROR, PART_OF_VARIANCE = 0.1, 0.002
 whichever is larger."""
 
 
+MOST_IN_ORDER = 256
+"""Numbers that are levels as they are, and keep their order; more are taken for codes of names."""
+
+
 class Most(NamedTuple):
     """How many levels a column may have, and whether that is firm, so that levels may not stay separate."""
 
@@ -52,7 +56,7 @@ def columns_to_join(
     A number given by the user is firm, and so is any where pairs of features would have more than ``most_cells``.
 
     Only nominal levels are joined: bins, dates and declared orders have an order that determines which levels are
-    similar.
+    similar. So have up to ``MOST_IN_ORDER`` numbers that are levels as they are: these are joined only if that is asked.
 
     >>> names = FeatureLevels.of("job", ["a", "b", "c"])
     >>> columns_to_join([names], 2), columns_to_join([names], "auto")
@@ -63,8 +67,9 @@ def columns_to_join(
         most, size = most_levels(max_levels, feature.name), len(_codes(feature))
         if most is not None and not feature.ordered and not feature.is_left_out and size > most:
             others = [len(other.levels) for k, other in enumerate(features) if k != j]
-            firm = is_asked(max_levels, feature.name) or size * max(others, default=1) > most_cells
-            found[j] = Most(most, firm)
+            asked = is_asked(max_levels, feature.name)
+            if asked or not feature.placed or size > MOST_IN_ORDER:
+                found[j] = Most(most, asked or size * max(others, default=1) > most_cells)
     return found
 
 
