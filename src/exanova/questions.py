@@ -254,7 +254,8 @@ the whole population
     def _identification(self) -> list[str]:
         """What is not identified, or nearly not, in words."""
         notes = []
-        if self.certificate.redundant:
+        # The standard errors of a shrunken fit include how surely its prior splits what subsets share.
+        if self.certificate.redundant and not self.certificate.effective_functions:
             shown = joined((str(r) for r in self.certificate.redundant[:3]), "; ")
             more = " and others" if len(self.certificate.redundant) > 3 else ""
             notes.append(

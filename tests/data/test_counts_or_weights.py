@@ -12,7 +12,7 @@ import pytest
 from exanova import FunctionalANOVA
 from exanova.errors import WeightsWarning
 
-N = 120
+N = 240
 RNG = np.random.default_rng(0)
 SURVEY = pd.DataFrame({"a": RNG.choice(list("xyz"), N), "age": RNG.normal(50, 9, N), "c": RNG.choice(["u", "v"], N)})
 Y = (SURVEY["a"] == "x") + SURVEY["age"] / 10 + RNG.normal(0, 0.3, N)
@@ -47,7 +47,9 @@ def test_what_does_not_look_like_survey_weights_is_not_questioned():
     assert caught(cells, np.arange(len(cells)) % 5, counts) == []  # a table of counts
     twice = pd.concat([cells, cells], ignore_index=True)  # of two outcomes in every cell
     assert caught(twice, np.repeat([0.0, 1.0], len(cells)), np.tile(counts, 2)) == []
-    assert len(caught(twice, np.zeros(len(twice)), np.tile(counts, 2))) == 1
+    assert caught(twice, np.zeros(len(twice)), np.tile(counts, 2)) == []  # few rows, some columns left out
+    many = pd.concat([cells] * 10, ignore_index=True)
+    assert len(caught(many, np.zeros(len(many)), np.tile(counts, 10))) == 1
     assert caught(SURVEY, Y, WEIGHT / 7) == []
     assert caught(SURVEY, Y, RNG.integers(1, 20, N)) == []
     assert caught(SURVEY, Y, None) == []

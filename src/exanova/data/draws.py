@@ -23,6 +23,10 @@ from exanova.typing import FloatArray, IntArray
 MANY_COUNTS = 20
 """Mean of whole weights above which they are looked at twice: survey weights are such numbers, and few counts are."""
 
+FEWEST_SURVEYED = 200
+"""Rows from which whole weights may be those of a survey: a shorter table, of which some columns are used, is more
+likely one of counts."""
+
 Kind = Literal["frequency", "probability"]
 
 
@@ -203,13 +207,12 @@ def do_not_look_like_counts(weight: NDArray[Any], row: IntArray, outputs: FloatA
     Counted rows differ in their values, numbered by ``row`` (k,), or in a few different (k, m) outputs, and no
     column of theirs has nearly as many different values as there are rows: ``widest`` is the most that one has.
 
-    >>> do_not_look_like_counts(np.array([90, 110]), np.array([0, 1]), np.array([[0.0], [1.0]]), 2)
-    False
-    >>> do_not_look_like_counts(np.array([90, 110]), np.array([0, 0]), np.array([[1.0], [1.0]]), 1)
-    True
+    >>> weight, row, outputs = np.full(300, 90), np.arange(300), np.zeros((300, 1))
+    >>> do_not_look_like_counts(weight, row, outputs, 2), do_not_look_like_counts(weight, row // 2, outputs, 2)
+    (False, True)
     """
     k = len(weight)
-    if weight.dtype.kind != "i" or float(weight.sum()) <= MANY_COUNTS * k:
+    if weight.dtype.kind != "i" or k < FEWEST_SURVEYED or float(weight.sum()) <= MANY_COUNTS * k:
         return False
     if 2 * widest > max(k, MANY_COUNTS):
         return True
