@@ -56,7 +56,7 @@ def columns_to_join(
     A number given by the user is firm, and so is any where pairs of features would have more than ``most_cells``.
 
     Only nominal levels are joined: bins, dates and declared orders have an order that determines which levels are
-    similar. So have up to ``MOST_IN_ORDER`` numbers that are levels as they are: these are joined only if that is asked.
+    similar. So have up to ``MOST_IN_ORDER`` numbers that are levels as they are: they are joined only if that is asked.
 
     >>> names = FeatureLevels.of("job", ["a", "b", "c"])
     >>> columns_to_join([names], 2), columns_to_join([names], "auto")
