@@ -90,7 +90,7 @@ def _read_in_memory(given: Given, parameters: Mapping[str, Any], fit: Callable[.
         read = join_many_levels(rows, linked_rows(rows, rows.model_values(*asked), link), chosen, progress)
 
     def observe() -> Observation:
-        _warn_of_counts(given, rows, parameters["sampled"])
+        _warn_of_counts(given, model, rows, parameters["sampled"])
         drawn = plan_draws(rows.weight, rows.kept, rows.n_rows, rows.index, weights=given.weights, **named)
         values = linked_rows(rows, rows.model_values(*asked), link) if read.values is None else read.values
         assert isinstance(read.rows, Reading)
@@ -99,13 +99,12 @@ def _read_in_memory(given: Given, parameters: Mapping[str, Any], fit: Callable[.
     return read, observe
 
 
-def _warn_of_counts(given: Given, rows: Reading, sampled: Any) -> None:
+def _warn_of_counts(given: Given, model: Any, rows: Reading, sampled: Any) -> None:
     """Warn of whole weights that were taken as counts of rows, although they look like survey weights."""
     if given.sample_weight is None or given.weights != "auto" or sampled is False:
         return
-    n, outputs = len(rows.weight), None
-    if not is_model(given.model):
-        outputs = rows.model_values(given.model).values
+    n = len(rows.weight)
+    outputs = None if is_model(model) else rows.model_values(model).values
     if do_not_look_like_counts(rows.weight, rows.raw_group, outputs, rows.widest):
         warn(
             Words(

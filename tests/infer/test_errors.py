@@ -184,7 +184,8 @@ def test_errors_shrink_with_the_root_of_the_rows():
     n, whole = len(y), rows[:, 0] * 0.5 + rows[:, 1] * rows[:, 2] * 0.3
 
     def scaled(values, copies):
-        return stderr(fitted(rows, values, sample_weight=np.full(n, copies))) * np.sqrt(copies * n - 1)
+        weights = {"sample_weight": np.full(n, copies), "weights": "frequency"}
+        return stderr(fitted(rows, values, **weights)) * np.sqrt(copies * n - 1)
 
     assert np.allclose(scaled(whole, 1), scaled(whole, 4))
     limit = scaled(y, 10**6)

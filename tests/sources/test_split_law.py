@@ -60,8 +60,10 @@ def fitted(X, model, columns=None, **how) -> FunctionalANOVA:
     return FunctionalANOVA(random_state=0, **how.pop("parameters", {})).fit(table, model, **how)
 
 
-def same(one: FunctionalANOVA, other: FunctionalANOVA, exact: bool, errors: float = 1e-9) -> None:
-    """Equal effects to 1e-12, or in every byte; standard errors to a relative difference of ``errors``."""
+def same(
+    one: FunctionalANOVA, other: FunctionalANOVA, exact: bool, errors: float = 1e-9, evaluated: float = 1e-9
+) -> None:
+    """Equal effects to 1e-12, or in every byte; errors and the fit on other rows to relative differences."""
     assert list(one.effects_) == list(other.effects_)
     assert one.categories_ == other.categories_
     a, b = one.decomposition_.values, other.decomposition_.values
@@ -73,7 +75,7 @@ def same(one: FunctionalANOVA, other: FunctionalANOVA, exact: bool, errors: floa
     if "taken to weigh alike" in ours.eval_method:
         np.testing.assert_allclose(ours.r2_eval, theirs.r2_eval, atol=0.01)
     else:
-        np.testing.assert_allclose(ours.r2_eval, theirs.r2_eval, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(ours.r2_eval, theirs.r2_eval, rtol=evaluated, atol=1e-11)
     for name in ("r2", "mse", "loss_noise", "loss_levels", "rank"):
         np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-9, atol=1e-11, err_msg=name)
     for mine, its in zip(one.effects_.values(), other.effects_.values(), strict=True):
@@ -128,7 +130,9 @@ def test_weights_clusters_strata_bins_and_held_out_rows_are_those_in_memory(tmp_
     own_weights = together and (how.get("sample_weight") == "share" or how.get("weights") == "probability")
     found = fitted(path, "real", parameters=parameters, **names)
     assert ("taken to weigh alike" in found.certificate_.eval_method) <= own_weights
-    same(found, reference, exact=False, errors=0.1 if own_weights else 1e-9)
+    # Nor are the rows of a cluster one by one, from which the fits to other clusters estimate what they share.
+    evaluated = 1e-3 if together and "clusters" in how else 1e-9
+    same(found, reference, exact=False, errors=0.1 if own_weights else 1e-9, evaluated=evaluated)
 
 
 @settings(max_examples=12, deadline=None, phases=[Phase.explicit, Phase.generate])
