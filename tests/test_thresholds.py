@@ -148,6 +148,7 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     # effects and what is read off them
     patches(("effects.orthogonality.DENSE", 0), ("effects.orthogonality.FILLED", 0)),
     patches(("effects.orthogonality.STACKED", 1)),
+    patches(("solve.inverse.TILE", 5)),
     patches(("effects.dependence_blocks.TILE", 1)),
     patches(("effects.dependence_blocks.FEW", 0), ("effects.dependence_blocks.PROBES", 1)),
     patches(("effects.dependence_blocks.FEW", 0), ("effects.dependence_blocks.PROBES", NEVER)),

@@ -26,8 +26,9 @@ def factorize(column: Column) -> tuple[list[Level], IntArray]:
 
     Numbers come sorted, values with codes in the order of those, others in order of first appearance.
 
-    >>> factorize(Column.from_cells("a", ["v", None, "u", "v"]))
-    (['v', 'u'], array([ 0, -1,  1,  0]))
+    >>> levels, codes = factorize(Column.from_cells("a", ["v", None, "u", "v"]))
+    >>> levels, codes.tolist()
+    (['v', 'u'], [0, -1, 1, 0])
     """
     if column.codes is not None:
         return _occurring(column.different, column.codes)
