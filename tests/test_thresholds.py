@@ -610,6 +610,10 @@ REPORT_LIMITS: list[tuple[Threshold, ...]] = [
     *(patches((f"report.contrasts.{name}", 1)) for name in ("CONTRASTS", "PARTS", "MOST")),
     *(patches((f"report.covariances.{name}", 0)) for name in ("NUMBERS", "CELLS", "WORK", "SHARE")),
     *(patches(("report.covariances.NUMBERS", 0), (f"report.factors.{name}", 0)) for name in ("BYTES", "LEAST")),
+    *(
+        patches(("report.covariances.NUMBERS", 0), ("report.factors.ALL_EIGENVALUES", 0), (f"report.factors.{name}", 1))
+        for name in ("SPARE", "ROUNDS")
+    ),
     *(patches(("report.covariances.NUMBERS", 0), (f"report.errors_at_rows.{name}", 0)) for name in ("NUMBERS", "WORK")),
     patches(("report.explorer.ROW_NUMBERS", 1)),
     patches(("report.live.NUMBERS", 0), ("report.explorer.ROW_FEATURES", 1), ("report.page.ROW_FEATURES", 1)),
