@@ -12,6 +12,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -297,3 +298,11 @@ def test_a_note_in_a_file_is_told_in_options(folder, capsys):
         shown = inside(capsys, "show", folder / "paper.exanova", *words)
         assert "--basis pure" in " ".join(shown.out.split())
         assert not PYTHON.search(shown.out)
+
+
+@pytest.mark.parametrize("value", [list(range(10_000)), pd.DataFrame({"a": range(500)}), np.eye(300), "x" * 10_000])
+def test_a_value_given_by_mistake_is_named_and_not_printed(value):
+    for mention in (Parameter("by", value), Value("by", value)):
+        assert "\n" not in str(mention)
+        assert len(str(mention)) < 220
+    assert str(Parameter("by", [1, 2])) == "by=[1, 2]"

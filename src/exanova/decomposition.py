@@ -169,7 +169,7 @@ class Decomposition(EffectQueries):
         *,
         X: Any = None,
         model: Any = None,
-        id: str | None = None,
+        id: Any = None,
         by: str | None = None,
         since: Any = None,
         groups: Mapping[str, Sequence[str]] | None = None,
@@ -183,7 +183,8 @@ class Decomposition(EffectQueries):
             path: ends in ``.html``, ``.json`` or ``.md``; an existing file is replaced atomically.
             X: rows for the row explorer; by default those of the fit. A loaded decomposition has none.
             model: the model, or its outputs at the rows of ``X``; the explorer then shows the residual of each row.
-            id: column of ``X`` that names its rows; by default an index of pandas names them, or their position.
+            id: an identifier of each row of ``X``, by which it is found: the name of a column, or one per row; by
+                default an index of pandas names them, or their position.
             by: column of ``X`` whose groups are compared, as in ``difference``: a section says why they differ.
             since: an earlier fit of the same columns: a section says why the mean changed, as ``change`` does.
             groups: names of groups of features and the features of each: a section has the importance of each group,

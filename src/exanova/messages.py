@@ -21,6 +21,20 @@ class Unsaid(Enum):
 UNSAID: Any = Unsaid.UNSAID
 
 
+MOST_CHARACTERS = 200
+"""Characters of a value that a message shows: a table or a list given by mistake is named, not printed."""
+
+
+def short(value: Any) -> str:
+    """The representation of a value in one line, its end left out where it is long.
+
+    >>> short([1, 2]), len(short(list(range(10_000))))
+    ('[1, 2]', 200)
+    """
+    text = " ".join(repr(value).split("\n"))
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 4]} ..."
+
+
 @dataclass(frozen=True)
 class Parameter:
     """A mention of a parameter, with or without a value.
@@ -33,7 +47,7 @@ class Parameter:
     value: Any = UNSAID
 
     def __str__(self) -> str:
-        return f"{self.name}=" if self.value is UNSAID else f"{self.name}={self.value!r}"
+        return f"{self.name}=" if self.value is UNSAID else f"{self.name}={short(self.value)}"
 
 
 @dataclass(frozen=True)
@@ -48,7 +62,7 @@ class Value:
     value: Any
 
     def __str__(self) -> str:
-        return repr(self.value)
+        return short(self.value)
 
 
 @dataclass(frozen=True)

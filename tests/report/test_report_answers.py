@@ -11,8 +11,9 @@ import pytest
 import exanova
 from exanova import FunctionalANOVA
 from exanova.decomposition import Decomposition
-from exanova.errors import InputError, MemoryLimitError
+from exanova.errors import InputError, InputTypeError, MemoryLimitError
 from exanova.report import cohort_errors, contrasts, rating
+from exanova.report.findings import signed
 from exanova.report.summary import summarise
 
 pytestmark = pytest.mark.filterwarnings("ignore::exanova.errors.OverfitWarning")
@@ -217,3 +218,44 @@ def test_parts_of_a_change_that_do_not_fit_are_added_up(monkeypatch):
     assert [r["part"] for r in listed][2:] == ["(9 others)"]
     for field in ("mix", "model"):
         assert np.isclose(sum(r[field] for r in listed), total[field])
+
+
+def test_rows_are_named_by_a_column_or_one_by_one(tmp_path):
+    """The same report either way; what is not one name per row is refused, in a line."""
+    anova = FunctionalANOVA(shrinkage=None).fit(table(), rate(table()))
+    keys = [f"k{k}" for k in range(len(table()))]
+    by_column = json.loads(written(anova, tmp_path, "json", X=table().assign(key=keys), id="key"))
+    by_list, by_array = (json.loads(written(anova, tmp_path, "json", X=table(), id=i)) for i in (keys, np.array(keys)))
+    assert by_column["sample"] == by_list["sample"] == by_array["sample"]
+    assert all(row["id"] == keys[row["row"]] for row in by_list["sample"]["rows"])
+    for wrong, expected in (({"id": keys[1:]}, InputError), ({"by": keys}, InputTypeError), ({"id": "no"}, KeyError)):
+        with pytest.raises(expected) as refused:
+            written(anova, tmp_path, "json", X=table(), **wrong)
+        assert "\n" not in str(refused.value)
+        assert len(str(refused.value)) < 400
+
+
+def test_differences_and_changes_are_told_with_their_errors(tmp_path):
+    """Sentences of a report: groups named with their column, and what every number is uncertain by."""
+    early = FunctionalANOVA(max_order=1).fit(table()[::2], rate(table())[::2], output_names=["rate"])
+    anova = FunctionalANOVA(max_order=1).fit(table(), rate(table()), output_names=["rate"])
+    told = json.loads(written(anova, tmp_path, "json", X=table(), by="town", since=early))
+    found, change = anova.difference(table(), by="town"), early.change(anova)
+    for contrast, record in zip(found, told["groups"]["contrasts"], strict=True):
+        (words,) = record["words"]
+        assert f"for town = {contrast.group} and " in words
+        assert f"{signed(contrast.total[0])} ± {contrast.total_stderr[0]:.2g}." in words
+    for value, error in (
+        (change.total[0], change.total_stderr[0]),
+        (change.mix_total[0], change.mix_total_stderr[0]),
+        (change.model_total[0], change.model_total_stderr[0]),
+    ):
+        assert f"{signed(value)} ± {error:.2g}" in told["change"]["words"][0]
+
+
+def test_one_number_for_all_outputs_is_said_once():
+    y = rate(table()) / 10
+    anova = FunctionalANOVA().fit(table(), np.stack([y, 1 - y], axis=1), output_names=["yes", "no"])
+    first = summarise(anova.decomposition_).verdicts[0]["because"]
+    assert "for every output" in first
+    assert " to " not in first

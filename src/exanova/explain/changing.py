@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from exanova.explain.comparison import DIVIDED, MOSTLY, check_same_columns
 from exanova.explain.mean_change import MeanChange
 from exanova.explain.mix_and_model import MixAndModel, mix_and_model
 from exanova.infer.uncertainty import Uncertainty
+from exanova.messages import count_of
 from exanova.typing import FloatArray, IntArray
 
 
@@ -55,7 +57,7 @@ def mean_change(first: Fit, second: Fit) -> MeanChange:
         shared=split.shared,
         schema=first.schema,
         included=included,
-        notes=tuple(_notes(first.schema, split, parts)),
+        notes=tuple(_notes(first.schema, split, parts, found_in)),
     )
 
 
@@ -143,8 +145,8 @@ def _variances_at_rows(second: Fit, split: MixAndModel) -> tuple[FloatArray, Flo
     return variance(before), variance(after - before) + within
 
 
-def _notes(schema: Schema, split: MixAndModel, parts: list[AllParts]) -> list[str]:
-    """Levels of one fit alone, and levels that overlap."""
+def _notes(schema: Schema, split: MixAndModel, parts: list[AllParts], found_in: Sequence[str]) -> list[str]:
+    """Levels and effects of one fit alone, and levels that overlap."""
     notes, other_edges = [], []
     for name, own in zip(schema.features, parts, strict=True):
         for side, where in ((0, "first"), (1, "second")):
@@ -155,10 +157,16 @@ def _notes(schema: Schema, split: MixAndModel, parts: list[AllParts]) -> list[st
             other_edges.append(name)
     if other_edges:
         notes.append(f"{', '.join(other_edges)}: {DIVIDED}")
-    least = float(split.shared[:, 1].min())
-    if least < MOSTLY:
+    for where, other in (("first", "second"), ("second", "first")):
+        count = found_in.count(where)
+        if count:
+            notes.append(f"{count_of(count, 'effect')} of the {where} fit alone: 0 in the {other}")
+    shared = np.where(np.array(found_in) == "both", split.shared[:, 1], np.inf)
+    least = int(np.argmin(shared))
+    if shared[least] < MOSTLY:
+        name = " x ".join(schema.names(split.subsets[least]))
         notes.append(
-            f"down to {least:.0%} of the rows of the second fit are in cells that the first has; effects count as 0 in "
-            "cells their fit has never observed"
+            f"{name}: {shared[least]:.0%} of the rows of the second fit are in cells that the first has; effects count "
+            "as 0 in cells their fit has never observed"
         )
     return notes

@@ -9,7 +9,7 @@ The first is lambda^T T with lambda the difference of the shares of rows in each
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -115,6 +115,7 @@ def contrast(parts: Parts, rows: Rows, sets: RowSets, sources: Sources) -> Contr
     shown = fitted if rows.values is None else rows.values
     means = np.stack([_mean(shown, rows.weight, sets.side == sign) for sign in (1, -1)])
     errors = _Errors(parts, rows, sets.side, cells, fitted, sources)
+    shares = parts.shares.toarray()
     return Contrast(
         *sets.names,
         sets.stratum,
@@ -126,19 +127,26 @@ def contrast(parts: Parts, rows: Rows, sets: RowSets, sources: Sources) -> Contr
         residual=residual,
         total=explained if residual is None else explained + residual,
         by_subset_stderr=errors.of_parts(np.eye(len(by_subset))),
-        by_feature_stderr=errors.of_parts(parts.shares.toarray()),
+        by_feature_stderr=errors.of_parts(shares),
         residual_stderr=errors.of_residual(),
         total_stderr=errors.of_total(),
         identified=errors.identified,
     )
 
 
-def feature_errors(parts: Parts, rows: Rows, side: IntArray, sources: Sources) -> FloatArray:
-    """(G + 2, m) standard errors of the parts of every feature or group, of the residual and of the total."""
-    cells = share_differences(parts.family, rows, side)
+def feature_errors(parts: Parts, rows: Rows, sides: Iterable[IntArray], sources: Sources) -> Iterator[FloatArray]:
+    """For each pair of sets, (G + 2, m) standard errors of the parts of every feature or group, residual and total.
+
+    What does not depend on the sets is read at the rows once.
+    """
     fitted = Phi(parts.family, NewRows(rows.codes)).synthesise(parts.effects)
-    errors = _Errors(parts, rows, side, cells, fitted, sources)
-    return np.vstack([errors.of_parts(parts.shares.toarray()), errors.of_residual(), errors.of_total()])
+    shares = np.hstack([parts.shares.toarray(), np.ones((len(parts.family.subsets), 1))])
+    at_rows = _at_rows(parts, rows, np.repeat(shares, np.diff(parts.family.cell_start), axis=0))
+    for side in sides:
+        errors = _Errors(parts, rows, side, share_differences(parts.family, rows, side), fitted, sources)
+        found = errors.of_parts(shares, at_rows)
+        total = found[-1] if rows.values is None else errors.of_total()
+        yield np.vstack([found[:-1], errors.of_residual(), total])
 
 
 def signed_shares(weight: NDArray[Any], side: IntArray) -> FloatArray:
@@ -203,12 +211,20 @@ class _Errors:
             out[s] = bool(uncertainty.determined(self.parts.read.observed_weights(weights)[0])[0])
         return out
 
-    def of_parts(self, shares: FloatArray) -> FloatArray:
-        """(f, m) standard errors of sums of parts of subsets with (S, f) ``shares``."""
+    def of_parts(self, shares: FloatArray, at_rows: list[FloatArray] | None = None) -> FloatArray:
+        """(f, m) standard errors of sums of parts of subsets with (S, f) ``shares``.
+
+        Args:
+            shares: of each subset in each sum.
+            at_rows: the sums at the rows, (n, f) for each output, where they are known.
+        """
         out = np.full((shares.shape[1], self.parts.effects.shape[1]), np.nan)
         if self.sources.rows:
             for chosen in self._blocks(shares.shape[1]):
-                out[chosen] = self._block(np.repeat(shares[:, chosen], np.diff(self.parts.family.cell_start), axis=0))
+                by_cell = np.repeat(shares[:, chosen], np.diff(self.parts.family.cell_start), axis=0)
+                known = at_rows and [values[:, chosen] for values in at_rows]
+                values = known or _at_rows(self.parts, self.rows, by_cell)
+                out[chosen] = self._errors(self.cells[:, None] * by_cell, values)
         return out
 
     def of_total(self) -> FloatArray:
@@ -239,13 +255,6 @@ class _Errors:
         own = own_influence(values, self.rows.weight, self.side)
         return np.asarray(np.sqrt(rows_variances(own, self.rows.weight, self.side)))
 
-    def _block(self, shares: FloatArray) -> FloatArray:
-        """(f, m) for (cells, f) shares."""
-        phi = Phi(self.parts.family, NewRows(self.rows.codes))
-        effects = self.parts.effects
-        at_rows = [phi.synthesise(effects[:, [o]] * shares) for o in range(effects.shape[1])]
-        return self._errors(self.cells[:, None] * shares, at_rows)
-
     def _errors(self, weights: FloatArray, at_rows: list[FloatArray]) -> FloatArray:
         """(f, m) errors of sums of T times ``weights`` (cells, f), which are (n, f) at the rows for every output."""
         uncertainty, unit, rows = self.sources.uncertainty, self.sources.unit, (self.rows.weight, self.side)
@@ -272,3 +281,9 @@ class _Errors:
         step = max(1, STATISTICS_BYTES // (8 * size))
         for first in range(0, count, step):
             yield slice(first, min(count, first + step))
+
+
+def _at_rows(parts: Parts, rows: Rows, shares: FloatArray) -> list[FloatArray]:
+    """For every output, (n, f) sums of the effects at the rows with (cells, f) ``shares``."""
+    phi = Phi(parts.family, NewRows(rows.codes))
+    return [phi.synthesise(parts.effects[:, [o]] * shares) for o in range(parts.effects.shape[1])]

@@ -163,4 +163,13 @@ class RowTexts:
             return pairs[0]
         names = self.schema.names(features)
         value = ", ".join(f"{name}={value}" for name, (value, _) in zip(names, pairs, strict=True))
-        return value, ", ".join(f"{name}={level}" for name, (_, level) in zip(names, pairs, strict=True))
+        return value, ", ".join(_held(name, *pair) for name, pair in zip(names, pairs, strict=True))
+
+
+def _held(name: str, value: str, level: str) -> str:
+    """A feature of a group with its level.
+
+    >>> _held("sex", "f", "f"), _held("age", "70", ">= 65")
+    ('sex=f', 'age >= 65')
+    """
+    return f"{name}={level}" if level == value else f"{name} {level}"

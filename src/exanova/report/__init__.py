@@ -9,7 +9,7 @@ from typing import Any
 
 from exanova.atomic_files import write_whole
 from exanova.decomposition import Decomposition
-from exanova.errors import InputError
+from exanova.errors import InputError, InputTypeError
 from exanova.messages import Parameter
 from exanova.report.explorer import MOST_FREQUENT, GivenRows
 from exanova.report.html import to_html
@@ -23,7 +23,7 @@ def write_report(
     *,
     X: Any,
     model: Any,
-    id: str | None,
+    id: Any,
     by: str | None,
     since: Any,
     groups: Mapping[str, Sequence[str]] | None,
@@ -46,6 +46,8 @@ def write_report(
             raise InputError(
                 Parameter(parameter, column), " was given without rows; give the table that has this column: X=table."
             )
+    if by is not None and not isinstance(by, str):
+        raise InputTypeError(Parameter("by", by), " was given", expected="the name of a column of X")
     if base != MOST_FREQUENT and decomposition.link == "identity":
         raise InputError(
             Parameter("base"), " is for a tariff", remedy=["fit with ", Parameter("link", "log"), ", or leave it out"]

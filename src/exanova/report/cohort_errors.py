@@ -29,8 +29,8 @@ SETS = 400
 NUMBERS = 12_000
 """Standard errors that a page holds for them: 64 kB."""
 
-WORK = 2e9
-"""Reads of a cell at a row, over all pairs of groups, features and outputs, up to which that is done: some seconds."""
+WORK = 1e9
+"""Reads of a cell at a row, over all pairs of groups, features and outputs, up to which that is done: five seconds."""
 
 OTHERS = -1
 """In place of a level: all rows without the first one."""
@@ -68,8 +68,8 @@ def cohort_errors(decomposition: Decomposition, live: LiveRows | None, progress:
     parts = Parts(decomposition.everywhere, shares)
     progress.phase("report: groups of rows", len(sets))
     found = []
-    for chosen in sets:
-        found.append(feature_errors(parts, rows, _side(rows, *chosen), sources))
+    for errors in feature_errors(parts, rows, (_side(rows, *chosen) for chosen in sets), sources):
+        found.append(errors)
         progress.step()
     return CohortErrors(np.array(sets, dtype=np.int64), np.array(found), f"Whiskers are 95 % intervals: {included}.")
 

@@ -10,6 +10,7 @@ import numpy as np
 from exanova.decomposition import Decomposition
 from exanova.explain.difference import RESIDUAL, TOTAL, Contrast, Difference
 from exanova.explain.mean_change import MeanChange
+from exanova.explain.row_sets import OTHERS
 from exanova.report.explorer import GivenRows
 from exanova.report.findings import number, shown_output, signed
 from exanova.show.error_bars import known
@@ -37,7 +38,7 @@ def contrasts(decomposition: Decomposition, given: GivenRows) -> tuple[Record | 
         return None, 0
     found: Difference = decomposition.difference(given.X, by=given.by, model=given.model, groups=given.groups)
     shown = found.contrasts[:CONTRASTS]
-    records = [_contrast(decomposition, found, contrast) for contrast in shown]
+    records = [_contrast(decomposition, found, contrast, str(given.by)) for contrast in shown]
     return {
         "by": str(given.by),
         "included": found.included,
@@ -83,22 +84,41 @@ def _change_records(found: MeanChange, k: int) -> list[Record]:
 
 def _change_in_words(decomposition: Decomposition, found: MeanChange, k: int) -> str:
     before, after = (number(float(mean[k])) for mean in found.means)
-    mix, model = float(found.mix_total[k]), float(found.model_total[k])
+    total = _with_error(found.total[k], found.total_stderr[k])
+    mix = _with_error(found.mix_total[k], found.mix_total_stderr[k])
+    model = _with_error(found.model_total[k], found.model_total_stderr[k])
     return (
-        f"The mean of {shown_output(decomposition, k)} was {before} and is {after}: a change of "
-        f"{signed(float(found.total[k]))}. Other rows (the mix) made {signed(mix)} of it, other effects (the model) "
-        f"{signed(model)}."
+        f"The mean of {shown_output(decomposition, k)} was {before} and is {after}: a change of {total}. Other rows "
+        f"(the mix) made {mix} of it, other effects (the model) {model}."
     )
 
 
-def _contrast(decomposition: Decomposition, found: Difference, contrast: Contrast) -> Record:
+def _with_error(value: float, error: float) -> str:
+    """A part and its standard error, if it has one.
+
+    >>> _with_error(0.5, 0.0213), _with_error(-0.5, float("nan"))
+    ('+0.5 ± 0.021', '-0.5')
+    """
+    return f"{signed(float(value))} ± {error:.2g}" if math.isfinite(error) else signed(float(value))
+
+
+def _named(by: str, group: str) -> str:
+    """A group of rows in a sentence.
+
+    >>> _named("sex", "f"), _named("sex", "all others")
+    ('sex = f', 'all others')
+    """
+    return group if group == OTHERS else f"{legible(by)} = {legible(group)}"
+
+
+def _contrast(decomposition: Decomposition, found: Difference, contrast: Contrast, by: str) -> Record:
     outputs = decomposition.schema.outputs
     records = [
         {"output": output, "part": name, "value": value, "stderr": known(error)}
         for k, output in enumerate(outputs)
         for name, value, error in _listed(found.parts(contrast, output=k))
     ]
-    words = [_in_words(decomposition, found, contrast, k) for k in range(len(outputs))]
+    words = [_in_words(decomposition, found, contrast, by, k) for k in range(len(outputs))]
     return {
         "group": contrast.group,
         "against": contrast.against,
@@ -118,16 +138,16 @@ def _listed(parts: list[Any]) -> list[Any]:
     return [*single[:PARTS], *others, *ends]
 
 
-def _in_words(decomposition: Decomposition, found: Difference, contrast: Contrast, k: int) -> str:
+def _in_words(decomposition: Decomposition, found: Difference, contrast: Contrast, by: str, k: int) -> str:
     """One sentence: the two means, their difference and its largest parts."""
     first, second = (number(float(mean[k])) for mean in contrast.means)
-    total = float(contrast.total[k])
-    least = SMALL * max(abs(total), *(abs(value) for _, value, _ in found.parts(contrast, output=k)))
+    total = _with_error(contrast.total[k], contrast.total_stderr[k])
+    least = SMALL * max(abs(contrast.total[k]), *(abs(value) for _, value, _ in found.parts(contrast, output=k)))
     parts = [p for p in _listed(found.parts(contrast, output=k)) if p[0] not in (RESIDUAL, TOTAL) and abs(p[1]) > least]
-    named = ", ".join(f"{legible(name)} {signed(value)}" for name, value, _ in parts[:MOST])
+    named = ", ".join(f"{legible(name)} {_with_error(value, error)}" for name, value, error in parts[:MOST])
     most = f" The largest parts: {named}." if named else ""
     output = shown_output(decomposition, k)
+    groups = _named(by, contrast.group), _named(by, contrast.against)
     return (
-        f"The mean of {output} is {first} for {legible(contrast.group)} and {second} for {legible(contrast.against)}: "
-        f"a difference of {signed(total)}.{most}"
+        f"The mean of {output} is {first} for {groups[0]} and {second} for {groups[1]}: a difference of {total}.{most}"
     )

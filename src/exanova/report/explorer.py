@@ -16,6 +16,7 @@ from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
 from exanova.errors import OutsideSupportWarning, UnknownFeatureError
 from exanova.explain.explanation import Explanation, make_explanation
+from exanova.explain.reason_texts import id_texts
 from exanova.explain.shapley import shapley_values
 from exanova.messages import Parameter
 from exanova.query import Work, bytes_at_rows, check_memory
@@ -52,7 +53,7 @@ class GivenRows:
         X: Any = None,
         model: Any = None,
         *,
-        id: str | None = None,
+        id: Any = None,
         by: str | None = None,
         since: Any = None,
         groups: Mapping[str, Sequence[str]] | None = None,
@@ -184,19 +185,20 @@ def _from_table(decomposition: Decomposition, given: GivenRows, size: int) -> Sh
     return ShownRows(rows, table.n_rows, True, explanation, ids)
 
 
-def names_of_rows(table: Table, id: str | None) -> NDArray[np.object_] | None:
-    """Identifiers of the rows of a table: the column ``id``, or an index of pandas that is not 0, 1, 2, ...
+def names_of_rows(table: Table, id: Any) -> NDArray[np.object_] | None:
+    """Identifiers of the rows of a table: the column ``id``, or one per row, or an index that is not 0, 1, 2, ...
 
     Raises:
         UnknownFeatureError: if there is no such column.
+        InputError: if there is not one for each row.
     """
+    if isinstance(id, str) and id not in table.names:
+        raise UnknownFeatureError(
+            Parameter("id", id),
+            f" was given; the table has no such column: its columns are {', '.join(table.names[:20])}.",
+        )
     if id is not None:
-        if id not in table.names:
-            raise UnknownFeatureError(
-                Parameter("id", id),
-                f" was given; the table has no such column: its columns are {', '.join(table.names[:20])}.",
-            )
-        return np.array([str(value) for value in table.column(id).values], dtype=object)
+        return np.array(id_texts(table, id), dtype=object)
     index = table.index
     if index is None or (np.asarray(index) == np.arange(table.n_rows)).all():
         return None

@@ -233,6 +233,8 @@ def _numbers(values: FloatArray, outputs: tuple[str, ...]) -> str:
     if len(values) == 1:
         return f"{values[0]:.4f}"
     low, high = int(np.argmin(values)), int(np.argmax(values))
+    if f"{values[low]:.4f}" == f"{values[high]:.4f}":
+        return f"{values[low]:.4f} for every output"
     ends = (f"{values[k]:.4f} (output {legible(outputs[k])})" for k in (low, high))
     return " to ".join(ends)
 

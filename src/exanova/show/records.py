@@ -38,8 +38,8 @@ ORDERED_FROM = 3
 ORDER_DECLARED = ("pandas", "polars", "modin", "cudf")
 """Libraries in which levels out of their natural order come from a categorical type, whose order somebody chose."""
 
-NODES, EDGES = 24, 20
-"""Features and pairs that a network shows legibly."""
+NODES, EDGES = 24, 12
+"""Features and pairs that a network shows legibly: more lines than a dozen cannot be followed from end to end."""
 
 WEAK = 0.05
 """Pairs below this share of the strongest are left out of a network."""
