@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -114,8 +115,7 @@ def contrast(parts: Parts, rows: Rows, sets: RowSets, sources: Sources) -> Contr
     residual = None if rows.values is None else _without_rounding(alpha, rows.values - fitted)
     shown = fitted if rows.values is None else rows.values
     means = np.stack([_mean(shown, rows.weight, sets.side == sign) for sign in (1, -1)])
-    errors = _Errors(parts, rows, sets.side, cells, fitted, sources)
-    shares = parts.shares.toarray()
+    errors = _Errors(parts, rows, sets.side[None], cells[:, None], fitted, sources)
     return Contrast(
         *sets.names,
         sets.stratum,
@@ -126,10 +126,10 @@ def contrast(parts: Parts, rows: Rows, sets: RowSets, sources: Sources) -> Contr
         by_feature=by_feature,
         residual=residual,
         total=explained if residual is None else explained + residual,
-        by_subset_stderr=errors.of_parts(np.eye(len(by_subset))),
-        by_feature_stderr=errors.of_parts(shares),
-        residual_stderr=errors.of_residual(),
-        total_stderr=errors.of_total(),
+        by_subset_stderr=errors.of_parts(np.eye(len(by_subset)))[0],
+        by_feature_stderr=errors.of_parts(parts.shares.toarray())[0],
+        residual_stderr=errors.of_residuals()[0],
+        total_stderr=errors.of_totals()[0],
         identified=errors.identified,
     )
 
@@ -137,16 +137,18 @@ def contrast(parts: Parts, rows: Rows, sets: RowSets, sources: Sources) -> Contr
 def feature_errors(parts: Parts, rows: Rows, sides: Iterable[IntArray], sources: Sources) -> Iterator[FloatArray]:
     """For each pair of sets, (G + 2, m) standard errors of the parts of every feature or group, residual and total.
 
-    What does not depend on the sets is read at the rows once.
+    What does not depend on the sets is read at the rows once, and many pairs of sets are computed together.
     """
     fitted = Phi(parts.family, NewRows(rows.codes)).synthesise(parts.effects)
     shares = np.hstack([parts.shares.toarray(), np.ones((len(parts.family.subsets), 1))])
-    at_rows = _at_rows(parts, rows, np.repeat(shares, np.diff(parts.family.cell_start), axis=0))
-    for side in sides:
-        errors = _Errors(parts, rows, side, share_differences(parts.family, rows, side), fitted, sources)
-        found = errors.of_parts(shares, at_rows)
-        total = found[-1] if rows.values is None else errors.of_total()
-        yield np.vstack([found[:-1], errors.of_residual(), total])
+    by_cell = np.repeat(shares, np.diff(parts.family.cell_start), axis=0)
+    at_rows, waiting = _at_rows(parts, rows, by_cell), iter(sides)
+    while together := list(islice(waiting, _together(parts, rows, sources, shares.shape[1]))):
+        side = np.stack(together)
+        errors = _Errors(parts, rows, side, _many_differences(parts.family, rows, side), fitted, sources)
+        found = errors.of_sums(by_cell, at_rows)
+        total = found[:, -1] if rows.values is None else errors.of_totals()
+        yield from np.concatenate([found[:, :-1], errors.of_residuals()[:, None], total[:, None]], axis=1)
 
 
 def signed_shares(weight: NDArray[Any], side: IntArray) -> FloatArray:
@@ -163,13 +165,22 @@ def share_differences(family: Family, rows: Rows, side: IntArray) -> FloatArray:
 
     Rows in no cell count nowhere.
     """
-    phi, out = Phi(family, NewRows(rows.codes)), np.zeros(family.n_cells)
-    totals = {sign: float(rows.weight[side == sign].sum()) for sign in (1, -1)}
+    return np.asarray(_many_differences(family, rows, side[None])[:, 0])
+
+
+def _many_differences(family: Family, rows: Rows, sides: IntArray) -> FloatArray:
+    """(cells, k) the same for many pairs of sets (k, n)."""
+    from scipy.sparse import csr_array
+
+    masses = [np.where(sides == sign, rows.weight, 0).astype(np.float64).T for sign in (1, -1)]
+    totals = [mass.sum(axis=0) for mass in masses]
+    phi, out = Phi(family, NewRows(rows.codes)), np.empty((family.n_cells, len(sides)))
     for s in range(len(family.subsets)):
         cell, own = phi.cells(s), family.cells_of(s)
-        for sign, total in totals.items():
-            known = (cell >= 0) & (side == sign)
-            out[own] += sign * (np.bincount(cell[known], rows.weight[known], own.stop - own.start) / total)
+        known = np.flatnonzero(cell >= 0)
+        inside = csr_array((np.ones(len(known)), (cell[known], known)), shape=(own.stop - own.start, len(cell)))
+        first, second = (inside @ mass / total for mass, total in zip(masses, totals, strict=True))
+        out[own] = first - second
     return out
 
 
@@ -190,97 +201,123 @@ def _counts(side: IntArray, counted: NDArray[np.bool_]) -> tuple[int, int]:
 
 @dataclass(frozen=True, eq=False)
 class _Errors:
-    """Standard errors of the parts of one contrast, in units of the model."""
+    """Standard errors of the parts of k contrasts, in units of the model.
+
+    Attributes:
+        parts, rows, sources: see there.
+        sides: (k, n) +1 in the first set of each contrast, -1 in the second, 0 in neither.
+        cells: (cells, k) differences of shares.
+        fitted: (n, m) sums of all effects at the rows.
+    """
 
     parts: Parts
     rows: Rows
-    side: IntArray
+    sides: IntArray
     cells: FloatArray
     fitted: FloatArray
     sources: Sources
 
     @property
     def identified(self) -> NDArray[np.bool_]:
-        """(S,) whether the part of each subset is determined."""
+        """(S,) whether the part of each subset in the first contrast is determined."""
         family, uncertainty = self.parts.family, self.sources.uncertainty
         count = len(family.subsets)
         out = np.array([uncertainty.has_stderr(s) for s in range(count)])
         for s in np.flatnonzero(~out).tolist() if uncertainty.knows_dependences else ():
             weights = np.zeros((family.n_cells, 1))
-            weights[family.cells_of(s), 0] = self.cells[family.cells_of(s)]
+            weights[family.cells_of(s), 0] = self.cells[family.cells_of(s), 0]
             out[s] = bool(uncertainty.determined(self.parts.read.observed_weights(weights)[0])[0])
         return out
 
-    def of_parts(self, shares: FloatArray, at_rows: list[FloatArray] | None = None) -> FloatArray:
-        """(f, m) standard errors of sums of parts of subsets with (S, f) ``shares``.
-
-        Args:
-            shares: of each subset in each sum.
-            at_rows: the sums at the rows, (n, f) for each output, where they are known.
-        """
-        out = np.full((shares.shape[1], self.parts.effects.shape[1]), np.nan)
-        if self.sources.rows:
-            for chosen in self._blocks(shares.shape[1]):
-                by_cell = np.repeat(shares[:, chosen], np.diff(self.parts.family.cell_start), axis=0)
-                known = at_rows and [values[:, chosen] for values in at_rows]
-                values = known or _at_rows(self.parts, self.rows, by_cell)
-                out[chosen] = self._errors(self.cells[:, None] * by_cell, values)
+    def of_parts(self, shares: FloatArray) -> FloatArray:
+        """(k, f, m) standard errors of sums of parts of subsets with (S, f) ``shares``."""
+        out = np.full((len(self.sides), shares.shape[1], self.parts.effects.shape[1]), np.nan)
+        step = _columns(self.parts, self.rows, self.sources)
+        for first in range(0, shares.shape[1] if self.sources.rows else 0, step):
+            chosen = slice(first, min(shares.shape[1], first + step))
+            by_cell = np.repeat(shares[:, chosen], np.diff(self.parts.family.cell_start), axis=0)
+            out[:, chosen] = self.of_sums(by_cell, _at_rows(self.parts, self.rows, by_cell))
         return out
 
-    def of_total(self) -> FloatArray:
-        """(m,) standard error of the total difference: with the model, of the rows alone."""
+    def of_sums(self, by_cell: FloatArray, at_rows: list[FloatArray]) -> FloatArray:
+        """(k, f, m) standard errors of sums of effects with shares ``by_cell`` (cells, f).
+
+        Args:
+            by_cell: shares of the effects in each sum.
+            at_rows: the sums at the rows, (n, f) for each output.
+        """
+        if not self.sources.rows:
+            return np.full((len(self.sides), by_cell.shape[1], len(at_rows)), np.nan)
+        weights = self.cells[:, :, None] * by_cell[:, None, :]
+        return self._errors(weights.reshape(len(by_cell), -1), at_rows)
+
+    def of_totals(self) -> FloatArray:
+        """(k, m) standard errors of the total differences: with the model, of the rows alone."""
         if self.rows.values is None:
-            return np.asarray(self.of_parts(np.ones((len(self.parts.family.subsets), 1)))[0])
+            return np.asarray(self.of_parts(np.ones((len(self.parts.family.subsets), 1)))[:, 0])
         return self._of_rows(self.rows.values)
 
-    def of_residual(self) -> FloatArray:
-        """(m,) standard error of the residual."""
+    def of_residuals(self) -> FloatArray:
+        """(k, m) standard errors of the residuals."""
         values, sources = self.rows.values, self.sources
         if values is None or not sources.rows or not sources.linear:
-            return np.full(self.parts.effects.shape[1], np.nan)
+            return np.full((len(self.sides), self.parts.effects.shape[1]), np.nan)
         left = values - self.fitted
         if not sources.effects:
             return self._of_rows(left)
         if sources.same is not None and isinstance(sources.uncertainty.engine, LinearErrors):
             left = sources.uncertainty.engine.as_noise(left / sources.unit, sources.same.place) * sources.unit
-        return np.asarray(self._errors(-self.cells[:, None], [left[:, [o]] for o in range(left.shape[1])])[0])
+        return np.asarray(self._errors(-self.cells, [left[:, [o]] for o in range(left.shape[1])])[:, 0])
 
     def _of_rows(self, values: FloatArray) -> FloatArray:
-        """(m,) standard errors of the difference of the means of (n, m) values."""
+        """(k, m) standard errors of the differences of the means of (n, m) values."""
         if not self.sources.rows:
-            return np.full(values.shape[1], np.nan)
-        nothing = np.zeros((self.parts.family.n_cells, 1))
+            return np.full((len(self.sides), values.shape[1]), np.nan)
         if self.sources.effects and self.sources.same is not None:
-            return np.asarray(self._errors(nothing, [values[:, [o]] for o in range(values.shape[1])])[0])
-        own = own_influence(values, self.rows.weight, self.side)
-        return np.asarray(np.sqrt(rows_variances(own, self.rows.weight, self.side)))
+            nothing = np.zeros((self.parts.family.n_cells, len(self.sides)))
+            return np.asarray(self._errors(nothing, [values[:, [o]] for o in range(values.shape[1])])[:, 0])
+        return np.sqrt(self._variances_of_rows(self._own(values)).reshape(len(self.sides), -1))
+
+    def _own(self, values: FloatArray) -> FloatArray:
+        """(n, k f) influence of the rows themselves on the differences of the means of ``values`` (n, f)."""
+        return np.hstack([own_influence(values, self.rows.weight, side) for side in self.sides])
 
     def _errors(self, weights: FloatArray, at_rows: list[FloatArray]) -> FloatArray:
-        """(f, m) errors of sums of T times ``weights`` (cells, f), which are (n, f) at the rows for every output."""
-        uncertainty, unit, rows = self.sources.uncertainty, self.sources.unit, (self.rows.weight, self.side)
+        """(k, f, m) errors of sums of T times ``weights`` (cells, k f); for each output, (n, f) sums at the rows."""
+        uncertainty, unit = self.sources.uncertainty, self.sources.unit
         weights, whole = self.parts.read.observed_weights(weights)
         out = np.empty((weights.shape[1], len(at_rows)))
         for o, values in enumerate(at_rows):
-            own = own_influence(values, *rows) / unit[o]
+            own = self._own(values) / unit[o]
             if self.sources.effects:
-                variances = contrast_variances(uncertainty, o, weights, own, rows, self.sources.same)
+                variances = contrast_variances(uncertainty, o, weights, own, self._variances_of_rows, self.sources.same)
             else:
-                variances = rows_variances(own, *rows)
+                variances = self._variances_of_rows(own)
             found = np.sqrt(np.maximum(variances, 0.0))
             out[:, o] = np.where(found <= tolerances.RECONSTRUCTION, 0.0, found) * unit[o]  # below, it is rounding
         if self.sources.effects:  # an effect has no error in cells never observed
             out[~whole] = np.nan
         if uncertainty.knows_dependences:
             out[~uncertainty.determined(weights)] = np.nan
-        return out
+        return out.reshape(len(self.sides), -1, len(at_rows))
 
-    def _blocks(self, count: int) -> Iterator[slice]:
-        sample = self.sources.uncertainty.sample
-        fitted = 0 if sample is None else sample.n_rows
-        size = self.parts.family.n_cells + 4 * max(len(self.side), fitted)
-        step = max(1, STATISTICS_BYTES // (8 * size))
-        for first in range(0, count, step):
-            yield slice(first, min(count, first + step))
+    def _variances_of_rows(self, own: FloatArray) -> FloatArray:
+        """(k f,) variances that come from other rows alone, whose influence is ``own`` (n, k f)."""
+        each = np.split(own, len(self.sides), axis=1)
+        found = [rows_variances(part, self.rows.weight, side) for part, side in zip(each, self.sides, strict=True)]
+        return np.concatenate(found)
+
+
+def _columns(parts: Parts, rows: Rows, sources: Sources) -> int:
+    """How many sums are computed together."""
+    sample = sources.uncertainty.sample
+    fitted = 0 if sample is None else sample.n_rows
+    return max(1, STATISTICS_BYTES // (8 * (parts.family.n_cells + 4 * max(len(rows.weight), fitted))))
+
+
+def _together(parts: Parts, rows: Rows, sources: Sources, sums: int) -> int:
+    """How many pairs of sets with so many sums each are computed together."""
+    return max(1, _columns(parts, rows, sources) // sums)
 
 
 def _at_rows(parts: Parts, rows: Rows, shares: FloatArray) -> list[FloatArray]:

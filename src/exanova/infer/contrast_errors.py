@@ -12,6 +12,7 @@ For rows of the fit the influence is the sum of the two; for other rows the two 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ def contrast_variances(
     output: int,
     weights: FloatArray,
     own: FloatArray,
-    rows: tuple[NDArray[Any], IntArray],
+    of_rows: Callable[[FloatArray], FloatArray],
     same: SameRows | None,
 ) -> FloatArray:
     """(f,) variances of differences lambda^T T with ``weights`` lambda (cells, f), in normalised units.
@@ -69,12 +70,12 @@ def contrast_variances(
         output: number of the output.
         weights: lambda.
         own: (n, f) influence of the rows themselves, in normalised units.
-        rows: their weights and sides.
+        of_rows: own (n, f) to the (f,) variances that come from other rows alone.
         same: which rows of the fit they are; ``None`` for other rows.
     """
     engine = uncertainty.engine
     if same is None or isinstance(engine, RefitErrors | StoredErrors):
-        return engine.variances(output, weights) + rows_variances(own, *rows)
+        return engine.variances(output, weights) + of_rows(own)
     moved = engine.influences(output, weights)
     moved = own + (moved[same.place] if isinstance(moved, np.ndarray) else moved)
     out = raw_variances(same.draws, moved)
