@@ -67,6 +67,22 @@ def test_the_covariance_of_all_cells_and_single_statistics_agree(index):
         assert np.allclose(single, together)
 
 
+@pytest.mark.parametrize("given", [{}, {"shrinkage": None}])
+def test_indices_of_one_effect_have_the_errors_of_their_weights(given):
+    """Also where effects are not identified, and in cells never observed."""
+    rows, y, rng = drawn()
+    rows = np.column_stack([rows, rows[:, 0]])
+    state = FunctionalANOVA(sampled=True, **given).fit(rows, y).decomposition_
+    dense = np.diag(rng.choice([-2.0, 0.5, 1.0], len(state.family.subsets)))
+    asked = np.vstack([rows[:12], rng.permuted(rows[:12], axis=0)]).T.astype(np.int32)
+    place = row_errors.cells_at(state.family, asked)
+    assert (place < 0).any()
+    found = row_errors._of_single_effects(state.uncertainty, place, dense)
+    weighed = row_errors._by_statistics(state.family, state.uncertainty, place, dense)
+    assert np.isnan(weighed).any() == bool(given)  # a shrunken fit is unique
+    np.testing.assert_allclose(found, weighed, rtol=1e-7, atol=1e-12)
+
+
 def test_shapley_values_spread_over_refits_as_the_closed_form_says():
     rows, y, _ = drawn(n=500)
     anova = fitted(rows, y)

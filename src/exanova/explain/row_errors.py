@@ -37,8 +37,13 @@ def row_stderr(
     first, inverse = distinct_rows(codes)
     place = cells_at(family, codes[:, first])
     dense = np.asarray(matrix.todense(), dtype=np.float64)
-    found = _by_cells(family, uncertainty, place, dense) if _many(family, uncertainty, place, dense) else None
-    found = _by_statistics(family, uncertainty, place, dense) if found is None else found
+    single = np.count_nonzero(dense, axis=1) == 1
+    found = np.empty((len(place), len(dense), uncertainty.outputs))
+    found[:, single] = _of_single_effects(uncertainty, place, dense[single])
+    if not single.all():
+        sums = dense[~single]
+        by_cells = _many(family, uncertainty, place, sums)
+        found[:, ~single] = (_by_cells if by_cells else _by_statistics)(family, uncertainty, place, sums)
     if read is not None and read.continued.any():
         found[_with_continued(read, codes[:, first], dense)] = np.nan
     return found[inverse]
@@ -98,6 +103,13 @@ MOST_CELLS = 6000
 
 PRODUCTS_PER_READ = 8
 """Multiplications in a matrix product that take as long as reading one table at one row."""
+
+
+def _of_single_effects(uncertainty: Uncertainty, place: IntArray, matrix: FloatArray) -> FloatArray:
+    """(n, k, m) errors of indices that are one effect each, with a weight: those of its cells."""
+    own = np.abs(matrix).argmax(axis=1)
+    stderr = np.append(uncertainty.stderr, np.zeros((1, uncertainty.outputs)), axis=0)  # the last: cells never observed
+    return np.asarray(np.abs(matrix[np.arange(len(matrix)), own])[:, None] * stderr[place[:, own]])
 
 
 def _by_statistics(family: Family, uncertainty: Uncertainty, place: IntArray, matrix: FloatArray) -> FloatArray:
