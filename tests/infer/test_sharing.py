@@ -180,3 +180,15 @@ def test_refits_of_a_shrunken_fit_shrink_as_much_as_the_fit():
     posterior = anova.effects_["x0"].stderr
     anova.errors("bootstrap", n_refits=60)
     assert np.abs(np.log(anova.effects_["x0"].stderr / posterior)).max() < 0.4
+
+
+def test_functions_are_counted_once_however_many_effects_ask(monkeypatch):
+    rng = np.random.default_rng(5)
+    X = rng.integers(0, 3, (60, 8))
+    monkeypatch.setattr(sharing.cost, "RANKED", 0)
+    monkeypatch.setattr(sharing, "CHEAP_FUNCTIONS", 0)
+    anova = fitted(X, rng.normal(size=60))
+    counted = []
+    monkeypatch.setattr(sharing, "dimensions", lambda *given, of=sharing.dimensions: (counted.append(1), of(*given))[1])
+    assert None in {effect.identified for effect in anova.effects_.values()}
+    assert len(counted) == 1

@@ -7,7 +7,9 @@ with the fit, for others when a query needs it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -71,14 +73,28 @@ class Sharing:
         return out
 
     def _can_look(self, most: int) -> bool:
-        return self.fitted is not None and affordable(self.family, self.fitted.request, most)
+        return self.fitted is not None and _fits(self._functions, self.fitted.request, most)
+
+    @cached_property
+    def _functions(self) -> float:
+        """Number of functions; counted once, since every effect asks whether it is determined."""
+        assert self.fitted is not None
+        return _functions_with_tables(self.family, self.fitted.request)
 
 
 def affordable(family: Family, request: Request, most: int) -> bool:
     """Whether the functions have tables, are at most ``most``, and their Gram matrix fits in memory."""
+    return _fits(_functions_with_tables(family, request), request, most)
+
+
+def _functions_with_tables(family: Family, request: Request) -> float:
+    """Number of functions; infinite if some have no table."""
     if request.basis != "pure" or too_large_for_tables(family).any():
-        return False
-    functions = float(dimensions(family).sum())
+        return math.inf
+    return float(dimensions(family).sum())
+
+
+def _fits(functions: float, request: Request, most: int) -> bool:
     return functions <= most and 24 * functions**2 <= request.memory_limit
 
 
