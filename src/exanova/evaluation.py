@@ -95,7 +95,7 @@ def _by_the_others(
     selection = known.selection
     if selection is None or not request.sampled:
         return by_leaving_out(certificate, sample, fitted.found, request, fitted.whole)
-    if request.shrinkage or request.auto_terms:
+    if request.auto_terms or (request.shrinkage and follows_values(selection)):
         return by_selecting_again(certificate, sample, again, progress)
     if repeats_cheaply(selection, sample, again, splits_of(sample)):
         certificate = by_selecting_again(certificate, sample, again, progress)

@@ -8,7 +8,7 @@ institute.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -104,6 +104,14 @@ class Draws:
             None if self.copies is None else self.copies[mine],
             None if self.squares is None else self.squares[mine],
         )
+
+    def thinned(self, part: NDArray[np.int64], counts: NDArray[np.int64]) -> Draws:
+        """The same with ``part`` (k,) of the ``counts`` (k,) raw rows that each of these stands for."""
+        share = part / counts
+        weight = part if self.kind == "frequency" else self.weight * share
+        copies = None if self.copies is None else self.copies * share
+        squares = None if self.squares is None else self.squares * share
+        return replace(self, weight=weight, copies=copies, squares=squares)
 
 
 def _renumbered(labels: IntArray) -> IntArray:
