@@ -230,8 +230,9 @@ class Sample:
     def split_raw(self, share: float, seed: int | None) -> tuple[Sample, Sample, FloatArray]:
         """Raw rows split at random, so that equal rows may be on both sides, as those of another sample would be.
 
-        The third part are the values at the rows held out, averaged over all equal rows. Distinct rows are split (:meth:`split`) where all rows differ, where they were drawn in clusters, and where
-        values of equal rows differ but were added up. Every level keeps a row to be fitted on.
+        The third part are the values at the rows held out, averaged over all equal rows. Distinct rows are split
+        (:meth:`split`) where all rows differ, where they were drawn in clusters, and where values of equal rows differ
+        but were added up. Every level keeps a row to be fitted on.
         """
         draws, counts = self.draws, self._raw_counts()
         lumped = self.within is not None and (draws is None or draws.values is None)

@@ -137,8 +137,8 @@ def splits_of(sample: Sample) -> int:
 def judge_selection(sample: Sample, request: Request, progress: Progress) -> Judged:
     """Repeat a selection with a fixed budget on part of the rows, and evaluate it on the others.
 
-    Other rows drawn in the same way repeat combinations that occur as often as these do, so raw rows are held out. Their
-    noise is counted elsewhere: of their squared errors, those from the mean of all equal rows are taken off.
+    Other rows drawn in the same way repeat combinations that occur as often as these do, so raw rows are held out.
+    Their noise is counted elsewhere: of their squared errors, those from the mean of all equal rows are taken off.
     """
     splits, found = splits_of(sample), []
     for k in range(splits):
