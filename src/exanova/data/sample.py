@@ -239,8 +239,8 @@ class Sample:
         together = draws is not None and draws.cluster is not None and draws.across_rows
         if lumped or together or counts.sum() == self.n_rows:
             return self._split_apart(share, seed)
-        out = drawn_without_replacement(counts, share, seed)
         group = np.arange(self.n_rows) if draws is None else draws.group
+        out = drawn_alike(group if draws is None else draws.kinds, counts, share, seed)
         for row, size in zip(self.codes, self.sizes, strict=True):
             fitted = np.bincount(row[group], weights=counts - out, minlength=size) > 0
             for level in np.flatnonzero(~fitted):
@@ -263,7 +263,7 @@ class Sample:
         """The same with ``part`` (k,) of the ``counts`` (k,) raw rows of each draw, or of each distinct row."""
         if self.draws is None:
             kept = part > 0
-            return replace(self.only(kept), weight=part[kept], rows=int(part.sum()))
+            return replace(self.only(kept), weight=part[kept])
         return self._with_draws(self.draws.thinned(part, counts), part > 0)
 
     def of_draws(self, mine: NDArray[np.bool_]) -> Sample:
@@ -288,6 +288,20 @@ class Sample:
 
 MOST_DRAWN = 10**9
 """Rows up to which a number of them is drawn; of more, each is drawn with the probability that gives as many."""
+
+
+def drawn_alike(kind: IntArray, counts: NDArray[np.int64], share: float, seed: int | None) -> NDArray[np.int64]:
+    """(k,) how many of the ``counts`` (k,) rows are among a share of all, in whichever entries rows of a kind are.
+
+    >>> [drawn_alike(np.array([0, 1, 1]), np.array(n), 0.5, 3).tolist() for n in ([4, 1, 3], [4, 2, 2])]
+    [[1, 1, 2], [1, 2, 1]]
+    """
+    order = np.argsort(kind, kind="stable")
+    total = np.bincount(kind, weights=counts).astype(np.int64)
+    before = np.cumsum(counts[order]) - counts[order] - (np.cumsum(total) - total)[kind[order]]
+    out = np.empty(len(kind), dtype=np.int64)
+    out[order] = np.clip(drawn_without_replacement(total, share, seed)[kind[order]] - before, 0, counts[order])
+    return out
 
 
 def drawn_without_replacement(counts: NDArray[np.int64], share: float, seed: int | None) -> NDArray[np.int64]:
