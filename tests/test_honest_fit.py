@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -140,3 +142,42 @@ def test_what_calls_for_care_is_the_first_thing_in_a_report(tmp_path):
     good = FunctionalANOVA(max_order=1).fit(table[["c"]].astype(str), table["c"].astype(float))
     first, *others = summarise(good.decomposition_).read_first
     assert (first["question"], others) == ("Does it hold on other rows?", [])
+
+
+@pytest.mark.parametrize("given", [{}, {"route": "moments"}, {"max_order": None}], ids=str)
+@pytest.mark.parametrize("n", [150, 400])
+def test_an_exact_fit_of_more_functions_than_rows_knows_how_it_does_on_other_rows(given, n, monkeypatch):
+    """Low orders express what they can without a row too; the mean leverage says nothing where rows decide alone."""
+    rng = np.random.default_rng(n)
+
+    def drawn(count):
+        x = rng.random((count, 4)).round(3)
+        return x, np.sin(6 * x[:, 0]) + 3 * x[:, 1] * x[:, 2]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        anova = FunctionalANOVA(shrinkage=None, handle_unknown="ignore", n_bins=16, **given).fit(*drawn(n))
+        fresh = anova.score(*drawn(5000))
+    certificate = anova.certificate_
+    assert certificate.n_functions > n
+    assert certificate.r2_eval is not None
+    assert certificate.r2_eval[0] == pytest.approx(fresh, abs=0.08)
+    monkeypatch.setattr(evaluate, "WORK_OF_NEARLY_ALL", 0.0)
+    again = FunctionalANOVA(shrinkage=None, n_bins=16).fit(*drawn(n)).certificate_
+    assert again.r2_eval is None
+    assert again.holds is None
+
+
+@pytest.mark.parametrize("ridge", [0.01, 0.3, 3.0])
+def test_a_fit_with_a_ridge_knows_how_it_does_on_other_rows(ridge):
+    found, fresh = [], []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        rows = rng.integers(0, 3, size=(5400, 4))
+        y = (rows[:, 0] == 0) + rows[:, 1] * (rows[:, 2] == 2) + rng.normal(size=len(rows))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            anova = FunctionalANOVA(ridge=ridge).fit(rows[:400], y[:400])
+        found.append(anova.certificate_.r2_eval[0])
+        fresh.append(anova.score(rows[400:], y[400:]))
+    assert np.mean(found) == pytest.approx(np.mean(fresh), abs=0.05)

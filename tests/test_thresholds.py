@@ -242,6 +242,7 @@ APART = {
     "explain.importance_intervals.LARGEST_NONCENTRALITY": "accuracy",
     "select.automatic.PATIENCE": "decides what is chosen",
     "select.automatic.AS_GOOD": "decides what is chosen",
+    "data.sample.MOST_DRAWN": "decides how rows are drawn at random",
     "select.selected_fit.HELD_OUT": "decides what is measured",
     "select.selected_fit.FEW_ROWS": "decides what is measured",
     "select.selected_fit.SPLITS": "decides what is measured",

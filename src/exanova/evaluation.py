@@ -25,7 +25,7 @@ from exanova.progress import Progress
 from exanova.select.optimism import follows_values, largest_growth, repeats_cheaply
 from exanova.select.record import Selection
 from exanova.select.selected_fit import judge_selection, splits_of, with_budget
-from exanova.shrink.evaluate import other_rows
+from exanova.shrink.evaluate import is_nearly_all, other_rows
 from exanova.solve.evidence import Solved
 from exanova.solve.request import Request
 from exanova.sources.further import Reader
@@ -95,7 +95,7 @@ def _by_the_others(
     selection = known.selection
     if selection is None or not request.sampled:
         return by_leaving_out(certificate, sample, fitted.found, request, fitted.whole)
-    if request.shrinkage or request.auto_terms:
+    if request.auto_terms or (request.shrinkage and follows_values(selection)):
         return by_selecting_again(certificate, sample, again, progress)
     if repeats_cheaply(selection, sample, again, splits_of(sample)):
         certificate = by_selecting_again(certificate, sample, again, progress)
@@ -161,9 +161,10 @@ def by_leaving_out(
     other = other_rows(sample, found, request)
     if other is not None:
         return _with_errors(certificate, sample, other.mse, other.method)
-    if request.ridge:  # it uses less of every direction than the rank says
+    rows = _independent_rows(sample)
+    if request.ridge or is_nearly_all(found, rows):  # a ridge uses less of every direction than the rank says
         return certificate
-    found_out = on_average(certificate, _independent_rows(sample))
+    found_out = on_average(certificate, rows)
     kept = ", the selection kept" if request.selection and found_out.eval_method else ""
     return replace(found_out, eval_method=found_out.eval_method + kept)
 

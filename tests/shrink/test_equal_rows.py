@@ -73,7 +73,9 @@ def test_an_exact_fit_leaves_out_each_row_with_its_weight(seed, spread, noisy):
     gamma = functions.T @ (p[:, None] * functions)
     coefficients = np.linalg.solve(gamma, functions.T @ (p[:, None] * data.values))
     residual, equal = data.values - functions @ coefficients, Equal.of(data)
-    found = left_out_of_exact(gamma, coefficients, lambda i: functions[i], residual, p, np.arange(9), equal)
+    found = left_out_of_exact(
+        gamma, coefficients, lambda i: functions[i], residual, p, np.arange(9), np.ones(len(gamma), int), equal
+    )
     leverage = p * np.einsum("iq,qk,ik->i", functions, np.linalg.inv(gamma), functions)
     columns = functions[data.draws.group]
     expected = refitted(columns, np.zeros((4, 4)), data.draws.weight, values) - data.within_variance

@@ -22,6 +22,7 @@ from exanova.shrink.equal_rows import Equal
 from exanova.shrink.evaluate import leave_rows_out, why_none
 from exanova.shrink.left_out import (
     Alone,
+    left_out_by_products,
     left_out_by_rows,
     left_out_of_exact,
     left_out_of_shrunk,
@@ -104,6 +105,74 @@ def exact_case(case, order):
     return phi, phi.T @ (case.probability[:, None] * phi), coefficients
 
 
+def orders_of(case, order):
+    """(q,) order of each of the functions of :func:`exact_case`."""
+    codes, varying = case.rows.T.astype(np.uint8), [i for i, n in enumerate(case.sizes) if n > 1]
+    family = build_family(codes, case.weight.astype(float), case.sizes, up_to_order(varying, order))
+    return family.layout.order[build_basis(family).subset_of_function()]
+
+
+def low_orders_first(phi, order, weight, values):
+    """(q, m) least squares by definition: what low orders can express, higher ones do not; shortest in each order."""
+
+    def solved(a, b):
+        u, size, v = np.linalg.svd(a, full_matrices=False)
+        kept = size > 1e-7  # an absolute size: of functions that low orders express, rounding is left
+        return v[kept].T @ ((u[:, kept].T @ b) / size[kept, None])
+
+    root = np.sqrt(weight)[:, None]
+    columns, out = root * phi, np.zeros((phi.shape[1], values.shape[1]))
+    for k in range(int(order.max()), -1, -1):
+        own, low = columns[:, order == k], columns[:, order < k]
+        left = root * values - columns @ out
+        for side in (own, left):
+            side -= low @ solved(low, side)
+        out[order == k] = solved(own, left)
+    return out
+
+
+@examples(60)
+@given(case=supports(MODERATE, max_outputs=2, max_rows=30), order=st.integers(1, 2))
+def test_what_low_orders_can_express_without_a_row_they_do(case, order):
+    """Of the fits without a row that meet the others equally well, that of the decomposition is meant."""
+    assume(len(case.rows) > 1)
+    phi, gamma, coefficients = exact_case(case, order)
+    p, orders, rows = case.probability, orders_of(case, order), np.arange(len(phi))
+    residual = case.values - phi @ coefficients
+    found = left_out_of_exact(gamma, coefficients, lambda i: phi[i], residual, p, rows, orders)
+    by_rows = left_out_by_products(phi.copy(), case.values, p, orders)
+    for i in rows:
+        kept = rows != i
+        without = low_orders_first(phi[kept], orders, p[kept], case.values[kept])
+        expected = case.values[i] - phi[i] @ without
+        size = 1 + np.abs(expected).max() + np.ptp(case.values)
+        np.testing.assert_allclose(found.residual[i], expected, atol=0.05 * size)
+        np.testing.assert_allclose(by_rows.residual[i], expected, atol=0.05 * size)
+
+
+@examples(30)
+@given(case=supports(MODERATE, max_outputs=2, max_rows=20), ridge=st.sampled_from([1e-3, 0.1, 2.0]))
+def test_a_row_left_out_of_a_fit_with_a_ridge(case, ridge):
+    assume(len(case.rows) > 1)
+    phi, gamma, _ = exact_case(case, 2)
+    p, rows, penalty = case.probability, np.arange(len(phi)), ridge * np.eye(phi.shape[1])
+    penalty[0, 0] = 0.0
+
+    def fit(kept):
+        weighted = phi[kept].T * p[kept]
+        return np.linalg.solve(weighted @ phi[kept] + penalty, weighted @ case.values[kept])
+
+    coefficients, orders = fit(rows), orders_of(case, 2)
+    residual = case.values - phi @ coefficients
+    gamma = gamma.copy()
+    found = left_out_of_exact(gamma, coefficients, lambda i: phi[i], residual, p, rows, orders, ridge=ridge)
+    by_rows = left_out_by_products(phi.copy(), case.values, p, orders, ridge=ridge)
+    for i in rows:
+        expected = case.values[i] - phi[i] @ fit(rows[rows != i])
+        np.testing.assert_allclose(found.residual[i], expected, atol=1e-6 * (1 + np.abs(expected).max()))
+        np.testing.assert_allclose(by_rows.residual[i], expected, atol=1e-4 * (1 + np.abs(expected).max()))
+
+
 def shortest(phi, weight, values):
     """Least squares by definition: the shortest coefficients, the intercept not counted."""
     centre = weight @ phi[:, 1:] / weight.sum(), weight @ values / weight.sum()
@@ -121,7 +190,9 @@ def test_leaving_a_row_out_of_an_exact_fit_is_fitting_without_it(case, order):
     phi, gamma, coefficients = exact_case(case, order)
     residual = case.values - phi @ coefficients
     everything = np.arange(len(phi))
-    found = left_out_of_exact(gamma, coefficients, lambda i: phi[i], residual, case.probability, everything)
+    found = left_out_of_exact(
+        gamma, coefficients, lambda i: phi[i], residual, case.probability, everything, np.ones(phi.shape[1], int)
+    )
     alone = 0
     for i in everything:
         kept = everything != i
@@ -141,7 +212,15 @@ def test_a_saturated_fit_says_nothing_of_rows_left_out_but_their_mean():
     p, y = np.full(4, 0.25), np.array([[1.0], [2.0], [4.0], [9.0]])
     coefficients = shortest(phi, p, y)
     residual = y - phi @ coefficients
-    found = left_out_of_exact(phi.T @ (p[:, None] * phi), coefficients, lambda i: phi[i], residual, p, np.arange(4))
+    found = left_out_of_exact(
+        phi.T @ (p[:, None] * phi),
+        coefficients,
+        lambda i: phi[i],
+        residual,
+        p,
+        np.arange(4),
+        np.ones(phi.shape[1], int),
+    )
     assert found.alone == 4
     for i in range(4):
         kept = np.arange(4) != i
@@ -164,13 +243,13 @@ def test_rows_drawn_at_random_estimate_what_all_rows_say(monkeypatch):
     def at(i):
         return phi[i]
 
-    everything = left_out_of_exact(gamma, coefficients, at, residual, p, np.arange(n))
+    everything = left_out_of_exact(gamma, coefficients, at, residual, p, np.arange(n), np.ones(len(gamma), int))
     monkeypatch.setattr(left_out, "FEWEST_SAMPLED", 200)
     found = []
     for seed in range(200):
         rows = rows_to_leave_out(n, q, seed=seed)
         assert len(rows) == 200
-        some = left_out_of_exact(gamma, coefficients, at, residual, p, rows)
+        some = left_out_of_exact(gamma, coefficients, at, residual, p, rows, np.ones(len(gamma), int))
         np.testing.assert_allclose(some.residual, everything.residual[rows])
         found.append((some.mse[0] - everything.mse[0], some.stderr[0]))
     apart, stderr = np.array(found).T
@@ -188,7 +267,9 @@ def test_rows_are_left_out_of_a_decomposition_on_any_route(case, order):
     phi, gamma, coefficients = exact_case(case, order)
     residual = case.values - phi @ coefficients
     rows, equal = np.arange(len(phi)), Equal.of(data)
-    expected = left_out_of_exact(gamma, coefficients, lambda i: phi[i], residual, case.probability, rows, equal)
+    expected = left_out_of_exact(
+        gamma, coefficients, lambda i: phi[i], residual, case.probability, rows, orders_of(case, order), equal
+    )
     for route in ("dense", "moments"):
         request = Request(max_order=order, route=route)
         found = decompose(data, request)
@@ -204,7 +285,7 @@ def test_a_fit_that_is_not_least_squares_says_why_no_row_is_left_out():
     data = Sample(
         np.ascontiguousarray(rows.T).astype(np.uint8), np.ones(7, dtype=np.int64), (3, 3), rows[:, :1] * 1.0, 7
     )
-    request = Request(max_order=1, ridge=0.1)
+    request = Request(max_order=2, basis="paper", ties="first")
     assert "least-squares" in why_none(data, decompose(data, request), request)
     tight = Request(max_order=1)
     found = decompose(data, tight)

@@ -8,7 +8,7 @@ institute.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -104,6 +104,24 @@ class Draws:
             None if self.copies is None else self.copies[mine],
             None if self.squares is None else self.squares[mine],
         )
+
+    @property
+    def kinds(self) -> IntArray:
+        """(k,) a number for each: the same for equal rows of equal weight and values, whichever stand for several."""
+        own = [self.group, self.weight / self.counts, *(() if self.values is None else self.values.T)]
+        order = np.lexsort(own[::-1])
+        new = np.any([np.diff(column[order], prepend=column[order[:1]]) != 0 for column in own], axis=0)
+        out = np.empty(len(order), dtype=np.int64)
+        out[order] = np.cumsum(new)
+        return out
+
+    def thinned(self, part: NDArray[np.int64], counts: NDArray[np.int64]) -> Draws:
+        """The same with ``part`` (k,) of the ``counts`` (k,) raw rows that each of these stands for."""
+        share = part / counts
+        weight = part if self.kind == "frequency" else self.weight * share
+        copies = None if self.copies is None else self.copies * share
+        squares = None if self.squares is None else self.squares * share
+        return replace(self, weight=weight, copies=copies, squares=squares)
 
 
 def _renumbered(labels: IntArray) -> IntArray:

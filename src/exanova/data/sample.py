@@ -227,12 +227,55 @@ class Sample:
             held = held_out(self.codes, self.sizes, share, seed)
             return self.only(~held), self.only(held)
 
+    def split_raw(self, share: float, seed: int | None) -> tuple[Sample, Sample, FloatArray]:
+        """Raw rows split at random, so that equal rows may be on both sides, as those of another sample would be.
+
+        The third part are the values at the rows held out, averaged over all equal rows. Distinct rows are split
+        (:meth:`split`) where all rows differ, where they were drawn in clusters, and where values of equal rows differ
+        but were added up. Every level keeps a row to be fitted on.
+        """
+        draws, counts = self.draws, self._raw_counts()
+        lumped = self.within is not None and (draws is None or draws.values is None)
+        together = draws is not None and draws.cluster is not None and draws.across_rows
+        if lumped or together or counts.sum() == self.n_rows:
+            return self._split_apart(share, seed)
+        group = np.arange(self.n_rows) if draws is None else draws.group
+        out = drawn_alike(group if draws is None else draws.kinds, counts, share, seed)
+        for row, size in zip(self.codes, self.sizes, strict=True):
+            fitted = np.bincount(row[group], weights=counts - out, minlength=size) > 0
+            for level in np.flatnonzero(~fitted):
+                out[np.flatnonzero(row[group] == level)[0]] = 0
+        if not out.any():
+            return self._split_apart(share, seed)
+        held = np.bincount(group[out > 0], minlength=self.n_rows) > 0
+        return self._of_raw(counts, counts - out), self._of_raw(counts, out), self.values[held]
+
+    def _split_apart(self, share: float, seed: int | None) -> tuple[Sample, Sample, FloatArray]:
+        train, held = self.split(share, seed)
+        return train, held, held.values
+
+    def _raw_counts(self) -> NDArray[np.int64]:
+        """How many raw rows each draw stands for, or each distinct row where their weights are all that is known."""
+        own = self.copies if self.draws is None else self.draws.counts
+        return np.maximum(np.rint(own), 1).astype(np.int64)
+
+    def _of_raw(self, counts: NDArray[np.int64], part: NDArray[np.int64]) -> Sample:
+        """The same with ``part`` (k,) of the ``counts`` (k,) raw rows of each draw, or of each distinct row."""
+        if self.draws is None:
+            kept = part > 0
+            return replace(self.only(kept), weight=part[kept])
+        return self._with_draws(self.draws.thinned(part, counts), part > 0)
+
     def of_draws(self, mine: NDArray[np.bool_]) -> Sample:
         """The distinct rows behind some of the draws (k,), with the weights and values of these alone."""
         assert self.draws is not None
-        group, weight = self.draws.group[mine], self.draws.weight[mine]
+        return self._with_draws(self.draws, mine)
+
+    def _with_draws(self, given: Draws, mine: NDArray[np.bool_]) -> Sample:
+        """The distinct rows behind ``mine`` (k,) of the draws that are ``given``."""
+        group, weight = given.group[mine], given.weight[mine]
         kept = np.bincount(group, minlength=self.n_rows) > 0
-        draws = self.draws.only(mine)
+        draws = given.only(mine)
         own = replace(self.only(kept), weight=group_totals(weight, draws.group, int(kept.sum())), draws=draws)
         own = replace(own, rows=len(weight))
         if draws.values is None:
@@ -241,6 +284,36 @@ class Sample:
         means = group_sums(share * draws.values, draws.group, own.n_rows)
         within = group_sums(share * (draws.values - means[draws.group]) ** 2, draws.group, own.n_rows)
         return replace(own, values=means, within=within)
+
+
+MOST_DRAWN = 10**9
+"""Rows up to which a number of them is drawn; of more, each is drawn with the probability that gives as many."""
+
+
+def drawn_alike(kind: IntArray, counts: NDArray[np.int64], share: float, seed: int | None) -> NDArray[np.int64]:
+    """(k,) how many of the ``counts`` (k,) rows are among a share of all, in whichever entries rows of a kind are.
+
+    >>> [drawn_alike(np.array([0, 1, 1]), np.array(n), 0.5, 3).tolist() for n in ([4, 1, 3], [4, 2, 2])]
+    [[1, 1, 2], [1, 2, 1]]
+    """
+    order = np.argsort(kind, kind="stable")
+    total = np.bincount(kind, weights=counts).astype(np.int64)
+    before = np.cumsum(counts[order]) - counts[order] - (np.cumsum(total) - total)[kind[order]]
+    out = np.empty(len(kind), dtype=np.int64)
+    out[order] = np.clip(drawn_without_replacement(total, share, seed)[kind[order]] - before, 0, counts[order])
+    return out
+
+
+def drawn_without_replacement(counts: NDArray[np.int64], share: float, seed: int | None) -> NDArray[np.int64]:
+    """(k,) how many of the ``counts`` (k,) equal rows are among a share of all rows, drawn at random.
+
+    >>> drawn_without_replacement(np.array([2, 0, 8]), 0.5, 0).sum()
+    np.int64(5)
+    """
+    rng, total = np.random.default_rng(seed), int(counts.sum())
+    if total >= MOST_DRAWN:
+        return rng.binomial(counts, share)
+    return np.asarray(rng.multivariate_hypergeometric(counts, int(share * total), method="marginals"))
 
 
 def group_sums(values: FloatArray, group: IntArray, count: int) -> FloatArray:

@@ -17,6 +17,7 @@ from exanova.shrink.left_out import (
     FEWEST_SAMPLED,
     LeftOut,
     left_out_by_leverage,
+    left_out_by_products,
     left_out_of_exact,
     rows_to_leave_out,
 )
@@ -31,6 +32,12 @@ LARGEST = 15_000
 
 CHEAP_WORK = 2e9
 """Multiplications up to which rows are left out of an exact fit if shrinkage was not requested: a tenth of a second."""
+
+NEARLY_ALL = 0.5
+"""Rank over rows above which the mean leverage says little of single rows: many of them determine a direction alone."""
+
+WORK_OF_NEARLY_ALL = 1e11
+"""Multiplications up to which rows are left out of such an exact fit: a second or two, a part of what the fit takes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +61,8 @@ def other_rows(sample: Sample, found: Solved, request: Request) -> OtherRows | N
     if not request.sampled or why_none(sample, found, request) is not None:
         return None
     assert found.basis is not None
-    q = float(found.basis.n_functions)
-    if not request.shrinkage and q**2 * (q + min(sample.n_rows, max(q, FEWEST_SAMPLED))) > CHEAP_WORK:
+    largest = WORK_OF_NEARLY_ALL if is_nearly_all(found, float(sample.copies.sum())) else CHEAP_WORK
+    if not request.shrinkage and _work(sample.n_rows, found.basis.n_functions) > largest:
         return None
     try:
         found_out = leave_rows_out(sample, found, request)
@@ -63,6 +70,17 @@ def other_rows(sample: Sample, found: Solved, request: Request) -> OtherRows | N
         return None
     kept = ", the selection kept" if request.selection else ""
     return OtherRows(found_out.mse, _how(len(found_out.rows), sample) + kept)
+
+
+def is_nearly_all(found: Solved, rows: float) -> bool:
+    """Whether functions are so many that the mean leverage of a row does not say how well rows are predicted."""
+    return found.solution.rank > NEARLY_ALL * rows
+
+
+def _work(rows: int, functions: int) -> float:
+    """Multiplications to leave rows out, by the products of functions or of rows."""
+    r, q = float(rows), float(functions)
+    return min(q**2 * (q + min(r, max(q, FEWEST_SAMPLED))), r**2 * (q + r))
 
 
 def _how(left_out: int, sample: Sample) -> str:
@@ -76,8 +94,10 @@ def why_none(sample: Sample, found: Solved, request: Request) -> str | None:
         return "the grid route has no functions; every combination of levels occurs"
     if found.basis.implicit or found.basis.n_functions > LARGEST:
         return f"{found.basis.n_functions:,} functions are too many"
-    if request.ridge or (found.basis.labels is not None and not found.solution.kept.all()):
+    if found.basis.labels is not None and not found.solution.kept.all():
         return "the fit is not the least-squares fit of all its functions"
+    if request.ridge and is_nearly_all(found, float(sample.copies.sum())):
+        return "a ridge continues pairs into cells that would not be observed without the row"
     if exact_bytes(sample, found.basis.n_functions) > request.memory_limit:
         return "the Gram matrix does not fit in the memory limit"
     return None
@@ -101,14 +121,18 @@ def leave_rows_out(sample: Sample, found: Solved, request: Request) -> LeftOut:
         at_once = None if known is None else left_out_by_leverage(known, residual, p, equal)
         if at_once is not None:
             return at_once
+        chosen, at_rows = np.arange(sample.n_rows), _Functions(sample, family, basis)
+        order = family.layout.order[basis.subset_of_function()]
+        if sample.n_rows < basis.n_functions:
+            with parallel.suitable_blas(float(sample.n_rows) ** 3):
+                return left_out_by_products(at_rows(chosen), sample.values, p, order, equal, request.ridge)
         gamma = found.gram
-        if gamma is None or len(gamma) < basis.n_functions:
+        if gamma is None or len(gamma) < basis.n_functions or request.ridge:
             gamma = phi.gram(basis, counted=False)
         chosen = rows_to_leave_out(sample.n_rows, len(gamma), seed=request.random_state)
         with parallel.suitable_blas(float(len(gamma)) ** 3):
-            at_rows = _Functions(sample, family, basis)
             c = found.solution.coefficients
-            return left_out_of_exact(gamma, c, at_rows, residual, p, chosen, equal)
+            return left_out_of_exact(gamma, c, at_rows, residual, p, chosen, order, equal, request.ridge)
 
 
 class _Functions:

@@ -16,8 +16,10 @@ lacks what the fit without it would say there. So do the errors of shrunken fits
 ratios, as these would be without the row (:mod:`exanova.shrink.drift`).
 
 An exact fit has Lambda = 0, and h_i = 1 for a row that alone determines a direction: of the fits without it that meet
-the others equally well, the one of least energy is meant. That is the limit of a vanishing penalty, which therefore
-stands in for zero (``VANISHING``); nothing has to be inverted that has no inverse.
+the others equally well, the one is meant in which low orders express what they can, and higher ones use least energy.
+That is the limit of a vanishing penalty that is far smaller on low orders, which therefore stands in for zero
+(``vanishing``); nothing has to be inverted that has no inverse. Equal penalties would be another fit: pairs outnumber
+main effects and would take most of what both can express.
 
 Where rows are many, some are left out, drawn at random, and the mean square of all errors is estimated by the mean
 square of all residuals times a ratio of the sampled ones, with its standard error.
@@ -44,11 +46,18 @@ FEWEST_SAMPLED = 1000
 VANISHING = float(np.sqrt(tolerances.EPS))
 """Penalty that stands in for none on functions of unit length: directions of true data weigh 1e-4 and more."""
 
+LOW, HIGH = 0.1, 100.0
+"""The same for main effects and for the highest order, relative to ``VANISHING``: as far apart as rounding in a Gram
+matrix permits on one side, and directions of true data on the other."""
+
 ALONE = 1e4 * VANISHING
 """1 - h below which a row counts as determining a direction alone."""
 
 LEAST_KEPT = 0.05
 """Smallest 1 - h that a residual is divided by to estimate its variance: below, it carries too little information."""
+
+FREE_INTERCEPT = 1e3
+"""Length of the intercept where one penalty is on every function, so that it has next to none."""
 
 BLOCK_BYTES = 64_000_000
 """Memory of the functions at one block of rows."""
@@ -157,9 +166,11 @@ def left_out_of_exact(
     residual: FloatArray,
     probability: FloatArray,
     rows: IntArray,
+    order: IntArray,
     equal: Equal = DISTINCT,
+    ridge: float = 0.0,
 ) -> LeftOut:
-    """Leave rows out of a least-squares fit.
+    """Leave rows out of a least-squares fit, or of one with a ``ridge``.
 
     Args:
         gamma: (q, q) Gram matrix of the functions, the intercept first, singular or not.
@@ -168,20 +179,71 @@ def left_out_of_exact(
         residual: (r, m) of the fit.
         probability: (r,) of the rows.
         rows: (N,) rows to leave out.
+        order: (q,) of the functions.
         equal: the equal rows behind each.
+        ridge: the penalty of the fit on all functions but the intercept.
     """
     from scipy.linalg import cho_solve
     from scipy.linalg.lapack import dpotrf
 
-    penalty = np.full(len(gamma), VANISHING)
+    penalty = np.full(len(gamma), ridge) if ridge else vanishing(order)
     penalty[0] = 0.0
     lower, failed = dpotrf(gamma + np.diag(penalty), lower=1, clean=1)
     if failed:
         raise ArithmeticError("the Gram matrix is not positive in floating point")
     # The residual that the penalty would leave, without its cancellation in rows that determine a direction alone.
-    moved = cho_solve((lower, True), penalty[:, None] * coefficients, check_finite=False)
+    moved = np.zeros_like(coefficients)
+    if not ridge:
+        moved = cho_solve((lower, True), penalty[:, None] * coefficients, check_finite=False)
     lengths, change, _ = _at_rows(lower, at_rows, rows, moved)
     return _summarised(residual, residual[rows] + change, 1.0 - probability[rows] * lengths, probability, rows, equal)
+
+
+def left_out_by_products(
+    functions: FloatArray,
+    values: FloatArray,
+    probability: FloatArray,
+    order: IntArray,
+    equal: Equal = DISTINCT,
+    ridge: float = 0.0,
+) -> LeftOut:
+    """The same for every row, from the inner products (r, r) of rows: cheaper where functions are more than rows.
+
+    Args:
+        functions: (r, q) at the rows, the intercept first; overwritten.
+        values: (r, m) of the model.
+        probability: (r,) of the rows.
+        order: (q,) of the functions.
+        equal: the equal rows behind each.
+        ridge: the penalty of the fit on all functions but the intercept.
+    """
+    from scipy.linalg.lapack import dpotrf, dpotri
+
+    if not ridge:
+        functions *= np.sqrt(VANISHING / vanishing(order))
+    functions[:, 0] = FREE_INTERCEPT
+    noise = (ridge or VANISHING) / probability
+    lower, failed = dpotrf(functions @ functions.T + np.diag(noise), lower=1, overwrite_a=1)
+    if failed:
+        raise ArithmeticError("the inner products of rows are not positive in floating point")
+    inverse, _ = dpotri(lower, lower=1, overwrite_c=1)
+    inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    residual = noise[:, None] * (inverse @ (values - probability @ values))
+    kept = noise * np.diagonal(inverse)
+    return _summarised(residual, residual, kept, probability, np.arange(len(kept)), equal)
+
+
+def vanishing(order: IntArray) -> FloatArray:
+    """(q,) penalties that stand in for none, in multiples of ``VANISHING``: far smaller on low orders.
+
+    >>> [(vanishing(np.arange(k)) / VANISHING).round(2).tolist() for k in (2, 4)]
+    [[1.0, 1.0], [0.1, 0.1, 3.16, 100.0]]
+    """
+    highest = int(order.max(initial=1))
+    if highest < 2:
+        return np.full(len(order), VANISHING)
+    above = (np.maximum(order, 1) - 1) / (highest - 1)
+    return np.asarray(VANISHING * LOW ** (1.0 - above) * HIGH**above)
 
 
 def left_out_by_leverage(
