@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from exanova import parallel
+from exanova import parallel, tolerances
 from exanova.basis.functions import on_functions
 from exanova.data.sample import KnownRows
 from exanova.infer.influence import CHUNK_BYTES, Influence, leverages_of_rows, places, responses_of_rows
@@ -197,12 +197,28 @@ def covariance_of_all(influence: Influence, variation: Variation) -> FloatArray:
         place = places(influence, rows)
         b = leverages_of_rows(influence, place)
         for o in range(m):
-            a, (k0, k1, k2) = responses_of_rows(influence, o, place), _of_rows(variation, rows, o)
-            out[o] += (k0 * a + k1 * b).T @ a + (k1 * a + k2 * b).T @ b
+            out[o] += _squares(responses_of_rows(influence, o, place), b, _of_rows(variation, rows, o))
     for totals in variation.totals:
         for o, coefficient, moved in moved_by_units(influence, totals):
             out[o] += (coefficient[:, None] * moved).T @ moved
     return out
+
+
+def _squares(a: FloatArray, b: FloatArray, of_rows: tuple[FloatArray, FloatArray, FloatArray]) -> FloatArray:
+    """(cells, cells) sum over rows of k0 a a' + k1 (a b' + b a') + k2 b b', as products of matrices with themselves.
+
+    With l = k1 / k0 it is k0 (a + l b)(a + l b)' + (k2 - l k1) b b', and the second term vanishes unless the row stands
+    for several raw rows with other residuals: one product of half the price in place of two.
+    """
+    k0, k1, k2 = of_rows
+    ratio = k1 / np.where(k0 > 0, k0, 1.0)
+    first, rest = np.sqrt(k0) * (a + ratio * b), (k2 - ratio * k1)[:, 0]
+    out = first.T @ first
+    several = rest > tolerances.CANCELLED * k2[:, 0]
+    if several.any():
+        second = np.sqrt(rest[several])[:, None] * b[several]
+        out += second.T @ second
+    return np.asarray(out)
 
 
 def _of_rows(variation: Variation, rows: slice, output: int) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -34,7 +34,7 @@ CELLS = 6500
 """Cells up to which the covariance of all of them is computed for a page: 340 MB per output."""
 
 WORK = 1.8e11
-"""Multiplications up to which that is done: some fifteen seconds."""
+"""Multiplications up to which that is done: some ten seconds."""
 
 SHARE = 0.25
 """Share of the memory limit that it may take."""
