@@ -328,3 +328,17 @@ def test_the_error_of_a_residual_does_not_depend_on_the_order_of_rows():
     apart = anova.difference(X[order], by=side[order], model=y[order])[0]
     np.testing.assert_allclose(np.abs(apart.residual), np.abs(whole.residual), atol=1e-12)
     np.testing.assert_allclose(apart.residual_stderr, whole.residual_stderr, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shrinkage", [None, "auto"])
+def test_an_output_that_is_constant_has_no_difference_and_no_error(shrinkage):
+    """Beside one that varies, or alone; nothing is divided by its spread."""
+    frame, y = table(3, 150)
+    for outputs in (np.zeros(150), np.full((150, 1), 3.0), np.stack([np.full(150, 3.0), y], axis=1)):
+        anova = FunctionalANOVA(max_order=1, shrinkage=shrinkage).fit(frame, outputs)
+        for other in (frame, frame.iloc[:100]):
+            found = anova.difference(other, by="sex", model=outputs[: len(other)])[0]
+            assert found.total[0] == 0.0
+            assert found.total_stderr[0] == 0.0
+            assert not found.by_subset_stderr[:, 0].any()
+            assert not np.nan_to_num(found.residual_stderr[0])

@@ -421,6 +421,14 @@ def test_latex_has_no_active_character_of_the_data(character):
     assert written.endswith("b")
 
 
+@pytest.mark.parametrize(("level", "told"), [("café", False), ("Łódź", False), ("北京", True), ("שלום", True)])
+def test_latex_says_when_a_name_needs_more_than_pdflatex(tmp_path, level, told):
+    X = pd.DataFrame({"city": [level, "Bonn"] * 6})
+    FunctionalANOVA().fit(X, np.arange(12.0)).export(tmp_path / "t.tex")
+    head = (tmp_path / "t.tex").read_text("utf-8").splitlines()[1]
+    assert ("LuaLaTeX" in head) == told
+
+
 def test_papers_show_the_strongest_and_say_what_is_left_out(fitted, tmp_path, monkeypatch):
     from exanova.export import typeset
 

@@ -12,8 +12,9 @@ import exanova
 from exanova import FunctionalANOVA
 from exanova.decomposition import Decomposition
 from exanova.errors import InputError, InputTypeError, MemoryLimitError
-from exanova.report import cohort_errors, contrasts, rating
+from exanova.report import cohort_errors, contrasts, explorer, live_rows, rating
 from exanova.report.findings import signed
+from exanova.report.page import Page
 from exanova.report.summary import summarise
 
 pytestmark = pytest.mark.filterwarnings("ignore::exanova.errors.OverfitWarning")
@@ -259,3 +260,18 @@ def test_one_number_for_all_outputs_is_said_once():
     first = summarise(anova.decomposition_).verdicts[0]["because"]
     assert "for every output" in first
     assert " to " not in first
+
+
+def test_a_page_that_shows_all_rows_does_not_say_that_some_are_left_out(monkeypatch):
+    """The rows of JSON and Markdown are fewer than those of a page."""
+    monkeypatch.setattr(explorer, "ROWS", 20)
+    anova = FunctionalANOVA(shrinkage=None).fit(table(), rate(table()))
+    told = f"{len(table()) - 20} of {len(table())} rows given in the row explorer: 20 are shown"
+    summary = summarise(anova.decomposition_, X=table())
+    assert any(told in sentence for sentence in summary.left_out)
+    assert not any("row explorer" in sentence for sentence in Page(summary).left_out)
+    monkeypatch.setattr(live_rows, "ROWS", 30)
+    monkeypatch.setattr(live_rows, "CODES", 0)
+    shown = Page(summarise(anova.decomposition_, X=table())).left_out
+    assert sum("row explorer: 30 are shown" in sentence for sentence in shown) == 1
+    assert not any(told in sentence for sentence in shown)

@@ -520,6 +520,18 @@ def test_the_first_card_is_about_other_rows_and_error_bars_are_drawn(opened, rep
     assert seen.said == []
 
 
+@pytest.mark.parametrize("matter", [0, 3, 25])
+def test_of_many_features_those_that_matter_are_drawn(opened, tmp_path, matter):
+    """No bars of nothing: where features are many, only those with an importance; the table has all."""
+    rows = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (200, 30)), columns=[f"x{k}" for k in range(30)])
+    weight = np.where(np.arange(30) < matter, np.arange(30) + 1.0, 0.0)
+    FunctionalANOVA(shrinkage=None, max_order=1).fit(rows, rows.to_numpy() @ weight).report(tmp_path / "r.html")
+    page, _ = opened(tmp_path / "r.html")
+    page.locator("#importance").scroll_into_view_if_needed()
+    expect(page.locator("#importance rect.amount")).to_have_count(min(matter, 20) or 1)
+    expect(page.locator("#importance-figure")).to_contain_text("most important of 30 features")
+
+
 def test_one_output_and_no_rows_open_as_silently(opened, tmp_path):
     anova = FunctionalANOVA(shrinkage=None, max_order=1).fit(table(), lambda rows: model(rows)[:, 0])
     anova.save(tmp_path / "a.exanova")

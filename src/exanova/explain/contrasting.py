@@ -266,7 +266,7 @@ class _Errors:
         if not sources.effects:
             return self._of_rows(left)
         if sources.same is not None and isinstance(sources.uncertainty.engine, LinearErrors):
-            left = sources.uncertainty.engine.as_noise(left / sources.unit, sources.same.place) * sources.unit
+            left = sources.uncertainty.engine.as_noise(left / _divisor(sources.unit), sources.same.place) * sources.unit
         return np.asarray(self._errors(-self.cells, [left[:, [o]] for o in range(left.shape[1])])[:, 0])
 
     def _of_rows(self, values: FloatArray) -> FloatArray:
@@ -288,7 +288,7 @@ class _Errors:
         weights, whole = self.parts.read.observed_weights(weights)
         out = np.empty((weights.shape[1], len(at_rows)))
         for o, values in enumerate(at_rows):
-            own = self._own(values) / unit[o]
+            own = self._own(values) / _divisor(unit)[o]
             if self.sources.effects:
                 variances = contrast_variances(uncertainty, o, weights, own, self._variances_of_rows, self.sources.same)
             else:
@@ -324,3 +324,8 @@ def _at_rows(parts: Parts, rows: Rows, shares: FloatArray) -> list[FloatArray]:
     """For every output, (n, f) sums of the effects at the rows with (cells, f) ``shares``."""
     phi = Phi(parts.family, NewRows(rows.codes))
     return [phi.synthesise(parts.effects[:, [o]] * shares) for o in range(parts.effects.shape[1])]
+
+
+def _divisor(unit: FloatArray) -> FloatArray:
+    """(m,) units to divide by: one for an output that is constant, whose errors are zero in its own unit of zero."""
+    return np.where(unit > 0, unit, 1.0)

@@ -48,6 +48,10 @@ def to_markdown(decomposition: Decomposition, about: Mapping[str, str], progress
     return ("\n\n".join([*parts, "## Provenance", "\n".join(facts)]) + "\n").encode("utf-8", "replace")
 
 
+LAST_OF_PDFLATEX = 0x17F
+"""The last character that pdfLaTeX knows without further packages: the end of Latin Extended-A."""
+
+
 def to_latex(decomposition: Decomposition, about: Mapping[str, str], progress: Progress) -> bytes:
     r"""Floating tables in LaTeX, which need ``\usepackage{booktabs}``; the provenance is in comments."""
     comments = [
@@ -56,8 +60,10 @@ def to_latex(decomposition: Decomposition, about: Mapping[str, str], progress: P
         *(f"{name}: {value}" for name, value in provenance_facts(decomposition, about)),
         *_left_out(decomposition),
     ]
-    parts = ["\n".join(f"% {one_line(comment)}" for comment in comments)]
-    parts += [_latex_table(block) for block in _blocks(decomposition, progress)]
+    tables = [_latex_table(block) for block in _blocks(decomposition, progress)]
+    if any(ord(character) > LAST_OF_PDFLATEX for table in tables for character in table):
+        comments.insert(1, "Some names need XeLaTeX or LuaLaTeX, and a font that has their characters")
+    parts = ["\n".join(f"% {one_line(comment)}" for comment in comments), *tables]
     return ("\n\n".join(parts) + "\n").encode("utf-8", "replace")
 
 

@@ -188,11 +188,7 @@ def add_totals(influence: Influence, totals: Totals, out: Blocks) -> None:
 
 
 def covariance_of_all(influence: Influence, variation: Variation) -> FloatArray:
-    """(m, cells, cells) covariance of all cells of all effects: r N^2 operations per output.
-
-    A row adds k0 a a^T + k1 (a b^T + b a^T) + k2 b b^T: the square of (k0 a + k1 b) / sqrt(k0), and that of b times the
-    root of k2 - k1^2 / k0, which is zero for a row that occurs once.
-    """
+    """(m, cells, cells) covariance of all cells of all effects: r N^2 operations per output."""
     m, size, r = influence.values.shape[1], influence.family.n_cells, influence.phi.codes.shape[1]
     out = np.zeros((m, size, size))
     step = max(16, CHUNK_BYTES // (16 * size))
@@ -201,17 +197,28 @@ def covariance_of_all(influence: Influence, variation: Variation) -> FloatArray:
         place = places(influence, rows)
         b = leverages_of_rows(influence, place)
         for o in range(m):
-            root, mixed, own = _as_squares(*_of_rows(variation, rows, o))
-            moved = root * responses_of_rows(influence, o, place) + mixed * b
-            out[o] += moved.T @ moved
-            spread = own[:, 0] > 0
-            if spread.any():
-                noise = own[spread] * b[spread]
-                out[o] += noise.T @ noise
+            out[o] += _squares(responses_of_rows(influence, o, place), b, _of_rows(variation, rows, o))
     for totals in variation.totals:
         for o, coefficient, moved in moved_by_units(influence, totals):
             out[o] += (coefficient[:, None] * moved).T @ moved
     return out
+
+
+def _squares(a: FloatArray, b: FloatArray, of_rows: tuple[FloatArray, FloatArray, FloatArray]) -> FloatArray:
+    """(cells, cells) sum over rows of k0 a a' + k1 (a b' + b a') + k2 b b', as products of matrices with themselves.
+
+    With l = k1 / k0 it is k0 (a + l b)(a + l b)' + (k2 - l k1) b b', and the second term vanishes unless the row stands
+    for several raw rows with other residuals: one product of half the price in place of two.
+    """
+    k0, k1, k2 = of_rows
+    ratio = k1 / np.where(k0 > 0, k0, 1.0)
+    first, rest = np.sqrt(k0) * (a + ratio * b), (k2 - ratio * k1)[:, 0]
+    out = first.T @ first
+    several = rest > tolerances.CANCELLED * k2[:, 0]
+    if several.any():
+        second = np.sqrt(rest[several])[:, None] * b[several]
+        out += second.T @ second
+    return np.asarray(out)
 
 
 def _of_rows(variation: Variation, rows: slice, output: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -219,18 +226,6 @@ def _of_rows(variation: Variation, rows: slice, output: int) -> tuple[FloatArray
     assert variation.rows is not None
     k0, k1, k2 = variation.rows
     return k0[rows, None], k1[rows, output][:, None], k2[rows, output][:, None]
-
-
-def _as_squares(k0: FloatArray, k1: FloatArray, k2: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The roots s, t and u (k, 1) with which every row adds (s a + t b)(s a + t b)^T + u^2 b b^T.
-
-    >>> tuple(float(x[0, 0]) for x in _as_squares(*(np.array([[x]]) for x in (4.0, 2.0, 10.0))))
-    (2.0, 1.0, 3.0)
-    """
-    root = np.sqrt(k0)
-    mixed = np.divide(k1, root, out=np.zeros_like(k1), where=root > 0)
-    left = k2 - mixed**2
-    return root, mixed, np.sqrt(np.where(left > tolerances.CANCELLED * k2, left, 0.0))
 
 
 def moved_by_units(influence: Influence, totals: Totals) -> Iterator[tuple[int, FloatArray, FloatArray]]:

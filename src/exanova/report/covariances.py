@@ -33,7 +33,7 @@ NUMBERS = 250_000
 CELLS = 6500
 """Cells up to which the covariance of all of them is computed for a page: 340 MB per output."""
 
-WORK = 1.2e11
+WORK = 1.8e11
 """Multiplications up to which that is done: some ten seconds."""
 
 SHARE = 0.25
@@ -139,10 +139,12 @@ def errors_note(decomposition: Decomposition, found: LiveErrors | None, at_rows:
     if own and not found.is_whole:
         total, own = " The sum has one at rows of this page only.", ""
     close = (
-        f" They are compressed, and off by at most {100 * TOLERANCE:.0f} % where checked." if found.compressed else ""
+        f" They come from compressed covariances: off by at most {100 * TOLERANCE:.0f} % where that was checked."
+        if found.compressed
+        else ""
     )
     shared = " Where other subsets can express part of an effect there are none." if _shares(decomposition) else ""
-    return f"Whiskers are 95 % intervals of the steps.{total}{close}{own if close else ''}{shared}"
+    return f"Whiskers are 95 % intervals of the steps.{close}{total}{own if close else ''}{shared}"
 
 
 def why_unknown(decomposition: Decomposition) -> str:

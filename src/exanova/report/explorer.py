@@ -149,11 +149,17 @@ def sample_records(shown: ShownRows) -> Record:
 
 def rows_left_out(shown: ShownRows | None) -> Iterator[str]:
     """A sentence on the rows that are not shown, if there are any."""
-    if shown is not None and shown.total > len(shown.rows):
-        kind = "rows given" if shown.given else "distinct rows"
+    if shown is not None:
+        yield from sentence_on_rows(len(shown.rows), shown.total, shown.given)
+
+
+def sentence_on_rows(count: int, total: int, given: bool) -> Iterator[str]:
+    """The sentence, for so many of ``total`` rows."""
+    if total > count:
+        kind = "rows given" if given else "distinct rows"
         yield (
-            f"{shown.total - len(shown.rows):,} of {shown.total:,} {kind} in the row explorer: "
-            f"{len(shown.rows):,} are shown, spread over the predictions."
+            f"{total - count:,} of {total:,} {kind} in the row explorer: {count:,} are shown, spread over the "
+            "predictions."
         )
 
 

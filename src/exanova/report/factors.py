@@ -20,8 +20,8 @@ from exanova.decomposition import Decomposition
 from exanova.explain.row_errors import cells_at, with_the_sum
 from exanova.typing import FloatArray, IntArray
 
-BYTES = 1_000_000
-"""Bytes of all factors or correlations of a page: 1.3 MB as text."""
+BYTES = 1_500_000
+"""Bytes of all factors or correlations of a page: 2 MB as text, beside effects of at most 6,500 cells."""
 
 TOLERANCE = 0.05
 """Largest error of a standard error, relative to it, that compression may cause."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from exanova.report.explorer import ROW_FEATURES
+from exanova.report.explorer import ROW_FEATURES, sentence_on_rows
 from exanova.report.payload import (
     Payload,
     at_rows_content,
@@ -97,6 +97,18 @@ class Page:
     def has_effects(self) -> bool:
         """Whether the effect of some feature is drawn."""
         return any(not effect["small"] for effect in self._summary.effects)
+
+    @property
+    def left_out(self) -> list[str]:
+        """What this page leaves out: it may hold more rows than the other formats."""
+        sample, live = self._summary.sample, self._summary.live.rows
+        if sample is None or live is None:
+            return self._summary.left_out
+        ours, others = (
+            list(sentence_on_rows(count, sample["total"], sample["given"]))
+            for count in (len(live.numbers), len(sample["rows"]))
+        )
+        return [sentence for sentence in self._summary.left_out if sentence not in others] + ours
 
     @property
     def has_groups(self) -> bool:

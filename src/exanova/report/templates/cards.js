@@ -114,19 +114,21 @@ function importanceLines(output = choice.output) {
   return lines.map((line) => ({ ...line, stderr: known(line.stderr) ? line.stderr : null })).sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
 }
 
+const mostImportant = () => importanceLines().filter(({ value }, k, all) => k < MOST && (!k || all.length <= MOST || !isZero(value)));
+
 const shownName = new Map(features.map(({ name }, i) => [name, nameOf(i)]));
 
 function importanceFigure() {
   sources.set("importance", perOutput(importanceLines, payload.listed.importance.filter(({ field }) => field !== "output")));
   const total = features.length;
-  const cutNote = total > MOST ? [`The ${MOST} most important of ${total.toLocaleString("en")} features; the table has all.`] : [];
+  const cutNote = total > MOST ? [`The most important of ${total.toLocaleString("en")} features; the table has all.`] : [];
   return figure({
     key: "importance",
     title: "Importance of features",
     notes: [...payload.words.importance_notes, ...cutNote],
     said: "Bars: importance of each feature for the chosen output.",
     table: "importance",
-    draw: (width) => importanceChart(importanceLines().slice(0, MOST).map((line) => ({ ...line, name: shownName.get(line.feature) })), width),
+    draw: (width) => importanceChart(mostImportant().map((line) => ({ ...line, name: shownName.get(line.feature) })), width),
   });
 }
 

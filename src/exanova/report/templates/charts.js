@@ -164,7 +164,7 @@ function rampLegend(x, y, bound) {
   return svg("g", {}, ...parts, ...ends);
 }
 
-// The network: features on a circle, the strongest pairs as lines between them.
+// The network: features on a circle, pairs as lines.
 
 function networkChart({ nodes, edges }, width) {
   const most = Math.min(width, 560);

@@ -34,7 +34,7 @@ function meansOver(isIn, output) {
   return { count, parts: sums.map((sum) => sum / weight), residual: rows.residualAt(0, output) === null ? null : residual / weight };
 }
 
-// Standard errors were computed beforehand for many pairs of groups: of each feature's part, of the residual, of the difference.
+// Standard errors come with the page.
 
 const setErrors = numbers(payload.cohorts.stderr);
 const setNumber = new Map(payload.cohorts.sets.map((set, k) => [set.join(), k]));
