@@ -191,7 +191,7 @@ def test_threads_and_the_order_of_rows_change_nothing():
         ({"max_terms": 0}, r"max_terms=0 was given; expected a whole number"),
         ({"max_terms": 50.0}, r"max_terms=50\.0 was given"),
         ({"max_terms": True}, r"max_terms=True was given"),
-        ({"min_gain": -1}, r"min_gain=-1 was given; expected a number of at least 0"),
+        ({"min_gain": -1}, r"min_gain=-1 was given; expected a finite number of at least 0"),
         ({"ridge": -0.1}, r"ridge=-0\.1 was given"),
         ({"ridge": np.inf}, r"ridge=inf was given"),
         ({"ridge": "much"}, r"ridge='much' was given"),
