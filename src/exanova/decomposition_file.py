@@ -57,6 +57,7 @@ PARAMETERS: Mapping[str, tuple[type, ...]] = {
 def to_file(found: Decomposition, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The document and the arrays of a file; ``parameters`` are those of the estimator."""
     certificate = found.certificate
+    arrays = _arrays(found)  # first: cheap standard errors are computed for it, which the document describes
     plain = {f.name: getattr(certificate, f.name) for f in fields(Certificate)}
     measured = {k: v for k, v in plain.items() if isinstance(v, np.ndarray)}
     plain = {k: v for k, v in plain.items() if k not in measured and k != "redundant"}
@@ -76,7 +77,7 @@ def to_file(found: Decomposition, parameters: Mapping[str, Any]) -> tuple[dict[s
         "errors": None if found.uncertainty.summary is None else asdict(found.uncertainty.summary),
         "provenance": None if found.provenance is None else asdict(found.provenance),
     }
-    return document, _arrays(found) | {f"certificate.{k}": v for k, v in measured.items()}
+    return document, arrays | {f"certificate.{k}": v for k, v in measured.items()}
 
 
 def _arrays(found: Decomposition) -> dict[str, NDArray[Any]]:
