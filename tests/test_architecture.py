@@ -13,6 +13,7 @@ from types import ModuleType
 
 import pytest
 
+import exanova
 from snippets import ROOT
 
 PACKAGE = ROOT / "src" / "exanova"
@@ -105,3 +106,9 @@ def test_the_table_of_the_trace_is_what_the_script_prints(tmp_path: Path) -> Non
             found = trace.Trace().watch(jobs[name])
         assert abs(len(found.modules) - int(modules)) <= NEARLY, name
         assert abs(found.depth - int(depth)) <= 1, name
+
+
+def test_the_reference_names_the_purpose_of_every_parameter_once() -> None:
+    text = (ROOT / "docs" / "reference" / "decomposition.md").read_text(encoding="utf-8")
+    table = [line.split("|")[2] for line in text.splitlines() if line.startswith("| ") and "`" in line]
+    assert sorted(re.findall(r"`(\w+)`", "".join(table))) == sorted(exanova.FunctionalANOVA().get_params())
