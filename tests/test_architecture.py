@@ -112,3 +112,11 @@ def test_the_reference_names_the_purpose_of_every_parameter_once() -> None:
     text = (ROOT / "docs" / "reference" / "decomposition.md").read_text(encoding="utf-8")
     table = [line.split("|")[2] for line in text.splitlines() if line.startswith("| ") and "`" in line]
     assert sorted(re.findall(r"`(\w+)`", "".join(table))) == sorted(exanova.FunctionalANOVA().get_params())
+
+
+def test_the_page_for_maintainers_of_the_report_lists_its_modules() -> None:
+    report = PACKAGE / "report"
+    rows = [
+        line.split("|")[1] for line in (report / "README.md").read_text(encoding="utf-8").splitlines() if "|" in line
+    ]
+    assert sorted(re.findall(r"`(\w+\.py)`", "".join(rows))) == sorted(path.name for path in report.glob("*.py"))
