@@ -68,6 +68,16 @@ def test_a_subset_larger_than_the_part_of_one_round_is_still_taken():
     assert taken(anova) == {(0, 3), (2, 4)}
 
 
+def test_a_round_that_could_take_nothing_is_not_made() -> None:
+    """Its part of the budget went to a subset of an earlier round: candidates would be ranked again for nothing."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, n, 600) for n in (32, 32, 3, 2, 2)])
+    y = (X[:, 0] > 15) + (X[:, 2] == 1) * X[:, 3] + rng.normal(size=600)
+    rounds = FunctionalANOVA(max_terms=120, shrinkage=None, sampled=False).fit(X, y).selection_.rounds
+    assert any(done.taken for done in rounds)
+    assert all(first.taken for first in rounds[:-1]), "every round but the last took something"
+
+
 def test_what_a_fruitless_order_would_have_had_goes_to_the_order_below():
     """On a uniform grid triples of a sum of pairs gain nothing, and half of the budget was meant for them."""
     everything = tuple(combinations(range(6), 2))
