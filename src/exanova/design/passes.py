@@ -130,7 +130,7 @@ def _keys_inside(layout: Layout, codes: Codes, s: int, order: int) -> IntArray:
     if not order:
         return np.zeros(codes.shape[1], dtype=np.int64)
     features = layout.members[s].tolist()
-    key = codes[features[0]].astype(np.int64)
+    key: IntArray = codes[features[0]].astype(np.int64)
     for j in range(1, order):
         key *= layout.sizes[features[j]]
         key += codes[features[j]]
