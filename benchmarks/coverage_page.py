@@ -57,13 +57,13 @@ the exact fit."""
 DISCOVERED = """\
 `significance()` controls the share of false discoveries at 5 %. Here it is counted: eight features, three of which do
 nothing by themselves, 36 effects of which 8 are not zero, noise of standard deviation 0.5. *False* is the mean share of
-effects told from zero that are zero, *found* the share of the others that were told, *never read* in how many samples
-any effect of one feature was told that the function never reads."""
+effects declared different from zero that are zero, *found* the share of the others that were declared, *never read* in
+how many samples an effect was declared of a feature that the function never reads."""
 
 CLUSTERS = """\
 Runs of neighbouring rows of the table ({clusters}) are drawn
-whole. Neighbours are much alike, so that the sample knows less than its rows suggest. *Told* is
-`fit(..., clusters=...)`; *not told* takes the rows for independent, and shows what that costs. The last column keeps
+whole. Neighbours are much alike, so that the sample knows less than its rows suggest. *Given* is
+`fit(..., clusters=...)`; *not given* takes the rows for independent, and shows what that costs. The last column keeps
 only cells that at least 30 clusters have rows in."""
 
 BOOTSTRAP = """\
@@ -235,7 +235,7 @@ def discovered(lines: Sequence[Facts]) -> Table:
 
 
 def clustered(lines: Sequence[Facts]) -> Table:
-    """Coverage with whole clusters drawn, told and not told."""
+    """Coverage with whole clusters drawn, given to the fit and not given."""
     header = (
         "population",
         "rows",
@@ -253,7 +253,7 @@ def clustered(lines: Sequence[Facts]) -> Table:
             line["title"],
             f"{line['n']:,}",
             f"{line['n'] // line['cluster']:,}",
-            "told" if line["said"] else "not told",
+            "given" if line["said"] else "not given",
             *(covered(line[key]) for key in ("cells", "shapley", "l2", "l1", "mean_shapley", "cells_of_many_units")),
         ]
         for line in lines

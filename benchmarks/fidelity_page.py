@@ -225,7 +225,7 @@ def never_read(cases: dict[str, Facts]) -> Table:
     told = [one["default"]["told"] for case in cases.values() for one in case["noise"] if "told" in one["default"]]
     if told:
         out.append(["**all**", "", "", "", "", f"**{sum(told)} of {len(told)}**", "", ""])
-    return (*NAMED, "rank, default", "told", "rank, exact", "told"), out
+    return (*NAMED, "rank, default", "significant", "rank, exact", "significant"), out
 
 
 def noise(splits: Sequence[Facts], who: str) -> list[str]:

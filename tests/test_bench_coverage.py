@@ -132,7 +132,7 @@ def test_the_page_marks_what_falls_short_and_names_it(tmp_path):
     bad = coverage_page.write(found | {"sampling": lines}, tmp_path).read_text(encoding="utf-8")
     assert "**90.0 ± 1.0**" in bad
     assert "Hard order 1, 500 rows (90.0 %)" in bad
-    assert "| Toy | 500 | 50 | told |" in bad
+    assert "| Toy | 500 | 50 | given |" in bad
 
 
 # Fidelity

@@ -22,7 +22,7 @@ import exanova
 from cli_helpers import LOANS, PREDICTED, RISK, TABLE, inside
 from exanova import FunctionalANOVA, errors
 from exanova.cli.app import app
-from exanova.cli.option_names import ACTIONS, OPTIONS, OTHER_NAMES, spoken
+from exanova.cli.option_names import ACTIONS, OPTIONS, OTHER_NAMES, with_options
 from exanova.messages import UNSAID, Action, Parameter, Value, Words, choices, from_json, joined, to_json
 
 SOURCE = Path(exanova.__file__).parent
@@ -103,8 +103,8 @@ def test_what_is_no_sentence_in_a_file(found):
 @given(parts)
 def test_the_command_spells_no_parameter_as_python_does(given_parts):
     plain = [part for part in given_parts if not isinstance(part, str)]
-    assert not PYTHON.search(spoken(Words(*plain)))
-    assert spoken("max_order=3 in a plain text") == "max_order=3 in a plain text"
+    assert not PYTHON.search(with_options(Words(*plain)))
+    assert with_options("max_order=3 in a plain text") == "max_order=3 in a plain text"
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_the_command_spells_no_parameter_as_python_does(given_parts):
 )
 def test_a_mention_in_both_tongues(mention, python, command):
     assert str(mention) == python
-    assert spoken(Words(mention)) == command
+    assert with_options(Words(mention)) == command
 
 
 # Errors

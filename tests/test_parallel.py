@@ -16,7 +16,9 @@ from exanova.basis.functions import build_basis
 from exanova.design.family import build_family
 from exanova.design.subsets import up_to_order
 from exanova.effects.certificate import certify
-from exanova.phi.gram import collect, projected_gram
+from exanova.phi.gram import common_rows
+from exanova.phi.projection import projected
+from exanova.typing import FloatArray
 
 
 @pytest.fixture
@@ -68,14 +70,18 @@ def test_products_with_the_gram_matrix_are_shared_by_their_size(
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 3, (4, 200)).astype(np.uint8)
     family = build_family(codes, np.ones(200), (3, 3, 3, 3), up_to_order(range(4), 2))
-    moments = collect(family, codes, np.ones(200, dtype=np.int64), np.zeros((200, 1)))
+    common = common_rows(family, codes, np.ones(200, dtype=np.int64))
     basis = build_basis(family)
+
+    def gamma() -> FloatArray:
+        return projected(family, common.indicators, common.gram.astype(np.float64), basis)
+
     blas.limits.clear()
-    expected = projected_gram(moments, basis)
+    expected = gamma()
     assert blas.limits == [1]
     monkeypatch.setattr(parallel, "BLAS_WORK", 0)
     blas.limits.clear()
-    np.testing.assert_allclose(projected_gram(moments, basis), expected, atol=1e-12)
+    np.testing.assert_allclose(gamma(), expected, atol=1e-12)
     assert blas.limits == []
 
 

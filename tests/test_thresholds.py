@@ -111,6 +111,7 @@ THRESHOLDS: list[tuple[Threshold, ...]] = [
     patches(("phi.residues.COMPILED_FROM", 0)),
     patches(("phi.residues.TERMS", 2)),
     # solve
+    patches(("solve.grid.SMALL_AXIS", 0)),
     patches(("solve.elimination.PANEL", 1)),
     patches(("solve.float_factor.PANEL", 1)),
     patches(("solve.float_factor.PANEL", 1), ("solve.float_factor.MERGED", 0)),
@@ -223,7 +224,7 @@ APART = {
     "effects.printed.STRONGEST": "lines of a text",
     "explain.comparison.LARGEST_CELLS": "lines of a table",
     "explain.divided.ROUNDS": "rounds of a refinement",
-    "explain.divided.STILL": "a tolerance",
+    "explain.divided.SETTLED": "a tolerance",
     "phi.share_kernels.BLOCK": "built into a kernel: a test of its own",
     "phi.gram_kernels.WORDS": "built into a kernel: a test of its own",
     "phi.margin_kernels.BLOCK": "built into a kernel: a test of its own",

@@ -29,9 +29,9 @@ from exanova.warned import warn
 
 
 def assemble(
-    seen: Observation,
+    observed: Observation,
     sample: Sample,
-    found: Solved,
+    solved: Solved,
     selection: Selection | None,
     request: Request,
     parameters: Mapping[str, Any],
@@ -40,49 +40,49 @@ def assemble(
     """Measure effects on the rows of the fit and put them together with names, evidence and settings.
 
     Args:
-        seen: the rows, levels and outputs as they were observed.
-        sample: the rows that were fitted: those of ``seen``, or some of them.
-        found: effects on cells with the evidence of the solve.
+        observed: the rows, levels and outputs as they were observed.
+        sample: the rows that were fitted: those of ``observed``, or some of them.
+        solved: effects on cells with the evidence of the solve.
         selection: how a budget was spent, if there was one.
         request: the parameters of the fit.
         parameters: parameters of the estimator by name.
         started: when the fit began, by ``time.perf_counter``.
     """
-    names, values, scaling = seen.support.feature_names, seen.given, seen.scaling
-    found = with_rank(found, sample, request)
-    measured = measure(sample, found, request.threads)
-    certificate = certify(sample, found, measured, names, scaling, time.perf_counter() - started, request)
-    bins = _lossless_bins(seen, sample, certificate)
+    names, values, scaling = observed.support.feature_names, observed.given, observed.scaling
+    solved = with_rank(solved, sample, request)
+    measured = measure(sample, solved, request.threads)
+    certificate = certify(sample, solved, measured, names, scaling, time.perf_counter() - started, request)
+    bins = _lossless_bins(observed, sample, certificate)
     certificate = replace(certificate, bins=bins) if bins else certificate
-    schema = Schema(names, seen.support.labels, values.output_names, seen.table_kind, values.single)
-    effects = scaling.effects(found.values)
-    fitted = _fitted_sample(sample, found, request, parameters["sampled"])
-    continuation = None if found.shrinkage is None else found.shrinkage.continuation
+    schema = Schema(names, observed.support.labels, values.output_names, observed.table_kind, values.single)
+    effects = scaling.effects(solved.values)
+    fitted = _fitted_sample(sample, solved, request, parameters["sampled"])
+    continuation = None if solved.shrinkage is None else solved.shrinkage.continuation
     return Decomposition(
         schema=schema,
-        encoding=seen.encoding,
-        family=found.family,
+        encoding=observed.encoding,
+        family=solved.family,
         values=effects,
-        uncertainty=uncertainty_of(found.family, effects, schema, certificate, fitted),
+        uncertainty=uncertainty_of(solved.family, effects, schema, certificate, fitted),
         settings=QuerySettings.of(parameters),
         covariance=measured.covariance * scaling.unit**2,
         variance=measured.variance * scaling.unit**2,
-        mean_shapley=MeanShapley(found.family, effects, sample),
+        mean_shapley=MeanShapley(solved.family, effects, sample),
         certificate=certificate,
-        plan=found.plan,
+        plan=solved.plan,
         ties=parameters["ties"],
         link=parameters["link"],
-        losses=_losses(found, effects, sample, parameters["link"]),
+        losses=_losses(solved, effects, sample, parameters["link"]),
         selection=selection,
-        paper_functions=_named_functions(found, schema),
+        paper_functions=_named_functions(solved, schema),
         sample=sample,
         continuation=None if continuation is None else continuation.times(scaling.unit),
     )
 
 
-def _lossless_bins(seen: Observation, sample: Sample, certificate: Certificate) -> str:
+def _lossless_bins(observed: Observation, sample: Sample, certificate: Certificate) -> str:
     """That intervals hide nothing, where rows they made equal have equal outputs and there are such rows."""
-    made_equal = not seen.encoding.is_lossless and sample.rows > sample.n_rows
+    made_equal = not observed.encoding.is_lossless and sample.rows > sample.n_rows
     if not made_equal or sample.is_distribution or certificate.unmeasured or certificate.within_variance.any():
         return ""
     return (
@@ -96,26 +96,26 @@ def warn_if_inexact(certificate: Certificate, basis: str) -> None:
         warn(joined(certificate.notes, "; "), InexactWarning)
 
 
-def _losses(found: Solved, effects: FloatArray, sample: Sample, link: str) -> tuple[tuple[TariffLoss, ...], ...]:
+def _losses(solved: Solved, effects: FloatArray, sample: Sample, link: str) -> tuple[tuple[TariffLoss, ...], ...]:
     """The loss of tariffs up to each order, per output; empty without a link."""
     if link == "identity":
         return ()
-    family, outputs = found.family, range(sample.n_outputs)
+    family, outputs = solved.family, range(sample.n_outputs)
     return tuple(tuple(losses_of(family, effects, sample, link, o)) for o in outputs)
 
 
-def _fitted_sample(sample: Sample, found: Solved, request: Request, sampled: Any) -> FittedSample:
+def _fitted_sample(sample: Sample, solved: Solved, request: Request, sampled: Any) -> FittedSample:
     """The rows as standard errors need them: references, nothing is computed."""
-    solution = found.solution
+    solution = solved.solution
     shared = solution.null.shape[1] > 0 or solution.independent is not None
-    solved = (found.basis, solution) if found.basis is not None and shared else None
-    posterior = None if found.shrinkage is None else found.shrinkage.posterior
-    return FittedSample(sample, found.values, request, solved, posterior, why_whole(sampled, sample))
+    factored = (solved.basis, solution) if solved.basis is not None and shared else None
+    posterior = None if solved.shrinkage is None else solved.shrinkage.posterior
+    return FittedSample(sample, solved.values, request, factored, posterior, why_whole(sampled, sample))
 
 
-def _named_functions(found: Solved, schema: Schema) -> Functions | None:
+def _named_functions(solved: Solved, schema: Schema) -> Functions | None:
     """The functions Algorithm 1 keeps, by feature names and the labels of z."""
-    functions = found.paper_functions()
+    functions = solved.paper_functions()
     if functions is None:
         return None
     return tuple(

@@ -56,8 +56,8 @@ PARAMETERS: Mapping[str, tuple[type, ...]] = {
 
 def to_file(found: Decomposition, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The document and the arrays of a file; ``parameters`` are those of the estimator."""
-    layout, certificate = found.family.layout, found.certificate
-    errors = found.uncertainty.stored
+    certificate = found.certificate
+    arrays = _arrays(found)  # first: cheap standard errors are computed for it, which the document describes
     plain = {f.name: getattr(certificate, f.name) for f in fields(Certificate)}
     measured = {k: v for k, v in plain.items() if isinstance(v, np.ndarray)}
     plain = {k: v for k, v in plain.items() if k not in measured and k != "redundant"}
@@ -77,6 +77,12 @@ def to_file(found: Decomposition, parameters: Mapping[str, Any]) -> tuple[dict[s
         "errors": None if found.uncertainty.summary is None else asdict(found.uncertainty.summary),
         "provenance": None if found.provenance is None else asdict(found.provenance),
     }
+    return document, arrays | {f"certificate.{k}": v for k, v in measured.items()}
+
+
+def _arrays(found: Decomposition) -> dict[str, NDArray[Any]]:
+    """The arrays of a file, but for those of the certificate."""
+    family, layout = found.family, found.family.layout
     arrays: dict[str, NDArray[Any]] = {
         "order": layout.order,
         "members": layout.members,
@@ -84,20 +90,19 @@ def to_file(found: Decomposition, parameters: Mapping[str, Any]) -> tuple[dict[s
         "chain": layout.chain,
         "key_start": layout.key_start,
         "lookup": layout.lookup,
-        "cell_start": found.family.cell_start,
-        "cell_key": found.family.cell_key,
-        "weight": found.family.weight,
+        "cell_start": family.cell_start,
+        "cell_key": family.cell_key,
+        "weight": family.weight,
         "values": found.values,
         "covariance": found.covariance,
         "variance": found.variance,
-        **{f"certificate.{k}": v for k, v in measured.items()},
     }
     if found.mean_shapley.known is not None:
         arrays["shapley"] = found.mean_shapley.known
-    arrays.update((f"errors.{name}", array) for name, array in errors.items())
+    arrays.update((f"errors.{name}", array) for name, array in found.uncertainty.stored.items())
     if found.continuation is not None:
         arrays |= {"continued.pairs": found.continuation.pairs, "continued.values": found.continuation.values}
-    return document, arrays
+    return arrays
 
 
 def _subsets_given(given: Any, found: Decomposition) -> Any:

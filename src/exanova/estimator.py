@@ -262,21 +262,21 @@ class FunctionalANOVA(Parametrised, InParts):
         plan, survey = self._plan(read.rows, request)
         if self.verbose:
             print(plan)
-        seen = observe()
-        sample, held = seen.sample, read.held
+        observed = observe()
+        sample, held = observed.sample, read.held
         if isinstance(given.eval_set, float) and held is None:
             sample, held = sample.split(given.eval_set, request.random_state)
         whole = why_whole(self.sampled, sample)
         request = replace(request, sampled=not whole)
-        found, selection = fit_sample(sample, request, plan, survey, progress)
+        solved, selection = fit_sample(sample, request, plan, survey, progress)
         with blas_threads(request.threads):
             progress.phase("measuring")
-            found = passed(sample, found, request.threads)
-            self._store(assemble(seen, sample, found, selection, request, self.get_params(), started))
+            solved = passed(sample, solved, request.threads)
+            self._store(assemble(observed, sample, solved, selection, request, self.get_params(), started))
             warn_if_inexact(self.certificate_, self.basis)
-            fitted = FittedRows(read, sample, held, found, request, whole)
+            fitted = FittedRows(read, sample, held, solved, request, whole)
             certificate = evaluated(self._decomposition, fitted, given.eval_set, self._fit_part, progress)
-        record = trace(seen, self._kept_params(), arguments)
+        record = trace(observed, self._kept_params(), arguments)
         self._store(replace(self._decomposition, certificate=certificate, provenance=record))
         warn_if_it_does_not_hold(self.certificate_, self.shrinkage == "auto")
 
@@ -362,19 +362,19 @@ class FunctionalANOVA(Parametrised, InParts):
         own = FunctionalANOVA(**self.get_params()).set_params(handle_unknown="ignore", strict=False, verbose=False)
         return own.fit(rows, values, sample_weight=weight, eval_set=(rows.rows(np.arange(1)), values[:1]))
 
-    def _store(self, found: Decomposition) -> None:
+    def _store(self, decomposition: Decomposition) -> None:
         """Store a decomposition, and the attributes that scikit-learn's conventions require."""
-        self._decomposition = found
-        self.effects_ = found.effects
-        self.certificate_ = found.certificate
-        self.plan_ = found.plan
-        self.paper_functions_ = found.paper_functions
-        self.selection_ = found.selection
-        self.intercept_ = found.intercept
-        self.feature_names_in_ = np.array(found.schema.features, dtype=object)
-        self.n_features_in_ = len(found.schema.features)
-        self.categories_ = list(found.encoding.levels)
-        self.output_names_ = found.schema.outputs
+        self._decomposition = decomposition
+        self.effects_ = decomposition.effects
+        self.certificate_ = decomposition.certificate
+        self.plan_ = decomposition.plan
+        self.paper_functions_ = decomposition.paper_functions
+        self.selection_ = decomposition.selection
+        self.intercept_ = decomposition.intercept
+        self.feature_names_in_ = np.array(decomposition.schema.features, dtype=object)
+        self.n_features_in_ = len(decomposition.schema.features)
+        self.categories_ = list(decomposition.encoding.levels)
+        self.output_names_ = decomposition.schema.outputs
 
 
 def load(path: str | os.PathLike[str]) -> FunctionalANOVA:
@@ -389,8 +389,8 @@ def load(path: str | os.PathLike[str]) -> FunctionalANOVA:
     >>> bool((again.predict(X) == anova.predict(X)).all())
     True
     """
-    found, parameters = from_file(*read(path))
+    decomposition, parameters = from_file(*read(path))
     known = set(FunctionalANOVA._parameters())
     anova = FunctionalANOVA(**{name: value for name, value in parameters.items() if name in known})
-    anova._store(found)
+    anova._store(decomposition)
     return anova

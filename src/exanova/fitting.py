@@ -61,8 +61,8 @@ def fit_sample(
             with blas_threads(request.threads):
                 exactly = partial(_fit_exactly, sample, request, plan, survey, progress)
                 return fit_shrunk(sample, request, plan, family, progress, exactly), None
-    found = _fit_exactly(sample, request, plan, survey, progress)
-    return (found if reason is None else replace(found, shrinkage=Shrinkage(reason))), None
+    solved = _fit_exactly(sample, request, plan, survey, progress)
+    return (solved if reason is None else replace(solved, shrinkage=Shrinkage(reason))), None
 
 
 def _made_for(plan: Plan, survey: Survey | None, sample: Sample) -> bool:

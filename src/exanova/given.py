@@ -72,15 +72,15 @@ def _read_in_blocks(given: Given, parameters: Mapping[str, Any], progress: Progr
     share = given.eval_set if isinstance(given.eval_set, float) else None
     joined = join_source(found, dict(parameters), share, progress)
     assert isinstance(joined.rows, SourceReading)
-    seen = joined.rows.observation
-    return joined, lambda: seen
+    observed = joined.rows.observation
+    return joined, lambda: observed
 
 
 def _read_in_memory(given: Given, parameters: Mapping[str, Any], fit: Callable[..., Any], progress: Progress) -> Read:
     X, model, named, names = take_named(given.X, given.model, given.columns)
     rows = read_rows(X, sample_weight=named.pop("sample_weight"), model=model, **level_rules(parameters))
-    said, link = names if given.output_names is None else given.output_names, parameters["link"]
-    asked = (model, parameters["response_method"], parameters["batch_size"], said, progress)
+    outputs, link = names if given.output_names is None else given.output_names, parameters["link"]
+    asked = (model, parameters["response_method"], parameters["batch_size"], outputs, progress)
     read, chosen = Joined(rows), to_join(rows, dict(parameters)) if model is not None else {}
     if chosen and isinstance(given.eval_set, float):
         values, seed = rows.model_values(*asked), seed_of(parameters["random_state"])

@@ -53,7 +53,7 @@ def thread_count(n_jobs: int | None) -> int:
     if n_jobs is None:
         n_jobs = -1
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
-        raise InputError.given("n_jobs", n_jobs, "a positive number of threads, or -1 for every core")
+        raise InputError.given("n_jobs", n_jobs, "a positive number of threads, or None (or -1) for every core")
     return int(n_jobs) if n_jobs > 0 else max(1, available_cores() + 1 + int(n_jobs))
 
 

@@ -40,6 +40,8 @@ CHOICES: Mapping[str, tuple[str | bool | None, ...]] = {
 }
 """Parameters that are one of a few values."""
 
+FINITE = "a finite number of at least 0"
+
 RULES: Mapping[str, tuple[Callable[[Any], bool], tuple[Part, ...]]] = {
     "max_order": (
         lambda value: value is None or _is_whole(value, 0),
@@ -47,10 +49,10 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], tuple[Part, ...]]] = {
     ),
     "max_terms": (
         lambda value: value is None or value == "auto" or _is_whole(value, 1),
-        ("a whole number of functions, or ", Value("max_terms", "auto")),
+        ("a whole number of functions, ", Value("max_terms", "auto"), ", or None for no budget"),
     ),
-    "min_gain": (lambda value: _is_number(value), ("a number of at least 0",)),
-    "ridge": (lambda value: _is_number(value), ("a number of at least 0",)),
+    "min_gain": (lambda value: _is_number(value), (FINITE,)),
+    "ridge": (lambda value: _is_number(value), (FINITE,)),
     "random_state": (
         lambda value: value is None or _is_whole(value, 0),
         ("a whole number of at least 0, or None for a fresh seed",),

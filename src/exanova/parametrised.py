@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from exanova.errors import InputError
@@ -62,8 +62,9 @@ class Parametrised:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
 
     @classmethod
-    def _parameters(cls) -> list[str]:
-        return sorted((cls.__init__.__kwdefaults__ or {}).keys() - RENAMED.keys())
+    @cache
+    def _parameters(cls) -> tuple[str, ...]:
+        return tuple(sorted((cls.__init__.__kwdefaults__ or {}).keys() - RENAMED.keys()))
 
 
 def renamed(old: str, value: Any, other: Any) -> Any:

@@ -94,7 +94,7 @@ class Provenance:
 
 
 def trace(
-    seen: Observation,
+    observed: Observation,
     parameters: Mapping[str, Any],
     given: Mapping[str, Any],
     clock: Callable[[], float] = time.time,
@@ -102,7 +102,7 @@ def trace(
     """The record of a fit.
 
     Args:
-        seen: the rows and the model as they were observed.
+        observed: the rows and the model as they were observed.
         parameters: those of the estimator.
         given: further arguments of ``fit``; ``None`` for those that were not given.
         clock: seconds since 1970.
@@ -115,11 +115,11 @@ def trace(
         date=timestamp(clock),
         settings=tuple(settings.items()),
         seed=None if seed is None else int(seed),
-        rows=seen.sample.rows,
-        distinct_rows=seen.sample.n_rows,
-        total_weight=float(seen.sample.weight.sum()),
-        weighted=given.get("sample_weight") is not None or seen.sample.is_distribution,
-        table_hash=seen.table_hash,
+        rows=observed.sample.rows,
+        distinct_rows=observed.sample.n_rows,
+        total_weight=float(observed.sample.weight.sum()),
+        weighted=given.get("sample_weight") is not None or observed.sample.is_distribution,
+        table_hash=observed.table_hash,
     )
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exanova.basis.functions import build_basis
 from exanova.data.sample import Sample
+from exanova.design.family import build_family
+from exanova.design.subsets import up_to_order
 from exanova.effects.cancellation import near_redundant
 from exanova.effects.measure import Measured, measure
 from exanova.phi.operator import Phi
@@ -93,3 +97,22 @@ def test_the_gram_matrix_that_a_route_keeps_is_that_of_its_first_functions(case,
     assert len(found.gram) == (len(whole) if len(whole) <= kept else mains)
     np.testing.assert_allclose(found.gram, whole[: len(found.gram), : len(found.gram)], atol=1e-12)
     assert near_redundant(sample, found.family, 1, found.gram) == near_redundant(sample, found.family)
+
+
+@examples(60)
+@given(seed=st.integers(0, 2**32 - 1), independent=st.booleans())
+def test_no_gram_matrix_is_needed_to_see_that_features_are_independent(seed: int, independent: bool) -> None:
+    """On complete tables, under products of margins and under weights for which two features are nearly one."""
+    rng = np.random.default_rng(seed)
+    sizes = tuple(rng.integers(2, 4, rng.integers(2, 4)).tolist())
+    codes = np.array(list(product(*map(range, sizes)))).T.astype(np.uint8)
+    margins = [rng.uniform(0.2, 1.0, n) for n in sizes]
+    weight = np.prod([own[row] for own, row in zip(margins, codes, strict=True)], axis=0)
+    if not independent:
+        weight = np.where(codes[0] % 2 == codes[1] % 2, weight, 1e-9 * weight)
+    sample = Sample(codes, weight, sizes, np.zeros((len(weight), 1)), 10**6)
+    family = build_family(codes, weight, sizes, up_to_order(range(len(sizes)), 1))
+    gram = Phi(family, sample).gram(build_basis(family))
+    assert near_redundant(sample, family) == near_redundant(sample, family, gram=gram)
+    if independent:
+        assert near_redundant(sample, family) == ()

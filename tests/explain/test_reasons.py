@@ -179,7 +179,7 @@ def test_rows_outside_the_support_are_told():
         other = anova.reasons(table(1, 200)[0])
     told = [row for row in other if row.outside]
     assert told
-    assert any("never observed" in line for line in other.told(told[0]))
+    assert any("never observed" in line for line in other.lines_of(told[0]))
 
 
 def test_a_row_with_nothing_in_that_direction_says_so():

@@ -97,7 +97,7 @@ def test_a_rank_that_was_not_determined_is_not_stated(monkeypatch):
     enough = fitted(X, np.sin(X.sum(axis=1)) + X[:, 0]).certificate_
     assert enough.rank == enough.n_functions  # no more functions than rows
     assert enough.unique is None
-    assert "not determined; effect.identified computes it" in str(enough)
+    assert "not determined; effect.identified determines it" in str(enough)
 
 
 def test_more_functions_than_rows_do_not_settle_which_effects_are_determined(monkeypatch):

@@ -1,4 +1,4 @@
-"""Moments of rows: additive, exact for counts, and the same from every kernel and any number of threads."""
+"""Gram matrices of indicators: exact for counts, and the same from every kernel and any number of threads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from exanova.basis.functions import build_basis
@@ -14,10 +14,8 @@ from exanova.data.sample import KnownRows
 from exanova.design import passes
 from exanova.design.family import build_family
 from exanova.design.subsets import up_to_order
-from exanova.errors import InputError
 from exanova.phi import gram, projection
 from exanova.phi.bitsets import digits
-from exanova.phi.gram import collect, projected_gram
 from exanova.phi.monomials import monomials, reference_levels
 from exanova.phi.operator import Phi
 from strategies import MODERATE, Case, examples, supports
@@ -30,100 +28,31 @@ def arrays(case):
     return case.rows.T.astype(np.uint8).copy(), case.weight, case.values, case.sizes
 
 
-def moments_of(case, order, chosen=slice(None), reference=None, threads=1):
-    codes, weight, values, sizes = arrays(case)
-    codes, weight, values = np.ascontiguousarray(codes[:, chosen]), weight[chosen], values[chosen]
-    family = build_family(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order), threads)
-    return collect(family, codes, weight, values, reference=reference, threads=threads)
+def counted(family, codes, weight, threads=1):
+    """The indicators of a family and their Gram matrix, by bitsets for counts."""
+    indicators = monomials(family, reference_levels(family))
+    way = gram.counted_gram if weight.dtype.kind == "i" else gram.weighted_gram
+    return indicators, way(family, indicators, codes, weight, threads=threads)
 
 
-def cell_table(moments):
-    """{(subset, levels): (weight, sums)} of every cell."""
-    family = moments.family
-    return {
-        (subset, tuple(cell)): (float(family.weight[k]), moments.sums[k].tolist())
-        for s, subset in enumerate(family.subsets)
-        for cell, k in zip(family.codes_of(s).T.tolist(), range(family.n_cells)[family.cells_of(s)], strict=True)
-    }
-
-
-def gram_table(moments):
-    """{((A, z), (B, w)): weight of the rows with both} over the indicators of the Gram matrix."""
-    family = moments.family
-    names = [(subset, tuple(cell)) for s, subset in enumerate(family.subsets) for cell in family.codes_of(s).T.tolist()]
-    names = [names[k] for k in moments.basis.cell]
-    return {(a, b): moments.gram[i, j].item() for i, a in enumerate(names) for j, b in enumerate(names)}
-
-
-# Additive
-
-
-@examples(40)
-@given(case=supports(("equal", "counts")), order=st.integers(0, 3), seed=seeds)
-def test_moments_of_two_sets_of_rows_add_up_to_those_of_their_union_exactly(case, order, seed):
-    first = np.random.default_rng(seed).random(len(case.rows)) < 0.5
-    first[0], reference = True, np.zeros(case.rows.shape[1], dtype=int)
-    assume(not first.all())
-    whole = moments_of(case, order, reference=reference)
-    joined = moments_of(case, order, first, reference) + moments_of(case, order, ~first, reference)
-    assert joined.gram.dtype == whole.gram.dtype == np.int64
-    assert gram_table(joined) == gram_table(whole)
-    assert cell_table(joined) == cell_table(whole)  # the values are quarters: their sums are exact too
-    assert joined.squares.tolist() == whole.squares.tolist()
-    np.testing.assert_array_equal(joined.family.cell_key, whole.family.cell_key)
-    np.testing.assert_array_equal(joined.family.layout.lookup, whole.family.layout.lookup)
-
-
-@examples(20)
-@given(case=supports(("real", "extreme")), order=st.integers(0, 3), seed=seeds)
-def test_moments_under_real_weights_add_up_to_rounding(case, order, seed):
-    first = np.random.default_rng(seed).random(len(case.rows)) < 0.5
-    assume(first.any() and not first.all())
-    reference = np.zeros(case.rows.shape[1], dtype=int)
-    whole = moments_of(case, order, reference=reference)
-    joined = moments_of(case, order, first, reference) + moments_of(case, order, ~first, reference)
-    np.testing.assert_allclose(joined.gram, whole.gram, rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(joined.sums, whole.sums, rtol=1e-12, atol=1e-14)
-
-
-@examples(15)
-@given(case=supports(("equal", "counts")), order=st.integers(1, 3), seed=seeds)
-def test_adding_is_commutative_and_associative_on_counts(case, order, seed):
-    part = np.random.default_rng(seed).integers(0, 3, len(case.rows))
-    assume(len(np.unique(part)) == 3)
-    reference = np.zeros(case.rows.shape[1], dtype=int)
-    a, b, c = (moments_of(case, order, part == k, reference) for k in range(3))
-    one, other = (a + b) + c, c + (b + a)
-    assert gram_table(one) == gram_table(other)
-    assert cell_table(one) == cell_table(other)
-
-
-def test_moments_of_different_families_or_reference_levels_are_not_added():
-    rows = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
-
-    def moments(order, reference):
-        family = build_family(rows.T.copy(), np.ones(4), (2, 2), up_to_order(range(2), order))
-        return collect(family, rows.T.copy(), np.ones(4, dtype=int), np.zeros((4, 1)), reference=np.array(reference))
-
-    with pytest.raises(InputError, match=r"different families.*collect both with the same"):
-        moments(1, [0, 0]) + moments(2, [0, 0])
-    with pytest.raises(InputError, match=r"different reference levels.*same reference="):
-        moments(1, [0, 0]) + moments(1, [0, 1])
+def counted_case(case, order):
+    codes, weight, _, sizes = arrays(case)
+    family = build_family(codes, weight.astype(float), sizes, up_to_order(range(len(sizes)), order))
+    return family, *counted(family, codes, weight)
 
 
 # Counts
 
 
-def dense_gram(moments, codes, weight):
+def dense_gram(family, indicators, codes, weight):
     """The same matrix as a plain product of indicator columns, in Python integers."""
-    family = moments.family
     columns = []
     for s, subset in enumerate(family.subsets):
         for cell, k in zip(family.codes_of(s).T, range(family.n_cells)[family.cells_of(s)], strict=True):
-            if moments.basis.number[k] >= 0:
+            if indicators.number[k] >= 0:
                 columns.append((codes[list(subset)] == cell[:, None]).all(axis=0))
-    indicators = np.array(columns).astype(weight.dtype)
-    return (indicators * weight) @ indicators.T
+    dense = np.array(columns).astype(weight.dtype)
+    return (dense * weight) @ dense.T
 
 
 @examples(50)
@@ -131,23 +60,23 @@ def dense_gram(moments, codes, weight):
 def test_the_gram_matrix_is_a_product_of_indicators(case, order):
     """Bitset counts for whole weights, a blocked BLAS product for real ones; all orders, up to four."""
     codes, weight, _, _ = arrays(case)
-    moments = moments_of(case, order)
-    assert moments.gram.dtype == weight.dtype
+    family, indicators, found = counted_case(case, order)
+    assert found.dtype == weight.dtype
     exact = weight.dtype.kind == "i"
-    np.testing.assert_allclose(moments.gram, dense_gram(moments, codes, weight), rtol=0 if exact else 1e-12)
+    np.testing.assert_allclose(found, dense_gram(family, indicators, codes, weight), rtol=0 if exact else 1e-12)
 
 
 @examples(30)
 @given(case=supports(("counts",)), order=st.integers(0, 3))
 def test_whole_weights_count_as_repeated_rows(case, order):
-    codes, weight, values, sizes = arrays(case)
+    codes, weight, _, sizes = arrays(case)
     again = np.repeat(np.arange(len(weight)), weight)
     family = build_family(codes[:, again], np.ones(len(again)), sizes, up_to_order(range(len(sizes)), order))
     ones = np.ones(len(again), dtype=np.int64)
-    repeated = collect(family, np.ascontiguousarray(codes[:, again]), ones, values[again])
-    weighted = moments_of(case, order)
-    assert gram_table(repeated) == gram_table(weighted)
-    assert cell_table(repeated) == cell_table(weighted)
+    _, repeated = counted(family, np.ascontiguousarray(codes[:, again]), ones)
+    weighted_family, _, weighted = counted_case(case, order)
+    assert np.array_equal(repeated, weighted)
+    assert np.array_equal(family.weight, weighted_family.weight)
 
 
 @given(weight=st.lists(st.integers(1, 2**40), min_size=1, max_size=20))
@@ -165,18 +94,18 @@ def test_counts_of_more_indicators_than_a_tile_and_any_number_of_rows(rows, thre
     codes = rng.integers(0, 5, (6, rows)).astype(np.uint8)
     weight = rng.integers(1, 100, rows)
     family = build_family(codes, weight.astype(float), (5,) * 6, up_to_order(range(6), 3))
-    moments = collect(family, codes, weight, np.zeros((rows, 1)), threads=threads)
-    np.testing.assert_array_equal(moments.gram, dense_gram(moments, codes, weight))
+    indicators, found = counted(family, codes, weight, threads)
+    np.testing.assert_array_equal(found, dense_gram(family, indicators, codes, weight))
 
 
 @examples(40)
 @given(case=supports(MODERATE), order=st.integers(0, 3), kind=st.sampled_from(["pure", "paper"]))
-def test_gamma_from_the_moments_is_gamma_from_the_rows(case, order, kind):
+def test_gamma_from_counts_is_gamma_from_the_rows(case, order, kind):
     codes, _, _, _ = arrays(case)
-    moments = moments_of(case, order)
-    basis = build_basis(moments.family, kind, orthonormal=kind == "pure")
-    phi = Phi(moments.family, KnownRows(codes)).functions(basis)
-    gamma = projected_gram(moments, basis)
+    family, indicators, found = counted_case(case, order)
+    basis = build_basis(family, kind, orthonormal=kind == "pure")
+    phi = Phi(family, KnownRows(codes)).functions(basis)
+    gamma = projection.projected(family, indicators, found.astype(float), basis)
     np.testing.assert_allclose(gamma, phi.T @ (case.probability[:, None] * phi), atol=1e-10)
     np.testing.assert_allclose(np.diagonal(gamma), 1.0, atol=1e-10)
 
@@ -254,21 +183,19 @@ def test_compiled_passes_on_new_rows_with_unseen_cells_and_unknown_levels(case, 
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("kind", ["counts", "real"])
-def test_the_number_of_threads_changes_no_bit_of_the_moments(monkeypatch, compiled, kind):
+def test_the_number_of_threads_changes_no_bit_of_the_counts(monkeypatch, compiled, kind):
     if compiled:
         monkeypatch.setattr(passes, "COMPILED_FROM", 0)
     rng = np.random.default_rng(1)
     codes = rng.integers(0, 4, (8, 5000)).astype(np.uint8)
     weight = rng.integers(1, 9, 5000) if kind == "counts" else rng.uniform(0.1, 1, 5000)
-    values = rng.normal(size=(5000, 2))
     found = []
     for threads in (1, 2, 5):
         family = build_family(codes, weight.astype(float), (4,) * 8, up_to_order(range(8), 2), threads)
-        found.append(collect(family, codes, weight, values, threads=threads))
-    for other in found[1:]:
-        np.testing.assert_array_equal(other.family.weight, found[0].family.weight)
-        np.testing.assert_array_equal(other.gram, found[0].gram)
-        np.testing.assert_array_equal(other.sums, found[0].sums)
+        found.append((family.weight, counted(family, codes, weight, threads)[1]))
+    for mass, matrix in found[1:]:
+        np.testing.assert_array_equal(mass, found[0][0])
+        np.testing.assert_array_equal(matrix, found[0][1])
 
 
 @pytest.mark.parametrize(("features", "levels"), [(3, 2), (6, 5)])

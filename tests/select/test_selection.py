@@ -68,6 +68,16 @@ def test_a_subset_larger_than_the_part_of_one_round_is_still_taken():
     assert taken(anova) == {(0, 3), (2, 4)}
 
 
+def test_a_round_that_could_take_nothing_is_not_made() -> None:
+    """Its part of the budget went to a subset of an earlier round: candidates would be ranked again for nothing."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, n, 600) for n in (32, 32, 3, 2, 2)])
+    y = (X[:, 0] > 15) + (X[:, 2] == 1) * X[:, 3] + rng.normal(size=600)
+    rounds = FunctionalANOVA(max_terms=120, shrinkage=None, sampled=False).fit(X, y).selection_.rounds
+    assert any(done.taken for done in rounds)
+    assert all(first.taken for first in rounds[:-1]), "every round but the last took something"
+
+
 def test_what_a_fruitless_order_would_have_had_goes_to_the_order_below():
     """On a uniform grid triples of a sum of pairs gain nothing, and half of the budget was meant for them."""
     everything = tuple(combinations(range(6), 2))
@@ -182,7 +192,7 @@ def test_threads_and_the_order_of_rows_change_nothing():
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"max_terms": 16}, r"max_terms=16 is below the 17 functions.*give at least 17, or merge levels"),
+        ({"max_terms": 16}, r"max_terms=16 is below the 17 functions.*give at least 17, .*n_bins=, or merge"),
         ({"max_terms": 16, "selection": "canonical"}, r"give at least 17"),
         ({"max_terms": 5, "selection": "lasso"}, r"give at least 17"),
         ({"selection": "screen"}, r"selection='screen' needs a budget; give max_terms="),
@@ -191,7 +201,7 @@ def test_threads_and_the_order_of_rows_change_nothing():
         ({"max_terms": 0}, r"max_terms=0 was given; expected a whole number"),
         ({"max_terms": 50.0}, r"max_terms=50\.0 was given"),
         ({"max_terms": True}, r"max_terms=True was given"),
-        ({"min_gain": -1}, r"min_gain=-1 was given; expected a number of at least 0"),
+        ({"min_gain": -1}, r"min_gain=-1 was given; expected a finite number of at least 0"),
         ({"ridge": -0.1}, r"ridge=-0\.1 was given"),
         ({"ridge": np.inf}, r"ridge=inf was given"),
         ({"ridge": "much"}, r"ridge='much' was given"),

@@ -256,5 +256,5 @@ def test_an_output_that_is_constant_on_the_rows_that_tell_is_not_taken_for_noise
 
 
 def test_a_word_other_than_auto_is_refused() -> None:
-    with pytest.raises(InputError, match=r"expected a whole number of functions, or 'auto'"):
+    with pytest.raises(InputError, match=r"expected a whole number of functions, 'auto', or None"):
         FunctionalANOVA(max_terms="many").fit(np.eye(2), np.arange(2.0))  # type: ignore[arg-type]

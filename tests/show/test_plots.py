@@ -451,7 +451,7 @@ def test_names_never_become_fields_or_expressions(name, kind, odd_pictures):
     specification = odd_pictures[name, kind].to_dict()
     known = {"name", "value", "number", "feature", "level", "output", "probability", "row", "column", "first", "second"}
     known |= {"kind", "label", "start", "end", "x", "y", "x2", "y2", "angle", "importance", "offset", "place", "count"}
-    known |= {"measured", "tolerance", "verdict", "meaning", "said", "limit"}
+    known |= {"measured", "tolerance", "verdict", "meaning", "label", "limit"}
     known |= {"low", "high", "mean", "rows", "stderr"}
     assert set(inside(specification, "field")) <= known
     written = [*inside(specification, "filter"), *inside(specification, "calculate"), *inside(specification, "test")]

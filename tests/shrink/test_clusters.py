@@ -76,7 +76,7 @@ def test_levels_that_are_clusters_are_effects():
     )
     for name, effect in untold.effects_.items():
         np.testing.assert_allclose(told.effects_[name].values, effect.values, rtol=1e-9, atol=1e-12)
-    assert "nothing that rows of a cluster share" in str(told.certificate_.shrinkage)
+    assert "could not be separated from the effects" in str(told.certificate_.shrinkage)
 
 
 def test_the_order_of_rows_changes_nothing():

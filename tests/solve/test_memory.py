@@ -102,17 +102,6 @@ def test_rows_that_do_not_fit_are_refused_however_few_differ():
         FunctionalANOVA(shrinkage=None, max_order=1, memory_limit="20 MB").plan(X)
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(10, 3), (10**7, 10)])
-def test_a_table_is_refused_before_it_is_read_and_the_rows_named_would_fit(rows, columns):
-    needed = price.reading(rows, columns)
-    price.check_reading(rows, columns, needed)
-    with pytest.raises(MemoryLimitError, match=rf"reading {rows:,} rows.*sample_weight=") as caught:
-        price.check_reading(rows, columns, needed - 1)
-    fits = int(str(caught.value).partition("What would fit: ")[2].split()[0].replace(",", ""))
-    assert fits == rows - 1
-    price.check_reading(fits, columns, needed - 1)
-
-
 def test_a_gram_matrix_that_does_not_fit_is_refused_before_it_is_made():
     case = Case(24, 4, 4000, parameters={"route": "moments", "memory_limit": "100 MB"})
     X, y = case.table(), np.zeros(4000)

@@ -4,7 +4,7 @@
 2    error; standard error says what is wrong and what to do
 3    compare --fail-above: something changed by more than the limit
 130  interrupted
-141  the reader of standard output closed it, as `head` does; nothing is said
+141  the reader of standard output closed it, as `head` does; nothing is printed
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import typer
 
 from exanova.cli.app import app
-from exanova.cli.option_names import spoken
+from exanova.cli.option_names import with_options
 from exanova.cli.text import one_line
 from exanova.errors import ExanovaError
 
@@ -75,7 +75,7 @@ def _message(error: Exception) -> str:
         command = context.command_path if context is not None else "exanova"
         return one_line(f"{usage().rstrip('.')}. See {command} --help.")
     if isinstance(error, ExanovaError):
-        return one_line(spoken(error.message))
+        return one_line(with_options(error.message))
     if isinstance(error, OSError) and error.strerror:
         return one_line(f"{error.filename or 'standard output'}: {error.strerror}")
     if isinstance(error, MemoryError):
@@ -88,7 +88,7 @@ def _warnings_on_one_line() -> Iterator[None]:
     """Show each warning for users once, and no warnings for programmers."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        _say(f"warning: {one_line(spoken(message.args[0] if isinstance(message, Warning) else message))}")
+        _say(f"warning: {one_line(with_options(message.args[0] if isinstance(message, Warning) else message))}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -35,11 +35,11 @@ ACTIONS |= {"missing": "read them as missing with --missing", "decimal": "read i
 """Options that replace what Python users do with the column in code."""
 
 
-def spoken(message: str) -> str:
+def with_options(message: str) -> str:
     """A message of the library with options in place of parameters.
 
     >>> from exanova.messages import Parameter
-    >>> spoken(Words("use ", Parameter("max_order", None), " or ", Parameter("n_bins", {"age": 5}), "."))
+    >>> with_options(Words("use ", Parameter("max_order", None), " or ", Parameter("n_bins", {"age": 5}), "."))
     'use --max-order all or --n-bins age=5.'
     """
     return message.spelled(_spell) if isinstance(message, Words) else message
@@ -49,8 +49,8 @@ def _spell(mention: Mention) -> str:
     if isinstance(mention, Action):
         return f"{ACTIONS[mention.name]} {shlex.quote(mention.column)}"
     if mention.name in YES_OR_NO:
-        said = YES_OR_NO[mention.name]
-        return "--sample or --population" if mention.value is UNSAID else said.get(mention.value, str(mention.value))
+        options = YES_OR_NO[mention.name]
+        return "--sample or --population" if mention.value is UNSAID else options.get(mention.value, str(mention.value))
     option = OPTIONS.get(OTHER_NAMES.get(mention.name, mention.name), mention.name)  # some only Python has
     if mention.value is UNSAID or mention.value is True:
         return option

@@ -20,7 +20,7 @@ import numpy as np
 
 from exanova import __version__
 from exanova.atomic_files import write_whole
-from exanova.cli.option_names import spoken
+from exanova.cli.option_names import with_options
 from exanova.effects.certificate import Certificate
 from exanova.effects.effect import GAME, Effect, Schema, free_name
 from exanova.effects.norms import squared_norms
@@ -149,7 +149,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, str | float):
-        return spoken(value) if isinstance(value, str) else value if math.isfinite(value) else None
+        return with_options(value) if isinstance(value, str) else value if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -185,8 +185,13 @@ def plan_document(found: Plan) -> dict[str, Any]:
 
 def certificate_document(measured: Certificate) -> dict[str, Any]:
     """The certificate and its verdicts."""
-    said = {"holds": measured.holds, "cancels": measured.cancels, "exact": measured.exact, "unique": measured.unique}
-    return {**said, **plain(measured)}
+    verdicts = {
+        "holds": measured.holds,
+        "cancels": measured.cancels,
+        "exact": measured.exact,
+        "unique": measured.unique,
+    }
+    return {**verdicts, **plain(measured)}
 
 
 def strongest(anova: Any, count: int) -> list[dict[str, Any]]:

@@ -147,7 +147,7 @@ def reasons(
     if shown.json:
         emit_document(reasons_document(found))
     elif shown.output is None:
-        Screen().lines("\n".join([*(line for row in found for line in found.told(row)), *found.notes]))
+        Screen().lines("\n".join([*(line for row in found for line in found.lines_of(row)), *found.notes]))
 
 
 def _against(given: str, table: Any) -> Any:
@@ -165,8 +165,8 @@ def reasons_document(found: Reasons) -> dict[str, Any]:
         {**vars(row), "reasons": [{**vars(r), "sentence": r.sentence(found.output)} for r in row.reasons]}
         for row in found
     ]
-    said = {"game": found.game, "output": found.output, "direction": found.direction, "against": found.against}
-    return {**said, "notes": found.notes, "rows": rows}
+    asked = {"game": found.game, "output": found.output, "direction": found.direction, "against": found.against}
+    return {**asked, "notes": found.notes, "rows": rows}
 
 
 def relativities(saved: str, base: Sequence[str], shown: Shown) -> None:

@@ -15,7 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from exanova.cli.option_names import spoken
+from exanova.cli.option_names import with_options
 from exanova.cli.output import known_errors, strongest
 from exanova.cli.text import visible
 from exanova.design.memory import readable
@@ -71,8 +71,8 @@ class Screen:
             values = [f"{v:+.4g}" if abs(v) > least else "0" for v in found.values[c, :outputs]]
             if errors is not None:
                 known = errors[c, :outputs]
-                said = ["" if e != e else f"{e:.2g}" if e > least else "0" for e in known]  # NaN is not itself
-                values = [*values, *said] if alone else [f"{v} ± {e}" for v, e in zip(values, said, strict=True)]
+                texts = ["" if e != e else f"{e:.2g}" if e > least else "0" for e in known]  # NaN is not itself
+                values = [*values, *texts] if alone else [f"{v} ± {e}" for v, e in zip(values, texts, strict=True)]
             values += [f"{means[c, 0]:.4g}"] if np.isfinite(means).all() else []
             rows = _count(found.rows[c])
             table.add_row(*(Text(legible(level)) for level in levels), f"{found.probability[c]:.4f}", rows, *values)
@@ -102,7 +102,7 @@ class Screen:
     def lines(self, text: str) -> None:
         """A text, line by line."""
         for line in text.splitlines():
-            self._console.print(Text(visible(spoken(line))), soft_wrap=True)
+            self._console.print(Text(visible(with_options(line))), soft_wrap=True)
 
     def plan(self, found: Plan) -> None:
         """What a fit would do, cost and hold."""
@@ -147,16 +147,16 @@ class Screen:
         for v in verdicts(anova.decomposition_):
             style = "bold yellow" if v.care else {True: "bold green", False: "bold red", None: "bold"}[v.good]
             self._console.print(Text.assemble(f"{v.question} ", (v.answer, style)))
-            self._console.print(Padding(Text(spoken(v.because)), (0, 0, 0, 4)))
+            self._console.print(Padding(Text(with_options(v.because)), (0, 0, 0, 4)))
         self._line("")
 
     def _importance(self, anova: Any) -> None:
         kind = "variance" if anova.certificate_.cancels else "l1"
         amounts: dict[str, list[float]] = defaultdict(list)
-        said: dict[str, list[str]] = defaultdict(list)
+        texts: dict[str, list[str]] = defaultdict(list)
         for record in importance_records(anova.decomposition_, kind):
             amounts[record["feature"]].append(record["value"])
-            said[record["feature"]].append(_with_error(record["value"], record["stderr"]))
+            texts[record["feature"]].append(_with_error(record["value"], record["stderr"]))
         self._heading(f"Importance of features ({IMPORTANCE[kind]})")
         table = Table(box=box.SIMPLE_HEAD)
         table.add_column("feature", overflow="fold")
@@ -166,7 +166,7 @@ class Screen:
         largest = max(total.values(), default=0.0) or 1.0
         for name in list(amounts)[:SHOWN]:
             bar = "█" * round(BAR * total[name] / largest)
-            table.add_row(Text(legible(name)), *said[name][:outputs], Text(bar, style="blue"))
+            table.add_row(Text(legible(name)), *texts[name][:outputs], Text(bar, style="blue"))
         self._console.print(table)
         self._more(len(amounts) - SHOWN, "features", None)
 

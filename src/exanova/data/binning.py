@@ -64,12 +64,12 @@ def bin_codes(values: FloatArray, edges: FloatArray) -> IntArray:
 def _around(weight: NDArray[Any], heavy: NDArray[np.bool_], n_bins: int, least: float) -> IntArray:
     """Starts (b,) of bins: each value of large weight alone, and the runs between them cut by quantiles."""
     runs = run_of_each(heavy)
-    light = float(weight[~heavy].sum())
+    others = float(weight[~heavy].sum())
     spare = max(1, n_bins - int(heavy.sum()))
     starts = []
     for begin, end in zip(runs, [*runs[1:], len(heavy)], strict=True):
         own = weight[begin:end]
-        share = spare * float(own.sum()) / light if not heavy[begin] else 1.0
+        share = spare * float(own.sum()) / others if not heavy[begin] else 1.0
         bins = max(1, round(share))
         if least:
             bins = max(1, min(bins, int(own.sum() / least)))

@@ -1,4 +1,4 @@
-"""What is said of several columns at once, after all have been read: errors, and columns that are left out."""
+"""Errors and warnings that name several columns at once, after all have been read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from exanova.messages import Action, Parameter, Words, joined
 from exanova.warned import warn
 
 STILL_RECEIVED = " The model still receives them."
-"""Said of columns that are left out where a model is called."""
+"""Added where columns are left out and a model is called."""
 
 
 @dataclass
@@ -27,53 +27,63 @@ class Notes:
     def give(self, calls: bool) -> None:
         """Raise or warn, each in one message that names every column; ``calls`` says whether a model is called."""
         if self.unreadable:
-            listed = ", ".join(f"{name!r} ({reason})" for name, reason in self.unreadable.items())
-            raise InputError(
-                Parameter("strategy", "model"),
-                f" cannot tell where the model splits {len(self.unreadable)} column(s): {listed}",
-                remedy=[
-                    *("Use ", Parameter("strategy", "quantile"), ", or keep their values as levels with "),
-                    Parameter("n_bins", dict.fromkeys(self.unreadable)),
-                ],
-            )
+            raise self._unreadable_error()
         if self.refused:
-            listed = ", ".join(f"{name!r} ({size:,} different values)" for name, size in self.refused.items())
-            names = ",".join(self.refused)
-            raise InputError(
-                f"{len(self.refused)} column(s) hold numbers or times that look continuous: {listed}; every feature "
-                "has to be categorical",
-                remedy=[
-                    "Pass ",
-                    Parameter("n_bins", "auto"),
-                    " to cut them, or ",
-                    Parameter("n_bins", dict.fromkeys(self.refused, 8)),
-                    " to bin each into this many intervals, or ",
-                    Action("categorical", names, "convert a column to a categorical dtype"),
-                    " if each of its values is a category",
-                ],
-            )
+            raise self._refused_error()
+        also = STILL_RECEIVED if calls else ""
         if self.identifiers:
-            listed = ", ".join(f"{name!r} ({size:,} different values)" for name, size in self.identifiers.items())
-            said = Words(
-                f"{len(self.identifiers)} column(s) are left out, since they identify rows: "
-                f"{listed}.{STILL_RECEIVED if calls else ''} You may also ",
-                Action("drop", ",".join(self.identifiers), "drop them from the table"),
-                ", merge rare levels with ",
-                Parameter("min_frequency"),
-                ", or name numbers in ",
-                Parameter("n_bins"),
-                " to cut them.",
-            )
-            warn(said)
-        still = STILL_RECEIVED if calls else ""
-        _warn_of_numbers("are left out, although they hold numbers", self.left_out, still)
+            warn(self._identifiers_warning(also))
+        _warn_of_numbers("are left out, although they hold numbers", self.left_out, also)
         _warn_of_numbers("are read as names, although they hold numbers", self.named, "")
 
+    def _unreadable_error(self) -> InputError:
+        listed = ", ".join(f"{name!r} ({reason})" for name, reason in self.unreadable.items())
+        return InputError(
+            Parameter("strategy", "model"),
+            f" cannot tell where the model splits {len(self.unreadable)} column(s): {listed}",
+            remedy=[
+                *("Use ", Parameter("strategy", "quantile"), ", or keep their values as levels with "),
+                Parameter("n_bins", dict.fromkeys(self.unreadable)),
+            ],
+        )
 
-def _warn_of_numbers(what: str, columns: Mapping[str, NumbersAsText], still: str) -> None:
-    """Warn of columns of numbers that were read as text: what was found in each, and what to do."""
+    def _refused_error(self) -> InputError:
+        names = ",".join(self.refused)
+        return InputError(
+            f"{len(self.refused)} column(s) hold numbers or times that look continuous: {_sizes(self.refused)}; every "
+            "feature has to be categorical",
+            remedy=[
+                "Pass ",
+                Parameter("n_bins", "auto"),
+                " to cut them, or ",
+                Parameter("n_bins", dict.fromkeys(self.refused, 8)),
+                " to bin each into this many intervals, or ",
+                Action("categorical", names, "convert a column to a categorical dtype"),
+                " if each of its values is a category",
+            ],
+        )
+
+    def _identifiers_warning(self, also: str) -> Words:
+        return Words(
+            f"{len(self.identifiers)} column(s) are left out, since they identify rows: {_sizes(self.identifiers)}."
+            f"{also} You may also ",
+            Action("drop", ",".join(self.identifiers), "drop them from the table"),
+            ", merge rare levels with ",
+            Parameter("min_frequency"),
+            ", or name numbers in ",
+            Parameter("n_bins"),
+            " to cut them.",
+        )
+
+
+def _sizes(columns: Mapping[str, int]) -> str:
+    return ", ".join(f"{name!r} ({size:,} different values)" for name, size in columns.items())
+
+
+def _warn_of_numbers(what: str, columns: Mapping[str, NumbersAsText], also: str) -> None:
+    """Warn of columns of numbers that were read as text: what each holds, and what to do."""
     if not columns:
         return
     listed = ", ".join(f"{name!r} ({found.describe()})" for name, found in columns.items())
     remedies = dict.fromkeys(Words.of(found.remedy) for found in columns.values())
-    warn(Words(f"{len(columns)} column(s) {what}: {listed}.{still} ", joined(remedies, ". "), "."))
+    warn(Words(f"{len(columns)} column(s) {what}: {listed}.{also} ", joined(remedies, ". "), "."))

@@ -73,8 +73,8 @@ class NumbersAsText:
             parts.append((self.written, f"looks like a number {as_}", f"look like numbers {as_}"))
         elif rest:
             parts.append((rest, f"is not: {self.example!r}", f"are not, such as {self.example!r}"))
-        said = [f"{n:,}{of if not k else ''} {one if n == 1 else many}" for k, (n, one, many) in enumerate(parts)]
-        return ", ".join(said)
+        texts = [f"{n:,}{of if not k else ''} {one if n == 1 else many}" for k, (n, one, many) in enumerate(parts)]
+        return ", ".join(texts)
 
 
 def numbers_as_text(values: Sequence[Level], totals: NDArray[Any]) -> NumbersAsText | None:

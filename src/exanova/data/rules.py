@@ -78,11 +78,7 @@ def is_asked(max_levels: MaxLevels, name: str) -> bool:
 
 def wrong_max_levels(max_levels: Any) -> Iterator[InputError]:
     """An error if this is not a valid number of levels for any table."""
-    asked = list(max_levels.values()) if isinstance(max_levels, Mapping) else [max_levels]
-    wrong = [levels for levels in asked if not _are_bins(levels)]
-    if wrong:
-        expected = ("an integer of at least 2, ", Value("max_levels", "auto"), " or ", Value("max_levels", None))
-        yield InputError.given("max_levels", wrong[0], *expected)
+    yield from _wrong_numbers("max_levels", max_levels)
 
 
 def check_max_levels(max_levels: MaxLevels, names: Sequence[str]) -> None:
@@ -122,11 +118,18 @@ def wrong_rules(min_frequency: Any, n_bins: Any, strategy: Any) -> Iterator[Inpu
             min_frequency,
             "an integer of at least 1 (a number of rows) or a float between 0 and 1 (a fraction of the rows)",
         )
-    asked = list(n_bins.values()) if isinstance(n_bins, Mapping) else [n_bins]
-    wrong = [bins for bins in asked if not _are_bins(bins)]
-    if wrong:
-        expected = ("an integer of at least 2, ", Value("n_bins", "auto"), " or ", Value("n_bins", None))
-        yield InputError.given("n_bins", wrong[0], *expected)
+    yield from _wrong_numbers("n_bins", n_bins)
+
+
+def _wrong_numbers(name: str, given: Any) -> Iterator[InputError]:
+    """An error for a number of bins or levels that is not one; of a mapping, with the column it is for."""
+    asked = given if isinstance(given, Mapping) else {"": given}
+    wrong = next((column for column, number in asked.items() if not _are_bins(number)), None)
+    if wrong is not None:
+        value = {wrong: given[wrong]} if isinstance(given, Mapping) else given
+        yield InputError.given(
+            name, value, "an integer of at least 2, ", Value(name, "auto"), " or ", Value(name, None)
+        )
 
 
 def _are_bins(value: Any) -> bool:

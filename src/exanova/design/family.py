@@ -195,37 +195,6 @@ def build_family(
     return family
 
 
-def union(first: Family, second: Family) -> tuple[Family, IntArray, IntArray]:
-    """The family of all cells of both, with weights added, and the new number of each cell of the two."""
-    family = intercept_family(first.sizes.tolist(), float(first.weight[0] + second.weight[0]))
-    into = [np.zeros(part.n_cells, dtype=np.int64) for part in (first, second)]
-    for s, subset in enumerate(first.subsets):
-        if not subset:
-            continue
-        prefix = family.position[subset[:-1]]
-        size = int(family.sizes[subset[-1]])
-        prefix_cells = int(family.cell_start[prefix + 1] - family.cell_start[prefix])
-        counts = np.zeros(prefix_cells * size)
-        keys = []
-        for part, moved in zip((first, second), into, strict=True):
-            local = part.cell_key[part.cells_of(s)] - part.layout.key_start[s]
-            before, level = np.divmod(local, size)
-            before = moved[before + part.cell_start[prefix]] - family.cell_start[prefix]
-            keys.append(before * size + level)
-            counts[keys[-1]] += part.weight[part.cells_of(s)]
-        family = _appended_cells(family, subset, prefix, counts)
-        lookup = family.layout.lookup[family.layout.key_start[s] :]
-        for part, moved, key in zip((first, second), into, keys, strict=True):
-            moved[part.cells_of(s)] = lookup[key] + family.cell_start[s]
-    return family, into[0], into[1]
-
-
-def _appended_cells(family: Family, subset: Subset, prefix: int, counts: FloatArray) -> Family:
-    """Add one subset, given the weight at each of its keys."""
-    layout = family.layout.appended([subset], np.array([prefix]), np.array([len(counts)]))
-    return with_counts(family, [subset], layout, np.array([len(counts)]), counts)
-
-
 def with_counts(
     family: Family,
     subsets: Sequence[Subset],
@@ -234,7 +203,7 @@ def with_counts(
     counts: FloatArray,
     is_cell: NDArray[np.bool_] | None = None,
 ) -> Family:
-    """Finish an extension: keys of positive weight are the new cells, or those that are said to be.
+    """Finish an extension: keys of positive weight are the new cells, or those that ``is_cell`` names.
 
     Every level is a cell of its feature, even if it does not occur in these rows (which may be one chunk of many).
     The code of a level is then the number of its cell, so that rows need no lookup.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -126,11 +127,14 @@ def keys_of_rows(layout: Layout, codes: Codes, s: int, *, new: bool = False) -> 
 
 def _keys_inside(layout: Layout, codes: Codes, s: int, order: int) -> IntArray:
     """The same for the rows of a sample, without checks."""
-    key = np.zeros(codes.shape[1], dtype=np.int64)
-    for j in range(order):
-        feature = layout.members[s, j]
-        key = key * layout.sizes[feature] + codes[feature]
-        if 0 < j < order - 1:
+    if not order:
+        return np.zeros(codes.shape[1], dtype=np.int64)
+    features = layout.members[s].tolist()
+    key: IntArray = codes[features[0]].astype(np.int64)
+    for j in range(1, order):
+        key *= layout.sizes[features[j]]
+        key += codes[features[j]]
+        if j < order - 1:
             key = layout.lookup[layout.chain[s, j] + key].astype(np.int64)
     return key
 
@@ -163,11 +167,11 @@ def scatter(
 
         parallel.run(task, parallel.split(subsets.stop - subsets.start, threads), threads)
         return out
-    for s in range(subsets.start, subsets.stop):
+    starts = (layout.key_start[subsets.start : subsets.stop + 1] - base).tolist()
+    for s, (start, stop) in enumerate(pairwise(starts), start=subsets.start):
         keys = keys_of_rows(layout, codes, s)
-        piece = slice(int(layout.key_start[s]) - base, int(layout.key_start[s + 1]) - base)
         for o in range(values.shape[1]):
-            out[piece, o] = np.bincount(keys, weights=values[:, o], minlength=piece.stop - piece.start)
+            out[start:stop, o] = np.bincount(keys, weights=values[:, o], minlength=stop - start)
     return out
 
 

@@ -23,6 +23,7 @@ from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.parallel import suitable_blas
 from exanova.phi.operator import Phi
+from exanova.solve.survey import is_complete, is_product
 from exanova.typing import FloatArray
 
 MOST_FUNCTIONS = 2000
@@ -54,17 +55,19 @@ def near_redundant(
     mains = family.restricted(int(np.searchsorted(family.layout.order, 2)))
     functions = int(np.maximum(family.sizes - 1, 0).sum())
     # Independent functions on n rows drawn at random have directions as small as (1 - sqrt(q / n))^2.
-    light_by_chance = max(0.0, 1.0 - sqrt(functions / sample.rows)) ** 2
-    if len(mains.subsets) < 3 or functions > MOST_FUNCTIONS or not light_by_chance:
+    smallest_by_chance = max(0.0, 1.0 - sqrt(functions / sample.rows)) ** 2
+    if len(mains.subsets) < 3 or functions > MOST_FUNCTIONS or not smallest_by_chance:
         return ()
     features = [subset[0] for subset in mains.subsets[1:]]
     of_subset = np.repeat(np.arange(len(features)), family.sizes[features] - 1)
     if gram is None:
+        if is_complete(sample) and is_product(sample):  # the Gram matrix of independent features is the identity
+            return ()
         gram = Phi(mains, sample, threads).gram(build_basis(mains), counted=False)
     own = slice(1, 1 + len(of_subset))
     with suitable_blas(0):
-        light, directions = np.linalg.eigh(gram[own, own])
-    chosen = directions[:, light < tolerances.NEAR_REDUNDANT * light_by_chance]
+        sizes, directions = np.linalg.eigh(gram[own, own])
+    chosen = directions[:, sizes < tolerances.NEAR_REDUNDANT * smallest_by_chance]
     if not chosen.shape[1]:
         return ()
     parts = np.stack([np.square(chosen[of_subset == k]).sum(axis=0) for k in range(len(features))])

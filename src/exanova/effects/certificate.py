@@ -204,9 +204,9 @@ def measure_sample(sample: Sample, fitted: FloatArray) -> FitErrors:
     square = sample.expected(lambda rows: sample.values[rows] ** 2) + inside
     squared = sample.expected(lambda rows: (sample.values[rows] - fitted[rows]) ** 2)
     mse = squared + inside
-    still = variance <= (tolerances.EPS * np.abs(mean)) ** 2
+    constant = variance <= (tolerances.EPS * np.abs(mean)) ** 2
     met = mse <= (tolerances.RECONSTRUCTION * np.abs(mean)) ** 2
-    r2 = np.where(still, met.astype(float), 1.0 - mse / np.where(still, 1.0, variance))
+    r2 = np.where(constant, met.astype(float), 1.0 - mse / np.where(constant, 1.0, variance))
     relative = np.divide(mse, square, out=np.zeros_like(mse), where=square > 0)
     return FitErrors(r2, mse, squared, relative, largest)
 

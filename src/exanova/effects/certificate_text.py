@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exanova import tolerances
-from exanova.messages import Parameter, Words
+from exanova.messages import Parameter, Words, count_of
 from exanova.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def described(c: Certificate) -> Iterator[tuple[str, str]]:
     yield "computed", _computed(c)
     if c.unmeasured:
         yield "not measured", f"{', '.join(c.unmeasured)}: moments hold no rows"
-    steps = f"{c.iterations:,} iteration{'' if c.iterations == 1 else 's'}"
+    steps = count_of(c.iterations, "iteration")
     yield "route", f"{c.route}: {c.method}, {steps}, {c.seconds:.2f} s"
 
 
@@ -67,12 +67,12 @@ def _not_explained(c: Certificate) -> str:
 
 def _unique(c: Certificate) -> str:
     if c.unique is None:
-        return "not determined; effect.identified computes it for an effect"
+        return "not determined; effect.identified determines it for one effect"
     if c.unique:
         return "yes"
     if not c.redundant:
         return f"no, there are {c.n_functions:,} functions on {c.rank:,} distinct rows"
-    return f"no, {len(c.redundant):,} subsets share what they have in common"
+    return f"no, for {count_of(len(c.redundant), 'subset')} others carry the same information"
 
 
 def _rank(c: Certificate) -> str:

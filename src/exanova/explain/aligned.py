@@ -21,8 +21,6 @@ from exanova.design.family import Family
 from exanova.explain.common_levels import common_levels
 from exanova.typing import FloatArray, IntArray, Subset
 
-LevelPairs = Sequence[tuple[FeatureLevels, FeatureLevels]]
-
 
 @dataclass(frozen=True, eq=False)
 class AllParts:

@@ -68,16 +68,16 @@ def chosen(cells: Cells, features: Any) -> Cells:
     return tuple(cells[k] for k in places.tolist())
 
 
-def said(cells: Cells, levels: NDArray[Any]) -> NDArray[Any]:
+def as_texts(cells: Cells, levels: NDArray[Any]) -> NDArray[Any]:
     """(..., d) levels as text, with the cells where they add information."""
     out = np.array(levels, dtype=object)
     for k, own in enumerate(cells):
         if own is not None:
-            out[..., k] = _said(own, out[..., k])
+            out[..., k] = _as_texts(own, out[..., k])
     return out
 
 
-def _said(cells: Any, levels: Any) -> Any:
+def _as_texts(cells: Any, levels: Any) -> Any:
     if not np.ndim(levels):
         return with_level(cells, str(levels))
     pairs: Sequence[Any] = list(zip(cells, levels, strict=True))

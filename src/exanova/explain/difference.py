@@ -152,14 +152,14 @@ class Difference(Sequence[Contrast]):
         inner = parts[: len(parts) - len(ends)]
         shown = [*inner[:LISTED], *ends]
         width = max(len(name) for name, *_ in shown)
-        said = [f"  {name:{width}}  {value:+.4g}{_plus_minus(error)}" for name, value, error in shown]
+        listed = [f"  {name:{width}}  {value:+.4g}{_plus_minus(error)}" for name, value, error in shown]
         if len(inner) > LISTED:
             rest = sum(value for _, value, _ in inner[LISTED:])
-            said.insert(LISTED, f"  {count_of(len(inner) - LISTED, 'more part')}, together {rest:+.4g}")
+            listed.insert(LISTED, f"  {count_of(len(inner) - LISTED, 'more part')}, together {rest:+.4g}")
         outside = sum(contrast.outside)
         if outside:
-            said.append(f"  {count_of(outside, 'row')} of {sum(contrast.rows):,} with a combination never observed")
-        return lines + said
+            listed.append(f"  {count_of(outside, 'row')} of {sum(contrast.rows):,} with a combination never observed")
+        return lines + listed
 
     def _repr_html_(self) -> str:
         from exanova.report.notebook import answer_html

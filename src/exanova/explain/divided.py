@@ -16,7 +16,7 @@ from exanova.typing import FloatArray, IntArray
 ROUNDS = 500
 """Scalings at most: parts of a chain of overlapping bins move towards each other slowly."""
 
-STILL = 1e-14
+SETTLED = 1e-14
 """Change of a probability below which the divisions no longer move."""
 
 
@@ -37,9 +37,9 @@ def divided(cells: IntArray, shares: FloatArray, totals: tuple[FloatArray, Float
     for _ in range(ROUNDS):
         second = _scaled(out[0], cells[1], totals[1])
         moved = np.stack([_scaled(second, cells[0], totals[0]), second])
-        still = np.abs(moved - out).max(initial=0.0) <= STILL
+        settled = np.abs(moved - out).max(initial=0.0) <= SETTLED
         out = moved
-        if still:
+        if settled:
             break
     return out
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from exanova.data.between import Between
 from exanova.effects.effect import GAME, Schema, frame_with_game, free_name
 from exanova.errors import InputError, UnknownFeatureError
-from exanova.explain.cells import Cells, chosen, said, taken
+from exanova.explain.cells import Cells, as_texts, chosen, taken
 from exanova.explain.grouping import Grouping, grouping_of
 from exanova.explain.value_intervals import value_intervals
 from exanova.messages import count_of
@@ -73,8 +73,8 @@ class Explanation:
         if self.cells is None:
             return levels
         if levels.ndim == self.outside.ndim:  # a single feature
-            return np.asarray(said(self.cells, levels[..., None])[..., 0], dtype=object)
-        return said(self.cells, levels)
+            return np.asarray(as_texts(self.cells, levels[..., None])[..., 0], dtype=object)
+        return as_texts(self.cells, levels)
 
     def __len__(self) -> int:
         return len(self.values)

@@ -49,10 +49,10 @@ class Reason:
         value = f" = {self.value}" if self.value else ""
         verb = "lowers" if self.contribution < 0 else "raises"
         error = f" ± {self.stderr:.2g}" if np.isfinite(self.stderr) else ""
-        said = f"{self.feature}{value}{inside} {verb} {output} by {abs(self.contribution):.3g}{error}"
+        sentence = f"{self.feature}{value}{inside} {verb} {output} by {abs(self.contribution):.3g}{error}"
         if not self.unique:
-            return f"{said}; not unique, for other features carry the same information"
-        return f"{said}; not distinguishable from the next" if self.distinguishable is False else said
+            return f"{sentence}; not unique, for other features carry the same information"
+        return f"{sentence}; not distinguishable from the next" if self.distinguishable is False else sentence
 
 
 @dataclass(frozen=True)
@@ -144,14 +144,14 @@ the whole population
         columns["rank"] = [rank for _, rank, _ in lines]
         for name in ("feature", "value", "level", "contribution", "stderr", "unique"):
             columns[name] = [getattr(reason, name) for *_, reason in lines]
-        columns["distinguishable"] = [_said(reason.distinguishable) for *_, reason in lines]
+        columns["distinguishable"] = [_yes_or_no(reason.distinguishable) for *_, reason in lines]
         columns["fitted"] = [row.fitted for row, *_ in lines]
         columns["residual"] = [np.nan if row.residual is None else row.residual for row, *_ in lines]
         columns["outside_support"] = [row.outside for row, *_ in lines]
         columns["sentence"] = [reason.sentence(self.output) for *_, reason in lines]
         return frame_with_game(self.schema.kind, columns)
 
-    def told(self, row: RowReasons) -> list[str]:
+    def lines_of(self, row: RowReasons) -> list[str]:
         """The reasons for one row, line by line."""
         head = f"{row.name}: {self.output} {row.fitted:.4g}, {self.against} is {row.compared:.4g}"
         if row.residual is not None:
@@ -164,7 +164,7 @@ the whole population
         return lines
 
     def __str__(self) -> str:
-        lines = [line for row in self.rows[:LISTED] for line in self.told(row)]
+        lines = [line for row in self.rows[:LISTED] for line in self.lines_of(row)]
         if len(self) > LISTED:
             lines.append(f"and {count_of(len(self) - LISTED, 'more row')}")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
@@ -173,7 +173,7 @@ the whole population
         from exanova.report.notebook import answer_html
 
         tables = [
-            (lines[0], [""], [[line.strip()] for line in lines[1:]]) for lines in map(self.told, self.rows[:LISTED])
+            (lines[0], [""], [[line.strip()] for line in lines[1:]]) for lines in map(self.lines_of, self.rows[:LISTED])
         ]
         return answer_html("Reasons", tables, ". ".join(self.notes))
 
@@ -181,5 +181,5 @@ the whole population
         return f"<Reasons for {count_of(len(self), 'row')}, {self.direction} {self.output}; {self.game}>"
 
 
-def _said(known: bool | None) -> str:
+def _yes_or_no(known: bool | None) -> str:
     return "not known" if known is None else "yes" if known else "no"

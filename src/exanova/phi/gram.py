@@ -1,11 +1,7 @@
-"""The moments of a set of rows: the sufficient statistics of a fit.
+"""Gram matrices of indicators: the weight of the rows with x_A = z and x_B = w, without reference levels.
 
-    cells     weight and sums of F in every cell of every subset
-    gram      M[(A,z),(B,w)] = weight of the rows with x_A = z and x_B = w, over indicators without reference levels
-    squares   sum of F^2
-
-All are additive: the moments of two sets of rows add up to the moments of their union. With whole-number weights
-M consists of exact integers, so the sum does not depend on how the rows were split.
+They are additive over rows. With whole-number weights their entries are exact integers, which do not depend on how the
+rows were split, nor on which of three ways they are counted: from margins, from bitsets, or pair by pair.
 """
 
 from __future__ import annotations
@@ -19,15 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import parallel
-from exanova.basis.functions import Basis
 from exanova.compiled import worth_loading
 from exanova.design import passes
-from exanova.design.family import Family, union
-from exanova.errors import InputError
+from exanova.design.family import Family
 from exanova.phi.bitsets import count_common, digits, pack
 from exanova.phi.margins import LISTING, LOADING, Margins, fewest_seconds, margin_gram, margins_of
 from exanova.phi.monomials import Monomials, monomials, reference_levels
-from exanova.phi.projection import mirrored, projected
+from exanova.phi.projection import mirrored
 from exanova.progress import Progress
 from exanova.typing import Codes, FloatArray, IntArray
 
@@ -55,51 +49,6 @@ MARGINS = 1.0
 WORD_SECONDS, PAIR_SECONDS, PRODUCT_SECONDS = 0.33e-9, 1.4e-9, 0.04e-9
 """Seconds on one core to compare 64 rows of two bitsets, to add one row to one entry of the matrix, and to add one
 product in a symmetric product of matrices. Measured for 20 features of 10 levels, 30 of 6, of 4 and of 3."""
-
-
-@dataclass(frozen=True)
-class RowMoments:
-    """Sufficient statistics of weighted rows for a family of subsets.
-
-    Attributes:
-        family: cells of the family and their weights.
-        basis: the indicators of the Gram matrix.
-        gram: (q, q) symmetric, integers when every weight is one.
-        sums: (cells, m) weighted sums of F in each cell.
-        squares: (m,) weighted sum of F squared.
-    """
-
-    family: Family
-    basis: Monomials
-    gram: NDArray[Any]
-    sums: FloatArray
-    squares: FloatArray
-
-    def __add__(self, other: RowMoments) -> RowMoments:
-        """RowMoments of the two sets of rows together."""
-        return add(self, other)
-
-
-def collect(
-    family: Family,
-    codes: Codes,
-    weight: NDArray[Any],
-    values: FloatArray,
-    *,
-    reference: IntArray | None = None,
-    threads: int = 1,
-    progress: Progress | None = None,
-) -> RowMoments:
-    """Collect the moments of rows: codes (d, r), weight (r,), values (r, m)."""
-    basis = monomials(family, reference_levels(family) if reference is None else reference)
-    gram: NDArray[Any]
-    if weight.dtype.kind == "i":
-        gram = counted_gram(family, basis, codes, weight, threads, progress)
-    else:
-        gram = weighted_gram(family, basis, codes, weight, threads)
-    weighted = weight[:, None] * values
-    sums = passes.scatter(family.layout, codes, weighted, threads=threads)[family.cell_key]
-    return RowMoments(family, basis, gram, sums, np.einsum("rm,rm->m", weighted, values))
 
 
 def counted_gram(
@@ -288,29 +237,6 @@ def _seconds_otherwise(family: Family, indicators: int, weight: NDArray[Any]) ->
 def _digits_per_row(weight: NDArray[Any]) -> float:
     """Binary digits of whole weights that are one, on average: how often a row enters some bitset."""
     return float(np.bitwise_count(weight).mean())
-
-
-def projected_gram(moments: RowMoments, basis: Basis) -> FloatArray:
-    """Gamma = T^T M T / total for the functions of ``basis``."""
-    return projected(moments.family, moments.basis, moments.gram.astype(np.float64), basis)
-
-
-def add(first: RowMoments, second: RowMoments) -> RowMoments:
-    """Align the cells of two sets of moments by their levels, then add them."""
-    if first.family.subsets != second.family.subsets or not np.array_equal(first.family.sizes, second.family.sizes):
-        raise InputError("moments of different families or encodings were added; collect both with the same ones.")
-    if not np.array_equal(first.basis.reference, second.basis.reference):
-        raise InputError("moments with different reference levels were added; pass the same reference= to both.")
-    family, into_first, into_second = union(first.family, second.family)
-    basis = monomials(family, first.basis.reference)
-    kinds = {first.gram.dtype, second.gram.dtype}
-    gram = np.zeros((len(basis), len(basis)), dtype=np.result_type(*kinds))
-    sums = np.zeros((family.n_cells, first.sums.shape[1]))
-    for part, into in ((first, into_first), (second, into_second)):
-        numbers = basis.number[into[part.basis.cell]]
-        gram[np.ix_(numbers, numbers)] += part.gram
-        sums[into] += part.sums
-    return RowMoments(family, basis, gram, sums, first.squares + second.squares)
 
 
 def _dense_indicators(codes: Codes, singles: list[tuple[int, int]], basis: Monomials) -> FloatArray:

@@ -2,7 +2,7 @@
 
 A Shapley value at a row is a sum of effects at the cells of the row, with fixed weights. All cells of that sum have the
 row's level of the feature in common. So where the covariances of all cells are too many, those among the cells that
-have a level in common are enough. What is still too large is compressed, if that is close enough (``factors``).
+have a level in common are enough. What remains too large is compressed, if that is close enough (``factors``).
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ def facts(decomposition: Decomposition, about: Mapping[str, str]) -> list[Record
     """What was explained, then how it was computed."""
     plan, certificate = decomposition.plan, decomposition.certificate
     schema, family = decomposition.schema, decomposition.family
-    still = [name for name, n in zip(schema.features, family.sizes, strict=True) if n < 2]
-    constant = f"; constant, and so without effect: {listed(still)}" if still else ""
+    without_effect = [name for name, n in zip(schema.features, family.sizes, strict=True) if n < 2]
+    constant = f"; constant, and so without effect: {listed(without_effect)}" if without_effect else ""
     subsets, cells = len(family.subsets) - 1, len(family.cell_key) - 1
     moments = f"{plan.rows:,}, whose moments were given"
     data = [

@@ -81,7 +81,7 @@ def _sentences(decomposition: Decomposition, importance: Sequence[Record], k: in
     schema = decomposition.schema
     yield f"The mean of {shown_output(decomposition, k)} is {number(float(decomposition.intercept[k]))}."
     own = sorted((r for r in importance if r["output"] == schema.outputs[k]), key=lambda r: -abs(r["value"]))
-    ranges = [said for record in own[:MOST] if (said := _range(decomposition, record["feature"], k))]
+    ranges = [found for record in own[:MOST] if (found := _range(decomposition, record["feature"], k))]
     if ranges:
         yield f"On their own, these move it most: {'; '.join(ranges)}."
     together = _interaction(decomposition, k)

@@ -96,7 +96,7 @@ def _importance(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
     amount = "Mean size of the effects; what features do together is divided equally among them."
     yield from ("## Importance", "", net if summary.importance_kind == "variance" else amount, "")
     lines = _by(summary.importance, ("feature",), outputs, _with_error)
-    rows = [[escaped(feature), *said] for (feature,), said in lines[:FEATURES]]
+    rows = [[escaped(feature), *texts] for (feature,), texts in lines[:FEATURES]]
     yield from _table(["feature", *_headings(outputs)], rows)
     yield from _more(len(lines) - len(rows), "features")
 
@@ -110,7 +110,7 @@ def _effects(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
     for effect in drawn[:FEATURES]:
         yield from (f"### {escaped(effect['feature'])}", "")
         lines = _by(effect["records"], ("level", "probability", "rows"), outputs, _with_error)
-        rows = [[escaped(name), f"{100 * p:.3g} %", _number(n), *said] for (name, p, n), said in lines[:LEVELS]]
+        rows = [[escaped(name), f"{100 * p:.3g} %", _number(n), *texts] for (name, p, n), texts in lines[:LEVELS]]
         titles = ["level", "share of rows", "rows", *_headings(outputs)]
         means = _means(effect["records"]) if len(outputs) == 1 else []
         if means:
@@ -138,7 +138,7 @@ def _pairs(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
     yield from _table(
         ["subset", *_headings(outputs, "mean size")], [[s, *map(_number, values)] for (s,), values in lines[:FEATURES]]
     )
-    yield from (f"The cells of each pair that carry most of it, {CELLS} a pair:", "")
+    yield from (f"The cells of each pair that carry most of it, {CELLS} per pair:", "")
     rows = [row for pair in summary.pairs[:PAIRS] for row in _cells(pair, outputs)]
     yield from _table(["pair", "levels", "share of rows", "rows", *_headings(outputs)], rows)
 
@@ -148,8 +148,8 @@ def _cells(pair: Record, outputs: Sequence[str]) -> Iterator[list[str]]:
     observed.sort(key=lambda r: -r["probability"] * abs(r["value"]))
     lines = _by(observed, ("first", "second", "probability", "rows"), outputs, _with_error)
     name = _joined([pair["first"], pair["second"]])
-    for (first, second, share, rows), said in lines[:CELLS]:
-        yield [name, f"{escaped(first)}, {escaped(second)}", f"{100 * share:.3g} %", _number(rows), *said]
+    for (first, second, share, rows), texts in lines[:CELLS]:
+        yield [name, f"{escaped(first)}, {escaped(second)}", f"{100 * share:.3g} %", _number(rows), *texts]
 
 
 def _higher(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
@@ -161,8 +161,8 @@ def _higher(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
         entries = [{**r, "levels": ", ".join(map(escaped, r["levels"]))} for r in effect["records"]]
         lines = _by(entries, ("levels", "probability", "rows"), outputs, _with_error)
         rows += [
-            [_joined(effect["subset"]), levels, f"{100 * share:.3g} %", _number(count), *said]
-            for (levels, share, count), said in lines[:CELLS]
+            [_joined(effect["subset"]), levels, f"{100 * share:.3g} %", _number(count), *texts]
+            for (levels, share, count), texts in lines[:CELLS]
         ]
     yield from _table(["features", "levels", "share of rows", "rows", *_headings(outputs)], rows)
 
@@ -175,7 +175,7 @@ def _groups(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
         for sentence in contrast["words"][:OUTPUTS]:
             yield from (escaped(sentence), "")
         lines = _by(contrast["records"], ("part",), outputs, _part)
-        yield from _table(["part", *_headings(outputs)], [[escaped(part), *said] for (part,), said in lines])
+        yield from _table(["part", *_headings(outputs)], [[escaped(part), *texts] for (part,), texts in lines])
     yield from (f"Standard errors: {escaped(summary.groups['included'])}.", "")
 
 
@@ -208,7 +208,7 @@ def _domains(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
     records = [{**r, "feature": r["group"]} for r in summary.domains["records"]]
     lines = _by(records, ("group",), outputs, _with_error)
     yield ""
-    yield from _table(["group", *_headings(outputs)], [[escaped(group), *said] for (group,), said in lines])
+    yield from _table(["group", *_headings(outputs)], [[escaped(group), *texts] for (group,), texts in lines])
 
 
 def _reasons(summary: Summary) -> Iterator[str]:
@@ -234,7 +234,7 @@ def _tariff(summary: Summary, outputs: Sequence[str]) -> Iterator[str]:
     for factor in summary.tariff["factors"][:FEATURES]:
         entries = [{**r, "levels": ", ".join(map(escaped, r["levels"]))} for r in factor["records"]]
         lines = _by(entries, ("levels", "exposure"), outputs, _relativity)
-        rows = [[levels, _number(exposure), *said] for (levels, exposure), said in lines[:LEVELS]]
+        rows = [[levels, _number(exposure), *texts] for (levels, exposure), texts in lines[:LEVELS]]
         yield from _table([_joined(factor["subset"]), "exposure", *_headings(outputs, "relativity")], rows)
         yield from _more(factor["cells"] - len(rows), "cells")
     yield from (f"- {escaped(note)}" for note in summary.tariff["notes"])

@@ -78,8 +78,8 @@ def explanation_html(explanation: Explanation) -> str:
     lines = []
     for k in range(min(n, ROWS)):
         for o, output in enumerate(outputs):
-            said = [f"{values[k, i, o]:+.4g} ({legible(str(levels[k, i]))})" for i in range(len(shown))]
-            lines.append([str(k), *([output] if several else []), f"{base[k, o]:.4g}", *said])
+            texts = [f"{values[k, i, o]:+.4g} ({legible(str(levels[k, i]))})" for i in range(len(shown))]
+            lines.append([str(k), *([output] if several else []), f"{base[k, o]:.4g}", *texts])
     titles = ["row", *(["output"] if several else []), "mean", *shown]
     more = _more(n - ROWS, "rows"), _more(len(names) - FEATURES, "features"), _more(m - OUTPUTS, "outputs")
     return _page(f"Shapley values of {_counted(n, 'row')}", _table(titles, lines), *more)
@@ -101,8 +101,8 @@ def contributions_html(title: str, subsets: Sequence[tuple[str, ...]], values: F
     lines = []
     for row in range(min(n, ROWS)):
         order = np.argsort(-np.abs(values[row]).max(axis=1), kind="stable")[:FEATURES]
-        said = [f"{' x '.join(subsets[s]) or '(intercept)'}: {_numbers(values[row, s])}" for s in order]
-        lines.append([str(row), "; ".join(said)])
+        texts = [f"{' x '.join(subsets[s]) or '(intercept)'}: {_numbers(values[row, s])}" for s in order]
+        lines.append([str(row), "; ".join(texts)])
     return _page(title, _table(["row", "largest"], lines), _more(n - ROWS, "rows"))
 
 

@@ -78,11 +78,11 @@ def _factor(found: Relativities, factor: TariffFactor, outputs: tuple[str, ...])
 def _in_words(found: Relativities, o: int) -> str:
     """The base value, and the loss of tariffs of few orders, in sentences."""
     of = f"the odds of {legible(found.names[o])}" if found.link == "logit" else legible(found.names[o])
-    said = [f"At the base levels {of} is {number(float(found.base_value[o]))}; the factors multiply it."]
+    sentences = [f"At the base levels {of} is {number(float(found.base_value[o]))}; the factors multiply it."]
     for loss in found.losses[o][1:] if found.losses else ():
         what = "Main effects alone" if loss.order == 1 else f"Factors of up to {loss.order} features"
-        said.append(
+        sentences.append(
             f"{what} explain {100 * loss.explained:.1f} % of the deviance and order the rows with a Gini index of "
             f"{loss.gini:.3f}, {100 * loss.gini_share:.1f} % of the largest there is."
         )
-    return " ".join(said)
+    return " ".join(sentences)

@@ -10,7 +10,7 @@ from exanova import tolerances
 from exanova.decomposition import Decomposition
 from exanova.effects.certificate import Certificate
 from exanova.effects.certificate_text import MEASURES_IT
-from exanova.messages import Parameter, Part, Words, joined
+from exanova.messages import Parameter, Part, Words, count_of, joined
 from exanova.report.explorer import ShownRows
 from exanova.show.records import legible
 from exanova.typing import FloatArray
@@ -154,10 +154,10 @@ def _near_redundant(certificate: Certificate) -> Verdict:
     """Features that can nearly stand in for each other; which of them has an effect depends on few rows."""
     groups = [" and ".join(map(legible, group)) for group in certificate.near_redundant[:MOST]]
     more = len(certificate.near_redundant) - len(groups)
-    named = "; ".join(groups) + (f"; and {more:,} more groups" if more else "")
+    named = "; of ".join(groups) + (f"; and of {count_of(more, 'more group')}" if more else "")
     because = (
-        f"{named}: on nearly all rows one of them determines the others. Their combined effect is well determined; "
-        "how it is split among them is not. Read their effects together."
+        f"The main effects of {named} can nearly express each other: on nearly all rows one of the features determines "
+        "the others. Their combined effect is well determined; how it is split among them is not. Read them together."
     )
     return Verdict("Can features stand in for each other?", "Nearly", None, because, care=True)
 

@@ -47,13 +47,6 @@ class Chosen:
     exactly: Callable[[], Solved]
 
 
-def select_and_fit(sample: Sample, request: Request, plan: Plan, progress: Progress) -> tuple[Solved, Selection]:
-    """Select a family under the budget of ``request`` and decompose over it."""
-    chosen = select_family(sample, request, plan, progress)
-    with blas_threads(request.threads):
-        return chosen.exactly(), chosen.selection
-
-
 def select_family(sample: Sample, request: Request, plan: Plan, progress: Progress) -> Chosen:
     """Select a family under the budget of ``request``."""
     if not sample.varying:
@@ -88,7 +81,12 @@ def check_budget(sizes: tuple[int, ...], max_terms: int) -> None:
         raise InputError(
             Parameter("max_terms", max_terms),
             f" is below the {mains:,} functions of the intercept and the main effects",
-            remedy=[f"give at least {mains:,}, or merge levels with ", Parameter("min_frequency")],
+            remedy=[
+                f"give at least {mains:,}, bin numbers more coarsely with ",
+                Parameter("n_bins"),
+                ", or merge rare levels with ",
+                Parameter("min_frequency"),
+            ],
         )
 
 
@@ -129,8 +127,8 @@ def _grown(
     """The decomposition over a family that has grown, from its factor."""
     progress.phase("solving")
     # A small direction dropped in the order of arrival need not be rounding: later functions may contain it.
-    light = fit.dropped > tolerances.rank_of_gram(fit.basis.n_functions)
-    solution = None if request.ties == "share" and light else fit.solve()
+    doubtful = fit.dropped > tolerances.rank_of_gram(fit.basis.n_functions)
+    solution = None if request.ties == "share" and doubtful else fit.solve()
     if solution is None or (request.ties == "share" and not solution.converged):
         # Nearly redundant functions may have come first: the selected family is eliminated again, with pivoting.
         return decompose(sample, _over(request, subsets), progress, fit.known_gram())

@@ -90,6 +90,8 @@ class _Screen:
         for k in range(1, 2 * ROUNDS):  # later rounds only replace functions that turned out to be redundant
             self._progress.phase(f"screening subsets of order {order}, round {k}")
             goal = start + (limit - start) * min(k, ROUNDS) // ROUNDS
+            if k > 1 and goal <= self._fit.rank < limit:
+                continue  # the last subset of a round was larger than its part of the budget
             gains = self._gains(order)
             chosen = self._choose(gains, goal - self._fit.rank, limit - self._fit.rank)
             if len(chosen):

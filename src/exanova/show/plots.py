@@ -152,8 +152,8 @@ class Plots:
             False: f"not unique; subsets that others express: {len(measured.redundant):,}",
             None: "",
         }
-        said = [*filter(None, [unique[measured.unique]]), *measured.notes]
-        notes = [line for sentence in said for line in textwrap.wrap(sentence, LINE)]
+        sentences = [*filter(None, [unique[measured.unique]]), *measured.notes]
+        notes = [line for sentence in sentences for line in textwrap.wrap(sentence, LINE)]
         return charts.certificate_chart(records.certificate_records(measured), exact=measured.exact, notes=notes)
 
     def image(self, row: Any, shape: tuple[int, int], *, output: Output = None) -> Any:

@@ -221,10 +221,10 @@ def legible_names(names: Sequence[str]) -> dict[str, str]:
     """
     shown = [legible(name) for name in names]
     taken = Counter(shown)
-    told_apart = [
+    distinguished = [
         repr(name) if taken[label] > 1 and label == name else label for name, label in zip(names, shown, strict=True)
     ]
-    return dict(zip(names, label_levels(told_apart), strict=True))
+    return dict(zip(names, label_levels(distinguished), strict=True))
 
 
 def short(text: str, length: int = TITLE_LENGTH) -> str:

@@ -206,7 +206,7 @@ def shared_ratio(
     seed: int,
     found: FloatArray | None = None,
 ) -> float:
-    """rho of some outputs together: 0 where the rows of a cluster share nothing, or nothing can be told of it.
+    """rho of some outputs together: 0 where the rows of a cluster share nothing, or it cannot be estimated.
 
     ``found`` (S',) are ratios of subsets by a likelihood that takes rows for independent: effects of a few subsets of
     features that never vary within clusters are not to be taken for noise, as they would be where every subset of an
@@ -308,10 +308,10 @@ def _complement(columns: FloatArray) -> FloatArray:
     return np.asarray(left[:, rank:])
 
 
-def told_of_clusters(sample: Sample, shared: Shared | None) -> str:
+def shared_in_words(sample: Sample, shared: Shared | None) -> str:
     """What rows of a cluster share, in words; empty where rows are independent."""
     if ClusterRows.of(sample) is None:
         return ""
     if shared is None:
-        return "; nothing that rows of a cluster share could be told from effects"
+        return "; what rows of a cluster share could not be separated from the effects"
     return f"; rows of a cluster share {100 * shared.ratio / (1 + shared.ratio):.0f} % of the residual"

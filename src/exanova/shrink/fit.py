@@ -18,7 +18,7 @@ from exanova.design.memory import readable
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.shrink import cost
-from exanova.shrink.clusters import Shared, told_of_clusters
+from exanova.shrink.clusters import Shared, shared_in_words
 from exanova.shrink.components import VarianceComponents, bounds, described
 from exanova.shrink.continued import continuation_bytes, continued, pairs_to_continue
 from exanova.shrink.coordinates import Prior
@@ -242,7 +242,7 @@ def _decomposition(
     posterior = Posterior(work.prior, tuple(parts), components, float(work.precision.sum()))
     values[0] = p @ work.sample.values
     shrinkage = Shrinkage(
-        described(components) + _of_leading(work) + told_of_clusters(work.sample, shared),
+        described(components) + _of_leading(work) + shared_in_words(work.sample, shared),
         posterior.effective,
         left,
         left_out_rows=chosen,

@@ -112,7 +112,7 @@ class Prepared:
         return ClusterRows.of(self.sample) if len(self.varying) else None
 
     def find_shared(self, seed: int, found: FloatArray | None = None) -> Shared | None:
-        """What rows of a cluster share beside effects; ``None`` where rows are independent, or nothing can be told.
+        """What rows of a cluster share beside effects; ``None`` where rows are independent, or it cannot be estimated.
 
         ``found`` (S',) are ratios of subsets that take rows for independent.
         """

@@ -143,7 +143,7 @@ def ratios_in_clusters(
         known: ratios of orders that are given, if they are.
 
     Returns:
-        the ratios, and what rows share; ``None`` and ratios as of independent rows where nothing can be told.
+        the ratios, and what rows share; ``None`` and ratios as of independent rows where that cannot be estimated.
     """
     found = ratios_of_subsets(work, of_orders)
     weights = [len(one.outputs) * work.ratio(one.maximum.found.logs, True) for one in found if one.by_subset]

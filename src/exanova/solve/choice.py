@@ -214,5 +214,5 @@ def can_be_solved(solution: Solution, weight: NDArray[Any]) -> bool:
     Rounded weights break dependences that hold for the intended weights, for example those of independent features. A
     broken dependence leaves a direction too small to be resolved in a Gram matrix.
     """
-    light = solution.smallest_kept < tolerances.rank_of_gram(len(solution.kept))
-    return are_counts(weight) or (solution.converged and not light)
+    doubtful = solution.smallest_kept < tolerances.rank_of_gram(len(solution.kept))
+    return are_counts(weight) or (solution.converged and not doubtful)

@@ -17,12 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from exanova import tolerances
 from exanova.solve.cgls import Step, conjugate_gradients
 from exanova.typing import FloatArray
+
+SMALL_AXIS = 64
+"""Levels of an axis up to which the matrix that sums along it is kept: every iteration needs it. A megabyte in all."""
 
 
 @dataclass(frozen=True)
@@ -110,12 +114,24 @@ def margins(x: FloatArray) -> FloatArray:
            [ 3.,  1.,  2.],
            [ 7.,  3.,  4.]])
     """
-    return along_axes(x, [np.vstack([np.ones((1, n)), np.eye(n)]) for n in x.shape[:-1]])
+    return along_axes(x, [_summing(n) for n in x.shape[:-1]])
 
 
 def collapse(x: FloatArray) -> FloatArray:
     """Add the "absent" entry to every cell, along every axis but the last."""
-    return along_axes(x, [np.hstack([np.ones((n - 1, 1)), np.eye(n - 1)]) for n in x.shape[:-1]])
+    return along_axes(x, [_summing(n - 1).T for n in x.shape[:-1]])
+
+
+def _summing(n: int) -> FloatArray:
+    """(n + 1, n) matrix that prepends the sum; its transpose adds the first entry to the others."""
+    return _small_summing(n) if n <= SMALL_AXIS else _new_summing(n)
+
+
+def _new_summing(n: int) -> FloatArray:
+    return np.vstack([np.ones((1, n)), np.eye(n)])
+
+
+_small_summing = cache(_new_summing)
 
 
 def _contrasts(margin: FloatArray) -> FloatArray:

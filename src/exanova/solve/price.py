@@ -18,10 +18,7 @@ from exanova.basis.stacks import LARGEST_STACKED
 from exanova.data.recoding import code_type
 from exanova.data.sample import PART_ROWS
 from exanova.design.family import Family
-from exanova.design.memory import readable
 from exanova.design.products import BLOCK_BYTES, products_are_faster
-from exanova.errors import MemoryLimitError
-from exanova.messages import Parameter
 from exanova.phi.gram import BITSET_BYTES, BLAS_BLOCK_BYTES, MANY_ROWS
 from exanova.phi.growing_gram import COUNT_BLOCK
 from exanova.solve import by_levels, level_blocks
@@ -130,26 +127,6 @@ def reading(rows: int, columns: int, widest: int = 0) -> int:
     """Bytes while a table is read, whose columns have up to so many distinct values, and its equal rows are grouped."""
     codes = np.dtype(code_type(widest)).itemsize * columns
     return max(rows * (READING_ROW + 2 * codes), rows * codes + WIDEST_VALUE * widest)
-
-
-def check_reading(rows: int, columns: int, memory_limit: int) -> None:
-    """Refuse a table that cannot be read within the memory limit, before reading it.
-
-    >>> check_reading(1000, 10, 10**6)
-    """
-    needed = reading(rows, columns)
-    if needed > memory_limit:
-        raise MemoryLimitError(
-            f"reading {rows:,} rows of {columns} columns needs about {readable(needed)}; the memory limit is "
-            f"{readable(memory_limit)}",
-            remedy=[
-                f"What would fit: {memory_limit // reading(1, columns):,} rows, for example distinct rows with counts "
-                "in ",
-                Parameter("sample_weight"),
-                ", or a larger ",
-                Parameter("memory_limit"),
-            ],
-        )
 
 
 def listing(keys: int, subsets: int) -> int:

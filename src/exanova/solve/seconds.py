@@ -27,7 +27,7 @@ distinct rows grouped. Measured on the benchmarks' tables; other machines differ
 
 VALUES_COUNTED, ROWS_APART = 3e6, 8e5
 """Distinct numbers of columns that are cut, counted in a second while rows are read in blocks; and such rows sorted,
-which are told apart by their outputs."""
+which are distinguished by their outputs."""
 
 PASS_FLOPS = 1.2e10
 """Multiplications per second of a pass over all pairs by products of matrices."""

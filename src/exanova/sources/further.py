@@ -37,7 +37,7 @@ class FurtherRows:
 class Reader:
     """How further rows are read: levels of the fit, what is done with others, how a model is called, and the link.
 
-    Numbers never observed are read ``between`` those that were, if that is said.
+    Numbers never observed are read ``between`` those that were, if that is asked for.
     """
 
     encoding: Encoding

@@ -36,10 +36,10 @@ def _difference(first: Any, other: Any) -> str:
     lacks = [name for name in first.names if name not in other.names]
     adds = [name for name in other.names if name not in first.names]
     if lacks or adds:
-        said = [f"lacks {', '.join(map(repr, lacks))}"] * bool(lacks) + [f"adds {', '.join(map(repr, adds))}"] * bool(
+        parts = [f"lacks {', '.join(map(repr, lacks))}"] * bool(lacks) + [f"adds {', '.join(map(repr, adds))}"] * bool(
             adds
         )
-        return " and ".join(said)
+        return " and ".join(parts)
     types = [
         f"{name!r} is {other.field(name).type} in place of {first.field(name).type}"
         for name in first.names

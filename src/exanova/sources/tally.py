@@ -36,11 +36,11 @@ class Tally:
         copies: (k,) number of raw rows; ``None`` where that is the weight.
         lowest: (k, m) smallest value of every output.
         highest: (m,) largest value of every output among all rows.
-        first: (k, m) weighted sums of the deviations from ``lowest``; ``None`` where rows are told apart by outputs.
+        first: (k, m) weighted sums of the deviations from ``lowest``; ``None`` where rows are distinguished by outputs.
         second: (k, m) weighted sums of their squares, likewise.
         squares: (k,) sums of the squared weights, likewise; ``None`` where weights are counts.
-        unit: (k,) weight of each raw row, where rows are told apart by it; ``None`` where weights are counts.
-        replicates: (k, B) sums of replicate weights; then rows are always told apart by their outputs.
+        unit: (k,) weight of each raw row, where rows are distinguished by it; ``None`` where weights are counts.
+        replicates: (k, B) sums of replicate weights; then rows are always distinguished by their outputs.
     """
 
     words: Words
@@ -66,11 +66,6 @@ class Tally:
     def arrays(self) -> list[NDArray[Any]]:
         """The arrays that it has, words first."""
         return [self.words, *(own for name in ENTRIES if (own := getattr(self, name)) is not None)]
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of its arrays."""
-        return sum(array.nbytes for array in self.arrays)
 
     @property
     def rows(self) -> int:

@@ -164,7 +164,7 @@ def certificate_chart(records: Sequence[Record], *, exact: bool, notes: Sequence
         limits.mark_tick(thickness=3, color=NEUTRAL, opacity=1, height={"band": 0.6}),
         limits.mark_text(align="left", dx=6, opacity=0.8).encode(text="limit:N"),
         dots.mark_point(filled=True, size=110, opacity=1).encode(color=colour, shape=shape),
-        dots.mark_text(align="left", dx=-6, dy=-13).encode(text="said:N"),
+        dots.mark_text(align="left", dx=-6, dy=-13).encode(text="label:N"),
         base.mark_text(align="left", dy=15, opacity=0.8).encode(x=AT_X(4), text="meaning:N"),
     ]
     drawn = alt.layer(*layers).properties(height=CHECK_STEP * len(shown), width=460)
@@ -274,6 +274,6 @@ def _line(
 
 def _drawn(record: Record) -> Record:
     verdict, measured, tolerance = VERDICTS[record["met"]], record["measured"], record["tolerance"]
-    said = f"{measured:.1e}, {verdict}" if measured else f"0, {verdict}"
+    label = f"{measured:.1e}, {verdict}" if measured else f"0, {verdict}"
     limit = None if tolerance is None else f"tolerance {tolerance:.0e}"
-    return {**record, "verdict": verdict, "place": max(measured, SMALLEST), "said": said, "limit": limit}
+    return {**record, "verdict": verdict, "place": max(measured, SMALLEST), "label": label, "limit": limit}
