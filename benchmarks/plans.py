@@ -121,8 +121,8 @@ OTHERS: dict[str, Case] = {
 
 OFF = """What is off, and why: stacks of levels are priced for levels of equal size; of shrunken fits to rows that are
 fewer than their functions, some arrays are priced that are never held at the same time; a route without a matrix that
-is forced on few rows holds little beside what allocators keep. That differs by some megabytes from run to run, so that a
-plan near its bound is right in one run and not in another.
+is forced on few rows holds little beside what allocators keep. That differs by some megabytes from run to run, so that
+a plan near its bound is right in one run and not in another.
 """
 
 
