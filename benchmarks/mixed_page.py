@@ -41,12 +41,10 @@ Pairs are continued by the prior of the fit in combinations of levels that never
 them as 0 instead gave 0.735 on Orange juice (LightGBM), 0.884 on Penguins (LightGBM) and 0.824 on Breast cancer
 (LightGBM), and 44 of 50 cases.
 
-Where the default stays behind: on Wages 1985 (linear pipeline), 3 years of education occur among the rows held out
-alone, and the effects of that level count as 0. On Wages 1985 (XGBoost), continued pairs cost 0.017 on this split; over
-six splits they gain in four and lose 0.24 in one, where a single row is next to an outlier. Car seats (linear pipeline)
-stays at 0.981 with main effects alone, so that the pairs are not the reason; finer cuts are no better. For HMDA
-mortgages (LightGBM) no reason was found; over six splits the mean of the default is 0.499, and that of its own
-`r2_eval` 0.482. With 32 bins, Penguins stays behind 8 bins."""
+Where the default stays behind: the linear pipeline of Car seats is a straight line in six columns, and a bin is level;
+over three splits the default reaches 0.978 to 0.987, edges by `strategy="kmeans"` 0.978 to 0.989, and 64 bins 0.989 to
+0.993, which lose elsewhere. For HMDA mortgages (LightGBM) no reason was found; over six splits the mean of the default
+is 0.499, and that of its own `r2_eval` 0.482. With 32 bins, Penguins stays behind 8 bins."""
 
 BINNED = """\
 Mean held-out R2 over the kinds of model, with every column of numbers in a fixed number of quantile bins: with

@@ -112,3 +112,13 @@ def test_an_infinite_cell_of_csv_is_refused_as_one(tmp_path, capsys):
     assert "'u' holds an infinite value, first in row 0; column 'v' holds" in capsys.readouterr().err
     (tmp_path / "names.csv").write_text("\n".join(["u,p", *[f"{('inf', 'sup')[k % 2]},{k}" for k in range(40)]]))
     assert run(["explain", str(tmp_path / "names.csv"), "--prediction", "p"]) == 0
+
+
+@pytest.mark.parametrize("how", ["%m/%d/%Y", "%d.%m.%y", "%d-%b-%Y", "%b %d, %Y", "%d/%m/%Y %H:%M"])
+@pytest.mark.parametrize("rows", [120, 2000])
+def test_dates_written_otherwise_are_said_to_be_dates(how, rows):
+    """Of many rows as names in alphabetical order, of few as identifiers: in neither case without a word."""
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.random.default_rng(0).permutation(rows) % 400, unit="D")
+    table = pd.DataFrame({"day": days.strftime(how), "other": np.arange(rows) % 3})
+    with pytest.warns(UserWarning, match=r"'day' \(such as .*Write them as 2024-05-31"):
+        FunctionalANOVA(max_order=1).fit(table, np.arange(rows) % 3.0)

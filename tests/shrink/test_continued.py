@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.ensemble import GradientBoostingRegressor
 
 import exanova
 from exanova import FunctionalANOVA
@@ -21,6 +22,7 @@ from exanova.design.subsets import up_to_order
 from exanova.errors import FileFormatError, OutsideSupportError, OutsideSupportWarning
 from exanova.shrink import continued, cost
 from exanova.shrink.cell_kernels import PairKernel
+from exanova.shrink.fit import DETERMINED
 from exanova.shrink.prior import level_kernel
 from strategies import examples
 
@@ -370,3 +372,21 @@ def test_a_row_left_out_alone_in_a_cell_is_predicted_by_the_continuation():
         mean = ones @ weights @ y[kept] / (ones @ weights @ ones)
         errors.append(y[i] - mean - between[i, kept] @ weights @ (y[kept] - mean))
     assert left[0] == pytest.approx(np.mean(np.square(errors)), rel=0.02)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_determined_fit_is_judged_on_other_rows_as_it_answers_them(seed):
+    """Where the rows determine every function the fit is exact; new rows are still answered by the continuation."""
+    rng = np.random.default_rng(seed)
+
+    def drawn(n: int) -> pd.DataFrame:
+        numbers = {"income": rng.lognormal(10, 1, n), "age": rng.integers(18, 80, n), "place": rng.integers(0, 4, n)}
+        return pd.DataFrame(numbers)
+
+    rows = drawn(500)
+    target = np.log(rows["income"]) + 0.05 * rows["age"] + (rows["place"] == 2) + rng.normal(0, 0.3, 500)
+    model = GradientBoostingRegressor(n_estimators=15, max_depth=2, random_state=seed).fit(rows, target)
+    anova = FunctionalANOVA(strategy="model").fit(rows, model)
+    certificate = anova.certificate_
+    assert certificate.shrinkage == DETERMINED
+    assert certificate.r2_eval[0] == pytest.approx(anova.score(drawn(2000), model), abs=0.02)

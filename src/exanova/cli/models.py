@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.cli.text import listed, nearest, one_line
+from exanova.data.class_outputs import class_outputs
 from exanova.errors import InputError, ModelError
 from exanova.packages import package
 
@@ -54,6 +55,7 @@ class PythonModel:
 
     def __init__(self, respond: Callable[[Any], Any], names: Any, classes: Any, plain: bool, explained: Any) -> None:
         self._respond, self._names, self._plain = respond, names, plain
+        self._classes, self._every = classes, not hasattr(explained, "predict_proba")
         self.explained_model = explained  # read for the thresholds of its trees
         self.classes_ = classes
 
@@ -65,13 +67,15 @@ class PythonModel:
         """The outputs at the rows of a pyarrow table."""
         given = _array(table) if self._plain else table.to_pandas() if find_spec("pandas") else table
         try:
-            return self._respond(given)
+            returned = self._respond(given)
         except Exception as error:  # a model may raise anything
             raise ModelError(
                 f"the model raised {_named(error)}. It was called on {table.num_rows:,} rows, a "
                 f"{type(given).__module__.partition('.')[0]} {type(given).__name__} with the columns "
                 f"{listed(table.column_names)}.{_about_categories(table)}"
             ) from error
+        outputs, self.classes_ = class_outputs(returned, self._classes, self._every)
+        return outputs
 
 
 def _about_categories(table: Any) -> str:
@@ -218,11 +222,7 @@ def _of_python(found: Any, given: str) -> Model:
         )
     names = getattr(found, "feature_names_in_", None)
     plain = names is None and hasattr(found, "n_features_in_")
-    classes = getattr(found, "classes_", None)
-    if hasattr(found, "predict_proba") and classes is not None and np.shape(classes) == (2,):
-        # Two probabilities add up to one, so that the second is enough.
-        return PythonModel(lambda rows: np.asarray(respond(rows))[:, 1], names, (f"P({classes[1]})",), plain, found)
-    return PythonModel(respond, names, classes, plain, found)
+    return PythonModel(respond, names, getattr(found, "classes_", None), plain, found)
 
 
 def _array(table: Any) -> Any:

@@ -23,6 +23,7 @@ class Notes:
     unreadable: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, NumbersAsText] = field(default_factory=dict)
     named: dict[str, NumbersAsText] = field(default_factory=dict)
+    dates: dict[str, str] = field(default_factory=dict)
 
     def give(self, calls: bool) -> None:
         """Raise or warn, each in one message that names every column; ``calls`` says whether a model is called."""
@@ -33,6 +34,8 @@ class Notes:
         also = STILL_RECEIVED if calls else ""
         if self.identifiers:
             warn(self._identifiers_warning(also))
+        if self.dates:
+            warn(self._dates_warning())
         _warn_of_numbers("are left out, although they hold numbers", self.left_out, also)
         _warn_of_numbers("are read as names, although they hold numbers", self.named, "")
 
@@ -73,6 +76,13 @@ class Notes:
             ", or name numbers in ",
             Parameter("n_bins"),
             " to cut them.",
+        )
+
+    def _dates_warning(self) -> str:
+        listed = ", ".join(f"{name!r} (such as {example!r})" for name, example in self.dates.items())
+        return (
+            f"{len(self.dates)} column(s) of dates are read as names, and left out where most rows have their own: "
+            f"{listed}. Write them as 2024-05-31, for example by pandas.to_datetime, to have them cut by the calendar."
         )
 
 

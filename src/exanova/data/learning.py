@@ -24,7 +24,7 @@ from exanova.data.recoding import code_type, is_identity, recoded
 from exanova.data.rules import MANY, LevelRules, NBins, check_rules
 from exanova.data.splits import ModelSplits
 from exanova.data.table import Table
-from exanova.data.text_times import times_of_texts
+from exanova.data.text_times import dates_written_otherwise, times_of_texts
 from exanova.data.times import time_places
 from exanova.data.trees import read_splits
 from exanova.data.values import is_model
@@ -221,8 +221,12 @@ def _checked(feature: FeatureLevels, found: CountedValues, kind: str | None, not
     many = size > MANY_LEVELS and 2 * size > found.rows
     text = size > MANY_LEVELS and kind is None and column.categories is None
     written = numbers_as_text(values, found.totals) if text else None
+    dated = dates_written_otherwise(values) if text else ""
     if kind is not None and (many or (column.is_float and not all(value.is_integer() for value in values))):
         notes.refused[column.name] = len(values)
+    elif dated:
+        notes.dates[column.name] = dated
+        return left_out(column.name) if many else feature
     elif many and written is not None:
         notes.left_out[column.name] = written
         return left_out(column.name)

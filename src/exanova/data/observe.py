@@ -157,7 +157,8 @@ class Reading:
     ) -> ModelValues:
         """The model's values at each distinct raw row (``first``), or the outputs given for each row that was kept."""
         if not is_model(model):
-            return align(model, self.n_rows, index=self.index, kept=self.kept, output_names=output_names)
+            given: Any = {"output_names": output_names, "features": self.encoding.names}
+            return align(model, self.n_rows, index=self.index, kept=self.kept, **given)
         choices: Any = {"response_method": response_method, "batch_size": batch_size, "output_names": output_names}
         return evaluate(model, self.table, self.first, progress=progress, **choices)
 

@@ -19,6 +19,29 @@ MICROSECONDS = 6
 """Digits of a second that a datetime of Python keeps."""
 
 
+DAY, MONTH, YEAR = (
+    r"(?:0?[1-9]|[12]\d|3[01])",
+    r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?",
+    r"(\d{4}|'?\d{2})",
+)
+OTHER_DATES = re.compile(
+    rf"({DAY}([./-]){DAY}\2{YEAR}|{DAY}[ -]{MONTH}[ ,-]+{YEAR}|{MONTH}[ ]{DAY},?[ ]{YEAR}|{MONTH}[ -]{YEAR})"
+    r"([ ,T]+\d{1,2}:\d{2}(:\d{2})?(\s?[ap]m)?)?",
+    re.IGNORECASE,
+)
+"""Dates in the ways of single countries, such as 05/31/2024, 31.5.24, 31-May-2024 or May-2024."""
+
+
+def dates_written_otherwise(values: Sequence[Level]) -> str:
+    """One of the texts (k,) if all are dates that are not written in the international way; else empty.
+
+    >>> dates_written_otherwise(["05/31/2024", "6/1/2024"]), dates_written_otherwise(["05/31/2024", "red"])
+    ('05/31/2024', '')
+    """
+    texts = [value.strip() if isinstance(value, str) else "" for value in values]
+    return texts[0] if texts and all(map(OTHER_DATES.fullmatch, texts)) else ""
+
+
 def times_of_texts(values: Sequence[Level]) -> list[Level] | None:
     """The times that texts stand for; ``None`` unless every one is a date, a time of day, or a date with a time.
 

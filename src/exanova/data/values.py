@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Integral
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.data.alignment import to_batch, to_rows
+from exanova.data.class_outputs import class_outputs, own_names
+from exanova.data.failing_models import why_it_failed
 from exanova.data.recoding import blocks
 from exanova.data.table import Table
 from exanova.data.weights import group_totals
@@ -71,19 +74,19 @@ def evaluate(
     [[2.0], [1.0]]
     """
     respond = _responder(model, response_method)
-    positive = _positive_class(model, response_method)
+    every = response_method != "auto" or not hasattr(model, "predict_proba")
     if progress is not None:
         progress.phase("model values", len(rows))
     parts: list[FloatArray] = []
+    natural: Sequence[str] | None = None
     for batch in _batches(rows, batch_size):
-        outputs = _respond(respond, table, batch)
-        parts.append(outputs if positive is None or outputs.ndim == 1 else np.ascontiguousarray(outputs[:, 1]))
+        outputs, natural = _respond(respond, _named_classes(model), every, table, batch)
+        parts.append(outputs)
         _check_same_width(parts)
         if progress is not None:
             progress.step(len(batch))
     values = np.concatenate(parts)
     matrix = values.reshape(len(values), -1)
-    natural = getattr(model, "classes_", None) if positive is None else (f"P({positive})",)
     names = _names(output_names, matrix.shape[1], natural)
     return ModelValues(matrix, names, values.ndim == 1, np.zeros_like(matrix), len(rows))
 
@@ -95,11 +98,13 @@ def align(
     index: Any = None,
     kept: IntArray | None = None,
     output_names: Sequence[str] | None = None,
+    features: Sequence[str] = (),
 ) -> ModelValues:
     """Outputs that were computed elsewhere, one (or one vector) for each of the ``n`` rows given.
 
     Outputs of pandas are matched with the ``index`` of the rows, if these have one, by label; others by position.
-    Only the rows ``kept`` are returned and have to be finite. The columns of a dataframe name the outputs.
+    Only the rows ``kept`` are returned and have to be finite. The columns of a dataframe name the outputs, and so does
+    the name of a Series that is not one of the ``features``.
 
     >>> align([0.5, 1.5], 2).values.shape
     (2, 1)
@@ -117,8 +122,7 @@ def align(
             "leave these rows out, or give them weight zero."
         )
     matrix = values.reshape(len(values), -1)
-    columns = getattr(outputs, "columns", None) if values.ndim == 2 else None
-    names = _names(output_names, matrix.shape[1], columns)
+    names = _names(output_names, matrix.shape[1], _names_given(outputs, features))
     return ModelValues(matrix, names, values.ndim == 1, np.zeros_like(matrix), 0)
 
 
@@ -186,6 +190,8 @@ def as_outputs(outputs: Any, n: int) -> FloatArray:
         array = _without_mask(outputs)
     except Exception as error:
         raise ModelError(f"A {type(outputs).__name__} cannot be read as an array: {error}") from error
+    if array.ndim == 0:
+        raise ModelError(f"It is of type {type(outputs).__name__}; expected {n} numbers, or {n} rows of them.")
     if array.ndim not in (1, 2):
         raise ModelError(f"The shape is {array.shape}; expected ({n},) or ({n}, number of outputs).")
     if len(array) != n:
@@ -208,15 +214,17 @@ def _mask_note(outputs: Any) -> str:
 
 
 def _as_real(array: NDArray[Any]) -> FloatArray:
-    if array.dtype.kind == "O" and all(isinstance(cell, int | float | np.number) for cell in array.flat):
+    if array.dtype.kind == "O" and all(isinstance(cell, int | float | np.number | Decimal) for cell in array.flat):
         array = array.astype(np.float64)
     if array.dtype.kind not in "biuf":
         sample = type(array.flat[0]).__name__ if array.size else str(array.dtype)
         raise ModelError(
             f"The values are of type {sample}, not real numbers",
             remedy=[
-                "Use class probabilities (",
+                "Use class probabilities or scores (",
                 Parameter("response_method", "predict_proba"),
+                " or ",
+                Parameter("response_method", "decision_function"),
                 "), or encode labels as numbers, one 0/1 column per class",
             ],
         )
@@ -252,13 +260,11 @@ def _responder(model: Any, response_method: str) -> Callable[[Any], Any]:
     return method
 
 
-def _positive_class(model: Any, response_method: str) -> Any:
-    """The second of the two classes of a binary classifier; ``None`` for other models, or if both are requested."""
-    classes = getattr(model, "classes_", None)
-    if response_method != "auto" or classes is None or not hasattr(model, "predict_proba"):
-        return None
-    names = list(classes) if np.ndim(classes) == 1 else []
-    return names[1] if len(names) == 2 else None
+def _named_classes(model: Any) -> Callable[[], Any]:
+    """The classes of a model, or of that whose method this is; asked for after a call, as some know them only then."""
+    is_method = getattr(model, "__name__", "") in ("predict_proba", "decision_function")
+    owner = getattr(model, "__self__", model) if is_method else model
+    return lambda: getattr(owner, "classes_", None)
 
 
 def _batches(rows: IntArray, batch_size: int | None) -> Iterator[IntArray]:
@@ -269,20 +275,20 @@ def _batches(rows: IntArray, batch_size: int | None) -> Iterator[IntArray]:
         yield rows[start : start + size]
 
 
-def _respond(respond: Callable[[Any], Any], table: Table, rows: IntArray) -> FloatArray:
-    """Outputs (k,) or (k, m) on one batch; any failure is a ``ModelError`` that shows its cause."""
+def _respond(
+    respond: Callable[[Any], Any], classes: Callable[[], Any], every: bool, table: Table, rows: IntArray
+) -> tuple[FloatArray, Sequence[str] | None]:
+    """Outputs (k,) or (k, m) on one batch with their natural names; any failure is a ``ModelError`` with its cause."""
     batch = table.rows(rows)
     try:
         outputs = respond(batch.native)
     except ExanovaError:
         raise
     except Exception as error:
-        raise ModelError(
-            f"The model raised {type(error).__name__} on {len(rows)} rows: {error}. It was called with a "
-            f"{table.kind} table with the columns {list(table.names[:8])}; check that it accepts such a table."
-        ) from error
+        raise ModelError(why_it_failed(error, respond, batch)) from error
     try:
-        values = as_outputs(to_batch(outputs, batch.index), len(rows))
+        chosen, natural = class_outputs(to_batch(outputs, batch.index), classes(), every)
+        values = as_outputs(chosen, len(rows))
     except ModelError as error:
         raise ModelError("What the model returned is not usable: ", error.message) from (error.__cause__ or error)
     wrong = _rows_not_finite(values)
@@ -291,7 +297,7 @@ def _respond(respond: Callable[[Any], Any], table: Table, rows: IntArray) -> Flo
             f"The model returned NaN or infinity on {len(wrong)} of {len(rows)} rows, the first is row "
             f"{int(rows[wrong[0]])} of the table{_mask_note(outputs)}; effects of such values are undefined."
         )
-    return values
+    return values, own_names(outputs, table.names) if natural is None else natural
 
 
 def _check_same_width(parts: list[FloatArray]) -> None:
@@ -305,6 +311,12 @@ def _check_same_width(parts: list[FloatArray]) -> None:
 def _rows_not_finite(values: FloatArray) -> IntArray:
     finite = np.isfinite(values)
     return np.flatnonzero(~(finite if values.ndim == 1 else finite.all(axis=1)))
+
+
+def _names_given(outputs: Any, features: Sequence[str]) -> Any:
+    """Names that outputs bring along: those of columns, or of a Series."""
+    columns = getattr(outputs, "columns", None)
+    return own_names(outputs, features) if columns is None else columns
 
 
 def _names(given: Sequence[str] | None, width: int, natural: Any) -> tuple[str, ...]:

@@ -82,8 +82,17 @@ class OneHot:
             return parallel.run(task, pieces, self._threads)
 
     def _blocks(self, rows: slice) -> list[slice]:
-        step = min(8192, max(256, BLOCK_BYTES // (8 * len(self))))
+        step = rows_of_block(len(self))
         return [slice(a, min(a + step, rows.stop)) for a in range(rows.start, rows.stop, step)]
+
+
+def rows_of_block(columns: int) -> int:
+    """Rows whose one-hot columns are multiplied at a time.
+
+    >>> rows_of_block(100), rows_of_block(1000)
+    (8192, 2000)
+    """
+    return min(8192, max(256, BLOCK_BYTES // (8 * columns)))
 
 
 def restored(products: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
@@ -110,7 +119,7 @@ class PairProducts:
             # The most frequent level is left out, so that restoring its sums from margins loses the fewest digits.
             common = int(np.bincount(codes[i], minlength=size).argmax())
             self._levels[i] = np.append(np.delete(np.arange(size), common), common)
-            moved.append(np.argsort(self._levels[i])[codes[i]])
+            moved.append(np.argsort(self._levels[i]).astype(codes.dtype)[codes[i]])
         self._one_hot = OneHot(moved, sizes, threads)
         self._groups = self._grouped()
 

@@ -164,7 +164,7 @@ def fit_shrunk(
         if _may_be_determined(work, found):
             exact = exact or exactly()
             if _lost(work, exact, found).max(initial=0.0) < NEGLIGIBLE:
-                return replace(exact, shrinkage=Shrinkage(DETERMINED, continuation=_continuation(work, exact, found)))
+                return replace(exact, shrinkage=_determined(work, request, exact, found))
     progress.phase("posterior")
     return _decomposition(work, request, plan, found, shared)
 
@@ -199,17 +199,43 @@ def _lost(work: Prepared, exact: Solved, found: list[Ratios]) -> FloatArray:
     return out
 
 
-def _continuation(work: Prepared, exact: Solved, found: list[Ratios]) -> Continuation:
-    """Pairs of an exact fit in cells never observed, by the posterior mean that it equals but for rounding."""
+def _determined(work: Prepared, request: Request, exact: Solved, found: list[Ratios]) -> Shrinkage:
+    """Pairs in cells never observed and rows left out, by the posterior mean that the exact fit equals.
+
+    Rows left out may be alone in their cells: the fit of the others then answers them by the continuation as well.
+    """
     pairs = pairs_to_continue(work.family, work.prior.subsets, work.values.shape[1])
     if not np.array_equal(exact.family.cell_key, work.family.cell_key):
         pairs = pairs[:0]
-    unseen = _none_unseen(work, pairs)
-    for ratios in found:
-        solved = _solved(work, ratios.maximum.found.logs, ratios.by_subset, ratios.outputs)[0]
-        own = work.ratio(ratios.maximum.found.logs, ratios.by_subset)
-        unseen[:, ratios.outputs] = continued(work, pairs, solved, own)
-    return Continuation(pairs, unseen)
+    chosen = _rows_to_leave_out(work, found, request)
+    unseen, left, mse, stderr = _none_unseen(work, pairs), *_none_left_out(work, chosen)
+    for ratios in found if len(pairs) else ():
+        own = ratios.outputs
+        solved, part, out = _one_part(work, ratios, chosen, pairs)
+        unseen[:, own] = continued(work, pairs, solved, part.ratio)
+        left[:, own], mse[own], stderr[own] = out.residual, out.mse, out.stderr
+    if not len(pairs):
+        return Shrinkage(DETERMINED, continuation=Continuation(pairs, unseen))
+    return Shrinkage(
+        DETERMINED,
+        left_out=left,
+        left_out_rows=chosen,
+        left_out_mse=mse,
+        left_out_stderr=stderr,
+        continuation=Continuation(pairs, unseen),
+    )
+
+
+def _rows_to_leave_out(work: Prepared, found: list[Ratios], request: Request) -> IntArray:
+    """Rows left out one at a time: all, unless the factor is one of functions and leaving each out is not cheap."""
+    r = work.values.shape[0]
+    return np.arange(r) if work.gram is None else rows_to_leave_out(r, work.size, len(found), request.random_state)
+
+
+def _none_left_out(work: Prepared, chosen: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Zeros for residuals of rows left out (N, m), their mean square (m,) and its error (m,)."""
+    m = work.values.shape[1]
+    return np.zeros((len(chosen), m)), np.zeros(m), np.zeros(m)
 
 
 def _none_unseen(work: Prepared, pairs: IntArray) -> FloatArray:
@@ -221,13 +247,12 @@ def _decomposition(
     work: Prepared, request: Request, plan: Plan, found: list[Ratios], shared: Shared | None = None
 ) -> Solved:
     """Posterior mean, leave-one-out errors from its factor, and the evidence."""
-    r, m = work.values.shape
+    m = work.values.shape[1]
     p = work.sample.probability
-    chosen = np.arange(r) if work.gram is None else rows_to_leave_out(r, work.size, len(found), request.random_state)
-    values, left = np.zeros((work.family.n_cells, m)), np.zeros((len(chosen), m))
+    chosen = _rows_to_leave_out(work, found, request)
+    values = np.zeros((work.family.n_cells, m))
     pairs = pairs_to_continue(work.family, work.prior.subsets, m)
-    unseen = _none_unseen(work, pairs)
-    mse, stderr = np.zeros(m), np.zeros(m)
+    unseen, left, mse, stderr = _none_unseen(work, pairs), *_none_left_out(work, chosen)
     parts, equations, steps = [], 0.0, 0
     for ratios in found:
         outputs = ratios.outputs

@@ -12,7 +12,13 @@ from exanova.shrink.continued import continuation_bytes
 from exanova.shrink.evaluate import CHEAP_WORK, LARGEST
 from exanova.shrink.fit import why_not
 from exanova.shrink.left_out import FEWEST_SAMPLED
-from exanova.shrink.speed import kernel_seconds, leaving_out_seconds, ranking_seconds, shrinking_seconds
+from exanova.shrink.speed import (
+    drifting_seconds,
+    kernel_seconds,
+    leaving_out_seconds,
+    ranking_seconds,
+    shrinking_seconds,
+)
 from exanova.solve import price
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request
@@ -41,6 +47,7 @@ def completed(plan: Plan, survey: Survey, request: Request, sample: Sample, outp
         else:
             common = reading(sample) + SHRINKING_PASSES * pass_seconds(survey) + kernel_seconds(family)
         shrunk = shrinking_seconds(r, q, outputs, survey.subsets) + ranking_seconds(q)
+        shrunk += drifting_seconds(r, q, outputs, family)
         return replace(plan, memory=shrinking, seconds=common + shrunk)
     if not _leaves_rows_out(request, plan, survey):
         return plan

@@ -9,8 +9,10 @@ import numpy as np
 
 from exanova.design.family import Family
 from exanova.shrink import cost
+from exanova.shrink.drift import MOST_WORK
 from exanova.shrink.left_out import FEWEST_SAMPLED
 from exanova.shrink.prepared import ESTIMATED_FROM, START_ROWS
+from exanova.shrink.ratios import START_FROM
 from exanova.solve.seconds import FLOPS
 
 BY_ORDER, BY_SUBSET, FROM_A_START = 4, 5, 2
@@ -26,6 +28,9 @@ ONE_EVALUATION = 6e-4
 ROW_PAIRS, KERNEL_CELLS = 6e8, 2e8
 """Entries of kernels that are read at pairs of rows in a second, and entries of kernels of cells that are made."""
 
+DRIFT_PAIRS = 3.5e8
+"""Entries of kernels at pairs of rows, read or added up in a second for the step of the likelihood without each row."""
+
 
 def shrinking_seconds(rows: int, functions: int, outputs: int, subsets: int = 0) -> float:
     """Seconds of the search for ratios and of the posterior, beside those of reading rows and making functions.
@@ -36,13 +41,29 @@ def shrinking_seconds(rows: int, functions: int, outputs: int, subsets: int = 0)
     how, size = cost.way(rows, functions), float(cost.side(rows, functions))
     sets = cost.sets_of_ratios(int(size), outputs)
     finds_subsets = cost.has_subset_ratios(int(size), subsets, sets)
-    starts = rows > START_ROWS and size > START_ROWS
+    starts = rows > START_ROWS and size >= START_FROM
     steps = (FROM_A_START if starts else BY_ORDER) + finds_subsets * BY_SUBSET
     one = ESTIMATED_TRACE if size >= ESTIMATED_FROM else EXACT_TRACE
     work = sets * (steps * one + POSTERIOR) * size**3 + (rows * size**2 if how == "leading" else 0.0)
     reads = (1 + finds_subsets * BY_SUBSET * (how != "leading")) * (starts or how == "rows")
     read = reads * subsets * float(min(rows, START_ROWS)) ** 2
     return work / FLOPS + read / ROW_PAIRS + sets * steps * ONE_EVALUATION
+
+
+def drifting_seconds(rows: int, functions: int, outputs: int, family: Family) -> float:
+    """Seconds of the step of the likelihood without each row, where rows are few; see :mod:`exanova.shrink.drift`.
+
+    For every output kernels are read at all pairs of rows, unless their factor is there, and lines of its inverse are
+    added up over the cells of every subset.
+    """
+    how, subsets = cost.way(rows, functions), len(family.subsets) - 1
+    size, r = cost.side(rows, functions), float(rows)
+    sets = cost.sets_of_ratios(size, outputs)
+    squares = float((np.diff(family.cell_start).astype(np.float64) ** 2).sum())
+    if rows > cost.MOST_ROWS or r * squares > MOST_WORK or not cost.has_subset_ratios(size, subsets, sets):
+        return 0.0
+    reads = (1 + (how == "functions")) * subsets * r**2
+    return sets * (reads / DRIFT_PAIRS + (r * squares + r**3) / FLOPS)
 
 
 def kernel_seconds(family: Family) -> float:

@@ -16,6 +16,7 @@ from exanova.solve.request import Request, orders_of
 from exanova.solve.routes import ROUTES, Route
 from exanova.solve.seconds import local_work
 from exanova.solve.survey import Survey, complete_survey, dense_applies, is_product
+from exanova.solve.traits import traits_of
 from exanova.typing import Subset
 
 MOMENTS_FUNCTIONS = 15_000
@@ -157,7 +158,8 @@ def _memory(request: Request, survey: Survey, route: Route) -> int:
     """Peak memory of a fit by one route, in bytes."""
     measuring = price.measuring(survey.keys, survey.cells, survey.subsets, survey.load)
     listing = 0 if survey.family is None else price.listing(survey.keys, survey.subsets)
-    return survey.load.peak(route.memory(request, survey), listing, measuring)
+    needed = route.memory(request, survey)
+    return survey.load.peak(needed, listing, measuring, few_arrays=traits_of(route.name).iterates)
 
 
 def _check_listing(survey: Survey, subsets: list[Subset], request: Request) -> None:

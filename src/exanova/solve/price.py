@@ -18,7 +18,7 @@ from exanova.basis.stacks import LARGEST_STACKED
 from exanova.data.recoding import code_type
 from exanova.data.sample import PART_ROWS
 from exanova.design.family import Family
-from exanova.design.products import BLOCK_BYTES, products_are_faster
+from exanova.design.products import PIECES, products_are_faster, rows_of_block
 from exanova.phi.gram import BITSET_BYTES, BLAS_BLOCK_BYTES, MANY_ROWS
 from exanova.phi.growing_gram import COUNT_BLOCK
 from exanova.solve import by_levels, level_blocks
@@ -33,6 +33,9 @@ distinct value of a column, while these are sorted."""
 
 ARENA = 5_000_000
 """Bytes that allocators take from the system beyond what is asked of them, at most; less for small work."""
+
+FEW_ARRAYS = 8
+"""Part of all memory that allocators keep of a few large arrays: an eighth, and no more than ``ARENA``."""
 
 GIVEN_ROW, DISTINCT_ROW = 24, 48
 """Bytes held throughout for each row (position, weight, group) and each distinct row (the same, weights)."""
@@ -62,8 +65,14 @@ redundant, and their null directions are added."""
 DEPENDENCE_COPIES = 2.5
 """Arrays of (functions, dependences) while a table is completed and dependences are named."""
 
+TENSORS, TENSORS_OF_OUTPUT = 5, 6
+"""Tensors over the cells of a grid held at once, beside those of every output."""
+
 TOP_DOWN = 1.25
 """Memory of a grid solved from the highest order down over that of one solved at once."""
+
+PRODUCT_COPIES = 2
+"""Blocks of one-hot columns held at once by a thread while these are multiplied: themselves, and weighted."""
 
 LOCAL_STACK = 100_000_000
 """Bytes of a stack of local problems in the screening of pairs, at most."""
@@ -117,10 +126,13 @@ class Load:
         """Bytes while outputs are averaged over equal rows."""
         return 0 if self.on_disk else self.held + 8 * self.rows * (1 + 3 * self.outputs)
 
-    def peak(self, *phases: int) -> int:
-        """Peak bytes of a fit that reads the table, gets its outputs and runs these phases."""
+    def peak(self, *phases: int, few_arrays: bool = False) -> int:
+        """Peak bytes of a fit that reads the table, gets its outputs and runs these phases.
+
+        ``few_arrays``: whether these work in a few large arrays, whose memory goes back to the system at once.
+        """
         needed = max(self.reading, self.observing, self.held + max(phases))
-        return needed + min(needed, ARENA)
+        return needed + min(needed // FEW_ARRAYS if few_arrays else needed, ARENA)
 
 
 def reading(rows: int, columns: int, widest: int = 0) -> int:
@@ -155,7 +167,7 @@ def local_tables(family: Family, largest_pair: int = LARGEST_TABLE) -> int:
 
 def grid(cells: int, features: int, load: Load, *, even: bool) -> int:
     """Bytes of conjugate gradients on extended tensors, and of the family built from them."""
-    tensors = 8 * cells * (4 + 7 * load.outputs)
+    tensors = 8 * cells * (TENSORS + TENSORS_OF_OUTPUT * load.outputs)
     tensors = tensors if even else int(TOP_DOWN * tensors)
     return tensors + 8 * load.distinct * (features + 10 * load.outputs)
 
@@ -275,5 +287,6 @@ def _pair_products(family: Family, load: Load, threads: int) -> int:
     if not products_are_faster(family.layout.part(first, len(family.subsets))):
         return 0
     columns = 1 + int((family.sizes - 1).sum())
-    blocks = 4 * threads * min(BLOCK_BYTES, 8 * 8192 * columns)
-    return load.distinct * (columns + 8) + blocks
+    rows = min(rows_of_block(columns), load.distinct // PIECES + 1)
+    copied = load.codes  # with the most frequent level of each feature last
+    return load.distinct * (columns + 8) + max(copied, PRODUCT_COPIES * threads * 8 * columns * rows)
