@@ -24,7 +24,7 @@ def inner_product(table, p, lower):
 @given(
     sizes=st.tuples(st.integers(2, 5), st.integers(2, 5)),
     seed=st.integers(0, 2**32 - 1),
-    light=st.sampled_from([1e-3, 1e-8, 1e-10, 1e-12]),
+    light=st.sampled_from([1e-2, 1e-10, 1e-11, 1e-12]),
     holes=st.booleans(),
 )
 def test_pairs_are_orthogonal_to_the_difference_of_main_effects_in_light_cells(sizes, seed, light, holes):
@@ -58,8 +58,8 @@ def test_lower_functions_span_all_margins_and_no_entry_is_large(sizes, seed, spr
     if not cells.shape[1]:
         return
     margins, root = margin_matrix(cells, sizes), 10.0 ** rng.uniform(-spread / 2, 0.0, cells.shape[1])
-    lower = lower_functions(margins, root)
+    rank = np.linalg.matrix_rank(margins)
+    lower = lower_functions(margins, root, rank)
     unscaled = lower / root[:, None]
-    assert lower.shape[1] == np.linalg.matrix_rank(margins)
-    assert np.linalg.matrix_rank(np.hstack([margins.T, unscaled / np.abs(unscaled).max(axis=0)])) == lower.shape[1]
+    assert np.linalg.matrix_rank(np.hstack([margins.T, unscaled / np.abs(unscaled).max(axis=0)])) == rank
     assert np.linalg.cond(lower) <= 10.0 * cells.shape[1]

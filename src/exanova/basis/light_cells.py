@@ -19,7 +19,7 @@ from exanova.typing import FloatArray
 
 def has_light_cells(root: FloatArray) -> NDArray[np.bool_]:
     """(b,) whether each row of the (b, c) square roots of probabilities varies so much that directions are lost."""
-    return np.asarray(np.square(root.min(axis=1)) < tolerances.GRAM_DIRECTION * np.square(root.max(axis=1)))
+    return np.asarray(np.square(root.min(axis=1)) < tolerances.LIGHT_CELL * np.square(root.max(axis=1)))
 
 
 def without_lower_functions(basis: FloatArray, margins: FloatArray, root: FloatArray) -> FloatArray:
@@ -31,38 +31,26 @@ def without_lower_functions(basis: FloatArray, margins: FloatArray, root: FloatA
     >>> bool(abs(found - exact).max() < 1e-17)
     True
     """
-    lower, _ = np.linalg.qr(lower_functions(margins, root))
+    lower, _ = np.linalg.qr(lower_functions(margins, root, len(root) - basis.shape[1]))
     for _ in range(2):
         basis = basis - lower @ (lower.T @ basis)
     return np.asarray(basis)
 
 
-def lower_functions(margins: FloatArray, root: FloatArray) -> FloatArray:
+def lower_functions(margins: FloatArray, root: FloatArray, rank: int) -> FloatArray:
     """(c, rank) columns spanning those of ``margins`` times ``root``, each 1 in a cell where all others are 0.
 
-    Elimination of 0/1 rows, the heaviest cells first: what a row keeps outside its own cell lies in lighter ones, so
-    that no column has an entry far above 1.
+    The cells are as heavy as possible: what a column has outside its own lies in lighter ones and is never far above 1.
     """
-    order = np.argsort(-root, kind="stable")
-    reduced = margins[:, order]
-    own: list[int] = []
-    for cell in range(len(order)):
-        if (rank := len(own)) == len(reduced):
-            break
-        pivot = rank + int(np.argmax(np.abs(reduced[rank:, cell])))
-        # Entries of reduced whole numbers are of order one or rounding.
-        if abs(reduced[pivot, cell]) > tolerances.WELL_CONDITIONED:
-            _eliminate(reduced, rank, pivot, cell)
-            own.append(cell)
-    out = np.empty((len(order), len(own)))
-    out[order] = reduced[: len(own)].T * root[order, None] / root[order[own]]
+    from scipy.linalg import qr, solve_triangular
+
+    _, pivots = qr(margins * root, mode="r", pivoting=True, check_finite=False)
+    own, others = pivots[:rank], pivots[rank:]
+    q, r = np.linalg.qr(margins[:, own])
+    reduced = solve_triangular(r, q.T @ margins[:, others], check_finite=False)
+    # Entries of reduced whole numbers are of order one or rounding, which the weight of a cell would magnify.
+    reduced[np.abs(reduced) < tolerances.WELL_CONDITIONED] = 0.0
+    out = np.zeros((len(root), rank))
+    out[own, np.arange(rank)] = 1.0
+    out[others] = reduced.T * root[others, None] / root[own]
     return out
-
-
-def _eliminate(rows: FloatArray, rank: int, pivot: int, cell: int) -> None:
-    """Make a row the next one, 1 in the cell, and the others 0 there, in place."""
-    rows[[rank, pivot]] = rows[[pivot, rank]]
-    rows[rank] /= rows[rank, cell]
-    others = np.flatnonzero(rows[:, cell])
-    others = others[others != rank]
-    rows[others] -= np.outer(rows[others, cell], rows[rank])

@@ -80,7 +80,7 @@ def shortenings(columns: FloatArray, orders: Sequence[slice], count: int) -> lis
             scale = scale[others]
             if smallest < 1.0:  # multiples of light columns bring their rounding along
                 rounding *= tolerances.RANK_GAP / np.sqrt(smallest)
-            if smallest < tolerances.GRAM_DIRECTION:
+            if smallest < tolerances.LIGHT_CELL:
                 out[-1] = _orthonormal(out[-1])
     return out
 
@@ -108,7 +108,7 @@ def _factorised(rows: FloatArray, scale: FloatArray, most: int, rounding: float)
         gram /= np.outer(scale, scale)
         found = _pivoted(gram, most)
         _, lower, dropped = found
-        light = np.square(np.diagonal(lower)).min(initial=1.0) < tolerances.GRAM_DIRECTION
+        light = np.square(np.diagonal(lower)).min(initial=1.0) < tolerances.LIGHT_CELL
         return _pivoted_columns(rows / scale, most, rounding) if light or dropped > LARGEST_ROUNDING else found
 
 
