@@ -14,6 +14,7 @@ import sys
 import time
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -77,6 +78,51 @@ def _rows(rng: np.random.Generator) -> np.ndarray:
             copy[rng.integers(len(copy))] = rng.integers(0, 3)
         rows = np.hstack([rows, copy])
     rows = np.unique(rows, axis=0)
+    rows = rows[rng.permutation(len(rows))]
+    return np.stack([np.unique(column, return_inverse=True)[1] for column in rows.T], axis=1)
+
+
+HOLES = ("one missing", "latin", "diagonal", "blocks", "copies", "constant", "sum", "star", "random")
+"""How the rows of :func:`all_orders` are left out of a complete table."""
+
+
+def all_orders(seed: int, route: str = "completion") -> Trial:
+    """All orders of rows that are left out by a rule; of several weights, the lightest are 1e-12 of the heaviest."""
+    rng = np.random.default_rng(seed)
+    rows = _rows_by_a_rule(rng, HOLES[seed % len(HOLES)])
+    r = len(rows)
+    weight = [
+        np.ones(r),
+        rng.integers(1, 9, r),
+        10.0 ** rng.uniform(-12, 0, r),
+        10.0 ** rng.uniform(-6, 0, r),
+        np.where(rng.random(r) < 0.3, 1e-12, 1.0),
+        np.where(rng.random(r) < 0.3, 1e-9, 1.0),
+    ][rng.integers(6)]
+    values = rng.normal(size=(r, rng.integers(1, 4)))
+    settings = {"max_order": None, "ties": "share", "basis": "pure", "route": route, "n_jobs": 1}
+    return Trial(rows, weight, values, settings)
+
+
+def _rows_by_a_rule(rng: np.random.Generator, rule: str) -> np.ndarray:
+    grid = np.array(list(product(*map(range, rng.integers(2, 4, rng.integers(2, 5))))))
+    some = grid[rng.random(len(grid)) < rng.uniform(0.2, 0.95)]
+    some = some if len(some) else grid
+    n = int(rng.integers(2, 5))
+    first, second = (column.ravel() for column in np.meshgrid(range(n), range(n)))
+    block = np.array(list(product(range(2), repeat=int(rng.integers(2, 4)))))
+    rows = {
+        "one missing": np.delete(grid, rng.integers(len(grid)), 0),
+        "latin": np.stack([first, second, (first + second) % n, (first + 2 * second) % n], 1)[:, : rng.integers(3, 5)],
+        "diagonal": np.stack([rng.permutation(n) for _ in range(rng.integers(2, 5))], 1),
+        "blocks": np.delete(np.vstack([block, block + 2]), rng.integers(0, 3), 0),
+        "copies": np.column_stack([some[:, :3], some[:, 0], some[:, : min(3, some.shape[1])][:, -1]]),
+        "constant": np.column_stack([np.zeros(len(some), dtype=int), some, np.ones(len(some), dtype=int)]),
+        "sum": grid[grid.sum(1) <= rng.integers(1, 4)],
+        "star": grid[(grid > 0).sum(1) <= 1],
+        "random": some,
+    }[rule]
+    rows = np.unique(rows, axis=0)[:40]
     rows = rows[rng.permutation(len(rows))]
     return np.stack([np.unique(column, return_inverse=True)[1] for column in rows.T], axis=1)
 
@@ -215,6 +261,13 @@ def _r2_error(
     return float(abs(Fraction(float(anova.certificate_.r2[k])) - (1 - mse / variance)))
 
 
+def _trials(first: int, cases: int) -> Iterator[tuple[int, Trial]]:
+    """Trials with their seeds; every fifth is of all orders, on one of three routes."""
+    for seed in range(first, first + cases):
+        routes = ("completion", "dense", "completion", "moments")
+        yield seed, all_orders(seed, routes[seed // 5 % 4]) if seed % 5 == 4 else draw(seed)
+
+
 def main() -> int:
     """Run many trials; the exit code tells whether any exact answer was wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -224,17 +277,15 @@ def main() -> int:
     counts: Counter[tuple[str, str]] = Counter()
     reasons: Counter[tuple[str, str]] = Counter()
     started, largest = time.perf_counter(), 0.0
-    for seed in range(arguments.first, arguments.first + arguments.cases):
-        verdict = run(draw(seed))
+    for seed, trial in _trials(arguments.first, arguments.cases):
+        verdict = run(trial)
         counts[verdict.outcome, verdict.route] += 1
         if verdict.outcome in ("refused", "flagged"):
             reasons[verdict.outcome, verdict.reason] += 1
         if verdict.outcome == "agrees":
             largest = max(largest, verdict.error)
         if verdict.outcome == "WRONG":
-            print(
-                f"seed {seed}, {verdict.route}: {verdict.reason}, error {verdict.error:.1e}; {draw(seed)}", flush=True
-            )
+            print(f"seed {seed}, {verdict.route}: {verdict.reason}, error {verdict.error:.1e}; {trial}", flush=True)
     print(
         f"{arguments.cases:,} cases in {time.perf_counter() - started:.0f} s; largest error called exact {largest:.1e}"
     )

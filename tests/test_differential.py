@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from differential import Trial, draw, largest_error, run
+from differential import Trial, all_orders, draw, largest_error, run
 from exanova import FunctionalANOVA
 from exanova.errors import InexactWarning
 from strategies import difference, on_rows
@@ -81,3 +81,37 @@ def test_weights_down_to_1e_18_without_a_matrix_are_fitted_or_flagged():
             dense = FunctionalANOVA(shrinkage=None, route="dense").fit(rows, values, sample_weight=weight)
         apart = difference(on_rows(found, rows), on_rows(dense, rows))
         assert apart < 1e-6 or not found.certificate_.exact
+
+
+@pytest.mark.parametrize("first", range(0, 90, 30))
+@pytest.mark.parametrize("route", ["dense", "completion"])
+def test_all_orders_of_rows_left_out_by_a_rule(first, route):
+    verdicts = {seed: run(all_orders(seed, route)) for seed in range(first, first + 30)}
+    assert not {seed: verdict for seed, verdict in verdicts.items() if verdict.outcome == "WRONG"}
+    assert sum(verdict.outcome == "agrees" for verdict in verdicts.values()) >= 20
+
+
+TWO_BLOCKS = Trial(
+    np.array([[1, 0], [1, 2], [2, 1], [0, 1], [2, 2], [1, 1], [0, 0], [2, 0], [0, 2]]),
+    np.array([1e-12, 1.0, 1e-12, 1.0, 1e-12, 1.0, 1e-12, 1.0, 1.0]),
+    np.zeros((9, 2)),
+    {"max_order": None, "ties": "share", "basis": "pure", "n_jobs": 1},
+)
+"""A level of each feature is the same set of heavy rows: their main effects differ in light cells only."""
+
+RELABELLED = replace(
+    TWO_BLOCKS,
+    rows=np.array([[3, 2, 0, 1, 4], [1, 2, 4, 0, 3], [0, 2, 4, 1, 3], [1, 2, 4, 3, 0]]).T,
+    weight=np.array([1e-10, 1e-10, 1.0, 1e-10, 1.0]),
+    values=np.zeros((5, 2)),
+)
+"""Features that are one another relabelled: all that their effects share is decided by the light levels."""
+
+
+@pytest.mark.parametrize("trial", [TWO_BLOCKS, RELABELLED], ids=["blocks", "relabelled"])
+@pytest.mark.parametrize("route", ["dense", "completion"])
+def test_what_only_light_rows_tell_apart_keeps_its_digits(trial, route):
+    for seed in range(10):
+        values = np.random.default_rng(seed).normal(size=trial.values.shape)
+        verdict = run(replace(trial, values=values, parameters={**trial.parameters, "route": route}))
+        assert verdict.outcome == "agrees", verdict

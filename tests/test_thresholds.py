@@ -265,6 +265,7 @@ APART = {
     "solve.moments_route.REFINEMENTS": "accuracy",
     "solve.completion.REFINEMENTS": "accuracy",
     "solve.least_energy.SMALLEST_COLUMN": "accuracy: a test of its own",
+    "solve.least_energy.LARGEST_ROUNDING": "accuracy",
     "solve.seconds.SUBSET_MAPS": "a price",
     "select.selection_plan.LASSO_FUNCTIONS": "a price",
     "select.selection_plan.PASSES": "a price",

@@ -50,6 +50,11 @@ UNEVEN, UNEVEN_ITERATIONS = 1e-14, 1e-10
 """Smallest weight over the largest below which effects in the rarest cells keep too few digits: in an orthogonal
 factorisation, and in iterations. Determined by comparison with exact fractions."""
 
+LIGHT_CELL = 1e-9
+"""Probability of a cell over the largest below which pure functions are made orthogonal once more, and squared
+directions of dependences below which these are made orthonormal. Effects told apart by so little alone would have
+errors of up to a third of machine epsilon over this ratio: 1e-7."""
+
 SHARING = 2**36 * EPS
 """Largest uncertainty of how subsets share what several of them can express: about 1e-5. It is what worst-case theory
 gives; compared with exact fractions, effects were off by at most a fiftieth of it."""

@@ -11,6 +11,7 @@ import pytest
 
 from cli_helpers import inside, refused
 from exanova import FunctionalANOVA, load
+from exanova.apart.moments_file import load_moments
 
 
 def rows(n: int = 600) -> pd.DataFrame:
@@ -67,6 +68,37 @@ def test_levels_of_another_table_are_added(sites, capsys):
     assert (done.code, "different levels" in done.err) == (2, True)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_moments_of_a_folder_are_those_of_its_rows(tmp_path, sites, weighted, capsys):
+    """Blocks of files, an empty one among them, are one shard; its minimum count is that of all rows."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    table = sites.assign(w=np.arange(len(sites)) % 3 + 1).round({"p": 0})
+    for k in range(4):
+        table[k::4].to_parquet(folder / f"{k}.parquet", index=False)
+    table[:0].to_parquet(folder / "4.parquet", index=False)
+    table.to_csv("whole.csv", index=False)
+    roles = ["--prediction", "p", *(["--weight", "w"] if weighted else [])]
+    least = int(table.groupby(["a", "b", "c"]).size().min())
+    levels = inside(capsys, "levels", "whole.csv", *roles, "--features", "a,b,c", "-o", "l.json")
+    assert levels.code == 0, levels.err
+    for data in ("folder", "folder/*.parquet", "whole.csv"):
+        common = ("moments", data, *roles, "--levels", "l.json", "-o", "found.moments", "--force", "--min-count")
+        done = inside(capsys, *common, str(least + 1))
+        assert (done.code, f"fewer than {least + 1} rows" in done.err) == (2, True)
+        assert inside(capsys, *common, str(least)).code == 0
+        found = load_moments("found.moments")
+        assert (found.rows, len(found.shards), found.min_count) == (len(table), 1, least)
+        if data == "folder":
+            first = found
+    assert np.array_equal(first.counts, found.counts)
+    np.testing.assert_allclose(
+        first.sums + first.weight[:, None] * first.centre, found.sums + found.weight[:, None] * found.centre, atol=1e-9
+    )
+    done = inside(capsys, "merge", "found.moments", "found.moments", "-o", "twice.moments")
+    assert "in both" in done.err
+
+
 @pytest.mark.parametrize(
     ("command", "said"),
     [
@@ -85,3 +117,16 @@ def test_levels_of_another_table_are_added(sites, capsys):
 )
 def test_each_error_is_one_line(sites, capsys, command, said):
     refused(inside(capsys, *command), said)
+
+
+def test_what_is_suggested_next_can_be_run(sites, tmp_path, capsys):
+    """Moments hold no rows to explain; the rows of a folder go to a folder."""
+    shown = inside(capsys, "explain", "north.moments", "--save", "north.exanova").out
+    assert "exanova show north.exanova" in shown
+    assert "exanova rows" not in shown
+    (tmp_path / "folder").mkdir()
+    sites.to_parquet(tmp_path / "folder" / "one.parquet", index=False)
+    shown = inside(capsys, "explain", "folder", "--prediction", "p", "--save", "all.exanova").out
+    assert "exanova rows all.exanova folder --prediction p --output values/" in " ".join(shown.split())
+    assert inside(capsys, "rows", "all.exanova", "folder", "--prediction", "p", "--output", "values/").code == 0
+    assert [path.name for path in (tmp_path / "values").iterdir()] == ["one.parquet"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import combinations
@@ -153,15 +153,65 @@ def collect_moments(
         memory_limit: most memory for the margins.
         threads: threads to use.
     """
+    return collect_blocks(
+        [(X, model, sample_weight)],
+        levels,
+        max_order=max_order,
+        min_count=min_count,
+        output_names=output_names,
+        response_method=response_method,
+        memory_limit=memory_limit,
+        threads=threads,
+    )
+
+
+def collect_blocks(
+    blocks: Iterable[tuple[Any, Any, Any]],
+    levels: Encoding,
+    *,
+    max_order: int = 2,
+    min_count: int = 0,
+    output_names: Sequence[str] | None = None,
+    response_method: str = "auto",
+    memory_limit: int | float | str | None = None,
+    threads: int = 1,
+) -> Moments:
+    """The moments of all rows of blocks ``(X, model, sample_weight)``, as one shard; otherwise as ``collect_moments``.
+
+    The minimum count is that of the rows of all blocks together.
+    """
     if max_order not in (1, HIGHEST) or isinstance(max_order, bool):
         raise InputError.given("max_order", max_order, "1 or 2: moments hold the counts of up to four features")
+    _check_memory(levels.sizes, max_order, resolve_limit(memory_limit))
+    calling = (output_names, response_method)
+    found: Moments | None = None
+    rows: NDArray[Any] = np.zeros(0)
+    for block in blocks:
+        own, own_rows = _of_block(block, levels, max_order, min_count, calling, threads)
+        found, rows = (own, own_rows) if found is None else (found + own, rows + own_rows)
+    if found is None:
+        raise InputError("the table has no rows", expected="at least one")
+    _check_counts(found.margins, rows, levels, min_count)
+    return replace(found, shards=(identity(found),))
+
+
+def _of_block(
+    block: tuple[Any, Any, Any],
+    levels: Encoding,
+    max_order: int,
+    min_count: int,
+    calling: tuple[Sequence[str] | None, str],
+    threads: int,
+) -> tuple[Moments, NDArray[Any]]:
+    """The moments of a block, of no shard yet, and its rows in the cells of the margins."""
+    X, model, sample_weight = block
+    output_names, response_method = calling
     table = Table.read(X).select(levels.names)
     weight, kept = check_weights(sample_weight, table.n_rows, table.index, added=True), None
     n, index = table.n_rows, table.index
     if not weight.all():
         kept = np.flatnonzero(weight)
         table, weight = table.rows(kept), weight[kept]
-    _check_memory(levels.sizes, max_order, resolve_limit(memory_limit))
     codes = _known_codes(levels, table)
     if is_model(model):
         first, group = distinct_rows(codes) if levels.is_lossless else distinct_rows(levels.raw_codes(table))
@@ -185,9 +235,8 @@ def collect_moments(
     )
     weight = np.ascontiguousarray(weight)
     counts, sums, squares = _counted(found, codes, weight, values.values - centre, threads)
-    _check_counts(found.margins, _rows_in_cells(found, codes, weight, counts, threads), levels, min_count)
-    found = replace(found, counts=counts, sums=sums, squares=squares)
-    return replace(found, shards=(identity(found),))
+    rows = _rows_in_cells(found, codes, weight, counts, threads)
+    return replace(found, counts=counts, sums=sums, squares=squares), rows
 
 
 def _known_codes(levels: Encoding, table: Table) -> Codes:

@@ -26,6 +26,7 @@ import numpy as np
 
 from exanova import tolerances
 from exanova.basis.holes import has_few_holes, holed_dimension, holed_measures
+from exanova.basis.light_cells import has_light_cells, without_lower_functions
 from exanova.parallel import suitable_blas
 from exanova.typing import FloatArray, IntArray
 
@@ -69,9 +70,20 @@ def pure_tables(cell_codes: IntArray, sizes: tuple[int, ...], probability: Float
     if cells == complete or has_few_holes(cells, sizes):
         basis = _closed_form(sizes, root) if cells == complete else _triangular(cell_codes, sizes, root)
         if largest_margin(cell_codes, sizes, root, basis) <= tolerances.purity(cells):
-            return np.asarray(basis / root[:, :, None])
+            return _in_full_digits(basis, cell_codes, sizes, root) / root[:, :, None]
     with _suitable_threads(cells):
-        return _null_space(independent_rows(margin_matrix(cell_codes, sizes)), root) / root[:, :, None]
+        basis = _null_space(independent_rows(margin_matrix(cell_codes, sizes)), root)
+        return _in_full_digits(basis, cell_codes, sizes, root) / root[:, :, None]
+
+
+def _in_full_digits(basis: FloatArray, cell_codes: IntArray, sizes: tuple[int, ...], root: FloatArray) -> FloatArray:
+    """The (b, c, k) bases, those with very light cells made orthogonal to functions of fewer features once more."""
+    light = has_light_cells(root)
+    if light.any() and basis.size:
+        margins = margin_matrix(cell_codes, sizes)
+        for b in np.flatnonzero(light):
+            basis[b] = without_lower_functions(basis[b], margins, root[b])
+    return basis
 
 
 def pure_dimension(cell_codes: IntArray, sizes: tuple[int, ...]) -> int:

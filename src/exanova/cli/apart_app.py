@@ -21,6 +21,7 @@ LEVELS_EXAMPLES = (
 MOMENTS = (
     "Collect the moments of a table: counts and sums from which effects can be computed, without its rows.\n\n"
     "Moments of several tables with the same levels are merged by `exanova merge` and explained by `exanova explain`. "
+    "A folder or a pattern of files is one table, read in blocks. "
     "With --min-count, moments with a cell of fewer rows are refused."
 )
 MOMENTS_EXAMPLES = (

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from exanova import parallel
 from exanova.apart.agreed_levels import joined_levels
-from exanova.apart.moments import collect_moments, merge_moments
+from exanova.apart.moments import collect_blocks, merge_moments
 from exanova.apart.moments_file import load_levels, load_moments, save_levels, save_moments
 from exanova.cli import text
-from exanova.cli.columns import Choice, divide, kinds_of_features
+from exanova.cli.columns import Choice, Data, divide, kinds_of_features, typed
+from exanova.cli.many_files import in_blocks, open_files
 from exanova.cli.models import load_model
 from exanova.cli.output import Target, Targets
 from exanova.cli.screen import Screen, busy
 from exanova.cli.table_files import ReadOptions, display_name, read_table
+from exanova.data.encoding import Encoding
 from exanova.data.learning import learn_encoding
 from exanova.data.table import Table
 from exanova.errors import InputError
@@ -89,24 +91,35 @@ def moments(part: PlaceTable, asked: Collected) -> None:
     targets = Targets([Target("--output", part.output)], [part.data, asked.levels, asked.model], part.force)
     known = load_levels(asked.levels)
     threads = parallel.thread_count(asked.n_jobs)
-    with busy(f"reading {display_name(part.data)}", part.quiet):
-        table = read_table(part.data, part.reading, kinds_of_features(known.features))
-        data = divide(table, part.choice, display_name(part.data), known.names)
-    model: Any = data.predictions if asked.model is None else load_model(asked.model, asked.trust_pickle, threads)
-    with busy("counting", part.quiet):
-        found = collect_moments(
-            data.features,
-            model,
+    model: Any = None if asked.model is None else load_model(asked.model, asked.trust_pickle, threads)
+    blocks = ((data.features, data.predictions if model is None else model, data.weight) for data in _read(part, known))
+    with busy(f"counting {display_name(part.data)}", part.quiet):
+        found = collect_blocks(
+            blocks,
             known,
             max_order=_order(asked.max_order),
-            sample_weight=data.weight,
             min_count=asked.min_count,
-            output_names=list(data.names) or None,
+            output_names=list(part.choice.prediction) or None,
             memory_limit=text.memory(asked.memory_limit),
             threads=threads,
         )
     targets.write("--output", lambda path: save_moments(found, path))
     _say(part.quiet, f"moments of {count_of(found.rows, 'row')}", part.output)
+
+
+def _read(part: PlaceTable, known: Encoding) -> Iterator[Data]:
+    """The rows of a place: of one table, or of the files of a folder, a pattern or a large file, block by block."""
+    kinds = kinds_of_features(known.features)
+    if not in_blocks(part.data, part.reading):
+        table = read_table(part.data, part.reading, kinds)
+        yield divide(table, part.choice, display_name(part.data), known.names)
+        return
+    source = open_files(part.data, part.reading, part.choice, lambda names: known.names)
+    for file in source.parts:
+        for block in file.blocks(source.names):
+            if block.num_rows:
+                table = typed(block, kinds, "as is", part.reading.decimal)
+                yield divide(table, part.choice, file.name, known.names)
 
 
 def merge(files: Sequence[str], output: str, force: bool, quiet: bool) -> None:

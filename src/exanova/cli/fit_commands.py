@@ -14,7 +14,7 @@ from exanova.apart.moments_file import is_moments
 from exanova.cli import apart_commands, output, text
 from exanova.cli.arguments import every
 from exanova.cli.columns import Choice, divide, kinds_of
-from exanova.cli.many_files import dask_client, fit_arguments, in_blocks, open_files
+from exanova.cli.many_files import dask_client, fit_arguments, in_blocks, is_many, open_files
 from exanova.cli.models import Model, load_model
 from exanova.cli.output import Target, Targets, emit_document, report_targets
 from exanova.cli.screen import Screen, busy
@@ -260,10 +260,13 @@ def _after_explain(job: Job, anova: FunctionalANOVA) -> list[tuple[str, list[str
         return [("save the decomposition, to show it, compare it and explain rows with it", again)]
     rows = ["exanova", "rows", job.save, job.data, *job.reading.words()]
     rows += [word for name in job.choice.prediction for word in ("--prediction", name)] + ["--output"]
-    found = [("Shapley values of rows", [*rows, "values.csv"])]
+    suffix = "/" if is_many(job.data) else ".csv"
+    explaining = not is_moments(job.data)  # they hold no rows
+    found = [("Shapley values of rows", [*rows, f"values{suffix}"])] if explaining else []
     for strongest in output.strongest(anova, 1):
         effect = ":".join(strongest["features"])
         found.insert(0, ("the strongest effect, level by level", ["exanova", "show", job.save, "--effect", effect]))
     if job.report is None:
         return [*found, ("a report for the browser", ["exanova", "show", job.save, "--report", "report.html"])]
-    return [*found, ("pairwise interactions, row by row", [*rows, "pairs.csv", "--index", "k-SII"])]
+    pairs = ("pairwise interactions, row by row", [*rows, f"pairs{suffix}", "--index", "k-SII"])
+    return [*found, pairs] if explaining else found

@@ -9,7 +9,7 @@ effects is the least possible. This is what elimination from the lowest order up
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from exanova.typing import FloatArray, IntArray
 
 SMALLEST_COLUMN = 1e-8
 """Smallest norm of a column, of values of about one, that is scaled to one: functions that vanish leave rounding."""
+
+LARGEST_ROUNDING = 1e-13
+"""Largest pivot of products of unit columns that is left as rounding without a closer look; theirs is some 1e-15."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,15 +64,12 @@ class Shortening:
 def shortenings(columns: FloatArray, orders: Sequence[slice], count: int) -> list[Shortening]:
     """The steps from the highest order down, for (q, k) columns that span ``count`` dependences among q functions."""
     out: list[Shortening] = []
+    rounding = tolerances.rank_of_columns(*columns.shape)
     scale = np.maximum(np.sqrt(np.einsum("ij,ij->j", columns, columns)), SMALLEST_COLUMN)
     for functions in reversed(orders):
         if not count:
             break
-        rows = columns[functions]
-        with suitable_blas(float(rows.size) * rows.shape[1] / 2):
-            gram = rows.T @ rows
-            gram /= np.outer(scale, scale)
-            pivots, lower, dropped = _pivoted(gram, count)
+        pivots, lower, dropped = _factorised(columns[functions], scale, count, rounding)
         rank, kept, others = lower.shape[1], pivots[: lower.shape[1]], pivots[lower.shape[1] :]
         if rank:
             own = columns if len(kept) == columns.shape[1] else columns[:, kept]
@@ -78,6 +78,10 @@ def shortenings(columns: FloatArray, orders: Sequence[slice], count: int) -> lis
             out.append(Shortening(functions, own, square * scale[kept, None], smallest, dropped))
             columns, count = _without(columns, own, others, lower, scale, kept), count - rank
             scale = scale[others]
+            if smallest < 1.0:  # multiples of light columns bring their rounding along
+                rounding *= tolerances.RANK_GAP / np.sqrt(smallest)
+            if smallest < tolerances.LIGHT_CELL:
+                out[-1] = _orthonormal(out[-1])
     return out
 
 
@@ -92,6 +96,43 @@ def _without(
     rank = len(kept)
     parts = solve_triangular(lower[:rank], lower[rank:].T, lower=True, trans="T", check_finite=False)
     return np.asarray(columns[:, others] - own @ (parts * scale[others] / scale[kept, None]))
+
+
+def _factorised(rows: FloatArray, scale: FloatArray, most: int, rounding: float) -> tuple[IntArray, FloatArray, float]:
+    """As ``_pivoted`` for the products of (n, k) columns over their ``scale``, without them where pivots are light.
+
+    A product of columns keeps half of their digits; ``rounding`` is what they themselves may have.
+    """
+    with suitable_blas(float(rows.size) * rows.shape[1] / 2):
+        gram = rows.T @ rows
+        gram /= np.outer(scale, scale)
+        found = _pivoted(gram, most)
+        _, lower, dropped = found
+        light = np.square(np.diagonal(lower)).min(initial=1.0) < tolerances.LIGHT_CELL
+        return _pivoted_columns(rows / scale, most, rounding) if light or dropped > LARGEST_ROUNDING else found
+
+
+def _pivoted_columns(columns: FloatArray, most: int, rounding: float) -> tuple[IntArray, FloatArray, float]:
+    """As ``_pivoted`` for the products of (n, k) columns, from an orthogonal factorisation."""
+    from scipy.linalg import qr
+
+    upper, pivots = qr(columns, mode="r", pivoting=True, check_finite=False)
+    diagonal = np.abs(np.diagonal(upper))
+    rank = min(most, int((diagonal > rounding).sum()))
+    signs = np.where(np.diagonal(upper)[:rank] < 0, -1.0, 1.0)
+    lower = (signs[:, None] * upper[:rank]).T
+    return np.asarray(pivots, dtype=np.int64), np.asarray(lower), float(np.square(diagonal[rank:]).max(initial=0.0))
+
+
+def _orthonormal(step: Shortening) -> Shortening:
+    """The same dependences, orthonormal in their order, so that no equations with light pivots are left to solve."""
+    from scipy.linalg import solve_triangular
+
+    columns, upper = step.columns, np.asarray(step.factor.T)
+    for _ in range(2):
+        columns = solve_triangular(upper, columns.T, trans="T", check_finite=False).T
+        upper = np.asarray(np.linalg.qr(columns[step.functions])[1])
+    return replace(step, columns=columns, factor=upper.T)
 
 
 def _pivoted(gram: FloatArray, most: int) -> tuple[IntArray, FloatArray, float]:
