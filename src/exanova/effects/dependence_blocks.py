@@ -9,7 +9,6 @@ block is computed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -76,7 +75,12 @@ class DependenceBlocks:
             sizes = np.diff(self.bounds) - part
             return np.flatnonzero(sizes > tolerances.DEPENDENCE**2)
         squares = np.einsum("ij,ij->j", self.probes, self.probes)
-        return np.flatnonzero(_above(np.add.reduceat(squares, self.starts[:-1]), self._trace))
+        traces = np.add.reduceat(squares, self.starts[:-1])
+        close = np.flatnonzero(_is_close(traces))
+        for some in self._bands(close):
+            rows, first = self._rows(close[some])
+            traces[close[some]] = np.add.reduceat(np.einsum("ij,ij->j", rows, rows), first)
+        return np.flatnonzero(traces > tolerances.DEPENDENCE**2)
 
     def shared(self, subsets: IntArray) -> list[IntArray]:
         """For each of some subsets, those of them whose block with it does not vanish, except itself."""
@@ -86,39 +90,58 @@ class DependenceBlocks:
         widths = np.diff(self.starts)[subsets]
         columns = np.repeat(self.starts[subsets] - np.cumsum(widths) + widths, widths) + np.arange(widths.sum())
         probes, starts = np.ascontiguousarray(self.probes[:, columns]), np.cumsum(widths) - widths
-        numbers = np.arange(len(subsets))
-        few = probes.shape[1] <= TILE
-        for some in [numbers] if few else np.split(numbers, np.flatnonzero(np.diff(starts // TILE)) + 1):
+        for some in _consecutive(widths):
             tile = slice(int(starts[some[0]]), int(starts[some[-1]] + widths[some[-1]]))
             with suitable_blas(float(probes.size) * (tile.stop - tile.start)):
                 squares = np.square(probes[:, tile].T @ probes)
             sums = np.add.reduceat(np.add.reduceat(squares, starts, axis=1), starts[some] - tile.start, axis=0)
-            found = _above(sums, lambda k, other, a=some[0]: self._square(int(subsets[a + k]), int(subsets[other])))
+            self._make_exact(sums, subsets[some], subsets)
+            found = sums > tolerances.DEPENDENCE**2
             found[np.arange(len(some)), some] = False
             out += [subsets[own] for own in found]
         return out
 
-    def _rows(self, k: int) -> FloatArray:
-        """(k, n) rows of Z of one subset, transposed."""
-        return times_inverse(self.triangle, self.columns[self.bounds[k] : self.bounds[k + 1]].T)
+    def _make_exact(self, sums: FloatArray, own: IntArray, others: IntArray) -> None:
+        """Compute what is estimated close to the limit among the squares of blocks (own x others), in place."""
+        close = _is_close(sums)
+        rows, columns = np.flatnonzero(close.any(axis=1)), np.flatnonzero(close.any(axis=0))
+        if not len(rows):
+            return
+        left, first = self._rows(own[rows])
+        for some in self._bands(others[columns]):
+            right, starts = self._rows(others[columns[some]])
+            with suitable_blas(float(right.size) * left.shape[1]):
+                squares = np.square(left.T @ right)
+            exact = np.add.reduceat(np.add.reduceat(squares, starts, axis=1), first, axis=0)
+            sums[np.ix_(rows, columns[some])] = exact
 
-    def _trace(self, k: int) -> float:
-        return float(np.square(self._rows(k)).sum())
+    def _bands(self, subsets: IntArray) -> list[IntArray]:
+        """Places of some subsets, in bands of few functions."""
+        return _consecutive(np.diff(self.bounds)[subsets]) if len(subsets) else []
 
-    def _square(self, k: int, other: int) -> float:
-        return float(np.square(self._rows(k).T @ self._rows(other)).sum())
+    def _rows(self, subsets: IntArray) -> tuple[FloatArray, IntArray]:
+        """(k, n) rows of Z of some subsets, transposed and side by side, and (s,) where each subset begins."""
+        sizes = np.diff(self.bounds)[subsets]
+        starts = np.cumsum(sizes) - sizes
+        functions = np.repeat(self.bounds[:-1][subsets] - starts, sizes) + np.arange(sizes.sum())
+        return times_inverse(self.triangle, self.columns[functions].T), starts
+
+
+def _consecutive(widths: IntArray) -> list[IntArray]:
+    """Numbers of subsets in runs of about ``TILE`` columns, for subsets of so many columns."""
+    numbers, ends = np.arange(len(widths)), np.cumsum(widths)
+    if ends[-1] <= TILE:
+        return [numbers]
+    return np.split(numbers, np.flatnonzero(np.diff((ends - widths) // TILE)) + 1)
+
+
+def _is_close(estimates: FloatArray) -> NDArray[np.bool_]:
+    """Whether estimated squares are so close to the limit that they have to be computed."""
+    limit = tolerances.DEPENDENCE**2
+    return np.asarray((estimates > limit / NEAR) & (estimates < limit * NEAR))
 
 
 def _vectors(sizes: IntArray) -> list[FloatArray]:
     """For each subset, its unit vectors or, of many functions, random vectors in their place."""
     rng = np.random.default_rng(0)
     return [np.eye(n) if n <= PROBES else rng.normal(size=(n, PROBES)) / math.sqrt(PROBES) for n in sizes.tolist()]
-
-
-def _above(estimates: FloatArray, exact: Callable[..., float]) -> NDArray[np.bool_]:
-    """Whether squares are above the limit; those estimated close to it by their exact values, found by their place."""
-    limit = tolerances.DEPENDENCE**2
-    out = np.asarray(estimates > limit)
-    for place in np.argwhere((estimates > limit / NEAR) & (estimates < limit * NEAR)).tolist():
-        out[tuple(place)] = exact(*place) > limit
-    return out
