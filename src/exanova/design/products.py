@@ -10,7 +10,10 @@ For hundreds of features with few levels BLAS does this several times faster tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -35,6 +38,7 @@ class OneHot:
 
     def __init__(self, codes: Sequence[NDArray[Any]], sizes: Sequence[int], threads: int) -> None:
         self._threads = threads
+        self._kept: SimpleQueue[tuple[NDArray[Any], NDArray[Any]]] = SimpleQueue()
         self.start = np.concatenate([[0], np.cumsum([n - 1 for n in sizes])]).astype(np.int64)
         self._columns = np.empty((int(self.start[-1]) + 1, len(codes[0])), dtype=np.uint8)
         self._columns[-1] = 1
@@ -50,9 +54,10 @@ class OneHot:
 
         def task(rows: slice) -> FloatArray:
             out = np.zeros((len(self), len(self)))
-            for part in self._blocks(rows):
-                dense = self._columns[:, part].astype(dtype)
-                out += (dense * weight[part].astype(dtype)) @ dense.T
+            with self._room(dtype) as (first, second):
+                for part in self._blocks(rows):
+                    dense = self._dense(part, first)
+                    out += np.multiply(dense, weight[part].astype(dtype), out=_shaped(second, dense.shape)) @ dense.T
             return out
 
         # Only as many pieces at a time as there are threads, to limit the memory held besides their sum.
@@ -68,9 +73,11 @@ class OneHot:
 
         def task(rows: slice) -> list[FloatArray]:
             found = []
-            for part in self._blocks(rows):
-                dense = self._columns[:, part].astype(np.float64)
-                found.append(np.einsum("qr,qr->r", form @ dense, dense))
+            with self._room(np.float64) as (first, second):
+                for part in self._blocks(rows):
+                    dense = self._dense(part, first)
+                    half = np.matmul(form, dense, out=_shaped(second, dense.shape))
+                    found.append(np.einsum("qr,qr->r", half, dense))
             return found
 
         pieces = parallel.split(self._columns.shape[1], PIECES)
@@ -81,9 +88,37 @@ class OneHot:
         with parallel.blas_threads(1):
             return parallel.run(task, pieces, self._threads)
 
+    @contextmanager
+    def _room(self, dtype: type[np.floating[Any]]) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """Two blocks for one piece, kept for the next: a fit makes hundreds of passes, and fresh memory costs more than
+        the products.
+        """
+        try:
+            room = self._kept.get_nowait()
+        except Empty:
+            room = (np.empty(0, dtype), np.empty(0, dtype))
+        if room[0].dtype != dtype or not len(room[0]):
+            rows = self._columns.shape[1] // PIECES + 1
+            values = len(self) * min(rows_of_block(len(self)), rows)
+            room = (np.empty(values, dtype), np.empty(values, dtype))
+        yield room
+        self._kept.put(room)
+
+    def _dense(self, rows: slice, into: NDArray[Any]) -> NDArray[Any]:
+        """(Q + 1, n) columns at some rows, in floating point."""
+        columns = self._columns[:, rows]
+        out = _shaped(into, columns.shape)
+        np.copyto(out, columns)
+        return out
+
     def _blocks(self, rows: slice) -> list[slice]:
         step = rows_of_block(len(self))
         return [slice(a, min(a + step, rows.stop)) for a in range(rows.start, rows.stop, step)]
+
+
+def _shaped(room: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """The beginning of a long array as an array of some shape."""
+    return room[: math.prod(shape)].reshape(shape)
 
 
 def rows_of_block(columns: int) -> int:
