@@ -203,10 +203,10 @@ class Decomposition(EffectQueries):
         ...         json.load(file)["verdicts"][-1]["answer"]
         'Yes'
         """
-        from exanova.report import write_report
+        from exanova.report import ReportArguments, write_report
 
-        asked = {"id": id, "by": by, "since": since, "groups": groups, "base": base}
-        write_report(self, path, X=X, model=model, **asked, title=title, about=about)
+        arguments = ReportArguments(X=X, model=model, id=id, by=by, since=since, groups=groups, base=base)
+        write_report(self, path, arguments, title=title, about=about)
 
     def export(
         self,
