@@ -139,7 +139,7 @@ class Decomposition(EffectQueries):
         """
         if self.link == "identity":
             raise InputError(
-                "relativities are ratios, and this fit has effects that are added to the output itself",
+                "relativities are ratios, and the effects of this fit add up on the scale of the output",
                 remedy=["fit with ", Parameter("link", "log"), ", or ", Parameter("link", "logit"), " for odds"],
             )
         return tariff_of(_as_fit(self), self.link, base, self.losses)

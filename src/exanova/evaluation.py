@@ -165,7 +165,7 @@ def by_leaving_out(
     if request.ridge or is_nearly_all(found, rows):  # a ridge uses less of every direction than the rank says
         return certificate
     found_out = on_average(certificate, rows)
-    kept = ", the selection kept" if request.selection and found_out.eval_method else ""
+    kept = ", without repeating the selection" if request.selection and found_out.eval_method else ""
     return replace(found_out, eval_method=found_out.eval_method + kept)
 
 

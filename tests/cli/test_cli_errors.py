@@ -88,7 +88,7 @@ def test_columns_that_are_no_categories(folder, capsys):
     words = ("explain", "t.csv", "--prediction", "p")
     ended = inside(capsys, *words)
     assert ended.code == 0
-    assert ended.err.startswith("warning: 1 column(s) are left out")
+    assert ended.err.startswith("warning: 1 column is left out")
     assert "'id' (60 different values)" in ended.err
     assert "--ignore id" in ended.err
     words = (*words, "--ignore", "id")

@@ -65,7 +65,7 @@ def test_rows_of_a_folder_are_explained_into_a_folder(capsys, folder, data, monk
         np.testing.assert_allclose(found[name], one[name], atol=1e-12)
     np.testing.assert_allclose(found["fitted"] + found["residual"], folder["p"], atol=1e-12)
     again = inside(capsys, "rows", "model.exanova", data, "--output", "values")
-    refused(again, "is there already", "--force")
+    refused(again, "already exists", "--force")
     assert inside(capsys, "rows", "model.exanova", data, "--output", "values", "--force").code == 0
 
 

@@ -25,7 +25,7 @@ def said(income, rows=X, model=Y, **given):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         FunctionalANOVA().fit(rows.assign(income=income), model, **given)
-    return [str(warning.message) for warning in caught if "column(s)" in str(warning.message)]
+    return [str(warning.message) for warning in caught if " column" in str(warning.message)]
 
 
 def spelled(style):

@@ -96,7 +96,7 @@ def test_more_groups_are_each_compared_with_all_others_and_strata_apart():
     frame.loc[(frame["dept"] == "x"), "sex"] = "f"
     left = anova.difference(frame, by="sex", within="dept", stderr=False)
     assert len(left) == 2
-    assert "one group alone within 'dept=x'" in left.notes[0]
+    assert "only one group within 'dept=x'" in left.notes[0]
 
 
 def test_groups_of_features_take_the_place_of_features():

@@ -460,7 +460,7 @@ def test_all_there_is_is_not_shrunk_and_says_so():
     grid = np.array(list(np.ndindex(3, 3)))
     values = np.arange(9.0) ** 2
     complete = FunctionalANOVA(shrinkage="auto").fit(grid, values)
-    assert "all there is" in complete.certificate_.shrinkage
+    assert "complete population" in complete.certificate_.shrinkage
     assert complete.certificate_.r2.tolist() == [1.0]
     some = FunctionalANOVA(shrinkage="auto", sampled=False).fit(grid[:7], values[:7])
     assert (

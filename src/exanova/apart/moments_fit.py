@@ -30,6 +30,7 @@ from exanova.effects.norms import covariances
 from exanova.effects.orthogonality import conditional_means
 from exanova.errors import InputError
 from exanova.explain.mean_shapley import MeanShapley
+from exanova.messages import count_of
 from exanova.phi.margins import Margins, multiply, read_gram
 from exanova.phi.monomials import monomials, reference_levels
 from exanova.phi.projection import mirrored, projected
@@ -101,7 +102,7 @@ def fit_moments(
         solution = solve_moments(gamma, order_slices(seen.family, basis), _projections(seen, basis), ties)
     values = on_cells(seen.family, basis, solution.coefficients)
     plan = _plan(moments, seen, basis, order, memory_limit)
-    solution = replace(solution, method=f"{solution.method}, from moments of {len(moments.shards)} shard(s)")
+    solution = replace(solution, method=f"{solution.method}, from moments of {count_of(len(moments.shards), 'shard')}")
     found = Solved(seen.family, values, plan, solution, basis, False)
     done = _decomposition(moments, seen, found, settings, kind, ties, time.perf_counter() - started)
     return replace(done, certificate=replace(done.certificate, shrinkage=shrinkage))

@@ -301,7 +301,8 @@ HandleUnknown = Annotated[
     typer.Option(
         "--handle-unknown",
         metavar="error|ignore",
-        help="What to do with unseen levels: refuse them, or treat their effects as 0.",
+        help="What to do with unseen levels: refuse them, or treat their effects as 0 (a shrunken fit interpolates "
+        "those of numbers).",
         rich_help_panel=READING,
     ),
 ]

@@ -123,7 +123,7 @@ def _included(split: MixAndModel, has_sums: bool) -> str:
     if split.model_weights is None:
         words += "; the parts of the model have none: these fits have too many cells"
     else:
-        words += "; for the parts of the model, that of the effects alone, at these mixes"
+        words += "; for the parts of the model, only the sampling of the effects, with the mixes held fixed"
     if not has_sums:
         words += "; the sums of mix and model have none: they need the rows of the second fit, which its file lacks"
     return words
@@ -152,7 +152,8 @@ def _notes(schema: Schema, split: MixAndModel, parts: list[AllParts], found_in: 
         for side, where in ((0, "first"), (1, "second")):
             alone = int((own.codes[1 - side] < 0).sum())
             if alone:
-                notes.append(f"{name}: {alone} level(s) or parts of levels occur in the {where} fit only")
+                which = count_of(alone, "level or part of a level occurs", "levels or parts of levels occur")
+                notes.append(f"{name}: {which} only in the {where} fit")
         if ((own.shares > 0) & (own.shares < 1)).any():
             other_edges.append(name)
     if other_edges:
