@@ -158,7 +158,7 @@ def test_every_column_of_new_rows_is_named_at_once():
     message = r"'g' holds unknown levels: 'z'.*column 'h' holds .*: 'q'.*handle_unknown='ignore'"
     with pytest.raises(UnknownLevelError, match=message):
         anova.predict(new)
-    with pytest.raises(UnknownLevelError, match=r"'g' holds levels.*Column 'x' holds an infinite value"):
+    with pytest.raises(UnknownLevelError, match=r"'g' holds unknown levels.*Column 'x' holds an infinite value"):
         anova.predict(new.assign(x=np.inf, h="a"))
 
 
