@@ -108,7 +108,7 @@ def test_a_large_file_is_read_in_blocks_with_the_same_answers(capsys, folder, da
 def test_values_of_a_large_file_do_not_replace_others(capsys, folder, monkeypatch):
     monkeypatch.setattr("exanova.cli.many_files.STREAMED_BYTES", 0)
     FunctionalANOVA().fit(folder[["a", "b"]], folder["p"]).save("model.exanova")
-    refused(inside(capsys, "rows", "model.exanova", "all.parquet", "--output", "all.parquet"), "there already")
+    refused(inside(capsys, "rows", "model.exanova", "all.parquet", "--output", "all.parquet"), "already exists")
     force = inside(capsys, "rows", "model.exanova", "all.parquet", "--output", "all.parquet", "--force")
-    refused(force, "there already")
+    refused(force, "already exists")
     assert inside(capsys, "rows", "model.exanova", "all.parquet", "--output", "values.csv").code == 0

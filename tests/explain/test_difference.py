@@ -289,7 +289,7 @@ def test_tables_and_text_hold_the_parts():
         ({"by": "nobody"}, "no column 'nobody'"),
         ({"by": [1, 2]}, "one label for each row"),
         ({"by": "number"}, "200 different values; expected up to 50 groups"),
-        ({"by": "one"}, "one group alone, '1'"),
+        ({"by": "one"}, "only one group, '1'"),
         ({"rows_b": "frame", "model": np.zeros(200)}, "a pair of outputs"),
         ({"rows_b": "frame", "sample_weight": np.ones(200)}, "a pair: at rows_a and at rows_b"),
     ],
