@@ -12,7 +12,6 @@ import numpy as np
 
 from exanova.data.sample import Sample
 from exanova.design.family import Family
-from exanova.effect_queries import EffectQueries
 from exanova.effects.certificate import Certificate
 from exanova.effects.effect import GAME, Effects, Schema
 from exanova.effects.printed import text_of
@@ -28,7 +27,8 @@ from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.uncertainty import Uncertainty
 from exanova.messages import Parameter, Words, count_of
 from exanova.provenance import Provenance
-from exanova.query import QuerySettings
+from exanova.queries.effect_queries import EffectQueries
+from exanova.queries.query import QuerySettings
 from exanova.select.record import Selection
 from exanova.solve.plan import Plan
 from exanova.typing import FloatArray

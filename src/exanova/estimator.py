@@ -22,16 +22,16 @@ from exanova.decomposition_file import from_file, to_file
 from exanova.effects.measure import passed
 from exanova.effects.storage import read, write
 from exanova.errors import InputError
-from exanova.evaluation import FittedRows, evaluated, warn_if_it_does_not_hold
 from exanova.fitting import fit_sample, plan_fit
 from exanova.given import Given, read_given
 from exanova.infer.fitted_sample import why_whole
+from exanova.other_rows.evaluation import FittedRows, evaluated, warn_if_it_does_not_hold
 from exanova.parallel import blas_threads
 from exanova.parameters import check_eval_set, check_parameters, make_request, the_model
 from exanova.parametrised import Parametrised, former_attribute, forwarded, renamed
 from exanova.progress import Progress
 from exanova.provenance import Provenance, trace
-from exanova.query import QuerySettings
+from exanova.queries.query import QuerySettings
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request, SelectionName
 from exanova.solve.survey import Survey

@@ -17,7 +17,7 @@ from exanova.design.families import named_family
 from exanova.design.memory import resolve_limit
 from exanova.errors import InputError
 from exanova.messages import Parameter, Part, Value, choices
-from exanova.query import seed_of
+from exanova.queries.query import seed_of
 from exanova.select.budget import check_budget
 from exanova.select.selection_plan import mains_of
 from exanova.solve.request import Request, SelectionName

@@ -35,7 +35,7 @@ from exanova.phi.margins import Margins, multiply, read_gram
 from exanova.phi.monomials import monomials, reference_levels
 from exanova.phi.projection import mirrored, projected
 from exanova.provenance import Provenance, timestamp
-from exanova.query import QuerySettings
+from exanova.queries.query import QuerySettings
 from exanova.solve.evidence import Solution, Solved
 from exanova.solve.moments_route import solve_moments
 from exanova.solve.plan import Plan

@@ -26,8 +26,8 @@ from exanova.infer.refits import RefitErrors
 from exanova.infer.same_rows import SameRows, find_same_rows
 from exanova.messages import Parameter, joined
 from exanova.progress import Progress
-from exanova.query import Work
-from exanova.row_queries import RowQueries
+from exanova.queries.query import Work
+from exanova.queries.row_queries import RowQueries
 from exanova.typing import Codes, FloatArray
 
 
