@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exanova import parallel
+from exanova import parallel, tolerances
 from exanova.decomposition import Decomposition
 from exanova.explain.row_errors import cells_at, with_the_sum
 from exanova.typing import FloatArray, IntArray
@@ -186,4 +186,4 @@ def correlations_are_close(decomposition: Decomposition, codes: IntArray) -> boo
 def _close(exact: FloatArray, found: FloatArray) -> bool:
     """Whether the roots differ by the tolerance at most; those of rounding errors are zero."""
     a, b = np.sqrt(np.maximum(exact, 0.0)), np.sqrt(np.maximum(found, 0.0))
-    return bool((np.abs(a - b) <= TOLERANCE * a + 1e-9 * a.max(initial=0.0)).all())
+    return bool((np.abs(a - b) <= TOLERANCE * a + tolerances.ZERO_ERROR * a.max(initial=0.0)).all())
