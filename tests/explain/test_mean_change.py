@@ -116,7 +116,7 @@ def test_other_levels_bins_and_subsets_are_said_and_everything_still_adds_up():
     assert "job: 1 level or part of a level occurs only in the second fit" in said
     assert "age: bins have other edges" in said
     assert "(only in the second)" in str(found)
-    assert "1 effect of the second fit alone: 0 in the first" in said
+    assert "1 effect only in the second fit: 0 in the first" in said
     assert found.shared[2, 1] < 1.0
 
 

@@ -161,13 +161,13 @@ def _notes(schema: Schema, split: MixAndModel, parts: list[AllParts], found_in: 
     for where, other in (("first", "second"), ("second", "first")):
         count = found_in.count(where)
         if count:
-            notes.append(f"{count_of(count, 'effect')} of the {where} fit alone: 0 in the {other}")
+            notes.append(f"{count_of(count, 'effect')} only in the {where} fit: 0 in the {other}")
     shared = np.where(np.array(found_in) == "both", split.shared[:, 1], np.inf)
     least = int(np.argmin(shared))
     if shared[least] < MOSTLY:
         name = " x ".join(schema.names(split.subsets[least]))
         notes.append(
-            f"{name}: {shared[least]:.0%} of the rows of the second fit are in cells that the first has; effects count "
-            "as 0 in cells their fit has never observed"
+            f"{name}: {shared[least]:.0%} of the rows of the second fit are in cells that occur in the first; an "
+            "effect counts as 0 in cells that its fit never observed"
         )
     return notes
