@@ -272,6 +272,6 @@ def test_a_page_that_shows_all_rows_does_not_say_that_some_are_left_out(monkeypa
     assert not any("row explorer" in sentence for sentence in Page(summary).left_out)
     monkeypatch.setattr(live_rows, "ROWS", 30)
     monkeypatch.setattr(live_rows, "CODES", 0)
-    shown = Page(summarise(anova.decomposition_, X=table())).left_out
-    assert sum("row explorer: 30 are shown" in sentence for sentence in shown) == 1
-    assert not any(shown in sentence for sentence in shown)
+    listed = Page(summarise(anova.decomposition_, X=table())).left_out
+    assert sum("row explorer: 30 are shown" in sentence for sentence in listed) == 1
+    assert not any(shown in sentence for sentence in listed)
