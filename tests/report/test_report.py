@@ -367,7 +367,7 @@ def test_rows_of_a_page_that_does_not_hold_all_effects_come_explained(three, tmp
     summary = summarise(anova.decomposition_, X=table, model=outputs)
     assert payload["rows"] is None
     for k, row in enumerate(summary.sample["rows"]):
-        for j, part in enumerate(payload["explained"][k]["table"]):
+        for j, part in enumerate(payload["shown"][k]["table"]):
             lines = unpacked(payload, part)
             assert [r["value"] for r in lines if r["kind"] == "feature"] == row["values"][j]
             assert [r["level"] for r in lines if r["kind"] == "feature"] == row["levels"]

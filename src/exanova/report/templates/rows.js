@@ -1,4 +1,4 @@
-// The row explorer. Where the page holds all effects it explains any of its rows; else it shows those whose explanations it holds.
+// The row explorer. Where the page holds all effects it explains any of its rows; else only those in "shown".
 
 const picker = document.getElementById("row");
 const STEPS = 10; // features with a step of their own in a waterfall
@@ -31,13 +31,13 @@ function readRows() {
       outside: (k) => neverSeen(partsAt(codesAt(k))).length > 0,
     };
   }
-  const lines = (k, output) => unpack(payload.explained[k].table[output]);
+  const lines = (k, output) => unpack(payload.shown[k].table[output]);
   return {
-    numbers: payload.explained.map(({ row }) => row),
-    ids: payload.explained.length && payload.explained[0].id !== null ? payload.explained.map(({ id }) => id) : null,
+    numbers: payload.shown.map(({ row }) => row),
+    ids: payload.shown.length && payload.shown[0].id !== null ? payload.shown.map(({ id }) => id) : null,
     lines,
     total: (k, output) => lines(k, output).at(-1).value,
-    outside: (k) => payload.explained[k].outside,
+    outside: (k) => payload.shown[k].outside,
   };
 }
 
