@@ -264,8 +264,6 @@ APART = {
     "solve.residue_factor.MOST_PRIMES": "refuses",
     "solve.moments_route.REFINEMENTS": "accuracy",
     "solve.completion.REFINEMENTS": "accuracy",
-    "solve.least_energy.SMALLEST_COLUMN": "accuracy: a test of its own",
-    "solve.least_energy.LARGEST_ROUNDING": "accuracy",
     "solve.seconds.SUBSET_MAPS": "a price",
     "select.selection_plan.LASSO_FUNCTIONS": "a price",
     "select.selection_plan.PASSES": "a price",

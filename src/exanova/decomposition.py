@@ -12,7 +12,6 @@ import numpy as np
 
 from exanova.data.sample import Sample
 from exanova.design.family import Family
-from exanova.effect_queries import EffectQueries
 from exanova.effects.certificate import Certificate
 from exanova.effects.effect import GAME, Effects, Schema
 from exanova.effects.printed import text_of
@@ -28,7 +27,8 @@ from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.uncertainty import Uncertainty
 from exanova.messages import Parameter, Words, count_of
 from exanova.provenance import Provenance
-from exanova.query import QuerySettings
+from exanova.queries.effect_queries import EffectQueries
+from exanova.queries.query import QuerySettings
 from exanova.select.record import Selection
 from exanova.solve.plan import Plan
 from exanova.typing import FloatArray
@@ -139,7 +139,7 @@ class Decomposition(EffectQueries):
         """
         if self.link == "identity":
             raise InputError(
-                "relativities are ratios, and this fit has effects that are added to the output itself",
+                "relativities are ratios, and the effects of this fit add up on the scale of the output",
                 remedy=["fit with ", Parameter("link", "log"), ", or ", Parameter("link", "logit"), " for odds"],
             )
         return tariff_of(_as_fit(self), self.link, base, self.losses)
@@ -203,10 +203,10 @@ class Decomposition(EffectQueries):
         ...         json.load(file)["verdicts"][-1]["answer"]
         'Yes'
         """
-        from exanova.report import write_report
+        from exanova.report import ReportArguments, write_report
 
-        asked = {"id": id, "by": by, "since": since, "groups": groups, "base": base}
-        write_report(self, path, X=X, model=model, **asked, title=title, about=about)
+        arguments = ReportArguments(X=X, model=model, id=id, by=by, since=since, groups=groups, base=base)
+        write_report(self, path, arguments, title=title, about=about)
 
     def export(
         self,

@@ -101,7 +101,7 @@ def test_compare_says_why_the_mean_changed_and_a_limit_decides_the_exit_code(ask
     assert shown.code == 0
     assert "the mix changed" in shown.out
     assert "the model changed" in shown.out
-    assert "home: 1 level(s) or parts of levels occur in the first fit only" in shown.out
+    assert "home: 1 level or part of a level occurs only in the first fit" in shown.out
     failed = asked("compare", "model.exanova", "later.exanova", "--fail-above", "0.001")
     assert (failed.code, failed.err) == (3, "")
     assert "above 0.001: the effect of" in failed.out

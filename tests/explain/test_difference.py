@@ -96,7 +96,7 @@ def test_more_groups_are_each_compared_with_all_others_and_strata_apart():
     frame.loc[(frame["dept"] == "x"), "sex"] = "f"
     left = anova.difference(frame, by="sex", within="dept", stderr=False)
     assert len(left) == 2
-    assert "one group alone within 'dept=x'" in left.notes[0]
+    assert "only one group within 'dept=x'" in left.notes[0]
 
 
 def test_groups_of_features_take_the_place_of_features():
@@ -289,7 +289,7 @@ def test_tables_and_text_hold_the_parts():
         ({"by": "nobody"}, "no column 'nobody'"),
         ({"by": [1, 2]}, "one label for each row"),
         ({"by": "number"}, "200 different values; expected up to 50 groups"),
-        ({"by": "one"}, "one group alone, '1'"),
+        ({"by": "one"}, "only one group, '1'"),
         ({"rows_b": "frame", "model": np.zeros(200)}, "a pair of outputs"),
         ({"rows_b": "frame", "sample_weight": np.ones(200)}, "a pair: at rows_a and at rows_b"),
     ],

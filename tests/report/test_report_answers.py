@@ -52,17 +52,17 @@ def written(anova, folder, suffix, **options) -> str:
 def test_a_fit_with_a_link_has_its_tariff_in_every_format(tariff, tmp_path):
     base = {"age": "old", "car": "new"}
     found = tariff.relativities(base)
-    told = json.loads(written(tariff, tmp_path, "json", base=base))["tariff"]
-    assert {entry["feature"]: entry["level"] for entry in told["base"]} == dict(found.base)
-    assert told["base_values"][0]["value"] == pytest.approx(float(found.base_value[0]))
-    told_factors = {tuple(factor["subset"]): factor for factor in told["factors"]}
+    shown = json.loads(written(tariff, tmp_path, "json", base=base))["tariff"]
+    assert {entry["feature"]: entry["level"] for entry in shown["base"]} == dict(found.base)
+    assert shown["base_values"][0]["value"] == pytest.approx(float(found.base_value[0]))
+    factors = {tuple(factor["subset"]): factor for factor in shown["factors"]}
     for factor in found.factors:
-        records = told_factors[factor.features]["records"]
+        records = factors[factor.features]["records"]
         assert [tuple(r["levels"]) for r in records] == list(factor.levels)
         for field, expected in (("relativity", factor.relativity), ("low", factor.low), ("high", factor.high)):
             np.testing.assert_allclose([r[field] for r in records], expected[:, 0])
         assert [r["exposure"] for r in records] == factor.exposure.tolist()
-    assert [loss["explained"] for loss in told["losses"]] == [loss.explained for loss in found.losses[0]]
+    assert [loss["explained"] for loss in shown["losses"]] == [loss.explained for loss in found.losses[0]]
     text, page = written(tariff, tmp_path, "md", base=base), written(tariff, tmp_path, "html", base=base)
     share = f"{100 * found.losses[0][1].explained:.1f} % of the deviance"
     assert "## Tariff" in text
@@ -110,9 +110,9 @@ def test_the_lowest_and_the_highest_rows_have_their_reasons(tmp_path, given):
     anova = FunctionalANOVA(shrinkage=None).fit(table(), rate(table()), output_names=["rate"])
     rows = table().assign(key=[f"k{k}" for k in range(len(table()))])
     options = {"X": rows, "model": rate, "id": "key"} if given else {}
-    told = json.loads(written(anova, tmp_path, "json", **options))["reasons"]
-    assert [entry["direction"] for entry in told] == ["lower", "higher"]
-    for entry, best in zip(told, (np.min, np.max), strict=True):
+    shown = json.loads(written(anova, tmp_path, "json", **options))["reasons"]
+    assert [entry["direction"] for entry in shown] == ["lower", "higher"]
+    for entry, best in zip(shown, (np.min, np.max), strict=True):
         assert entry["rows"][0]["fitted"] == pytest.approx(best(anova.predict(table())))
         for row in entry["rows"] if given else []:
             at = rows.iloc[[row["row"]]]
@@ -120,7 +120,7 @@ def test_the_lowest_and_the_highest_rows_have_their_reasons(tmp_path, given):
             assert row["id"] == f"k{row['row']}" == found[0].id
             assert [r["sentence"] for r in row["reasons"]] == [r.sentence("rate") for r in found[0].reasons]
             assert row["residual"] == pytest.approx(found[0].residual, abs=1e-12)
-    first = told[0]["rows"][0]["reasons"][0]
+    first = shown[0]["rows"][0]["reasons"][0]
     page = written(anova, tmp_path, "html", **options)
     assert f"{first['feature']} = " in page
     assert "lowers rate by" in page
@@ -130,14 +130,14 @@ def test_the_lowest_and_the_highest_rows_have_their_reasons(tmp_path, given):
 def test_groups_of_features_have_their_importance_in_every_format(tmp_path):
     anova = FunctionalANOVA(shrinkage=None).fit(table(), rate(table()), output_names=["rate"])
     groups = {"person": ["age", "town"]}
-    told = json.loads(written(anova, tmp_path, "json", X=table(), by="car", groups=groups))
+    shown = json.loads(written(anova, tmp_path, "json", X=table(), by="car", groups=groups))
     found = anova.importance("l1", groups=groups, stderr=True)
-    assert [r["group"] for r in told["domains"]["records"]] == list(found["group"])
-    np.testing.assert_allclose([r["value"] for r in told["domains"]["records"]], found["value"])
-    np.testing.assert_allclose([r["stderr"] for r in told["domains"]["records"]], found["stderr"])
-    parts = {r["part"] for r in told["groups"]["contrasts"][0]["records"]}
+    assert [r["group"] for r in shown["domains"]["records"]] == list(found["group"])
+    np.testing.assert_allclose([r["value"] for r in shown["domains"]["records"]], found["value"])
+    np.testing.assert_allclose([r["stderr"] for r in shown["domains"]["records"]], found["stderr"])
+    parts = {r["part"] for r in shown["groups"]["contrasts"][0]["records"]}
     assert parts == {"person", "car", "(total)"}
-    assert all(r["feature"] in ("person", "car") for e in told["reasons"] for row in e["rows"] for r in row["reasons"])
+    assert all(r["feature"] in ("person", "car") for e in shown["reasons"] for row in e["rows"] for r in row["reasons"])
     for suffix in ("md", "html"):
         assert "Groups of features as one" in written(anova, tmp_path, suffix, groups=groups)
     assert json.loads(written(anova, tmp_path, "json"))["domains"] is None
@@ -240,9 +240,9 @@ def test_differences_and_changes_are_told_with_their_errors(tmp_path):
     """Sentences of a report: groups named with their column, and what every number is uncertain by."""
     early = FunctionalANOVA(max_order=1).fit(table()[::2], rate(table())[::2], output_names=["rate"])
     anova = FunctionalANOVA(max_order=1).fit(table(), rate(table()), output_names=["rate"])
-    told = json.loads(written(anova, tmp_path, "json", X=table(), by="town", since=early))
+    shown = json.loads(written(anova, tmp_path, "json", X=table(), by="town", since=early))
     found, change = anova.difference(table(), by="town"), early.change(anova)
-    for contrast, record in zip(found, told["groups"]["contrasts"], strict=True):
+    for contrast, record in zip(found, shown["groups"]["contrasts"], strict=True):
         (words,) = record["words"]
         assert f"for town = {contrast.group} and " in words
         assert f"{signed(contrast.total[0])} ± {contrast.total_stderr[0]:.2g}." in words
@@ -251,7 +251,7 @@ def test_differences_and_changes_are_told_with_their_errors(tmp_path):
         (change.mix_total[0], change.mix_total_stderr[0]),
         (change.model_total[0], change.model_total_stderr[0]),
     ):
-        assert f"{signed(value)} ± {error:.2g}" in told["change"]["words"][0]
+        assert f"{signed(value)} ± {error:.2g}" in shown["change"]["words"][0]
 
 
 def test_one_number_for_all_outputs_is_said_once():
@@ -266,12 +266,12 @@ def test_a_page_that_shows_all_rows_does_not_say_that_some_are_left_out(monkeypa
     """The rows of JSON and Markdown are fewer than those of a page."""
     monkeypatch.setattr(explorer, "ROWS", 20)
     anova = FunctionalANOVA(shrinkage=None).fit(table(), rate(table()))
-    told = f"{len(table()) - 20} of {len(table())} rows given in the row explorer: 20 are shown"
+    shown = f"{len(table()) - 20} of {len(table())} rows given in the row explorer: 20 are shown"
     summary = summarise(anova.decomposition_, X=table())
-    assert any(told in sentence for sentence in summary.left_out)
+    assert any(shown in sentence for sentence in summary.left_out)
     assert not any("row explorer" in sentence for sentence in Page(summary).left_out)
     monkeypatch.setattr(live_rows, "ROWS", 30)
     monkeypatch.setattr(live_rows, "CODES", 0)
-    shown = Page(summarise(anova.decomposition_, X=table())).left_out
-    assert sum("row explorer: 30 are shown" in sentence for sentence in shown) == 1
-    assert not any(told in sentence for sentence in shown)
+    listed = Page(summarise(anova.decomposition_, X=table())).left_out
+    assert sum("row explorer: 30 are shown" in sentence for sentence in listed) == 1
+    assert not any(shown in sentence for sentence in listed)

@@ -87,14 +87,14 @@ class Targets:
 
     def _check_apart(self, inputs: Sequence[str]) -> None:
         """Refuse to read and write one file in the same run, or to write it twice."""
-        seen = {_identity(path): f"{path!r} is read" for path in inputs}
+        taken = {_identity(path): f"{path!r} is read" for path in inputs}
         for target in self._targets:
             identity = _identity(target.path)
-            if identity in seen:
+            if identity in taken:
                 raise InputError(
-                    f"{target.option} {target.path!r} cannot be written: {seen[identity]} in the same run."
+                    f"{target.option} {target.path!r} cannot be written: {taken[identity]} in the same run."
                 )
-            seen[identity] = f"{target.option.removeprefix('--')} is written there"
+            taken[identity] = f"{target.option.removeprefix('--')} is written there"
 
     def _check_place(self, target: Target) -> None:
         path = Path(target.path)

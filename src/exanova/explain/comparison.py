@@ -120,7 +120,7 @@ class Comparison:
             name = " x ".join(change.features) or "(intercept)"
             where = "" if change.found_in == "both" else f" (only in the {change.found_in})"
             if not change.comparable:
-                lines.append(f"  {name}{where}: cannot be compared, for the two have no levels in common")
+                lines.append(f"  {name}{where}: cannot be compared, because the two have no levels in common")
                 continue
             if change.found_in == "both" and change.shared < MOSTLY:
                 where = f" (on {change.shared:.0%} of the rows, whose levels both have)"

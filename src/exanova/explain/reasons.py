@@ -51,7 +51,7 @@ class Reason:
         error = f" ± {self.stderr:.2g}" if np.isfinite(self.stderr) else ""
         sentence = f"{self.feature}{value}{inside} {verb} {output} by {abs(self.contribution):.3g}{error}"
         if not self.unique:
-            return f"{sentence}; not unique, for other features carry the same information"
+            return f"{sentence}; not unique, because other features carry the same information"
         return f"{sentence}; not distinguishable from the next" if self.distinguishable is False else sentence
 
 

@@ -96,7 +96,7 @@ def group_sets(groups: Labels, strata: Labels | None) -> tuple[list[RowSets], li
             found.append(RowSets(*sets, name if strata else None))
     if not found:
         raise InputError(
-            f"there is one group alone, {groups.names[int(groups.codes[0])]!r}",
+            f"there is only one group, {groups.names[int(groups.codes[0])]!r}",
             expected="at least two groups" + (" in some stratum" if strata else ""),
         )
     return found, left_out

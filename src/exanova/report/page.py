@@ -74,7 +74,7 @@ class Page:
             errors=None if live.errors is None else errors_content(live.errors),
             at_rows=None if live.at_rows is None else at_rows_content(live.at_rows),
             cohorts=cohorts_content(live.cohorts),
-            told=[],
+            shown=[],
         )
         self._listed("effect", Listed("level", "level"), SHARE, ROWS, VALUE, STDERR, MEAN)
         self._listed("pair", Listed("observed", "observed"), SHARE, ROWS, VALUE, STDERR)
@@ -253,7 +253,7 @@ class Page:
 
     def _rows(self, sample: Record) -> None:
         if self._summary.live.rows is None:
-            self.payload.content["told"] = [self._row(sample["features"], row) for row in sample["rows"]]
+            self.payload.content["shown"] = [self._row(sample["features"], row) for row in sample["rows"]]
         self._listed(
             "row",
             Listed("row", "row", only="file"),

@@ -99,12 +99,14 @@ def _other_rows(certificate: Certificate, outputs: tuple[str, ...]) -> Verdict:
     how = certificate.eval_method or "on held-out rows"
     here = f"R² is {_numbers(certificate.r2_eval, outputs)} {how}, {_numbers(certificate.r2, outputs)} on these rows."
     if certificate.holds is None:
-        seen = Words(f"{here} The same rows made the selection, so that R² flatters it. ", MEASURES_IT, " measures it.")
-        return Verdict(question, "Not known", None, seen, care=True)
+        because = Words(
+            f"{here} The same rows made the selection, so R² is too optimistic. ", MEASURES_IT, " measures it."
+        )
+        return Verdict(question, "Not known", None, because, care=True)
     if certificate.holds:
         if certificate.r2_least is not None:
             least = _numbers(certificate.r2_least, outputs)
-            here += f" However much noise the selection followed, at least {least} is left."
+            here += f" It is at least {least}, however much noise the selection followed."
         return Verdict(question, "Yes", True, here)
     order, shrunk = Parameter("max_order"), bool(certificate.shrinkage)
     helps: list[Part] = (

@@ -23,6 +23,7 @@ from exanova.data.table import Table
 from exanova.data.values import ModelValues, evaluate
 from exanova.data.weights import check_values, divided
 from exanova.errors import InputError, InputTypeError, ModelError
+from exanova.messages import count_of
 from exanova.packages import package
 from exanova.sources.keeping import Keeper
 from exanova.sources.parts import COUNT, KeptPart, Part, Roles
@@ -351,7 +352,8 @@ def _numbers(table: Table, name: str) -> FloatArray:
     wrong = column.missing | ~np.isfinite(column.values.astype(np.float64))
     if wrong.any():
         raise InputError(
-            f"the column {name!r} of weights or predictions is missing or infinite in {int(wrong.sum()):,} row(s)",
+            f"the column {name!r} of weights or predictions is missing or infinite in "
+            f"{count_of(int(wrong.sum()), 'row')}",
             remedy="Fill it, or leave these rows out",
         )
     return column.values.astype(np.float64)

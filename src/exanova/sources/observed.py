@@ -194,10 +194,10 @@ def observed(rows: CountedRows, counter: RowCounter, counts: Counts, scaling: Sc
         on_disk=rows.on_disk,
     )
     digest = fingerprint(encoding, support.codes, filled["group"], rows.tally.weight, rows.tally.lowest)
-    seen = Observation(encoding, support, sample, counts.given, counts.kind, digest)
+    observation = Observation(encoding, support, sample, counts.given, counts.kind, digest)
     if rows.on_disk:
         release(*rows.tally.arrays, *filled.values())
-    return SourceReading(encoding, support, seen, rows, counter, counts)
+    return SourceReading(encoding, support, observation, rows, counter, counts)
 
 
 def _reading(rows: CountedRows, counts: Counts, counter: RowCounter) -> int:

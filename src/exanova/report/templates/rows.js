@@ -1,4 +1,4 @@
-// The row explorer. Where the page holds all effects it explains any of its rows; else it shows those it was told about.
+// The row explorer. Where the page holds all effects it explains any of its rows; else only those in "shown".
 
 const picker = document.getElementById("row");
 const STEPS = 10; // features with a step of their own in a waterfall
@@ -31,13 +31,13 @@ function readRows() {
       outside: (k) => neverSeen(partsAt(codesAt(k))).length > 0,
     };
   }
-  const lines = (k, output) => unpack(payload.told[k].table[output]);
+  const lines = (k, output) => unpack(payload.shown[k].table[output]);
   return {
-    numbers: payload.told.map(({ row }) => row),
-    ids: payload.told.length && payload.told[0].id !== null ? payload.told.map(({ id }) => id) : null,
+    numbers: payload.shown.map(({ row }) => row),
+    ids: payload.shown.length && payload.shown[0].id !== null ? payload.shown.map(({ id }) => id) : null,
     lines,
     total: (k, output) => lines(k, output).at(-1).value,
-    outside: (k) => payload.told[k].outside,
+    outside: (k) => payload.shown[k].outside,
   };
 }
 

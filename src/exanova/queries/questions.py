@@ -26,8 +26,8 @@ from exanova.infer.refits import RefitErrors
 from exanova.infer.same_rows import SameRows, find_same_rows
 from exanova.messages import Parameter, joined
 from exanova.progress import Progress
-from exanova.query import Work
-from exanova.row_queries import RowQueries
+from exanova.queries.query import Work
+from exanova.queries.row_queries import RowQueries
 from exanova.typing import Codes, FloatArray
 
 
@@ -94,7 +94,7 @@ the whole population
             for pair in sets:
                 found.append(contrast(parts, rows, pair, sources))
                 progress.step(1)
-        notes = [f"one group alone within {', '.join(map(repr, left_out))}: nothing to compare"] if left_out else []
+        notes = [f"only one group within {', '.join(map(repr, left_out))}: nothing to compare"] if left_out else []
         named = tuple(map(self.schema.names, self.family.subsets))
         return Difference(
             tuple(found),
@@ -242,7 +242,9 @@ the whole population
         unit = uncertainty.unit
         sources = Sources(uncertainty, True, True, None if refits else same, unit, linear)
         without = "" if linear or rows.values is None else "; the residual of a shrunken fit has none"
-        from_file = "; the rows compared count as others, for the file holds no rows" if sample is None else ""
+        from_file = (
+            "; the compared rows are treated as new rows, because the file holds no rows" if sample is None else ""
+        )
         return sources, _included(same, refits) + from_file + without
 
     def _normalised(self, rows: Rows) -> FloatArray | None:
