@@ -120,7 +120,7 @@ class Decomposition(EffectQueries):
 
     def compare(self, other: Any) -> Comparison:
         """Compare with another decomposition of the same columns, largest changes first."""
-        second = _decomposition_of(other)
+        second = self._on_the_same_scale(other)
         encodings = (self.encoding, second.encoding)
         return compare(self.effects, second.effects, self.schema, second.schema, encodings)
 
@@ -154,7 +154,17 @@ class Decomposition(EffectQueries):
         Args:
             other: a later fit, or its decomposition.
         """
-        return mean_change(_as_fit(self), _as_fit(_decomposition_of(other)))
+        return mean_change(_as_fit(self), _as_fit(self._on_the_same_scale(other)))
+
+    def _on_the_same_scale(self, other: Any) -> Decomposition:
+        """Another decomposition, refused if its effects are not on the scale of these."""
+        second = _decomposition_of(other)
+        if second.link != self.link:
+            raise InputError(
+                f"the effects are on different scales, with the links {self.link!r} and {second.link!r}",
+                expected=["two fits with the same ", Parameter("link")],
+            )
+        return second
 
     @property
     def plot(self) -> Plots:

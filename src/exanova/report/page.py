@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
+import numpy as np
+
 from exanova.report.explorer import ROW_FEATURES, sentence_on_rows
 from exanova.report.payload import (
     Payload,
@@ -121,6 +123,12 @@ class Page:
         """Whether some cell has few rows."""
         few, rows = self._summary.live.few, self._summary.live.effects.rows
         return few is not None and bool((rows < few).any())
+
+    @property
+    def has_effective(self) -> bool:
+        """Whether rows of cells are effective numbers, because weights are uneven."""
+        rows = self._summary.live.effects.rows
+        return bool((rows[np.isfinite(rows)] % 1 != 0).any())
 
     @property
     def has_means(self) -> bool:

@@ -16,7 +16,8 @@ function readRows() {
     // What a row holds, and the interval or the joined level it falls in.
     const withCell = (line, k) => {
       const cell = line.kind === "feature" ? cellOf(line.feature, k) : "";
-      const inside = (level) => (cell && cell !== level ? `${cell} (in ${level})` : level);
+      const within = (level) => (/^(<|>=|before|from) /.test(level) ? level : `in ${level}`);
+      const inside = (level) => (cell && cell !== level ? `${cell} (${within(level)})` : level);
       return line.kind === "feature" ? { ...line, level: inside(line.level), shown: inside(line.shown) } : line;
     };
     return {
@@ -67,7 +68,7 @@ function stepsOf(lines, most = STEPS) {
     const isStop = line.kind === "base" || line.kind === "total";
     const start = isStop ? line.value : here;
     here = isStop ? line.value : here + line.value;
-    const name = line.name ?? (line.kind === "feature" ? `${shownName.get(line.feature)} = ${line.shown ?? line.level}` : line.feature);
+    const name = line.name ?? (line.kind === "feature" ? withValue(shownName.get(line.feature), line.shown ?? line.level) : line.feature);
     return { ...line, name, start, end: here, output: outputName() };
   });
 }
