@@ -12,10 +12,11 @@ import exanova
 from exanova import FunctionalANOVA
 from exanova.decomposition import Decomposition
 from exanova.errors import InputError, InputTypeError, MemoryLimitError
-from exanova.report import cohort_errors, contrasts, explorer, live_rows, rating
+from exanova.report import cohort_errors, contrasts, explorer, findings, live_rows, rating
 from exanova.report.findings import signed
 from exanova.report.page import Page
 from exanova.report.summary import summarise
+from exanova.show.records import importance_records
 
 pytestmark = pytest.mark.filterwarnings("ignore::exanova.errors.OverfitWarning")
 
@@ -275,3 +276,40 @@ def test_a_page_that_shows_all_rows_does_not_say_that_some_are_left_out(monkeypa
     listed = Page(summarise(anova.decomposition_, X=table())).left_out
     assert sum("row explorer: 30 are shown" in sentence for sentence in listed) == 1
     assert not any(shown in sentence for sentence in listed)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sentences_name_the_largest_cells_of_enough_rows(seed):
+    """By brute force from the tables; what rare cells would change is said."""
+    rng = np.random.default_rng(seed)
+    n = 400
+    frame = pd.DataFrame({"a": rng.choice(list("uvwx"), n, p=[0.5, 0.3, 0.18, 0.02]), "b": rng.integers(0, 3, n)})
+    y = rng.normal(size=n) + 5.0 * (frame["a"] == "x") * (seed % 2) + (frame["a"] == "u") * frame["b"]
+    anova = FunctionalANOVA(shrinkage=None).fit(frame, y, output_names=["score"])
+    said = findings.findings(anova.decomposition_, importance_records(anova.decomposition_, "l1"))[0]
+    few = False
+    for names in (("a",), ("b",), ("a", "b")):
+        effect = anova.effects_[names]
+        values, rows = effect.values[:, 0], effect.rows
+        size = np.abs(values) if len(names) == 2 else values
+        ends = [
+            np.argmax(np.where(rows >= 30, sign * size, -np.inf)) for sign in ((1,) if len(names) == 2 else (-1, 1))
+        ]
+        for c in ends:
+            level = effect.levels[c]
+            amount = findings.signed(float(values[c]))
+            named = (
+                f"{amount} at {level[0]}" if len(names) == 1 else f"a is {level[0]} and b is {level[1]}: by {amount}"
+            )
+            assert named in said, (named, said)
+        few |= size.max() > size[rows >= 30].max() or (len(names) == 1 and size.min() < size[rows >= 30].min())
+    assert ("fewer than 30 rows are not named" in said) == few
+
+
+def test_a_headline_names_no_interaction_that_hardly_matters():
+    effects = [{"subset": ("a",), "order": 1, "value": 1.0}, {"subset": ("a", "b"), "order": 2, "value": 0.02}]
+    importance = [{"feature": "a", "value": 1.0}]
+    assert "strongest interaction is a × b" in findings.headline(importance, effects)
+    effects[1]["value"] = 0.009
+    assert "interactions hardly matter" in findings.headline(importance, effects)
+    assert "interaction" not in findings.headline(importance, effects[:1])

@@ -77,7 +77,8 @@ def id_texts(X: Any, given: Any) -> list[str] | None:
             f" has the shape {labels.shape}",
             expected=f"the name of a column, or one for each of {table.n_rows} rows",
         )
-    return [str(label) for label in labels.tolist()]
+    cells = labels if labels.dtype.kind == "f" else labels.tolist()
+    return [cell_text(cell) or MISSING for cell in cells]
 
 
 def cell_texts(table: Table, name: str) -> list[str]:

@@ -161,7 +161,8 @@ the whole population
 
     def lines_of(self, row: RowReasons) -> list[str]:
         """The reasons for one row, line by line."""
-        head = f"{row.name}: {self.output_words} {row.fitted:.4g}, {self.against} is {row.compared:.4g}"
+        named = self.output if self.output_words == self.output else f"{self.output_words} is"
+        head = f"{row.name}: {named} {row.fitted:.4g}, {self.against} is {row.compared:.4g}"
         if row.residual is not None:
             head += f"; the residual is {row.residual:+.4g}"
         lines = [head, *(f"  {k}. {r.sentence(self.output_words)}" for k, r in enumerate(row.reasons, start=1))]

@@ -19,6 +19,9 @@ from exanova.typing import IntArray
 MOST_GROUPS = 50
 """Groups or strata up to which rows are compared; columns with more are probably numbers or identifiers."""
 
+WHOLE = 1e15
+"""Size up to which whole numbers are written without an exponent."""
+
 OTHERS = "all others"
 
 
@@ -139,7 +142,9 @@ def _numbered(column: Column, parameter: str, given: Any) -> Labels:
 
 
 def _shown(value: Any) -> Any:
-    """A value as its label has it: numbers and text as they are, times as short as they are exact."""
+    """A value as its label has it: whole numbers without a decimal point, times as short as they are exact."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < WHOLE:
+        return int(value)
     return value if isinstance(value, bool | int | float | str) else time_text(value)
 
 
