@@ -29,6 +29,7 @@ from exanova.explain.comparison import Comparison
 from exanova.explain.explanation import Explanation
 from exanova.explain.importance_errors import importance_stderr
 from exanova.explain.interactions import Interactions
+from exanova.export.harmless import harmless_table
 from exanova.packages import check_installed, package
 from exanova.report import FORMATS
 from exanova.report.words import verdicts
@@ -308,7 +309,7 @@ def _encoded(table: Any, suffix: str) -> bytes:
         package("pyarrow.feather").write_feather(table, sink)
     else:
         csv = package("pyarrow.csv")
-        csv.write_csv(table, sink, csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ","))
+        csv.write_csv(harmless_table(table), sink, csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ","))
     return sink.getvalue()
 
 
