@@ -131,8 +131,8 @@ class Decomposition(EffectQueries):
         includes the loss of factors up to each order in deviance and in the Gini index.
 
         Args:
-            base: ``"most frequent"`` level of each feature, or a mapping from features to levels; features not in the
-                mapping have their most frequent one.
+            base: ``"most frequent"`` level of each feature, or a mapping from features to levels, or to values that
+                their levels hold; features not in the mapping have their most frequent one.
 
         Raises:
             InputError: unless the fit has ``link="log"`` or ``link="logit"``.
