@@ -210,8 +210,6 @@ APART = {
     "explain.mix_and_model.DENSE_COLUMNS": "one of two ways that a test of its own compares",
     "explain.reasons.LISTED": "lines of a text",
     "explain.ranking.LEVEL": "decides what is said",
-    "questions.FEATURES": "names in a sentence",
-    "questions.PAIRS": "names in a sentence",
     "explain.row_sets.MOST_GROUPS": "refuses",
     "explain.row_sets.WHOLE": "how a number is written",
     "explain.row_errors.PRODUCTS_PER_READ": "chooses between two ways that tests of standard errors compare",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from exanova import FunctionalANOVA
 from exanova.errors import InputError
 from exanova.explain.tariff import deviance, gini
-from exanova.query import Work
+from exanova.queries.query import Work
 from strategies import examples
 
 NAMES = ["a", "b", "c"]
