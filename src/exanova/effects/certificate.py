@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exanova import tolerances
 from exanova.data.sample import Sample
@@ -139,13 +140,22 @@ class Certificate:
         """
         if not self.sampled:
             return True
-        if self.r2_eval is None or not self._remains(self.r2_eval):
+        if self.r2_eval is None or self.failing:
             return None if self.r2_eval is None else False
-        return True if self.r2_least is None or self._remains(self.r2_least) else None
+        return True if self.r2_least is None or bool(self._remains(self.r2_least).all()) else None
 
-    def _remains(self, r2: FloatArray) -> bool:
-        """Whether enough of R2 is left in these (m,)."""
-        return bool((r2 >= tolerances.HOLDS * np.maximum(self.r2, 0.0) - tolerances.RECONSTRUCTION).all())
+    @property
+    def failing(self) -> tuple[int, ...]:
+        """Numbers of the outputs for which the fit does not hold on other rows, the worst first."""
+        if not self.sampled or self.r2_eval is None:
+            return ()
+        fails = np.flatnonzero(~self._remains(self.r2_eval))
+        missing = (np.maximum(self.r2, 0.0) - self.r2_eval)[fails]
+        return tuple(fails[np.argsort(-missing, kind="stable")].tolist())
+
+    def _remains(self, r2: FloatArray) -> NDArray[np.bool_]:
+        """(m,) whether enough of R2 is left in these."""
+        return np.asarray(r2 >= tolerances.HOLDS * np.maximum(self.r2, 0.0) - tolerances.RECONSTRUCTION)
 
     @property
     def cancels(self) -> bool:
