@@ -230,3 +230,24 @@ def test_outputs_that_do_not_hold_are_named(other, failing, said):
     named = ", ".join(names[k] for k in failing)
     expected = "It holds for no output." if len(failing) == 3 else f"It does not hold for {named}; it holds for the"
     assert expected in because
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_held_out_rows_whose_outputs_do_not_vary_say_nothing_of_r2(count, tmp_path):
+    """R2 is not defined on them: the fit neither holds nor fails there, and nothing is warned of."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"a": rng.integers(0, 3, 200), "b": rng.integers(0, 3, 200)}).astype(str)
+    y = 1.0 * (rows["a"] == "1") + 0.1 * rng.normal(size=200)
+    other = rows[:count]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OverfitWarning)
+        anova = FunctionalANOVA().fit(rows, y, eval_set=(other, np.full(count, 0.5)))
+    certificate = anova.certificate_
+    assert (certificate.r2_eval, certificate.holds) == (None, None)
+    expected = np.mean((0.5 - anova.predict(other)) ** 2)
+    np.testing.assert_allclose(certificate.mse_eval, expected)
+    assert "not measured: the outputs of the held-out rows do not vary" in str(certificate)
+    anova.report(tmp_path / "r.md")
+    assert "was not measured: the outputs of the held-out rows do not vary." in (tmp_path / "r.md").read_text()
+    constant = FunctionalANOVA().fit(rows, np.full(200, 0.3), eval_set=(other, np.full(count, 0.3)))
+    assert constant.certificate_.r2_eval.tolist() == [1.0]

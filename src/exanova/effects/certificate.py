@@ -55,7 +55,7 @@ class Certificate:
         rank_known: whether the rank was determined (``rank`` is an upper bound otherwise).
         converged: whether the solve met its own tolerance.
         r2_eval, mse_eval: the same as ``r2`` and ``mse`` on other rows, one per output, if they were measured there.
-        eval_method: how they were measured; for a complete population, why there are no other rows.
+        eval_method: how they were measured, or why not; for a complete population, why there are no other rows.
         r2_least: where rows that chose the family also measured ``r2_eval``, what is left of it if the choice followed
             as much noise as it could (NaN if that may be all); else ``None``.
         sampled: whether the rows are a sample from a larger population.
@@ -180,13 +180,17 @@ class Certificate:
 
 @dataclass(frozen=True)
 class FitErrors:
-    """Errors of the fitted part on rows: (m,) each; ``squared`` is ``mse`` without the variance within rows."""
+    """Errors of the fitted part on rows: (m,) each; ``squared`` is ``mse`` without the variance within rows.
+
+    ``undefined`` are the outputs that do not vary on these rows and are not met there, so that R2 says nothing of them.
+    """
 
     r2: FloatArray
     mse: FloatArray
     squared: FloatArray
     relative_mse: FloatArray
     largest: FloatArray
+    undefined: NDArray[np.bool_]
 
 
 def measure_fit(
@@ -218,7 +222,7 @@ def measure_sample(sample: Sample, fitted: FloatArray) -> FitErrors:
     met = mse <= (tolerances.RECONSTRUCTION * np.abs(mean)) ** 2
     r2 = np.where(constant, met.astype(float), 1.0 - mse / np.where(constant, 1.0, variance))
     relative = np.divide(mse, square, out=np.zeros_like(mse), where=square > 0)
-    return FitErrors(r2, mse, squared, relative, largest)
+    return FitErrors(r2, mse, squared, relative, largest, constant & ~met)
 
 
 def certify(

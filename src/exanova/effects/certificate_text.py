@@ -47,7 +47,8 @@ def _other_rows(c: Certificate) -> str:
     if not c.sampled:
         return f"there are none: {c.eval_method}"
     if c.r2_eval is None:
-        return "not measured: moments hold no rows" if c.unmeasured else "not measured"
+        why = "moments hold no rows" if c.unmeasured else c.eval_method
+        return f"not measured: {why}" if why else "not measured"
     measured = f"R2 {numbers(c.r2_eval)} {c.eval_method or 'on held-out rows'}"
     if c.holds is None:
         return Words(measured, ": NOT known, because the same rows made the selection; ", MEASURES_IT, " measures it")

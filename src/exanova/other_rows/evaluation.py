@@ -16,7 +16,7 @@ from exanova.data.table import Table
 from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
 from exanova.effects.average_leverage import on_average
-from exanova.effects.certificate import Certificate, measure_fit, measure_sample
+from exanova.effects.certificate import Certificate, FitErrors, measure_fit, measure_sample
 from exanova.effects.fit_sums import FitSums
 from exanova.errors import InputError, OverfitWarning
 from exanova.fitting import fit_sample, plan_fit
@@ -39,6 +39,7 @@ from exanova.typing import FloatArray, IntArray
 from exanova.warned import warn
 
 HELD_OUT = "on held-out rows"
+HELD_OUT_ALIKE = "the outputs of the held-out rows do not vary"
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +128,14 @@ def on_held_out_rows(certificate: Certificate, held: Sample, found: Solved, thre
     """The certificate with the fit on distinct rows that were held out."""
     fitted = fitted_part(found.everywhere, held.codes, threads)
     fit = measure_sample(held, fitted)
-    return replace(certificate, r2_eval=fit.r2, mse_eval=fit.mse * _unit(held) ** 2, eval_method=HELD_OUT)
+    return _with_held(certificate, fit, _unit(held))
+
+
+def _with_held(certificate: Certificate, fit: FitErrors, unit: FloatArray | float = 1.0) -> Certificate:
+    """The certificate with the fit on held-out rows; R2 is not known where a single row, or equal outputs, were."""
+    known = not fit.undefined.any()
+    r2, method = (fit.r2, HELD_OUT) if known else (None, HELD_OUT_ALIKE)
+    return replace(certificate, r2_eval=r2, mse_eval=fit.mse * unit**2, eval_method=method)
 
 
 def on_further_rows(decomposition: Decomposition, X: Any, model: Any, progress: Progress) -> Certificate:
@@ -140,7 +148,7 @@ def on_further_rows(decomposition: Decomposition, X: Any, model: Any, progress: 
     target = decomposition.model_values(X, model, progress)
     p = np.full(codes.shape[1], 1.0 / codes.shape[1])
     fit = measure_fit(target, fitted_part(decomposition.read_at(codes), codes, settings.threads), p)
-    return replace(decomposition.certificate, r2_eval=fit.r2, mse_eval=fit.mse, eval_method=HELD_OUT)
+    return _with_held(decomposition.certificate, fit)
 
 
 def _on_source(decomposition: Decomposition, X: Any, model: Any, progress: Progress) -> Certificate:
@@ -151,8 +159,7 @@ def _on_source(decomposition: Decomposition, X: Any, model: Any, progress: Progr
     for rows in reader.read(X, model, progress):
         fitted = fitted_part(decomposition.read_at(rows.codes), rows.codes, settings.threads)
         sums.add(rows.values, fitted, rows.copies)
-    fit = sums.fit()
-    return replace(decomposition.certificate, r2_eval=fit.r2, mse_eval=fit.mse, eval_method=HELD_OUT)
+    return _with_held(decomposition.certificate, sums.fit())
 
 
 def by_leaving_out(

@@ -94,7 +94,8 @@ def _other_rows(certificate: Certificate, outputs: tuple[str, ...]) -> Verdict:
     if not certificate.sampled:
         return Verdict(question, "There are none", True, _sentence(Words(certificate.eval_method)))
     if certificate.r2_eval is None:
-        because = Words("The fit on other rows was not measured. ", Parameter("eval_set", 0.2), " measures it.")
+        why = f": {certificate.eval_method}" if certificate.eval_method else ""
+        because = Words(f"The fit on other rows was not measured{why}. ", Parameter("eval_set", 0.2), " measures it.")
         return Verdict(question, "Not known", None, because, care=True)
     how = certificate.eval_method or "on held-out rows"
     here = f"R² is {_numbers(certificate.r2_eval, outputs)} {how}, {_numbers(certificate.r2, outputs)} on these rows."
