@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from exanova import FunctionalANOVA
 from exanova.data.table import Table
 from exanova.effects.average_leverage import on_average
 from exanova.errors import OverfitWarning
+from exanova.other_rows.evaluation import warn_if_it_does_not_hold
 from exanova.report.summary import summarise
 from exanova.shrink import evaluate
 from strategies import MODERATE, examples, fit, on_rows, supports
@@ -181,3 +183,71 @@ def test_a_fit_with_a_ridge_knows_how_it_does_on_other_rows(ridge):
         found.append(anova.certificate_.r2_eval[0])
         fresh.append(anova.score(rows[400:], y[400:]))
     assert np.mean(found) == pytest.approx(np.mean(fresh), abs=0.05)
+
+
+@pytest.mark.parametrize("ridge", [0.02, 0.2])
+def test_a_ridge_on_cells_of_one_row_knows_how_it_does_on_other_rows(ridge):
+    """Without the row its cell was never observed: the fit without it is a ridge on other functions."""
+    found, fresh = [], []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        rows = rng.integers(0, 8, size=(4080, 2))
+        y = np.sin(rows[:, 0]) + (rows[:, 1] == 2) + 0.3 * rng.normal(size=len(rows))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            anova = FunctionalANOVA(ridge=ridge, n_bins=None).fit(rows[:80], y[:80])
+            fresh.append(anova.score(rows[80:], y[80:]))
+        certificate = anova.certificate_
+        assert certificate.n_functions > 40
+        assert certificate.holds is not None
+        assert certificate.notes == (f"ridge={ridge} shrinks the effects; ridge=0 is exact",)
+        found.append(certificate.r2_eval[0])
+    assert np.mean(found) == pytest.approx(np.mean(fresh), abs=0.06)
+
+
+@pytest.mark.parametrize(
+    ("other", "failing", "said"),
+    [
+        ([0.50, 1.0, -0.01], (2,), "R2 of 'weak' is 0.02 on these rows and -0.01 leaving out each row; more rows"),
+        ([0.20, 1.0, -0.01], (0, 2), "R2 of 'strong' is 0.58 on these rows and 0.20 leaving out each row (and 1 other"),
+        ([0.20, 0.7, -0.01], (0, 1, 2), "(and 2 other outputs)"),
+    ],
+)
+def test_outputs_that_do_not_hold_are_named(other, failing, said):
+    """Not those whose R2 falls most: of a weak output little can fall, and nothing may remain."""
+    rng = np.random.default_rng(1)
+    rows = rng.integers(0, 3, size=(60, 2))
+    names = ["strong", "constant", "weak"]
+    known = FunctionalANOVA(max_order=1).fit(rows, rng.normal(size=(60, 3)), output_names=names).decomposition_
+    measured = replace(known.certificate, r2=np.array([0.58, 1.0, 0.02]), r2_eval=np.array(other))
+    with pytest.warns(OverfitWarning) as caught:
+        warn_if_it_does_not_hold(replace(known, certificate=measured), shrunk=True)
+    assert measured.failing == failing
+    assert said in str(caught[0].message)
+    numbers = "" if len(failing) == 3 else f" (output {', '.join(str(k + 1) for k in failing)} of 3)"
+    assert f"the fit does NOT hold on other rows{numbers}\n" in str(measured)
+    because = summarise(replace(known, certificate=measured)).read_first[0]["because"]
+    named = ", ".join(names[k] for k in failing)
+    expected = "It holds for no output." if len(failing) == 3 else f"It does not hold for {named}; it holds for the"
+    assert expected in because
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_held_out_rows_whose_outputs_do_not_vary_say_nothing_of_r2(count, tmp_path):
+    """R2 is not defined on them: the fit neither holds nor fails there, and nothing is warned of."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"a": rng.integers(0, 3, 200), "b": rng.integers(0, 3, 200)}).astype(str)
+    y = 1.0 * (rows["a"] == "1") + 0.1 * rng.normal(size=200)
+    other = rows[:count]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OverfitWarning)
+        anova = FunctionalANOVA().fit(rows, y, eval_set=(other, np.full(count, 0.5)))
+    certificate = anova.certificate_
+    assert (certificate.r2_eval, certificate.holds) == (None, None)
+    expected = np.mean((0.5 - anova.predict(other)) ** 2)
+    np.testing.assert_allclose(certificate.mse_eval, expected)
+    assert "not measured: the outputs of the held-out rows do not vary" in str(certificate)
+    anova.report(tmp_path / "r.md")
+    assert "was not measured: the outputs of the held-out rows do not vary." in (tmp_path / "r.md").read_text()
+    constant = FunctionalANOVA().fit(rows, np.full(200, 0.3), eval_set=(other, np.full(count, 0.3)))
+    assert constant.certificate_.r2_eval.tolist() == [1.0]

@@ -11,6 +11,7 @@ from scipy.stats import chi2, ncx2, t
 import exanova
 from exanova import FunctionalANOVA
 from exanova.errors import InputError
+from exanova.explain.importance_errors import bias_of_shares
 from exanova.explain.importance_intervals import interval_of_absolutes, interval_of_squares
 from exanova.infer.bands import quantile
 
@@ -173,3 +174,24 @@ def test_mean_absolute_shapley_values_of_pairs_that_are_noise_cover_their_truth(
         low, high = found["low"].to_numpy()[at], found["high"].to_numpy()[at]
         covered.append((low <= truth) & (truth <= high))
     assert np.mean(covered) > 0.85
+
+
+def test_shares_of_noise_are_too_large_by_their_bias_and_their_intervals_reach_zero() -> None:
+    """Also where features depend on each other: a share of k functions is too large by k / n of the noise."""
+    rng = np.random.default_rng(2)
+    rows = rng.integers(0, 4, (300, 3))
+    rows[:, 1] = np.where(rng.random(300) < 0.7, rows[:, 0], rows[:, 1])
+    found, biases, above = [], [], {"subset": 0.0, "feature": 0.0}
+    for _ in range(40):
+        anova = fit(rows, rng.normal(size=300), shrinkage=None)
+        table = anova.importance("variance", by="subset", level=0.95)
+        known = anova.decomposition_
+        biases.append(bias_of_shares(known.family, known.uncertainty)[1:, 0])
+        values = dict(zip(table["subset"], table["value"], strict=True))
+        found.append([values[" x ".join(known.schema.names(subset))] for subset in known.family.subsets[1:]])
+        for by in above:
+            above[by] += float((anova.importance("variance", by=by, level=0.95)["low"] > 0).mean()) / 40
+    functions = anova.decomposition_.uncertainty.engine.influence.basis.dimensions[1:]
+    np.testing.assert_allclose(np.mean(biases, axis=0), functions / 300, rtol=0.15)
+    np.testing.assert_allclose(np.mean(found, axis=0), np.mean(biases, axis=0), rtol=0.35)
+    assert max(above.values()) <= 0.04, above

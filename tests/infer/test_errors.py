@@ -478,6 +478,47 @@ def test_noise_is_seldom_told_from_zero():
     assert 0.02 < (p < 0.05).mean() < 0.09
 
 
+@pytest.mark.parametrize("design", ["rows", "clusters", "bootstrap"])
+def test_noise_in_cells_of_few_rows_is_not_told_from_zero(design):
+    """A cell of one row has no residual: its effect seems to be known without error, and to be there."""
+    rng = np.random.default_rng(3)
+    found, p, repeats = 0, [], 12 if design == "bootstrap" else 60
+    for _ in range(repeats):
+        rows = rng.choice(4, size=(300, 2), p=[0.5, 0.4, 0.07, 0.03])
+        given = {"clusters": np.arange(300) // 2} if design == "clusters" else {}
+        anova = fitted(rows, rng.normal(size=300), **given)
+        if design == "bootstrap":
+            anova.errors(method="bootstrap", n_refits=60)
+        table = anova.significance()
+        found += bool(table["significant"].any())
+        p.extend(table["p"][table["order"] == 2])
+    p = np.array(p)
+    assert np.isfinite(p).all()
+    assert found <= 0.1 * repeats + 1
+    assert (p < 0.05).mean() <= 0.1
+    assert (p < 0.001).mean() <= 0.02
+
+
+def test_an_effect_of_frequent_cells_is_told_from_zero_beside_rare_ones():
+    rng = np.random.default_rng(4)
+    rows = rng.choice(4, size=(300, 2), p=[0.5, 0.4, 0.07, 0.03])
+    table = fitted(rows, 2.0 * (rows[:, 0] == rows[:, 1]) + rng.normal(size=300)).significance()
+    assert dict(zip(table["subset"], table["significant"], strict=True))["x0 x x1"]
+
+
+def test_what_is_known_of_the_noise_along_a_direction_does_not_hang_on_the_coordinates():
+    rng = np.random.default_rng(0)
+    weight, freedom = rng.dirichlet(np.ones(7)), np.array([1.0, 40.0, 2.0, 60.0, 9.0, 1.0, 30.0])
+    table = np.linalg.qr(np.sqrt(weight)[:, None] * rng.normal(size=(7, 5)))[0] / np.sqrt(weight)[:, None]
+    turned = table @ np.linalg.qr(rng.normal(size=(5, 5)))[0]
+    assert np.isclose(*(bands.wishart_freedom(weight, own, freedom) for own in (table, turned)))
+    spans = [own @ bands.known_directions(weight, own, freedom) for own in (table, turned)]
+    assert 0 < spans[0].shape[1] < 5
+    np.testing.assert_allclose(spans[0] @ spans[0].T, spans[1] @ spans[1].T, atol=1e-9)
+    for v in (spans[0] * np.sqrt(weight)[:, None]).T:
+        assert 1.0 / (v**2 / freedom).sum() >= bands.FEWEST_FREE * (1 - 1e-12)
+
+
 def test_an_effect_that_does_not_vary_is_told_from_zero():
     """Without any noise, x0 is what the model reads and x1 is not."""
     rng = np.random.default_rng(1)

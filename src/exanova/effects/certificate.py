@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exanova import tolerances
 from exanova.data.sample import Sample
@@ -54,7 +55,7 @@ class Certificate:
         rank_known: whether the rank was determined (``rank`` is an upper bound otherwise).
         converged: whether the solve met its own tolerance.
         r2_eval, mse_eval: the same as ``r2`` and ``mse`` on other rows, one per output, if they were measured there.
-        eval_method: how they were measured; for a complete population, why there are no other rows.
+        eval_method: how they were measured, or why not; for a complete population, why there are no other rows.
         r2_least: where rows that chose the family also measured ``r2_eval``, what is left of it if the choice followed
             as much noise as it could (NaN if that may be all); else ``None``.
         sampled: whether the rows are a sample from a larger population.
@@ -139,13 +140,22 @@ class Certificate:
         """
         if not self.sampled:
             return True
-        if self.r2_eval is None or not self._remains(self.r2_eval):
+        if self.r2_eval is None or self.failing:
             return None if self.r2_eval is None else False
-        return True if self.r2_least is None or self._remains(self.r2_least) else None
+        return True if self.r2_least is None or bool(self._remains(self.r2_least).all()) else None
 
-    def _remains(self, r2: FloatArray) -> bool:
-        """Whether enough of R2 is left in these (m,)."""
-        return bool((r2 >= tolerances.HOLDS * np.maximum(self.r2, 0.0) - tolerances.RECONSTRUCTION).all())
+    @property
+    def failing(self) -> tuple[int, ...]:
+        """Numbers of the outputs for which the fit does not hold on other rows, the worst first."""
+        if not self.sampled or self.r2_eval is None:
+            return ()
+        fails = np.flatnonzero(~self._remains(self.r2_eval))
+        missing = (np.maximum(self.r2, 0.0) - self.r2_eval)[fails]
+        return tuple(fails[np.argsort(-missing, kind="stable")].tolist())
+
+    def _remains(self, r2: FloatArray) -> NDArray[np.bool_]:
+        """(m,) whether enough of R2 is left in these."""
+        return np.asarray(r2 >= tolerances.HOLDS * np.maximum(self.r2, 0.0) - tolerances.RECONSTRUCTION)
 
     @property
     def cancels(self) -> bool:
@@ -170,13 +180,17 @@ class Certificate:
 
 @dataclass(frozen=True)
 class FitErrors:
-    """Errors of the fitted part on rows: (m,) each; ``squared`` is ``mse`` without the variance within rows."""
+    """Errors of the fitted part on rows: (m,) each; ``squared`` is ``mse`` without the variance within rows.
+
+    ``undefined`` are the outputs that do not vary on these rows and are not met there, so that R2 says nothing of them.
+    """
 
     r2: FloatArray
     mse: FloatArray
     squared: FloatArray
     relative_mse: FloatArray
     largest: FloatArray
+    undefined: NDArray[np.bool_]
 
 
 def measure_fit(
@@ -208,7 +222,7 @@ def measure_sample(sample: Sample, fitted: FloatArray) -> FitErrors:
     met = mse <= (tolerances.RECONSTRUCTION * np.abs(mean)) ** 2
     r2 = np.where(constant, met.astype(float), 1.0 - mse / np.where(constant, 1.0, variance))
     relative = np.divide(mse, square, out=np.zeros_like(mse), where=square > 0)
-    return FitErrors(r2, mse, squared, relative, largest)
+    return FitErrors(r2, mse, squared, relative, largest, constant & ~met)
 
 
 def certify(

@@ -47,13 +47,23 @@ def _other_rows(c: Certificate) -> str:
     if not c.sampled:
         return f"there are none: {c.eval_method}"
     if c.r2_eval is None:
-        return "not measured: moments hold no rows" if c.unmeasured else "not measured"
+        why = "moments hold no rows" if c.unmeasured else c.eval_method
+        return f"not measured: {why}" if why else "not measured"
     measured = f"R2 {numbers(c.r2_eval)} {c.eval_method or 'on held-out rows'}"
     if c.holds is None:
         return Words(measured, ": NOT known, because the same rows made the selection; ", MEASURES_IT, " measures it")
     if c.holds and c.r2_least is not None:
         measured += f", at least {numbers(c.r2_least)} however much noise it followed"
-    return f"{measured}: {'the fit holds' if c.holds else 'the fit does NOT hold on other rows'}"
+    return f"{measured}: {'the fit holds' if c.holds else f'the fit does NOT hold on other rows{_of_which(c)}'}"
+
+
+def _of_which(c: Certificate) -> str:
+    """Of which outputs a fit does not hold, by number, where others do."""
+    if len(c.failing) == len(c.r2):
+        return ""
+    shown, total = sorted(c.failing), len(c.r2)
+    named = ", ".join(str(k + 1) for k in shown[:MOST_OUTPUTS])
+    return f" (output {named}{', ...' if len(shown) > MOST_OUTPUTS else ''} of {total})"
 
 
 def _not_explained(c: Certificate) -> str:

@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.data.sample import KnownRows
+from exanova.data.sample import KnownRows, group_sums
 from exanova.design.family import Family
 from exanova.effects.norms import absolute_norms, covariances, squared_norms
 from exanova.explain.importance import Division
@@ -138,8 +138,9 @@ def importance_interval(
     """(f, m) ends of the intervals of importances with their standard errors."""
     wider = student(level, estimates.freedom) / quantile(level)
     reach = stderr * wider
-    if kind in ("variance", "shapley-effects"):  # covariances, which are not biased as squares are
-        return value - quantile(level) * reach, value + quantile(level) * reach
+    if kind in ("variance", "shapley-effects"):
+        middle = value - estimates.shared(bias_of_shares(estimates.family, estimates.uncertainty))
+        return middle - quantile(level) * reach, middle + quantile(level) * reach
     squares, errors = (value, stderr) if kind == "l2" else estimates.squares
     ends = interval_of_squares(squares, estimates.doubt("l2"), errors * wider, level, estimates.posterior)
     if kind != "l2":
@@ -162,6 +163,27 @@ def upward_bias(family: Family, uncertainty: Uncertainty) -> FloatArray:
     bias = squared_norms(family, stderr)
     bias[0] = 0.0
     return bias
+
+
+def bias_of_shares(family: Family, uncertainty: Uncertainty) -> FloatArray:
+    """(S, m) upward bias of Cov(f_A, f) / Var f for effects of an exact fit in closed form; 0 for others.
+
+    Effects follow the noise of the values that they are compared with. With the functions Phi_A of an effect and
+    omega_i the share of row i, that adds sum over i of omega_i^2 noise_i^2 |Phi_A(x_i)|^2 to the covariance: exactly so
+    for noise of equal variance, where it is the number of functions times the variance of a mean.
+    """
+    out, engine = np.zeros((len(family.subsets), uncertainty.outputs)), uncertainty.engine
+    if not isinstance(engine, LinearErrors):
+        return out
+    draws, rows = engine.draws, uncertainty.fitted.sample.n_rows
+    share = draws.squared / float(draws.weight.sum()) ** 2
+    noise = group_sums(share[:, None] * engine.noise**2, draws.group, rows)
+    sums = engine.influence.phi.analyse(noise)
+    for s in range(1, len(out)):
+        lengths = np.square(engine.influence.basis.table(s)).sum(axis=1)
+        out[s] = lengths @ sums[family.cells_of(s)]
+    variance = uncertainty.model_variance
+    return np.divide(out, variance, out=np.zeros_like(out), where=variance > 0)
 
 
 def _unknown(uncertainty: Uncertainty, division: Division) -> NDArray[np.bool_]:

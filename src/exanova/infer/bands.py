@@ -61,8 +61,17 @@ def simultaneous(covariance: FloatArray, level: float) -> float:
     return float(np.quantile(np.abs(drawn).max(axis=1), level))
 
 
+FEWEST_FREE = 3.0
+"""Degrees of freedom below which the noise along a direction is not known well enough to test anything against it."""
+
+
 def wald(
-    values: FloatArray, covariance: FloatArray, weight: FloatArray, table: FloatArray, units: float
+    values: FloatArray,
+    covariance: FloatArray,
+    weight: FloatArray,
+    table: FloatArray,
+    units: float,
+    freedom: FloatArray | None = None,
 ) -> tuple[float, int, float]:
     """Test whether an effect with (c,) ``values`` and their (c, c) ``covariance`` is zero everywhere.
 
@@ -71,24 +80,65 @@ def wald(
     for a covariance with n - 1 degrees of freedom. An effect with a component in a direction of zero variance is not
     zero.
 
+    Residuals tell little about the noise in cells of few rows. With the degrees of freedom (c,) of the noise in every
+    cell, directions that live in cells of fewer than three are left out, and n - 1 is at most that of the covariance of
+    the others (:func:`known_directions`, :func:`wishart_freedom`).
+
     Returns:
         the statistic T^2, its k, and the p-value (NaN if n <= k).
     """
     from scipy.special import fdtrc
 
+    if not (table.T @ (weight * values)).any():
+        return 0.0, 0, 1.0
+    table = table if freedom is None else table @ known_directions(weight, table, freedom)
     weighted = weight[:, None] * table
     x = weighted.T @ values
-    if not x.any():
-        return 0.0, 0, 1.0
+    if not len(x):
+        return 0.0, 0, float("nan")
     eigenvalues, vectors = np.linalg.eigh(weighted.T @ covariance @ weighted)
     varies = eigenvalues > tolerances.VARIES * max(float(eigenvalues[-1]), tolerances.VARIES * float(x @ x))
     along, k = vectors.T @ x, int(varies.sum())
     if np.sum(along[~varies] ** 2) > tolerances.DISTINCT**2 * (x @ x):
         return float("inf"), k, 0.0
     statistic = float(np.sum(along[varies] ** 2 / eigenvalues[varies]))
+    if freedom is not None:
+        units = min(units, wishart_freedom(weight, table @ vectors[:, varies], freedom) + 1.0)
     if units <= k:
         return statistic, k, float("nan")
     return statistic, k, float(fdtrc(k, units - k, statistic * (units - k) / (k * (units - 1.0))))
+
+
+def known_directions(weight: FloatArray, table: FloatArray, freedom: FloatArray) -> FloatArray:
+    """(k, k') orthonormal directions of the functions ``table`` (c, k) along which the noise is known.
+
+    A direction with the values v on cells of weight w has the degrees of freedom 1 / sum of w v^2 / freedom: those of a
+    rare cell if it lives there. Which they are does not depend on the outputs.
+
+    >>> weight, freedom = np.array([0.495, 0.495, 0.01]), np.array([99.0, 99.0, 1.0])
+    >>> table = np.array([[1.0, 0.1], [-1.0, 0.1], [0.0, -9.9]]) / np.sqrt([0.99, 0.99])
+    >>> known_directions(weight, table, freedom).round(6).__abs__().tolist()
+    [[1.0], [0.0]]
+    """
+    root = np.sqrt(weight)[:, None] * table
+    inverse, directions = np.linalg.eigh(root.T @ (root / freedom[:, None]))
+    return np.asarray(directions[:, inverse * FEWEST_FREE <= 1.0])
+
+
+def wishart_freedom(weight: FloatArray, table: FloatArray, freedom: FloatArray) -> float:
+    """Degrees of freedom of a Wishart matrix whose entries vary as much as those of an estimated covariance.
+
+    In coordinates in which the covariance of k functions is the identity, the noise of a cell has the part
+    L = w |f|^2 of its trace, known from ``freedom`` (c,) squares: the variances of all its entries add up to
+    2 sum of L^2 / freedom, where those of a Wishart matrix add up to k (k + 1) / its degrees of freedom
+    (Pustejovsky and Tipton 2018).
+
+    >>> wishart_freedom(np.array([0.5, 0.5]), np.array([[1.0], [-1.0]]), np.array([100.0, 100.0]))
+    200.0
+    """
+    k = table.shape[1]
+    part = weight * np.square(table).sum(axis=1)
+    return float(k * (k + 1.0) / (2.0 * np.sum(part**2 / freedom))) if k else 0.0
 
 
 def adjusted(p: FloatArray) -> FloatArray:

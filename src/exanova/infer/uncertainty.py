@@ -384,13 +384,16 @@ class Uncertainty:
         out = {name: np.full(shape, np.nan) for name in ("statistic", "df", "p")}
         effects = self.fitted.without_rounding(self.fitted.effects)
         units = float(self.freedom[0]) + 1.0  # the noise estimated from residuals
+        as_it_is = self.is_shrunken or (isinstance(self.engine, LinearErrors) and self.engine.free is None)
+        free = None if as_it_is else self.freedom  # without a prior, cells of few rows know little of their noise
         for s in range(1, shape[0]):
             if s in self.without_stderr:
                 continue
             own, table = self.family.cells_of(s), pure_basis(self.family, [s])[0]
             assert isinstance(table, np.ndarray)
             for o, block in enumerate(self.engine.block(own)):
-                found = wald(effects[own, o], block, self.family.probability_of(s), table, units)
+                weight, known = self.family.probability_of(s), None if free is None else free[own]
+                found = wald(effects[own, o], block, weight, table, units, known)
                 out["statistic"][s, o], out["df"][s, o], out["p"][s, o] = found
         out["q"] = adjusted(out["p"].ravel()).reshape(shape)
         return out

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from exanova import tolerances
 from exanova.data.named_columns import take_named
 from exanova.data.sample import Sample
 from exanova.data.table import Table
 from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
 from exanova.effects.average_leverage import on_average
-from exanova.effects.certificate import Certificate, measure_fit, measure_sample
+from exanova.effects.certificate import Certificate, FitErrors, measure_fit, measure_sample
 from exanova.effects.fit_sums import FitSums
 from exanova.errors import InputError, OverfitWarning
+from exanova.fitting import fit_sample, plan_fit
 from exanova.infer.units import raw_rows
-from exanova.messages import Parameter, Part, Words
+from exanova.messages import Parameter, Part, Words, count_of, short
 from exanova.other_rows.many_levels import Joined, by_joining_again
 from exanova.other_rows.other_clusters import METHOD, errors_on_clusters
+from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.select.optimism import follows_values, largest_growth, repeats_cheaply
 from exanova.select.record import Selection
-from exanova.select.selected_fit import judge_selection, splits_of, with_budget
+from exanova.select.selected_fit import Judged, judge_fits, judge_selection, splits_of, with_budget
 from exanova.shrink.evaluate import is_nearly_all, other_rows
 from exanova.solve.evidence import Solved
 from exanova.solve.request import Request
@@ -35,6 +39,7 @@ from exanova.typing import FloatArray, IntArray
 from exanova.warned import warn
 
 HELD_OUT = "on held-out rows"
+HELD_OUT_ALIKE = "the outputs of the held-out rows do not vary"
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +98,8 @@ def _by_the_others(
     if cluster is not None and not fitted.whole:
         return by_leaving_clusters_out(certificate, sample, again, progress)
     selection = known.selection
+    if request.ridge and not fitted.whole and some_row_is_alone(sample, fitted.found, request.threads):
+        return by_fitting_again(certificate, sample, again, progress)
     if selection is None or not request.sampled:
         return by_leaving_out(certificate, sample, fitted.found, request, fitted.whole)
     if request.auto_terms or (request.shrinkage and follows_values(selection)):
@@ -121,7 +128,14 @@ def on_held_out_rows(certificate: Certificate, held: Sample, found: Solved, thre
     """The certificate with the fit on distinct rows that were held out."""
     fitted = fitted_part(found.everywhere, held.codes, threads)
     fit = measure_sample(held, fitted)
-    return replace(certificate, r2_eval=fit.r2, mse_eval=fit.mse * _unit(held) ** 2, eval_method=HELD_OUT)
+    return _with_held(certificate, fit, _unit(held))
+
+
+def _with_held(certificate: Certificate, fit: FitErrors, unit: FloatArray | float = 1.0) -> Certificate:
+    """The certificate with the fit on held-out rows; R2 is not known where a single row, or equal outputs, were."""
+    known = not fit.undefined.any()
+    r2, method = (fit.r2, HELD_OUT) if known else (None, HELD_OUT_ALIKE)
+    return replace(certificate, r2_eval=r2, mse_eval=fit.mse * unit**2, eval_method=method)
 
 
 def on_further_rows(decomposition: Decomposition, X: Any, model: Any, progress: Progress) -> Certificate:
@@ -134,7 +148,7 @@ def on_further_rows(decomposition: Decomposition, X: Any, model: Any, progress: 
     target = decomposition.model_values(X, model, progress)
     p = np.full(codes.shape[1], 1.0 / codes.shape[1])
     fit = measure_fit(target, fitted_part(decomposition.read_at(codes), codes, settings.threads), p)
-    return replace(decomposition.certificate, r2_eval=fit.r2, mse_eval=fit.mse, eval_method=HELD_OUT)
+    return _with_held(decomposition.certificate, fit)
 
 
 def _on_source(decomposition: Decomposition, X: Any, model: Any, progress: Progress) -> Certificate:
@@ -145,8 +159,7 @@ def _on_source(decomposition: Decomposition, X: Any, model: Any, progress: Progr
     for rows in reader.read(X, model, progress):
         fitted = fitted_part(decomposition.read_at(rows.codes), rows.codes, settings.threads)
         sums.add(rows.values, fitted, rows.copies)
-    fit = sums.fit()
-    return replace(decomposition.certificate, r2_eval=fit.r2, mse_eval=fit.mse, eval_method=HELD_OUT)
+    return _with_held(decomposition.certificate, sums.fit())
 
 
 def by_leaving_out(
@@ -178,18 +191,42 @@ def by_leaving_clusters_out(
     return certificate if mse is None else _with_errors(certificate, sample, mse, METHOD)
 
 
+def some_row_is_alone(sample: Sample, found: Solved, threads: int) -> bool:
+    """Whether some cell has a single row: without it the cell was never observed.
+
+    A ridge without the row would be one on other functions, so that there is no closed form of leaving it out.
+    """
+    rows = Phi(found.family, sample, threads).analyse(np.asarray(sample.copies, dtype=np.float64)[:, None])
+    return bool((rows <= 1.0 + tolerances.SAME_SHARE).any())
+
+
+def by_fitting_again(certificate: Certificate, sample: Sample, request: Request, progress: Progress) -> Certificate:
+    """The certificate with the fit on rows held out of fits to the others."""
+
+    def fit(train: Sample) -> Solved:
+        return fit_sample(train, request, *plan_fit(request, train, train.n_outputs), progress)[0]
+
+    progress.phase("fitting again without some rows")
+    return _judged(certificate, sample, "fitting", partial(judge_fits, sample, request, fit))
+
+
 def by_selecting_again(certificate: Certificate, sample: Sample, request: Request, progress: Progress) -> Certificate:
     """The certificate of a selected family with the fit on held-out rows of a selection from the others.
 
     Leave-one-out errors in closed form would ignore that all rows were used to select the family.
     """
     progress.phase("selecting again without some rows")
+    return _judged(certificate, sample, "selecting", partial(judge_selection, sample, request, progress))
+
+
+def _judged(certificate: Certificate, sample: Sample, what: str, judge: Callable[[], Judged]) -> Certificate:
+    """The certificate with the errors of fits to part of the rows on the others, or as it is where rows are too few."""
     try:
-        found = judge_selection(sample, request, progress)
+        found = judge()
     except InputError:  # too few rows to hold any out
         return certificate
     times = "once" if found.splits == 1 else f"{found.splits} times"
-    return _with_errors(certificate, sample, found.mse, f"selecting again without a fifth of the rows, {times}")
+    return _with_errors(certificate, sample, found.mse, f"{what} again without a fifth of the rows, {times}")
 
 
 def _with_errors(certificate: Certificate, sample: Sample, mse: FloatArray, method: str) -> Certificate:
@@ -200,18 +237,21 @@ def _with_errors(certificate: Certificate, sample: Sample, mse: FloatArray, meth
     return replace(certificate, r2_eval=r2, mse_eval=(mse + within) * _unit(sample) ** 2, eval_method=method)
 
 
-def warn_if_it_does_not_hold(certificate: Certificate, shrunk: bool) -> None:
-    """Warn where the effects describe the rows of the fit better than others."""
+def warn_if_it_does_not_hold(known: Decomposition, shrunk: bool) -> None:
+    """Warn where the effects describe the rows of the fit better than others, with the output of which they do most."""
+    certificate, outputs = known.certificate, known.schema.outputs
     if certificate.holds is not False or certificate.r2_eval is None:
         return
-    worst = int(np.argmax(certificate.r2 - certificate.r2_eval))
+    worst, *others = certificate.failing
+    which = f" of {short(outputs[worst])}" if len(outputs) > 1 else ""
+    more = f" (and {count_of(len(others), 'other output')})" if others else ""
     order = Parameter("max_order")
     helps: tuple[Part, ...] = (" or a smaller ", order)
     if not shrunk:
         helps = (", a smaller ", order, " or ", Parameter("shrinkage", "auto"))
     message = Words(
-        f"the effects describe these rows better than others: R2 is {certificate.r2[worst]:.2f} on these rows and "
-        f"{certificate.r2_eval[worst]:.2f} {certificate.eval_method}; more rows",
+        f"the effects describe these rows better than others: R2{which} is {certificate.r2[worst]:.2f} on these rows "
+        f"and {certificate.r2_eval[worst]:.2f} {certificate.eval_method}{more}; more rows",
         *helps,
         " would help",
     )

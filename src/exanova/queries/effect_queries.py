@@ -128,7 +128,7 @@ class EffectQueries(Questions):
 
         One test per effect and output of whether it is zero in all its cells (Wald, in Hotelling's form). The column
         ``significant`` controls the false discovery rate at ``level`` (Benjamini and Hochberg). Effects that are not
-        identified have no test.
+        identified have no test; that of an exact fit leaves out what only cells of few rows could show.
 
         Args:
             level: false discovery rate.

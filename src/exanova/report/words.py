@@ -16,7 +16,7 @@ from exanova.show.records import legible
 from exanova.typing import FloatArray
 
 MOST, FEATURES = 3, 6
-"""Groups of features that are named, and features of each."""
+"""Groups of features, and outputs that do not hold, that are named, and features of each group."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,8 @@ def _other_rows(certificate: Certificate, outputs: tuple[str, ...]) -> Verdict:
     if not certificate.sampled:
         return Verdict(question, "There are none", True, _sentence(Words(certificate.eval_method)))
     if certificate.r2_eval is None:
-        because = Words("The fit on other rows was not measured. ", Parameter("eval_set", 0.2), " measures it.")
+        why = f": {certificate.eval_method}" if certificate.eval_method else ""
+        because = Words(f"The fit on other rows was not measured{why}. ", Parameter("eval_set", 0.2), " measures it.")
         return Verdict(question, "Not known", None, because, care=True)
     how = certificate.eval_method or "on held-out rows"
     here = f"R² is {_numbers(certificate.r2_eval, outputs)} {how}, {_numbers(certificate.r2, outputs)} on these rows."
@@ -112,8 +113,20 @@ def _other_rows(certificate: Certificate, outputs: tuple[str, ...]) -> Verdict:
     helps: list[Part] = (
         [" or a smaller ", order] if shrunk else [", a smaller ", order, " or ", Parameter("shrinkage", "auto")]
     )
+    here += _which_fail(certificate, outputs)
     remedy = Words(f"{here} The effects describe these rows better than others. More rows", *helps, " would help.")
     return Verdict(question, "No", False, remedy)
+
+
+def _which_fail(certificate: Certificate, outputs: tuple[str, ...]) -> str:
+    """The outputs for which a fit does not hold, the worst first, where there are several outputs."""
+    if len(outputs) == 1:
+        return ""
+    if len(certificate.failing) == len(outputs):
+        return " It holds for no output."
+    more = len(certificate.failing) - MOST
+    named = ", ".join(legible(outputs[k]) for k in certificate.failing[:MOST])
+    return f" It does not hold for {named}{f' and {more:,} more' if more > 0 else ''}; it holds for the others."
 
 
 def _not_explained(certificate: Certificate, outputs: tuple[str, ...]) -> Verdict:

@@ -6,6 +6,7 @@ selection is repeated on the others, and its fit is evaluated on those held out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -36,7 +37,7 @@ FEW_ROWS, SPLITS = 2000, 3
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """A selection repeated on part of the rows and evaluated on the others.
+    """A fit repeated on part of the rows and evaluated on the others.
 
     Attributes:
         mse: (m,) mean squared error on held-out rows, in normalised units.
@@ -135,7 +136,16 @@ def splits_of(sample: Sample) -> int:
 
 
 def judge_selection(sample: Sample, request: Request, progress: Progress) -> Judged:
-    """Repeat a selection with a fixed budget on part of the rows, and evaluate it on the others.
+    """Repeat a selection with a fixed budget on part of the rows, and evaluate it on the others."""
+
+    def fit(train: Sample) -> Solved:
+        return fit_selected(train, request, plan_selection(request, train, sample.n_outputs), progress)[0]
+
+    return judge_fits(sample, request, fit)
+
+
+def judge_fits(sample: Sample, request: Request, fit: Callable[[Sample], Solved]) -> Judged:
+    """Fit part of the rows, and evaluate that fit on the others.
 
     Other rows drawn in the same way repeat combinations that occur as often as these do, so raw rows are held out.
     Their noise is counted elsewhere: of their squared errors, those from the mean of all equal rows are taken off.
@@ -143,8 +153,7 @@ def judge_selection(sample: Sample, request: Request, progress: Progress) -> Jud
     splits, found = splits_of(sample), []
     for k in range(splits):
         train, held, known = sample.split_raw(HELD_OUT, request.random_state + 1 + k)
-        plan = plan_selection(request, train, sample.n_outputs)
-        errors = errors_on(held, fit_selected(train, request, plan, progress)[0], request.threads)
+        errors = errors_on(held, fit(train), request.threads)
         found.append(errors - held.probability @ (held.values - known) ** 2)
     return Judged(np.mean(found, axis=0), splits)
 
