@@ -7,6 +7,7 @@ four fifths of the rows and evaluated on the others.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from exanova.basis.projector import LARGEST_TABLE
 from exanova.data.feature import FeatureLevels, is_number
-from exanova.data.folds import enough_left_out, folds_of
+from exanova.data.folds import ENOUGH_ROWS, FOLDS, enough_left_out, folds_of
 from exanova.data.joining import Most, columns_to_join, join_rows
 from exanova.data.observe import Reading
 from exanova.data.rules import NBins, check_max_levels, is_asked
@@ -28,6 +29,7 @@ from exanova.effects.certificate import Certificate
 from exanova.infer.fitted_sample import why_whole
 from exanova.progress import Progress
 from exanova.queries.query import seed_of
+from exanova.solve.plan import Plan
 from exanova.sources.observed import SourceReading
 from exanova.typing import FloatArray, IntArray
 
@@ -147,6 +149,16 @@ def fit_apart(
     own = {name: _of_rows(given, given_rows) for name, given in design.items()}
     own |= {"sample_weight": rows.weight[fitted], "output_names": values.output_names}
     fit(rows.table.rows(fitted), known[fitted], eval_set=(rows.table.rows(out), known[out]), **own)
+
+
+def with_fits_again(plan: Plan, rows: Reading | SourceReading, eval_set: Any) -> Plan:
+    """The plan of a fit whose levels are joined, with the seconds of the fits to parts of the rows that evaluate it."""
+    if eval_set is not None or isinstance(rows, SourceReading):
+        return plan
+    count = len(rows.weight)
+    parts = min(FOLDS, count)
+    again = min(parts, math.ceil(ENOUGH_ROWS * parts / count)) if parts > 1 else 0
+    return replace(plan, seconds=plan.seconds * (1.0 + again * (1.0 - 1.0 / parts)))
 
 
 def by_joining_again(
