@@ -61,6 +61,7 @@ def base_levels(family: Family, schema: Schema, given: Any) -> IntArray:
         return out
     if not isinstance(given, Mapping):
         raise InputError.given("base", given, "'most frequent', or a mapping from features to levels")
+    given = {str(name): level for name, level in given.items()}
     wrong = [f"there is no feature {name!r}" for name in given if name not in schema.features]
     for name in (name for name in given if name in schema.features):
         labels = schema.labels[schema.features.index(name)]

@@ -21,7 +21,7 @@ from exanova.data.feature import FeatureLevels, is_number
 from exanova.data.folds import ENOUGH_ROWS, FOLDS, enough_left_out, folds_of
 from exanova.data.joining import Most, columns_to_join, join_rows
 from exanova.data.observe import Reading
-from exanova.data.rules import NBins, check_max_levels, is_asked
+from exanova.data.rules import NBins, by_text, check_max_levels, is_asked
 from exanova.data.sample import Sample, held_clusters
 from exanova.data.table import Table
 from exanova.data.values import ModelValues
@@ -67,7 +67,7 @@ def to_join(rows: Reading | SourceReading, given: Mapping[str, Any]) -> dict[int
     In a complete population, levels have no errors; ``shrinkage=None`` is an exact fit; ``n_bins=None`` keeps
     numbers as levels. In these cases levels are joined only if a number of levels was given.
     """
-    max_levels = given["max_levels"]
+    max_levels = by_text(given["max_levels"])
     check_max_levels(max_levels, rows.encoding.names)
     if rows.is_distribution:
         return {}
@@ -204,7 +204,8 @@ def by_joining_again(
 
 def _kept_as_they_are(feature: FeatureLevels, n_bins: NBins) -> bool:
     """Whether a column holds numbers, each of which was meant to be a level."""
-    own = n_bins.get(feature.name, "auto") if isinstance(n_bins, Mapping) else n_bins
+    named = by_text(n_bins)
+    own = named.get(feature.name, "auto") if isinstance(named, Mapping) else named
     return own is None and all(map(is_number, feature.values))
 
 
