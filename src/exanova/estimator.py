@@ -201,13 +201,12 @@ class FunctionalANOVA(Parametrised, InParts):
         """
         if isinstance(n_outputs, bool) or not isinstance(n_outputs, int) or n_outputs < 1:
             raise InputError.given("n_outputs", n_outputs, "a whole number of at least 1")
-        check_parameters(self.get_params())
-        given = Given(X, sample_weight=sample_weight)
-        read, _ = read_given(given, self.get_params(), self.fit, Progress(enabled=False))
+        check_parameters(parameters := self.get_params())
+        read, _ = read_given(Given(X, sample_weight=sample_weight), parameters, self.fit, Progress(enabled=False))
         assert read is not None, "without a model nothing is fitted"
-        rows, parameters = read.rows, self.get_params()
-        plan = self._plan(rows, make_request(parameters, rows.support, rows.encoding.ordered), n_outputs)[0]
-        return with_fits_again(plan, rows, None) if to_join(rows, parameters) else plan
+        request = make_request(parameters, read.rows.support, read.rows.encoding.ordered)
+        plan = self._plan(read.rows, request, n_outputs)[0]
+        return with_fits_again(plan, read.rows, None) if to_join(read.rows, parameters) else plan
 
     def fit(
         self,
