@@ -596,3 +596,31 @@ def test_arrays_are_never_changed():
     values_of_model = np.array([1.0, 2.0, 3.0])
     FunctionalANOVA(shrinkage=None).fit(table, lambda rows: values_of_model)
     assert values_of_model.tolist() == [1, 2, 3]
+
+
+def test_columns_whose_names_are_numbers_are_named_by_them():
+    """A table made of an array has columns 0, 1, .., and they are what its user writes."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(
+        {0: rng.choice(list("abc"), 200), 1: rng.normal(size=200), 2: rng.integers(0, 60, 200).astype(str)}
+    )
+    anova = FunctionalANOVA(n_bins={1: 4}, max_levels={2: 5}, subsets=[(0, 1), (2,)])
+    anova.fit(rows, (rows[0] == "a") + rows[1] + rows[2].astype(int) // 20)
+    assert len(anova.effects_[1].levels) == 4
+    assert len(anova.effects_[2].levels) <= 5
+    assert anova.effects_[1, 0].features == anova.effects_["0", "1"].features == ("0", "1")
+    assert 0 in anova.effects_
+    assert 3 not in anova.effects_
+    assert anova.plot.effect(1).to_dict() == anova.plot.effect("1").to_dict()
+    assert anova.plot.pair(0, 1).to_dict() == anova.plot.pair("0", "1").to_dict()
+    grouped = anova.importance(groups={"both": [0, 1]})
+    assert set(grouped["group"]) == {"both", "2"}
+    raises(UnknownFeatureError, "there is no feature 3; the features are 0, 1, 2", lambda: anova.effects_[3])
+
+
+def test_an_array_of_records_is_told_what_would_be_a_table():
+    records = np.rec.fromarrays([np.arange(4), np.arange(4.0)], names="a,b")
+    raises(
+        InputTypeError, r"array of records; give a table, such as pandas\.DataFrame", lambda: fit(records, np.zeros(4))
+    )
+    assert fit(pd.DataFrame(records), np.arange(4.0)).n_features_in_ == 2

@@ -75,7 +75,8 @@ REFUSED = {
     "the same name twice": (pd.concat([with_column(), with_column()], axis=1), r"more than one column called 'g'"),
     "the same name in arrow": (pa.Table.from_arrays([pa.array(GROUP)] * 2, ["a", "a"]), r"more than one .* 'a'"),
     "no rows": (with_column().iloc[:0], r"0 rows and 1 columns; at least one row"),
-    "one dimension": (np.zeros(N, dtype=[("a", int)]), r"array of 1 dimension"),
+    "one dimension": (np.zeros(N), r"array of 1 dimension, .*X\.reshape\(-1, 1\) is a single column"),
+    "records": (np.zeros(N, dtype=[("a", int)]), r"array of records; give a table, such as pandas\.DataFrame\(X\)"),
     "three dimensions": (np.zeros((N, 2, 2)), r"array of 3 dimension"),
 }
 

@@ -13,7 +13,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.exceptions import NotFittedError as TheirNotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.validation import check_is_fitted
 
@@ -86,6 +86,18 @@ def test_cross_validation_and_pipelines(table):
     assert np.allclose(chosen.fit(X, y).predict(X), alone.predict(X[["v", "w"]]))
     assert chosen.score(X, y) == pytest.approx(alone.score(X[["v", "w"]], y))
     assert "passthrough" in str(make_pipeline("passthrough", FunctionalANOVA()).fit(X, y))
+
+
+def test_a_pipeline_that_hands_on_tables_keeps_the_names_of_columns(table):
+    X, y = table
+    named = make_pipeline(OrdinalEncoder(), FunctionalANOVA()).set_output(transform="pandas").fit(X, y)
+    assert named[-1].feature_names_in_.tolist() == ["u", "v", "w"]
+    assert make_pipeline(OrdinalEncoder(), FunctionalANOVA()).fit(X, y)[-1].feature_names_in_.tolist() == [
+        "x0",
+        "x1",
+        "x2",
+    ]
+    np.testing.assert_allclose(named.predict(X), FunctionalANOVA().fit(X, y).predict(X), atol=1e-2)
 
 
 def test_two_outputs_are_scored_by_the_mean(table):

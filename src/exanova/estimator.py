@@ -26,6 +26,7 @@ from exanova.fitting import fit_sample, plan_fit
 from exanova.given import Given, read_given
 from exanova.infer.fitted_sample import why_whole
 from exanova.other_rows.evaluation import FittedRows, evaluated, warn_if_it_does_not_hold
+from exanova.other_rows.many_levels import to_join, with_fits_again
 from exanova.parallel import blas_threads
 from exanova.parameters import check_eval_set, check_parameters, make_request, the_model
 from exanova.parametrised import Parametrised, former_attribute, forwarded, renamed
@@ -200,12 +201,12 @@ class FunctionalANOVA(Parametrised, InParts):
         """
         if isinstance(n_outputs, bool) or not isinstance(n_outputs, int) or n_outputs < 1:
             raise InputError.given("n_outputs", n_outputs, "a whole number of at least 1")
-        check_parameters(self.get_params())
-        given = Given(X, sample_weight=sample_weight)
-        read, _ = read_given(given, self.get_params(), self.fit, Progress(enabled=False))
+        check_parameters(parameters := self.get_params())
+        read, _ = read_given(Given(X, sample_weight=sample_weight), parameters, self.fit, Progress(enabled=False))
         assert read is not None, "without a model nothing is fitted"
-        rows = read.rows
-        return self._plan(rows, make_request(self.get_params(), rows.support, rows.encoding.ordered), n_outputs)[0]
+        request = make_request(parameters, read.rows.support, read.rows.encoding.ordered)
+        plan = self._plan(read.rows, request, n_outputs)[0]
+        return with_fits_again(plan, read.rows, None) if to_join(read.rows, parameters) else plan
 
     def fit(
         self,
@@ -261,6 +262,7 @@ class FunctionalANOVA(Parametrised, InParts):
         request = make_request(self.get_params(), read.rows.support, read.rows.encoding.ordered)
         progress.phase("listing cells")
         plan, survey = self._plan(read.rows, request)
+        plan = with_fits_again(plan, read.rows, given.eval_set) if read.changed else plan
         if self.verbose:
             print(plan)
         observed = observe()

@@ -20,9 +20,14 @@ import exanova
 from exanova import FunctionalANOVA
 from exanova.data import Encoding, Table, learn_encoding
 from exanova.data.binning import bin_codes, cut_positions
-from exanova.data.intervals import edges_between, interval_labels, number_text, round_between
+from exanova.data.cutting import cut_numbers
+from exanova.data.intervals import are_single, edges_between, interval_labels, number_text, round_between
+from exanova.data.levels import shortest
+from exanova.data.run_labels import run_label
 from exanova.data.segments import join_lightest, join_nearest, room_around
+from exanova.data.splits import ColumnSplits, edges_of
 from exanova.errors import InputError, InputTypeError
+from exanova.explain.cells import cell_text
 
 finite = st.floats(allow_nan=False, allow_infinity=False, width=64)
 ordinary = st.integers(-(10**6), 10**6).map(lambda k: k / 64)
@@ -402,8 +407,42 @@ def test_numbers_of_any_size_lie_in_their_labels(cells, n_bins, data):
     if not feature.edges:
         return
     codes = feature.encode(Table.read(rows[:, None]).column("x0"))
+    single = not (rows == np.floor(rows)).all() and are_single(rows)
     for number, code in zip(rows, codes, strict=True):
+        shown = shortest(float(number)) if single else number
+        assert [k for k, label in enumerate(feature.labels) if holds(label, shown)] == [code]
+
+
+@pytest.mark.parametrize("of", [np.float32, np.float64])
+@pytest.mark.parametrize("strategy", ["quantile", "uniform", "model"])
+@given(
+    st.lists(st.integers(-9999, 9999), min_size=21, max_size=80, unique=True),
+    st.sampled_from([10, 100, 1e6]),
+    st.data(),
+)
+@settings(deadline=None, max_examples=15)
+def test_single_precision_is_written_as_before_it_was_rounded(of, strategy, cells, unit, data):
+    """Those who have 2.96 in a file, as do tables of other programs, read 2.96 and not 2.9600000381469727."""
+    heavy = data.draw(st.sampled_from(cells))
+    exact = np.array([*cells, *[heavy] * data.draw(st.sampled_from([0, 40]))]) / unit
+    rows = exact.astype(np.float32).astype(of)
+    near = data.draw(st.sampled_from(rows.astype(np.float32).tolist()))
+    splits = ColumnSplits(
+        edges_of(np.array([near, near * 1.1]), closed=data.draw(st.booleans()), single=True), np.ones(2)
+    )
+    column = Table.read(pd.DataFrame({"a": rows})).column("a")
+    values, counts = np.unique(rows.astype(np.float64), return_counts=True)
+    feature = cut_numbers(column, values.tolist(), counts, "auto", strategy, len(rows), splits)
+    if not feature.edges:
+        return
+    codes = feature.encode(column)
+    assert max(len(text) for label in feature.labels for text in label.strip("[]()<>= ").split(", ")) <= 14
+    for number, code in zip(exact, codes, strict=True):
         assert [k for k, label in enumerate(feature.labels) if holds(label, number)] == [code]
+        assert cell_text(rows[exact == number][0]) == number_text(float(number))
+    for first, last in itertools.islice(itertools.combinations(range(len(feature.labels)), 2), 12):
+        whole = run_label(feature, first, last)
+        assert all(holds(whole, number) == (first <= code <= last) for number, code in zip(exact, codes, strict=True))
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=21, max_size=60, unique=True), st.sampled_from(["auto", 4]))

@@ -117,6 +117,24 @@ def test_levels_that_differ_only_together_with_another_column_are_not_joined():
 
 
 @pytest.mark.filterwarnings("ignore::exanova.errors.OutsideSupportWarning")
+@pytest.mark.parametrize("rows", [300, 1100, 2600])
+def test_a_plan_has_the_seconds_of_the_fits_that_evaluate_the_joining(rows, monkeypatch):
+    X, y = table(3, rows, 60, np.repeat([-3.0, 0.0, 3.0], 20), 0.5)
+    parts, fit_part = [], FunctionalANOVA._fit_part
+
+    def counted(self, *given):
+        parts.append(len(given[1]) / rows)
+        return fit_part(self, *given)
+
+    monkeypatch.setattr(FunctionalANOVA, "_fit_part", counted)
+    done = fitted(X, y)
+    assert done.decomposition_.joined_levels
+    once = FunctionalANOVA(max_levels=None).plan(X).seconds
+    assert FunctionalANOVA().plan(X).seconds == pytest.approx(once * (1.0 + sum(parts)), rel=0.01)
+    held = FunctionalANOVA().fit(X, y, eval_set=(X[:50], y[:50]))  # evaluated on these rows, and not by fits again
+    assert done.plan_.seconds == pytest.approx(held.plan_.seconds * (1.0 + sum(parts)), rel=0.01)
+
+
 @pytest.mark.parametrize("rows", [600, 3000])
 def test_what_is_said_of_other_rows_is_true(rows):
     effect = np.random.default_rng(9).normal(size=200) * 0.4

@@ -8,7 +8,10 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import exanova
 from exanova import FunctionalANOVA, atomic_files
@@ -158,3 +161,34 @@ def test_what_is_no_file_is_not_replaced_by_one(tmp_path):
         anova.save(pipe)
     assert pipe.is_fifo()
     assert os.listdir(tmp_path) == ["pipe"]
+
+
+FIRST = pd.Timestamp("2001-02-01")
+KINDS = {
+    "whole": lambda k: k,
+    "decimal": lambda k: k / 8,
+    "single": lambda k: np.asarray(k / 10, dtype=np.float32).astype(np.float64),
+    "month": lambda k: FIRST.to_period("M").to_timestamp() + np.array([pd.DateOffset(months=int(m)) for m in k]),
+    "day": lambda k: FIRST + pd.to_timedelta(k, unit="D"),
+    "hour": lambda k: (FIRST + pd.to_timedelta(k, unit="h")).tz_localize("UTC"),
+    "duration": lambda k: pd.to_timedelta(k, unit="h"),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("strategy", ["quantile", "uniform"])
+@given(data=st.data())
+@settings(deadline=None, max_examples=8)
+def test_every_cut_column_is_loaded_as_it_was_saved(kind, strategy, data, tmp_path_factory):
+    """Whatever values are heavy: one in the middle, the first, or the last, such as numbers that stop at a top."""
+    low, high = sorted(data.draw(st.lists(st.integers(0, 60), min_size=2, max_size=2, unique=True)))
+    steps = np.clip(np.arange(61), low, max(high, low + 22))
+    heavy = data.draw(st.lists(st.sampled_from(steps.tolist()), max_size=40))
+    X = pd.DataFrame({"a": KINDS[kind](np.array([*steps, *heavy]))})
+    fitted = FunctionalANOVA(max_order=1, strategy=strategy).fit(X, np.sqrt(np.arange(len(X))))
+    path = tmp_path_factory.mktemp("cut") / "one.exanova"
+    fitted.save(path)
+    loaded = exanova.load(path)
+    assert loaded.effects_["a"].levels == fitted.effects_["a"].levels
+    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from exanova.data.binning import cut_positions
 from exanova.data.column import Column
 from exanova.data.feature import FeatureLevels, is_number
-from exanova.data.intervals import edges_between, interval_labels
+from exanova.data.intervals import are_single, edges_between, interval_labels
 from exanova.data.levels import ANY_VALUE, label_levels
 from exanova.data.periods import Cut, cut_times
 from exanova.data.rules import Bins
@@ -90,17 +90,18 @@ def cut_numbers(
     """
     numbers, totals = _sorted_numbers(values, totals)
     whole = bool((numbers == np.floor(numbers)).all() and np.abs(numbers).max() < LARGEST_WHOLE)
+    single = not whole and are_single(numbers)
     if strategy == "model" and splits is not None:
         most = MOST_THRESHOLDS if n_bins == "auto" or n_bins is None else n_bins
         edges = cut_at_thresholds(numbers, totals.astype(np.float64), splits, most)
         if len(edges) == 2:
             return left_out(column.name)
-        return _feature(column, edges, interval_labels(edges, [False] * (len(edges) - 1), whole))
+        return _feature(column, edges, interval_labels(edges, [False] * (len(edges) - 1), whole, single))
     most, least = bin_budget(n_bins, rows, totals)
     starts, alone = cut_positions(numbers, totals, most, strategy, least)
     room = room_around(starts, totals, bin_slack(n_bins, strategy))
     edges = edges_between(numbers, starts, alone, whole, room)
-    return _feature(column, edges, interval_labels(edges, alone, whole))
+    return _feature(column, edges, interval_labels(edges, alone, whole, single))
 
 
 def cut_dates(

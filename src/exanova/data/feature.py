@@ -117,11 +117,11 @@ class FeatureLevels:
 
     @property
     def has_increasing_edges(self) -> bool:
-        """Whether edges are all of a kind and in order."""
-        if not self.is_of_times:
-            return bool((np.diff(self.edges) > 0).all())
-        placed = time_places(self.edges)
-        return placed is not None and bool(all(a < b for a, b in pairwise(placed[1])))
+        """Whether edges are all of a kind and in order; a last bin of one value begins and ends there."""
+        placed = time_places(self.edges) if self.is_of_times else ("numbers", np.array(self.edges).tolist())
+        if placed is None or not all(a < b for a, b in pairwise(placed[1][:-1])):
+            return False
+        return all(a <= b for a, b in pairwise(placed[1][-2:]))
 
     def encode(self, column: Column) -> IntArray:
         """Codes (n,) of a column; -1 where the level is unknown."""

@@ -25,7 +25,7 @@ JOINED_WIDTH = 20
 """Characters of the names that the label of joined levels lists."""
 
 
-LONG = 15
+LONG = 12
 """Digits from which on the text of a number is looked at: no one has written it down."""
 
 LARGEST_SINGLE = 3.4e38

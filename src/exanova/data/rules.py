@@ -81,6 +81,15 @@ def wrong_max_levels(max_levels: Any) -> Iterator[InputError]:
     yield from _wrong_numbers("max_levels", max_levels)
 
 
+def by_text(given: Any) -> Any:
+    """A mapping from columns, named as text: so are columns compared, whose names may be numbers; else what was given.
+
+    >>> by_text({0: 5, "age": None}), by_text("auto")
+    ({'0': 5, 'age': None}, 'auto')
+    """
+    return {str(name): value for name, value in given.items()} if isinstance(given, Mapping) else given
+
+
 def check_max_levels(max_levels: MaxLevels, names: Sequence[str]) -> None:
     """Refuse a mapping that names columns the table does not have."""
     unknown = [name for name in max_levels if name not in names] if isinstance(max_levels, Mapping) else []
@@ -100,6 +109,7 @@ def check_rules(table: Table, min_frequency: Any, n_bins: Any, strategy: Any) ->
     """
     for error in wrong_rules(min_frequency, n_bins, strategy):
         raise error
+    n_bins = by_text(n_bins)
     unknown = [name for name in n_bins if name not in table.names] if isinstance(n_bins, Mapping) else []
     if unknown:
         raise InputError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from exanova.data.feature import FeatureLevels
-from exanova.data.intervals import interval_labels
+from exanova.data.intervals import have_single_ends, interval_labels
 from exanova.data.periods import time_text
 
 
@@ -34,7 +34,8 @@ def _interval(feature: FeatureLevels, low: int, high: int) -> str:
     edges = [float(edge) for edge in feature.edges]
     kept = sorted({0, low, high, len(edges) - 1})
     whole = all(edge.is_integer() for edge in edges)
-    labels = interval_labels([edges[k] for k in kept], [False] * (len(kept) - 1), whole)
+    single = not whole and have_single_ends(edges)
+    labels = interval_labels([edges[k] for k in kept], [False] * (len(kept) - 1), whole, single)
     return labels[kept.index(low)]
 
 

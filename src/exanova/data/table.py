@@ -188,6 +188,8 @@ def _writable(column: Sequence[Any], mixed: bool) -> Any:
 def _read_array(X: NDArray[Any]) -> Table:
     if isinstance(X, np.ma.MaskedArray):
         raise InputTypeError("X is a masked array; give a plain array with NaN or None where values are missing.")
+    if X.dtype.names is not None:
+        raise InputTypeError("X is an array of records; give a table, such as pandas.DataFrame(X).")
     if X.ndim != 2:
         raise InputError(
             f"X is an array of {count_of(X.ndim, 'dimension')}, shape {X.shape}; expected two: rows and columns. "

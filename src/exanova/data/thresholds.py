@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from exanova.data.intervals import round_between
+from exanova.data.levels import shortest
 from exanova.data.segments import join_nearest
 from exanova.data.splits import ColumnSplits
 from exanova.typing import FloatArray, IntArray
@@ -59,4 +60,8 @@ def _edge(values: FloatArray, place: int, edge: float, whole: bool) -> float:
     if whole:
         return float(np.ceil(edge))
     room = ROUNDING * abs(edge)
-    return round_between(max(low, edge - room), min(high, edge + room)) if room else edge
+    if not room:
+        return edge
+    # Between both values as they are and as they are written, if they are of single precision.
+    lowest, highest = max(low, shortest(low), edge - room), min(high, shortest(high), edge + room)
+    return round_between(lowest, highest) if lowest < highest else high

@@ -316,8 +316,9 @@ class Effects(Mapping[tuple[str, ...], Effect]):
         return f"<Effects of {subsets} of {features}; {GAME}>"
 
     def _subset(self, key: str | tuple[str, ...]) -> Subset:
-        names = (key,) if isinstance(key, str) else tuple(key) if isinstance(key, tuple | list) else (key,)
-        unknown = [n for n in names if n not in self._position]
+        given = tuple(key) if isinstance(key, tuple | list) else (key,)
+        names = tuple(map(str, given))  # as names of columns are compared: those of a table may be numbers
+        unknown = [n for n, name in zip(given, names, strict=True) if name not in self._position]
         if unknown:
             raise UnknownFeatureError(
                 f"there is no feature {unknown[0]!r}; the features are {', '.join(self._schema.features[:20])}"

@@ -12,7 +12,7 @@ from exanova.data.column import Column
 from exanova.data.encoding import Encoding
 from exanova.data.feature import FeatureLevels
 from exanova.data.intervals import number_text
-from exanova.data.levels import MISSING_LABEL
+from exanova.data.levels import MISSING_LABEL, shortest
 from exanova.data.periods import time_text
 from exanova.data.table import Table
 from exanova.typing import IntArray
@@ -41,12 +41,14 @@ def cell_text(cell: Any) -> str | None:
 
     >>> cell_text(38.4), cell_text(np.float32(0.1)), cell_text(120000.0), cell_text(float("nan"))
     ('38.4', '0.1', '120000', None)
+    >>> cell_text(2.9600000381469727)
+    '2.96'
     """
     if cell is None or cell != cell:
         return None
-    if isinstance(cell, np.floating):
-        return number_text(float(str(cell)))
-    return number_text(cell) if isinstance(cell, float) else time_text(cell)
+    if isinstance(cell, float | np.floating):
+        return number_text(shortest(float(str(cell))))
+    return time_text(cell)
 
 
 def with_level(cell: Any, level: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from exanova.data.feature import FeatureLevels
-from exanova.data.intervals import interval_labels
+from exanova.data.intervals import have_single_ends, interval_labels
 from exanova.data.levels import joined_labels, label_levels
 from exanova.data.times import time_places
 from exanova.typing import FloatArray, IntArray
@@ -178,7 +178,9 @@ def _own(feature: FeatureLevels | None, bins: IntArray, k: int, text: str) -> st
 def _labels(edges: list[Any], of_times: bool) -> list[str]:
     if not of_times:
         whole = all(float(edge).is_integer() for edge in edges[1:-1])
-        return list(interval_labels([float(edge) for edge in edges], [False] * (len(edges) - 1), whole))
+        numbers = [float(edge) for edge in edges]
+        single = not whole and have_single_ends(numbers)
+        return list(interval_labels(numbers, [False] * (len(edges) - 1), whole, single))
     middle = [f"[{low}, {high})" for low, high in pairwise(edges[1:-1])]
     return [f"before {edges[1]}", *middle, f"from {edges[-2]}"] if len(edges) > 2 else ["any time"]
 

@@ -145,7 +145,7 @@ def grouping_of(groups: Mapping[str, Sequence[str]], schema: Schema) -> Grouping
             f"groups= is a {type(groups).__name__}",
             expected="a mapping from names to lists of features, such as {'household': ['home', 'children']}",
         )
-    lists = {str(name): [own] if isinstance(own, str) else list(own) for name, own in groups.items()}
+    lists = {str(name): [own] if isinstance(own, str) else list(map(str, own)) for name, own in groups.items()}
     _check(lists, schema.features)
     place = {name: i for i, name in enumerate(schema.features)}
     members = {name: tuple(sorted(place[f] for f in features)) for name, features in lists.items()}

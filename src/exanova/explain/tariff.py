@@ -62,6 +62,7 @@ def base_levels(family: Family, features: Sequence[FeatureLevels], schema: Schem
         return out
     if not isinstance(given, Mapping):
         raise InputError.given("base", given, "'most frequent', or a mapping from features to levels")
+    given = {str(name): level for name, level in given.items()}
     wrong = [f"there is no feature {name!r}" for name in given if name not in schema.features]
     for name in (name for name in given if name in schema.features):
         i = schema.features.index(name)

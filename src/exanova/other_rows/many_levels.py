@@ -7,6 +7,7 @@ four fifths of the rows and evaluated on the others.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -17,10 +18,10 @@ from numpy.typing import NDArray
 
 from exanova.basis.projector import LARGEST_TABLE
 from exanova.data.feature import FeatureLevels, is_number
-from exanova.data.folds import enough_left_out, folds_of
+from exanova.data.folds import ENOUGH_ROWS, FOLDS, enough_left_out, folds_of
 from exanova.data.joining import Most, columns_to_join, join_rows
 from exanova.data.observe import Reading
-from exanova.data.rules import NBins, check_max_levels, is_asked
+from exanova.data.rules import NBins, by_text, check_max_levels, is_asked
 from exanova.data.sample import Sample, held_clusters
 from exanova.data.table import Table
 from exanova.data.values import ModelValues
@@ -28,6 +29,7 @@ from exanova.effects.certificate import Certificate
 from exanova.infer.fitted_sample import why_whole
 from exanova.progress import Progress
 from exanova.queries.query import seed_of
+from exanova.solve.plan import Plan
 from exanova.sources.observed import SourceReading
 from exanova.typing import FloatArray, IntArray
 
@@ -65,7 +67,7 @@ def to_join(rows: Reading | SourceReading, given: Mapping[str, Any]) -> dict[int
     In a complete population, levels have no errors; ``shrinkage=None`` is an exact fit; ``n_bins=None`` keeps
     numbers as levels. In these cases levels are joined only if a number of levels was given.
     """
-    max_levels = given["max_levels"]
+    max_levels = by_text(given["max_levels"])
     check_max_levels(max_levels, rows.encoding.names)
     if rows.is_distribution:
         return {}
@@ -149,6 +151,16 @@ def fit_apart(
     fit(rows.table.rows(fitted), known[fitted], eval_set=(rows.table.rows(out), known[out]), **own)
 
 
+def with_fits_again(plan: Plan, rows: Reading | SourceReading, eval_set: Any) -> Plan:
+    """The plan of a fit whose levels are joined, with the seconds of the fits to parts of the rows that evaluate it."""
+    if eval_set is not None or isinstance(rows, SourceReading):
+        return plan
+    count = len(rows.weight)
+    parts = min(FOLDS, count)
+    again = min(parts, math.ceil(ENOUGH_ROWS * parts / count)) if parts > 1 else 0
+    return replace(plan, seconds=plan.seconds * (1.0 + again * (1.0 - 1.0 / parts)))
+
+
 def by_joining_again(
     certificate: Certificate,
     joined: Joined,
@@ -192,7 +204,8 @@ def by_joining_again(
 
 def _kept_as_they_are(feature: FeatureLevels, n_bins: NBins) -> bool:
     """Whether a column holds numbers, each of which was meant to be a level."""
-    own = n_bins.get(feature.name, "auto") if isinstance(n_bins, Mapping) else n_bins
+    named = by_text(n_bins)
+    own = named.get(feature.name, "auto") if isinstance(named, Mapping) else named
     return own is None and all(map(is_number, feature.values))
 
 

@@ -78,7 +78,7 @@ class Plots:
                 a categorical column whose order is not the natural one.
             joined: whether neighbouring levels that do not differ beyond their error are drawn as one.
         """
-        charts, names = _charts(), self._outputs(output)
+        charts, names, feature = _charts(), self._outputs(output), str(feature)
         listed = _of(records.effect_records(self._decomposition, feature, ordered, joined=joined), names)
         notes = [*error_notes(self._decomposition, [self._decomposition.effects[feature]]), *mark_notes(listed)]
         return charts.effect_chart(listed, feature=feature, top=_checked(top), floor=self._floor, notes=notes)
@@ -95,6 +95,7 @@ class Plots:
             top: most levels of each feature; beyond, those that carry most of E|f| are shown.
         """
         charts, names = _charts(), self._outputs(output)
+        first, second = str(first), str(second)
         listed = _of(records.pair_records(self._decomposition, first, second, _checked(top)), names)
         schema = self._decomposition.schema
         rows, columns = (len(schema.labels[schema.features.index(name)]) for name in (first, second))

@@ -86,7 +86,7 @@ class Spread:
     def covariance(self, v: FloatArray, subset: int | None = None, first: int = 0) -> FloatArray:
         """(f, f) v^T Cov v."""
         half = self._half(v, subset, first)
-        return half.T @ half if self.read is None else v.T @ v - half.T @ half
+        return half.T @ half if self.read is None else _products(v) - half.T @ half
 
     def bias(self, v: FloatArray, subset: int | None = None, own: FloatArray | None = None) -> FloatArray:
         """(f, f) v^T M^2 v: products of what shrinking takes away, as the prior expects them, over tau^2.
@@ -103,7 +103,7 @@ class Spread:
             return np.asarray((own[:, None] * moved).T @ moved)
         if self.noise is None:
             return np.asarray(whole.T @ whole)
-        return np.asarray(v.T @ v - half.T @ half - (self.noise[:, None] * whole).T @ whole)
+        return np.asarray(_products(v) - half.T @ half - (self.noise[:, None] * whole).T @ whole)
 
     def _half(self, v: FloatArray, subset: int | None, first: int) -> FloatArray:
         from scipy.linalg import solve_triangular
@@ -112,6 +112,13 @@ class Spread:
             return np.asarray(solve_triangular(self.lower, self.read(v, subset), lower=True, check_finite=False))
         # Zeros stay zeros: the rest of the factor is enough.
         return np.asarray(solve_triangular(self.lower[first:, first:], v[first:], lower=True, check_finite=False))
+
+
+def _products(v: FloatArray) -> FloatArray:
+    """(f, f) v^T v, from the rows of v (columns, f) between the first and the last that are not zero: often few."""
+    held = np.flatnonzero(v.any(axis=1))
+    part = v[held[0] : held[-1] + 1] if len(held) else v[:0]
+    return np.asarray(part.T @ part)
 
 
 @dataclass(frozen=True, eq=False)
