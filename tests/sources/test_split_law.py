@@ -74,6 +74,8 @@ def same(
     ours, theirs = one.certificate_, other.certificate_
     if "equal rows have equal weights" in ours.eval_method:
         np.testing.assert_allclose(ours.r2_eval, theirs.r2_eval, atol=0.01)
+    elif evaluated >= 1e-2:  # on rows held out at random, which cannot be the same ones
+        np.testing.assert_allclose(ours.r2_eval, theirs.r2_eval, atol=evaluated)
     else:
         np.testing.assert_allclose(ours.r2_eval, theirs.r2_eval, rtol=evaluated, atol=1e-11)
     for name in ("r2", "mse", "loss_noise", "loss_levels", "rank"):
@@ -132,6 +134,8 @@ def test_weights_clusters_strata_bins_and_held_out_rows_are_those_in_memory(tmp_
     assert ("equal rows have equal weights" in found.certificate_.eval_method) <= own_weights
     # Nor are the rows of a cluster one by one, from which the fits to other clusters estimate what they share.
     evaluated = 1e-3 if together and "clusters" in how else 1e-9
+    # Nor does a selection hold out the same rows where only count, mean and variance of equal rows are kept.
+    evaluated = 0.05 if together and "max_terms" in parameters else evaluated
     same(found, reference, exact=False, errors=0.1 if own_weights else 1e-9, evaluated=evaluated)
 
 
