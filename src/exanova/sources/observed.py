@@ -53,6 +53,7 @@ class Counts:
         passes: passes over the source.
         counted: distinct numbers and times that were counted to cut columns.
         room: bytes that rows may take while they are merged; beyond it they go to disk.
+        surveyed: rows of whole weights that do not look like counts; 0 where they do, or none were given.
     """
 
     n_rows: int
@@ -64,6 +65,7 @@ class Counts:
     passes: int = 2
     counted: int = 0
     room: float = float("inf")
+    surveyed: int = 0
 
 
 @dataclass(frozen=True, eq=False)
