@@ -120,7 +120,9 @@ class Sample:
         if self.draws is not None:
             draws = self.draws
             counted = np.broadcast_to(ONE, len(draws.group)) if draws.counts is None else draws.counts
-            return np.maximum(group_totals(counted, draws.group, self.n_rows).astype(np.float64), 1.0)
+            out = np.maximum(group_totals(counted, draws.group, self.n_rows).astype(np.float64), 1.0)
+            release(draws.group, draws.weight, draws.copies)
+            return out
         return np.ones(self.n_rows) if self.counts is None else self.counts.astype(np.float64)
 
     @property

@@ -198,7 +198,7 @@ def observed(rows: CountedRows, counter: RowCounter, counts: Counts, scaling: Sc
     digest = fingerprint(encoding, support.codes, filled["group"], rows.tally.weight, rows.tally.lowest)
     seen = Observation(encoding, support, sample, counts.given, counts.kind, digest)
     if rows.on_disk:
-        release(*rows.tally.arrays, *filled.values())
+        release(*rows.tally.arrays, *filled.values(), *(() if draws is None else arrays_of(draws).values()))
     return SourceReading(encoding, support, seen, rows, counter, counts)
 
 
@@ -296,6 +296,12 @@ def _all_draws(pieces: Pieces, scaling: Scaling, counts: Counts, noisy: bool) ->
     return found.draws()
 
 
+def arrays_of(draws: Draws) -> dict[str, NDArray[Any]]:
+    """The arrays of draws by name, of those that they have."""
+    named = {entry.name: getattr(draws, entry.name) for entry in fields(draws)}
+    return {name: array for name, array in named.items() if isinstance(array, np.ndarray)}
+
+
 @dataclass
 class _Growing:
     """Draws that are put together on disk, piece by piece, of ``rows`` rows that were counted."""
@@ -307,8 +313,7 @@ class _Growing:
 
     def add(self, own: Draws, counted: int) -> None:
         """Take the draws of one more piece."""
-        given = {entry.name: getattr(own, entry.name) for entry in fields(own)}
-        given = {name: array for name, array in given.items() if isinstance(array, np.ndarray)}
+        given = arrays_of(own)
         if self.first is None:
             self.first, count = own, self.rows * len(own.group) // counted
             self.arrays = {name: disk_array((count, *array.shape[1:]), array.dtype) for name, array in given.items()}
