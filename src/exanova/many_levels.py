@@ -21,7 +21,7 @@ from exanova.data.folds import enough_left_out, folds_of
 from exanova.data.joining import Most, columns_to_join, join_rows
 from exanova.data.observe import Reading
 from exanova.data.rules import NBins, check_max_levels, is_asked
-from exanova.data.sample import Sample, held_clusters
+from exanova.data.sample import Sample, held_clusters, held_out
 from exanova.data.table import Table
 from exanova.data.values import ModelValues
 from exanova.effects.certificate import Certificate
@@ -109,15 +109,7 @@ def held_rows(rows: Reading, share: float, seed: int | None, cluster: IntArray |
     if cluster is not None:
         raw = rows.support.codes[:, rows.group[rows.raw_group]]
         return held_clusters(raw, rows.support.sizes, cluster, share, seed)[cluster]
-    count, codes = len(rows.first), rows.support.codes[:, rows.group]
-    held = np.zeros(count, dtype=bool)
-    held[np.random.default_rng(seed).permutation(count)[: int(share * count)]] = True
-    for row, size in zip(codes, rows.support.sizes, strict=True):
-        learned = np.zeros(size, dtype=bool)
-        learned[row[~held]] = True
-        for level in np.flatnonzero(~learned):
-            held[np.flatnonzero(row == level)[0]] = False
-    return np.asarray(held[rows.raw_group])
+    return np.asarray(held_out(rows.support.codes, rows.support.sizes, share, seed)[rows.group[rows.raw_group]])
 
 
 def fit_apart(

@@ -334,7 +334,7 @@ def held_clusters(
         fitted = np.zeros(size, dtype=bool)
         fitted[row[~held[cluster]]] = True
         for level in np.flatnonzero(~fitted):
-            held[cluster[np.flatnonzero(row == level)[:1]]] = False
+            held[cluster[row == level].min()] = False  # whatever the order of the rows
     if not held.any():
         raise InputError(
             f"a fraction of {share:g} of {count:,} clusters holds out none, since every level keeps one for the fit",

@@ -21,7 +21,7 @@ from exanova.data.joining import Most, join_levels
 from exanova.data.mapped import release
 from exanova.data.observe import Observation, new_codes
 from exanova.data.packing import pack_rows
-from exanova.data.sample import Sample, held_out
+from exanova.data.sample import Sample, held_clusters, held_out
 from exanova.data.scaling import Scaling, scaling_between
 from exanova.data.support import Support
 from exanova.data.values import ModelValues
@@ -134,22 +134,41 @@ class SourceReading:
         return observed(replace(self.rows, tally=moved), other, self.counts, scaling)
 
     def split(self, chosen: Mapping[int, Most], share: float, seed: int | None) -> tuple[SourceReading, Sample]:
-        """A share of the distinct rows held out before levels are joined by the others; these, and those held out."""
-        held = held_out(self.support.codes, self.support.sizes, share, seed)
+        """A share of the distinct rows, or of the clusters, held out before levels are joined by the others.
+
+        These others, and the rows held out.
+        """
+        held = self._held(share, seed)
         fitted = self._only(~held).joined(chosen)
         other = self._only(held).recoded(fitted.encoding.features, fitted.observation.scaling)
         return fitted, other.sample
 
+    def _held(self, share: float, seed: int | None) -> NDArray[np.bool_]:
+        """(k,) which of the rows that were counted are held out."""
+        whole, support = Pieces(self.rows, self.counter).whole, self.support
+        cluster, _ = _labels(whole, self.counter)
+        if cluster is None:
+            return np.asarray(held_out(support.codes, support.sizes, share, seed)[whole.group])
+        codes = support.codes[:, whole.group]
+        return np.asarray(held_clusters(codes, support.sizes, cluster, share, seed)[cluster])
+
     def _only(self, kept: NDArray[np.bool_]) -> SourceReading:
-        """The distinct rows ``kept`` (r,) alone."""
+        """Those ``kept`` (k,) of the rows that were counted, with their clusters and strata numbered anew."""
         whole, raw = Pieces(self.rows, self.counter).whole, self.rows.raw
-        own = part_of(self.rows.tally, kept[whole.group])
+        codes, units = whole.codes[:, kept].astype(np.int64), []
+        for row, labels in zip(codes[len(self.encoding.features) :], self.counter.units, strict=True):
+            present = np.unique(row)
+            row[:] = np.searchsorted(present, row)
+            listed = list(labels)
+            units.append({listed[old]: new for new, old in enumerate(present.tolist())})
+        counter = replace(self.counter, units=tuple(units))
+        own = replace(part_of(self.rows.tally, kept), words=pack_rows(codes, counter.sizes))
         own = replace(own, highest=own.highest if own.first is not None else own.lowest.max(axis=0))
         if raw is not None:
-            place = places_among(whole.main.words[:, kept], raw.tally.words[1:])
+            place = places_among(whole.main.words[:, np.unique(whole.group[kept])], raw.tally.words[1:])
             raw = replace(raw, tally=part_of(raw.tally, place >= 0))
         counts = replace(self.counts, n_rows=own.rows)
-        return observed(replace(self.rows, tally=own, raw=raw), self.counter, counts)
+        return observed(replace(self.rows, tally=own, raw=raw), counter, counts)
 
     def _entries(self) -> tuple[Codes, FloatArray, NDArray[Any]]:
         """Codes (d, k), outputs (k, m) and weights (k,) of the rows behind the distinct ones."""
