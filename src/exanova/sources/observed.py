@@ -215,7 +215,7 @@ def observed(rows: CountedRows, counter: RowCounter, counts: Counts, scaling: Sc
         on_disk=rows.on_disk,
     )
     digest = fingerprint(encoding, support.codes, filled["group"], rows.tally.weight, rows.tally.lowest)
-    seen = Observation(encoding, support, sample, counts.given, counts.kind, digest)
+    seen = Observation(encoding, support, sample, counts.given, counts.kind, digest, counter.roles.divided)
     if rows.on_disk:
         release(*rows.tally.arrays, *filled.values(), *(() if draws is None else arrays_of(draws).values()))
     return SourceReading(encoding, support, seen, rows, counter, counts)
