@@ -135,6 +135,30 @@ def test_a_share_is_held_out_before_levels_are_joined(tmp_path, how):
     same(fitted(other, "score", eval_set=0.2, **how), found, exact=True)
 
 
+@pytest.mark.parametrize(
+    "how", [{}, {"sample_weight": "w"}, {"sample_weight": "share"}, {"clusters": "house"}, {"eval_set": None}]
+)
+def test_joined_levels_are_evaluated_by_joining_them_again_without_some_rows(tmp_path, how, monkeypatch):
+    """As in memory, up to which rows are left out; of clusters, the same ones."""
+    table = many_names(6000).assign(house=(np.arange(6000) * 7) % 450)
+    table["w"], table["share"] = np.arange(6000) % 3, 0.3 + np.arange(6000) % 5
+    parameters = {"sampled": False, "max_levels": 20} if "eval_set" in how else {}
+    own = table[["job", "z", "score", *(name for name in how.values() if name)]]
+    path = write(own, tmp_path / "parts", 3, "parquet", seed=1)
+    found, expected = (fitted(X, "score", **how, parameters=parameters).certificate_ for X in (path, own))
+    assert found.eval_method == expected.eval_method
+    if "eval_set" in how:  # there are no rows but these
+        assert found.r2_eval is None
+        return
+    atol = 1e-9 if "clusters" in how else 0.02
+    np.testing.assert_allclose(found.r2_eval, expected.r2_eval, atol=atol)
+    np.testing.assert_allclose(found.mse_eval, expected.mse_eval, rtol=atol * 10)
+    again = fitted(write(own, tmp_path / "other", 7, "parquet", seed=2), "score", **how).certificate_
+    np.testing.assert_allclose(again.r2_eval, found.r2_eval, rtol=1e-12)
+    monkeypatch.setattr("exanova.sources.tally.MOST_APART", 0)
+    assert fitted(path, "score", **how).certificate_.r2_eval is None
+
+
 def test_rows_held_out_take_no_part_in_the_joining(tmp_path):
     """Outputs of the rows held out may be anything: the levels and the effects stay the same."""
     table = many_names()

@@ -143,6 +143,26 @@ class SourceReading:
         other = self._only(held).recoded(fitted.encoding.features, fitted.observation.scaling)
         return fitted, other.sample
 
+    @property
+    def clusters(self) -> IntArray | None:
+        """(k,) the cluster of every row that was counted; ``None`` without clusters."""
+        return _labels(Pieces(self.rows, self.counter).whole, self.counter)[0]
+
+    @property
+    def copies(self) -> IntArray:
+        """(k,) how many raw rows each row that was counted stands for."""
+        tally = self.rows.tally
+        return np.rint(tally.weight if tally.copies is None else tally.copies).astype(np.int64)
+
+    def thinned(self, copies: IntArray) -> SourceReading:
+        """The same with so many (k,) of the copies of each row that was counted; rows without any are left out."""
+        tally, share = self.rows.tally, copies / self.copies
+        sums = {name: getattr(tally, name) for name in ("weight", "copies", "squares")}
+        own: dict[str, Any] = {name: None if array is None else array * share for name, array in sums.items()}
+        if tally.copies is None:
+            own["weight"] = copies.astype(np.float64)
+        return replace(self, rows=replace(self.rows, tally=replace(tally, **own)))._only(copies > 0)
+
     def _held(self, share: float, seed: int | None) -> NDArray[np.bool_]:
         """(k,) which of the rows that were counted are held out."""
         whole, support = Pieces(self.rows, self.counter).whole, self.support
