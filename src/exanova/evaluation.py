@@ -76,8 +76,9 @@ def evaluated(
         return on_held_out_rows(certificate, fitted.held, fitted.found, request.threads)
     if isinstance(eval_set, tuple):
         return on_further_rows(known, *eval_set, progress)
-    if read.changed and isinstance(read.rows, SourceReading):
-        return certificate if read.apart is None or fitted.whole else _by_joining_anew(certificate, fitted, progress)
+    if read.changed and not fitted.whole and isinstance(read.rows, SourceReading):
+        apart = read.apart is not None and read.apart.divides
+        return _by_joining_anew(certificate, fitted, progress) if apart else certificate
     if read.changed and not fitted.whole:
         progress.phase("joining levels again")
         return by_joining_again(certificate, read, fit_part, request.random_state, cluster)

@@ -19,7 +19,7 @@ from exanova.basis.projector import LARGEST_TABLE
 from exanova.data.feature import FeatureLevels, is_number
 from exanova.data.folds import ENOUGH_CLUSTERS, ENOUGH_ROWS, FOLDS, enough_left_out, folds_of
 from exanova.data.joining import Most, columns_to_join, join_rows
-from exanova.data.observe import Reading
+from exanova.data.observe import Observation, Reading
 from exanova.data.rules import NBins, check_max_levels, is_asked
 from exanova.data.sample import Sample, drawn_without_replacement, held_clusters, held_out
 from exanova.data.table import Table
@@ -41,6 +41,11 @@ class Apart:
 
     rows: SourceReading
     chosen: Mapping[int, Most]
+
+    @property
+    def divides(self) -> bool:
+        """Whether single rows can be left out: their outputs are known, and not only sums of them."""
+        return self.rows.rows.tally.is_apart
 
     def folds(self, seed: int | None) -> Iterator[tuple[Sample, Sample]]:
         """The rows without a fifth of them and with levels joined anew, and that fifth; until enough were left out."""
@@ -87,7 +92,7 @@ class Joined:
         values: the model's values at them, if they were computed already.
         changed: whether any levels were joined.
         held: rows that were held out before, if there are any.
-        apart: of rows that were read in blocks, how to join them without some.
+        apart: rows that were read in blocks as they were before, to join them without some.
     """
 
     rows: Reading | SourceReading
@@ -95,6 +100,10 @@ class Joined:
     changed: bool = False
     held: Sample | None = None
     apart: Apart | None = None
+
+    def recorded(self, observed: Observation) -> Observation:
+        """The rows that were given, of which ``observed`` may be a part."""
+        return observed if self.held is None or self.apart is None else self.apart.rows.observation
 
     @property
     def row_values(self) -> FloatArray:
@@ -142,8 +151,7 @@ def join_source(rows: SourceReading, given: Mapping[str, Any], share: float | No
         joined, held = rows.joined(chosen), None
     else:
         joined, held = rows.split(chosen, share, seed_of(given["random_state"]))
-    apart = Apart(rows, chosen) if rows.rows.tally.is_apart else None
-    return Joined(joined, None, joined.encoding != rows.encoding, held, apart)
+    return Joined(joined, None, joined.encoding != rows.encoding, held, Apart(rows, chosen))
 
 
 def held_rows(rows: Reading, share: float, seed: int | None, cluster: IntArray | None = None) -> NDArray[np.bool_]:

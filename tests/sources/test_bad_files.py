@@ -205,8 +205,8 @@ def test_rows_that_are_no_numbers_are_counted_although_equal_ones_are_read_as_on
     duckdb = pytest.importorskip("duckdb")
     relation = duckdb.connect().sql(f"SELECT * FROM '{tmp_path}/t.parquet'")
     for X in (str(tmp_path), pl.scan_parquet(tmp_path / "t.parquet"), relation):
-        refused(X, "missing or infinite in 40 row(s)", model="score", sample_weight=None)
-        refused(X, "'w' of weights is negative in 50 row(s)", model="score", sample_weight="w")
+        refused(X, "missing or infinite in 40 row(s) or more", model="score", sample_weight=None)
+        refused(X, "'w' of weights is negative in 50 row(s) or more", model="score", sample_weight="w")
 
 
 def test_decimals_are_numbers(tmp_path):

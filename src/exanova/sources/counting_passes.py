@@ -356,7 +356,7 @@ def _check_weights(name: str, unit: FloatArray, copies: FloatArray) -> None:
     negative = unit < 0
     if negative.any():
         raise InputError(
-            f"the column {name!r} of weights is negative in {copies[negative].sum():,.0f} row(s)",
+            f"the column {name!r} of weights is negative in {copies[negative].sum():,.0f} row(s) or more",
             expected="numbers of at least 0",
         )
 
@@ -368,7 +368,7 @@ def _numbers(table: Table, name: str, copies: FloatArray) -> FloatArray:
     if wrong.any():
         raise InputError(
             f"the column {name!r} of weights or predictions is missing or infinite in {copies[wrong].sum():,.0f} "
-            "row(s)",
+            "row(s) or more",
             remedy="Fill it, or leave these rows out",
         )
     return values

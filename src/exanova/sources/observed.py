@@ -145,7 +145,10 @@ class SourceReading:
 
     @property
     def clusters(self) -> IntArray | None:
-        """(k,) the cluster of every row that was counted; ``None`` without clusters."""
+        """(k,) the cluster of every row that was counted; ``None`` without clusters, or if each is a single row."""
+        draws = self.sample.draws
+        if draws is None or not draws.in_clusters:
+            return None
         return _labels(Pieces(self.rows, self.counter).whole, self.counter)[0]
 
     @property
