@@ -7,13 +7,13 @@ weights and values, is on disk as well.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.data.draws import Draws, Kind, refuse_crossing
+from exanova.data.draws import refuse_crossing
 from exanova.data.encoding import Encoding
 from exanova.data.feature import FeatureLevels
 from exanova.data.fingerprint import fingerprint
@@ -30,6 +30,7 @@ from exanova.messages import Parameter
 from exanova.sources import parts
 from exanova.sources.counting_passes import CountedRows, RowCounter
 from exanova.sources.disk import disk_array
+from exanova.sources.drawn import all_draws, arrays_of, labels_of
 from exanova.sources.linking import places_among
 from exanova.sources.pieces import Piece, Pieces, means_of
 from exanova.sources.tally import MOST_APART, onto, part_of
@@ -149,7 +150,7 @@ class SourceReading:
         draws = self.sample.draws
         if draws is None or not draws.in_clusters:
             return None
-        return _labels(Pieces(self.rows, self.counter).whole, self.counter)[0]
+        return labels_of(Pieces(self.rows, self.counter).whole, self.counter)[0]
 
     @property
     def copies(self) -> IntArray:
@@ -169,7 +170,7 @@ class SourceReading:
     def _held(self, share: float, seed: int | None) -> NDArray[np.bool_]:
         """(k,) which of the rows that were counted are held out."""
         whole, support = Pieces(self.rows, self.counter).whole, self.support
-        cluster, _ = _labels(whole, self.counter)
+        cluster, _ = labels_of(whole, self.counter)
         if cluster is None:
             return np.asarray(held_out(support.codes, support.sizes, share, seed)[whole.group])
         codes = support.codes[:, whole.group]
@@ -219,7 +220,7 @@ def observed(rows: CountedRows, counter: RowCounter, counts: Counts, scaling: Sc
     filled = _filled(pieces, scaling, counts.whole)
     support = Support.from_distinct(encoding, filled["codes"], filled["weight"])
     within = filled["within"] if filled["within"].any() else None
-    draws = _all_draws(pieces, scaling, counts, noisy=within is not None)
+    draws = all_draws(pieces, scaling, counts.scale, noisy=within is not None)
     if draws is not None and draws.cluster is not None and draws.stratum is not None:
         refuse_crossing(draws.cluster, draws.stratum)
     sample = Sample(
@@ -322,85 +323,3 @@ def _noise(
         return inside
     unit = np.where(scaling.unit > 0, scaling.unit, np.inf)
     return np.asarray(rows.raw.noise(inside * scaling.unit**2) / unit**2)
-
-
-def _all_draws(pieces: Pieces, scaling: Scaling, counts: Counts, noisy: bool) -> Draws | None:
-    """How the rows were drawn; ``None`` where the weights of the distinct rows determine it."""
-    if not pieces.rows.on_disk:
-        return _draws(pieces.whole, 0, scaling, pieces.counter, counts.scale, noisy)
-    at, found = 0, _Growing(len(pieces.rows.tally))
-    for piece in pieces:
-        own = _draws(piece, at, scaling, pieces.counter, counts.scale, noisy)
-        if own is None:
-            return None
-        found.add(own, len(piece.own))
-        at += len(piece.main)
-    return found.draws()
-
-
-def arrays_of(draws: Draws) -> dict[str, NDArray[Any]]:
-    """The arrays of draws by name, of those that they have."""
-    named = {entry.name: getattr(draws, entry.name) for entry in fields(draws)}
-    return {name: array for name, array in named.items() if isinstance(array, np.ndarray)}
-
-
-@dataclass
-class _Growing:
-    """Draws that are put together on disk, piece by piece, of ``rows`` rows that were counted."""
-
-    rows: int
-    first: Draws | None = None
-    arrays: dict[str, Any] = field(default_factory=dict)
-    filled: int = 0
-
-    def add(self, own: Draws, counted: int) -> None:
-        """Take the draws of one more piece."""
-        given = arrays_of(own)
-        if self.first is None:
-            self.first, count = own, self.rows * len(own.group) // counted
-            self.arrays = {name: disk_array((count, *array.shape[1:]), array.dtype) for name, array in given.items()}
-        for name, array in given.items():
-            self.arrays[name][self.filled : self.filled + len(array)] = array
-        self.filled += len(own.group)
-
-    def draws(self) -> Draws | None:
-        """All of them."""
-        return None if self.first is None else replace(self.first, **self.arrays)
-
-
-def _draws(
-    piece: Piece, at: int, scaling: Scaling, counter: RowCounter, scale: FloatArray | None, noisy: bool
-) -> Draws | None:
-    """The draws of a piece whose distinct rows begin with number ``at``."""
-    tally, group = piece.own, piece.group + at
-    kind: Kind = "frequency" if counter.counts else "probability"
-    cluster, stratum = _labels(piece, counter)
-    if cluster is None and stratum is None and scale is None and kind == "frequency" and not noisy:
-        return None
-    weight = tally.weight
-    if tally.is_apart:
-        values = scaling.normalised(tally.lowest) if noisy else None
-        return Draws(group, weight, kind, values, cluster, stratum, tally.replicates, scale, copies=tally.copies)
-    means, within = means_of(tally, scaling)
-    several = {"copies": tally.copies, "squares": tally.squares}
-    if not noisy:
-        return Draws(group, weight, kind, None, cluster, stratum, **several)
-    spread = np.sqrt(within)
-    twice = np.concatenate([np.arange(len(weight))] * 2)
-    return Draws(
-        group[twice],
-        weight[twice] / 2.0,
-        kind,
-        np.concatenate([means - spread, means + spread]),
-        None if cluster is None else cluster[twice],
-        None if stratum is None else stratum[twice],
-        **{name: None if own is None else own[twice] / 2.0 for name, own in several.items()},
-    )
-
-
-def _labels(piece: Piece, counter: RowCounter) -> tuple[IntArray | None, IntArray | None]:
-    """(k,) numbers of the cluster and of the stratum of every row; ``None`` where there are none."""
-    found = iter(piece.codes[len(counter.encoding.features) :].astype(np.int64))
-    names = (counter.roles.cluster, counter.roles.stratum)
-    cluster, stratum = (None if name is None else next(found) for name in names)
-    return cluster, stratum

@@ -170,7 +170,9 @@ def _count_values(
     """The first pass, and the roles with what all weights are divided by."""
     progress.phase("counting values", len(source.parts))
     most = numbers_within(options.memory_limit, len(roles.features) + len(roles.units))
-    found = engine(ColumnCounter(roles, most, keep), source.parts, CountedMerge(most), progress)
+    counter = ColumnCounter(roles, most)
+    counter = counter if keep else replace(counter, keep=False)
+    found = engine(counter, source.parts, CountedMerge(most), progress)
     if found is None or not found.columns:
         raise InputError(f"{source.label} holds no row of positive weight; at least one is needed.")
     found = found.within(KEPT_SHARE * options.memory_limit)
