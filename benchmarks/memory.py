@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 
 from exanova import FunctionalANOVA
-from exanova import query as queries
 from exanova.design import passes
 from exanova.design.memory import readable
+from exanova.queries import query as queries
 from exanova.solve.plan import Plan
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -16,7 +16,7 @@ BUSY = 1.5
 """Load of the machine, this benchmark included, from which it had other work to do."""
 
 INTRODUCTION = """\
-# Speed: 0.2 beside 0.1.0
+# Speed: 0.2 compared with 0.1.0
 
 Each case is the same exact fit (`shrinkage=None`) on the same arrays by two versions of the source: {before}, whose
 version is 0.1.0, and 0.2 ({after}). The cases are the fits of `make bench` and `make bench-dimension`, with the classes

@@ -188,9 +188,9 @@ def test_missing_values_are_a_level():
 @pytest.mark.parametrize(
     ("weight", "message"),
     [
-        ([1, np.nan, 1, 1], r"1 weight\(s\) are NaN or infinite, the first at position 1.*finite"),
+        ([1, np.nan, 1, 1], r"1 weight is NaN or infinite, the first at position 1.*finite"),
         ([1, 1, np.inf, 1], r"NaN or infinite, the first at position 2"),
-        ([1, 1, 1, -2], r"1 weight\(s\) are negative, the first at position 3.*at least 0"),
+        ([1, 1, 1, -2], r"1 weight is negative, the first at position 3.*at least 0"),
         ([0, 0, 0, 0], r"All weights are zero; at least one has to be positive"),
         ([1, 1, 1], r"shape \(3,\); expected \(4,\)"),
         (np.ones((4, 1)), r"shape \(4, 1\); expected \(4,\)"),
@@ -215,7 +215,7 @@ def test_rows_of_weight_zero_are_as_good_as_absent():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([0, 1, np.nan, 3], r"NaN or infinite in 1 row\(s\), the first is row 2; leave these rows out"),
+        ([0, 1, np.nan, 3], r"NaN or infinite in 1 row, the first is row 2; leave these rows out"),
         ([0, 1, 2, -np.inf], r"NaN or infinite.*row 3"),
         ([[0, 1], [1, np.inf], [0, 0], [1, 1]], r"NaN or infinite.*row 1"),
         ([0, 1, 2], r"3 rows of outputs for 4 rows"),
@@ -285,7 +285,7 @@ def test_names_of_outputs_have_to_be_as_many_as_outputs():
 
 def test_an_unknown_level():
     new = pd.DataFrame({"color": ["red", "green"], "size": [1, 2]})
-    message = r"Column 'color' holds levels that were not learned: 'green' \(1 row\(s\), the first is row 1\).*ignore"
+    message = r"Column 'color' holds unknown levels: 'green' \(1 row, the first is row 1\).*ignore"
     for call in (fitted().predict, fitted().components):
         raises(UnknownLevelError, message, lambda call=call: call(new))
 
@@ -489,12 +489,12 @@ def test_the_former_name_of_subsets():
         FunctionalANOVA(shrinkage=None).set_params(interactions=pairs)
     raises(
         InputError,
-        r"former name of subsets=",
+        r"old name of subsets=",
         lambda: FunctionalANOVA(shrinkage=None, subsets=pairs, interactions=pairs),
     )
     raises(
         InputError,
-        r"former name of subsets=",
+        r"old name of subsets=",
         lambda: FunctionalANOVA(shrinkage=None).set_params(subsets=pairs, interactions=pairs),
     )
     assert callable(old.interactions)

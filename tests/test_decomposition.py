@@ -24,7 +24,7 @@ from exanova.errors import (
     UnknownLevelError,
 )
 from exanova.explain import mean_shapley
-from exanova.query import QuerySettings
+from exanova.queries.query import QuerySettings
 
 KINDS = ("l1", "l2", "shapley", "variance", "shapley-effects")
 

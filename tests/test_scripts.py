@@ -59,7 +59,7 @@ def test_the_real_tree_passes(script):
 def test_a_decomposition_may_hand_itself_to_its_readers_and_nobody_else(package):
     late = "def plot():\n    from exanova.show import plots"
     assert package({"decomposition.py": late, "show/plots.py": "import exanova.decomposition"}) == []
-    assert len(package({"query.py": late})) == 1
+    assert len(package({"queries/query.py": late})) == 1
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from exanova.explain.tariff import losses_of
 from exanova.infer.fitted_sample import FittedSample, why_whole
 from exanova.infer.sharing import with_rank
 from exanova.messages import joined
-from exanova.query import QuerySettings
+from exanova.queries.query import QuerySettings
 from exanova.select.record import Selection
 from exanova.solve.evidence import Solved
 from exanova.solve.request import Request

@@ -12,7 +12,6 @@ import numpy as np
 
 from exanova.data.sample import Sample
 from exanova.design.family import Family
-from exanova.effect_queries import EffectQueries
 from exanova.effects.certificate import Certificate
 from exanova.effects.effect import GAME, Effects, Schema
 from exanova.effects.printed import text_of
@@ -28,7 +27,8 @@ from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.uncertainty import Uncertainty
 from exanova.messages import Parameter, Words, count_of
 from exanova.provenance import Provenance
-from exanova.query import QuerySettings
+from exanova.queries.effect_queries import EffectQueries
+from exanova.queries.query import QuerySettings
 from exanova.select.record import Selection
 from exanova.solve.plan import Plan
 from exanova.typing import FloatArray
@@ -120,7 +120,7 @@ class Decomposition(EffectQueries):
 
     def compare(self, other: Any) -> Comparison:
         """Compare with another decomposition of the same columns, largest changes first."""
-        second = _decomposition_of(other)
+        second = self._on_the_same_scale(other)
         encodings = (self.encoding, second.encoding)
         return compare(self.effects, second.effects, self.schema, second.schema, encodings)
 
@@ -131,15 +131,15 @@ class Decomposition(EffectQueries):
         includes the loss of factors up to each order in deviance and in the Gini index.
 
         Args:
-            base: ``"most frequent"`` level of each feature, or a mapping from features to levels; features not in the
-                mapping have their most frequent one.
+            base: ``"most frequent"`` level of each feature, or a mapping from features to levels, or to values that
+                their levels hold; features not in the mapping have their most frequent one.
 
         Raises:
             InputError: unless the fit has ``link="log"`` or ``link="logit"``.
         """
         if self.link == "identity":
             raise InputError(
-                "relativities are ratios, and this fit has effects that are added to the output itself",
+                "relativities are ratios, and the effects of this fit add up on the scale of the output",
                 remedy=["fit with ", Parameter("link", "log"), ", or ", Parameter("link", "logit"), " for odds"],
             )
         return tariff_of(_as_fit(self), self.link, base, self.losses)
@@ -154,7 +154,17 @@ class Decomposition(EffectQueries):
         Args:
             other: a later fit, or its decomposition.
         """
-        return mean_change(_as_fit(self), _as_fit(_decomposition_of(other)))
+        return mean_change(_as_fit(self), _as_fit(self._on_the_same_scale(other)))
+
+    def _on_the_same_scale(self, other: Any) -> Decomposition:
+        """Another decomposition, refused if its effects are not on the scale of these."""
+        second = _decomposition_of(other)
+        if second.link != self.link:
+            raise InputError(
+                f"the effects are on different scales, with the links {self.link!r} and {second.link!r}",
+                expected=["two fits with the same ", Parameter("link")],
+            )
+        return second
 
     @property
     def plot(self) -> Plots:
@@ -203,10 +213,10 @@ class Decomposition(EffectQueries):
         ...         json.load(file)["verdicts"][-1]["answer"]
         'Yes'
         """
-        from exanova.report import write_report
+        from exanova.report import ReportArguments, write_report
 
-        asked = {"id": id, "by": by, "since": since, "groups": groups, "base": base}
-        write_report(self, path, X=X, model=model, **asked, title=title, about=about)
+        arguments = ReportArguments(X=X, model=model, id=id, by=by, since=since, groups=groups, base=base)
+        write_report(self, path, arguments, title=title, about=about)
 
     def export(
         self,

@@ -29,7 +29,7 @@ from exanova.infer.error_record import Errors
 from exanova.infer.level_means import main_cells
 from exanova.messages import Words, from_json, to_json
 from exanova.provenance import Provenance
-from exanova.query import QuerySettings
+from exanova.queries.query import QuerySettings
 from exanova.select import record
 from exanova.solve.plan import Plan
 from exanova.typing import Subset

@@ -14,6 +14,7 @@ import numpy as np
 
 from exanova.apart.in_parts import InParts
 from exanova.assembly import assemble, warn_if_inexact
+from exanova.basis.names import BasisName
 from exanova.data.observe import Reading
 from exanova.data.rules import MaxLevels, NBins
 from exanova.decomposition import Decomposition
@@ -21,18 +22,18 @@ from exanova.decomposition_file import from_file, to_file
 from exanova.effects.measure import passed
 from exanova.effects.storage import read, write
 from exanova.errors import InputError
-from exanova.evaluation import FittedRows, evaluated, warn_if_it_does_not_hold
 from exanova.fitting import fit_sample, plan_fit
 from exanova.given import Given, read_given
 from exanova.infer.fitted_sample import why_whole
+from exanova.other_rows.evaluation import FittedRows, evaluated, warn_if_it_does_not_hold
 from exanova.parallel import blas_threads
 from exanova.parameters import check_eval_set, check_parameters, make_request, the_model
 from exanova.parametrised import Parametrised, former_attribute, forwarded, renamed
 from exanova.progress import Progress
 from exanova.provenance import Provenance, trace
-from exanova.query import QuerySettings
+from exanova.queries.query import QuerySettings
 from exanova.solve.plan import Plan
-from exanova.solve.request import Request
+from exanova.solve.request import Request, SelectionName
 from exanova.solve.survey import Survey
 from exanova.solve.traits import RouteName
 from exanova.sources.observed import SourceReading
@@ -135,14 +136,14 @@ class FunctionalANOVA(Parametrised, InParts):
         max_order: int | None = 2,
         subsets: Any = None,
         max_terms: int | Literal["auto"] | None = None,
-        selection: Literal["screen", "canonical", "lasso"] | None = None,
+        selection: SelectionName | None = None,
         min_gain: float = 1e-6,
         # how they are fitted
         ridge: float = 0.0,
         random_state: int | None = 0,
         shrinkage: Literal["auto"] | None = "auto",
         sampled: bool | Literal["auto"] = "auto",
-        basis: Literal["pure", "paper"] = "pure",
+        basis: BasisName = "pure",
         ties: Literal["share", "first"] = "share",
         # how columns become levels
         min_frequency: float | None = None,

@@ -14,10 +14,10 @@ from exanova.data.observe import Observation, Reading, read_rows
 from exanova.data.values import is_model
 from exanova.design.memory import resolve_limit
 from exanova.errors import WeightsWarning
-from exanova.many_levels import Joined, fit_apart, join_many_levels, join_source, to_join
 from exanova.messages import Parameter, Words
+from exanova.other_rows.many_levels import Joined, fit_apart, join_many_levels, join_source, to_join
 from exanova.progress import Progress
-from exanova.query import seed_of
+from exanova.queries.query import seed_of
 from exanova.sources.cluster import engine_of
 from exanova.sources.observed import SourceReading
 from exanova.sources.opening import is_source

@@ -138,6 +138,18 @@ def joined(sentences: Iterable[str], between: str) -> Words:
     return Words(*parts[1:])
 
 
+def listed(words: Sequence[str], most: int | None = None) -> str:
+    """Words as they stand in a sentence, of more than ``most`` only the first.
+
+    >>> listed(["job", "age"]), listed(["job", "age", "pay"]), listed(["job", "age", "pay", "sex"], 2)
+    ('job and age', 'job, age and pay', 'job, age and 2 more')
+    """
+    shown = list(words)
+    if most is not None and len(words) > most:
+        shown = [*shown[:most], f"{len(words) - most:,} more"]
+    return " and ".join([*filter(None, [", ".join(shown[:-1])]), *shown[-1:]])
+
+
 def choices(name: str, values: Iterable[Any]) -> list[Part]:
     """The values a parameter may have, as parts of a message.
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from exanova import parallel
+from exanova.basis.names import BASES
+from exanova.data.link import LINKS
 from exanova.data.rules import wrong_max_levels, wrong_rules
 from exanova.data.support import Support
 from exanova.design.families import named_family
 from exanova.design.memory import resolve_limit
 from exanova.errors import InputError
 from exanova.messages import Parameter, Part, Value, choices
-from exanova.query import seed_of
+from exanova.queries.query import seed_of
 from exanova.select.budget import check_budget
 from exanova.select.selection_plan import mains_of
-from exanova.solve.request import Request
+from exanova.solve.request import Request, SelectionName
 from exanova.solve.traits import TRAITS
 from exanova.sources.cluster import is_client
 
@@ -26,11 +28,11 @@ MOST_TERMS = 5000
 """Largest budget that ``max_terms="auto"`` tries: beyond, a shrunken fit takes minutes."""
 
 CHOICES: Mapping[str, tuple[str | bool | None, ...]] = {
-    "basis": ("pure", "paper"),
+    "basis": BASES,
     "ties": ("share", "first"),
     "route": ("auto", *TRAITS),
-    "selection": ("screen", "canonical", "lasso", None),
-    "link": ("identity", "log", "logit"),
+    "selection": (*get_args(SelectionName), None),
+    "link": tuple(LINKS),
     "handle_unknown": ("error", "ignore"),
     "response_method": ("auto", "predict_proba", "predict", "decision_function"),
     "shrinkage": ("auto", None),

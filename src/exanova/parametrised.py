@@ -71,8 +71,8 @@ def renamed(old: str, value: Any, other: Any) -> Any:
     """The value given under a former name, with a warning; refused beside the new name."""
     new = RENAMED[old]
     if other is not None:
-        raise InputError(Parameter(old), " is the former name of ", Parameter(new), remedy="give the latter alone")
-    warn(f"{old}= is now called {new}=; the former name goes in 1.0.", FutureWarning)
+        raise InputError(Parameter(old), " is the old name of ", Parameter(new), remedy="give only the new one")
+    warn(f"{old}= is now called {new}=; the old name will be removed in 1.0.", FutureWarning)
     return value
 
 
@@ -89,5 +89,5 @@ def forwarded(query: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[A
 def former_attribute(fitted: Any, old: str, new: str) -> Any:
     """The value of the attribute ``new``, asked for by its former name, with a warning."""
     value = getattr(fitted, new)
-    warn(f"{old} is now called {new}; the former name goes in 1.0.", FutureWarning)
+    warn(f"{old} is now called {new}; the old name will be removed in 1.0.", FutureWarning)
     return value

@@ -148,3 +148,16 @@ LEAST_SQUARES = 2**6 * EPS
 FREE = 1e-6
 """Part of the noise of a row that its residual keeps (one minus its leverage), below which it keeps nothing but
 rounding: the row alone decides its own fit, and its residual is zero."""
+
+SMALLEST_COLUMN = 1e-8
+"""Smallest norm of a column, of values of about one, that is scaled to one: functions that vanish leave rounding."""
+
+ROUNDED_PIVOT = 1e-13
+"""Largest pivot of products of unit columns that is left as rounding without a closer look; theirs is some 1e-15."""
+
+DEPENDENT_COLUMNS = 1e-9
+"""Singular value of a few columns, relative to the largest, below which they depend on each other: far above rounding,
+and far below the shares of clusters that the columns hold."""
+
+ZERO_ERROR = 1e-9
+"""A standard error, relative to the largest of its page, below which it is rounding: roots of variances that cancel."""

@@ -88,11 +88,11 @@ def test_columns_that_are_no_categories(folder, capsys):
     words = ("explain", "t.csv", "--prediction", "p")
     ended = inside(capsys, *words)
     assert ended.code == 0
-    assert ended.err.startswith("warning: 1 column(s) are left out")
+    assert ended.err.startswith("warning: 1 column is left out")
     assert "'id' (60 different values)" in ended.err
     assert "--ignore id" in ended.err
     words = (*words, "--ignore", "id")
-    remedy = "Pass --n-bins auto to cut them, or --n-bins size=8 to bin each into this many intervals, or read it as"
+    remedy = "Pass --n-bins auto to bin them, or --n-bins size=8 for this number of intervals each, or read it as"
     refused(inside(capsys, *words, "--n-bins", "none"), "'size' (60 different values)", remedy, "--text size")
     for bins in ("auto", "4", "size=5", "size=auto,job=none"):
         assert inside(capsys, *words, "--n-bins", bins).code == 0

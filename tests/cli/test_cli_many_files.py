@@ -65,7 +65,7 @@ def test_rows_of_a_folder_are_explained_into_a_folder(capsys, folder, data, monk
         np.testing.assert_allclose(found[name], one[name], atol=1e-12)
     np.testing.assert_allclose(found["fitted"] + found["residual"], folder["p"], atol=1e-12)
     again = inside(capsys, "rows", "model.exanova", data, "--output", "values")
-    refused(again, "is there already", "--force")
+    refused(again, "already exists", "--force")
     assert inside(capsys, "rows", "model.exanova", data, "--output", "values", "--force").code == 0
 
 
@@ -108,7 +108,7 @@ def test_a_large_file_is_read_in_blocks_with_the_same_answers(capsys, folder, da
 def test_values_of_a_large_file_do_not_replace_others(capsys, folder, monkeypatch):
     monkeypatch.setattr("exanova.cli.many_files.STREAMED_BYTES", 0)
     FunctionalANOVA().fit(folder[["a", "b"]], folder["p"]).save("model.exanova")
-    refused(inside(capsys, "rows", "model.exanova", "all.parquet", "--output", "all.parquet"), "there already")
+    refused(inside(capsys, "rows", "model.exanova", "all.parquet", "--output", "all.parquet"), "already exists")
     force = inside(capsys, "rows", "model.exanova", "all.parquet", "--output", "all.parquet", "--force")
-    refused(force, "there already")
+    refused(force, "already exists")
     assert inside(capsys, "rows", "model.exanova", "all.parquet", "--output", "values.csv").code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,9 @@ import pandas as pd
 import pytest
 
 from cli_helpers import PREDICTED, RISK, TABLE, inside, refused
+from exanova.export.harmless import restored
+
+EXECUTED = re.compile("[=+@-]")
 
 
 @pytest.fixture
@@ -101,7 +105,7 @@ def test_compare_says_why_the_mean_changed_and_a_limit_decides_the_exit_code(ask
     assert shown.code == 0
     assert "the mix changed" in shown.out
     assert "the model changed" in shown.out
-    assert "home: 1 level(s) or parts of levels occur in the first fit only" in shown.out
+    assert "home: 1 level or part of a level occurs only in the first fit" in shown.out
     failed = asked("compare", "model.exanova", "later.exanova", "--fail-above", "0.001")
     assert (failed.code, failed.err) == (3, "")
     assert "above 0.001: the effect of" in failed.out
@@ -197,3 +201,35 @@ def test_whole_numbers_as_exposure_or_as_counts(asked):
     assert found["frequency"]["total"] == found["probability"]["total"]
     assert found["probability"]["total_stderr"][0] > found["frequency"]["total_stderr"][0]
     refused(asked("difference", "probability.exanova", "loans.csv", "--by", "home", "--weights", "some"), "--weights")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("rows", "=a.exanova", "=t.csv", "--id", "id"),
+        ("rows", "=a.exanova", "=t.csv", "--reasons", "2", "--id", "id", "--direction", "both"),
+        ("difference", "=a.exanova", "=t.csv", "--by", "=name"),
+        ("relativities", "=a.exanova"),
+    ],
+)
+def test_no_spreadsheet_executes_the_csv_of_a_command_and_parquet_has_every_text_as_it_is(asked, words):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"=name": rng.choice(["=1+1", "@x", "+a", "'=b", "-5", "ok"], 90), "b": rng.normal(size=90)})
+    rows["id"] = [f"={k}" if k % 2 else f"-{k}" for k in range(90)]
+    rows["risk"] = np.exp(rows["b"] / 9) + (rows["=name"] == "ok")
+    rows.to_csv("=t.csv", index=False)
+    fit = ("--features", "=name,b", "--text", "=name", "--link", "log", "--save", "=a.exanova", "--quiet")
+    assert asked("explain", "=t.csv", "--prediction", "risk", *fit).code == 0
+    for path in ("out.csv", "out.tsv", "out.parquet"):
+        assert asked(*words, "--output", path).code == 0
+    exact = pd.read_parquet("out.parquet")
+    for path, between in (("out.csv", ","), ("out.tsv", "\t")):
+        told = pd.read_csv(path, sep=between, dtype=str, keep_default_na=False)
+        assert [restored(name) for name in told] == list(exact)
+        for name, own in zip(told, exact, strict=True):
+            texts = told[name]
+            is_number = pd.to_numeric(texts, errors="coerce").notna()
+            assert not texts[~is_number].str.match(EXECUTED.pattern).any()
+            if pd.api.types.is_string_dtype(exact[own]) and exact[own].notna().all():
+                assert [restored(text) for text in texts] == exact[own].tolist()
+        assert not EXECUTED.match(Path(path).read_text(encoding="utf-8").strip('"'))

@@ -161,7 +161,7 @@ MASKED = np.ma.masked_array(OUTPUTS, mask=[False, True, False, False])
 
 
 def test_masked_outputs_are_missing_outputs():
-    with pytest.raises(InputError, match=r"in 1 row\(s\), the first is row 1 \(masked entries count as NaN\)"):
+    with pytest.raises(InputError, match=r"in 1 row, the first is row 1 \(masked entries count as NaN\)"):
         FunctionalANOVA(shrinkage=None).fit(FRAME, MASKED)
     kept = observe(FRAME, MASKED, sample_weight=[1, 0, 1, 1])
     assert kept.values.values[:, 0].tolist() == [1.0, 4.0, 8.0]

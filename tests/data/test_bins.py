@@ -160,7 +160,7 @@ def test_identifiers_are_left_out_with_one_warning():
             "y": [1, 2] * 30,
         }
     )
-    with pytest.warns(UserWarning, match=r"2 column\(s\) are left out.*'key' \(60 .*'customer_id' \(60") as caught:
+    with pytest.warns(UserWarning, match=r"2 columns are left out.*'key' \(60 .*'customer_id' \(60") as caught:
         encoding = learn_encoding(Table.read(frame))
     assert len(caught) == 1
     assert encoding.sizes == (1, 1, 6, 2)

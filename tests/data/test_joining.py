@@ -18,7 +18,7 @@ from exanova.data.joining import PART_OF_VARIANCE, _least, segments, with_groups
 from exanova.data.level_effects import LevelEffects, given_the_others
 from exanova.data.observe import read_rows
 from exanova.errors import InputError
-from exanova.many_levels import held_rows
+from exanova.other_rows.many_levels import held_rows
 
 
 def codes_of(rng, rows, levels, prefix="z"):

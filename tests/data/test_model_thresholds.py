@@ -156,11 +156,11 @@ def test_a_pipeline_is_read_where_it_passes_columns_on():
 
 def test_a_pipeline_that_changes_a_column_says_so():
     scaled = make_pipeline(StandardScaler(), DecisionTreeRegressor(max_depth=3)).fit(NUMBERS, TARGET)
-    with pytest.raises(InputError, match=r"4 column\(s\): 'age' \(the step 'standardscaler' .*'rate' .*'quantile'"):
+    with pytest.raises(InputError, match=r"4 columns: 'age' \(the step 'standardscaler' .*'rate' .*'quantile'"):
         loss(NUMBERS, scaled)
     partly = ColumnTransformer([("scale", StandardScaler(), ["income"]), ("rest", "passthrough", ["age", "rate"])])
     model = Pipeline([("p", partly), ("m", DecisionTreeRegressor(max_depth=3))]).fit(NUMBERS, TARGET)
-    with pytest.raises(InputError, match=r"1 column\(s\): 'income' \(the transformer 'scale' of the pipeline"):
+    with pytest.raises(InputError, match=r"1 column: 'income' \(the transformer 'scale' of the pipeline"):
         loss(NUMBERS, model)
 
 

@@ -134,7 +134,7 @@ def test_a_product_is_the_outer_product():
 @pytest.mark.parametrize(
     ("pmf", "options", "message"),
     [
-        ([[0.5, math.nan]], {}, r"1 weight\(s\) are NaN or infinite, the first at position \(0, 1\)"),
+        ([[0.5, math.nan]], {}, r"1 weight is NaN or infinite, the first at position \(0, 1\)"),
         ([0.5, math.inf], {}, "NaN or infinite, the first at position 1"),
         ([0.5, -0.5], {}, "negative, the first at position 1"),
         ([[0, 0]], {}, "All weights are zero"),

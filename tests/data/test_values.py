@@ -164,7 +164,7 @@ def test_outputs_given_beside_the_rows():
     [
         ([1, 2, 3], "3 rows of outputs for 2 rows"),
         (["a", "b"], "encode labels as numbers"),
-        ([1, np.nan], r"NaN or infinite in 1 row\(s\), the first is row 1"),
+        ([1, np.nan], r"NaN or infinite in 1 row, the first is row 1"),
         ([[1, np.inf], [0, 0]], "the first is row 0"),
         (3.0, "of type float"),
     ],

@@ -131,7 +131,7 @@ def test_the_golden_file_is_of_version_one_and_stays_as_it_is():
 
 
 def write_golden():
-    """Write the golden file of the present version, unless it is there already."""
+    """Write the golden file of the present version, unless it already exists."""
     path = GOLDEN.with_name(f"v{storage.VERSION}.exanova")
     if path.exists():
         sys.exit(f"{path.name} is there; a golden file is never written again.")

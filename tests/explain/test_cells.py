@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -38,14 +39,19 @@ def anova():
     return FunctionalANOVA(max_order=1).fit(ROWS, OUTPUTS)
 
 
+def said(level: str) -> str:
+    """An interval with an open end is said as it is, and a value is in any other."""
+    return level if re.match("<|>=|before|from", level) else f"in {level}"
+
+
 def test_an_explanation_shows_values_and_intervals(anova):
     e = anova.explain(ROWS)
     for k in (0, 5, 17):
         shown = dict(zip(e.feature_names, e[k].display_cells, strict=True))
         level = dict(zip(e.feature_names, e[k].display_data, strict=True))
         assert shown["home"] == level["home"] == ROWS["home"][k]
-        assert shown["income"] == f"{ROWS['income'][k]:g} (in {level['income']})"
-        assert shown["day"] == f"{ROWS['day'][k]:%Y-%m-%d} (in {level['day']})"
+        assert shown["income"] == f"{ROWS['income'][k]:g} ({said(level['income'])})"
+        assert shown["day"] == f"{ROWS['day'][k]:%Y-%m-%d} ({said(level['day'])})"
     assert e[9].display_cells[3] == "(missing)"
     assert e[:, "income"].display_cells[5] == e[5].display_cells[0] == e[5, "income"].display_cells
     assert e[[5, 17]].display_cells.tolist() == e.display_cells[[5, 17]].tolist()
@@ -62,7 +68,7 @@ def test_pictures_and_notebooks_show_them(anova):
 def test_the_report_shows_them(anova, tmp_path):
     anova.report(tmp_path / "r.json", X=ROWS, model=OUTPUTS)
     row = json.loads((tmp_path / "r.json").read_text())["sample"]["rows"][0]
-    assert row["cells"][0] == f"{ROWS['income'][row['row']]:g} (in {row['levels'][0]})"
+    assert row["cells"][0] == f"{ROWS['income'][row['row']]:g} ({said(row['levels'][0])})"
     live = live_rows(anova.decomposition_, GivenRows(ROWS, OUTPUTS))
     assert set(live.cells) == {0, 1, 3}
     assert live.cells[0] == [f"{ROWS['income'][k]:g}" for k in live.numbers]

@@ -240,6 +240,21 @@ def test_other_columns_or_outputs_cannot_be_compared():
         anova.compare({})
 
 
+def test_other_outputs_orders_and_links_are_told_apart():
+    values = np.column_stack([np.arange(12.0), np.arange(12.0) ** 2]) + 1.0
+    two = FunctionalANOVA(shrinkage=None).fit(table(), values, output_names=["a", "b"])
+    turned = FunctionalANOVA(shrinkage=None).fit(table(), values[:, ::-1], output_names=["b", "a"])
+    one = FunctionalANOVA(shrinkage=None).fit(table(), values[:, 0], output_names=["log(a)"])
+    log = FunctionalANOVA(shrinkage=None, link="log").fit(table(), values[:, 0], output_names=["a"])
+    for ask in ("compare", "change"):
+        with pytest.raises(InputError, match=r"different orders: a, b and b, a; fit with the same order in both"):
+            getattr(two, ask)(turned)
+        with pytest.raises(InputError, match=r"outputs differ: a, b and log.a.; expected two fits of the same outputs"):
+            getattr(two, ask)(one)
+        with pytest.raises(InputError, match="different scales, with the links 'identity' and 'log'"):
+            getattr(one, ask)(log)
+
+
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
 def test_the_table_of_a_comparison(kind):
     X = kind(table().to_dict(orient="list"))

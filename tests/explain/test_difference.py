@@ -96,7 +96,7 @@ def test_more_groups_are_each_compared_with_all_others_and_strata_apart():
     frame.loc[(frame["dept"] == "x"), "sex"] = "f"
     left = anova.difference(frame, by="sex", within="dept", stderr=False)
     assert len(left) == 2
-    assert "one group alone within 'dept=x'" in left.notes[0]
+    assert "only one group within 'dept=x'" in left.notes[0]
 
 
 def test_groups_of_features_take_the_place_of_features():
@@ -289,7 +289,7 @@ def test_tables_and_text_hold_the_parts():
         ({"by": "nobody"}, "no column 'nobody'"),
         ({"by": [1, 2]}, "one label for each row"),
         ({"by": "number"}, "200 different values; expected up to 50 groups"),
-        ({"by": "one"}, "one group alone, '1'"),
+        ({"by": "one"}, "only one group, '1'"),
         ({"rows_b": "frame", "model": np.zeros(200)}, "a pair of outputs"),
         ({"rows_b": "frame", "sample_weight": np.ones(200)}, "a pair: at rows_a and at rows_b"),
     ],
@@ -342,3 +342,67 @@ def test_an_output_that_is_constant_has_no_difference_and_no_error(shrinkage):
             assert found.total_stderr[0] == 0.0
             assert not found.by_subset_stderr[:, 0].any()
             assert not np.nan_to_num(found.residual_stderr[0])
+
+
+@pytest.mark.parametrize("shrinkage", [None, "auto"])
+@pytest.mark.parametrize("same", [True, False])
+def test_a_group_of_one_row_has_no_standard_errors_and_that_is_said(shrinkage, same):
+    """Nothing is known of how other rows of its kind would vary; the parts still add up."""
+    frame, y = table()
+    anova = fitted(frame, y, shrinkage=shrinkage)
+    rows, values = (frame, y) if same else (frame[:150], y[:150])
+    for size in (1, 2):
+        group = np.where(np.arange(len(rows)) < size, "few", np.where(rows["sex"] == "f", "f", "m"))
+        found = anova.difference(rows, by=group, model=values)
+        few, *others = (found[k] for k in (1, 0, 2))
+        assert (few.group, few.rows[0]) == ("few", size)
+        for name in ("by_subset_stderr", "by_feature_stderr", "total_stderr"):
+            first = int(name == "by_subset_stderr")  # the mean is in no difference
+            assert np.isfinite(getattr(few, name)[first:]).any() == (size > 1), name
+            assert all(np.isfinite(getattr(other, name)[first:]).all() for other in others), name
+        assert np.isclose(few.total[0], y[:size].mean() - y[size : len(rows)].mean())
+        note = "no standard errors of few against all others: a set of one row does not show how its kind varies"
+        assert (note in found.notes) == (size == 1)
+
+
+def test_a_group_in_one_cluster_has_no_standard_errors():
+    frame, y = table()
+    cluster = np.arange(len(y)) // 10
+    anova = FunctionalANOVA(shrinkage=None).fit(frame[NAMES], y, clusters=cluster)
+    for clusters in (1, 2):
+        found = anova.difference(frame, by=cluster < clusters, model=y)
+        assert np.isfinite(found[0].total_stderr).all() == (clusters > 1)
+        assert any("a set of one cluster" in note for note in found.notes) == (clusters == 1)
+
+
+def test_a_row_that_counts_as_several_has_standard_errors():
+    frame, y = table()
+    weight = np.where(np.arange(len(y)) == 0, 3, 1)
+    anova = FunctionalANOVA(shrinkage=None).fit(frame[NAMES], y, sample_weight=weight)
+    found = anova.difference(frame, by=np.arange(len(y)) == 0, model=y, sample_weight=weight)
+    assert np.isfinite(found[0].total_stderr).all()
+
+
+def test_groups_written_alike_are_apart_and_missing_ones_come_last():
+    frame, y = table(n=12)
+    anova = fitted(frame, y)
+    labels = np.array(["(missing)", None, "a", 1, "1", 2] * 2, dtype=object)
+    found = anova.difference(frame, by=labels, stderr=False)
+    assert [c.group for c in found] == ["1", "2", "'(missing)'", "'1'", "a", "(missing)"]
+    assert [c.rows[0] for c in found] == [2] * 6
+    days = pd.to_datetime("2024-05-01") + pd.to_timedelta(np.arange(12) % 2, "D")
+    assert anova.difference(frame, by=days, stderr=False)[0].name == "2024-05-01 against 2024-05-02"
+    numbers = np.array([1, 1.0, np.nan, 2] * 3, dtype=object)
+    assert [c.group for c in anova.difference(frame, by=numbers, stderr=False)] == ["1", "2", "(missing)"]
+
+
+@pytest.mark.parametrize("residual", [True, False])
+def test_a_notebook_shows_the_largest_parts_and_counts_the_others(residual):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.integers(0, 2, (200, 6)), columns=list("abcdef"))
+    y = frame.to_numpy() @ np.arange(6.0) + frame["a"] * frame["b"] + rng.normal(size=200)
+    found = FunctionalANOVA(shrinkage=None).fit(frame, y).difference(frame, by="a", model=y if residual else None)
+    shown = found._repr_html_()
+    names = [name for name, *_ in found.parts(found[0], "subset")]
+    assert [name for name in names if f">{name}<" in shown] == [*names[:12], *names[21:]]
+    assert "and 9 more parts" in shown

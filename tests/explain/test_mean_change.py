@@ -112,11 +112,11 @@ def test_other_levels_bins_and_subsets_are_said_and_everything_still_adds_up():
     assert np.isclose(found.mix.sum() + found.model.sum(), found.total[0], atol=1e-12)
     assert found.found_in == ("both", "both", "both", "second")
     said = "\n".join(found.notes)
-    assert "job: 1 level(s) or parts of levels occur in the first fit only" in said
-    assert "job: 1 level(s) or parts of levels occur in the second fit only" in said
+    assert "job: 1 level or part of a level occurs only in the first fit" in said
+    assert "job: 1 level or part of a level occurs only in the second fit" in said
     assert "age: bins have other edges" in said
     assert "(only in the second)" in str(found)
-    assert "1 effect of the second fit alone: 0 in the first" in said
+    assert "1 effect only in the second fit: 0 in the first" in said
     assert found.shared[2, 1] < 1.0
 
 

@@ -224,3 +224,34 @@ def test_one_of_several_outputs_has_to_be_named():
     for a, b in zip(up, down, strict=True):
         assert [r.feature for r in a.reasons] == [r.feature for r in b.reasons]
         assert np.allclose([r.contribution for r in a.reasons], [-r.contribution for r in b.reasons])
+
+
+def test_values_are_as_short_as_they_are_exact_and_intervals_read_as_sentences():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"mass": rng.integers(30, 60, 300) * 100.0, "grade": rng.choice([1.0, 2.5], 300)})
+    frame["single"] = (rng.integers(0, 90, 300) / 10).astype(np.float32)
+    y = frame["mass"] / 1000 + frame["grade"] - frame["single"].to_numpy()
+    anova = fitted(frame, y)
+    texts = set()
+    for row in anova.reasons(frame, 9, direction="both", id=frame["mass"]):
+        given = frame.iloc[row.row]
+        assert row.id == f"{given['mass']:.0f}"
+        for reason in row.reasons:
+            assert float(reason.value) == pytest.approx(given[reason.feature], rel=1e-6)
+            assert len(reason.value) <= 4
+            level = anova.effects_[reason.feature].levels
+            assert (reason.level,) in level
+            inside = reason.sentence("y").partition(" lowers")[0].partition(" raises")[0]
+            held = "" if reason.level == reason.value else f" (in {reason.level})"
+            if reason.level.startswith(("<", ">=")):
+                held = f" ({reason.level})"
+            assert inside == f"{reason.feature} = {reason.value}{held}"
+            texts.add(held[:3])
+    assert texts == {"", " (<", " (>", " (i"}
+
+
+def test_an_output_without_a_name_is_the_output():
+    frame, y = table()
+    found = FunctionalANOVA(shrinkage=None, n_bins=4).fit(frame, y).reasons(frame[:3], 1)
+    assert "output 0" not in str(found) + repr(found) + "".join(found.to_frame()["sentence"])
+    assert str(found).startswith(f"row 0: the output is {found[0].fitted:.4g}, the mean is")

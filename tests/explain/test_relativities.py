@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from exanova import FunctionalANOVA
 from exanova.errors import InputError
 from exanova.explain.tariff import deviance, gini
+from exanova.queries.query import Work
 from strategies import examples
 
 NAMES = ["a", "b", "c"]
@@ -172,3 +173,21 @@ def test_without_a_link_there_are_no_relativities():
     anova, _ = fitted(link="identity")
     with pytest.raises(InputError, match="fit with link='log'"):
         anova.relativities()
+
+
+def test_a_base_is_a_level_or_a_value_that_a_level_holds():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.integers(18, 90, 400), "day": pd.Timestamp("2024-01-01")})
+    frame["day"] += pd.to_timedelta(rng.integers(0, 300, 400), "D")
+    frame["kind"] = rng.choice(np.array(["a", "b", None], dtype=object), 400)
+    anova = FunctionalANOVA(link="log", n_bins=4, max_order=1, shrinkage=None).fit(frame, np.exp(frame["age"] / 50))
+    for k in range(0, 40, 7):
+        row = frame.iloc[k]
+        found = anova.relativities({"age": row["age"], "day": row["day"], "kind": row["kind"]})
+        held = [anova.decomposition_.encoding.features[i].labels for i in range(3)]
+        codes = [int(c) for c in anova.decomposition_._locate(frame[k : k + 1], Work("a row"))[0][:, 0]]
+        assert list(found.base.values()) == [labels[code] for labels, code in zip(held, codes, strict=True)]
+    assert anova.relativities({"age": "40"}).base == anova.relativities({"age": 40}).base
+    for wrong in ({"age": "old"}, {"kind": "c"}, {"day": "never"}):
+        with pytest.raises(InputError, match="has no level"):
+            anova.relativities(wrong)

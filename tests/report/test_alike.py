@@ -42,7 +42,7 @@ def test_the_members_of_joined_levels_are_listed(reports):
         assert said in texts["md"].replace("\\", "")
 
 
-def test_neighbours_that_do_not_differ_are_told(reports):
+def test_neighbours_that_do_not_differ_are_listed(reports):
     anova, _, texts = reports
     effects = {effect["feature"]: effect for effect in json.loads(texts["json"])["effects"]}
     groups = anova.effects_["x"].joined()

@@ -358,7 +358,7 @@ def test_the_effects_of_a_page_are_those_of_the_decomposition(three, tmp_path):
     np.testing.assert_allclose(numbers(rows["residual"]).reshape(-1, 3), residual, atol=1e-15)
 
 
-def test_rows_of_a_page_that_does_not_hold_all_effects_are_told_to_it(three, tmp_path, monkeypatch):
+def test_rows_of_a_page_that_does_not_hold_all_effects_come_explained(three, tmp_path, monkeypatch):
     from exanova.report import live
 
     monkeypatch.setattr(live, "NUMBERS", 0)
@@ -367,7 +367,7 @@ def test_rows_of_a_page_that_does_not_hold_all_effects_are_told_to_it(three, tmp
     summary = summarise(anova.decomposition_, X=table, model=outputs)
     assert payload["rows"] is None
     for k, row in enumerate(summary.sample["rows"]):
-        for j, part in enumerate(payload["told"][k]["table"]):
+        for j, part in enumerate(payload["shown"][k]["table"]):
             lines = unpacked(payload, part)
             assert [r["value"] for r in lines if r["kind"] == "feature"] == row["values"][j]
             assert [r["level"] for r in lines if r["kind"] == "feature"] == row["levels"]

@@ -12,10 +12,11 @@ import exanova
 from exanova import FunctionalANOVA
 from exanova.decomposition import Decomposition
 from exanova.errors import InputError, InputTypeError, MemoryLimitError
-from exanova.report import cohort_errors, contrasts, explorer, live_rows, rating
+from exanova.report import cohort_errors, contrasts, explorer, findings, live_rows, rating
 from exanova.report.findings import signed
 from exanova.report.page import Page
 from exanova.report.summary import summarise
+from exanova.show.records import importance_records
 
 pytestmark = pytest.mark.filterwarnings("ignore::exanova.errors.OverfitWarning")
 
@@ -52,17 +53,17 @@ def written(anova, folder, suffix, **options) -> str:
 def test_a_fit_with_a_link_has_its_tariff_in_every_format(tariff, tmp_path):
     base = {"age": "old", "car": "new"}
     found = tariff.relativities(base)
-    told = json.loads(written(tariff, tmp_path, "json", base=base))["tariff"]
-    assert {entry["feature"]: entry["level"] for entry in told["base"]} == dict(found.base)
-    assert told["base_values"][0]["value"] == pytest.approx(float(found.base_value[0]))
-    told_factors = {tuple(factor["subset"]): factor for factor in told["factors"]}
+    shown = json.loads(written(tariff, tmp_path, "json", base=base))["tariff"]
+    assert {entry["feature"]: entry["level"] for entry in shown["base"]} == dict(found.base)
+    assert shown["base_values"][0]["value"] == pytest.approx(float(found.base_value[0]))
+    factors = {tuple(factor["subset"]): factor for factor in shown["factors"]}
     for factor in found.factors:
-        records = told_factors[factor.features]["records"]
+        records = factors[factor.features]["records"]
         assert [tuple(r["levels"]) for r in records] == list(factor.levels)
         for field, expected in (("relativity", factor.relativity), ("low", factor.low), ("high", factor.high)):
             np.testing.assert_allclose([r[field] for r in records], expected[:, 0])
         assert [r["exposure"] for r in records] == factor.exposure.tolist()
-    assert [loss["explained"] for loss in told["losses"]] == [loss.explained for loss in found.losses[0]]
+    assert [loss["explained"] for loss in shown["losses"]] == [loss.explained for loss in found.losses[0]]
     text, page = written(tariff, tmp_path, "md", base=base), written(tariff, tmp_path, "html", base=base)
     share = f"{100 * found.losses[0][1].explained:.1f} % of the deviance"
     assert "## Tariff" in text
@@ -110,9 +111,9 @@ def test_the_lowest_and_the_highest_rows_have_their_reasons(tmp_path, given):
     anova = FunctionalANOVA(shrinkage=None).fit(table(), rate(table()), output_names=["rate"])
     rows = table().assign(key=[f"k{k}" for k in range(len(table()))])
     options = {"X": rows, "model": rate, "id": "key"} if given else {}
-    told = json.loads(written(anova, tmp_path, "json", **options))["reasons"]
-    assert [entry["direction"] for entry in told] == ["lower", "higher"]
-    for entry, best in zip(told, (np.min, np.max), strict=True):
+    shown = json.loads(written(anova, tmp_path, "json", **options))["reasons"]
+    assert [entry["direction"] for entry in shown] == ["lower", "higher"]
+    for entry, best in zip(shown, (np.min, np.max), strict=True):
         assert entry["rows"][0]["fitted"] == pytest.approx(best(anova.predict(table())))
         for row in entry["rows"] if given else []:
             at = rows.iloc[[row["row"]]]
@@ -120,7 +121,7 @@ def test_the_lowest_and_the_highest_rows_have_their_reasons(tmp_path, given):
             assert row["id"] == f"k{row['row']}" == found[0].id
             assert [r["sentence"] for r in row["reasons"]] == [r.sentence("rate") for r in found[0].reasons]
             assert row["residual"] == pytest.approx(found[0].residual, abs=1e-12)
-    first = told[0]["rows"][0]["reasons"][0]
+    first = shown[0]["rows"][0]["reasons"][0]
     page = written(anova, tmp_path, "html", **options)
     assert f"{first['feature']} = " in page
     assert "lowers rate by" in page
@@ -130,14 +131,14 @@ def test_the_lowest_and_the_highest_rows_have_their_reasons(tmp_path, given):
 def test_groups_of_features_have_their_importance_in_every_format(tmp_path):
     anova = FunctionalANOVA(shrinkage=None).fit(table(), rate(table()), output_names=["rate"])
     groups = {"person": ["age", "town"]}
-    told = json.loads(written(anova, tmp_path, "json", X=table(), by="car", groups=groups))
+    shown = json.loads(written(anova, tmp_path, "json", X=table(), by="car", groups=groups))
     found = anova.importance("l1", groups=groups, stderr=True)
-    assert [r["group"] for r in told["domains"]["records"]] == list(found["group"])
-    np.testing.assert_allclose([r["value"] for r in told["domains"]["records"]], found["value"])
-    np.testing.assert_allclose([r["stderr"] for r in told["domains"]["records"]], found["stderr"])
-    parts = {r["part"] for r in told["groups"]["contrasts"][0]["records"]}
+    assert [r["group"] for r in shown["domains"]["records"]] == list(found["group"])
+    np.testing.assert_allclose([r["value"] for r in shown["domains"]["records"]], found["value"])
+    np.testing.assert_allclose([r["stderr"] for r in shown["domains"]["records"]], found["stderr"])
+    parts = {r["part"] for r in shown["groups"]["contrasts"][0]["records"]}
     assert parts == {"person", "car", "(total)"}
-    assert all(r["feature"] in ("person", "car") for e in told["reasons"] for row in e["rows"] for r in row["reasons"])
+    assert all(r["feature"] in ("person", "car") for e in shown["reasons"] for row in e["rows"] for r in row["reasons"])
     for suffix in ("md", "html"):
         assert "Groups of features as one" in written(anova, tmp_path, suffix, groups=groups)
     assert json.loads(written(anova, tmp_path, "json"))["domains"] is None
@@ -240,9 +241,9 @@ def test_differences_and_changes_are_told_with_their_errors(tmp_path):
     """Sentences of a report: groups named with their column, and what every number is uncertain by."""
     early = FunctionalANOVA(max_order=1).fit(table()[::2], rate(table())[::2], output_names=["rate"])
     anova = FunctionalANOVA(max_order=1).fit(table(), rate(table()), output_names=["rate"])
-    told = json.loads(written(anova, tmp_path, "json", X=table(), by="town", since=early))
+    shown = json.loads(written(anova, tmp_path, "json", X=table(), by="town", since=early))
     found, change = anova.difference(table(), by="town"), early.change(anova)
-    for contrast, record in zip(found, told["groups"]["contrasts"], strict=True):
+    for contrast, record in zip(found, shown["groups"]["contrasts"], strict=True):
         (words,) = record["words"]
         assert f"for town = {contrast.group} and " in words
         assert f"{signed(contrast.total[0])} ± {contrast.total_stderr[0]:.2g}." in words
@@ -251,7 +252,7 @@ def test_differences_and_changes_are_told_with_their_errors(tmp_path):
         (change.mix_total[0], change.mix_total_stderr[0]),
         (change.model_total[0], change.model_total_stderr[0]),
     ):
-        assert f"{signed(value)} ± {error:.2g}" in told["change"]["words"][0]
+        assert f"{signed(value)} ± {error:.2g}" in shown["change"]["words"][0]
 
 
 def test_one_number_for_all_outputs_is_said_once():
@@ -266,12 +267,49 @@ def test_a_page_that_shows_all_rows_does_not_say_that_some_are_left_out(monkeypa
     """The rows of JSON and Markdown are fewer than those of a page."""
     monkeypatch.setattr(explorer, "ROWS", 20)
     anova = FunctionalANOVA(shrinkage=None).fit(table(), rate(table()))
-    told = f"{len(table()) - 20} of {len(table())} rows given in the row explorer: 20 are shown"
+    shown = f"{len(table()) - 20} of {len(table())} rows given in the row explorer: 20 are shown"
     summary = summarise(anova.decomposition_, X=table())
-    assert any(told in sentence for sentence in summary.left_out)
+    assert any(shown in sentence for sentence in summary.left_out)
     assert not any("row explorer" in sentence for sentence in Page(summary).left_out)
     monkeypatch.setattr(live_rows, "ROWS", 30)
     monkeypatch.setattr(live_rows, "CODES", 0)
-    shown = Page(summarise(anova.decomposition_, X=table())).left_out
-    assert sum("row explorer: 30 are shown" in sentence for sentence in shown) == 1
-    assert not any(told in sentence for sentence in shown)
+    listed = Page(summarise(anova.decomposition_, X=table())).left_out
+    assert sum("row explorer: 30 are shown" in sentence for sentence in listed) == 1
+    assert not any(shown in sentence for sentence in listed)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sentences_name_the_largest_cells_of_enough_rows(seed):
+    """By brute force from the tables; what rare cells would change is said."""
+    rng = np.random.default_rng(seed)
+    n = 400
+    frame = pd.DataFrame({"a": rng.choice(list("uvwx"), n, p=[0.5, 0.3, 0.18, 0.02]), "b": rng.integers(0, 3, n)})
+    y = rng.normal(size=n) + 5.0 * (frame["a"] == "x") * (seed % 2) + (frame["a"] == "u") * frame["b"]
+    anova = FunctionalANOVA(shrinkage=None).fit(frame, y, output_names=["score"])
+    said = findings.findings(anova.decomposition_, importance_records(anova.decomposition_, "l1"))[0]
+    few = False
+    for names in (("a",), ("b",), ("a", "b")):
+        effect = anova.effects_[names]
+        values, rows = effect.values[:, 0], effect.rows
+        size = np.abs(values) if len(names) == 2 else values
+        ends = [
+            np.argmax(np.where(rows >= 30, sign * size, -np.inf)) for sign in ((1,) if len(names) == 2 else (-1, 1))
+        ]
+        for c in ends:
+            level = effect.levels[c]
+            amount = findings.signed(float(values[c]))
+            named = (
+                f"{amount} at {level[0]}" if len(names) == 1 else f"a is {level[0]} and b is {level[1]}: by {amount}"
+            )
+            assert named in said, (named, said)
+        few |= size.max() > size[rows >= 30].max() or (len(names) == 1 and size.min() < size[rows >= 30].min())
+    assert ("fewer than 30 rows are not named" in said) == few
+
+
+def test_a_headline_names_no_interaction_that_hardly_matters():
+    effects = [{"subset": ("a",), "order": 1, "value": 1.0}, {"subset": ("a", "b"), "order": 2, "value": 0.02}]
+    importance = [{"feature": "a", "value": 1.0}]
+    assert "strongest interaction is a × b" in findings.headline(importance, effects)
+    effects[1]["value"] = 0.009
+    assert "interactions hardly matter" in findings.headline(importance, effects)
+    assert "interaction" not in findings.headline(importance, effects[:1])

@@ -562,3 +562,62 @@ def test_no_text_of_a_narrow_chart_is_cut_off_in_a_notebook(browser, anova):
         )
         assert beyond <= 1
     page.close()
+
+
+@pytest.fixture
+def rare(tmp_path) -> Path:
+    """A report of a feature with a level of two rows whose interval is wide, and a pair of twelve columns."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"job": rng.choice(["a", "b"], 300), "month": rng.integers(1, 13, 300)}).astype(str)
+    rows.loc[[3, 8], "job"] = "rare"
+    values = (rows["job"] == "a") + 0.3 * rng.normal(size=300) + 3.0 * (np.arange(300) == 3)
+    FunctionalANOVA(shrinkage=None).fit(rows, values).report(tmp_path / "r.html", X=rows)
+    return tmp_path / "r.html"
+
+
+def test_intervals_of_few_rows_make_no_scale_and_end_in_arrows(opened, rare):
+    page, seen = opened(rare)
+    page.locator("#effect-0").scroll_into_view_if_needed()
+    expect(page.locator("#effect-0[data-drawn]")).to_be_visible()
+    paths = page.locator("#effect-0 svg .whisker").evaluate_all("all => all.map((path) => path.getAttribute('d'))")
+    assert ["l4,-3" in path or "l4,3" in path for path in paths] == [False, False, True]
+    edges = page.locator("#effect-0 svg .whisker").evaluate_all(
+        "all => all.map((p) => p.getBBox().x + p.getBBox().width)"
+    )
+    assert max(edges) <= page.locator("#effect-0 svg").evaluate("svg => svg.getBBox().width")
+    expect(page.locator("#effects")).to_contain_text("an interval that leaves its chart ends in an arrow")
+    assert seen.said == []
+
+
+def test_maps_of_a_dozen_columns_show_values_and_rows(opened, rare):
+    page, _ = opened(rare)
+    page.locator("#pair-0-1").scroll_into_view_if_needed()
+    expect(page.locator("#pair-0-1[data-drawn]")).to_be_visible()
+    shown = page.locator("#pair-0-1 svg .count").all_text_contents()
+    lines = [line for line in cells(page, "pair-0-1") if "never" not in " ".join(line)]
+    assert len(shown) == page.locator("#pair-0-1 svg rect.box").count() > 20
+    assert all(text.startswith("n ") for text in shown)
+    assert lines
+
+
+def test_maps_of_uneven_weights_say_what_their_rows_are(opened, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"a": rng.choice(["x", "y"], 200), "b": rng.choice(["u", "v"], 200)})
+    for weight, words in (
+        (None, "n is the number of rows."),
+        (rng.random(200), "n is the number of rows of equal weight"),
+    ):
+        anova = FunctionalANOVA(shrinkage=None).fit(rows, rng.normal(size=200), sample_weight=weight)
+        anova.report(tmp_path / "r.html")
+        page, _ = opened(tmp_path / "r.html")
+        expect(page.locator("#interactions")).to_contain_text(words)
+
+
+def test_groups_and_rows_of_intervals_are_named_as_sentences(opened, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"age": rng.normal(40, 9, 300), "job": rng.choice(["x", "y"], 300)})
+    FunctionalANOVA(n_bins=3).fit(rows, rows["age"] / 9).report(tmp_path / "r.html", X=rows)
+    page, _ = opened(tmp_path / "r.html")
+    expect(page.locator("#cohort-title")).to_contain_text(re.compile(r"^age < [\d.]+: mean"))
+    value = page.locator("#what-if-value").inner_text().partition(" (")[0].rpartition(" ")[2]
+    assert len(value.strip("-").replace(".", "").lstrip("0")) <= 4

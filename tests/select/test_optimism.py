@@ -53,7 +53,9 @@ def test_an_exact_fit_is_not_said_to_hold_where_the_selection_fitted_noise(given
 
 def test_many_rows_need_no_second_selection(monkeypatch):
     monkeypatch.setattr(optimism, "CHEAP_SECONDS", 0.0)
-    monkeypatch.setattr("exanova.evaluation.by_selecting_again", None)  # a fit without shrinkage is not made slower
+    monkeypatch.setattr(
+        "exanova.other_rows.evaluation.by_selecting_again", None
+    )  # a fit without shrinkage is not made slower
     for way in WAYS:
         assert fitted(*drawn(6000, np.random.default_rng(0)), **way).certificate_.holds is True
 

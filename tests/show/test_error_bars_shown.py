@@ -114,13 +114,13 @@ def test_diamonds_are_means_of_the_model_at_each_level(anova):
 def test_a_population_has_no_error_bars_and_says_why(population, tmp_path):
     for chart in (population.plot.effect("home"), population.plot.importance()):
         assert drawn_rules(chart) == 0
-        assert "no error bars: these rows are all there is" in subtitle(chart)
+        assert "no error bars: these rows are the complete population" in subtitle(chart)
     for listed in (
         records.effect_records(population.decomposition_, "job"),
         records.pair_records(population.decomposition_, "job", "home"),
     ):
         assert all(r["stderr"] is None and not r["few"] for r in listed)
-    assert "these rows are all there is" in summarise(population.decomposition_).errors
+    assert "these rows are the complete population" in summarise(population.decomposition_).errors
 
 
 def test_effects_that_are_not_identified_have_no_whiskers():

@@ -219,7 +219,7 @@ def test_the_warning_counts_such_rows_and_strict_refuses_them():
 
 def test_by_default_such_a_number_is_refused_with_what_helps():
     anova = fitted(table(0, 300), handle_unknown="error")
-    with pytest.raises(UnknownLevelError, match=r"'step' .*: 3 .*handle_unknown='ignore', with which numbers are read"):
+    with pytest.raises(UnknownLevelError, match=r"'step' .*: 3 .*handle_unknown='ignore', which reads numbers"):
         anova.predict(pd.DataFrame({"step": [3], "rate": [1.0], "name": ["u"]}))
     with pytest.raises(UnknownLevelError, match=r"handle_unknown='ignore'\.?$"):
         anova.predict(pd.DataFrame({"step": [2], "rate": [1.0], "name": ["z"]}))

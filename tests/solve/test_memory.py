@@ -11,8 +11,8 @@ import pytest
 from benchmarks.memory import Case, measured
 
 from exanova import FunctionalANOVA
-from exanova import query as queries
 from exanova.errors import MemoryLimitError
+from exanova.queries import query as queries
 from exanova.solve import price
 
 BOUND, SLACK = 1.2, 1.8

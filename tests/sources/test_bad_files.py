@@ -205,8 +205,8 @@ def test_rows_that_are_no_numbers_are_counted_although_equal_ones_are_read_as_on
     duckdb = pytest.importorskip("duckdb")
     relation = duckdb.connect().sql(f"SELECT * FROM '{tmp_path}/t.parquet'")
     for X in (str(tmp_path), pl.scan_parquet(tmp_path / "t.parquet"), relation):
-        refused(X, "missing or infinite in 40 row(s) or more", model="score", sample_weight=None)
-        refused(X, "'w' of weights is negative in 50 row(s) or more", model="score", sample_weight="w")
+        refused(X, "missing or infinite in 40 rows or more", model="score", sample_weight=None)
+        refused(X, "'w' of weights is negative in 50 rows or more", model="score", sample_weight="w")
 
 
 def test_decimals_are_numbers(tmp_path):
@@ -222,7 +222,7 @@ def test_decimals_are_numbers(tmp_path):
         np.testing.assert_allclose(found.decomposition_.values, expected.decomposition_.values, atol=1e-12)
     missing = pa.table({"a": list("uvuv"), "score": pa.array([Decimal(1), None, Decimal(2), None])})
     pq.write_table(missing, tmp_path / "t.parquet")
-    refused(str(tmp_path), "missing or infinite in 2 row(s)", model="score")
+    refused(str(tmp_path), "missing or infinite in 2 rows", model="score")
 
 
 def test_named_columns_of_a_table_in_memory():

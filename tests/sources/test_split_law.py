@@ -72,7 +72,7 @@ def same(
     else:
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-12 * np.abs(b).max())
     ours, theirs = one.certificate_, other.certificate_
-    if "taken to weigh alike" in ours.eval_method:
+    if "equal rows have equal weights" in ours.eval_method:
         np.testing.assert_allclose(ours.r2_eval, theirs.r2_eval, atol=0.01)
     else:
         np.testing.assert_allclose(ours.r2_eval, theirs.r2_eval, rtol=evaluated, atol=1e-11)
@@ -129,7 +129,7 @@ def test_weights_clusters_strata_bins_and_held_out_rows_are_those_in_memory(tmp_
     # The error of a row of its own weight and leverage is not in the sums of rows that are put together.
     own_weights = together and (how.get("sample_weight") == "share" or how.get("weights") == "probability")
     found = fitted(path, "real", parameters=parameters, **names)
-    assert ("taken to weigh alike" in found.certificate_.eval_method) <= own_weights
+    assert ("equal rows have equal weights" in found.certificate_.eval_method) <= own_weights
     # Nor are the rows of a cluster one by one, from which the fits to other clusters estimate what they share.
     evaluated = 1e-3 if together and "clusters" in how else 1e-9
     # Nor can they be drawn one by one, as they are where a selection is repeated without some of them.

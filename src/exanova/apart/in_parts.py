@@ -14,7 +14,7 @@ from exanova.data.table import Table
 from exanova.decomposition import Decomposition
 from exanova.given import level_rules
 from exanova.parameters import check_parameters, the_model
-from exanova.query import QuerySettings
+from exanova.queries.query import QuerySettings
 from exanova.tags import not_fitted
 
 

@@ -32,7 +32,7 @@ from exanova.design import passes
 from exanova.design.family import Family, dense_family
 from exanova.design.memory import readable, resolve_limit
 from exanova.errors import InputError, MemoryLimitError, UnknownLevelError
-from exanova.messages import Parameter
+from exanova.messages import Parameter, count_of
 from exanova.phi.margins import Margins, count_margins, margins_of
 from exanova.typing import Codes, FloatArray, Subset
 
@@ -270,8 +270,9 @@ def check_alike(first: Moments, second: Moments) -> None:
     common = set(first.shards) & set(second.shards)
     if common:
         raise InputError(
-            f"{len(common)} shard(s) are in both: {', '.join(name[:12] for name in sorted(common)[:3])}; every shard "
-            "counts once, and merging it again would double its weight. Leave one of them out."
+            f"{count_of(len(common), 'shard is', 'shards are')} in both: "
+            f"{', '.join(name[:12] for name in sorted(common)[:3])}; every shard counts once, "
+            "and merging it again would double its weight. Leave one of them out."
         )
     if first.encoding.to_json() != second.encoding.to_json():
         raise InputError(

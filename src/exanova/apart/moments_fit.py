@@ -30,11 +30,12 @@ from exanova.effects.norms import covariances
 from exanova.effects.orthogonality import conditional_means
 from exanova.errors import InputError
 from exanova.explain.mean_shapley import MeanShapley
+from exanova.messages import count_of
 from exanova.phi.margins import Margins, multiply, read_gram
 from exanova.phi.monomials import monomials, reference_levels
 from exanova.phi.projection import mirrored, projected
 from exanova.provenance import Provenance, timestamp
-from exanova.query import QuerySettings
+from exanova.queries.query import QuerySettings
 from exanova.solve.evidence import Solution, Solved
 from exanova.solve.moments_route import solve_moments
 from exanova.solve.plan import Plan
@@ -91,23 +92,23 @@ def fit_moments(
     order = moments.max_order if max_order is None else max_order
     if order > moments.max_order:
         raise InputError.given("max_order", order, f"at most {moments.max_order}, the order of these moments")
-    seen = observed(moments, order)
+    part = observed_part(moments, order)
     with parallel.blas_threads(settings.threads):
-        basis = build_basis(seen.family)
-        mono = monomials(seen.family, reference_levels(seen.family))
-        tables = iter([(slice(0, len(seen.margins.unions)), seen.counts)])
-        gram = mirrored(read_gram(seen.margins, seen.family, mono, tables))
-        gamma = projected(seen.family, mono, gram, basis)
-        solution = solve_moments(gamma, order_slices(seen.family, basis), _projections(seen, basis), ties)
-    values = on_cells(seen.family, basis, solution.coefficients)
-    plan = _plan(moments, seen, basis, order, memory_limit)
-    solution = replace(solution, method=f"{solution.method}, from moments of {len(moments.shards)} shard(s)")
-    found = Solved(seen.family, values, plan, solution, basis, False)
-    done = _decomposition(moments, seen, found, settings, kind, ties, time.perf_counter() - started)
+        basis = build_basis(part.family)
+        mono = monomials(part.family, reference_levels(part.family))
+        tables = iter([(slice(0, len(part.margins.unions)), part.counts)])
+        gram = mirrored(read_gram(part.margins, part.family, mono, tables))
+        gamma = projected(part.family, mono, gram, basis)
+        solution = solve_moments(gamma, order_slices(part.family, basis), _projections(part, basis), ties)
+    values = on_cells(part.family, basis, solution.coefficients)
+    plan = _plan(moments, part, basis, order, memory_limit)
+    solution = replace(solution, method=f"{solution.method}, from moments of {count_of(len(moments.shards), 'shard')}")
+    found = Solved(part.family, values, plan, solution, basis, False)
+    done = _decomposition(moments, part, found, settings, kind, ties, time.perf_counter() - started)
     return replace(done, certificate=replace(done.certificate, shrinkage=shrinkage))
 
 
-def observed(moments: Moments, order: int) -> Observed:
+def observed_part(moments: Moments, order: int) -> Observed:
     """Moments without the levels that no row has."""
     sizes = moments.sizes
     everything = [np.arange(n) for n in sizes]
@@ -174,62 +175,62 @@ def _kept_sums(moments: Moments, subset: tuple[int, ...], kept: list[NDArray[np.
     return table[np.ix_(*(kept[i] for i in subset), np.arange(own.shape[1]))].reshape(-1, own.shape[1])
 
 
-def _projections(seen: Observed, basis: Basis) -> Any:
+def _projections(part: Observed, basis: Basis) -> Any:
     """Projections of the residual of given coefficients, from margins."""
 
     def project(coefficients: FloatArray | None) -> FloatArray:
         if coefficients is None:
-            return on_functions(seen.family, basis, seen.sums)
-        fitted = seen.co_occurring(on_cells(seen.family, basis, coefficients))
-        return on_functions(seen.family, basis, seen.sums - fitted)
+            return on_functions(part.family, basis, part.sums)
+        fitted = part.co_occurring(on_cells(part.family, basis, coefficients))
+        return on_functions(part.family, basis, part.sums - fitted)
 
     return project
 
 
 def _decomposition(
     moments: Moments,
-    seen: Observed,
+    part: Observed,
     found: Solved,
     settings: QuerySettings,
     kind: str,
     ties: str,
     seconds: float,
 ) -> Decomposition:
-    names, scaling, unit = seen.encoding.names, seen.scaling, seen.scaling.unit
-    certificate = _certified(moments, seen, found, names, seconds)
-    schema = Schema(names, seen.encoding.labels, moments.outputs, kind, moments.single)
+    names, scaling, unit = part.encoding.names, part.scaling, part.scaling.unit
+    certificate = _certified(moments, part, found, names, seconds)
+    schema = Schema(names, part.encoding.labels, moments.outputs, kind, moments.single)
     effects = scaling.effects(found.values)
     return Decomposition(
         schema=schema,
-        encoding=seen.encoding,
-        family=seen.family,
+        encoding=part.encoding,
+        family=part.family,
         values=effects,
-        uncertainty=uncertainty_of(seen.family, effects, schema, certificate),
+        uncertainty=uncertainty_of(part.family, effects, schema, certificate),
         settings=settings,
-        covariance=covariances(seen.family, found.values, seen.sums) * unit**2,
-        variance=seen.square * unit**2,
-        mean_shapley=MeanShapley(seen.family, effects, None),
+        covariance=covariances(part.family, found.values, part.sums) * unit**2,
+        variance=part.square * unit**2,
+        mean_shapley=MeanShapley(part.family, effects, None),
         certificate=certificate,
         plan=found.plan,
         ties=ties,
-        provenance=_provenance(moments, seen),
+        provenance=_provenance(moments, part),
     )
 
 
-def _certified(moments: Moments, seen: Observed, found: Solved, names: tuple[str, ...], seconds: float) -> Certificate:
+def _certified(moments: Moments, part: Observed, found: Solved, names: tuple[str, ...], seconds: float) -> Certificate:
     """Measurements of the result from margins, relative to the standard deviation of each output."""
     solution: Solution = found.solution
-    fitted = seen.co_occurring(found.values)
-    share = seen.family.weight / seen.family.weight[0]
+    fitted = part.co_occurring(found.values)
+    share = part.family.weight / part.family.weight[0]
     power = np.einsum("cm,cm->m", found.values, fitted)
-    mse = np.maximum(seen.square - 2.0 * np.einsum("cm,cm->m", found.values, seen.sums) + power, 0.0)
-    scale = np.where(seen.square > 0, np.sqrt(seen.square), 1.0)
-    r2 = 1.0 - np.divide(mse, seen.square, out=np.zeros_like(mse), where=seen.square > 0)
-    unit, centre = seen.scaling.unit, seen.scaling.centre
-    square = seen.square * unit**2 + centre**2
-    residual_means = (np.abs(seen.sums - fitted) / share[:, None]).max(axis=0)
+    mse = np.maximum(part.square - 2.0 * np.einsum("cm,cm->m", found.values, part.sums) + power, 0.0)
+    scale = np.where(part.square > 0, np.sqrt(part.square), 1.0)
+    r2 = 1.0 - np.divide(mse, part.square, out=np.zeros_like(mse), where=part.square > 0)
+    unit, centre = part.scaling.unit, part.scaling.centre
+    square = part.square * unit**2 + centre**2
+    residual_means = (np.abs(part.sums - fitted) / share[:, None]).max(axis=0)
     certificate = Certificate(
-        orthogonality=float((conditional_means(seen.family, found.values) / scale).max(initial=0.0)),
+        orthogonality=float((conditional_means(part.family, found.values) / scale).max(initial=0.0)),
         reconstruction=float("nan"),
         reconstruction_l2=float((np.sqrt(mse) / scale).max(initial=0.0)),
         residual_mean=float((residual_means / scale).max(initial=0.0)),
@@ -250,23 +251,23 @@ def _certified(moments: Moments, seen: Observed, found: Solved, names: tuple[str
         seconds=seconds,
         residual=solution.residual,
         converged=bool(solution.converged),
-        cancellation=cancellation(seen.family, found.values, np.maximum(power - found.values[0] ** 2, 0.0)),
+        cancellation=cancellation(part.family, found.values, np.maximum(power - found.values[0] ** 2, 0.0)),
         unmeasured=UNMEASURED,
     )
-    rows = float(seen.family.weight[0]) if moments.counts.dtype.kind in "iu" else float(moments.rows)
+    rows = float(part.family.weight[0]) if moments.counts.dtype.kind in "iu" else float(moments.rows)
     return on_average(replace(certificate, notes=notes_of(certificate)), rows)
 
 
-def _plan(moments: Moments, seen: Observed, basis: Basis, order: int, memory_limit: int) -> Plan:
-    orders = [part.stop - part.start for part in order_slices(seen.family, basis)]
-    memory = moments.counts.nbytes + 3 * 8 * basis.n_functions**2 + 16 * seen.sums.nbytes
+def _plan(moments: Moments, part: Observed, basis: Basis, order: int, memory_limit: int) -> Plan:
+    orders = [own.stop - own.start for own in order_slices(part.family, basis)]
+    memory = moments.counts.nbytes + 3 * 8 * basis.n_functions**2 + 16 * part.sums.nbytes
     return Plan(
         rows=moments.rows,
         distinct_rows=0,
-        features=sum(n > 1 for n in seen.encoding.sizes),
+        features=sum(n > 1 for n in part.encoding.sizes),
         max_order=order,
-        subsets=len(seen.family.subsets),
-        cells=seen.family.n_cells,
+        subsets=len(part.family.subsets),
+        cells=part.family.n_cells,
         functions=basis.n_functions,
         functions_by_order=tuple(orders),
         route="moments",
@@ -277,9 +278,9 @@ def _plan(moments: Moments, seen: Observed, basis: Basis, order: int, memory_lim
     )
 
 
-def _provenance(moments: Moments, seen: Observed) -> Provenance:
+def _provenance(moments: Moments, part: Observed) -> Provenance:
     settings = (("max_order", str(moments.max_order)), ("shards", str(len(moments.shards))))
-    total = float(seen.family.weight[0])
+    total = float(part.family.weight[0])
     return Provenance(
         version=__version__,
         date=timestamp(),

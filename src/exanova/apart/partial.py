@@ -16,7 +16,7 @@ from exanova.decomposition import Decomposition
 from exanova.design.memory import resolve_limit
 from exanova.errors import InputError, InputTypeError
 from exanova.messages import Parameter
-from exanova.query import QuerySettings
+from exanova.queries.query import QuerySettings
 
 PLAIN = {"subsets": None, "max_terms": None, "selection": None, "ridge": 0.0, "basis": "pure"}
 """Parameters that moments do not support, and the only value each may have."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import prod
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exanova.basis.holes import has_few_holes
+from exanova.basis.names import BasisName
 from exanova.basis.paper import orthonormalised, paper_tables
 from exanova.basis.projector import LARGEST_TABLE, ImplicitTable, PureProjector, Reflection
 from exanova.basis.pure import pure_dimension, pure_tables
@@ -98,7 +98,7 @@ class Basis:
 
 def build_basis(
     family: Family,
-    kind: Literal["pure", "paper"] = "pure",
+    kind: BasisName = "pure",
     *,
     orthonormal: bool = True,
     first: int = 0,

@@ -144,7 +144,7 @@ ReportBy = Annotated[
 Since = Annotated[
     str | None,
     typer.Option(
-        "--since", metavar="MODEL", help="An earlier fit: why the mean changed since.", rich_help_panel=a.RESULTS
+        "--since", metavar="MODEL", help="An earlier fit, to explain how the mean changed.", rich_help_panel=a.RESULTS
     ),
 ]
 Within = Annotated[

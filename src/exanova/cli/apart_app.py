@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 LEVELS = (
     "Write the levels of a table's columns to a JSON file, for all sites to agree on.\n\n"
-    "With --add, the levels of an existing file are kept and those that only this table has are added. "
+    "With --add, the levels of an existing file are kept, and levels that occur only in this table are added. "
     "A folder or a pattern of files is one table, read in blocks."
 )
 LEVELS_EXAMPLES = (
@@ -34,7 +34,7 @@ MOMENTS_EXAMPLES = (
 )
 MERGE = (
     "Merge moments; the result is that of all rows together.\n\n"
-    "A shard that is inside two of the files is refused: it would count twice."
+    "A shard that is in two of the files is refused, because it would count twice."
 )
 MERGE_EXAMPLES = (
     ("Two sites", "exanova merge a.moments b.moments -o all.moments"),

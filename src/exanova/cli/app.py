@@ -35,7 +35,7 @@ EXANOVA_EXAMPLES = (
         ("Shapley values of new rows", "exanova rows model.exanova new.csv --output values.csv"),
         ("A first look, no data needed", "exanova demo"),
     )
-    + "\n\nExit codes: 0 success, 2 error (one line on standard error), 3 above the limit of compare, 130 interrupted."
+    + "\n\nExit codes: 0 success, 2 error (one line on standard error), 3 above --fail-above, 130 interrupted."
 )
 
 app = typer.Typer(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from exanova.basis.names import BASES
 from exanova.solve.traits import TRAITS
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ Basis = Annotated[
     str,
     typer.Option(
         "--basis",
-        metavar="pure|paper",
+        metavar="|".join(BASES),
         help="Orthogonal functions, or the functions of the paper.",
         rich_help_panel=FIT,
     ),
@@ -301,7 +302,8 @@ HandleUnknown = Annotated[
     typer.Option(
         "--handle-unknown",
         metavar="error|ignore",
-        help="What to do with unseen levels: refuse them, or treat their effects as 0.",
+        help="What to do with unseen levels: refuse them, or treat their effects as 0 (a shrunken fit interpolates "
+        "those of numbers).",
         rich_help_panel=READING,
     ),
 ]

@@ -125,7 +125,7 @@ class Explaining:
         """The file that the values of a single file go to."""
         target = Path(self.folder)
         if target.exists() and (not self.force or target.samefile(self.data)):
-            raise InputError(f"{self.folder!r} is there already", remedy="give another file, or --force")
+            raise InputError(f"{self.folder!r} already exists", remedy="give another file, or --force")
         return target
 
 
@@ -172,11 +172,11 @@ def _targets(files: Sequence[FilePart], folder: str, force: bool) -> list[Path]:
         raise InputError("--output is the folder of the data; give another one.")
     present = [str(target) for target in targets if target.exists()]
     if present and not force:
-        raise InputError(f"{present[0]!r} is there already", remedy="give another folder, or --force")
+        raise InputError(f"{present[0]!r} already exists", remedy="give another folder, or --force")
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileWriteError(f"--output {folder!r} is no folder that can be written: {error.strerror}.") from error
+        raise FileWriteError(f"--output {folder!r} is not a folder that can be written: {error.strerror}.") from error
     return targets
 
 

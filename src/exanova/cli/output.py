@@ -29,6 +29,7 @@ from exanova.explain.comparison import Comparison
 from exanova.explain.explanation import Explanation
 from exanova.explain.importance_errors import importance_stderr
 from exanova.explain.interactions import Interactions
+from exanova.export.harmless import harmless_table
 from exanova.packages import check_installed, package
 from exanova.report import FORMATS
 from exanova.report.words import verdicts
@@ -87,14 +88,14 @@ class Targets:
 
     def _check_apart(self, inputs: Sequence[str]) -> None:
         """Refuse to read and write one file in the same run, or to write it twice."""
-        seen = {_identity(path): f"{path!r} is read" for path in inputs}
+        taken = {_identity(path): f"{path!r} is read" for path in inputs}
         for target in self._targets:
             identity = _identity(target.path)
-            if identity in seen:
+            if identity in taken:
                 raise InputError(
-                    f"{target.option} {target.path!r} cannot be written: {seen[identity]} in the same run."
+                    f"{target.option} {target.path!r} cannot be written: {taken[identity]} in the same run."
                 )
-            seen[identity] = f"{target.option.removeprefix('--')} is written there"
+            taken[identity] = f"{target.option.removeprefix('--')} is written there"
 
     def _check_place(self, target: Target) -> None:
         path = Path(target.path)
@@ -308,7 +309,7 @@ def _encoded(table: Any, suffix: str) -> bytes:
         package("pyarrow.feather").write_feather(table, sink)
     else:
         csv = package("pyarrow.csv")
-        csv.write_csv(table, sink, csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ","))
+        csv.write_csv(harmless_table(table), sink, csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ","))
     return sink.getvalue()
 
 

@@ -8,10 +8,10 @@ from exanova.cli import answer_arguments as b
 from exanova.cli import arguments as a
 
 DIFFERENCE = (
-    "Why one group of rows scores higher than another: the gap, split over features and interactions.\n\n"
+    "Explain why one group of rows scores higher than another: the gap, split over features and interactions.\n\n"
     "The parts add up to the gap between the means exactly; with --prediction the residual is one of them. Two groups "
-    "are compared with each other, more of them each with all others. The columns of --by and --within may be features "
-    "or not."
+    "are compared with each other; three or more are each compared with all others. The columns of --by and --within "
+    "need not be features."
 )
 DIFFERENCE_EXAMPLES = (
     ("Women and men", "exanova difference model.exanova data.csv --by sex"),
@@ -84,9 +84,9 @@ def difference(
 
 
 RELATIVITIES = (
-    "The tariff of a decomposition with --link log (or logit): factors against base levels, with intervals.\n\n"
-    "The base value times the factors of a row is its fitted value. Factors are main effects and pairs; what they lose "
-    "in deviance and in the Gini index is stated."
+    "Show the tariff of a decomposition with --link log (or logit): factors against base levels, with intervals.\n\n"
+    "The fitted value of a row is the base value times its factors. Factors are main effects and pairs; the output "
+    "says how much deviance they explain and how well they order the rows (Gini index)."
 )
 RELATIVITIES_EXAMPLES = (
     (
@@ -112,13 +112,13 @@ def relativities(
 
 
 REPORT = (
-    "Write the report of a saved decomposition, with rows and the answers to questions about them.\n\n"
-    "With --data, the report has rows to explore and the reasons for the lowest and the highest. --by says why groups "
-    "of rows differ, --since why the mean changed since an earlier fit, --group takes groups of features as one, "
-    "--base names base levels of a tariff (--link log or logit)."
+    "Write the report of a saved decomposition, with rows and answers to questions about them.\n\n"
+    "With --data, the report has a row explorer and gives reasons for the lowest and the highest rows. --by explains "
+    "why groups of rows differ, --since why the mean changed since an earlier fit. --group treats several features as "
+    "one. --base sets the base levels of a tariff (--link log or logit)."
 )
 REPORT_EXAMPLES = (
-    ("With rows, called by a column", "exanova report model.exanova report.html --data data.csv --id customer"),
+    ("With rows, named by a column", "exanova report model.exanova report.html --data data.csv --id customer"),
     (
         "Why groups differ, and what changed since last year",
         "exanova report model.exanova report.html --data data.csv --prediction p --by sex --since last.exanova",

@@ -12,8 +12,8 @@ ROWS = a.text(
     """Shapley values: one line per row, with base_value, one column per feature, and their sum as fitted. With
     --prediction, the residual (prediction minus fitted) is added. With several outputs the columns are called
     output:feature. Other indices: one line per row and subset. Columns are matched by name; other columns are ignored
-    (--id copies them). A row marked outside_support has a combination of levels that was not in the data; the effect
-    of that combination counts as 0.""",
+    (--id copies them). A row marked outside_support has a combination of levels that was not in the data; its effect
+    is extrapolated by a shrunken fit, and counts as 0 otherwise.""",
 )
 ROWS_EXAMPLES = (
     ("Shapley values, one column per feature", "exanova rows model.exanova new.csv --output values.csv"),

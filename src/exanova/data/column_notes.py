@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from exanova.data.number_texts import NumbersAsText
 from exanova.errors import InputError
-from exanova.messages import Action, Parameter, Words, joined
+from exanova.messages import Action, Parameter, Words, count_of, joined
 from exanova.warned import warn
 
 STILL_RECEIVED = " The model still receives them."
@@ -36,14 +36,14 @@ class Notes:
             warn(self._identifiers_warning(also))
         if self.dates:
             warn(self._dates_warning())
-        _warn_of_numbers("are left out, although they hold numbers", self.left_out, also)
-        _warn_of_numbers("are read as names, although they hold numbers", self.named, "")
+        _warn_of_numbers("left out", self.left_out, also)
+        _warn_of_numbers("read as names", self.named, "")
 
     def _unreadable_error(self) -> InputError:
         listed = ", ".join(f"{name!r} ({reason})" for name, reason in self.unreadable.items())
         return InputError(
             Parameter("strategy", "model"),
-            f" cannot tell where the model splits {len(self.unreadable)} column(s): {listed}",
+            f" cannot tell where the model splits {count_of(len(self.unreadable), 'column')}: {listed}",
             remedy=[
                 *("Use ", Parameter("strategy", "quantile"), ", or keep their values as levels with "),
                 Parameter("n_bins", dict.fromkeys(self.unreadable)),
@@ -53,14 +53,14 @@ class Notes:
     def _refused_error(self) -> InputError:
         names = ",".join(self.refused)
         return InputError(
-            f"{len(self.refused)} column(s) hold numbers or times that look continuous: {_sizes(self.refused)}; every "
-            "feature has to be categorical",
+            f"{count_of(len(self.refused), 'column holds', 'columns hold')} numbers or times that look continuous: "
+            f"{_sizes(self.refused)}; every feature has to be categorical",
             remedy=[
                 "Pass ",
                 Parameter("n_bins", "auto"),
-                " to cut them, or ",
+                " to bin them, or ",
                 Parameter("n_bins", dict.fromkeys(self.refused, 8)),
-                " to bin each into this many intervals, or ",
+                " for this number of intervals each, or ",
                 Action("categorical", names, "convert a column to a categorical dtype"),
                 " if each of its values is a category",
             ],
@@ -68,22 +68,27 @@ class Notes:
 
     def _identifiers_warning(self, also: str) -> Words:
         return Words(
-            f"{len(self.identifiers)} column(s) are left out, since they identify rows: {_sizes(self.identifiers)}."
-            f"{also} You may also ",
+            f"{_left_out(len(self.identifiers))} rows: {_sizes(self.identifiers)}.{also} You may also ",
             Action("drop", ",".join(self.identifiers), "drop them from the table"),
             ", merge rare levels with ",
             Parameter("min_frequency"),
             ", or name numbers in ",
             Parameter("n_bins"),
-            " to cut them.",
+            " to bin them.",
         )
 
     def _dates_warning(self) -> str:
         listed = ", ".join(f"{name!r} (such as {example!r})" for name, example in self.dates.items())
         return (
-            f"{len(self.dates)} column(s) of dates are read as names, and left out where most rows have their own: "
-            f"{listed}. Write them as 2024-05-31, for example by pandas.to_datetime, to have them cut by the calendar."
+            f"{count_of(len(self.dates), 'column of dates is', 'columns of dates are')} read as names, and left out "
+            f"if most rows have their own: {listed}. Write them as 2024-05-31, for example by pandas.to_datetime, to "
+            "have them binned by the calendar."
         )
+
+
+def _left_out(columns: int) -> str:
+    one, more = "column is left out, because it identifies", "columns are left out, because they identify"
+    return count_of(columns, one, more)
 
 
 def _sizes(columns: Mapping[str, int]) -> str:
@@ -96,4 +101,7 @@ def _warn_of_numbers(what: str, columns: Mapping[str, NumbersAsText], also: str)
         return
     listed = ", ".join(f"{name!r} ({found.describe()})" for name, found in columns.items())
     remedies = dict.fromkeys(Words.of(found.remedy) for found in columns.values())
-    warn(Words(f"{len(columns)} column(s) {what}: {listed}.{also} ", joined(remedies, ". "), "."))
+    which = count_of(
+        len(columns), f"column is {what}, although it holds numbers", f"columns are {what}, although they hold numbers"
+    )
+    warn(Words(f"{which}: {listed}.{also} ", joined(remedies, ". "), "."))

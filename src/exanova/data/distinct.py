@@ -77,8 +77,8 @@ def _compiled_groups(codes: Codes) -> tuple[IntArray, IntArray]:
     group: NDArray[Any] = np.empty(n, dtype=np.int32)
     first: IntArray = np.empty(min(n, possible), dtype=np.int64)
     if possible <= max(DIRECT, n):
-        seen = np.full(possible, -1, dtype=np.int32)
-        count = group_kernels.number_rows(codes, low, factors, seen, first, group)
+        numbers = np.full(possible, -1, dtype=np.int32)
+        count = group_kernels.number_rows(codes, low, factors, numbers, first, group)
     else:
         own = np.empty(n, dtype=np.uint64)
         count = group_kernels.hash_rows(codes, low, factors, exact, first, group, own)

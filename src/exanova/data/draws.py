@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from exanova.data.alignment import to_rows
 from exanova.data.weights import refuse_mask
 from exanova.errors import InputError, InputTypeError
-from exanova.messages import Parameter
+from exanova.messages import Parameter, count_of
 from exanova.typing import FloatArray, IntArray
 
 MANY_COUNTS = 20
@@ -297,7 +297,7 @@ def _labels(given: Any, kept: IntArray, n: int, index: Any, what: str) -> IntArr
     missing = np.array([label is None or label != label for label in labels[kept].tolist()])
     if missing.any():
         raise InputError(
-            f"{what}= has no label in {int(missing.sum()):,} row(s), the first is row {int(kept[missing][0])}; "
+            f"{what}= has no label in {count_of(int(missing.sum()), 'row')}, the first is row {int(kept[missing][0])}; "
             "give every row a label, or weight 0."
         )
     try:

@@ -20,7 +20,7 @@ from exanova.data.feature import FeatureLevels
 from exanova.data.levels import MISSING_LABEL, level_from_json, level_to_json
 from exanova.data.table import Table
 from exanova.errors import FileFormatError, InputError, UnknownLevelError
-from exanova.messages import Parameter, choices
+from exanova.messages import Parameter, choices, count_of
 from exanova.typing import Codes, IntArray, Level
 
 
@@ -148,12 +148,12 @@ def _unknown(column: Column, codes: IntArray, between: bool) -> UnknownLevelErro
     distinct = [*map(repr, cells), *[MISSING_LABEL] * bool(column.missing[rows].any())]
     shown = ", ".join(distinct[:5]) + (f" and {len(distinct) - 5} more" if len(distinct) > 5 else "")
     return UnknownLevelError(
-        f"Column {column.name!r} holds levels that were not learned: {shown} ({len(rows)} row(s), the first is "
+        f"Column {column.name!r} holds unknown levels: {shown} ({count_of(len(rows), 'row')}, the first is "
         f"row {rows[0]})",
         remedy=[
             "Give rows with known levels, fit again with these rows, or pass ",
             Parameter("handle_unknown", "ignore"),
-            ", with which numbers are read between their neighbours" if between else "",
+            ", which reads numbers between their neighbours" if between else "",
         ],
     )
 

@@ -15,11 +15,11 @@ def why_it_failed(error: Exception, respond: Any, table: Table) -> str:
     >>> why_it_failed(ValueError("no"), len, Table.read(np.array([[1, 2]])))[:44]
     'The model raised ValueError on 1 rows: no. I'
     """
-    said = " ".join(str(error).split()).rstrip(".")
+    reason = " ".join(str(error).split()).rstrip(".")
     called = f"It was called with a {table.kind} table with the columns {list(table.names[:8])}"
     what_to_do = _other_columns(respond, table) or _matrix(error) or _categories(error, table)
     return (
-        f"The model raised {type(error).__name__} on {table.n_rows} rows: {said}. {called}; "
+        f"The model raised {type(error).__name__} on {table.n_rows} rows: {reason}. {called}; "
         f"{what_to_do or 'check that it accepts such a table'}."
     )
 

@@ -42,7 +42,7 @@ class FeatureLevels:
         edges: the edges of the bins, numbers or times, or ``()``.
         is_ordered: whether a dtype says that the levels are in order.
         is_left_out: whether every value has the same code, as those of an identifier.
-        of_numbers: whether the values are numbers, in order, that are levels as they are.
+        of_numbers: whether the values are numbers in order that are not binned.
     """
 
     name: str

@@ -29,8 +29,8 @@ def fill_keys(codes: Any, lowest: Any, factors: Any, a: int, b: int, keys: Any) 
 
 
 @compiled()
-def number_rows(codes: Any, lowest: Any, factors: Any, seen: Any, first: Any, group: Any) -> int:
-    """Number the distinct rows in the order of their first occurrence, by a table ``seen`` of all keys, -1 at first.
+def number_rows(codes: Any, lowest: Any, factors: Any, numbers: Any, first: Any, group: Any) -> int:
+    """Number the distinct rows in the order of their first occurrence, by a table ``numbers`` of all keys, -1 at first.
 
     Writes the first row of each to ``first`` and the number of each row to ``group``; returns how many there are.
     """
@@ -40,10 +40,10 @@ def number_rows(codes: Any, lowest: Any, factors: Any, seen: Any, first: Any, gr
         b = min(n, a + BLOCK)
         fill_keys(codes, lowest, factors, a, b, keys)
         for t in range(b - a):
-            number = seen[keys[t]]
+            number = numbers[keys[t]]
             if number < 0:
                 number = count
-                seen[keys[t]] = number
+                numbers[keys[t]] = number
                 first[count] = a + t
                 count += 1
             group[a + t] = number

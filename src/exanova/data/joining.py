@@ -38,7 +38,7 @@ whichever is larger."""
 
 
 MOST_IN_ORDER = 256
-"""Numbers that are levels as they are, and keep their order; more are taken for codes of names."""
+"""Numbers that are not binned and keep their order; more are treated as codes of names."""
 
 
 class Most(NamedTuple):
@@ -56,7 +56,7 @@ def columns_to_join(
     A number given by the user is firm, and so is any where pairs of features would have more than ``most_cells``.
 
     Only nominal levels are joined: bins, dates and declared orders have an order that determines which levels are
-    similar. So have up to ``MOST_IN_ORDER`` numbers that are levels as they are: they are joined only if that is asked.
+    similar. So have up to ``MOST_IN_ORDER`` numbers that are not binned: they are joined only on request.
 
     >>> names = FeatureLevels.of("job", ["a", "b", "c"])
     >>> columns_to_join([names], 2), columns_to_join([names], "auto")

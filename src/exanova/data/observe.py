@@ -98,8 +98,8 @@ def observe(
     ``X`` is a table or a ``Support``; ``model`` is a callable, a fitted estimator, or an array of outputs aligned
     with the rows. Rows of weight zero are ignored: their levels do not exist, and the model is not called on them.
 
-    >>> seen = observe(np.array([[0, 1], [1, 1], [0, 1]]), lambda X: X.sum(axis=1))
-    >>> seen.support.weight.tolist(), seen.values.values.tolist(), seen.values.calls
+    >>> rows = observe(np.array([[0, 1], [1, 1], [0, 1]]), lambda X: X.sum(axis=1))
+    >>> rows.support.weight.tolist(), rows.values.values.tolist(), rows.values.calls
     ([2, 1], [[1.0], [2.0]], 2)
     """
     levels: dict[str, Any] = {"min_frequency": min_frequency, "n_bins": n_bins, "strategy": strategy}

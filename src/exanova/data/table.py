@@ -20,6 +20,7 @@ from exanova.data.arrow import take_rows
 from exanova.data.column import Column, plain_cells
 from exanova.data.series import read_series, what_it_holds
 from exanova.errors import InputError, InputTypeError
+from exanova.messages import count_of
 
 ACCEPTED = "a pandas, polars or pyarrow table, or a two-dimensional NumPy array"
 
@@ -189,7 +190,7 @@ def _read_array(X: NDArray[Any]) -> Table:
         raise InputTypeError("X is a masked array; give a plain array with NaN or None where values are missing.")
     if X.ndim != 2:
         raise InputError(
-            f"X is an array of {X.ndim} dimension(s), shape {X.shape}; expected two: rows and columns. "
+            f"X is an array of {count_of(X.ndim, 'dimension')}, shape {X.shape}; expected two: rows and columns. "
             "Reshape your data: X.reshape(-1, 1) is a single column, X.reshape(1, -1) a single row."
         )
     return Table(tuple(f"x{i}" for i in range(X.shape[1])), "numpy", X)
@@ -232,8 +233,8 @@ def _no_levels_message(names: Sequence[str], frame: nw.DataFrame[Any]) -> str:
     held = {name: what_it_holds(frame[:, k]) for k, name in enumerate(names)}
     wrong = [f"{name!r} ({dtype})" for name, dtype in held.items() if dtype is not None]
     return (
-        f"The cells of {len(wrong)} column(s) cannot be levels: {', '.join(wrong)}; expected strings, numbers, "
-        "booleans, dates or times. Convert these columns, for example to strings, or drop them."
+        f"The cells of {count_of(len(wrong), 'column')} cannot be levels: {', '.join(wrong)}; expected strings, "
+        "numbers, booleans, dates or times. Convert these columns, for example to strings, or drop them."
     )
 
 

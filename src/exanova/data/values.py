@@ -18,7 +18,7 @@ from exanova.data.recoding import blocks
 from exanova.data.table import Table
 from exanova.data.weights import group_totals
 from exanova.errors import ExanovaError, InputError, InputTypeError, ModelError
-from exanova.messages import Parameter, choices
+from exanova.messages import Parameter, choices, count_of
 from exanova.progress import Progress
 from exanova.typing import FloatArray, IntArray
 
@@ -118,8 +118,8 @@ def align(
     if len(wrong):
         row = int(wrong[0] if kept is None else kept[wrong[0]])
         raise InputError(
-            f"The outputs are NaN or infinite in {len(wrong)} row(s), the first is row {row}{_mask_note(outputs)}; "
-            "leave these rows out, or give them weight zero."
+            f"The outputs are NaN or infinite in {count_of(len(wrong), 'row')}, the first is row {row}"
+            f"{_mask_note(outputs)}; leave these rows out, or give them weight zero."
         )
     matrix = values.reshape(len(values), -1)
     names = _names(output_names, matrix.shape[1], _names_given(outputs, features))
@@ -326,7 +326,7 @@ def _names(given: Sequence[str] | None, width: int, natural: Any) -> tuple[str, 
         if len(names) != width or len(set(names)) != width:
             raise InputError(
                 Parameter("output_names", list(names)),
-                f" were given for {width} output(s)",
+                f" were given for {count_of(width, 'output')}",
                 expected="one different name per output",
             )
         return names

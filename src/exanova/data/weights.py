@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from exanova.data.alignment import to_rows
 from exanova.data.recoding import occurrences, places
 from exanova.errors import InputError, InputTypeError
+from exanova.messages import count_of
 
 LARGEST_TOTAL = 2**53
 """Counts up to this total are exact in float64 as well, so that sums may be made in either."""
@@ -123,13 +124,13 @@ def check_values(weights: NDArray[np.float64]) -> None:
     wrong = ~np.isfinite(weights)
     if wrong.any():
         raise InputError(
-            f"{int(wrong.sum())} weight(s) are NaN or infinite, the first at {_first(wrong)}; "
+            f"{count_of(int(wrong.sum()), 'weight is', 'weights are')} NaN or infinite, the first at {_first(wrong)}; "
             "give finite numbers, and 0 for what should not count."
         )
     negative = weights < 0
     if negative.any():
         raise InputError(
-            f"{int(negative.sum())} weight(s) are negative, the first at {_first(negative)}; "
+            f"{count_of(int(negative.sum()), 'weight is', 'weights are')} negative, the first at {_first(negative)}; "
             "give numbers of at least 0."
         )
 

@@ -45,7 +45,7 @@ def parse(entry: Entry, body: bytes) -> Content:
         return _parse_images(body) if entry.is_images else _parse_text(entry, gzip.decompress(body))
     except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         raise FileFormatError(
-            f"{entry.file} cannot be read as what it should be ({error}); replace it by the original."
+            f"{entry.file} is not the expected file ({error}); replace it with the original."
         ) from error
 
 

@@ -21,6 +21,10 @@ Cells: TypeAlias = tuple[NDArray[Any] | None, ...]
 """One array (n,) for each feature, ``None`` where the level of a row determines its cell."""
 
 
+OPEN_ENDED = ("< ", ">= ", "before ", "from ")
+"""Beginnings of the names of intervals without a lower or an upper end, which are sentences already."""
+
+
 def cells_of(table: Table, encoding: Encoding) -> Cells:
     """The cells of every feature that is cut, or whose levels were merged; missing ones are ``None`` or NaN."""
     table = table.select(encoding.names)
@@ -50,11 +54,22 @@ def with_level(cell: Any, level: str) -> str:
 
     >>> with_level(38.4, "[38, 40)"), with_level("10115", "214 levels: 10115, ..."), with_level(0.0, "0")
     ('38.4 (in [38, 40))', '10115 (in 214 levels: 10115, ...)', '0')
+    >>> with_level(70.5, ">= 65")
+    '70.5 (>= 65)'
     """
     text = cell_text(cell)
     if text is None or level == MISSING_LABEL or text == level:
         return level
-    return f"{text} (in {level})"
+    return f"{text} ({within(level)})"
+
+
+def within(level: str) -> str:
+    """How a sentence says that a value belongs to an interval or to joined levels.
+
+    >>> within("[38, 40)"), within("< 38"), within("from 2024-01-01")
+    ('in [38, 40)', '< 38', 'from 2024-01-01')
+    """
+    return level if level.startswith(OPEN_ENDED) else f"in {level}"
 
 
 def taken(cells: Cells, rows: Any) -> Cells:

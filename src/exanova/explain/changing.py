@@ -123,7 +123,7 @@ def _included(split: MixAndModel, has_sums: bool) -> str:
     if split.model_weights is None:
         words += "; the parts of the model have none: these fits have too many cells"
     else:
-        words += "; for the parts of the model, that of the effects alone, at these mixes"
+        words += "; for the parts of the model, only the sampling of the effects, with the mixes held fixed"
     if not has_sums:
         words += "; the sums of mix and model have none: they need the rows of the second fit, which its file lacks"
     return words
@@ -152,7 +152,8 @@ def _notes(schema: Schema, split: MixAndModel, parts: list[AllParts], found_in: 
         for side, where in ((0, "first"), (1, "second")):
             alone = int((own.codes[1 - side] < 0).sum())
             if alone:
-                notes.append(f"{name}: {alone} level(s) or parts of levels occur in the {where} fit only")
+                which = count_of(alone, "level or part of a level occurs", "levels or parts of levels occur")
+                notes.append(f"{name}: {which} only in the {where} fit")
         if ((own.shares > 0) & (own.shares < 1)).any():
             other_edges.append(name)
     if other_edges:
@@ -160,13 +161,13 @@ def _notes(schema: Schema, split: MixAndModel, parts: list[AllParts], found_in: 
     for where, other in (("first", "second"), ("second", "first")):
         count = found_in.count(where)
         if count:
-            notes.append(f"{count_of(count, 'effect')} of the {where} fit alone: 0 in the {other}")
+            notes.append(f"{count_of(count, 'effect')} only in the {where} fit: 0 in the {other}")
     shared = np.where(np.array(found_in) == "both", split.shared[:, 1], np.inf)
     least = int(np.argmin(shared))
     if shared[least] < MOSTLY:
         name = " x ".join(schema.names(split.subsets[least]))
         notes.append(
-            f"{name}: {shared[least]:.0%} of the rows of the second fit are in cells that the first has; effects count "
-            "as 0 in cells their fit has never observed"
+            f"{name}: {shared[least]:.0%} of the rows of the second fit are in cells that occur in the first; an "
+            "effect counts as 0 in cells that its fit never observed"
         )
     return notes

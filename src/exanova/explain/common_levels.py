@@ -153,8 +153,8 @@ def _parts(a: FeatureLevels, b: FeatureLevels, ea: list[Any], eb: list[Any]) -> 
     codes = np.array([np.array(f.codes)[k] for f, k in zip((a, b), bins, strict=True)])
     labels = _labels([written[end] for end in ends], a.is_of_times)
     labels = [_own(f, ks, k, text) for k, text in enumerate(labels) for f, ks in [_whole((a, b), bins, k)]]
-    seen = (codes >= 0).all(axis=0)
-    return CommonLevels(tuple(np.array(labels, dtype=object)[seen]), codes[:, seen], shares[:, seen])
+    occurs = (codes >= 0).all(axis=0)
+    return CommonLevels(tuple(np.array(labels, dtype=object)[occurs]), codes[:, occurs], shares[:, occurs])
 
 
 def _shares(bins: IntArray, lengths: FloatArray) -> FloatArray:
@@ -191,8 +191,8 @@ def _bins_and_values(a: FeatureLevels, b: FeatureLevels) -> CommonLevels:
     if binned.is_of_times or not numbers or not all(numbers):
         return CommonLevels((), np.zeros((2, 0), dtype=np.int64), np.zeros((2, 0)))
     held, own = binned.recode(single.values)[:-1], np.array(single.codes, dtype=np.int64)
-    seen = held >= 0
-    codes = np.stack([held[seen], own[seen]])
+    occurs = held >= 0
+    codes = np.stack([held[occurs], own[occurs]])
     shares = np.array([1.0 / np.bincount(row)[row] for row in codes])
     labels = tuple(single.labels[k] for k in codes[1])
     found = CommonLevels(labels, codes, shares)

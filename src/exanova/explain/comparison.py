@@ -120,12 +120,12 @@ class Comparison:
             name = " x ".join(change.features) or "(intercept)"
             where = "" if change.found_in == "both" else f" (only in the {change.found_in})"
             if not change.comparable:
-                lines.append(f"  {name}{where}: cannot be compared, for the two have no levels in common")
+                lines.append(f"  {name}{where}: cannot be compared, because the two have no levels in common")
                 continue
             if change.found_in == "both" and change.shared < MOSTLY:
                 where = f" (on {change.shared:.0%} of the rows, whose levels both have)"
             before, after, difference = (
-                ", ".join(f"{v:.4g}" for v in amounts[:4])
+                ", ".join("none" if np.isnan(v) else f"{v:.4g}" for v in amounts[:4])
                 for amounts in (change.norm_before, change.norm_after, change.difference)
             )
             lines.append(f"  {name}{where}: {before} -> {after}, difference {difference}")
@@ -173,8 +173,13 @@ def check_same_columns(schema: Schema, other: Schema) -> None:
             "compare decompositions of the same columns."
         )
     if schema.outputs != other.outputs:
+        both = f"{', '.join(schema.outputs)} and {', '.join(other.outputs)}"
+        if len(schema.outputs) != len(other.outputs):
+            raise InputError(f"the outputs differ: {both}", expected="two fits of the same outputs")
+        if set(schema.outputs) == set(other.outputs):
+            raise InputError(f"the outputs are in different orders: {both}", remedy="fit with the same order in both")
         raise InputError(
-            f"the outputs differ: {', '.join(schema.outputs)} and {', '.join(other.outputs)}",
+            f"the outputs differ: {both}",
             remedy=["give them the same names with ", Parameter("output_names"), " when fitting"],
         )
 

@@ -26,8 +26,9 @@ from exanova.explain.difference import Contrast
 from exanova.explain.row_sets import RowSets
 from exanova.infer.contrast_errors import contrast_variances, own_influence, rows_variances
 from exanova.infer.linear import LinearErrors
-from exanova.infer.same_rows import SameRows
+from exanova.infer.same_rows import SameRows, other_rows
 from exanova.infer.uncertainty import Uncertainty
+from exanova.infer.units import fewest_units
 from exanova.phi.operator import Phi
 from exanova.typing import Codes, FloatArray, IntArray
 
@@ -149,6 +150,12 @@ def feature_errors(parts: Parts, rows: Rows, sides: Iterable[IntArray], sources:
         found = errors.of_sums(by_cell, at_rows)
         total = found[:, -1] if rows.values is None else errors.of_totals()
         yield from np.concatenate([found[:, :-1], errors.of_residuals()[:, None], total[:, None]], axis=1)
+
+
+def has_single_unit(rows: Rows, side: IntArray, sources: Sources) -> bool:
+    """Whether a set is one row, or rows of one cluster: how others of its kind would vary is then not known."""
+    draws = other_rows(rows.weight, side) if sources.same is None else sources.same.draws
+    return fewest_units(draws, side) < 2
 
 
 def signed_shares(weight: NDArray[Any], side: IntArray) -> FloatArray:
@@ -297,6 +304,8 @@ class _Errors:
             out[:, o] = np.where(found <= tolerances.RECONSTRUCTION, 0.0, found) * unit[o]  # below, it is rounding
         if self.sources.effects:  # an effect has no error in cells never observed
             out[~whole] = np.nan
+        single = np.array([has_single_unit(self.rows, side, self.sources) for side in self.sides])
+        out[np.repeat(single, weights.shape[1] // len(self.sides))] = np.nan
         if uncertainty.knows_dependences:
             out[~uncertainty.determined(weights)] = np.nan
         return out.reshape(len(self.sides), -1, len(at_rows))

@@ -170,12 +170,20 @@ class Difference(Sequence[Contrast]):
                 lines = [[name, f"{v:+.4g}{_plus_minus(e)}"] for name, v, e in self.parts(contrast, "subset", o)]
                 first, second = contrast.means[:, o]
                 caption = f"{contrast.name}: mean of {output} {first:.4g} and {second:.4g}"
-                tables.append((caption, ["part", "difference"], lines[:LISTED] + lines[LISTED:][-2:]))
+                tables.append((caption, ["part", "difference"], _shortened(lines)))
         return answer_html("Difference", tables, ". ".join(["standard errors: " + self.included, *self.notes]))
 
     def __repr__(self) -> str:
         contrasts, subsets = count_of(len(self), "contrast"), count_of(len(self.subsets) - 1, "subset")
         return f"<Difference: {contrasts}, {subsets}; {self.game}>"
+
+
+def _shortened(lines: list[list[str]]) -> list[list[str]]:
+    """The largest parts, how many are not listed, then the residual, if there is one, and the total."""
+    ends = sum(line[0] in (RESIDUAL, TOTAL) for line in lines)
+    inner = lines[: len(lines) - ends]
+    more = [[f"and {count_of(len(inner) - LISTED, 'more part')}", ""]] if len(inner) > LISTED else []
+    return [*inner[:LISTED], *more, *lines[len(inner) :]]
 
 
 def _plus_minus(error: float) -> str:

@@ -11,9 +11,12 @@ import numpy as np
 
 from exanova.data.alignment import to_rows
 from exanova.data.between import Between
+from exanova.data.intervals import number_text
+from exanova.data.number_texts import PLAIN
 from exanova.data.table import Table, frame_of_kind
 from exanova.effects.effect import Schema
 from exanova.errors import InputError
+from exanova.explain.cells import cell_text, within
 from exanova.explain.grouping import Grouping, level_texts
 from exanova.explain.ranking import Ranked
 from exanova.explain.reasons import Reason, RowReasons
@@ -74,13 +77,15 @@ def id_texts(X: Any, given: Any) -> list[str] | None:
             f" has the shape {labels.shape}",
             expected=f"the name of a column, or one for each of {table.n_rows} rows",
         )
-    return [str(label) for label in labels.tolist()]
+    cells = labels if labels.dtype.kind == "f" else labels.tolist()
+    return [cell_text(cell) or MISSING for cell in cells]
 
 
 def cell_texts(table: Table, name: str) -> list[str]:
     """The cells of a column as text."""
     column = table.column(name)
-    return [MISSING if gone else str(value) for value, gone in zip(column.values.tolist(), column.missing, strict=True)]
+    cells = column.values if column.values.dtype.kind == "f" else column.values.tolist()
+    return [MISSING if gone else cell_text(cell) or "" for cell, gone in zip(cells, column.missing, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +138,9 @@ class RowTexts:
         """For each feature, the cells of all rows as text."""
         if self.table is None:
             return [[own[code] for code in codes] for own, codes in zip(self._levels, self.codes.tolist(), strict=True)]
-        return [cell_texts(self.table, name) for name in self.schema.features]
+        texts = [cell_texts(self.table, name) for name in self.schema.features]
+        same = [_same_texts(labels) for labels in self._levels]
+        return [[own.get(text, text) for text in column] for own, column in zip(same, texts, strict=True)]
 
     def row(
         self, k: int, found: Ranked, fitted: float, compared: float, residual: float | None, outside: Any
@@ -154,6 +161,7 @@ class RowTexts:
             float(found.stderr[j]),
             bool(found.unique[j]),
             found.distinguishable(j),
+            grouped=len(self.grouping.members[owner]) > 1,
         )
 
     def _described(self, k: int, features: tuple[int, ...]) -> tuple[str, str]:
@@ -166,10 +174,20 @@ class RowTexts:
         return value, ", ".join(_held(name, *pair) for name, pair in zip(names, pairs, strict=True))
 
 
+def _same_texts(labels: Sequence[str]) -> dict[str, str]:
+    """The labels of numbers, by the other way in which the cell of a row is written.
+
+    >>> _same_texts(("1.0", "2.5", "1e-05", "a"))
+    {'1': '1.0', '0.00001': '1e-05'}
+    """
+    numbers = {number_text(float(label)): label for label in labels if PLAIN.fullmatch(label)}
+    return {text: label for text, label in numbers.items() if text not in labels}
+
+
 def _held(name: str, value: str, level: str) -> str:
     """A feature of a group with its level.
 
-    >>> _held("sex", "f", "f"), _held("age", "70", ">= 65")
-    ('sex=f', 'age >= 65')
+    >>> _held("sex", "f", "f"), _held("age", "70", ">= 65"), _held("age", "20", "[18, 25)")
+    ('sex=f', 'age >= 65', 'age in [18, 25)')
     """
-    return f"{name}={level}" if level == value else f"{name} {level}"
+    return f"{name}={level}" if level == value else f"{name} {within(level)}"

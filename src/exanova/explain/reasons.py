@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from exanova.design.continuation import NOTHING
-from exanova.effects.effect import GAME, Schema, frame_with_game
+from exanova.effects.effect import GAME, UNNAMED, Schema, frame_with_game
+from exanova.explain.cells import within
 from exanova.messages import count_of
 
 LISTED = 5
@@ -29,6 +30,7 @@ class Reason:
         unique: whether the rows of the fit determine the contribution; if not, it is a convention.
         distinguishable: whether it differs from the next reason by more than 1.96 standard errors of the difference;
             ``None`` where that is not known.
+        grouped: whether it is a group of several features, whose levels are named with them.
     """
 
     feature: str
@@ -38,6 +40,7 @@ class Reason:
     stderr: float
     unique: bool
     distinguishable: bool | None
+    grouped: bool = False
 
     def sentence(self, output: str) -> str:
         """The reason in words.
@@ -45,13 +48,13 @@ class Reason:
         >>> Reason("income", "23.5", "[20, 30)", -0.125, 0.02, True, False).sentence("P(good)")
         'income = 23.5 (in [20, 30)) lowers P(good) by 0.125 ± 0.02; not distinguishable from the next'
         """
-        inside = "" if self.level == self.value else f" (in {self.level})"
+        inside = "" if self.level == self.value else f" ({self.level if self.grouped else within(self.level)})"
         value = f" = {self.value}" if self.value else ""
         verb = "lowers" if self.contribution < 0 else "raises"
         error = f" ± {self.stderr:.2g}" if np.isfinite(self.stderr) else ""
         sentence = f"{self.feature}{value}{inside} {verb} {output} by {abs(self.contribution):.3g}{error}"
         if not self.unique:
-            return f"{sentence}; not unique, for other features carry the same information"
+            return f"{sentence}; not unique, because other features carry the same information"
         return f"{sentence}; not distinguishable from the next" if self.distinguishable is False else sentence
 
 
@@ -135,6 +138,11 @@ the whole population
     def __iter__(self) -> Iterator[RowReasons]:
         return iter(self.rows)
 
+    @property
+    def output_words(self) -> str:
+        """The output in sentences: its name, or "the output" of a model that names none."""
+        return "the output" if self.output == UNNAMED and self.schema.single else self.output
+
     def to_frame(self) -> Any:
         """One line per row and reason, with the sentence."""
         lines = [(row, rank, reason) for row in self.rows for rank, reason in enumerate(row.reasons, start=1)]
@@ -148,15 +156,16 @@ the whole population
         columns["fitted"] = [row.fitted for row, *_ in lines]
         columns["residual"] = [np.nan if row.residual is None else row.residual for row, *_ in lines]
         columns["outside_support"] = [row.outside for row, *_ in lines]
-        columns["sentence"] = [reason.sentence(self.output) for *_, reason in lines]
+        columns["sentence"] = [reason.sentence(self.output_words) for *_, reason in lines]
         return frame_with_game(self.schema.kind, columns)
 
     def lines_of(self, row: RowReasons) -> list[str]:
         """The reasons for one row, line by line."""
-        head = f"{row.name}: {self.output} {row.fitted:.4g}, {self.against} is {row.compared:.4g}"
+        named = self.output if self.output_words == self.output else f"{self.output_words} is"
+        head = f"{row.name}: {named} {row.fitted:.4g}, {self.against} is {row.compared:.4g}"
         if row.residual is not None:
             head += f"; the residual is {row.residual:+.4g}"
-        lines = [head, *(f"  {k}. {r.sentence(self.output)}" for k, r in enumerate(row.reasons, start=1))]
+        lines = [head, *(f"  {k}. {r.sentence(self.output_words)}" for k, r in enumerate(row.reasons, start=1))]
         if not row.reasons:
             lines.append(f"  nothing makes it {'different' if self.direction == 'both' else self.direction}")
         if row.outside:
@@ -178,7 +187,7 @@ the whole population
         return answer_html("Reasons", tables, ". ".join(self.notes))
 
     def __repr__(self) -> str:
-        return f"<Reasons for {count_of(len(self), 'row')}, {self.direction} {self.output}; {self.game}>"
+        return f"<Reasons for {count_of(len(self), 'row')}, {self.direction} {self.output_words}; {self.game}>"
 
 
 def _yes_or_no(known: bool | None) -> str:

@@ -127,9 +127,9 @@ def _by_cells(family: Family, uncertainty: Uncertainty, place: IntArray, matrix:
     covariance = uncertainty.all_cells
     out = np.empty((n, k, len(covariance)))
     for row, cells in enumerate(place):
-        seen = cells >= 0
-        own = matrix[:, seen]
-        block = covariance[:, cells[seen][:, None], cells[seen]]
+        occurs = cells >= 0
+        own = matrix[:, occurs]
+        block = covariance[:, cells[occurs][:, None], cells[occurs]]
         out[row] = np.einsum("ka,mab,kb->km", own, block, own, optimize=True)
     step = max(1, WEIGHTS_BYTES // (8 * k * family.n_cells))
     for a in range(0, n, step) if uncertainty.shares else ():

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from exanova.data.alignment import to_rows
 from exanova.data.column import Column
+from exanova.data.levels import label_levels
+from exanova.data.periods import time_text
 from exanova.data.table import Table
 from exanova.errors import InputError
 from exanova.typing import IntArray
@@ -17,8 +19,10 @@ from exanova.typing import IntArray
 MOST_GROUPS = 50
 """Groups or strata up to which rows are compared; columns with more are probably numbers or identifiers."""
 
+WHOLE = 1e15
+"""Size up to which whole numbers are written without an exponent."""
+
 OTHERS = "all others"
-MISSING = "(missing)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +38,11 @@ class RowSets:
     names: tuple[str, str]
     side: IntArray
     stratum: str | None = None
+
+    @property
+    def title(self) -> str:
+        """The two sets, and the stratum they are in."""
+        return f"{' against '.join(self.names)}{'' if self.stratum is None else f', within {self.stratum}'}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +105,7 @@ def group_sets(groups: Labels, strata: Labels | None) -> tuple[list[RowSets], li
             found.append(RowSets(*sets, name if strata else None))
     if not found:
         raise InputError(
-            f"there is one group alone, {groups.names[int(groups.codes[0])]!r}",
+            f"there is only one group, {groups.names[int(groups.codes[0])]!r}",
             expected="at least two groups" + (" in some stratum" if strata else ""),
         )
     return found, left_out
@@ -111,21 +120,38 @@ def _pairs(groups: Labels, inside: NDArray[np.bool_], present: list[int]) -> lis
 
 
 def _numbered(column: Column, parameter: str, given: Any) -> Labels:
-    """Labels in the order of their values: numbers by size, true before false, everything else by text."""
-    values = [MISSING if gone else value for value, gone in zip(column.values.tolist(), column.missing, strict=True)]
-    different = sorted(set(values), key=_rank)
+    """Labels in the order of their values: numbers by size, true before false, everything else by text, missing last.
+
+    Values that are written alike have different labels, as levels do.
+    """
+    keys = [
+        None if gone else (isinstance(v, bool), v)
+        for v, gone in zip(column.values.tolist(), column.missing, strict=True)
+    ]
+    different = sorted(set(keys), key=_rank)
     if len(different) > MOST_GROUPS:
         raise InputError(
             f"{parameter}={column.name!r} has {len(different):,} different values",
             expected=f"up to {MOST_GROUPS} groups",
-            remedy="give a column with few different values, or one label per row",
+            remedy="give a column with few different values, or one label per row, such as an interval of a number",
         )
-    place = {value: k for k, value in enumerate(different)}
-    codes = np.array([place[value] for value in values], dtype=np.int64)
-    return Labels(tuple(map(str, different)), codes, column.name if isinstance(given, str) else "")
+    place = {key: k for k, key in enumerate(different)}
+    codes = np.array([place[key] for key in keys], dtype=np.int64)
+    labels = label_levels([None if key is None else _shown(key[1]) for key in different])
+    return Labels(labels, codes, column.name if isinstance(given, str) else "")
 
 
-def _rank(value: Any) -> tuple[int, Any, str]:
+def _shown(value: Any) -> Any:
+    """A value as its label has it: whole numbers without a decimal point, times as short as they are exact."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < WHOLE:
+        return int(value)
+    return value if isinstance(value, bool | int | float | str) else time_text(value)
+
+
+def _rank(key: tuple[bool, Any] | None) -> tuple[int, Any, str]:
+    if key is None:
+        return 3, 0, ""
+    value = key[1]
     if isinstance(value, bool):
         return 0, not value, ""
     return (1, value, "") if isinstance(value, int | float) else (2, 0, str(value))

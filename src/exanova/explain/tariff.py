@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from exanova.data.feature import FeatureLevels
 from exanova.data.link import LINKS
 from exanova.data.sample import Sample
 from exanova.design.family import Family
@@ -27,7 +28,7 @@ HIGHEST = 2
 def tariff_of(found: Fit, link: str, base: Any, losses: tuple[tuple[TariffLoss, ...], ...]) -> Relativities:
     """The tariff of a fit against base levels."""
     family, schema, uncertainty = found.family, found.schema, found.uncertainty
-    codes = base_levels(family, schema, base)
+    codes = base_levels(family, found.encoding.features, schema, base)
     factors, at_base = factors_of(family, found.values, schema, uncertainty, codes)
     notes = [f"no intervals: {uncertainty.why_none}"] if uncertainty.why_none else []
     loose = [factor.name for factor in factors if not factor.anchored]
@@ -50,8 +51,8 @@ def tariff_of(found: Fit, link: str, base: Any, losses: tuple[tuple[TariffLoss, 
     )
 
 
-def base_levels(family: Family, schema: Schema, given: Any) -> IntArray:
-    """(d,) level of every feature that is the base: the most frequent one, or the one that is named."""
+def base_levels(family: Family, features: Sequence[FeatureLevels], schema: Schema, given: Any) -> IntArray:
+    """(d,) level of every feature that is the base: the most frequent one, or the one named or holding a value."""
     out = np.zeros(len(schema.features), dtype=np.int64)
     for i in range(len(out)):
         if (i,) in family.position:
@@ -63,11 +64,13 @@ def base_levels(family: Family, schema: Schema, given: Any) -> IntArray:
         raise InputError.given("base", given, "'most frequent', or a mapping from features to levels")
     wrong = [f"there is no feature {name!r}" for name in given if name not in schema.features]
     for name in (name for name in given if name in schema.features):
-        labels = schema.labels[schema.features.index(name)]
-        if str(given[name]) not in labels:
+        i = schema.features.index(name)
+        labels = schema.labels[i]
+        code = _code_of(features[i], labels, given[name])
+        if code < 0:
             wrong.append(f"{name!r} has no level {str(given[name])!r}; its levels are {', '.join(labels[:20])}")
         else:
-            out[schema.features.index(name)] = labels.index(str(given[name]))
+            out[i] = code
     if wrong:
         raise InputError(
             Parameter("base"),
@@ -75,6 +78,18 @@ def base_levels(family: Family, schema: Schema, given: Any) -> IntArray:
             remedy="A feature that is left out has its most frequent level",
         )
     return out
+
+
+def _code_of(feature: FeatureLevels, labels: Sequence[str], value: Any) -> int:
+    """The code of a level by its name, or of the level that holds a value; -1 if there is none."""
+    if str(value) in labels:
+        return list(labels).index(str(value))
+    if value is None or value != value:
+        return feature.missing_code
+    try:
+        return int(feature.recode([value])[0])
+    except (KeyError, TypeError, ValueError):  # not a learned value, or no number
+        return -1
 
 
 def factors_of(

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any
+
+from exanova.packages import package
 
 FORMULA = re.compile(r"'*[=+\-@\t\r＝＋－＠]")
 """Beginnings of texts that spreadsheets execute, or that look like an escaped text."""
 
 MADE_HARMLESS = re.compile(r"'+[=+\-@\t\r＝＋－＠]")
+
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+"""A number, which nothing executes."""
 
 SHEET_NAME = 31
 """Characters of the name of a sheet, in units of UTF-16."""
@@ -42,6 +48,24 @@ def restored(text: str) -> str:
     ('=1+1', "'quoted'")
     """
     return text[1:] if MADE_HARMLESS.match(text) else text
+
+
+def harmless_table(table: Any) -> Any:
+    """A pyarrow table for CSV: its names and texts harmless, except texts that are plain numbers."""
+    pa, pc = package("pyarrow"), package("pyarrow.compute")
+
+    def safe(column: Any) -> Any:
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            return column
+        executed = pc.match_substring_regex(column, f"^{FORMULA.pattern}")
+        marked = pc.and_(executed, pc.invert(pc.match_substring_regex(column, NUMBER)))
+        if not pc.any(marked).as_py():
+            return column
+        return pc.if_else(marked, pc.binary_join_element_wise(pa.scalar("'", column.type), column, ""), column)
+
+    return pa.table([safe(column) for column in table.columns], names=[harmless(name) for name in table.column_names])
 
 
 def in_xml(text: str) -> str:

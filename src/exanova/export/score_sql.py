@@ -105,7 +105,7 @@ def _comment(decomposition: Decomposition, about: Mapping[str, str]) -> Iterator
     if _reads_between(decomposition) and any(decomposition.encoding.between):
         unknown += ", those of a number are read between its neighbours"
     unseen = "the fitted value is NULL" if settings.strict else f"its effect {decomposition.everywhere.unseen}"
-    yield f"-- A level that was not learned: {unknown}. A combination of levels never observed: {unseen}."
+    yield f"-- An unknown level: {unknown}. A combination of levels never observed: {unseen}."
     for name, value in provenance_facts(decomposition, about):
         yield f"-- {one_line(name)}: {one_line(value)}"
 

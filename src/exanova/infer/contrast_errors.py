@@ -23,7 +23,7 @@ from exanova.infer.refits import RefitErrors
 from exanova.infer.same_rows import SameRows, other_rows
 from exanova.infer.stored_errors import StoredErrors
 from exanova.infer.uncertainty import Uncertainty
-from exanova.infer.units import raw_variances
+from exanova.infer.units import fewest_units, raw_variances
 from exanova.typing import FloatArray, IntArray
 
 
@@ -47,9 +47,7 @@ def rows_variances(own: FloatArray, weight: NDArray[Any], side: IntArray) -> Flo
     """(f,) variances that come from other rows alone, whose influence is ``own`` (n, f); NaN for a set of one row."""
     used = side != 0
     draws = other_rows(weight[used], side[used])
-    counts = draws.weight if draws.kind == "frequency" else np.ones(len(draws.weight))
-    assert draws.stratum is not None
-    if np.bincount(draws.stratum, counts).min() < 2:
+    if fewest_units(draws, side[used]) < 2:
         return np.full(own.shape[1], np.nan)
     share = float(weight[used].sum()) / float(weight.sum())
     return raw_variances(draws, own[used] * share)

@@ -90,6 +90,15 @@ def smallest_stratum(draws: Draws) -> float:
     return float(np.bincount(stratum, weights=counts).min())
 
 
+def fewest_units(draws: Draws, side: IntArray) -> float:
+    """Number of units in the smaller of two sets of the raw rows, those with (k,) ``side`` above and below zero."""
+    if draws.replicates is not None:
+        return float("inf")
+    if draws.cluster is not None:
+        return float(min(len(np.unique(draws.cluster[side * sign > 0])) for sign in (1, -1)))
+    return float(min(draws.counts[side * sign > 0].sum() for sign in (1, -1)))
+
+
 def raw_residuals(sample: Sample, draws: Draws, residual: FloatArray) -> FloatArray:
     """(k, m) residual of every raw row in normalised units, from the (r, m) residuals of the distinct rows."""
     out = residual[draws.group]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.basis.functions import Basis, build_basis, join
+from exanova.basis.names import BasisName
 from exanova.phi.counted_family import CountedFamily
 from exanova.phi.growing_family import GrowingFamily
 from exanova.phi.monomials import Coordinates, in_monomials
@@ -39,7 +40,7 @@ class GrowingGram:
         weight: NDArray[Any],
         sizes: Sequence[int],
         *,
-        kind: str = "pure",
+        kind: BasisName = "pure",
         orthonormal: bool = True,
         threads: int = 1,
     ) -> None:
@@ -53,7 +54,7 @@ class GrowingGram:
         first, family = self.cells.extend(subsets), self.cells.family
         # Missing proper subsets were redundant: they are added with cells and without functions.
         parts = self._without_functions(family.subsets[len(self.basis.tables) : first])
-        new = build_basis(family, self._kind, orthonormal=self._orthonormal, first=first)  # type: ignore[arg-type]
+        new = build_basis(family, self._kind, orthonormal=self._orthonormal, first=first)
         self.basis = join(join(self.basis, parts), new)
         self._describe()
         rows = gram_rows(self.cells, [Algebra(self._coordinates)], first)[0]

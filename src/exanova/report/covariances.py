@@ -150,7 +150,7 @@ def errors_note(decomposition: Decomposition, found: LiveErrors | None, at_rows:
 def why_unknown(decomposition: Decomposition) -> str:
     """Why the covariances of effects are not there, in words."""
     if decomposition.uncertainty.is_whole:
-        return "these rows are all there is"
+        return "these rows are the complete population"
     if decomposition.sample is None:
         return "files of decompositions hold no rows"
     return decomposition.uncertainty.why_none or "the covariances of so many effects take long to compute"

@@ -19,7 +19,7 @@ from exanova.explain.explanation import Explanation, make_explanation
 from exanova.explain.reason_texts import id_texts
 from exanova.explain.shapley import shapley_values
 from exanova.messages import Parameter
-from exanova.query import Work, bytes_at_rows, check_memory
+from exanova.queries.query import Work, bytes_at_rows, check_memory
 from exanova.show.records import Record
 from exanova.show.row_records import waterfall_records
 from exanova.typing import FloatArray, IntArray

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exanova import parallel
+from exanova import parallel, tolerances
 from exanova.decomposition import Decomposition
 from exanova.explain.row_errors import cells_at, with_the_sum
 from exanova.typing import FloatArray, IntArray
@@ -140,8 +140,8 @@ def is_close(decomposition: Decomposition, codes: IntArray, factor: CellFactor) 
     """Whether a factor gives the standard errors of Shapley values and of fitted parts at rows (n, d)."""
     covariance, weights = decomposition.uncertainty.all_cells, statistics(decomposition)
     for place in places_to_check(decomposition, codes):
-        seen = place >= 0
-        cells, own = place[seen], weights[:, seen]
+        occurs = place >= 0
+        cells, own = place[occurs], weights[:, occurs]
         for o, block in enumerate(covariance):
             exact = np.einsum("ka,ab,kb->k", own, block[np.ix_(cells, cells)], own, optimize=True)
             if not _close(exact, factor.variances(o, cells, own)):
@@ -169,8 +169,8 @@ def correlations_are_close(decomposition: Decomposition, codes: IntArray) -> boo
     """Whether correlations in one byte give the standard errors of Shapley values at rows (n, d)."""
     covariance, weights = decomposition.uncertainty.all_cells, statistics(decomposition)[:-1]
     for place in places_to_check(decomposition, codes):
-        seen = place >= 0
-        cells, own = place[seen], weights[:, seen]
+        occurs = place >= 0
+        cells, own = place[occurs], weights[:, occurs]
         for block in covariance:
             part = block[np.ix_(cells, cells)]
             exact = np.einsum("ka,ab,kb->k", own, part, own, optimize=True)
@@ -186,4 +186,4 @@ def correlations_are_close(decomposition: Decomposition, codes: IntArray) -> boo
 def _close(exact: FloatArray, found: FloatArray) -> bool:
     """Whether the roots differ by the tolerance at most; those of rounding errors are zero."""
     a, b = np.sqrt(np.maximum(exact, 0.0)), np.sqrt(np.maximum(found, 0.0))
-    return bool((np.abs(a - b) <= TOLERANCE * a + 1e-9 * a.max(initial=0.0)).all())
+    return bool((np.abs(a - b) <= TOLERANCE * a + tolerances.ZERO_ERROR * a.max(initial=0.0)).all())

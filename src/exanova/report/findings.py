@@ -11,16 +11,21 @@ import numpy as np
 
 from exanova import tolerances
 from exanova.decomposition import Decomposition
+from exanova.effects.effect import FEW_ROWS, Effect
 from exanova.effects.norms import absolute_norms
+from exanova.messages import listed
 from exanova.report.sections import strongest
 from exanova.show.records import Record, importance_records, legible, rounding
-from exanova.typing import FloatArray
+from exanova.typing import FloatArray, IntArray
 
 MOST = 3
 """Features named in the headline and described one by one."""
 
 OUTPUTS = 3
 """Outputs that are described one by one."""
+
+SLIGHT = 0.01
+"""Share of the strongest effect below which the strongest interaction is not named in the headline."""
 
 
 def headline(importance: Sequence[Record], subsets: Sequence[Record], holds: bool | None = True) -> str:
@@ -30,6 +35,9 @@ def headline(importance: Sequence[Record], subsets: Sequence[Record], holds: boo
 
     >>> headline([{"feature": "a", "value": 2.0}, {"feature": "b", "value": 0.0}], [])
     'Of 2 features, a matters most.'
+    >>> effects = [{"subset": ("a",), "order": 1, "value": 2.0}, {"subset": ("a", "b"), "order": 2, "value": 0.01}]
+    >>> headline([{"feature": "a", "value": 2.0}, {"feature": "b", "value": 1.0}], effects)
+    'Of 2 features, a and b matter most; interactions hardly matter.'
     """
     total: dict[str, float] = {}
     for record in importance:
@@ -37,10 +45,13 @@ def headline(importance: Sequence[Record], subsets: Sequence[Record], holds: boo
     first = [legible(name) for name, value in total.items() if value > 0][:MOST]
     if not first:
         return "No feature has an effect: the model is constant on these rows."
-    named = first[0] if len(first) == 1 else f"{', '.join(first[:-1])} and {first[-1]}"
+    named = listed(first)
     together = next((r["subset"] for r in subsets if r["order"] > 1 and r["value"] > 0), None)
     matters = "matters" if len(first) == 1 else "matter"
     interaction = f"; the strongest interaction is {' × '.join(map(legible, together))}" if together else ""
+    largest = max((abs(r["value"]) for r in subsets), default=0.0)
+    if together and max(abs(r["value"]) for r in subsets if r["order"] > 1) < SLIGHT * largest:
+        interaction = "; interactions hardly matter"
     doubt = " This does not hold on other rows: read it with care." if holds is False else ""
     return f"Of {len(total):,} features, {named} {matters} most{interaction}.{doubt}"
 
@@ -87,6 +98,8 @@ def _sentences(decomposition: Decomposition, importance: Sequence[Record], k: in
     together = _interaction(decomposition, k)
     if together:
         yield together
+    if _leaves_out(decomposition, [record["feature"] for record in own[:MOST]], k):
+        yield f"Levels and combinations of fewer than {FEW_ROWS} rows are not named here."
 
 
 def _range(decomposition: Decomposition, feature: str, k: int) -> str:
@@ -95,11 +108,35 @@ def _range(decomposition: Decomposition, feature: str, k: int) -> str:
         return ""
     effect = decomposition.effects[feature]
     values = effect.values[:, k]
-    low, high = _first_largest(-values), _first_largest(values)
+    cells = _reliable(decomposition, effect, 2)
+    low, high = int(cells[_first_largest(-values[cells])]), int(cells[_first_largest(values[cells])])
     if values[high] - values[low] <= rounding(decomposition):
         return ""
     least, most = (f"{signed(values[c])} at {legible(effect.levels[c][0])}" for c in (low, high))
     return f"{legible(feature)}, from {least} to {most}"
+
+
+def _reliable(decomposition: Decomposition, effect: Effect, least: int) -> IntArray:
+    """The cells of an effect that sentences may name: those of enough rows, or all if fewer than ``least`` have."""
+    cells = np.flatnonzero(~(effect.few_rows & decomposition.certificate.sampled))
+    return cells if len(cells) >= least else np.arange(len(effect.levels))
+
+
+def _leaves_out(decomposition: Decomposition, features: Sequence[str], k: int) -> bool:
+    """Whether sentences would name other levels or combinations if they named those of few rows too."""
+    effects = [decomposition.effects[f,] for f in features if (f,) in decomposition.effects]
+    s = _strongest_interaction(decomposition, k)
+    pairs = [] if s is None else [decomposition.effects[decomposition.schema.names(decomposition.family.subsets[s])]]
+    return any(_hides_largest(decomposition, e, least, k) for es, least in ((effects, 2), (pairs, 1)) for e in es)
+
+
+def _hides_largest(decomposition: Decomposition, effect: Effect, least: int, k: int) -> bool:
+    values = effect.values[:, k]
+    shown = values[_reliable(decomposition, effect, least)]
+    if least == 1:
+        values, shown = np.abs(values), np.abs(shown)
+    slack = rounding(decomposition)
+    return bool(values.max() > shown.max() + slack or (least == 2 and values.min() < shown.min() - slack))
 
 
 def _first_largest(values: FloatArray) -> int:
@@ -113,28 +150,26 @@ def _first_largest(values: FloatArray) -> int:
 
 
 def _interaction(decomposition: Decomposition, k: int) -> str:
-    """The strongest interaction and the combination in which it is largest."""
-    family, schema = decomposition.family, decomposition.schema
-    norms: FloatArray = absolute_norms(family, decomposition.values)[:, k].copy()
-    norms[[len(subset) < 2 for subset in family.subsets]] = 0.0
-    s = _first_largest(norms)
-    if norms[s] <= rounding(decomposition):
+    """The strongest interaction and the combination in which it is largest, of those of enough rows."""
+    s = _strongest_interaction(decomposition, k)
+    if s is None:
         return ""
-    effect = decomposition.effects[schema.names(family.subsets[s])]
-    cell = _first_largest(effect.probability * np.abs(effect.values[:, k]))
+    effect = decomposition.effects[decomposition.schema.names(decomposition.family.subsets[s])]
+    cells = _reliable(decomposition, effect, 1)
+    cell = int(cells[_first_largest(np.abs(effect.values[cells, k]))])
     named = [legible(feature) for feature in effect.features]
     where = [f"{name} is {legible(level)}" for name, level in zip(named, effect.levels[cell], strict=True)]
     change = signed(effect.values[cell, k])
     return f"Together, {listed(named)} change it most where {listed(where)}: by {change}."
 
 
-def listed(words: Sequence[str]) -> str:
-    """Words as they stand in a sentence.
-
-    >>> listed(["job", "age"]), listed(["job", "age", "pay"])
-    ('job and age', 'job, age and pay')
-    """
-    return " and ".join([*filter(None, [", ".join(words[:-1])]), words[-1]])
+def _strongest_interaction(decomposition: Decomposition, k: int) -> int | None:
+    """Number of the subset of two or more features with the largest effect; ``None`` if none has one."""
+    family = decomposition.family
+    norms: FloatArray = absolute_norms(family, decomposition.values)[:, k].copy()
+    norms[[len(subset) < 2 for subset in family.subsets]] = 0.0
+    s = _first_largest(norms)
+    return s if norms[s] > rounding(decomposition) else None
 
 
 def signed(value: float) -> str:

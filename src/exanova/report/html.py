@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -33,6 +34,10 @@ SCRIPTS = (
     "report.js",
 )
 """Parts of the script, each of which may use what those before it define."""
+
+
+COMMENTS = re.compile(r"^ *//.*\n", re.MULTILINE)
+"""Lines of a script that hold nothing but a comment."""
 
 
 def to_html(summary: Summary) -> str:
@@ -65,8 +70,8 @@ def _text(name: str) -> str:
 
 @cache
 def _script() -> str:
-    """The parts of the script as one, in a scope of its own."""
-    parts = "\n".join(_text(name) for name in SCRIPTS)
+    """The parts of the script as one, in a scope of its own, without the lines of comments that are for maintainers."""
+    parts = "\n".join(COMMENTS.sub("", _text(name)) for name in SCRIPTS)
     return f'(() => {{\n"use strict";\n{parts}}})();\n'
 
 

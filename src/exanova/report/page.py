@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
+import numpy as np
+
 from exanova.report.explorer import ROW_FEATURES, sentence_on_rows
 from exanova.report.payload import (
     Payload,
@@ -74,7 +76,7 @@ class Page:
             errors=None if live.errors is None else errors_content(live.errors),
             at_rows=None if live.at_rows is None else at_rows_content(live.at_rows),
             cohorts=cohorts_content(live.cohorts),
-            told=[],
+            shown=[],
         )
         self._listed("effect", Listed("level", "level"), SHARE, ROWS, VALUE, STDERR, MEAN)
         self._listed("pair", Listed("observed", "observed"), SHARE, ROWS, VALUE, STDERR)
@@ -121,6 +123,12 @@ class Page:
         """Whether some cell has few rows."""
         few, rows = self._summary.live.few, self._summary.live.effects.rows
         return few is not None and bool((rows < few).any())
+
+    @property
+    def has_effective(self) -> bool:
+        """Whether rows of cells are effective numbers, because weights are uneven."""
+        rows = self._summary.live.effects.rows
+        return bool((rows[np.isfinite(rows)] % 1 != 0).any())
 
     @property
     def has_means(self) -> bool:
@@ -253,7 +261,7 @@ class Page:
 
     def _rows(self, sample: Record) -> None:
         if self._summary.live.rows is None:
-            self.payload.content["told"] = [self._row(sample["features"], row) for row in sample["rows"]]
+            self.payload.content["shown"] = [self._row(sample["features"], row) for row in sample["rows"]]
         self._listed(
             "row",
             Listed("row", "row", only="file"),

@@ -308,7 +308,7 @@ def _live(decomposition: Decomposition, names: list[tuple[str, ...]], given: Giv
     progress.phase("report: standard errors at rows")
     codes = None if rows is None else rows.codes
     errors = live_errors(decomposition, codes) if found.is_complete else None
-    told = None if codes is None or (errors and errors.exact) else errors_at_rows(decomposition, codes)
+    at_rows = None if codes is None or (errors and errors.exact) else errors_at_rows(decomposition, codes)
     cohorts = cohort_errors(decomposition, rows, progress)
-    note = errors_note(decomposition, errors, 0 if told is None else len(told.rows))
-    return Live(found, few, outputs, rows, errors, told, cohorts, note)
+    note = errors_note(decomposition, errors, 0 if at_rows is None else len(at_rows.rows))
+    return Live(found, few, outputs, rows, errors, at_rows, cohorts, note)

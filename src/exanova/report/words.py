@@ -10,13 +10,13 @@ from exanova import tolerances
 from exanova.decomposition import Decomposition
 from exanova.effects.certificate import Certificate
 from exanova.effects.certificate_text import MEASURES_IT
-from exanova.messages import Parameter, Part, Words, count_of, joined
+from exanova.messages import Parameter, Part, Words, count_of, joined, listed
 from exanova.report.explorer import ShownRows
 from exanova.show.records import legible
 from exanova.typing import FloatArray
 
-MOST = 3
-"""Groups of features that are named."""
+MOST, FEATURES = 3, 6
+"""Groups of features that are named, and features of each."""
 
 
 @dataclass(frozen=True)
@@ -99,12 +99,14 @@ def _other_rows(certificate: Certificate, outputs: tuple[str, ...]) -> Verdict:
     how = certificate.eval_method or "on held-out rows"
     here = f"R² is {_numbers(certificate.r2_eval, outputs)} {how}, {_numbers(certificate.r2, outputs)} on these rows."
     if certificate.holds is None:
-        seen = Words(f"{here} The same rows made the selection, so that R² flatters it. ", MEASURES_IT, " measures it.")
-        return Verdict(question, "Not known", None, seen, care=True)
+        because = Words(
+            f"{here} The same rows made the selection, so R² is too optimistic. ", MEASURES_IT, " measures it."
+        )
+        return Verdict(question, "Not known", None, because, care=True)
     if certificate.holds:
         if certificate.r2_least is not None:
             least = _numbers(certificate.r2_least, outputs)
-            here += f" However much noise the selection followed, at least {least} is left."
+            here += f" It is at least {least}, however much noise the selection followed."
         return Verdict(question, "Yes", True, here)
     order, shrunk = Parameter("max_order"), bool(certificate.shrinkage)
     helps: list[Part] = (
@@ -121,7 +123,7 @@ def _not_explained(certificate: Certificate, outputs: tuple[str, ...]) -> Verdic
         return Verdict(question, _spread(lost, outputs), None, "The effects add up to the model on these rows.")
     worst = int(np.argmax(lost))
     named = [f"{name} {_percent(share)}" for name, share in loss.named(worst).items()]
-    which = f" for the output {legible(outputs[worst])}" if len(outputs) > 1 else ""
+    which = f" for {legible(outputs[worst])}" if len(outputs) > 1 else ""
     return Verdict(
         question, _spread(lost, outputs), None, f"Shares of the model's variance{which}: {', '.join(named)}."
     )
@@ -152,12 +154,13 @@ def _cancellation(certificate: Certificate) -> Verdict:
 
 def _near_redundant(certificate: Certificate) -> Verdict:
     """Features that can nearly stand in for each other; which of them has an effect depends on few rows."""
-    groups = [" and ".join(map(legible, group)) for group in certificate.near_redundant[:MOST]]
+    groups = [listed(list(map(legible, group)), FEATURES) for group in certificate.near_redundant[:MOST]]
     more = len(certificate.near_redundant) - len(groups)
     named = "; of ".join(groups) + (f"; and of {count_of(more, 'more group')}" if more else "")
     because = (
-        f"The main effects of {named} can nearly express each other: on nearly all rows one of the features determines "
-        "the others. Their combined effect is well determined; how it is split among them is not. Read them together."
+        f"The main effects of {named} can nearly express each other, at least in part: some of their levels nearly "
+        "always go together. Their combined effect is well determined; how it is split among them is not. Read them "
+        "together."
     )
     return Verdict("Can features stand in for each other?", "Nearly", None, because, care=True)
 
@@ -235,7 +238,7 @@ def _numbers(values: FloatArray, outputs: tuple[str, ...]) -> str:
     low, high = int(np.argmin(values)), int(np.argmax(values))
     if f"{values[low]:.4f}" == f"{values[high]:.4f}":
         return f"{values[low]:.4f} for every output"
-    ends = (f"{values[k]:.4f} (output {legible(outputs[k])})" for k in (low, high))
+    ends = (f"{values[k]:.4f} ({legible(outputs[k])})" for k in (low, high))
     return " to ".join(ends)
 
 

@@ -58,12 +58,12 @@ def candidates(selection: Selection, request: Request, varying: int) -> int:
             return sum(len(subset) > 1 for subset in request.candidates)
         highest = varying if request.max_order is None else min(request.max_order, varying)
         return sum(comb(varying, order) for order in range(2, highest + 1))
-    seen: dict[int, int] = {}
+    tried: dict[int, int] = {}
     taken: dict[int, int] = {}
     for done in selection.rounds:
-        seen[done.order] = max(seen.get(done.order, 0), done.looked_at + taken.get(done.order, 0))
+        tried[done.order] = max(tried.get(done.order, 0), done.looked_at + taken.get(done.order, 0))
         taken[done.order] = taken.get(done.order, 0) + done.taken
-    return sum(seen.values())
+    return sum(tried.values())
 
 
 def log_families(chosen: int, offered: int) -> float:

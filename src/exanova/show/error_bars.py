@@ -179,7 +179,7 @@ def known(value: float) -> float | None:
 def _why_none(decomposition: Decomposition) -> str:
     """Why no effect has a standard error; empty where there are some."""
     if not decomposition.certificate.sampled:
-        return "these rows are all there is"
+        return "these rows are the complete population"
     if decomposition.uncertainty.cheap:
         return ""
     if decomposition.sample is None:

@@ -166,7 +166,7 @@ class Plots:
         """
         charts = _charts()
         explained = self._explained(_one_row(row, self._decomposition.schema), None, output)
-        several = ["output= draws one output alone, with signs"] if len(explained.output_names) > 1 else []
+        several = ["output= draws a single output, with signs"] if len(explained.output_names) > 1 else []
         return charts.image_chart(row_records.image_records(explained, shape), notes=[*_outside(explained), *several])
 
     def __repr__(self) -> str:

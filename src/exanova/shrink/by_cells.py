@@ -19,7 +19,7 @@ from exanova.data.sample import blocks_of
 from exanova.design.family import Family
 from exanova.phi.operator import Phi
 from exanova.shrink.cell_kernels import CellKernel
-from exanova.shrink.likelihood import Evaluation, cholesky, evaluation
+from exanova.shrink.likelihood import Evaluation, cholesky, evaluation, solved_at_rows
 from exanova.typing import FloatArray, IntArray
 
 GATHER_SECONDS, LOADING = 8e-9, 0.5
@@ -231,20 +231,17 @@ class ByCells:
 
     def at(self, logs: FloatArray) -> Evaluation:
         """Evaluate at the logarithms (K,) of the ratios."""
-        from scipy.linalg import cho_solve, solve_triangular
+        from scipy.linalg import solve_triangular
 
         ratio = np.exp(logs) / self.total
         lower = self.factor(logs)
-        logdet = 2.0 * float(np.log(np.diagonal(lower)).sum()) - float(np.log(self.noise).sum())
-        u = cho_solve((lower, True), self.values, check_finite=False)
+        u, logdet, quadratic, squares = solved_at_rows(lower, self.values, self.noise, self.within)
         moved = self._moved(ratio, u)
         crossed = []
         for one in moved:
             half = solve_triangular(lower, one, lower=True, check_finite=False)
             crossed.append(half.T @ half)
         lengths = np.stack([one.T @ column for one, column in zip(moved, u.T, strict=True)], axis=1)
-        quadratic = (self.values * u).sum(axis=0) + self.within
-        squares = (self.values**2 / self.noise[:, None]).sum(axis=0)
         effective = ratio * self._traces(lower)
         return evaluation(logs, logdet, quadratic, effective, lengths, crossed, self.count, squares)
 

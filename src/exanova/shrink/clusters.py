@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from exanova import tolerances
 from exanova.data.draws import Draws
 from exanova.data.sample import KnownRows, Sample, group_sums
 from exanova.phi.operator import Phi
@@ -304,7 +305,7 @@ class _Parts:
 def _complement(columns: FloatArray) -> FloatArray:
     """(p, k) an orthonormal basis of what is orthogonal to some columns."""
     left, sizes, _ = np.linalg.svd(columns, full_matrices=True)
-    rank = int((sizes > 1e-9 * sizes[0]).sum())
+    rank = int((sizes > tolerances.DEPENDENT_COLUMNS * sizes[0]).sum())
     return np.asarray(left[:, rank:])
 
 

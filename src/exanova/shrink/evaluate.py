@@ -68,7 +68,7 @@ def other_rows(sample: Sample, found: Solved, request: Request) -> OtherRows | N
         found_out = leave_rows_out(sample, found, request)
     except ArithmeticError:  # under weights too uneven for a Gram matrix the fit itself is flagged
         return None
-    kept = ", the selection kept" if request.selection else ""
+    kept = ", without repeating the selection" if request.selection else ""
     return OtherRows(found_out.mse, _how(len(found_out.rows), sample) + kept)
 
 
@@ -84,7 +84,7 @@ def _work(rows: int, functions: int) -> float:
 
 
 def _how(left_out: int, sample: Sample) -> str:
-    alike = ", equal rows taken to weigh alike" if takes_weights_for_alike(sample) else ""
+    alike = ", assuming that equal rows have equal weights" if takes_weights_for_alike(sample) else ""
     return f"leaving out {'each row' if left_out == sample.n_rows else f'{left_out:,} rows drawn at random'}{alike}"
 
 

@@ -94,22 +94,22 @@ def _why_too_large(sample: Sample, plan: Plan, family: Family) -> str | None:
     """Why a family is too large to be shrunk; ``None`` where it is not."""
     levels, r, q = int(family.sizes.max(initial=0)), sample.n_rows, plan.functions
     if levels > LARGEST_LEVELS:
-        return f"off: a feature has {levels:,} levels, more than the {LARGEST_LEVELS:,} that a shrunken fit takes"
+        return f"off: a feature has {levels:,} levels, more than the {LARGEST_LEVELS:,} that a shrunken fit allows"
     large = too_large_for_tables(family)
     if any(len(family.subsets[s]) > 2 for s in np.flatnonzero(large)):
         return "off: a subset has too many cells for a table of its functions"
     if large.any() and r > MANY_PER_FUNCTION * q:
-        return "off: a pair has too many cells for a table of its functions, and rows are many for every function"
+        return "off: a pair has too many cells for a table of its functions, and there are many rows per function"
     if cost.way(r, q, bool(large.any())) == "functions" and q > LARGEST:
-        return f"off: {q:,} functions on {r:,} rows are more than a shrunken fit takes"
+        return f"off: {q:,} functions on {r:,} rows are too many for a shrunken fit"
     return None
 
 
 def never_shrunk(request: Request) -> str | None:
     """Why no fit of this kind is shrunk."""
     if request.basis != "pure" or request.ties != "share" or request.ridge:
-        return "off: shrinkage goes with basis='pure', ties='share' and no ridge"
-    return None if request.sampled else "off: the rows are all there is"
+        return "off: shrinkage needs basis='pure', ties='share' and no ridge"
+    return None if request.sampled else "off: the rows are the complete population"
 
 
 def fit_family(
@@ -285,7 +285,7 @@ def _of_leading(work: Prepared) -> str:
     """The description if only some of the functions were used."""
     if not work.has_leading:
         return ""
-    return f"; of the {work.functions:,} functions the {work.size:,} that it expects most of"
+    return f"; only {work.size:,} of the {work.functions:,} functions, those with the largest prior variance"
 
 
 def _least_squares(work: Prepared) -> FloatArray:

@@ -186,12 +186,11 @@ class ByRows:
 
     def at(self, logs: FloatArray) -> Evaluation:
         """Evaluate at the logarithms (K,) of the ratios."""
-        from scipy.linalg import cho_solve, solve_triangular
+        from scipy.linalg import solve_triangular
         from scipy.linalg.lapack import dpotri
 
         lower = self.factor(logs)
-        logdet = 2.0 * float(np.log(np.diagonal(lower)).sum()) - float(np.log(self.noise).sum())
-        u = cho_solve((lower, True), self.values, check_finite=False)
+        u, logdet, quadratic, squares = solved_at_rows(lower, self.values, self.noise, self.within)
         moved = [ratio * (kernel @ u) for ratio, kernel in zip(np.exp(logs), self.kernels, strict=True)]
         halves = [solve_triangular(lower, v, lower=True, check_finite=False) for v in moved]
         stacked = np.stack(halves, axis=1)
@@ -200,9 +199,28 @@ class ByRows:
         inverse = np.tril(inverse) + np.tril(inverse, -1).T
         effective = np.exp(logs) * np.array([float(np.vdot(inverse, kernel)) for kernel in self.kernels])
         lengths = np.array([(u * v).sum(axis=0) for v in moved])
-        quadratic = (self.values * u).sum(axis=0) + self.within
-        squares = (self.values**2 / self.noise[:, None]).sum(axis=0)
         return evaluation(logs, logdet, quadratic, effective, lengths, crossed, self.count, squares)
+
+
+def solved_at_rows(
+    lower: FloatArray, values: FloatArray, noise: FloatArray, within: FloatArray | float
+) -> tuple[FloatArray, float, FloatArray, FloatArray]:
+    """What every likelihood over the rows needs, from the factor of C.
+
+    Args:
+        lower: (r, r) lower Cholesky factor of C.
+        values: (r, m) centred values y.
+        noise: (r,) diagonal of D^-1.
+        within: (m,) sums of squares within equal rows.
+
+    Returns:
+        (r, m) C^-1 y; the logarithm of det C det D; (m,) y^T C^-1 y + within; (m,) y^T D y.
+    """
+    from scipy.linalg import cho_solve
+
+    logdet = 2.0 * float(np.log(np.diagonal(lower)).sum()) - float(np.log(noise).sum())
+    u = np.asarray(cho_solve((lower, True), values, check_finite=False))
+    return u, logdet, (values * u).sum(axis=0) + within, (values**2 / noise[:, None]).sum(axis=0)
 
 
 def _by_group(numbers: FloatArray, group: IntArray, count: int) -> FloatArray:

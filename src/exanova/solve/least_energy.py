@@ -17,12 +17,6 @@ from exanova import tolerances
 from exanova.parallel import suitable_blas
 from exanova.typing import FloatArray, IntArray
 
-SMALLEST_COLUMN = 1e-8
-"""Smallest norm of a column, of values of about one, that is scaled to one: functions that vanish leave rounding."""
-
-LARGEST_ROUNDING = 1e-13
-"""Largest pivot of products of unit columns that is left as rounding without a closer look; theirs is some 1e-15."""
-
 
 @dataclass(frozen=True, eq=False)
 class Shortening:
@@ -65,7 +59,7 @@ def shortenings(columns: FloatArray, orders: Sequence[slice], count: int) -> lis
     """The steps from the highest order down, for (q, k) columns that span ``count`` dependences among q functions."""
     out: list[Shortening] = []
     rounding = tolerances.rank_of_columns(*columns.shape)
-    scale = np.maximum(np.sqrt(np.einsum("ij,ij->j", columns, columns)), SMALLEST_COLUMN)
+    scale = np.maximum(np.sqrt(np.einsum("ij,ij->j", columns, columns)), tolerances.SMALLEST_COLUMN)
     for functions in reversed(orders):
         if not count:
             break
@@ -109,7 +103,7 @@ def _factorised(rows: FloatArray, scale: FloatArray, most: int, rounding: float)
         found = _pivoted(gram, most)
         _, lower, dropped = found
         light = np.square(np.diagonal(lower)).min(initial=1.0) < tolerances.LIGHT_CELL
-        return _pivoted_columns(rows / scale, most, rounding) if light or dropped > LARGEST_ROUNDING else found
+        return _pivoted_columns(rows / scale, most, rounding) if light or dropped > tolerances.ROUNDED_PIVOT else found
 
 
 def _pivoted_columns(columns: FloatArray, most: int, rounding: float) -> tuple[IntArray, FloatArray, float]:

@@ -8,12 +8,16 @@ from itertools import combinations
 from math import comb
 from typing import Literal
 
+from exanova.basis.names import BasisName
 from exanova.design.memory import readable
 from exanova.design.subsets import by_order, listable
 from exanova.errors import MemoryLimitError
 from exanova.messages import Parameter
 from exanova.solve.traits import RouteName
 from exanova.typing import Subset
+
+SelectionName = Literal["screen", "canonical", "lasso"]
+"""What ``selection=`` may be."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class Request:
     subsets: tuple[Subset, ...] | None = None
     max_terms: int | None = None
     auto_terms: bool = False
-    selection: Literal["canonical", "screen", "lasso"] | None = None
+    selection: SelectionName | None = None
     candidates: tuple[Subset, ...] | None = None
     min_gain: float = 0.0
     ridge: float = 0.0
@@ -52,7 +56,7 @@ class Request:
     shrinkage: bool = False
     sampled: bool = True
     ordered: tuple[int, ...] = ()
-    basis: Literal["pure", "paper"] = "pure"
+    basis: BasisName = "pure"
     ties: Literal["share", "first"] = "share"
     route: RouteName = "auto"
     memory_limit: int = 8 * 10**9

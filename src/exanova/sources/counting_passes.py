@@ -24,6 +24,7 @@ from exanova.data.table import Table
 from exanova.data.values import ModelValues, evaluate
 from exanova.data.weights import divided
 from exanova.errors import InputError, InputTypeError, ModelError
+from exanova.messages import count_of
 from exanova.packages import package
 from exanova.sources.keeping import Keeper
 from exanova.sources.parts import COUNT, KeptPart, Part, Roles
@@ -356,7 +357,7 @@ def _check_weights(name: str, unit: FloatArray, copies: FloatArray) -> None:
     negative = unit < 0
     if negative.any():
         raise InputError(
-            f"the column {name!r} of weights is negative in {copies[negative].sum():,.0f} row(s) or more",
+            f"the column {name!r} of weights is negative in {count_of(int(copies[negative].sum()), 'row')} or more",
             expected="numbers of at least 0",
         )
 
@@ -367,8 +368,8 @@ def _numbers(table: Table, name: str, copies: FloatArray) -> FloatArray:
     wrong = missing | ~np.isfinite(values)
     if wrong.any():
         raise InputError(
-            f"the column {name!r} of weights or predictions is missing or infinite in {copies[wrong].sum():,.0f} "
-            "row(s) or more",
+            f"the column {name!r} of weights or predictions is missing or infinite in "
+            f"{count_of(int(copies[wrong].sum()), 'row')} or more",
             remedy="Fill it, or leave these rows out",
         )
     return values

@@ -239,10 +239,11 @@ def observed(rows: CountedRows, counter: RowCounter, counts: Counts, scaling: Sc
         on_disk=rows.on_disk,
     )
     digest = fingerprint(encoding, support.codes, filled["group"], rows.tally.weight, rows.tally.lowest)
-    seen = Observation(encoding, support, sample, counts.given, counts.kind, digest, counter.roles.divided)
+    power = counter.roles.divided
+    observation = Observation(encoding, support, sample, counts.given, counts.kind, digest, power)
     if rows.on_disk:
         release(*rows.tally.arrays, *filled.values(), *(() if draws is None else arrays_of(draws).values()))
-    return SourceReading(encoding, support, seen, rows, counter, counts)
+    return SourceReading(encoding, support, observation, rows, counter, counts)
 
 
 def _reading(rows: CountedRows, counts: Counts, counter: RowCounter) -> int:

@@ -32,7 +32,7 @@ def open_source(X: Any, options: TextOptions | None = None) -> Source:
     if _are_paths(X):
         return _open_files(X, options or TextOptions())
     opened = engine_source(X)
-    assert opened is not None, "asked of sources alone"
+    assert opened is not None, "only sources are opened"
     return opened()
 
 

@@ -22,7 +22,7 @@ from exanova.data.trees import read_splits
 from exanova.data.values import ModelValues, is_model
 from exanova.data.weights import LARGEST_TOTAL, excess
 from exanova.errors import InputError
-from exanova.messages import Parameter
+from exanova.messages import Parameter, count_of
 from exanova.progress import Progress
 from exanova.sources.counting_passes import (
     Caller,
@@ -278,7 +278,7 @@ def _named_outputs(roles: Roles, model: Any, options: SourceOptions) -> ModelVal
         if len(own) != len(names) or len(set(own)) != len(own):
             raise InputError(
                 Parameter("output_names", list(own)),
-                f" were given for {len(names)} output(s)",
+                f" were given for {count_of(len(names), 'output')}",
                 expected="one different name per output",
             )
         names = own

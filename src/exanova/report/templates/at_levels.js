@@ -55,7 +55,7 @@ function readAtRows({ rows: listed, largest, steps }) {
   return { place: new Map(Array.from(numbers(listed), (k, row) => [of(k), row])), largest, steps: numbers(steps) };
 }
 
-function toldAt(codes, statistic, output) {
+function keptAt(codes, statistic, output) {
   const row = atRows?.place.get(codes.join());
   if (row === undefined) return undefined;
   const step = atRows.steps[(row * (features.length + 1) + statistic) * outputs + output];
@@ -110,7 +110,7 @@ function factoredVariance(weights, { entries, scale, unit, own }) {
 }
 
 function stderrAt(codes, parts, output = choice.output) {
-  if (toldAt(codes, 0, output) !== undefined) return features.map((_, i) => toldAt(codes, i, output));
+  if (keptAt(codes, 0, output) !== undefined) return features.map((_, i) => keptAt(codes, i, output));
   if (!covariances) return null;
   const cell = new Map(parts.filter((part) => part.cell >= 0).map((part) => [part.s, effects.starts[part.s] + part.cell]));
   return features.map((_, i) => {
@@ -123,8 +123,8 @@ function stderrAt(codes, parts, output = choice.output) {
 }
 
 function totalStderrAt(codes, parts, output = choice.output) {
-  const told = toldAt(codes, features.length, output);
-  if (told !== undefined) return told;
+  const kept = keptAt(codes, features.length, output);
+  if (kept !== undefined) return kept;
   if (!covariances?.whole || effects.unidentified.length || parts.some(isExtrapolated)) return null;
   const weights = parts.filter(({ cell }) => cell >= 0).map(({ s, cell }) => [effects.starts[s] + cell, 1]);
   return Math.sqrt(varianceOf(blocks && blocks.get(""), weights, output));

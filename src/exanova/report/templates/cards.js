@@ -84,8 +84,13 @@ const observer = new IntersectionObserver(
 
 // Scales: of each chart alone, of all charts of an output, or of all outputs too.
 
+// Intervals of few rows would leave no room for the others: they do not make a scale, unless there are no others.
+
 function reached(s, output) {
-  return records(s, output).flatMap((line) => [...interval(line), ...(line.mean === null ? [] : [line.mean])]);
+  const lines = records(s, output);
+  const all = lines.every(({ few }) => few);
+  const ends = (line) => (line.few && !all ? [line.value] : interval(line));
+  return lines.flatMap((line) => [...ends(line), ...(line.mean === null ? [] : [line.mean])]);
 }
 
 function domainOf(s) {

@@ -15,8 +15,13 @@ function names(list, left, step = STEP) {
   return list.map((name, k) => saying(label(cut(name, left - 8), left - 8, step * (k + 0.5) + 4, "end"), [["", name]]));
 }
 
-function whisker(scale, low, high, y) {
-  return svg("path", { class: "whisker", d: `M${scale(low)},${y}H${scale(high)}M${scale(low)},${y - 3}v6M${scale(high)},${y - 3}v6` });
+// An interval: a line with a bar at each end, or a point where it leaves the chart.
+
+function whisker(scale, low, high, y, [least, most] = [-Infinity, Infinity]) {
+  const [a, b] = [scale(Math.max(low, least)), scale(Math.min(high, most))];
+  const left = low < least ? `M${a + 4},${y - 3}l-4,3l4,3` : `M${a},${y - 3}v6`;
+  const right = high > most ? `M${b - 4},${y - 3}l4,3l-4,3` : `M${b},${y - 3}v6`;
+  return svg("path", { class: "whisker", d: `M${a},${y}H${b}${left}${right}` });
 }
 
 // Importance: amounts with their intervals, the largest first.
@@ -53,7 +58,7 @@ function effectChart(lines, width, domain) {
   const step = lines.length > FEW_LINES ? TIGHT : STEP;
   const scale = linear(domain, [left + EDGE, width - right - EDGE]);
   const height = step * lines.length;
-  const marks = lines.flatMap((line, k) => effectLine(line, step * (k + 0.5), scale, width, right));
+  const marks = lines.flatMap((line, k) => effectLine(line, step * (k + 0.5), scale, width, right, domain));
   const heading = [label("effect", width - right + 66, height + 14, "tick end")];
   if (right > 80) heading.push(label("share of rows", width, height + 14, "tick end"));
   const way = lines.map((line, k) => (line.ordered ? `${scale(line.value)},${step * (k + 0.5)}` : null)).filter(Boolean);
@@ -61,14 +66,14 @@ function effectChart(lines, width, domain) {
   return canvas(width, height + 22, axis(domain, scale, 0, height, width - left - right), ...line, ...names(shown, left, step), ...marks, ...heading);
 }
 
-function effectLine(line, y, scale, width, right) {
+function effectLine(line, y, scale, width, right, domain) {
   const [zero, at] = [scale(0), scale(line.value)];
   const sign = `${signOf(line.value)}${line.few ? " few" : ""}`;
   const mark = line.ordered
     ? svg("circle", { cx: at, cy: y, r: 4.5, class: sign })
     : svg("rect", { x: Math.min(zero, at), width: Math.max(0.5, Math.abs(at - zero)), y: y - 6, height: 12, class: sign });
   const marks = [saying(mark, facts(line, [[line.feature, line.name]]))];
-  if (line.stderr !== null) marks.push(whisker(scale, ...interval(line), y));
+  if (line.stderr !== null) marks.push(whisker(scale, ...interval(line), y, domain));
   if (line.mean !== null) marks.push(svg("path", { class: "mean", d: `M${scale(line.mean)},${y - 4}l4,4l-4,4l-4,-4z` }));
   marks.push(label(signed(line.value), width - right + 66, y + 4, "number end"));
   if (right > 80) marks.push(label(percent(line.share), width, y + 4, "number faint end"));
@@ -86,7 +91,7 @@ function curveChart(lines, width, domain) {
   const path = ordered.map((line) => `${x(line.place)},${y(line.value)}`).join(" ");
   const marks = lines.flatMap((line) => {
     const dot = svg("circle", { cx: x(line.place), cy: y(line.value), r: 3, class: `${signOf(line.value)}${line.few ? " few" : ""}` });
-    const [low, high] = interval(line).map(y);
+    const [low, high] = interval(line).map((end) => y(Math.max(domain[0], Math.min(domain[1], end))));
     const rule = line.stderr === null ? [] : [svg("line", { class: "whisker", x1: x(line.place), x2: x(line.place), y1: low, y2: high })];
     return [...rule, saying(dot, facts(line, [[line.feature, line.name]]))];
   });
@@ -101,6 +106,8 @@ function curveChart(lines, width, domain) {
   ]);
   return canvas(width, height + 90, ...rules, svg("polyline", { points: path, class: "way" }), ...marks, ...below);
 }
+
+const ROOMY = 14; // columns of a map up to which its cells have room for numbers
 
 // A pair: a heat map of values and rows; crossed cells never occurred, cells of few rows are faded.
 
@@ -117,7 +124,7 @@ function rampColour(value, bound) {
 }
 
 function heatChart({ first, second, rows, columns, cells }, bound) {
-  const roomy = columns.length <= 9;
+  const roomy = columns.length <= ROOMY;
   const [wide, high] = roomy ? [60, rows.length > FEW_LINES ? 27 : 34] : [20, 20];
   const left = Math.min(170, Math.max(...rows.map((name) => widthOf(name)), widthOf(first, 11))) + 10;
   const top = 18;

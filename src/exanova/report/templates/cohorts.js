@@ -78,7 +78,7 @@ function cohortParts(output = choice.output) {
   return lines.slice(1).sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
 }
 
-const nameOfGroup = (level) => (level < 0 ? "all other rows" : `${nameOf(cohort.feature)} = ${levelOf(cohort.feature, level)}`);
+const nameOfGroup = (level) => (level < 0 ? "all other rows" : withLevel(cohort.feature, level));
 
 function describeCohort() {
   if (!document.getElementById("cohort-feature")) return;

@@ -34,6 +34,8 @@ const ofOutput = (parts) => parts[Math.min(choice.output, parts.length - 1)];
 const features = payload.features;
 const nameOf = (i) => features[i].shown ?? features[i].name;
 const levelOf = (i, c) => features[i].levels_shown?.[c] ?? features[i].levels[c];
+const withValue = (name, level) => `${name}${/^(<|>=) /.test(level) ? "" : " ="} ${level}`; // age = 30, age < 18
+const withLevel = (i, c) => withValue(nameOf(i), levelOf(i, c));
 
 // Effects: for each subset of features, its cells; for each cell, its share of rows and one value for each output.
 

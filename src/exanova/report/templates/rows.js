@@ -1,4 +1,4 @@
-// The row explorer. Where the page holds all effects it explains any of its rows; else it shows those it was told about.
+// The row explorer. Where the page holds all effects it explains any of its rows; else only those in "shown".
 
 const picker = document.getElementById("row");
 const STEPS = 10; // features with a step of their own in a waterfall
@@ -16,7 +16,8 @@ function readRows() {
     // What a row holds, and the interval or the joined level it falls in.
     const withCell = (line, k) => {
       const cell = line.kind === "feature" ? cellOf(line.feature, k) : "";
-      const inside = (level) => (cell && cell !== level ? `${cell} (in ${level})` : level);
+      const within = (level) => (/^(<|>=|before|from) /.test(level) ? level : `in ${level}`);
+      const inside = (level) => (cell && cell !== level ? `${cell} (${within(level)})` : level);
       return line.kind === "feature" ? { ...line, level: inside(line.level), shown: inside(line.shown) } : line;
     };
     return {
@@ -31,13 +32,13 @@ function readRows() {
       outside: (k) => neverSeen(partsAt(codesAt(k))).length > 0,
     };
   }
-  const lines = (k, output) => unpack(payload.told[k].table[output]);
+  const lines = (k, output) => unpack(payload.shown[k].table[output]);
   return {
-    numbers: payload.told.map(({ row }) => row),
-    ids: payload.told.length && payload.told[0].id !== null ? payload.told.map(({ id }) => id) : null,
+    numbers: payload.shown.map(({ row }) => row),
+    ids: payload.shown.length && payload.shown[0].id !== null ? payload.shown.map(({ id }) => id) : null,
     lines,
     total: (k, output) => lines(k, output).at(-1).value,
-    outside: (k) => payload.told[k].outside,
+    outside: (k) => payload.shown[k].outside,
   };
 }
 
@@ -67,7 +68,7 @@ function stepsOf(lines, most = STEPS) {
     const isStop = line.kind === "base" || line.kind === "total";
     const start = isStop ? line.value : here;
     here = isStop ? line.value : here + line.value;
-    const name = line.name ?? (line.kind === "feature" ? `${shownName.get(line.feature)} = ${line.shown ?? line.level}` : line.feature);
+    const name = line.name ?? (line.kind === "feature" ? withValue(shownName.get(line.feature), line.shown ?? line.level) : line.feature);
     return { ...line, name, start, end: here, output: outputName() };
   });
 }

@@ -35,7 +35,7 @@ const isZero = (value) => Math.abs(value) <= payload.rounding;
 const percent = (share) => `${plain(100 * share, 3)} %`;
 const signed = (value, digits = 3) => (isZero(value) ? "0" : `${value > 0 ? "+" : ""}${plain(value, digits)}`);
 const amount = (value, digits = 3) => (isZero(value) ? "0" : plain(value, digits));
-const counted = (rows) => (rows === Math.round(rows) ? rows.toLocaleString("en") : plain(rows, 4));
+const counted = (rows) => (rows < 10 && rows !== Math.round(rows) ? plain(rows, 2) : Math.round(rows).toLocaleString("en"));
 const interval = ({ value, stderr, reach = REACH }) => (stderr === null ? [value, value] : [value - reach * stderr, value + reach * stderr]);
 
 // Widths of text, measured without drawing it; what does not fit ends in an ellipsis.

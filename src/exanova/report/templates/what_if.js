@@ -91,10 +91,10 @@ function describeChoice() {
   const error = totalStderrAt(choice.levels, parts);
   const reach = error === null ? "" : ` (95 % interval ${plain(fitted - REACH * error, 4)} to ${plain(fitted + REACH * error, 4)})`;
   const value = document.getElementById("what-if-value");
-  value.textContent = `${outputName()}: ${plain(fitted, 6)}${reach}`;
+  value.textContent = `${outputName()}: ${plain(fitted, 4)}${reach}`;
   value.dataset.value = String(fitted);
   const never = neverSeen(parts);
-  const named = never.slice(0, 6).map(({ subset }) => subset.map((i) => `${nameOf(i)} = ${levelOf(i, choice.levels[i])}`).join(" with "));
+  const named = never.slice(0, 6).map(({ subset }) => subset.map((i) => withLevel(i, choice.levels[i])).join(" with "));
   const more = never.length > named.length ? ` and ${never.length - named.length} more` : "";
   const note = document.getElementById("what-if-note");
   note.hidden = !never.length;

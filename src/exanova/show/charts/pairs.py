@@ -136,9 +136,9 @@ def _heat_map(
     y = alt.Y("row:N", title=titles[0] if place.left else None, scale=alt.Scale(domain=rows), axis=sides)
     tooltip = [alt.Tooltip("first:N", title=titles[0]), alt.Tooltip("second:N", title=titles[1])]
     tooltip += tooltips("output", "value", "probability", *known_fields(records, "rows", "stderr"))
-    seen = alt.Chart(inline(r for r in records if r["observed"])).encode(x=x, y=y, tooltip=tooltip)
-    printed = with_number(seen, floor, cell_format(bound)) if roomy else with_sign(seen, floor)
-    cells = seen.mark_rect(stroke=NEUTRAL, strokeWidth=0.4)
+    shown = alt.Chart(inline(r for r in records if r["observed"])).encode(x=x, y=y, tooltip=tooltip)
+    printed = with_number(shown, floor, cell_format(bound)) if roomy else with_sign(shown, floor)
+    cells = shown.mark_rect(stroke=NEUTRAL, strokeWidth=0.4)
     layers = [cells.encode(color=ramp_colour(bound, "effect"), **faded(records))]
     text = printed.mark_text(fontSize=10).encode(text="number:N")
     if any(r["few"] for r in records):  # the background shows through faded cells and needs another text colour

@@ -18,9 +18,9 @@ from exanova.effects.certificate import Certificate, measure_fit, measure_sample
 from exanova.effects.fit_sums import FitSums
 from exanova.errors import ExanovaError, InputError, OverfitWarning
 from exanova.infer.units import raw_rows
-from exanova.many_levels import CLUSTERS_LEFT_OUT, LEFT_OUT, Joined, by_joining_again
 from exanova.messages import Parameter, Part, Words
-from exanova.other_clusters import METHOD, errors_on_clusters, predicted_by
+from exanova.other_rows.many_levels import CLUSTERS_LEFT_OUT, LEFT_OUT, Joined, by_joining_again
+from exanova.other_rows.other_clusters import METHOD, errors_on_clusters, predicted_by
 from exanova.progress import Progress
 from exanova.select.optimism import follows_values, largest_growth, repeats_cheaply
 from exanova.select.record import Selection
@@ -190,7 +190,7 @@ def by_leaving_out(
     if request.ridge or is_nearly_all(found, rows):  # a ridge uses less of every direction than the rank says
         return certificate
     found_out = on_average(certificate, rows)
-    kept = ", the selection kept" if request.selection and found_out.eval_method else ""
+    kept = ", without repeating the selection" if request.selection and found_out.eval_method else ""
     return replace(found_out, eval_method=found_out.eval_method + kept)
 
 

@@ -34,7 +34,7 @@ from exanova.explain.row_errors import row_freedom, row_stderr, shapley_errors
 from exanova.explain.shapley import shapley_values
 from exanova.infer.uncertainty import Uncertainty
 from exanova.progress import Progress
-from exanova.query import QuerySettings, Work, locate
+from exanova.queries.query import QuerySettings, Work, locate
 from exanova.typing import Codes, FloatArray, Subset
 
 

@@ -17,8 +17,8 @@ from exanova.explain.mean_shapley import MeanShapley
 from exanova.explain.significance import significance_table
 from exanova.infer.error_record import Errors
 from exanova.progress import Progress
-from exanova.query import seed_of
-from exanova.questions import Questions
+from exanova.queries.query import seed_of
+from exanova.queries.questions import Questions
 from exanova.typing import FloatArray
 
 

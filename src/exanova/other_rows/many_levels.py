@@ -27,7 +27,7 @@ from exanova.data.values import ModelValues
 from exanova.effects.certificate import Certificate
 from exanova.infer.fitted_sample import why_whole
 from exanova.progress import Progress
-from exanova.query import seed_of
+from exanova.queries.query import seed_of
 from exanova.sources.observed import SourceReading
 from exanova.typing import FloatArray, IntArray
 

@@ -15,7 +15,7 @@ from exanova.data.values import is_model
 from exanova.data.weights import check_weights
 from exanova.effects.certificate import Certificate
 from exanova.errors import InputError
-from exanova.explain.contrasting import Parts, Rows, Sources, contrast
+from exanova.explain.contrasting import Parts, Rows, Sources, contrast, has_single_unit
 from exanova.explain.difference import Difference
 from exanova.explain.grouping import grouping_of
 from exanova.explain.ranking import Contributions, ranked_rows
@@ -24,11 +24,14 @@ from exanova.explain.reasons import Reasons
 from exanova.explain.row_sets import RowSets, group_sets, read_labels
 from exanova.infer.refits import RefitErrors
 from exanova.infer.same_rows import SameRows, find_same_rows
-from exanova.messages import Parameter, joined
+from exanova.messages import Parameter, joined, listed
 from exanova.progress import Progress
-from exanova.query import Work
-from exanova.row_queries import RowQueries
+from exanova.queries.query import Work
+from exanova.queries.row_queries import RowQueries
 from exanova.typing import Codes, FloatArray
+
+FEATURES, PAIRS = 6, 3
+"""Features of a group that nearly express each other, and pairs of sets without errors, named in a note."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,7 +97,8 @@ the whole population
             for pair in sets:
                 found.append(contrast(parts, rows, pair, sources))
                 progress.step(1)
-        notes = [f"one group alone within {', '.join(map(repr, left_out))}: nothing to compare"] if left_out else []
+        notes = [f"only one group within {', '.join(map(repr, left_out))}: nothing to compare"] if left_out else []
+        notes += _single_units(rows, sets, sources)
         named = tuple(map(self.schema.names, self.family.subsets))
         return Difference(
             tuple(found),
@@ -242,7 +246,9 @@ the whole population
         unit = uncertainty.unit
         sources = Sources(uncertainty, True, True, None if refits else same, unit, linear)
         without = "" if linear or rows.values is None else "; the residual of a shrunken fit has none"
-        from_file = "; the rows compared count as others, for the file holds no rows" if sample is None else ""
+        from_file = (
+            "; the compared rows are treated as new rows, because the file holds no rows" if sample is None else ""
+        )
         return sources, _included(same, refits) + from_file + without
 
     def _normalised(self, rows: Rows) -> FloatArray | None:
@@ -263,8 +269,17 @@ the whole population
                 "are determined, how they are split among them is a convention"
             )
         for group in self.certificate.near_redundant[:3]:
-            notes.append(f"{' and '.join(group)} can nearly express each other: read their parts together")
+            notes.append(f"{listed(group, FEATURES)} can nearly express each other: read their parts together")
         return notes
+
+
+def _single_units(rows: Rows, sets: list[RowSets], sources: Sources) -> list[str]:
+    """Which pairs of sets have no standard errors because one of them is a single unit, in words."""
+    found = [own.title for own in sets if sources.rows and has_single_unit(rows, own.side, sources)]
+    if not found:
+        return []
+    what = "row" if sources.same is None or sources.same.draws.cluster is None else "cluster"
+    return [f"no standard errors of {listed(found, PAIRS)}: a set of one {what} does not show how its kind varies"]
 
 
 def _included(same: SameRows | None, refits: bool) -> str:
