@@ -54,6 +54,21 @@ def test_without_weights_the_total_is_the_number_of_rows():
     assert (made.weighted, made.total_weight) == (False, 4.0)
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-100, 1.0, 1e100, 1e300])
+def test_the_total_is_that_of_the_weights_as_they_were_given(tmp_path, size):
+    """Very large and very small ones are divided by a power of two; that of files is another one."""
+    table = pd.concat([X, X]).assign(p=np.tile(F, 2), w=(np.arange(8) + 0.5) * size)
+    table.to_parquet(tmp_path / "t.parquet", index=False)
+    whole = fitted(table, "p", sample_weight="w").provenance_
+    apart = fitted(str(tmp_path), "p", sample_weight="w").provenance_
+    assert whole.total_weight == pytest.approx(32.0 * size, rel=1e-14)
+    assert apart.total_weight == pytest.approx(32.0 * size, rel=1e-14)
+
+
+def test_a_total_beyond_all_numbers_is_the_largest():
+    assert fitted(sample_weight=np.full(4, 1.5e308)).provenance_.total_weight == np.finfo(float).max
+
+
 def test_the_date_is_that_of_the_clock_or_of_source_date_epoch(monkeypatch):
     monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
     assert timestamp(lambda: 86400.9) == "1970-01-02T00:00:00Z"
@@ -188,7 +203,7 @@ def test_reports_show_it(tmp_path):
 def test_rows_held_out_before_levels_are_joined_are_part_of_the_record():
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"zip": [f"z{k}" for k in rng.integers(0, 90, 800)], "a": rng.choice(["u", "v"], 800)})
-    outputs = (rows["zip"] < "z5") + (rows["a"] == "u") + 0.1 * rng.normal(size=800)
+    outputs = 1.0 * (rows["zip"] < "z5") + (rows["a"] == "u") + 0.1 * rng.normal(size=800)
     joined = FunctionalANOVA(max_order=1).fit(rows, outputs, eval_set=0.2)
     assert joined.decomposition_.joined_levels
     plain = FunctionalANOVA(max_order=1, max_levels=None).fit(rows, outputs, eval_set=0.2)

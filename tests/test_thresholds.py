@@ -197,6 +197,7 @@ APART = {
     "sources.observed.COUNTED_VALUE": "a price",
     "sources.observed.BLOCK_CELL": "a price",
     "sources.disk.ZEROS": "of zeros written where room cannot be reserved",
+    "sources.sketch.ERRORS": "accuracy: tests of its own",
     "sources.sketch.KEPT": "accuracy: tests of its own",
     "design.memory.SHARE": "of the memory of the machine",
     "design.subsets.LARGEST_LISTING": "refuses",

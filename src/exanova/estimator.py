@@ -279,7 +279,7 @@ class FunctionalANOVA(Parametrised, InParts):
             warn_if_inexact(self.certificate_, self.basis)
             fitted = FittedRows(read, sample, held, solved, request, whole)
             certificate = evaluated(self._decomposition, fitted, given.eval_set, self._fit_part, progress)
-        record = trace(observed, self._kept_params(), arguments)
+        record = trace(read.recorded(observed), self._kept_params(), arguments)
         self._store(replace(self._decomposition, certificate=certificate, provenance=record))
         warn_if_it_does_not_hold(self._decomposition, self.shrinkage == "auto")
 

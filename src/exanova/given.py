@@ -72,8 +72,14 @@ def _read_in_blocks(given: Given, parameters: Mapping[str, Any], progress: Progr
     share = given.eval_set if isinstance(given.eval_set, float) else None
     joined = join_source(found, dict(parameters), share, progress)
     assert isinstance(joined.rows, SourceReading)
-    observed = joined.rows.observation
-    return joined, lambda: observed
+    rows = joined.rows
+
+    def observe() -> Observation:
+        if rows.counts.surveyed and _may_be_surveyed(given, parameters["sampled"]):
+            _warn_of_counts(rows.counts.surveyed, float(rows.support.weight.sum()))
+        return rows.observation
+
+    return joined, observe
 
 
 def _read_in_memory(given: Given, parameters: Mapping[str, Any], fit: Callable[..., Any], progress: Progress) -> Read:
@@ -90,7 +96,8 @@ def _read_in_memory(given: Given, parameters: Mapping[str, Any], fit: Callable[.
         read = join_many_levels(rows, linked_rows(rows, rows.model_values(*asked), link), chosen, progress)
 
     def observe() -> Observation:
-        _warn_of_counts(given, model, rows, parameters["sampled"])
+        if _may_be_surveyed(given, parameters["sampled"]) and _look_surveyed(rows, model):
+            _warn_of_counts(len(rows.weight), float(rows.weight.sum()))
         drawn = plan_draws(rows.weight, rows.kept, rows.n_rows, rows.index, weights=given.weights, **named)
         values = linked_rows(rows, rows.model_values(*asked), link) if read.values is None else read.values
         assert isinstance(read.rows, Reading)
@@ -99,24 +106,30 @@ def _read_in_memory(given: Given, parameters: Mapping[str, Any], fit: Callable[.
     return read, observe
 
 
-def _warn_of_counts(given: Given, model: Any, rows: Reading, sampled: Any) -> None:
-    """Warn of whole weights that were taken as counts of rows, although they look like survey weights."""
-    if given.sample_weight is None or given.weights != "auto" or sampled is False:
-        return
-    n = len(rows.weight)
+def _may_be_surveyed(given: Given, sampled: Any) -> bool:
+    """Whether nothing was said about the weights, so that whole ones are taken as counts."""
+    return given.sample_weight is not None and given.weights == "auto" and sampled is not False
+
+
+def _look_surveyed(rows: Reading, model: Any) -> bool:
+    """Whether whole weights of rows in memory do not look like counts of rows."""
     outputs = None if is_model(model) else rows.model_values(model).values
-    if do_not_look_like_counts(rows.weight, rows.raw_group, outputs, rows.widest):
-        warn(
-            Words(
-                f"the weights are whole numbers and taken as counts: {n:,} rows stand for {int(rows.weight.sum()):,}. "
-                "If they are survey weights or exposures, standard errors are far too small; say ",
-                Parameter("weights", "probability"),
-                ". If they are counts, say ",
-                Parameter("weights", "frequency"),
-                ".",
-            ),
-            WeightsWarning,
-        )
+    return do_not_look_like_counts(rows.weight, rows.raw_group, outputs, rows.widest)
+
+
+def _warn_of_counts(n: int, total: float) -> None:
+    """Warn of whole weights of so many rows that were taken as counts, although they look like survey weights."""
+    warn(
+        Words(
+            f"the weights are whole numbers and taken as counts: {n:,} rows stand for {int(total):,}. "
+            "If they are survey weights or exposures, standard errors are far too small; say ",
+            Parameter("weights", "probability"),
+            ". If they are counts, say ",
+            Parameter("weights", "frequency"),
+            ".",
+        ),
+        WeightsWarning,
+    )
 
 
 def level_rules(parameters: Mapping[str, Any]) -> dict[str, Any]:

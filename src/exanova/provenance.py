@@ -117,7 +117,7 @@ def trace(
         seed=None if seed is None else int(seed),
         rows=observed.sample.rows,
         distinct_rows=observed.sample.n_rows,
-        total_weight=float(observed.sample.weight.sum()),
+        total_weight=observed.total_weight,
         weighted=given.get("sample_weight") is not None or observed.sample.is_distribution,
         table_hash=observed.table_hash,
     )

@@ -68,6 +68,41 @@ def test_levels_of_another_table_are_added(sites, capsys):
     assert (done.code, "different levels" in done.err) == (2, True)
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+@pytest.mark.parametrize("options", [(), ("--weight", "w", "--min-frequency", "0.3"), ("--n-bins", "4")])
+def test_the_levels_of_a_folder_are_those_of_its_rows(tmp_path, sites, suffix, options, capsys):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    k = np.arange(len(sites))
+    code = np.where(k % 5 == 0, "007", "12")
+    table = sites.assign(w=k % 3 + 1, x=np.sin(k).round(2), code=code, day=np.datetime64("2024-01-01") + k % 400)
+    write = pd.DataFrame.to_parquet if suffix == "parquet" else pd.DataFrame.to_csv
+    for part in range(3):
+        write(table[part::3], folder / f"{part}.{suffix}", index=False)
+    write(table, tmp_path / f"whole.{suffix}", index=False)
+    roles = ("--prediction", "p", *options)
+    found = []
+    for data in ("folder", f"folder/*.{suffix}", f"whole.{suffix}"):
+        done = inside(capsys, "levels", data, *roles, "-o", "found.json", "--force")
+        assert done.code == 0, done.err
+        found.append(json.loads(Path("found.json").read_text(encoding="utf-8")))
+    assert found[0] == found[1] == found[2]
+
+
+def test_levels_of_a_folder_are_added_as_those_of_a_table(tmp_path, sites, capsys):
+    """A column that is text at other places stays text, although these files alone hold numbers."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    for folder, codes in ((one, ["007", "8"]), (two, ["8", "9"])):
+        folder.mkdir()
+        for name in ("a.csv", "b.csv"):
+            pd.DataFrame({"code": codes * 20, "p": np.arange(40.0)}).to_csv(folder / name, index=False)
+    assert inside(capsys, "levels", "one", "--prediction", "p", "-o", "one.json").code == 0
+    done = inside(capsys, "levels", "two", "--prediction", "p", "--add", "one.json", "-o", "both.json")
+    assert done.code == 0, done.err
+    (feature,) = json.loads(Path("both.json").read_text(encoding="utf-8"))["features"]
+    assert feature["levels"] == ["007", "8", "9"]
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_moments_of_a_folder_are_those_of_its_rows(tmp_path, sites, weighted, capsys):
     """Blocks of files, an empty one among them, are one shard; its minimum count is that of all rows."""

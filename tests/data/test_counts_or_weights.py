@@ -54,3 +54,42 @@ def test_what_does_not_look_like_survey_weights_is_not_questioned():
     assert caught(SURVEY, Y, RNG.integers(1, 20, N)) == []
     assert caught(SURVEY, Y, None) == []
     assert caught(SURVEY, Y, WEIGHT, {"sampled": False}) == []
+
+
+CELLS = pd.DataFrame(product("xyz", "uv", "pqrs"), columns=["a", "b", "c"])
+COUNTS = RNG.integers(50, 5000, len(CELLS))
+TWICE, MANY = pd.concat([CELLS] * 12, ignore_index=True), pd.concat([CELLS] * 300, ignore_index=True)
+LONG = pd.DataFrame({"a": np.arange(9000) % 95, "b": np.arange(9000) // 95})
+
+
+@pytest.mark.parametrize(
+    ("rows", "outputs", "weight", "surveyed"),
+    [
+        (SURVEY, Y, WEIGHT, True),
+        (SURVEY[["a", "c"]], Y, WEIGHT, True),
+        (SURVEY, Y, WEIGHT / 7, False),
+        (SURVEY, Y, RNG.integers(1, 20, N), False),
+        (CELLS, np.arange(len(CELLS)) % 5, COUNTS, False),
+        (TWICE, np.repeat(np.arange(12.0), len(CELLS)), np.tile(COUNTS, 12), False),
+        (TWICE, np.repeat(np.arange(6.0), 2 * len(CELLS)), np.tile(COUNTS, 12), True),
+        (MANY, np.zeros(len(MANY)), np.tile(COUNTS, 300), True),
+        (LONG, np.arange(9000) % 2, np.arange(9000) % 50 + 30, False),
+        (LONG // 2, np.zeros(9000), np.arange(9000) % 50 + 30, True),
+    ],
+)
+@pytest.mark.parametrize("block", [64, 2**18])
+def test_rows_that_are_read_in_blocks_are_questioned_as_in_memory(
+    tmp_path, monkeypatch, rows, outputs, weight, surveyed, block
+):
+    monkeypatch.setattr("exanova.sources.parts.BLOCK_ROWS", block)
+    monkeypatch.setattr("exanova.sources.sketch.KEPT", 512)
+    table = rows.assign(y=outputs, w=weight)
+    for k in range(2):
+        table[k::2].to_parquet(tmp_path / f"{k}.parquet", index=False)
+    parameters = {"max_order": 1, "n_bins": {"age": 4} if "age" in rows else "auto"}
+    told = [str(one.message) for one in caught(rows, np.asarray(outputs, float), weight, parameters)]
+    assert len(told) == surveyed
+    found = caught(str(tmp_path), "y", "w", parameters)
+    assert [str(one.message) for one in found] == told
+    assert all(one.filename == __file__ for one in found)
+    assert caught(str(tmp_path), "y", "w", parameters, weights="probability") == []

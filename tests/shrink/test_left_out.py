@@ -71,7 +71,7 @@ def test_without_a_row_a_cell_that_it_was_alone_in_counts_as_nothing(case, order
     d, ratio, scale = len(rows) * p, prior.ratio(np.exp(logs)), prior.scale(np.exp(logs))
     z, everything = rows * scale, np.arange(len(p))
     found = row_kernels_of(case, index, kernels)
-    subsets = np.stack([own for own, _ in found.alone(1.0)])
+    subsets = np.stack([own for own, _ in found.alone(1.0, everything)])
     for mine, s in zip(subsets, prior.subsets, strict=True):
         own = case.rows[:, list(index.subsets[s])]
         assert mine.tolist() == [int((own == row).all(axis=1).sum()) == 1 for row in own]
@@ -93,6 +93,29 @@ def test_without_a_row_a_cell_that_it_was_alone_in_counts_as_nothing(case, order
             without = np.linalg.solve(normal, columns[kept].T @ (d[kept, None] * y[kept]))
             predicted = without[0] + (z[i] * ~mask[i]) @ without[1:]
             np.testing.assert_allclose(one.residual[i], y[i] - predicted, atol=1e-7)
+
+
+def test_some_rows_left_out_are_predicted_as_among_all(monkeypatch):
+    """Of many rows some are left out. Nothing is kept of the others, and of these nothing changes."""
+    rng, found = np.random.default_rng(4), []
+
+    def observed(lower, at_rows, residual, precision, rows, equal, alone):
+        out = left_out_of_shrunk(lower, at_rows, residual, precision, rows, equal, alone)
+        found.append((rows, alone[0], out.residual))
+        return out
+
+    X = np.column_stack([rng.geometric(0.06, 500), rng.integers(0, 4, 500), rng.integers(0, 9, 500)]).astype(str)
+    y = rng.normal(size=500) + (X[:, 1] == "2")
+    monkeypatch.setattr("exanova.shrink.fit.left_out_of_shrunk", observed)
+    monkeypatch.setattr("exanova.shrink.left_out.ROWS_PER_FUNCTION", 0.0)
+    for fewest in (10**6, 200):
+        monkeypatch.setattr("exanova.shrink.left_out.FEWEST_SAMPLED", fewest)
+        FunctionalANOVA(max_order=1, random_state=1).fit(X, y)
+    (every, whole, among_all), (some, alone, residual) = found
+    assert len(some) == 200 < len(every)
+    np.testing.assert_allclose(residual, among_all[some], rtol=1e-9)
+    assert np.array_equal(alone.subsets, whole.subsets[:, some])
+    assert alone.subsets.any()
 
 
 def exact_case(case, order):

@@ -113,16 +113,52 @@ def many_names(n=4000) -> pd.DataFrame:
     return table
 
 
-def test_a_share_is_held_out_before_levels_are_joined(tmp_path):
+@pytest.mark.parametrize("how", [{}, {"clusters": "house"}, {"clusters": "house", "strata": "region"}])
+def test_a_share_is_held_out_before_levels_are_joined(tmp_path, how):
     table = many_names()
+    house = (np.arange(len(table)) * 7) % 450
+    for name in how.values():
+        table[name] = house if name == "house" else house % 3
     path = write(table, tmp_path / "parts", 3, "parquet", seed=1)
-    found, expected = fitted(path, "score", eval_set=0.2), fitted(table, "score", eval_set=0.2)
+    found, expected = fitted(path, "score", eval_set=0.2, **how), fitted(table, "score", eval_set=0.2, **how)
     assert len(found.categories_[0]) < 70
     assert found.certificate_.eval_method == expected.certificate_.eval_method == "on held-out rows"
-    np.testing.assert_allclose(found.certificate_.r2_eval, expected.certificate_.r2_eval, atol=0.08)
-    assert found.plan_.rows < len(table)
+    assert found.categories_ == expected.categories_
+    if how:  # noise between equal rows is measured on all of them: its sums are not apart by cluster
+        values = expected.decomposition_.values
+        np.testing.assert_allclose(found.decomposition_.values, values, atol=1e-3 * np.abs(values).max())
+        np.testing.assert_allclose(found.certificate_.r2_eval, expected.certificate_.r2_eval, atol=1e-4)
+    else:
+        same(found, expected, exact=True)
+    ours, theirs = found.provenance_, expected.provenance_
+    assert (ours.rows, ours.total_weight) == (theirs.rows, theirs.total_weight) == (len(table), len(table))
+    assert ours.distinct_rows == theirs.distinct_rows
     other = write(table, tmp_path / "other", 8, "parquet", seed=2)
-    same(fitted(other, "score", eval_set=0.2), found, exact=True)
+    same(fitted(other, "score", eval_set=0.2, **how), found, exact=True)
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"sample_weight": "w"}, {"sample_weight": "share"}, {"clusters": "house"}, {"eval_set": None}]
+)
+def test_joined_levels_are_evaluated_by_joining_them_again_without_some_rows(tmp_path, how, monkeypatch):
+    """As in memory, up to which rows are left out; of clusters, the same ones."""
+    table = many_names(6000).assign(house=(np.arange(6000) * 7) % 450)
+    table["w"], table["share"] = np.arange(6000) % 3, 0.3 + np.arange(6000) % 5
+    parameters = {"sampled": False, "max_levels": 20} if "eval_set" in how else {}
+    own = table[["job", "z", "score", *(name for name in how.values() if name)]]
+    path = write(own, tmp_path / "parts", 3, "parquet", seed=1)
+    found, expected = (fitted(X, "score", **how, parameters=parameters).certificate_ for X in (path, own))
+    assert found.eval_method == expected.eval_method
+    if "eval_set" in how:
+        assert found.eval_method == "the rows were declared complete"
+        return
+    atol = 1e-9 if "clusters" in how else 0.02
+    np.testing.assert_allclose(found.r2_eval, expected.r2_eval, atol=atol)
+    np.testing.assert_allclose(found.mse_eval, expected.mse_eval, rtol=atol * 10)
+    again = fitted(write(own, tmp_path / "other", 7, "parquet", seed=2), "score", **how).certificate_
+    np.testing.assert_allclose(again.r2_eval, found.r2_eval, rtol=1e-12)
+    monkeypatch.setattr("exanova.sources.tally.MOST_APART", 0)
+    assert fitted(path, "score", **how).certificate_.r2_eval is None
 
 
 def test_rows_held_out_take_no_part_in_the_joining(tmp_path):

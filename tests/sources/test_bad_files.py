@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -194,6 +196,33 @@ def test_outputs_and_weights_that_are_no_numbers_are_named_with_their_file(folde
     refused(str(folder), "0.parquet", "'b'", "infinite")
     pq.write_table(part(3, c=pa.array([None] * 50, pa.int64())), folder / "0.parquet")
     refused(str(folder), "'c'", "no label", clusters="c")
+
+
+def test_rows_that_are_no_numbers_are_counted_although_equal_ones_are_read_as_one(tmp_path):
+    """Blocks and engines hand over distinct rows with their counts; where a row is in its file is not known."""
+    table = pa.table({"a": ["u", "v"] * 60, "score": [np.nan] * 40 + [1.0] * 80, "w": [2.0] * 70 + [-1.0] * 50})
+    pq.write_table(table, tmp_path / "t.parquet")
+    duckdb = pytest.importorskip("duckdb")
+    relation = duckdb.connect().sql(f"SELECT * FROM '{tmp_path}/t.parquet'")
+    for X in (str(tmp_path), pl.scan_parquet(tmp_path / "t.parquet"), relation):
+        refused(X, "missing or infinite in 40 rows or more", model="score", sample_weight=None)
+        refused(X, "'w' of weights is negative in 50 rows or more", model="score", sample_weight="w")
+
+
+def test_decimals_are_numbers(tmp_path):
+    """A database gives them for 0.5 as it is written; in memory they are named in the same way."""
+    cells = [Decimal(k) / 10 for k in range(60)]
+    outputs, weights = pa.array(cells, pa.decimal128(6, 1)), pa.array([Decimal(k % 4) for k in range(60)])
+    table = pa.table({"a": ["u", "v", "w"] * 20, "b": list("xy") * 30, "score": outputs, "w": weights})
+    pq.write_table(table, tmp_path / "t.parquet")
+    plain = table.to_pandas().astype({"score": float, "w": int})
+    expected = FunctionalANOVA().fit(plain[["a", "b"]], plain["score"], sample_weight=plain["w"])
+    for X in (table, table.to_pandas(), pl.from_arrow(table), pl.from_arrow(table).lazy(), str(tmp_path)):
+        found = FunctionalANOVA().fit(X, "score", sample_weight="w")
+        np.testing.assert_allclose(found.decomposition_.values, expected.decomposition_.values, atol=1e-12)
+    missing = pa.table({"a": list("uvuv"), "score": pa.array([Decimal(1), None, Decimal(2), None])})
+    pq.write_table(missing, tmp_path / "t.parquet")
+    refused(str(tmp_path), "missing or infinite in 2 rows", model="score")
 
 
 def test_named_columns_of_a_table_in_memory():

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 LEVELS = (
     "Write the levels of a table's columns to a JSON file, for all sites to agree on.\n\n"
-    "With --add, the levels of an existing file are kept, and levels that occur only in this table are added."
+    "With --add, the levels of an existing file are kept, and levels that occur only in this table are added. "
+    "A folder or a pattern of files is one table, read in blocks."
 )
 LEVELS_EXAMPLES = (
     ("The first site proposes levels", "exanova levels a.csv --prediction p -o levels.json"),

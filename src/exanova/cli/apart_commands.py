@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from exanova import parallel
@@ -11,7 +11,7 @@ from exanova.apart.agreed_levels import joined_levels
 from exanova.apart.moments import collect_blocks, merge_moments
 from exanova.apart.moments_file import load_levels, load_moments, save_levels, save_moments
 from exanova.cli import text
-from exanova.cli.columns import Choice, Data, divide, kinds_of_features, typed
+from exanova.cli.columns import Choice, Data, Kind, divide, kinds_of_features, typed
 from exanova.cli.many_files import in_blocks, open_files
 from exanova.cli.models import load_model
 from exanova.cli.output import Target, Targets
@@ -23,6 +23,7 @@ from exanova.data.table import Table
 from exanova.errors import InputError
 from exanova.estimator import FunctionalANOVA
 from exanova.messages import count_of
+from exanova.sources.reading import SourceOptions, read_levels
 
 if TYPE_CHECKING:
     from exanova.cli.fit_commands import Job
@@ -68,17 +69,29 @@ def levels(part: PlaceTable, add: str | None, rule: LevelRule) -> None:
     known = None if add is None else load_levels(add)
     with busy(f"reading {display_name(part.data)}", part.quiet):
         kinds = {} if known is None else kinds_of_features(known.features)
-        data = divide(read_table(part.data, part.reading, kinds), part.choice, display_name(part.data))
-        found = learn_encoding(
-            Table.read(data.features),
-            weights=data.weight,
-            min_frequency=text.frequency(rule.min_frequency),
-            n_bins=text.bins(rule.n_bins, data.features.column_names),
-            strategy=rule.strategy,
-        )
+        found = _levels_of_files(part, kinds, rule) if in_blocks(part.data, part.reading) else _own(part, kinds, rule)
     found = found if known is None else joined_levels(known, found)
     targets.write("--output", lambda path: save_levels(found, path))
     _say(part.quiet, f"levels of {count_of(len(found.names), 'column')}", part.output)
+
+
+def _own(part: PlaceTable, kinds: Mapping[str, Kind], rule: LevelRule) -> Encoding:
+    """The levels of a table in memory."""
+    data = divide(read_table(part.data, part.reading, kinds), part.choice, display_name(part.data))
+    bins = text.bins(rule.n_bins, data.features.column_names)
+    frequency = text.frequency(rule.min_frequency)
+    table = Table.read(data.features)
+    return learn_encoding(table, weights=data.weight, min_frequency=frequency, n_bins=bins, strategy=rule.strategy)
+
+
+def _levels_of_files(part: PlaceTable, kinds: Mapping[str, Kind], rule: LevelRule) -> Encoding:
+    """The levels of files that are read in blocks, of which columns that are text at other places stay text."""
+    names = [name for name, kind in kinds.items() if kind == "text"]
+    kept = part.reading.text if "all" in part.reading.text else (*part.reading.text, *names)
+    source = open_files(part.data, replace(part.reading, text=kept), part.choice)
+    features = [name for name in source.names if name not in part.choice.apart]
+    options = SourceOptions(text.frequency(rule.min_frequency), text.bins(rule.n_bins, features), rule.strategy)
+    return read_levels(source, part.choice.prediction, part.choice.weight, options)
 
 
 def moments(part: PlaceTable, asked: Collected) -> None:

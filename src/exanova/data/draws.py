@@ -8,6 +8,7 @@ institute.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -230,14 +231,59 @@ def do_not_look_like_counts(weight: NDArray[Any], row: IntArray, outputs: FloatA
     (False, True)
     """
     k = len(weight)
-    if weight.dtype.kind != "i" or k < FEWEST_SURVEYED or float(weight.sum()) <= MANY_COUNTS * k:
+    if weight.dtype.kind != "i" or are_small(k, float(weight.sum())):
         return False
-    if 2 * widest > max(k, MANY_COUNTS):
+    return look_surveyed(k, widest, Repeats.of_arrays(row, outputs))
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """How often rows with whole weights repeat, asked only as far as it matters.
+
+    Attributes:
+        rows: whether some rows are equal.
+        pairs: whether some rows are equal and have equal outputs; ``None`` where a model is called.
+        outputs: how many outputs are different.
+    """
+
+    rows: Callable[[], bool]
+    pairs: Callable[[], bool] | None
+    outputs: Callable[[], int]
+
+    @classmethod
+    def of_arrays(cls, row: IntArray, outputs: FloatArray | None) -> Repeats:
+        """Those of rows with the numbers (k,) and the outputs (k, m), or ``None``."""
+        k = len(row)
+
+        def repeat() -> bool:
+            return len(np.unique(row)) < k
+
+        if outputs is None:
+            return cls(repeat, None, lambda: 0)
+        known = outputs
+        return cls(
+            repeat,
+            lambda: len(np.unique(np.column_stack([row, known]), axis=0)) < k,
+            lambda: len(np.unique(known, axis=0)),
+        )
+
+
+def are_small(rows: int, total: float) -> bool:
+    """Whether whole weights of so many rows are no larger than counts often are, or of too few rows to tell.
+
+    >>> are_small(1000, 3000.0), are_small(1000, 90000.0)
+    (True, False)
+    """
+    return rows < FEWEST_SURVEYED or total <= MANY_COUNTS * rows
+
+
+def look_surveyed(rows: int, widest: int, repeats: Repeats) -> bool:
+    """Whether rows with large whole weights do not look as if they had been counted."""
+    if 2 * widest > max(rows, MANY_COUNTS):
         return True
-    if outputs is None or len(np.unique(row)) == k:
-        return len(np.unique(row)) < k
-    together = np.column_stack([row, outputs])
-    return len(np.unique(together, axis=0)) < k or 2 * len(np.unique(outputs, axis=0)) > k
+    if repeats.pairs is None or not repeats.rows():
+        return repeats.rows()
+    return repeats.pairs() or 2 * repeats.outputs() > rows
 
 
 def _labels(given: Any, kept: IntArray, n: int, index: Any, what: str) -> IntArray | None:

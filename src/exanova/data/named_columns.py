@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.data.column import Column
 from exanova.data.support import Support
 from exanova.data.table import Table
 from exanova.errors import InputError, InputTypeError
+
+NUMBERS = frozenset({int, float, bool, Decimal})
+"""Types of cells that are numbers, where a column is not stored as an array of numbers."""
 
 
 def take_named(X: Any, model: Any, others: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any], list[str] | None]:
@@ -70,7 +75,22 @@ def _cells(table: Table, name: str) -> NDArray[Any]:
 
 
 def _numbers(table: Table, name: str) -> NDArray[np.float64]:
-    column = table.column(name)
-    if not column.is_numeric and column.cells.dtype.kind != "b":
-        raise InputTypeError(f"the column {name!r} of predictions does not hold numbers", expected="numbers")
-    return np.where(column.missing, np.nan, column.values.astype(np.float64))
+    values, missing = as_numbers(table.column(name), "predictions")
+    return np.where(missing, np.nan, values)
+
+
+def as_numbers(column: Column, what: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """A column of numbers, booleans or decimals as float64 (n,), whatever in missing cells, and which these are (n,).
+
+    >>> as_numbers(Column.from_cells("p", [Decimal("0.5"), None]), "predictions")[1].tolist()
+    [False, True]
+    """
+    cells = column.cells
+    if cells.dtype.kind == "O" and column.categories is None:
+        kinds = set(map(type, cells.tolist())) - {type(None)}
+        if kinds and kinds <= NUMBERS:
+            cells = np.array([np.nan if cell is None else float(cell) for cell in cells.tolist()])
+    if cells.dtype.kind not in "biuf":
+        raise InputTypeError(f"the column {column.name!r} of {what} does not hold numbers", expected="numbers")
+    values = cells.astype(np.float64)
+    return (values if column.codes is None else values[column.codes]), column.missing

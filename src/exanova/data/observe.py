@@ -29,7 +29,7 @@ from exanova.data.scaling import Scaling, find_scaling
 from exanova.data.support import Support
 from exanova.data.table import Table
 from exanova.data.values import ModelValues, align, average, evaluate, is_model
-from exanova.data.weights import check_weights, group_totals
+from exanova.data.weights import check_weights, group_totals, power_of
 from exanova.errors import InputError
 from exanova.messages import Parameter
 from exanova.progress import Progress
@@ -47,6 +47,7 @@ class Observation:
         given: names of the outputs, and how the model gave them; its arrays are empty.
         table_kind: the library of the table that was given (``"numpy"`` for a support).
         table_hash: hash of levels, rows, weights and outputs.
+        divided: the power of two that weights were divided by.
     """
 
     encoding: Encoding
@@ -55,6 +56,14 @@ class Observation:
     given: ModelValues
     table_kind: str
     table_hash: str
+    divided: int = 0
+
+    @property
+    def total_weight(self) -> float:
+        """The sum of the weights as they were given; the largest number there is, where it is larger."""
+        with np.errstate(over="ignore"):
+            total = np.ldexp(float(self.sample.weight.sum()), self.divided)
+        return float(min(total, np.finfo(np.float64).max))
 
     @property
     def scaling(self) -> Scaling:
@@ -115,6 +124,7 @@ class Reading:
         index: the pandas index of the rows that were given, or ``None``.
         is_distribution: whether a ``Support`` was given in place of rows.
         widest: distinct values of the column that has most.
+        divided: the power of two that weights were divided by.
     """
 
     encoding: Encoding
@@ -129,6 +139,7 @@ class Reading:
     index: Any = None
     is_distribution: bool = False
     widest: int = 0
+    divided: int = 0
 
     @property
     def plan_facts(self) -> dict[str, Any]:
@@ -192,7 +203,7 @@ class Reading:
             draws=draws,
             is_distribution=self.is_distribution,
         )
-        return Observation(self.encoding, self.support, sample, values, self.table.kind, table_hash)
+        return Observation(self.encoding, self.support, sample, values, self.table.kind, table_hash, self.divided)
 
     def recoded(self, features: Sequence[FeatureLevels]) -> Reading:
         """The same rows with some levels joined: ``features`` have the raw values of these, and fewer levels."""
@@ -254,6 +265,7 @@ def read_rows(
     table = Table.read(X)
     n, index = table.n_rows, table.index
     weight, kept = check_weights(sample_weight, n, index), None
+    power = power_of(sample_weight, weight)
     if not weight.all():
         kept = np.flatnonzero(weight)
         table, weight = table.rows(kept), weight[kept]
@@ -271,7 +283,8 @@ def read_rows(
     group = places_in(order)[group]
     del raw, codes
     trim(n)
-    return Reading(encoding, support, table, kept, weight, first, raw_group, group, n, index, widest=widest)
+    more: dict[str, Any] = {"index": index, "widest": widest, "divided": power}
+    return Reading(encoding, support, table, kept, weight, first, raw_group, group, n, **more)
 
 
 def _rows_of_support(support: Support) -> Reading:

@@ -120,7 +120,9 @@ class Sample:
         if self.draws is not None:
             draws = self.draws
             counted = np.broadcast_to(ONE, len(draws.group)) if draws.counts is None else draws.counts
-            return np.maximum(group_totals(counted, draws.group, self.n_rows).astype(np.float64), 1.0)
+            out = np.maximum(group_totals(counted, draws.group, self.n_rows).astype(np.float64), 1.0)
+            release(draws.group, draws.weight, draws.copies)
+            return out
         return np.ones(self.n_rows) if self.counts is None else self.counts.astype(np.float64)
 
     @property
@@ -332,7 +334,7 @@ def held_clusters(
         fitted = np.zeros(size, dtype=bool)
         fitted[row[~held[cluster]]] = True
         for level in np.flatnonzero(~fitted):
-            held[cluster[np.flatnonzero(row == level)[:1]]] = False
+            held[cluster[row == level].min()] = False  # whatever the order of the rows
     if not held.any():
         raise InputError(
             f"a fraction of {share:g} of {count:,} clusters holds out none, since every level keeps one for the fit",

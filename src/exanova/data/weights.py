@@ -79,6 +79,17 @@ def excess(size: float) -> int:
     return exponent if abs(exponent) > ORDINARY else 0
 
 
+def power_of(given: Any, checked: NDArray[Any]) -> int:
+    """The power of two by which weights as they were ``given`` are divided in those that were ``checked``.
+
+    >>> power_of([1e300, 1e299], check_weights([1e300, 1e299], 2)), power_of([2, 1], check_weights([2, 1], 2))
+    (997, 0)
+    """
+    if given is None or checked.dtype.kind == "i":
+        return 0
+    return excess(float(np.asarray(given, dtype=np.float64).max(initial=0.0)))
+
+
 def divided(weights: NDArray[np.float64], power: int) -> NDArray[np.float64]:
     """Weights divided by two to this power; positive ones stay positive."""
     if not power:

@@ -18,12 +18,12 @@ from exanova.effects.at_rows import fitted_part
 from exanova.effects.average_leverage import on_average
 from exanova.effects.certificate import Certificate, FitErrors, measure_fit, measure_sample
 from exanova.effects.fit_sums import FitSums
-from exanova.errors import InputError, OverfitWarning
+from exanova.errors import ExanovaError, InputError, OverfitWarning
 from exanova.fitting import fit_sample, plan_fit
 from exanova.infer.units import raw_rows
 from exanova.messages import Parameter, Part, Words, count_of, short
-from exanova.other_rows.many_levels import Joined, by_joining_again
-from exanova.other_rows.other_clusters import METHOD, errors_on_clusters
+from exanova.other_rows.many_levels import CLUSTERS_LEFT_OUT, LEFT_OUT, Joined, by_joining_again
+from exanova.other_rows.other_clusters import METHOD, errors_on_clusters, predicted_by
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.select.optimism import follows_values, largest_growth, repeats_cheaply
@@ -81,12 +81,37 @@ def evaluated(
         return on_held_out_rows(certificate, fitted.held, fitted.found, request.threads)
     if isinstance(eval_set, tuple):
         return on_further_rows(known, *eval_set, progress)
-    if read.changed and isinstance(read.rows, SourceReading):
-        return certificate  # rows that were used to join levels cannot evaluate the fit, and there are no others
+    if read.changed and not fitted.whole and isinstance(read.rows, SourceReading):
+        apart = read.apart is not None and read.apart.divides
+        return _by_joining_anew(certificate, fitted, progress) if apart else certificate
     if read.changed and not fitted.whole:
         progress.phase("joining levels again")
         return by_joining_again(certificate, read, fit_part, request.random_state, cluster)
     return _by_the_others(known, fitted, cluster, progress)
+
+
+def _by_joining_anew(certificate: Certificate, fitted: FittedRows, progress: Progress) -> Certificate:
+    """The certificate with the fit on fifths of the rows that were read in blocks, with levels joined by the others."""
+    apart, request = fitted.read.apart, fitted.request
+    assert apart is not None
+    progress.phase("joining levels again")
+    squared, sums, total = np.zeros(fitted.sample.n_outputs), [], 0.0
+    for others, part in apart.folds(request.random_state):
+        try:
+            predicted = predicted_by(others, part.codes, request, progress)
+        except ExanovaError:
+            return certificate
+        unit, weight = _unit(part), part.weight.astype(np.float64)
+        within = np.zeros_like(part.values) if part.within is None else part.within
+        squared += weight @ ((part.values - predicted) ** 2 + within) * unit**2
+        own = part.scaling.centre + part.values * unit if part.scaling else part.values
+        sums.append((own, within * unit**2, weight))
+        total += float(weight.sum())
+    values, within, weight = (np.concatenate(arrays) for arrays in zip(*sums, strict=True))
+    variance = weight @ ((values - weight @ values / total) ** 2 + within) / total
+    r2 = 1.0 - np.divide(squared / total, variance, out=np.zeros_like(squared), where=variance > 0)
+    method = LEFT_OUT if apart.rows.clusters is None else CLUSTERS_LEFT_OUT
+    return replace(certificate, r2_eval=r2, mse_eval=squared / total, eval_method=method)
 
 
 def _by_the_others(

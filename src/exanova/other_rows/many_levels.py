@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from exanova.basis.projector import LARGEST_TABLE
 from exanova.data.feature import FeatureLevels, is_number
-from exanova.data.folds import ENOUGH_ROWS, FOLDS, enough_left_out, folds_of
+from exanova.data.folds import ENOUGH_CLUSTERS, ENOUGH_ROWS, FOLDS, enough_left_out, folds_of
 from exanova.data.joining import Most, columns_to_join, join_rows
-from exanova.data.observe import Reading
+from exanova.data.observe import Observation, Reading
 from exanova.data.rules import NBins, by_text, check_max_levels, is_asked
-from exanova.data.sample import Sample, held_clusters
+from exanova.data.sample import Sample, drawn_without_replacement, held_clusters, held_out
 from exanova.data.table import Table
 from exanova.data.values import ModelValues
 from exanova.effects.certificate import Certificate
@@ -38,6 +38,54 @@ CLUSTERS_LEFT_OUT = "on clusters left out, a fifth at a time, with levels joined
 
 
 @dataclass(frozen=True, eq=False)
+class Apart:
+    """Rows that were read in blocks before the levels of the columns ``chosen`` were joined."""
+
+    rows: SourceReading
+    chosen: Mapping[int, Most]
+
+    @property
+    def divides(self) -> bool:
+        """Whether single rows can be left out: their outputs are known, and not only sums of them."""
+        return self.rows.rows.tally.is_apart
+
+    def folds(self, seed: int | None) -> Iterator[tuple[Sample, Sample]]:
+        """The rows without a fifth of them and with levels joined anew, and that fifth; until enough were left out."""
+        rows, left_out = self.rows, 0
+        clusters = None if rows.clusters is None else folds_of(rows.clusters, seed)[0]
+        of_clusters: list[NDArray[np.bool_]] = []
+        for part in parts_of(rows.copies, clusters, seed):
+            fitted = rows.thinned(rows.copies - part).joined(self.chosen)
+            scaling = fitted.observation.scaling
+            yield fitted.sample, rows.thinned(part).recoded(fitted.encoding.features, scaling).sample
+            left_out += int(part.sum())
+            of_clusters.append(part > 0)
+            seen = np.any(of_clusters, axis=0)
+            if left_out >= ENOUGH_ROWS and (
+                rows.clusters is None or len(np.unique(rows.clusters[seen])) >= ENOUGH_CLUSTERS
+            ):
+                return
+
+
+def parts_of(copies: IntArray, fold: IntArray | None, seed: int | None) -> Iterator[IntArray]:
+    """(k,) how many of the ``copies`` (k,) of each row are left out at a time: by ``fold`` (k,), or else at random.
+
+    >>> np.sum(list(parts_of(np.array([7, 3]), None, 0)), axis=0).tolist()
+    [7, 3]
+    """
+    if fold is not None:
+        for k in range(int(fold.max()) + 1):
+            yield np.where(fold == k, copies, 0)
+        return
+    parts, rest = min(FOLDS, int(copies.sum())), copies
+    for k in range(parts):
+        number = None if seed is None else seed + k
+        part = drawn_without_replacement(rest, 1.0 / (parts - k), number)
+        yield part
+        rest = rest - part
+
+
+@dataclass(frozen=True, eq=False)
 class Joined:
     """Rows after their levels were joined.
 
@@ -46,12 +94,18 @@ class Joined:
         values: the model's values at them, if they were computed already.
         changed: whether any levels were joined.
         held: rows that were held out before, if there are any.
+        apart: rows that were read in blocks as they were before, to join them without some.
     """
 
     rows: Reading | SourceReading
     values: ModelValues | None = None
     changed: bool = False
     held: Sample | None = None
+    apart: Apart | None = None
+
+    def recorded(self, observed: Observation) -> Observation:
+        """The rows that were given, of which ``observed`` may be a part."""
+        return observed if self.held is None or self.apart is None else self.apart.rows.observation
 
     @property
     def row_values(self) -> FloatArray:
@@ -99,7 +153,7 @@ def join_source(rows: SourceReading, given: Mapping[str, Any], share: float | No
         joined, held = rows.joined(chosen), None
     else:
         joined, held = rows.split(chosen, share, seed_of(given["random_state"]))
-    return Joined(joined, None, joined.encoding != rows.encoding, held)
+    return Joined(joined, None, joined.encoding != rows.encoding, held, Apart(rows, chosen))
 
 
 def held_rows(rows: Reading, share: float, seed: int | None, cluster: IntArray | None = None) -> NDArray[np.bool_]:
@@ -111,15 +165,7 @@ def held_rows(rows: Reading, share: float, seed: int | None, cluster: IntArray |
     if cluster is not None:
         raw = rows.support.codes[:, rows.group[rows.raw_group]]
         return held_clusters(raw, rows.support.sizes, cluster, share, seed)[cluster]
-    count, codes = len(rows.first), rows.support.codes[:, rows.group]
-    held = np.zeros(count, dtype=bool)
-    held[np.random.default_rng(seed).permutation(count)[: int(share * count)]] = True
-    for row, size in zip(codes, rows.support.sizes, strict=True):
-        learned = np.zeros(size, dtype=bool)
-        learned[row[~held]] = True
-        for level in np.flatnonzero(~learned):
-            held[np.flatnonzero(row == level)[0]] = False
-    return np.asarray(held[rows.raw_group])
+    return np.asarray(held_out(rows.support.codes, rows.support.sizes, share, seed)[rows.group[rows.raw_group]])
 
 
 def fit_apart(

@@ -20,7 +20,7 @@ from exanova.fitting import fit_sample, plan_fit
 from exanova.progress import Progress
 from exanova.select.selected_fit import with_own_levels
 from exanova.solve.request import Request
-from exanova.typing import FloatArray
+from exanova.typing import Codes, FloatArray
 
 METHOD = "leaving out a fifth of the clusters at a time"
 
@@ -55,11 +55,15 @@ def errors_on_clusters(sample: Sample, request: Request, progress: Progress) -> 
 
 def _predicted(sample: Sample, kept: NDArray[np.bool_], request: Request, progress: Progress) -> FloatArray:
     """(r, m) every distinct row predicted by the fit to the raw rows ``kept`` (k,)."""
-    part = sample.of_draws(kept)
+    return predicted_by(sample.of_draws(kept), sample.codes, request, progress)
+
+
+def predicted_by(part: Sample, others: Codes, request: Request, progress: Progress) -> FloatArray:
+    """(n, m) what the fit to some rows predicts at the codes (d, n) of others; levels that it lacks are unknown."""
     number = [np.where(has, np.cumsum(has) - 1, -1) for has in part.levels_present()]
     own, asked = with_own_levels(part, request)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit to all rows has warned
         found, _ = fit_sample(own, asked, *plan_fit(asked, own, own.n_outputs), progress)
-    codes = np.stack([new[row] for new, row in zip(number, sample.codes, strict=True)]).astype(np.int32)
+    codes = np.stack([new[row] for new, row in zip(number, others, strict=True)]).astype(np.int32)
     return fitted_part(found.everywhere, codes, request.threads)

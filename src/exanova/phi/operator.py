@@ -188,7 +188,7 @@ class Phi:
         at_keys = self.family.to_keys(tables)
         return share_among_features(self.family, at_keys, self.codes, self._threads, progress)
 
-    def cells(self, s: int, rows: slice | None = None) -> IntArray:
+    def cells(self, s: int, rows: slice | IntArray | None = None) -> IntArray:
         """(n,) cell of every row (or of some) inside subset number ``s``; -1 for a combination never observed."""
         codes = self.codes if rows is None else self.codes[:, rows]
         return passes.cells_of_rows(self.family.layout, codes, s, new=self._new)

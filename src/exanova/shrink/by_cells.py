@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.compiled import worth_loading
+from exanova.data.sample import blocks_of
 from exanova.design.family import Family
 from exanova.phi.operator import Phi
 from exanova.shrink.cell_kernels import CellKernel
@@ -158,15 +159,19 @@ class RowKernels:
         out += shared
         return cholesky(out)
 
-    def alone(self, copies: FloatArray | float) -> Iterator[tuple[NDArray[np.bool_], IntArray]]:
-        """For each subset, (r,) whether no other row falls in the cell of a row, never of one with copies; the cells.
+    def alone(self, copies: FloatArray | float, rows: IntArray) -> Iterator[tuple[NDArray[np.bool_], IntArray]]:
+        """For each subset, (N,) whether one of ``rows`` (N,) is alone in its cell, never one with copies; the cells.
 
-        One subset at a time: rows are many where their kernels are not used, and the cells of all subsets large.
+        One subset at a time, and one block of rows: rows are many where their kernels are not used.
         """
-        single = np.asarray(copies) == 1
+        r = self.phi.codes.shape[1]
+        single = np.broadcast_to(np.asarray(copies) == 1, r)[rows]
         for s, c in zip(self.of.subsets, self.of.cells, strict=True):
-            cells = self.phi.cells(s)
-            yield (np.bincount(cells, minlength=int(c)) == 1)[cells] & single, cells
+            counts = np.zeros(int(c), dtype=np.int64)
+            for block in blocks_of((slice(0, r),)):
+                counts += np.bincount(self.phi.cells(s, block), minlength=int(c))
+            cells = self.phi.cells(s, rows)
+            yield (counts == 1)[cells] & single, cells
 
     def lines(self, ratio: FloatArray, chosen: NDArray[np.bool_], matrix: FloatArray) -> FloatArray:
         """(r,) for each row, its line of ``matrix`` (r, r) times that of the kernels of its ``chosen`` subsets."""

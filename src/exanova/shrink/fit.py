@@ -328,12 +328,12 @@ def _one_part(
         def at_rows(rows: IntArray) -> FloatArray:
             return work.prior.on_rows(work.family, codes[:, rows]) * scale
 
-        alone = _alone(work, solved, pairs, _drift(work, ratios, solved)), work.prior.group
+        alone = _alone(work, solved, pairs, _drift(work, ratios, solved), chosen), work.prior.group
         left = left_out_of_shrunk(lower, at_rows, solved.residual, work.precision, chosen, equal, alone)
     else:
         read, sums = (partial(how, work.phi, work.prior, ratio) for how in (_read, _sums))
         spread = Spread(lower, read, 1.0 / work.precision, sums)
-        own = _alone(work, solved, pairs, _drift(work, ratios, solved, lower))
+        own = _alone(work, solved, pairs, _drift(work, ratios, solved, lower), np.arange(len(work.values)))
         follows = partial(work.rows.lines, ratio, own.subsets)
         left = left_out_by_rows(lower, solved.residual, work.precision, equal, (own, follows))
     residual, noise = found.residual * left.repeated, ratios.noise
@@ -358,11 +358,13 @@ def _drift(
     return np.asarray(moved / np.reshape(np.broadcast_to(work.sample.copies, work.precision.shape), (-1, 1)))
 
 
-def _alone(work: Prepared, solved: PosteriorMean, pairs: IntArray, moved: FloatArray | float) -> Alone:
-    """The effects of cells in which a row is alone, and which would not be continued without it; and ``moved``."""
+def _alone(
+    work: Prepared, solved: PosteriorMean, pairs: IntArray, moved: FloatArray | float, chosen: IntArray
+) -> Alone:
+    """Effects of cells in which one of the ``chosen`` rows is alone, unless continued; and ``moved``."""
     values, family = _on_cells(work, solved), work.family
-    alone = np.empty((len(work.prior.subsets), work.sample.n_rows), dtype=bool)
-    fitted, found = np.zeros_like(solved.residual), work.rows.alone(work.sample.copies)
+    alone = np.empty((len(work.prior.subsets), len(chosen)), dtype=bool)
+    fitted, found = np.zeros((len(chosen), values.shape[1])), work.rows.alone(work.sample.copies, chosen)
     levels: dict[int, NDArray[np.bool_]] = {}
     for s, out, (own, cells) in zip(work.prior.subsets, alone, found, strict=True):
         subset = family.subsets[s]
@@ -373,7 +375,7 @@ def _alone(work: Prepared, solved: PosteriorMean, pairs: IntArray, moved: FloatA
         rows = np.flatnonzero(own)
         fitted[rows] += values[family.cells_of(s)][cells[rows]]
         out[:] = own
-    return Alone(alone, fitted + moved)
+    return Alone(alone, fitted + (moved[chosen] if isinstance(moved, np.ndarray) else moved))
 
 
 def _read(phi: Phi, prior: Prior, ratio: FloatArray, v: FloatArray, subset: int | None) -> FloatArray:

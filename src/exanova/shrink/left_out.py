@@ -106,8 +106,8 @@ class Alone:
     """Effects of cells in which a row is alone: without the row such a cell was never observed, and counts as 0.
 
     Attributes:
-        subsets: (S', r) in which subsets a row is alone.
-        fitted: (r, m) the sum of their effects at the row, and how its error moves with the ratios
+        subsets: (S', N) in which subsets each of the rows that are left out is alone.
+        fitted: (N, m) the sum of their effects at the row, and how its error moves with the ratios
             (:mod:`exanova.shrink.drift`).
     """
 
@@ -130,10 +130,10 @@ def left_out_of_shrunk(
     ``alone`` goes the subset (q,) of every column.
     """
     probability = precision / precision.sum()
-    chosen = None if alone is None else (lambda which: alone[0].subsets[:, which][alone[1]])
+    chosen = None if alone is None else (lambda part: alone[0].subsets[:, part][alone[1]])
     lengths, _, follows = _at_rows(lower, at_rows, rows, None, chosen)
     kept = 1.0 - probability[rows] - precision[rows] * lengths
-    lost = None if alone is None else (alone[0].fitted[rows], precision[rows] * follows)
+    lost = None if alone is None else (alone[0].fitted, precision[rows] * follows)
     return _summarised(residual, residual[rows], kept, probability, rows, equal, lost)
 
 
@@ -261,7 +261,7 @@ def _at_rows(
     at_rows: AtRows,
     rows: IntArray,
     coefficients: FloatArray | None = None,
-    chosen: Callable[[IntArray], NDArray[np.bool_]] | None = None,
+    chosen: Callable[[slice], NDArray[np.bool_]] | None = None,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(N,) |R^-1 t_i|^2, (N, m) t_i^T c and (N,) the part of the former from chosen functions, some rows at a time."""
     from scipy.linalg import solve_triangular
@@ -277,7 +277,7 @@ def _at_rows(
         half = solve_triangular(lower, functions.T, lower=True, check_finite=False)
         lengths[part] = np.square(half).sum(axis=0)
         if chosen is not None:
-            own = chosen(rows[part])
+            own = chosen(part)
             some = np.flatnonzero(own.any(axis=0))
             whole = solve_triangular(lower, half[:, some], lower=True, trans=1, check_finite=False)
             parts[first + some] = np.einsum("iq,qi,qi->i", functions[some], whole, own[:, some])

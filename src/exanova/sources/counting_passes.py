@@ -18,10 +18,11 @@ from exanova.data.encoding import Encoding
 from exanova.data.every_column import EveryColumn
 from exanova.data.factor import lookup_codes
 from exanova.data.link import LINKS, link_each
+from exanova.data.named_columns import as_numbers
 from exanova.data.packing import pack_rows
 from exanova.data.table import Table
 from exanova.data.values import ModelValues, evaluate
-from exanova.data.weights import check_values, divided
+from exanova.data.weights import divided
 from exanova.errors import InputError, InputTypeError, ModelError
 from exanova.messages import count_of
 from exanova.packages import package
@@ -31,6 +32,7 @@ from exanova.sources.raw_noise import RawSums, merge_raw, raw_hashes, raw_sums
 from exanova.sources.sketch import Hashes, distinct_about, merge_sketches, row_hashes, sketch_of
 from exanova.sources.tally import Tally, merge_tallies, tally_rows
 from exanova.sources.value_counts import ValueCounts, count_column, merge_counts
+from exanova.sources.weighing import Weighed, merge_weighed, weighed
 from exanova.typing import FloatArray, Level
 
 T = TypeVar("T")
@@ -62,6 +64,7 @@ class Counted:
         whole: whether all weights are whole numbers.
         kept: the distinct rows of every part, where they are few; ``None`` for a part that has to be read again.
         sketch: from which the number of distinct rows is estimated.
+        weighed: how rows with weights repeat; nothing without weights.
     """
 
     columns: dict[str, ValueCounts]
@@ -70,6 +73,7 @@ class Counted:
     whole: bool
     kept: tuple[KeptPart | None, ...]
     sketch: Hashes = field(default_factory=lambda: merge_sketches(()))
+    weighed: Weighed = field(default_factory=Weighed)
 
     def __len__(self) -> int:
         return sum(map(len, self.columns.values()))
@@ -157,10 +161,10 @@ class RowCounter:
         features = table.select(self.encoding.names)
         codes = [*self.encoding.encode(features), *self._unit_codes(table)]
         given = None if self.model is None else self.model(self.encoding, features)
-        values = outputs_of(table, self.roles.outputs) if given is None else given.values
+        values = outputs_of(table, self.roles.outputs, block.copies) if given is None else given.values
         if given is not None and self.link != "identity":
             values = link_each(LINKS[self.link], values, np.arange(len(values)))
-        replicates = outputs_of(table, self.roles.replicates) if self.roles.replicates else None
+        replicates = outputs_of(table, self.roles.replicates, block.copies) if self.roles.replicates else None
         words = pack_rows(codes, self.sizes)
         rows = tally_rows(words, values, block.unit, block.copies, self.counts, replicates)
         raw = None
@@ -240,8 +244,11 @@ class ColumnCounter:
                     with wrong.noted():
                         columns[name] = count_column(block.table.column(name), weight, block.copies, self.most)
                 wrong.give()
-                sketch = sketch_of(row_hashes(block.table, self.roles.features))
-                yield Counted(columns, rows, float(weight.sum()), whole, (), sketch)
+                hashes = row_hashes(block.table, self.roles.features)
+                own = Weighed()
+                if self.roles.weight is not None:
+                    own = weighed(block.table, self.roles.outputs, hashes, block.copies.sum())
+                yield Counted(columns, rows, float(weight.sum()), whole, (), sketch_of(hashes), own)
 
 
 @dataclass(frozen=True)
@@ -261,6 +268,7 @@ class CountedMerge:
             all(counted.whole for counted in several),
             tuple(part for counted in several for part in counted.kept),
             merge_sketches([counted.sketch for counted in several]),
+            merge_weighed([counted.weighed for counted in several]),
         )
 
 
@@ -319,9 +327,9 @@ def _weighed(block: Any, roles: Roles) -> Block | None:
     if COUNT in block.column_names:
         copies = block.column(COUNT).to_numpy().astype(np.float64)
     table = Table(tuple(roles.columns), "pyarrow", block.select(list(roles.columns)))
-    unit = np.ones(block.num_rows) if roles.weight is None else _numbers(table, roles.weight)
+    unit = np.ones(block.num_rows) if roles.weight is None else _numbers(table, roles.weight, copies)
     if roles.weight is not None:
-        check_values(unit)
+        _check_weights(roles.weight, unit, copies)
         unit = divided(unit, roles.divided)
     if unit.all():
         return Block(table, unit, copies)
@@ -329,11 +337,11 @@ def _weighed(block: Any, roles: Roles) -> Block | None:
     return Block(table.rows(kept), unit[kept], copies[kept]) if len(kept) else None
 
 
-def outputs_of(table: Table, names: Sequence[str]) -> FloatArray:
-    """(n, m) the columns of predictions called ``names``."""
+def outputs_of(table: Table, names: Sequence[str], copies: FloatArray) -> FloatArray:
+    """(n, m) the columns called ``names`` of rows that stand for so many (n,) each."""
     out = np.empty((table.n_rows, len(names)))
     for k, name in enumerate(names):
-        out[:, k] = _numbers(table, name)
+        out[:, k] = _numbers(table, name, copies)
     return out
 
 
@@ -344,16 +352,24 @@ def in_library(table: Table, kind: str) -> Table:
     return Table(table.names, kind, package("polars").from_arrow(table.native)) if kind == "polars" else table
 
 
-def _numbers(table: Table, name: str) -> FloatArray:
-    """A column of weights or predictions as float64 (n,)."""
-    column = table.column(name)
-    if not column.is_numeric and column.cells.dtype.kind != "b":
-        raise InputTypeError(f"the column {name!r} of weights or predictions does not hold numbers", expected="numbers")
-    wrong = column.missing | ~np.isfinite(column.values.astype(np.float64))
+def _check_weights(name: str, unit: FloatArray, copies: FloatArray) -> None:
+    """Raise if a weight is negative; where a row of a block is in its file is not known."""
+    negative = unit < 0
+    if negative.any():
+        raise InputError(
+            f"the column {name!r} of weights is negative in {count_of(int(copies[negative].sum()), 'row')} or more",
+            expected="numbers of at least 0",
+        )
+
+
+def _numbers(table: Table, name: str, copies: FloatArray) -> FloatArray:
+    """A column of weights or predictions as float64 (n,), of rows that stand for so many (n,) each."""
+    values, missing = as_numbers(table.column(name), "weights or predictions")
+    wrong = missing | ~np.isfinite(values)
     if wrong.any():
         raise InputError(
             f"the column {name!r} of weights or predictions is missing or infinite in "
-            f"{count_of(int(wrong.sum()), 'row')}",
+            f"{count_of(int(copies[wrong].sum()), 'row')} or more",
             remedy="Fill it, or leave these rows out",
         )
-    return column.values.astype(np.float64)
+    return values

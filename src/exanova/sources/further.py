@@ -66,7 +66,7 @@ class Reader:
         for part in source.parts:
             for block in read_blocks(part, Roles(self.encoding.names, outputs)):
                 table = block.table.select(self.encoding.names)
-                values = outputs_of(block.table, outputs) if outputs else self._called(called, table)
+                values = outputs_of(block.table, outputs, block.copies) if outputs else self._called(called, table)
                 yield self._encoded(block, table, values)
             progress.step(1)
 

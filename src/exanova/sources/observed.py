@@ -7,13 +7,13 @@ weights and values, is on disk as well.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.data.draws import Draws, Kind, refuse_crossing
+from exanova.data.draws import refuse_crossing
 from exanova.data.encoding import Encoding
 from exanova.data.feature import FeatureLevels
 from exanova.data.fingerprint import fingerprint
@@ -21,7 +21,7 @@ from exanova.data.joining import Most, join_levels
 from exanova.data.mapped import release
 from exanova.data.observe import Observation, new_codes
 from exanova.data.packing import pack_rows
-from exanova.data.sample import Sample, held_out
+from exanova.data.sample import Sample, held_clusters, held_out
 from exanova.data.scaling import Scaling, scaling_between
 from exanova.data.support import Support
 from exanova.data.values import ModelValues
@@ -30,6 +30,7 @@ from exanova.messages import Parameter
 from exanova.sources import parts
 from exanova.sources.counting_passes import CountedRows, RowCounter
 from exanova.sources.disk import disk_array
+from exanova.sources.drawn import all_draws, arrays_of, labels_of
 from exanova.sources.linking import places_among
 from exanova.sources.pieces import Piece, Pieces, means_of
 from exanova.sources.tally import MOST_APART, onto, part_of
@@ -53,6 +54,7 @@ class Counts:
         passes: passes over the source.
         counted: distinct numbers and times that were counted to cut columns.
         room: bytes that rows may take while they are merged; beyond it they go to disk.
+        surveyed: rows of whole weights that do not look like counts; 0 where they do, or none were given.
     """
 
     n_rows: int
@@ -64,6 +66,7 @@ class Counts:
     passes: int = 2
     counted: int = 0
     room: float = float("inf")
+    surveyed: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,22 +135,64 @@ class SourceReading:
         return observed(replace(self.rows, tally=moved), other, self.counts, scaling)
 
     def split(self, chosen: Mapping[int, Most], share: float, seed: int | None) -> tuple[SourceReading, Sample]:
-        """A share of the distinct rows held out before levels are joined by the others; these, and those held out."""
-        held = held_out(self.support.codes, self.support.sizes, share, seed)
+        """A share of the distinct rows, or of the clusters, held out before levels are joined by the others.
+
+        These others, and the rows held out.
+        """
+        held = self._held(share, seed)
         fitted = self._only(~held).joined(chosen)
         other = self._only(held).recoded(fitted.encoding.features, fitted.observation.scaling)
         return fitted, other.sample
 
+    @property
+    def clusters(self) -> IntArray | None:
+        """(k,) the cluster of every row that was counted; ``None`` without clusters, or if each is a single row."""
+        draws = self.sample.draws
+        if draws is None or not draws.in_clusters:
+            return None
+        return labels_of(Pieces(self.rows, self.counter).whole, self.counter)[0]
+
+    @property
+    def copies(self) -> IntArray:
+        """(k,) how many raw rows each row that was counted stands for."""
+        tally = self.rows.tally
+        return np.rint(tally.weight if tally.copies is None else tally.copies).astype(np.int64)
+
+    def thinned(self, copies: IntArray) -> SourceReading:
+        """The same with so many (k,) of the copies of each row that was counted; rows without any are left out."""
+        tally, share = self.rows.tally, copies / self.copies
+        sums = {name: getattr(tally, name) for name in ("weight", "copies", "squares")}
+        own: dict[str, Any] = {name: None if array is None else array * share for name, array in sums.items()}
+        if tally.copies is None:
+            own["weight"] = copies.astype(np.float64)
+        return replace(self, rows=replace(self.rows, tally=replace(tally, **own)))._only(copies > 0)
+
+    def _held(self, share: float, seed: int | None) -> NDArray[np.bool_]:
+        """(k,) which of the rows that were counted are held out."""
+        whole, support = Pieces(self.rows, self.counter).whole, self.support
+        cluster, _ = labels_of(whole, self.counter)
+        if cluster is None:
+            return np.asarray(held_out(support.codes, support.sizes, share, seed)[whole.group])
+        codes = support.codes[:, whole.group]
+        return np.asarray(held_clusters(codes, support.sizes, cluster, share, seed)[cluster])
+
     def _only(self, kept: NDArray[np.bool_]) -> SourceReading:
-        """The distinct rows ``kept`` (r,) alone."""
+        """Those ``kept`` (k,) of the rows that were counted, with their clusters and strata numbered anew."""
         whole, raw = Pieces(self.rows, self.counter).whole, self.rows.raw
-        own = part_of(self.rows.tally, kept[whole.group])
+        codes, units = whole.codes[:, kept].astype(np.int64), []
+        for row, labels in zip(codes[len(self.encoding.features) :], self.counter.units, strict=True):
+            present = np.unique(row)
+            row[:] = np.searchsorted(present, row)
+            listed = list(labels)
+            units.append({listed[old]: new for new, old in enumerate(present.tolist())})
+        counter = replace(self.counter, units=tuple(units))
+        own = replace(part_of(self.rows.tally, kept), words=pack_rows(codes, counter.sizes))
         own = replace(own, highest=own.highest if own.first is not None else own.lowest.max(axis=0))
         if raw is not None:
-            place = places_among(whole.main.words[:, kept], raw.tally.words[1:])
+            place = places_among(whole.main.words[:, np.unique(whole.group[kept])], raw.tally.words[1:])
             raw = replace(raw, tally=part_of(raw.tally, place >= 0))
         counts = replace(self.counts, n_rows=own.rows)
-        return observed(replace(self.rows, tally=own, raw=raw), self.counter, counts)
+        return observed(replace(self.rows, tally=own, raw=raw), counter, counts)
 
     def _entries(self) -> tuple[Codes, FloatArray, NDArray[Any]]:
         """Codes (d, k), outputs (k, m) and weights (k,) of the rows behind the distinct ones."""
@@ -175,7 +220,7 @@ def observed(rows: CountedRows, counter: RowCounter, counts: Counts, scaling: Sc
     filled = _filled(pieces, scaling, counts.whole)
     support = Support.from_distinct(encoding, filled["codes"], filled["weight"])
     within = filled["within"] if filled["within"].any() else None
-    draws = _all_draws(pieces, scaling, counts, noisy=within is not None)
+    draws = all_draws(pieces, scaling, counts.scale, noisy=within is not None)
     if draws is not None and draws.cluster is not None and draws.stratum is not None:
         refuse_crossing(draws.cluster, draws.stratum)
     sample = Sample(
@@ -194,9 +239,10 @@ def observed(rows: CountedRows, counter: RowCounter, counts: Counts, scaling: Sc
         on_disk=rows.on_disk,
     )
     digest = fingerprint(encoding, support.codes, filled["group"], rows.tally.weight, rows.tally.lowest)
-    observation = Observation(encoding, support, sample, counts.given, counts.kind, digest)
+    power = counter.roles.divided
+    observation = Observation(encoding, support, sample, counts.given, counts.kind, digest, power)
     if rows.on_disk:
-        release(*rows.tally.arrays, *filled.values())
+        release(*rows.tally.arrays, *filled.values(), *(() if draws is None else arrays_of(draws).values()))
     return SourceReading(encoding, support, observation, rows, counter, counts)
 
 
@@ -278,80 +324,3 @@ def _noise(
         return inside
     unit = np.where(scaling.unit > 0, scaling.unit, np.inf)
     return np.asarray(rows.raw.noise(inside * scaling.unit**2) / unit**2)
-
-
-def _all_draws(pieces: Pieces, scaling: Scaling, counts: Counts, noisy: bool) -> Draws | None:
-    """How the rows were drawn; ``None`` where the weights of the distinct rows determine it."""
-    if not pieces.rows.on_disk:
-        return _draws(pieces.whole, 0, scaling, pieces.counter, counts.scale, noisy)
-    at, found = 0, _Growing(len(pieces.rows.tally))
-    for piece in pieces:
-        own = _draws(piece, at, scaling, pieces.counter, counts.scale, noisy)
-        if own is None:
-            return None
-        found.add(own, len(piece.own))
-        at += len(piece.main)
-    return found.draws()
-
-
-@dataclass
-class _Growing:
-    """Draws that are put together on disk, piece by piece, of ``rows`` rows that were counted."""
-
-    rows: int
-    first: Draws | None = None
-    arrays: dict[str, Any] = field(default_factory=dict)
-    filled: int = 0
-
-    def add(self, own: Draws, counted: int) -> None:
-        """Take the draws of one more piece."""
-        given = {entry.name: getattr(own, entry.name) for entry in fields(own)}
-        given = {name: array for name, array in given.items() if isinstance(array, np.ndarray)}
-        if self.first is None:
-            self.first, count = own, self.rows * len(own.group) // counted
-            self.arrays = {name: disk_array((count, *array.shape[1:]), array.dtype) for name, array in given.items()}
-        for name, array in given.items():
-            self.arrays[name][self.filled : self.filled + len(array)] = array
-        self.filled += len(own.group)
-
-    def draws(self) -> Draws | None:
-        """All of them."""
-        return None if self.first is None else replace(self.first, **self.arrays)
-
-
-def _draws(
-    piece: Piece, at: int, scaling: Scaling, counter: RowCounter, scale: FloatArray | None, noisy: bool
-) -> Draws | None:
-    """The draws of a piece whose distinct rows begin with number ``at``."""
-    tally, group = piece.own, piece.group + at
-    kind: Kind = "frequency" if counter.counts else "probability"
-    cluster, stratum = _labels(piece, counter)
-    if cluster is None and stratum is None and scale is None and kind == "frequency" and not noisy:
-        return None
-    weight = tally.weight
-    if tally.is_apart:
-        values = scaling.normalised(tally.lowest) if noisy else None
-        return Draws(group, weight, kind, values, cluster, stratum, tally.replicates, scale, copies=tally.copies)
-    means, within = means_of(tally, scaling)
-    several = {"copies": tally.copies, "squares": tally.squares}
-    if not noisy:
-        return Draws(group, weight, kind, None, cluster, stratum, **several)
-    spread = np.sqrt(within)
-    twice = np.concatenate([np.arange(len(weight))] * 2)
-    return Draws(
-        group[twice],
-        weight[twice] / 2.0,
-        kind,
-        np.concatenate([means - spread, means + spread]),
-        None if cluster is None else cluster[twice],
-        None if stratum is None else stratum[twice],
-        **{name: None if own is None else own[twice] / 2.0 for name, own in several.items()},
-    )
-
-
-def _labels(piece: Piece, counter: RowCounter) -> tuple[IntArray | None, IntArray | None]:
-    """(k,) numbers of the cluster and of the stratum of every row; ``None`` where there are none."""
-    found = iter(piece.codes[len(counter.encoding.features) :].astype(np.int64))
-    names = (counter.roles.cluster, counter.roles.stratum)
-    cluster, stratum = (None if name is None else next(found) for name in names)
-    return cluster, stratum

@@ -134,13 +134,7 @@ def read_source(
     replicates, scale = check_replicates(named)
     asked = (named.get(parameter) for parameter in ("sample_weight", "clusters", "strata"))
     roles = find_roles(source.names, source.label, output_columns(model), *asked, replicates=replicates)
-    progress.phase("counting values", len(source.parts))
-    most = numbers_within(options.memory_limit, len(roles.features) + len(roles.units))
-    found = engine(ColumnCounter(roles, most), source.parts, CountedMerge(most), progress)
-    if found is None or not found.columns:
-        raise InputError(f"{source.label} holds no row of positive weight; at least one is needed.")
-    found = found.within(KEPT_SHARE * options.memory_limit)
-    roles = replace(roles, divided=_excess(found))
+    found, roles = _count_values(source, roles, options, progress, engine)
     encoding = learn_levels(found, roles, options, model)
     counter = _counter(found, roles, encoding, options, model, source)
     parts = [kept if kept is not None else part for kept, part in zip(found.kept, source.parts, strict=True)]
@@ -156,10 +150,33 @@ def read_source(
     kind = installed_kind(source.kind)
     counted = sum(len(found.columns[feature.name]) for feature in encoding.features if feature.edges)
     room = Runs(options.memory_limit).room
-    counts = Counts(found.rows, _whole(found), given, kind, scale, found.distinct, passes, counted, room)
+    surveyed = _surveyed(found, roles)
+    counts = Counts(found.rows, _whole(found), given, kind, scale, found.distinct, passes, counted, room, surveyed)
     reading = observed(linked(rows, counter), counter, counts)
     give_back(found.rows)
     return reading
+
+
+def read_levels(source: Source, outputs: Sequence[str], weight: str | None, options: SourceOptions) -> Encoding:
+    """The levels of the columns of a source, by the first pass alone."""
+    roles = find_roles(source.names, source.label, outputs, weight)
+    found, roles = _count_values(source, roles, options, Progress(enabled=False), here, keep=False)
+    return learn_levels(found, roles, options, None)
+
+
+def _count_values(
+    source: Source, roles: Roles, options: SourceOptions, progress: Progress, engine: Engine, keep: bool = True
+) -> tuple[Counted, Roles]:
+    """The first pass, and the roles with what all weights are divided by."""
+    progress.phase("counting values", len(source.parts))
+    most = numbers_within(options.memory_limit, len(roles.features) + len(roles.units))
+    counter = ColumnCounter(roles, most)
+    counter = counter if keep else replace(counter, keep=False)
+    found = engine(counter, source.parts, CountedMerge(most), progress)
+    if found is None or not found.columns:
+        raise InputError(f"{source.label} holds no row of positive weight; at least one is needed.")
+    found = found.within(KEPT_SHARE * options.memory_limit)
+    return found, replace(roles, divided=_excess(found))
 
 
 def _count_rows(
@@ -218,6 +235,14 @@ def _excess(found: Counted) -> int:
 
 def _whole(found: Counted) -> bool:
     return found.whole and found.total <= LARGEST_TOTAL
+
+
+def _surveyed(found: Counted, roles: Roles) -> int:
+    """How many rows have whole weights that do not look like counts."""
+    if roles.weight is None or not _whole(found):
+        return 0
+    widest = max(len(found.columns[name]) for name in roles.features)
+    return found.weighed.rows if found.weighed.look_surveyed(found.total, widest, found.sketch) else 0
 
 
 def _counter(

@@ -24,6 +24,9 @@ Hashes: TypeAlias = NDArray[np.uint64]
 KEPT = 4096
 """Hashes that a sketch keeps: the error is then about 1.6 %."""
 
+ERRORS = 6.0
+"""Standard errors of an estimate beyond which a number is taken to be another one."""
+
 MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -56,6 +59,16 @@ def distinct_about(sketch: Hashes) -> int:
     if len(sketch) < KEPT:
         return len(sketch)
     return int((KEPT - 1) / (float(sketch[-1]) / 2.0**64))
+
+
+def surely_fewer(sketch: Hashes, rows: int) -> bool:
+    """Whether fewer than so many rows are distinct: exactly if the sketch holds all, else beyond its error.
+
+    >>> surely_fewer(np.arange(9, dtype=np.uint64), 10), surely_fewer(np.arange(10, dtype=np.uint64), 10)
+    (True, False)
+    """
+    margin = 0.0 if len(sketch) < KEPT else ERRORS / KEPT**0.5
+    return distinct_about(sketch) < (1.0 - margin) * rows
 
 
 def row_hashes(table: Table, names: Sequence[str]) -> Hashes:
