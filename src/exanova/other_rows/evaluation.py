@@ -22,7 +22,7 @@ from exanova.errors import ExanovaError, InputError, OverfitWarning
 from exanova.fitting import fit_sample, plan_fit
 from exanova.infer.units import raw_rows
 from exanova.messages import Parameter, Part, Words, count_of, short
-from exanova.other_rows.many_levels import CLUSTERS_LEFT_OUT, LEFT_OUT, Joined, by_joining_again
+from exanova.other_rows.many_levels import CLUSTERS_LEFT_OUT, LEFT_OUT, ONE_CLUSTER, Joined, by_joining_again
 from exanova.other_rows.other_clusters import METHOD, errors_on_clusters, predicted_by
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
@@ -40,6 +40,12 @@ from exanova.warned import warn
 
 HELD_OUT = "on held-out rows"
 HELD_OUT_ALIKE = "the outputs of the held-out rows do not vary"
+
+
+CANNOT_BE_FITTED = "the rows without a fifth of them cannot be fitted"
+SUMS_ALONE = "levels were joined, and only sums of equal rows are known"
+TAKES_LONG = "there are about as many functions as rows, so many that leaving out each row takes long"
+TOO_FEW = "the rows are too few to hold any out"
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +89,7 @@ def evaluated(
         return on_further_rows(known, *eval_set, progress)
     if read.changed and not fitted.whole and isinstance(read.rows, SourceReading):
         apart = read.apart is not None and read.apart.divides
-        return _by_joining_anew(certificate, fitted, progress) if apart else certificate
+        return _by_joining_anew(certificate, fitted, progress) if apart else _unknown(certificate, SUMS_ALONE)
     if read.changed and not fitted.whole:
         progress.phase("joining levels again")
         return by_joining_again(certificate, read, fit_part, request.random_state, cluster)
@@ -100,7 +106,7 @@ def _by_joining_anew(certificate: Certificate, fitted: FittedRows, progress: Pro
         try:
             predicted = predicted_by(others, part.codes, request, progress)
         except ExanovaError:
-            return certificate
+            return _unknown(certificate, CANNOT_BE_FITTED)
         unit, weight = _unit(part), part.weight.astype(np.float64)
         within = np.zeros_like(part.values) if part.within is None else part.within
         squared += weight @ ((part.values - predicted) ** 2 + within) * unit**2
@@ -201,9 +207,11 @@ def by_leaving_out(
         return _with_errors(certificate, sample, other.mse, other.method)
     rows = _independent_rows(sample)
     if request.ridge or is_nearly_all(found, rows):  # a ridge uses less of every direction than the rank says
-        return certificate
+        return _unknown(certificate, TAKES_LONG)
     found_out = on_average(certificate, rows)
-    kept = ", without repeating the selection" if request.selection and found_out.eval_method else ""
+    if found_out.r2_eval is None:
+        return _unknown(certificate, TAKES_LONG)
+    kept = ", without repeating the selection" if request.selection else ""
     return replace(found_out, eval_method=found_out.eval_method + kept)
 
 
@@ -213,7 +221,10 @@ def by_leaving_clusters_out(
     """The certificate with the fit on clusters that were left out."""
     progress.phase("leaving out clusters")
     mse = errors_on_clusters(sample, request, progress)
-    return certificate if mse is None else _with_errors(certificate, sample, mse, METHOD)
+    if mse is None:
+        assert sample.draws is not None
+        return _unknown(certificate, CANNOT_BE_FITTED if np.any(sample.draws.cluster) else ONE_CLUSTER)
+    return _with_errors(certificate, sample, mse, METHOD)
 
 
 def some_row_is_alone(sample: Sample, found: Solved, threads: int) -> bool:
@@ -248,10 +259,15 @@ def _judged(certificate: Certificate, sample: Sample, what: str, judge: Callable
     """The certificate with the errors of fits to part of the rows on the others, or as it is where rows are too few."""
     try:
         found = judge()
-    except InputError:  # too few rows to hold any out
-        return certificate
+    except InputError:
+        return _unknown(certificate, TOO_FEW)
     times = "once" if found.splits == 1 else f"{found.splits} times"
     return _with_errors(certificate, sample, found.mse, f"{what} again without a fifth of the rows, {times}")
+
+
+def _unknown(certificate: Certificate, why: str) -> Certificate:
+    """The certificate with the reason why the fit on other rows was not measured."""
+    return replace(certificate, eval_method=why)
 
 
 def _with_errors(certificate: Certificate, sample: Sample, mse: FloatArray, method: str) -> Certificate:

@@ -34,6 +34,7 @@ from exanova.sources.observed import SourceReading
 from exanova.typing import FloatArray, IntArray
 
 LEFT_OUT = "on rows left out, a fifth at a time, with levels joined by the others"
+ONE_CLUSTER = "all rows are in one cluster"
 CLUSTERS_LEFT_OUT = "on clusters left out, a fifth at a time, with levels joined by the others"
 
 
@@ -227,7 +228,7 @@ def by_joining_again(
     table, values, weight = joined.rows.table, joined.row_values, joined.rows.weight
     fold, parts = folds_of(np.arange(len(values)) if cluster is None else cluster, seed)
     if parts < 2:
-        return certificate
+        return replace(certificate, eval_method=ONE_CLUSTER)
     squared, left_out = np.zeros(values.shape[1]), np.zeros(len(values), dtype=bool)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the fits to a part; the fit to all rows has warned

@@ -38,7 +38,7 @@ SPARE = 20
 ROUNDS = 3
 """Products with the matrix in that search: the covariances of effects fall off fast enough for so few."""
 
-ALL_EIGENVALUES = 8
+ALL_EIGENVALUES = 3
 """Where the wanted vectors are at least one in so many, computing all takes no longer."""
 
 STEPS = 127
