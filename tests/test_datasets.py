@@ -163,7 +163,7 @@ def test_a_damaged_file_is_refused(empty, entry):
     body = unparse(entry, content)
     for damaged in (b"", b"nothing of the kind", body[: len(body) // 2]):
         (empty / entry.file).write_bytes(damaged)
-        with pytest.raises(FileFormatError, match="cannot be read"):
+        with pytest.raises(FileFormatError, match="is not the expected file"):
             datasets.load(entry.file.split(".")[0], empty)
 
 

@@ -249,5 +249,14 @@ def test_held_out_rows_whose_outputs_do_not_vary_say_nothing_of_r2(count, tmp_pa
     assert "not measured: the outputs of the held-out rows do not vary" in str(certificate)
     anova.report(tmp_path / "r.md")
     assert "was not measured: the outputs of the held-out rows do not vary." in (tmp_path / "r.md").read_text()
+    two = FunctionalANOVA().fit(
+        rows, np.stack([y, y**2], axis=1), eval_set=(rows[:50], np.stack([y[:50], 0 * y[:50]], axis=1))
+    )
+    assert np.isnan(two.certificate_.r2_eval).tolist() == [False, True]
+    assert two.certificate_.failing == ()
+    assert two.certificate_.holds
+    assert "unknown on held-out rows: the fit holds" in str(two.certificate_)
+    two.report(tmp_path / "r.json")
+    assert "NaN" not in (tmp_path / "r.json").read_text()
     constant = FunctionalANOVA().fit(rows, np.full(200, 0.3), eval_set=(other, np.full(count, 0.3)))
     assert constant.certificate_.r2_eval.tolist() == [1.0]

@@ -55,6 +55,7 @@ class Certificate:
         rank_known: whether the rank was determined (``rank`` is an upper bound otherwise).
         converged: whether the solve met its own tolerance.
         r2_eval, mse_eval: the same as ``r2`` and ``mse`` on other rows, one per output, if they were measured there.
+            R2 is NaN for an output that does not vary on them.
         eval_method: how they were measured, or why not; for a complete population, why there are no other rows.
         r2_least: where rows that chose the family also measured ``r2_eval``, what is left of it if the choice followed
             as much noise as it could (NaN if that may be all); else ``None``.
@@ -149,7 +150,7 @@ class Certificate:
         """Numbers of the outputs for which the fit does not hold on other rows, the worst first."""
         if not self.sampled or self.r2_eval is None:
             return ()
-        fails = np.flatnonzero(~self._remains(self.r2_eval))
+        fails = np.flatnonzero(~self._remains(self.r2_eval) & ~np.isnan(self.r2_eval))
         missing = (np.maximum(self.r2, 0.0) - self.r2_eval)[fails]
         return tuple(fails[np.argsort(-missing, kind="stable")].tolist())
 

@@ -99,6 +99,6 @@ def _computed(c: Certificate) -> str:
 
 
 def numbers(values: FloatArray, digits: int = 4) -> str:
-    """Numbers of the first outputs."""
-    shown = ", ".join(f"{v:.{digits}g}" for v in values[:MOST_OUTPUTS])
+    """Numbers of the first outputs; those that are not known in words."""
+    shown = ", ".join("unknown" if np.isnan(v) else f"{v:.{digits}g}" for v in values[:MOST_OUTPUTS])
     return shown + (", ..." if len(values) > MOST_OUTPUTS else "")

@@ -163,9 +163,9 @@ def on_held_out_rows(certificate: Certificate, held: Sample, found: Solved, thre
 
 
 def _with_held(certificate: Certificate, fit: FitErrors, unit: FloatArray | float = 1.0) -> Certificate:
-    """The certificate with the fit on held-out rows; R2 is not known where a single row, or equal outputs, were."""
-    known = not fit.undefined.any()
-    r2, method = (fit.r2, HELD_OUT) if known else (None, HELD_OUT_ALIKE)
+    """The certificate with the fit on held-out rows; R2 is NaN for outputs that do not vary there."""
+    known = not fit.undefined.all()
+    r2, method = (np.where(fit.undefined, np.nan, fit.r2), HELD_OUT) if known else (None, HELD_OUT_ALIKE)
     return replace(certificate, r2_eval=r2, mse_eval=fit.mse * unit**2, eval_method=method)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from exanova.decomposition import Decomposition
@@ -59,7 +60,7 @@ def fit(decomposition: Decomposition) -> list[Record]:
             "mse": float(c.mse[k]),
             "relative_mse": float(c.relative_mse[k]),
             "within_variance": float(c.within_variance[k]),
-            "r2_held_out": None if c.r2_eval is None else float(c.r2_eval[k]),
+            "r2_held_out": None if c.r2_eval is None or math.isnan(c.r2_eval[k]) else float(c.r2_eval[k]),
             "mse_held_out": None if c.mse_eval is None else float(c.mse_eval[k]),
         }
         for k, output in enumerate(decomposition.schema.outputs)

@@ -248,9 +248,10 @@ def _numbers(values: FloatArray, outputs: tuple[str, ...]) -> str:
     """A number, or the range over several outputs with the names of its ends."""
     if len(values) == 1:
         return f"{values[0]:.4f}"
-    low, high = int(np.argmin(values)), int(np.argmax(values))
+    low, high = int(np.nanargmin(values)), int(np.nanargmax(values))
     if f"{values[low]:.4f}" == f"{values[high]:.4f}":
-        return f"{values[low]:.4f} for every output"
+        known = len(values) - int(np.isnan(values).sum())
+        return f"{values[low]:.4f} for every output" if known == len(values) else f"{values[low]:.4f} where it is known"
     ends = (f"{values[k]:.4f} ({legible(outputs[k])})" for k in (low, high))
     return " to ".join(ends)
 
