@@ -228,7 +228,7 @@ def measure_sample(sample: Sample, fitted: FloatArray) -> FitErrors:
 
 def certify(
     sample: Sample,
-    found: Solved,
+    solved: Solved,
     measured: Measured,
     names: tuple[str, ...],
     scaling: Scaling,
@@ -240,27 +240,27 @@ def certify(
     fit, within = measure_sample(sample, fitted), sample.within_variance
     # Everything is measured relative to the spread of the model, output by output.
     scale = np.where(sample.spread > 0, sample.spread, 1.0)
-    solution, basis, shrunk = found.solution, found.basis, found.shrinkage
+    solution, basis, shrunk = solved.solution, solved.basis, solved.shrinkage
     lost = account(sample, fit.squared, None if shrunk is None else shrunk.least_squares)
-    variance = sample.expected(lambda rows: (fitted[rows] - found.values[0]) ** 2)
-    near = near_redundant(sample, found.family, request.threads, found.gram)
+    variance = sample.expected(lambda rows: (fitted[rows] - solved.values[0]) ** 2)
+    near = near_redundant(sample, solved.family, request.threads, solved.gram)
     certificate = Certificate(
-        orthogonality=_worst(conditional_means(found.family, found.values) / scale),
+        orthogonality=_worst(conditional_means(solved.family, solved.values) / scale),
         reconstruction=_worst(fit.largest / scale),
         reconstruction_l2=_worst(np.sqrt(fit.squared) / scale),
-        residual_mean=_residual_mean(found, measured.residual_means / scale, request),
+        residual_mean=_residual_mean(solved, measured.residual_means / scale, request),
         rank=min(solution.rank, sample.n_rows),
         rank_by_order=solution.rank_by_order,
-        n_functions=found.plan.functions if basis is None else int(basis.dimensions.sum()),
+        n_functions=solved.plan.functions if basis is None else int(basis.dimensions.sum()),
         r2=fit.r2,
         mse=fit.mse * scaling.unit**2,
         relative_mse=_relative_to_square(sample, fit.mse, within, scaling),
         within_variance=within * scaling.unit**2,
-        redundant=redundancies(found, names),
+        redundant=redundancies(solved, names),
         conditioning=1.0 / solution.smallest_kept,
         largest_dropped=solution.largest_dropped,
-        saturated=found.saturated,
-        route=found.plan.route,
+        saturated=solved.saturated,
+        route=solved.plan.route,
         method=solution.method,
         iterations=solution.iterations,
         seconds=seconds,
@@ -272,7 +272,7 @@ def certify(
         loss_noise=lost.noise,
         loss_left_out=lost.left_out,
         loss_shrinkage=lost.shrinkage,
-        cancellation=cancellation(found.family, found.values, variance),
+        cancellation=cancellation(solved.family, solved.values, variance),
         near_redundant=tuple(tuple(names[i] for i in group) for group in near),
         shrinkage="" if shrunk is None else shrunk.described,
         effective_functions=() if shrunk is None else shrunk.effective,
@@ -280,7 +280,7 @@ def certify(
     notes = notes_of(certificate)
     # A penalty makes every function count, redundant or not.
     if not request.ridge and not certificate.effective_functions:
-        notes += doubts(sample, found, request)
+        notes += doubts(sample, solved, request)
     return replace(certificate, notes=notes) if notes else certificate
 
 
@@ -295,20 +295,20 @@ def _relative_to_square(sample: Sample, mse: FloatArray, within: FloatArray, sca
     return np.divide(mse * scaling.unit**2, square, out=np.zeros_like(mse), where=square > 0)
 
 
-def _residual_mean(found: Solved, means: FloatArray, request: Request) -> float:
+def _residual_mean(solved: Solved, means: FloatArray, request: Request) -> float:
     """Largest of (m,) means of the residual in any cell; NaN if the fit is not a projection on the whole family."""
-    shrunk = found.shrinkage is not None and found.shrinkage.posterior is not None
+    shrunk = solved.shrinkage is not None and solved.shrinkage.posterior is not None
     if shrunk or request.ridge or (request.selection and request.ties == "first"):
         return float("nan")
     return _worst(means)
 
 
-def redundancies(found: Solved, names: tuple[str, ...]) -> tuple[Redundancy, ...]:
+def redundancies(solved: Solved, names: tuple[str, ...]) -> tuple[Redundancy, ...]:
     """The subsets whose effects are not determined, with those they share with, by name."""
-    if found.basis is None:
+    if solved.basis is None:
         return ()
-    named = [tuple(names[i] for i in subset) for subset in found.family.subsets]
-    sharing = sharing_subsets(found.solution.null, found.basis.subset_of_function(), found.solution.independent)
+    named = [tuple(names[i] for i in subset) for subset in solved.family.subsets]
+    sharing = sharing_subsets(solved.solution.null, solved.basis.subset_of_function(), solved.solution.independent)
     return tuple(Redundancy(named[a], tuple(map(named.__getitem__, sharing[a]))) for a in sorted(sharing))
 
 

@@ -96,9 +96,9 @@ class DependenceBlocks:
                 squares = np.square(probes[:, tile].T @ probes)
             sums = np.add.reduceat(np.add.reduceat(squares, starts, axis=1), starts[some] - tile.start, axis=0)
             self._make_exact(sums, subsets[some], subsets)
-            found = sums > tolerances.DEPENDENCE**2
-            found[np.arange(len(some)), some] = False
-            out += [subsets[own] for own in found]
+            sharing = sums > tolerances.DEPENDENCE**2
+            sharing[np.arange(len(some)), some] = False
+            out += [subsets[own] for own in sharing]
         return out
 
     def _make_exact(self, sums: FloatArray, own: IntArray, others: IntArray) -> None:

@@ -33,23 +33,23 @@ PROBES = 8
 """Number of random dependences that are evaluated on the rows."""
 
 
-def doubts(sample: Sample, found: Solved, request: Request) -> tuple[str, ...]:
+def doubts(sample: Sample, solved: Solved, request: Request) -> tuple[str, ...]:
     """The first reason for doubt, with its remedy; empty if there is none."""
     checks: list[Callable[[Sample, Solved, Request], str | None]] = [
         _impossible_rank,
         _too_uneven,
         _rounded_choice,
     ]
-    if found.basis is not None and not _is_clear(sample, found):
+    if solved.basis is not None and not _is_clear(sample, solved):
         checks += [_light_direction, _floating_choice, _too_large_to_decide, _wrong_rank, _rough_sharing]
-    reasons = (check(sample, found, request) for check in checks)
+    reasons = (check(sample, solved, request) for check in checks)
     return tuple(reason for reason in reasons if reason is not None)[:1]
 
 
-def _is_clear(sample: Sample, found: Solved) -> bool:
+def _is_clear(sample: Sample, solved: Solved) -> bool:
     """Whether all weights and directions are well above rounding."""
     heavy = _lightest_weight(sample) >= tolerances.GRAM_DIRECTION
-    return heavy and not found.solution.smallest_kept < tolerances.GRAM_DIRECTION
+    return heavy and not solved.solution.smallest_kept < tolerances.GRAM_DIRECTION
 
 
 def _lightest_weight(sample: Sample) -> float:
@@ -60,24 +60,24 @@ def _span(sample: Sample) -> str:
     return f"the weights span {-np.log10(_lightest_weight(sample)):.0f} orders of magnitude"
 
 
-def _impossible_rank(sample: Sample, found: Solved, request: Request) -> str | None:
-    rank, rows = found.solution.rank, sample.codes.shape[1]
-    every_order = found.plan.max_order is None and not found.plan.selection
-    if found.solution.rank_known and (rank > rows or (every_order and rank < rows)):
+def _impossible_rank(sample: Sample, solved: Solved, request: Request) -> str | None:
+    rank, rows = solved.solution.rank, sample.codes.shape[1]
+    every_order = solved.plan.max_order is None and not solved.plan.selection
+    if solved.solution.rank_known and (rank > rows or (every_order and rank < rows)):
         return Words(f"the computed rank is {rank:,}, but all orders on {rows:,} rows have rank {rows:,}; ", *TRY_DENSE)
     return None
 
 
-def _too_uneven(sample: Sample, found: Solved, request: Request) -> str | None:
-    iterates = traits_of(found.plan.route).iterates
+def _too_uneven(sample: Sample, solved: Solved, request: Request) -> str | None:
+    iterates = traits_of(solved.plan.route).iterates
     limit = tolerances.UNEVEN_ITERATIONS if iterates else tolerances.UNEVEN
     if _lightest_weight(sample) < limit:
         return f"{_span(sample)}, too much for floating point; leave out or merge the rows with the smallest weights"
     return None
 
 
-def _light_direction(sample: Sample, found: Solved, request: Request) -> str | None:
-    smallest, route = found.solution.smallest_kept, traits_of(found.plan.route)
+def _light_direction(sample: Sample, solved: Solved, request: Request) -> str | None:
+    smallest, route = solved.solution.smallest_kept, traits_of(solved.plan.route)
     if not (route.orthogonal or route.by_pattern) and smallest < tolerances.GRAM_DIRECTION:
         return Words(
             f"a direction of {smallest:.1e} was kept, which is too small to be accurate in a Gram matrix; ",
@@ -87,8 +87,8 @@ def _light_direction(sample: Sample, found: Solved, request: Request) -> str | N
     return None
 
 
-def _rounded_choice(sample: Sample, found: Solved, request: Request) -> str | None:
-    if ROUNDED in found.solution.method:
+def _rounded_choice(sample: Sample, solved: Solved, request: Request) -> str | None:
+    if ROUNDED in solved.solution.method:
         return Words(
             "functions were chosen in floating point, and exact arithmetic would choose others; ",
             Parameter("ties", "share"),
@@ -97,9 +97,9 @@ def _rounded_choice(sample: Sample, found: Solved, request: Request) -> str | No
     return None
 
 
-def _floating_choice(sample: Sample, found: Solved, request: Request) -> str | None:
+def _floating_choice(sample: Sample, solved: Solved, request: Request) -> str | None:
     # For pure functions the rank by order is compared below, which is just as informative.
-    if FLOATING in found.solution.method and (request.basis == "paper" or request.selection):
+    if FLOATING in solved.solution.method and (request.basis == "paper" or request.selection):
         return Words(
             f"{_span(sample)} and functions were chosen in floating point, which cannot distinguish small functions "
             "from redundant ones; ",
@@ -114,22 +114,22 @@ def _is_cut(request: Request) -> bool:
     return request.selection is not None and request.ties == "first"
 
 
-def _too_large_to_decide(sample: Sample, found: Solved, request: Request) -> str | None:
-    count = len(found.solution.kept)
-    if count > EXACT_RANK and not _is_cut(request) and not traits_of(found.plan.route).by_pattern:
+def _too_large_to_decide(sample: Sample, solved: Solved, request: Request) -> str | None:
+    count = len(solved.solution.kept)
+    if count > EXACT_RANK and not _is_cut(request) and not traits_of(solved.plan.route).by_pattern:
         return (
-            f"{_span(sample)} and the smallest direction is {found.solution.smallest_kept:.1e}, so that the rank of "
+            f"{_span(sample)} and the smallest direction is {solved.solution.smallest_kept:.1e}, so that the rank of "
             f"{count:,} functions is uncertain due to rounding; merge rare levels, or use fewer functions"
         )
     return None
 
 
-def _wrong_rank(sample: Sample, found: Solved, request: Request) -> str | None:
+def _wrong_rank(sample: Sample, solved: Solved, request: Request) -> str | None:
     """Compare with the exact rank of every order."""
-    solution = found.solution
+    solution = solved.solution
     if len(solution.kept) > EXACT_RANK or _is_cut(request):
         return None
-    exact = span_ranks(sample.codes, sample.sizes, found.family.subsets, request.threads)
+    exact = span_ranks(sample.codes, sample.sizes, solved.family.subsets, request.threads)
     if solution.rank_known and exact != solution.rank_by_order:
         here, there = (" + ".join(map(str, ranks)) for ranks in (solution.rank_by_order, exact))
         return Words(f"the rank in floating point is {here}, the exact rank is {there}; ", *TRY_DENSE)
@@ -140,15 +140,15 @@ def _wrong_rank(sample: Sample, found: Solved, request: Request) -> str | None:
     return None
 
 
-def _rough_sharing(sample: Sample, found: Solved, request: Request) -> str | None:
+def _rough_sharing(sample: Sample, solved: Solved, request: Request) -> str | None:
     """Report if the dependences along which effects are shared are not accurate enough."""
-    if request.ties != "share" or found.basis is None:
+    if request.ties != "share" or solved.basis is None:
         return None
-    error = _sharing_error(sample, found, found.basis, request.threads)
+    error = _sharing_error(sample, solved, solved.basis, request.threads)
     if error <= tolerances.SHARING:
         return None
     merge: tuple[Part, ...] = ("leave out or merge the rows with the smallest weights",)
-    remedy = merge if traits_of(found.plan.route).orthogonal else TRY_DENSE
+    remedy = merge if traits_of(solved.plan.route).orthogonal else TRY_DENSE
     return Words(
         f"weights or directions are so small that effects shared by several subsets may have an error of {error:.1e} "
         "of the model's spread; ",
@@ -156,20 +156,20 @@ def _rough_sharing(sample: Sample, found: Solved, request: Request) -> str | Non
     )
 
 
-def _sharing_error(sample: Sample, found: Solved, basis: Basis, threads: int) -> float:
+def _sharing_error(sample: Sample, solved: Solved, basis: Basis, threads: int) -> float:
     """Error of shared effects in the rarest cell, relative to the model.
 
     A dependence vanishes on the rows. The norm of a computed one on the rows, over the smallest kept direction, is its
     angle with a true one; and a function of unit norm can be as large as 1 / sqrt(probability) in a cell.
     """
-    null, independent = found.solution.null, found.solution.independent
+    null, independent = solved.solution.null, solved.solution.independent
     count = null.shape[1] if independent is None else len(null) - independent.shape[1]
     if not count:
         return 0.0
-    tables = on_cells(found.family, basis, _random_dependences(found.solution))
-    left = Phi(found.family, sample, threads).synthesise(tables)
+    tables = on_cells(solved.family, basis, _random_dependences(solved.solution))
+    left = Phi(solved.family, sample, threads).synthesise(tables)
     size = np.sqrt(count * (sample.probability @ left**2).max())
-    smallest = 1.0 if traits_of(found.plan.route).by_pattern else min(1.0, found.solution.smallest_kept)
+    smallest = 1.0 if traits_of(solved.plan.route).by_pattern else min(1.0, solved.solution.smallest_kept)
     return float(size / np.sqrt(smallest * sample.probability.min()))
 
 

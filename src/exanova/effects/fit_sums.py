@@ -44,5 +44,5 @@ class FitSums:
         spread = np.sqrt(np.asarray(self.apart) / self.weight)
         values = np.stack([self.mean - spread, self.mean + spread])
         error = np.sqrt(np.asarray(self.errors) / self.weight)
-        found = measure_fit(values, values - error, np.full(2, 0.5))
-        return replace(found, largest=np.asarray(self.largest))
+        measured = measure_fit(values, values - error, np.full(2, 0.5))
+        return replace(measured, largest=np.asarray(self.largest))

@@ -37,29 +37,29 @@ class Measured:
     residual_means: FloatArray
 
 
-def passed(sample: Sample, found: Solved, threads: int = 1) -> Solved:
+def passed(sample: Sample, solved: Solved, threads: int = 1) -> Solved:
     """The same result with a pass over the rows, where rows will be left out by their leverage: that reads it too."""
-    if found.passed_over or found.solution.leverage is None:
-        return found
-    return replace(found, at_rows=_pass_over(sample, found, threads))
+    if solved.passed_over or solved.solution.leverage is None:
+        return solved
+    return replace(solved, at_rows=_pass_over(sample, solved, threads))
 
 
-def measure(sample: Sample, found: Solved, threads: int = 1) -> Measured:
+def measure(sample: Sample, solved: Solved, threads: int = 1) -> Measured:
     """Measure a result on its own rows, unless the last pass was over these very effects."""
-    known = found.passed_over or _pass_over(sample, found, threads)
-    share = found.family.weight / found.family.weight[0]
+    known = solved.passed_over or _pass_over(sample, solved, threads)
+    share = solved.family.weight / solved.family.weight[0]
     return Measured(
         known.fitted,
-        covariances(found.family, found.values, known.model),
+        covariances(solved.family, solved.values, known.model),
         sample.variance + sample.within_variance,
         (np.abs(known.residual) / share[:, None]).max(axis=0),
     )
 
 
-def _pass_over(sample: Sample, found: Solved, threads: int) -> AtRows:
+def _pass_over(sample: Sample, solved: Solved, threads: int) -> AtRows:
     """The effects at the rows, and expectations of model and residual in every cell: one pass if outputs are few."""
-    phi = Phi(found.family, sample, threads)
-    fitted = phi.synthesise(found.values)
+    phi = Phi(solved.family, sample, threads)
+    fitted = phi.synthesise(solved.values)
     p, m = sample.probability, sample.n_outputs
 
     def model(rows: slice) -> FloatArray:
@@ -69,6 +69,6 @@ def _pass_over(sample: Sample, found: Solved, threads: int) -> AtRows:
         return np.asarray(p[rows, None] * (sample.values[rows] - fitted[rows]))
 
     if m > TOGETHER:
-        return AtRows(found.values, fitted, phi.analyse_blocks(model), phi.analyse_blocks(residual))
+        return AtRows(solved.values, fitted, phi.analyse_blocks(model), phi.analyse_blocks(residual))
     sums = phi.analyse_blocks(lambda rows: np.hstack([model(rows), residual(rows)]))
-    return AtRows(found.values, fitted, sums[:, :m], sums[:, m:])
+    return AtRows(solved.values, fitted, sums[:, :m], sums[:, m:])

@@ -72,10 +72,10 @@ def all_parts(pair: tuple[FeatureLevels, FeatureLevels]) -> AllParts:
     >>> all_parts((a, b)).codes.tolist()
     [[1, 0, -1], [1, -1, 0]]
     """
-    found = common_levels(*pair)
-    codes, shares = [found.codes], [found.shares]
+    common = common_levels(*pair)
+    codes, shares = [common.codes], [common.shares]
     for side in (0, 1):
-        rest = 1.0 - np.bincount(found.codes[side], found.shares[side], len(pair[side].labels))
+        rest = 1.0 - np.bincount(common.codes[side], common.shares[side], len(pair[side].labels))
         alone = np.flatnonzero(rest > tolerances.REST_OF_LEVEL)
         own, share = np.full((2, len(alone)), -1), np.zeros((2, len(alone)))
         own[side], share[side] = alone, rest[alone]
@@ -101,9 +101,9 @@ def as_in_other(parts: AllParts, masses: tuple[FloatArray, FloatArray]) -> AllPa
         level, elsewhere = parts.codes[side, both], parts.codes[other, both]
         expected = masses[other][elsewhere] * parts.shares[other, both]
         n = len(masses[side])
-        whole, found = np.bincount(level, parts.shares[side, both], n), np.bincount(level, expected, n)
-        as_there = whole[level] * expected / np.where(found > 0, found, 1.0)[level]
-        shares[side, both] = np.where(found[level] > 0, as_there, parts.shares[side, both])
+        whole, total = np.bincount(level, parts.shares[side, both], n), np.bincount(level, expected, n)
+        as_there = whole[level] * expected / np.where(total > 0, total, 1.0)[level]
+        shares[side, both] = np.where(total[level] > 0, as_there, parts.shares[side, both])
     return AllParts(parts.codes, shares)
 
 
@@ -118,7 +118,7 @@ def common_cells_of(
         subset: the subset.
         parts: parts of the levels of each feature, in the order of the first fit.
     """
-    found: dict[tuple[int, ...], list[float]] = {}
+    entries: dict[tuple[int, ...], list[float]] = {}
     for side, family in enumerate(families):
         own = subset if side == 0 else tuple(int(place_of[i]) for i in subset)
         named = tuple(sorted(own))
@@ -131,8 +131,8 @@ def common_cells_of(
         for c, codes in enumerate(ordered.T.tolist()):
             for key in product(*(of.get(code, ()) for of, code in zip(of_level, codes, strict=True))):
                 share = np.prod([parts[i].shares[side, part] for i, part in zip(subset, key, strict=True)])
-                entry = found.setdefault(key, [-1, -1, 0.0, 0.0])
+                entry = entries.setdefault(key, [-1, -1, 0.0, 0.0])
                 entry[side], entry[2 + side] = start + c, probability[c] * share
-    table = np.array(list(found.values()), dtype=np.float64).reshape(-1, 4)
-    keys = np.array(list(found), dtype=np.int64).reshape(len(found), len(subset))
+    table = np.array(list(entries.values()), dtype=np.float64).reshape(-1, 4)
+    keys = np.array(list(entries), dtype=np.int64).reshape(len(entries), len(subset))
     return CommonCells(keys, table[:, :2].T.astype(np.int64), table[:, 2:].T)

@@ -72,8 +72,8 @@ def common_levels(a: FeatureLevels, b: FeatureLevels) -> CommonLevels:
 
     >>> a = FeatureLevels("age", (0, 1), ("< 30", ">= 30"), (), (0, 1), (10.0, 30.0, 90.0))
     >>> b = FeatureLevels("age", (0, 1), ("< 50", ">= 50"), (), (0, 1), (10.0, 50.0, 90.0))
-    >>> found = common_levels(a, b)
-    >>> found.labels, found.codes.tolist(), found.shares.round(2).tolist()
+    >>> common = common_levels(a, b)
+    >>> common.labels, common.codes.tolist(), common.shares.round(2).tolist()
     (('< 30', '[30, 50)', '>= 50'), [[0, 1, 1], [0, 0, 1]], [[1.0, 0.33, 0.67], [0.5, 0.5, 1.0]])
     """
     if a.edges and b.edges and a.edges != b.edges:
@@ -100,7 +100,7 @@ def cells_in_both(
         features: both versions of each feature.
     """
     common = [common_levels(*pair) for pair in features]
-    parts = [found.parts_of(0) for found in common]
+    parts = [own.parts_of(0) for own in common]
     known = [[{label: k for k, label in enumerate(f.labels)} for f in pair] for pair in features]
     place = {tuple(cell): j for j, cell in enumerate(b)}
     levels, positions, shares = [], [], []
@@ -112,9 +112,9 @@ def cells_in_both(
                 levels.append(tuple(c.labels[part] for c, _, part in picked))
                 positions.append((i, j))
                 shares.append([np.prod([c.shares[side, part] for c, _, part in picked]) for side in (0, 1)])
-    found = np.array(positions, dtype=np.int64).reshape(-1, 2).T
+    pairs = np.array(positions, dtype=np.int64).reshape(-1, 2).T
     amounts = np.array(shares, dtype=np.float64).reshape(-1, 2).T
-    return CellsInBoth(levels, found, amounts, (_wholes(0, a, common, known), _wholes(1, b, common, known)))
+    return CellsInBoth(levels, pairs, amounts, (_wholes(0, a, common, known), _wholes(1, b, common, known)))
 
 
 def _wholes(
@@ -122,9 +122,9 @@ def _wholes(
 ) -> FloatArray:
     """(cells,) the share of each cell of one effect that lies in levels of both."""
     out = np.ones(len(cells))
-    for i, found in enumerate(common):
+    for i, levels in enumerate(common):
         codes = known[i][side]
-        whole = np.bincount(found.codes[side], found.shares[side], len(codes))
+        whole = np.bincount(levels.codes[side], levels.shares[side], len(codes))
         out *= whole[[codes[cell[i]] for cell in cells]]
     return out
 
@@ -148,7 +148,7 @@ def _parts(a: FeatureLevels, b: FeatureLevels, ea: list[Any], eb: list[Any]) -> 
     written = {**dict(zip(eb, b.edges, strict=True)), **dict(zip(ea, a.edges, strict=True))}
     lengths = np.maximum(np.diff(np.array([float(end - ends[0]) for end in ends])), 0.0)
     bins = [np.searchsorted(np.array(e[1:-1], dtype=object), [*inner], side="right") for e in (ea, eb)]
-    bins = [np.concatenate([[0], found]).astype(np.int64) for found in bins]
+    bins = [np.concatenate([[0], numbers]).astype(np.int64) for numbers in bins]
     shares = np.array([_shares(of_parts, lengths) for of_parts in bins])
     codes = np.array([np.array(f.codes)[k] for f, k in zip((a, b), bins, strict=True)])
     labels = _labels([written[end] for end in ends], a.is_of_times)
@@ -197,9 +197,9 @@ def _bins_and_values(a: FeatureLevels, b: FeatureLevels) -> CommonLevels:
     codes = np.stack([held[occurs], own[occurs]])
     shares = np.array([1.0 / np.bincount(row)[row] for row in codes])
     labels = tuple(single.labels[k] for k in codes[1])
-    found = CommonLevels(labels, codes, shares)
-    found = CommonLevels(labels, found.codes[::-1], found.shares[::-1]) if swapped else found
-    return _with_missing(a, b, found)
+    common = CommonLevels(labels, codes, shares)
+    common = CommonLevels(labels, common.codes[::-1], common.shares[::-1]) if swapped else common
+    return _with_missing(a, b, common)
 
 
 def _common_values(a: FeatureLevels, b: FeatureLevels) -> CommonLevels:
@@ -211,18 +211,18 @@ def _common_values(a: FeatureLevels, b: FeatureLevels) -> CommonLevels:
         if value in places[1]:
             parts.setdefault((code, places[1][value]), []).append(names[value])
     codes = np.array(list(parts), dtype=np.int64).reshape(-1, 2).T
-    counts = np.array([len(found) for found in parts.values()], dtype=np.float64)
+    counts = np.array([len(joined) for joined in parts.values()], dtype=np.float64)
     sizes = [np.bincount(f.codes, minlength=len(f.levels)) for f in (a, b)]
     shares = np.array([counts / size[row] for size, row in zip(sizes, codes, strict=True)])
     return CommonLevels(tuple(joined_labels(list(parts.values()))), codes, shares)
 
 
-def _with_missing(a: FeatureLevels, b: FeatureLevels, found: CommonLevels) -> CommonLevels:
+def _with_missing(a: FeatureLevels, b: FeatureLevels, common: CommonLevels) -> CommonLevels:
     """With missing cells as a part, if both have some."""
     if a.missing_code < 0 or b.missing_code < 0:
-        return found
+        return common
     return CommonLevels(
-        (*found.labels, a.labels[a.missing_code]),
-        np.column_stack([found.codes, [a.missing_code, b.missing_code]]),
-        np.column_stack([found.shares, [1.0, 1.0]]),
+        (*common.labels, a.labels[a.missing_code]),
+        np.column_stack([common.codes, [a.missing_code, b.missing_code]]),
+        np.column_stack([common.shares, [1.0, 1.0]]),
     )

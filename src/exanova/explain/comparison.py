@@ -218,13 +218,13 @@ def _aligned(
     """Levels, both values and mean probability of the cells both effects have."""
     order = [b.features.index(name) for name in a.features]
     cells = [tuple(cell[k] for k in order) for cell in b.levels]
-    found = cells_in_both(a.levels, cells, [levels_of[name] for name in a.features])
-    (i, j), probability = found.place, (a.probability, b.probability)
-    share = found.shares * np.stack([own[k] for own, k in zip(probability, found.place, strict=True)])
-    if found.is_divided:
-        totals = (found.whole[0] * a.probability, found.whole[1] * b.probability)
-        share = divided(found.place, found.shares, totals)
-    return found.levels, a.values[i], b.values[j], share.mean(axis=0)
+    common = cells_in_both(a.levels, cells, [levels_of[name] for name in a.features])
+    (i, j), probability = common.place, (a.probability, b.probability)
+    share = common.shares * np.stack([own[k] for own, k in zip(probability, common.place, strict=True)])
+    if common.is_divided:
+        totals = (common.whole[0] * a.probability, common.whole[1] * b.probability)
+        share = divided(common.place, common.shares, totals)
+    return common.levels, a.values[i], b.values[j], share.mean(axis=0)
 
 
 def _alone(effect: Effect | None, is_first: bool) -> tuple[list[tuple[str, ...]], FloatArray, FloatArray, FloatArray]:

@@ -147,9 +147,9 @@ def feature_errors(parts: Parts, rows: Rows, sides: Iterable[IntArray], sources:
     while together := list(islice(waiting, _together(parts, rows, sources, shares.shape[1]))):
         side = np.stack(together)
         errors = _Errors(parts, rows, side, _many_differences(parts.family, rows, side), fitted, sources)
-        found = errors.of_sums(by_cell, at_rows)
-        total = found[:, -1] if rows.values is None else errors.of_totals()
-        yield from np.concatenate([found[:, :-1], errors.of_residuals()[:, None], total[:, None]], axis=1)
+        stderr = errors.of_sums(by_cell, at_rows)
+        total = stderr[:, -1] if rows.values is None else errors.of_totals()
+        yield from np.concatenate([stderr[:, :-1], errors.of_residuals()[:, None], total[:, None]], axis=1)
 
 
 def has_single_unit(rows: Rows, side: IntArray, sources: Sources) -> bool:
@@ -193,8 +193,8 @@ def _many_differences(family: Family, rows: Rows, sides: IntArray) -> FloatArray
 
 def _without_rounding(alpha: FloatArray, values: FloatArray) -> FloatArray:
     """(m,) sums of (n, m) values times alpha, zero where they are the rounding of terms that cancel."""
-    found = alpha @ values
-    return np.where(np.abs(found) <= tolerances.CANCELLED * (np.abs(alpha) @ np.abs(values)), 0.0, found)
+    sums = alpha @ values
+    return np.where(np.abs(sums) <= tolerances.CANCELLED * (np.abs(alpha) @ np.abs(values)), 0.0, sums)
 
 
 def _mean(values: FloatArray, weight: NDArray[Any], own: NDArray[np.bool_]) -> FloatArray:
@@ -300,8 +300,8 @@ class _Errors:
                 variances = contrast_variances(uncertainty, o, weights, own, self._variances_of_rows, self.sources.same)
             else:
                 variances = self._variances_of_rows(own)
-            found = np.sqrt(np.maximum(variances, 0.0))
-            out[:, o] = np.where(found <= tolerances.RECONSTRUCTION, 0.0, found) * unit[o]  # below, it is rounding
+            stderr = np.sqrt(np.maximum(variances, 0.0))
+            out[:, o] = np.where(stderr <= tolerances.RECONSTRUCTION, 0.0, stderr) * unit[o]  # below, it is rounding
         if self.sources.effects:  # an effect has no error in cells never observed
             out[~whole] = np.nan
         single = np.array([has_single_unit(self.rows, side, self.sources) for side in self.sides])
@@ -313,8 +313,8 @@ class _Errors:
     def _variances_of_rows(self, own: FloatArray) -> FloatArray:
         """(k f,) variances that come from other rows alone, whose influence is ``own`` (n, k f)."""
         each = np.split(own, len(self.sides), axis=1)
-        found = [rows_variances(part, self.rows.weight, side) for part, side in zip(each, self.sides, strict=True)]
-        return np.concatenate(found)
+        variances = [rows_variances(part, self.rows.weight, side) for part, side in zip(each, self.sides, strict=True)]
+        return np.concatenate(variances)
 
 
 def _columns(parts: Parts, rows: Rows, sources: Sources) -> int:

@@ -77,8 +77,8 @@ class Difference(Sequence[Contrast]):
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
     >>> y = np.array([0.0, 1.0, 1.0, 4.0])
-    >>> found = exanova.FunctionalANOVA().fit(X, y).difference(X[2:], X[:2], (y[2:], y[:2]))
-    >>> found[0].total.round(12).tolist(), found[0].by_subset[:, 0].round(12).tolist()
+    >>> gap = exanova.FunctionalANOVA().fit(X, y).difference(X[2:], X[:2], (y[2:], y[:2]))
+    >>> gap[0].total.round(12).tolist(), gap[0].by_subset[:, 0].round(12).tolist()
     ([2.0], [0.0, 2.0, 0.0, 0.0])
     """
 

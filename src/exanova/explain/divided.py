@@ -46,6 +46,6 @@ def divided(cells: IntArray, shares: FloatArray, totals: tuple[FloatArray, Float
 
 def _scaled(amounts: FloatArray, cells: IntArray, totals: FloatArray) -> FloatArray:
     """Amounts scaled to the total of each cell; a cell of no amount is divided equally."""
-    found, count = np.bincount(cells, amounts, len(totals)), np.bincount(cells, minlength=len(totals))
-    share = np.where(found[cells] > 0, amounts / np.where(found > 0, found, 1.0)[cells], 1.0 / count[cells])
+    sums, count = np.bincount(cells, amounts, len(totals)), np.bincount(cells, minlength=len(totals))
+    share = np.where(sums[cells] > 0, amounts / np.where(sums > 0, sums, 1.0)[cells], 1.0 / count[cells])
     return np.asarray(share * totals[cells])

@@ -62,17 +62,17 @@ class Grouping:
         from scipy.sparse import csr_array
 
         touched = [self.touched(subset) for subset in subsets]
-        found = tuple(sorted(set(touched), key=lambda groups: (len(groups), groups)))
-        place = {groups: k for k, groups in enumerate(found)}
+        sets = tuple(sorted(set(touched), key=lambda groups: (len(groups), groups)))
+        place = {groups: k for k, groups in enumerate(sets)}
         lines = [place[groups] for groups in touched]
-        shape = (len(found), len(subsets))
-        return found, csr_array((np.ones(len(subsets)), (lines, range(len(subsets)))), shape=shape)
+        shape = (len(sets), len(subsets))
+        return sets, csr_array((np.ones(len(subsets)), (lines, range(len(subsets)))), shape=shape)
 
     def weights(self, subsets: Sequence[Subset], index: str, order: int) -> tuple[list[Subset], Any]:
         """Sets of groups of an index, and the sparse matrix from the effects of ``subsets`` to the index."""
-        found, matrix = self.quotient(subsets)
-        chosen, weights = weight_matrix(found, index, order)
-        return [found[k] for k in chosen], weights @ matrix
+        sets, matrix = self.quotient(subsets)
+        chosen, weights = weight_matrix(sets, index, order)
+        return [sets[k] for k in chosen], weights @ matrix
 
     def shares(self, subsets: Sequence[Subset]) -> Any:
         """(S, G) share of every group in every subset, sparse: one over the number of groups it touches."""

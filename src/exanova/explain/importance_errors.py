@@ -295,13 +295,13 @@ def _of_refits(
 ) -> FloatArray:
     """Standard deviations of the same amounts over refits."""
     parts, codes = division.parts.toarray(), uncertainty.fitted.sample.codes
-    found = []
+    by_refit = []
     for effects, p, sums, variance in zip(
         engine.effects, engine.probability, engine.sums, engine.variance, strict=True
     ):
         if kind == "shapley":
             values = read_at_rows(family, effects, codes, parts)
-            found.append(np.einsum("n,ndm->dm", p, np.abs(values)))
+            by_refit.append(np.einsum("n,ndm->dm", p, np.abs(values)))
             continue
         weight = Phi(family, KnownRows(codes)).analyse(p[:, None])[:, 0]
         weighed = replace(family, weight=weight)
@@ -311,5 +311,5 @@ def _of_refits(
             amounts = squared_norms(weighed, effects)
         else:
             amounts = covariances(weighed, effects, sums) / np.where(variance > 0, variance, 1.0)
-        found.append(parts.T @ amounts)
-    return np.asarray(np.std(np.stack(found), axis=0, ddof=1))
+        by_refit.append(parts.T @ amounts)
+    return np.asarray(np.std(np.stack(by_refit), axis=0, ddof=1))

@@ -48,8 +48,8 @@ def interval_of_squares(
     g = np.divide(stderr**2, 4.0 * value, out=np.ones_like(value), where=usable)
     usable &= value / g < LARGEST_NONCENTRALITY
     x, k = value[usable] / g[usable], bias[usable] / g[usable]
-    found = _inverted(x, k, tail)
-    low[usable], high[usable] = found[0] * g[usable], found[1] * g[usable]
+    ends = _inverted(x, k, tail)
+    low[usable], high[usable] = ends[0] * g[usable], ends[1] * g[usable]
     if posterior:
         high[usable] = chndtrix(1.0 - tail, k, x) * g[usable]
     return low, np.maximum(_proportional(value - bias, reach, high), 0.0)

@@ -39,8 +39,8 @@ class Interactions:
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
     >>> anova = exanova.FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 4.0]))
-    >>> found = anova.interactions(X[:1], index="k-SII", order=2)
-    >>> found.subsets, found.values.round(12).tolist()
+    >>> index = anova.interactions(X[:1], index="k-SII", order=2)
+    >>> index.subsets, index.values.round(12).tolist()
     ((('x0',), ('x1',), ('x0', 'x1')), [[-1.0, -1.0, 0.5]])
     """
 

@@ -30,7 +30,7 @@ def drifts(comparison: Comparison, change: MeanChange) -> list[Drift]:
     The mean of the output, its changes due to the mix and to the model, and every effect: the root of the mean
     squared difference between the two fits over their common cells.
     """
-    found = [
+    monitored = [
         Drift("the mean", _largest(change.total)),
         Drift("the mean, by the mix", _largest(change.mix_total)),
         Drift("the mean, by the model", _largest(change.model_total)),
@@ -38,8 +38,8 @@ def drifts(comparison: Comparison, change: MeanChange) -> list[Drift]:
     for entry in comparison.changes:
         if entry.features:
             amount = _largest(np.sqrt(entry.difference)) if entry.comparable else float("inf")
-            found.append(Drift(f"the effect of {' x '.join(entry.features)}", amount))
-    return sorted(found, key=lambda drift: -drift.amount)
+            monitored.append(Drift(f"the effect of {' x '.join(entry.features)}", amount))
+    return sorted(monitored, key=lambda drift: -drift.amount)
 
 
 def _largest(amounts: FloatArray) -> float:

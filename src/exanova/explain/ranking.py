@@ -110,14 +110,14 @@ class Contributions:
 def rank(values: FloatArray, n: int, direction: str) -> tuple[IntArray, IntArray]:
     """The n strongest of (G,) contributions in a direction, and the one after each of them, -1 if there is none.
 
-    >>> [found.tolist() for found in rank(np.array([0.5, -1.0, -0.2, 0.0]), 1, "lower")]
+    >>> [places.tolist() for places in rank(np.array([0.5, -1.0, -0.2, 0.0]), 1, "lower")]
     [[1], [2]]
     """
     key = {"lower": values, "higher": -values, "both": -np.abs(values)}[direction]
     order = np.argsort(key, kind="stable")
-    found = order[key[order] < 0]
-    after = np.append(found, -1)[1 : len(found) + 1]
-    return found[:n], after[:n]
+    owners = order[key[order] < 0]
+    after = np.append(owners, -1)[1 : len(owners) + 1]
+    return owners[:n], after[:n]
 
 
 def ranked_rows(at: Contributions, uncertainty: Uncertainty, n: int, direction: str, stderr: bool) -> Iterable[Ranked]:
@@ -125,8 +125,8 @@ def ranked_rows(at: Contributions, uncertainty: Uncertainty, n: int, direction: 
     values, groups = at.values, at.shares.shape[1]
     statistics: list[tuple[IntArray, FloatArray]] = []
     picked = [rank(row, n, direction) for row in values]
-    for row, (found, after) in enumerate(picked):
-        for owner, following in zip(found.tolist(), after.tolist(), strict=True):
+    for row, (owners, after) in enumerate(picked):
+        for owner, following in zip(owners.tolist(), after.tolist(), strict=True):
             alone = np.zeros(groups)
             alone[owner] = 1.0
             apart = alone.copy()
@@ -141,13 +141,13 @@ def ranked_rows(at: Contributions, uncertainty: Uncertainty, n: int, direction: 
     if stderr:
         errors = np.where(known & whole, _errors(at.output, uncertainty, statistics), np.nan)
     start = 0
-    for row, (found, after) in enumerate(picked):
-        own = slice(2 * start, 2 * (start + len(found)))
-        start += len(found)
+    for row, (owners, after) in enumerate(picked):
+        own = slice(2 * start, 2 * (start + len(owners)))
+        start += len(owners)
         size = np.abs(values[row])
-        distance = size[found] - np.where(after >= 0, size[after], 0.0)
+        distance = size[owners] - np.where(after >= 0, size[after], 0.0)
         apart = np.where((after >= 0) | (not stderr), errors[own][1::2], np.inf)
-        yield Ranked(found, values[row, found], errors[own][::2], known[own][::2], apart, distance)
+        yield Ranked(owners, values[row, owners], errors[own][::2], known[own][::2], apart, distance)
 
 
 def _errors(output: int, uncertainty: Uncertainty, statistics: list[tuple[IntArray, FloatArray]]) -> FloatArray:

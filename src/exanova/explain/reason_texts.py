@@ -143,24 +143,24 @@ class RowTexts:
         return [[own.get(text, text) for text in column] for own, column in zip(same, texts, strict=True)]
 
     def row(
-        self, k: int, found: Ranked, fitted: float, compared: float, residual: float | None, outside: Any
+        self, k: int, ranked: Ranked, fitted: float, compared: float, residual: float | None, outside: Any
     ) -> RowReasons:
         """The reasons for row number ``k``."""
-        reasons = [self._reason(k, j, found) for j in range(len(found.owners))]
+        reasons = [self._reason(k, j, ranked) for j in range(len(ranked.owners))]
         own = None if self.ids is None else self.ids[k]
         return RowReasons(k, own, fitted, compared, residual, bool(outside), tuple(reasons))
 
-    def _reason(self, k: int, j: int, found: Ranked) -> Reason:
-        owner = int(found.owners[j])
+    def _reason(self, k: int, j: int, ranked: Ranked) -> Reason:
+        owner = int(ranked.owners[j])
         value, level = self._described(k, self.grouping.members[owner])
         return Reason(
             self.grouping.names[owner],
             value,
             level,
-            float(found.values[j]),
-            float(found.stderr[j]),
-            bool(found.unique[j]),
-            found.distinguishable(j),
+            float(ranked.values[j]),
+            float(ranked.stderr[j]),
+            bool(ranked.unique[j]),
+            ranked.distinguishable(j),
             grouped=len(self.grouping.members[owner]) > 1,
         )
 

@@ -38,15 +38,15 @@ def row_stderr(
     place = cells_at(family, codes[:, first])
     dense = np.asarray(matrix.todense(), dtype=np.float64)
     single = np.count_nonzero(dense, axis=1) == 1
-    found = np.empty((len(place), len(dense), uncertainty.outputs))
-    found[:, single] = _of_single_effects(uncertainty, place, dense[single])
+    stderr = np.empty((len(place), len(dense), uncertainty.outputs))
+    stderr[:, single] = _of_single_effects(uncertainty, place, dense[single])
     if not single.all():
         sums = dense[~single]
         by_cells = _many(family, uncertainty, place, sums)
-        found[:, ~single] = (_by_cells if by_cells else _by_statistics)(family, uncertainty, place, sums)
+        stderr[:, ~single] = (_by_cells if by_cells else _by_statistics)(family, uncertainty, place, sums)
     if read is not None and read.continued.any():
-        found[_with_continued(read, codes[:, first], dense)] = np.nan
-    return found[inverse]
+        stderr[_with_continued(read, codes[:, first], dense)] = np.nan
+    return stderr[inverse]
 
 
 def _with_continued(read: Everywhere, codes: Codes, matrix: FloatArray) -> NDArray[np.bool_]:

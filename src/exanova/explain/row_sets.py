@@ -93,7 +93,7 @@ def group_sets(groups: Labels, strata: Labels | None) -> tuple[list[RowSets], li
     Two groups are compared with each other, more of them each with all others; within strata, if there are any.
     """
     whole = Labels(("",), np.zeros(len(groups.codes), dtype=np.int64))
-    found, left_out = [], []
+    compared, left_out = [], []
     every = strata or whole
     for k in range(len(every.names)):
         inside, name = every.codes == k, every.name(k)
@@ -102,13 +102,13 @@ def group_sets(groups: Labels, strata: Labels | None) -> tuple[list[RowSets], li
             left_out.append(name)
             continue
         for sets in _pairs(groups, inside, present):
-            found.append(RowSets(*sets, name if strata else None))
-    if not found:
+            compared.append(RowSets(*sets, name if strata else None))
+    if not compared:
         raise InputError(
             f"there is only one group, {groups.names[int(groups.codes[0])]!r}",
             expected="at least two groups" + (" in some stratum" if strata else ""),
         )
-    return found, left_out
+    return compared, left_out
 
 
 def _pairs(groups: Labels, inside: NDArray[np.bool_], present: list[int]) -> list[tuple[tuple[str, str], IntArray]]:

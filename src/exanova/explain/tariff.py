@@ -25,11 +25,11 @@ HIGHEST = 2
 """Factors have up to two features: what a rating table can show."""
 
 
-def tariff_of(found: Fit, link: str, base: Any, losses: tuple[tuple[TariffLoss, ...], ...]) -> Relativities:
+def tariff_of(fit: Fit, link: str, base: Any, losses: tuple[tuple[TariffLoss, ...], ...]) -> Relativities:
     """The tariff of a fit against base levels."""
-    family, schema, uncertainty = found.family, found.schema, found.uncertainty
-    codes = base_levels(family, found.encoding.features, schema, base)
-    factors, at_base = factors_of(family, found.values, schema, uncertainty, codes)
+    family, schema, uncertainty = fit.family, fit.schema, fit.uncertainty
+    codes = base_levels(family, fit.encoding.features, schema, base)
+    factors, at_base = factors_of(family, fit.values, schema, uncertainty, codes)
     notes = [f"no intervals: {uncertainty.why_none}"] if uncertainty.why_none else []
     loose = [factor.name for factor in factors if not factor.anchored]
     if loose:
@@ -97,7 +97,7 @@ def factors_of(
     family: Family, values: FloatArray, schema: Schema, uncertainty: Uncertainty, base: IntArray
 ) -> tuple[list[TariffFactor], FloatArray]:
     """The factors of features and pairs, and the (m,) sum of all effects at the base, on the scale of the link."""
-    found, at_base = [], values[0].copy()
+    factors, at_base = [], values[0].copy()
     for s in range(1, len(family.subsets)):
         subset, own = family.subsets[s], family.cells_of(s)
         codes = family.codes_of(s)
@@ -113,8 +113,8 @@ def factors_of(
         )
         ends = np.exp(change - half), np.exp(change + half)
         names = schema.names(subset)
-        found.append(TariffFactor(names, levels, family.weight[own].copy(), np.exp(change), *ends, bool(len(hit))))
-    return found, at_base
+        factors.append(TariffFactor(names, levels, family.weight[own].copy(), np.exp(change), *ends, bool(len(hit))))
+    return factors, at_base
 
 
 def _stderr(family: Family, uncertainty: Uncertainty, s: int, hit: IntArray) -> FloatArray:
