@@ -93,15 +93,15 @@ the whole population
             sources, included = self.error_sources(rows, stderr)
             parts = Parts(self.read_at(rows.codes), grouping.shares(self.family.subsets))
             progress.phase("comparing", len(sets))
-            found = []
+            contrasts = []
             for pair in sets:
-                found.append(contrast(parts, rows, pair, sources))
+                contrasts.append(contrast(parts, rows, pair, sources))
                 progress.step(1)
         notes = [f"only one group within {', '.join(map(repr, left_out))}: nothing to compare"] if left_out else []
         notes += _single_units(rows, sets, sources)
         named = tuple(map(self.schema.names, self.family.subsets))
         return Difference(
-            tuple(found),
+            tuple(contrasts),
             named,
             grouping.names,
             self.schema,
@@ -166,9 +166,9 @@ the whole population
         ranked = ranked_rows(at, self.uncertainty, settings.count, settings.direction, with_errors)
         rows = [
             texts.row(
-                k, found, float(fitted[k]), compared, None if residual is None else float(residual[k]), outside[k]
+                k, strongest, float(fitted[k]), compared, None if residual is None else float(residual[k]), outside[k]
             )
-            for k, found in enumerate(ranked)
+            for k, strongest in enumerate(ranked)
         ]
         notes = [f"no standard errors: {self.uncertainty.why_none}"] if settings.stderr and not with_errors else []
         notes += self._identification()
@@ -275,11 +275,11 @@ the whole population
 
 def _single_units(rows: Rows, sets: list[RowSets], sources: Sources) -> list[str]:
     """Which pairs of sets have no standard errors because one of them is a single unit, in words."""
-    found = [own.title for own in sets if sources.rows and has_single_unit(rows, own.side, sources)]
-    if not found:
+    titles = [own.title for own in sets if sources.rows and has_single_unit(rows, own.side, sources)]
+    if not titles:
         return []
     what = "row" if sources.same is None or sources.same.draws.cluster is None else "cluster"
-    return [f"no standard errors of {listed(found, PAIRS)}: a set of one {what} does not show how its kind varies"]
+    return [f"no standard errors of {listed(titles, PAIRS)}: a set of one {what} does not show how its kind varies"]
 
 
 def _included(same: SameRows | None, refits: bool) -> str:

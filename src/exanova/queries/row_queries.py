@@ -207,9 +207,9 @@ class RowQueries:
         with closing(Progress(self.settings.verbose)) as progress:
             read = self.read_at(codes)
             values = interaction_values(read.family, read.values, codes, matrix, progress)
-            found = tuple(map(shown, self._row_errors(codes, matrix))) if stderr else (None, None)
+            both = tuple(map(shown, self._row_errors(codes, matrix))) if stderr else (None, None)
         base = shown(np.broadcast_to(self.values[0], (codes.shape[1], self._m)))
-        errors, freedom = found
+        errors, freedom = both
         return Interactions(shown(values), names, index, reached, base, outside, schema, stderr=errors, freedom=freedom)
 
     def _row_errors(self, codes: Codes, matrix: Any) -> tuple[FloatArray, FloatArray]:
