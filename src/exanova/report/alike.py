@@ -29,16 +29,16 @@ def _neighbours(effect: Effect) -> Iterator[str]:
     """Neighbouring levels with similar effects joined, where that is cheap and reduces their number."""
     if effect.knowledge is None or not effect.knowledge.cheap or effect.identified is False:
         return
-    found = effect.joined()
-    if found is effect or len(found.levels) == len(effect.levels):
+    joined = effect.joined()
+    if joined is effect or len(joined.levels) == len(effect.levels):
         return
-    if len(found.levels) == 1:
+    if len(joined.levels) == 1:
         yield "No level differs from the others beyond its error."
-    elif len(found.levels) <= FEW_GROUPS:
-        names = (legible(name) for (name,) in found.levels)
+    elif len(joined.levels) <= FEW_GROUPS:
+        names = (legible(name) for (name,) in joined.levels)
         single = effect.values.shape[1] == 1
-        texts = (f"{name}: {value:.3g}" for name, value in zip(names, found.values[:, 0], strict=True))
-        parts = texts if single else (legible(name) for (name,) in found.levels)
+        texts = (f"{name}: {value:.3g}" for name, value in zip(names, joined.values[:, 0], strict=True))
+        parts = texts if single else (legible(name) for (name,) in joined.levels)
         yield f"Neighbours that do not differ beyond their error, as one: {'; '.join(parts)}."
 
 

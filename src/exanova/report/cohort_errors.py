@@ -67,11 +67,11 @@ def cohort_errors(decomposition: Decomposition, live: LiveRows | None, progress:
     shares = grouping_of({}, decomposition.schema).shares(decomposition.family.subsets)
     parts = Parts(decomposition.everywhere, shares)
     progress.phase("report: groups of rows", len(sets))
-    found = []
+    stderr = []
     for errors in feature_errors(parts, rows, (_side(rows, *chosen) for chosen in sets), sources):
-        found.append(errors)
+        stderr.append(errors)
         progress.step()
-    return CohortErrors(np.array(sets, dtype=np.int64), np.array(found), f"Whiskers are 95 % intervals: {included}.")
+    return CohortErrors(np.array(sets, dtype=np.int64), np.array(stderr), f"Whiskers are 95 % intervals: {included}.")
 
 
 def _none(decomposition: Decomposition, why: str) -> CohortErrors:

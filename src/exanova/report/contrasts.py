@@ -36,15 +36,15 @@ def contrasts(decomposition: Decomposition, given: GivenRows) -> tuple[Record | 
     """Why the groups of the column ``by`` differ, ``None`` without such a column; and how many pairs are left out."""
     if given.by is None or given.table is None:
         return None, 0
-    found: Difference = decomposition.difference(given.X, by=given.by, model=given.model, groups=given.groups)
-    shown = found.contrasts[:CONTRASTS]
-    records = [_contrast(decomposition, found, contrast, str(given.by)) for contrast in shown]
+    difference: Difference = decomposition.difference(given.X, by=given.by, model=given.model, groups=given.groups)
+    shown = difference.contrasts[:CONTRASTS]
+    records = [_contrast(decomposition, difference, contrast, str(given.by)) for contrast in shown]
     return {
         "by": str(given.by),
-        "included": found.included,
-        "notes": list(found.notes),
+        "included": difference.included,
+        "notes": list(difference.notes),
         "contrasts": records,
-    }, len(found.contrasts) - len(shown)
+    }, len(difference.contrasts) - len(shown)
 
 
 def change(decomposition: Decomposition, since: Any) -> Record | None:
@@ -52,41 +52,54 @@ def change(decomposition: Decomposition, since: Any) -> Record | None:
     if since is None:
         return None
     earlier = since.decomposition_ if hasattr(type(since), "decomposition_") else since
-    found: MeanChange = earlier.change(decomposition)
+    mean_change: MeanChange = earlier.change(decomposition)
     outputs = range(len(decomposition.schema.outputs))
     return {
-        "included": found.included,
-        "notes": list(found.notes),
-        "words": [_change_in_words(decomposition, found, k) for k in outputs],
-        "records": [record for k in outputs for record in _change_records(found, k)],
+        "included": mean_change.included,
+        "notes": list(mean_change.notes),
+        "words": [_change_in_words(decomposition, mean_change, k) for k in outputs],
+        "records": [record for k in outputs for record in _change_records(mean_change, k)],
     }
 
 
-def _change_records(found: MeanChange, k: int) -> list[Record]:
+def _change_records(mean_change: MeanChange, k: int) -> list[Record]:
     """The parts of one output, the largest first, the others as one, then both sums."""
-    size = np.abs(found.mix[:, k]) + np.abs(found.model[:, k])
+    size = np.abs(mean_change.mix[:, k]) + np.abs(mean_change.model[:, k])
     order, rest = np.split(np.argsort(-size, kind="stable"), [PARTS])
-    names = [" × ".join(map(legible, subset)) or LEVEL for subset in found.subsets]
+    names = [" × ".join(map(legible, subset)) or LEVEL for subset in mean_change.subsets]
     lines = [
-        (names[s], found.mix[s, k], found.mix_stderr[s, k], found.model[s, k], found.model_stderr[s, k]) for s in order
+        (
+            names[s],
+            mean_change.mix[s, k],
+            mean_change.mix_stderr[s, k],
+            mean_change.model[s, k],
+            mean_change.model_stderr[s, k],
+        )
+        for s in order
     ]
     if len(rest):
-        mix, model = (float(parts[rest, k].sum()) for parts in (found.mix, found.model))
+        mix, model = (float(parts[rest, k].sum()) for parts in (mean_change.mix, mean_change.model))
         lines.append((f"({len(rest):,} others)", mix, math.nan, model, math.nan))
-    sums = (TOTAL, found.mix_total[k], found.mix_total_stderr[k], found.model_total[k], found.model_total_stderr[k])
+    sums = (
+        TOTAL,
+        mean_change.mix_total[k],
+        mean_change.mix_total_stderr[k],
+        mean_change.model_total[k],
+        mean_change.model_total_stderr[k],
+    )
     fields = ("mix", "mix_stderr", "model", "model_stderr")
-    output = found.schema.outputs[k]
+    output = mean_change.schema.outputs[k]
     return [
         {"output": output, "part": name, **dict(zip(fields, map(known, numbers), strict=True))}
         for name, *numbers in [*lines, sums]
     ]
 
 
-def _change_in_words(decomposition: Decomposition, found: MeanChange, k: int) -> str:
-    before, after = (number(float(mean[k])) for mean in found.means)
-    total = _with_error(found.total[k], found.total_stderr[k])
-    mix = _with_error(found.mix_total[k], found.mix_total_stderr[k])
-    model = _with_error(found.model_total[k], found.model_total_stderr[k])
+def _change_in_words(decomposition: Decomposition, mean_change: MeanChange, k: int) -> str:
+    before, after = (number(float(mean[k])) for mean in mean_change.means)
+    total = _with_error(mean_change.total[k], mean_change.total_stderr[k])
+    mix = _with_error(mean_change.mix_total[k], mean_change.mix_total_stderr[k])
+    model = _with_error(mean_change.model_total[k], mean_change.model_total_stderr[k])
     return (
         f"The mean of {shown_output(decomposition, k)} was {before} and is {after}: a change of {total}. Other rows "
         f"(the mix) made {mix} of it, other effects (the model) {model}."
@@ -111,14 +124,14 @@ def _named(by: str, group: str) -> str:
     return group if group == OTHERS else f"{legible(by)} = {legible(group)}"
 
 
-def _contrast(decomposition: Decomposition, found: Difference, contrast: Contrast, by: str) -> Record:
+def _contrast(decomposition: Decomposition, difference: Difference, contrast: Contrast, by: str) -> Record:
     outputs = decomposition.schema.outputs
     records = [
         {"output": output, "part": name, "value": value, "stderr": known(error)}
         for k, output in enumerate(outputs)
-        for name, value, error in _listed(found.parts(contrast, output=k))
+        for name, value, error in _listed(difference.parts(contrast, output=k))
     ]
-    words = [_in_words(decomposition, found, contrast, by, k) for k in range(len(outputs))]
+    words = [_in_words(decomposition, difference, contrast, by, k) for k in range(len(outputs))]
     return {
         "group": contrast.group,
         "against": contrast.against,
@@ -138,12 +151,14 @@ def _listed(parts: list[Any]) -> list[Any]:
     return [*single[:PARTS], *others, *ends]
 
 
-def _in_words(decomposition: Decomposition, found: Difference, contrast: Contrast, by: str, k: int) -> str:
+def _in_words(decomposition: Decomposition, difference: Difference, contrast: Contrast, by: str, k: int) -> str:
     """One sentence: the two means, their difference and its largest parts."""
     first, second = (number(float(mean[k])) for mean in contrast.means)
     total = _with_error(contrast.total[k], contrast.total_stderr[k])
-    least = SMALL * max(abs(contrast.total[k]), *(abs(value) for _, value, _ in found.parts(contrast, output=k)))
-    parts = [p for p in _listed(found.parts(contrast, output=k)) if p[0] not in (RESIDUAL, TOTAL) and abs(p[1]) > least]
+    least = SMALL * max(abs(contrast.total[k]), *(abs(value) for _, value, _ in difference.parts(contrast, output=k)))
+    parts = [
+        p for p in _listed(difference.parts(contrast, output=k)) if p[0] not in (RESIDUAL, TOTAL) and abs(p[1]) > least
+    ]
     named = ", ".join(f"{legible(name)} {_with_error(value, error)}" for name, value, error in parts[:MOST])
     most = f" The largest parts: {named}." if named else ""
     output = shown_output(decomposition, k)

@@ -85,8 +85,8 @@ def live_errors(decomposition: Decomposition, codes: IntArray | None = None) -> 
         return LiveErrors(blocks, np.nan_to_num(variances), False)
     if not affordable:
         return None
-    found = None if codes is None or not len(codes) else _compressed(decomposition, blocks, codes, not fit)
-    return _computed(decomposition, blocks, False) if found is None and fit else found
+    compressed = None if codes is None or not len(codes) else _compressed(decomposition, blocks, codes, not fit)
+    return _computed(decomposition, blocks, False) if compressed is None and fit else compressed
 
 
 def _fit(decomposition: Decomposition, blocks: Iterable[int]) -> bool:
@@ -98,8 +98,8 @@ def _compressed(
     decomposition: Decomposition, blocks: list[IntArray], codes: IntArray, correlated: bool
 ) -> LiveErrors | None:
     """A factor or, if they are wanted, correlations; ``None`` if neither is close enough."""
-    found = _factored(decomposition, codes)
-    return _correlated(decomposition, blocks, codes) if found is None and correlated else found
+    factored = _factored(decomposition, codes)
+    return _correlated(decomposition, blocks, codes) if factored is None and correlated else factored
 
 
 def _factored(decomposition: Decomposition, codes: IntArray) -> LiveErrors | None:
@@ -123,10 +123,10 @@ def _correlated(decomposition: Decomposition, blocks: list[IntArray], codes: Int
     return LiveErrors(blocks, correlations(uncertainty.all_cells, uncertainty.stderr, blocks), False)
 
 
-def errors_note(decomposition: Decomposition, found: LiveErrors | None, at_rows: int = 0) -> str:
+def errors_note(decomposition: Decomposition, errors: LiveErrors | None, at_rows: int = 0) -> str:
     """The meaning of the error bars at rows, or why there are none; ``at_rows`` of them have their own."""
     own = f" At {at_rows:,} rows of this page all have their own." if at_rows else ""
-    if found is None:
+    if errors is None:
         if not _are_known(decomposition):
             return f"No error bars: {why_unknown(decomposition)}."
         if at_rows:
@@ -135,12 +135,12 @@ def errors_note(decomposition: Decomposition, found: LiveErrors | None, at_rows:
                 "none: the covariances of the effects are too many for a page."
             )
         return "No error bars for sums: the covariances of the effects are too many for a page. The parts have theirs."
-    total = "" if found.is_whole else " The sum has none: that would take the covariances of all effects."
-    if own and not found.is_whole:
+    total = "" if errors.is_whole else " The sum has none: that would take the covariances of all effects."
+    if own and not errors.is_whole:
         total, own = " The sum has one at rows of this page only.", ""
     close = (
         f" They come from compressed covariances: off by at most {100 * TOLERANCE:.0f} % where that was checked."
-        if found.compressed
+        if errors.compressed
         else ""
     )
     shared = " Where other subsets can express part of an effect there are none." if _shares(decomposition) else ""
@@ -158,15 +158,15 @@ def why_unknown(decomposition: Decomposition) -> str:
 
 def cells_by_level(family: Family) -> list[IntArray]:
     """For each feature and each of its levels, the flat numbers of all cells with that level, in order."""
-    found: list[list[IntArray]] = [[] for _ in range(int(family.sizes.sum()))]
+    cells: list[list[IntArray]] = [[] for _ in range(int(family.sizes.sum()))]
     first = np.concatenate([[0], np.cumsum(family.sizes)])
     for s, subset in enumerate(family.subsets):
         start = int(family.cell_start[s])
         for i, code in zip(subset, family.codes_of(s), strict=True):
             for z in range(int(family.sizes[i])):
-                found[first[i] + z].append(start + np.flatnonzero(code == z))
+                cells[first[i] + z].append(start + np.flatnonzero(code == z))
     empty = np.zeros(0, dtype=np.int64)
-    return [np.concatenate(parts) if parts else empty for parts in found]
+    return [np.concatenate(parts) if parts else empty for parts in cells]
 
 
 def _are_known(decomposition: Decomposition) -> bool:

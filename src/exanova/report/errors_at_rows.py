@@ -42,9 +42,9 @@ def errors_at_rows(decomposition: Decomposition, codes: IntArray) -> ErrorsAtRow
         return None
     asked = np.ascontiguousarray(codes[rows].T).astype(np.int32)
     matrix = with_the_sum(decomposition.family.subsets, d)
-    found = row_stderr(decomposition.family, decomposition.uncertainty, asked, matrix, decomposition.everywhere)
-    found[:, :-1][codes[rows] < 0] = 0.0  # a level that is not known has no effect
-    return ErrorsAtRows(rows, found)
+    stderr = row_stderr(decomposition.family, decomposition.uncertainty, asked, matrix, decomposition.everywhere)
+    stderr[:, :-1][codes[rows] < 0] = 0.0  # a level that is not known has no effect
+    return ErrorsAtRows(rows, stderr)
 
 
 def _work(decomposition: Decomposition) -> float:

@@ -63,8 +63,8 @@ class CellFactor:
     def variances(self, output: int, cells: IntArray, weights: FloatArray) -> FloatArray:
         """(k,) variances of the sums of cells times ``weights`` (k, cells)."""
         parts = ((weights * self.scale[output, cells]) @ self.numbers[output, cells]) * self.unit[output]
-        found = (parts**2).sum(axis=1) + weights**2 @ self.own[output, cells]
-        return np.asarray(np.maximum(found, 0.0))
+        variances = (parts**2).sum(axis=1) + weights**2 @ self.own[output, cells]
+        return np.asarray(np.maximum(variances, 0.0))
 
 
 def statistics(decomposition: Decomposition) -> FloatArray:
@@ -183,7 +183,7 @@ def correlations_are_close(decomposition: Decomposition, codes: IntArray) -> boo
     return True
 
 
-def _close(exact: FloatArray, found: FloatArray) -> bool:
+def _close(exact: FloatArray, approximate: FloatArray) -> bool:
     """Whether the roots differ by the tolerance at most; those of rounding errors are zero."""
-    a, b = np.sqrt(np.maximum(exact, 0.0)), np.sqrt(np.maximum(found, 0.0))
+    a, b = np.sqrt(np.maximum(exact, 0.0)), np.sqrt(np.maximum(approximate, 0.0))
     return bool((np.abs(a - b) <= TOLERANCE * a + tolerances.ZERO_ERROR * a.max(initial=0.0)).all())

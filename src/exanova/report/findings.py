@@ -59,9 +59,9 @@ def headline(importance: Sequence[Record], subsets: Sequence[Record], holds: boo
 def findings(decomposition: Decomposition, importance: Sequence[Record]) -> list[str]:
     """Sentences on each output: its mean, the levels that move it most, the strongest interaction."""
     schema = decomposition.schema
-    found = [" ".join(_sentences(decomposition, importance, k)) for k in range(min(len(schema.outputs), OUTPUTS))]
-    more = len(schema.outputs) - len(found)
-    return [*found, *([f"There are {more:,} more outputs."] if more else [])]
+    sentences = [" ".join(_sentences(decomposition, importance, k)) for k in range(min(len(schema.outputs), OUTPUTS))]
+    more = len(schema.outputs) - len(sentences)
+    return [*sentences, *([f"There are {more:,} more outputs."] if more else [])]
 
 
 def main_findings(decomposition: Decomposition) -> list[str]:
@@ -92,7 +92,7 @@ def _sentences(decomposition: Decomposition, importance: Sequence[Record], k: in
     schema = decomposition.schema
     yield f"The mean of {shown_output(decomposition, k)} is {number(float(decomposition.intercept[k]))}."
     own = sorted((r for r in importance if r["output"] == schema.outputs[k]), key=lambda r: -abs(r["value"]))
-    ranges = [found for record in own[:MOST] if (found := _range(decomposition, record["feature"], k))]
+    ranges = [text for record in own[:MOST] if (text := _range(decomposition, record["feature"], k))]
     if ranges:
         yield f"On their own, these move it most: {'; '.join(ranges)}."
     together = _interaction(decomposition, k)

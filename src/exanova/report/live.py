@@ -148,12 +148,12 @@ def _strongest_cells(decomposition: Decomposition, s: int) -> IntArray:
 
 
 def _levels_used(features: int, subsets: Sequence[Subset], codes: Sequence[IntArray]) -> list[IntArray]:
-    found: list[list[IntArray]] = [[] for _ in range(features)]
+    used: list[list[IntArray]] = [[] for _ in range(features)]
     for subset, own in zip(subsets, codes, strict=True):
         for i, code in zip(subset, own, strict=True):
-            found[i].append(np.unique(code))
+            used[i].append(np.unique(code))
     empty = np.zeros(0, dtype=np.int64)
-    return [np.unique(np.concatenate(parts)) if parts else empty for parts in found]
+    return [np.unique(np.concatenate(parts)) if parts else empty for parts in used]
 
 
 def _feature(decomposition: Decomposition, i: int, used: IntArray | None) -> LiveFeature:

@@ -99,8 +99,8 @@ def _from_table(decomposition: Decomposition, given: GivenRows, most: int) -> Li
     codes = decomposition.encoding.encode(chosen, decomposition.settings.handle_unknown)
     ids = None if given.ids is None else given.ids[rows].tolist()
     mass = _mass_in_fit(decomposition, codes) if len(rows) == table.n_rows else None
-    found = enumerate(cells_of(chosen, decomposition.encoding))
-    cells = {k: [cell_text(cell) or "" for cell in own.tolist()] for k, own in found if own is not None}
+    columns = enumerate(cells_of(chosen, decomposition.encoding))
+    cells = {k: [cell_text(cell) or "" for cell in own.tolist()] for k, own in columns if own is not None}
     return LiveRows(rows, ids, np.ascontiguousarray(codes.T), residual, None, mass, table.n_rows, True, cells, between)
 
 

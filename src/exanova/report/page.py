@@ -226,10 +226,10 @@ class Page:
             )
 
     def _tariff(self) -> None:
-        found = self._summary.tariff
+        tariff = self._summary.tariff
         ends = Listed("low", "95 % from", "number"), Listed("high", "to", "number")
         of = Listed("exposure", "exposure", "number"), Listed("relativity", "relativity", "number")
-        for k, factor in enumerate(found["factors"] if found else []):
+        for k, factor in enumerate(tariff["factors"] if tariff else []):
             records = [{**r, "levels": ", ".join(map(legible, r["levels"]))} for r in factor["records"]]
             levels = Listed("levels", joined(factor["subset"]))
             self._table(f"tariff-{k}", records, levels, *of, *ends, Listed("base", "base"))
@@ -237,8 +237,8 @@ class Page:
         shares = {"explained": "deviance explained", "gini_share": "of the largest Gini index"}
         measures = [Listed(field, title, "number") for field, title in titles.items()]
         measures += [Listed(field, title, "percent") for field, title in shares.items()]
-        if found:
-            self._table("tariff-losses", found["losses"], *measures)
+        if tariff:
+            self._table("tariff-losses", tariff["losses"], *measures)
 
     def _redundancy(self) -> None:
         records = [

@@ -22,24 +22,24 @@ def tariff(decomposition: Decomposition, base: Any) -> tuple[Record | None, int,
     """Relativities against base levels, ``None`` without a link; and how many factors and cells are left out."""
     if decomposition.link == "identity":
         return None, 0, 0
-    found = decomposition.relativities(base)
-    order = sorted(found.factors, key=lambda factor: (len(factor.features), -_spread(factor)))
+    relativities = decomposition.relativities(base)
+    order = sorted(relativities.factors, key=lambda factor: (len(factor.features), -_spread(factor)))
     shown = order[:FACTORS]
     outputs = decomposition.schema.outputs
     return (
         {
-            "link": found.link,
-            "base": [{"feature": feature, "level": level} for feature, level in found.base.items()],
+            "link": relativities.link,
+            "base": [{"feature": feature, "level": level} for feature, level in relativities.base.items()],
             "base_values": [
                 {"output": output, "value": float(value)}
-                for output, value in zip(outputs, found.base_value, strict=True)
+                for output, value in zip(outputs, relativities.base_value, strict=True)
             ],
-            "words": [_in_words(found, o) for o in range(len(outputs))],
-            "notes": list(found.notes),
-            "factors": [_factor(found, factor, outputs) for factor in shown],
+            "words": [_in_words(relativities, o) for o in range(len(outputs))],
+            "notes": list(relativities.notes),
+            "factors": [_factor(relativities, factor, outputs) for factor in shown],
             "losses": [
                 finite({"output": output, **asdict(loss)})
-                for output, losses in zip(outputs, found.losses, strict=False)
+                for output, losses in zip(outputs, relativities.losses, strict=False)
                 for loss in losses
             ],
         },
@@ -55,10 +55,10 @@ def _spread(factor: TariffFactor) -> float:
     return float((share @ (logs - share @ logs) ** 2).sum())
 
 
-def _factor(found: Relativities, factor: TariffFactor, outputs: tuple[str, ...]) -> Record:
+def _factor(relativities: Relativities, factor: TariffFactor, outputs: tuple[str, ...]) -> Record:
     """One factor: the cells with the most exposure, in their own order."""
     kept = np.sort(np.argsort(-factor.exposure, kind="stable")[:CELLS]).tolist()
-    base = tuple(found.base[name] for name in factor.features)
+    base = tuple(relativities.base[name] for name in factor.features)
     records = [
         {
             "output": output,
@@ -75,11 +75,15 @@ def _factor(found: Relativities, factor: TariffFactor, outputs: tuple[str, ...])
     return {"subset": list(factor.features), "cells": len(factor.levels), "records": records}
 
 
-def _in_words(found: Relativities, o: int) -> str:
+def _in_words(relativities: Relativities, o: int) -> str:
     """The base value, and the loss of tariffs of few orders, in sentences."""
-    of = f"the odds of {legible(found.names[o])}" if found.link == "logit" else legible(found.names[o])
-    sentences = [f"At the base levels {of} is {number(float(found.base_value[o]))}; the factors multiply it."]
-    for loss in found.losses[o][1:] if found.losses else ():
+    of = (
+        f"the odds of {legible(relativities.names[o])}"
+        if relativities.link == "logit"
+        else legible(relativities.names[o])
+    )
+    sentences = [f"At the base levels {of} is {number(float(relativities.base_value[o]))}; the factors multiply it."]
+    for loss in relativities.losses[o][1:] if relativities.losses else ():
         what = "Main effects alone" if loss.order == 1 else f"Factors of up to {loss.order} features"
         sentences.append(
             f"{what} explain {100 * loss.explained:.1f} % of the deviance and order the rows with a Gini index of "

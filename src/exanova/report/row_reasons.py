@@ -35,15 +35,15 @@ def reasons(decomposition: Decomposition, given: GivenRows) -> list[Record]:
     """
     if given.table is None and decomposition.sample is None:
         return []
-    found = []
+    records = []
     for o in range(min(OUTPUTS, len(decomposition.schema.outputs))):
         fitted = _fitted(decomposition, given)[:, o]
         for direction, rows in (("lower", _first(fitted)), ("higher", _first(-fitted))):
             own = _reasons_of(
                 decomposition, given, rows, ReasonSettings(REASONS, direction, "mean", o, can_compute(decomposition))
             )
-            found.append(_record(decomposition, own, rows, o))
-    return found
+            records.append(_record(decomposition, own, rows, o))
+    return records
 
 
 def _first(fitted: FloatArray) -> IntArray:

@@ -154,8 +154,8 @@ def significance(decomposition: Decomposition) -> tuple[list[Record], int]:
 def networks(decomposition: Decomposition) -> list[Record]:
     """The network of each output, or of all of them added up where there are many."""
     outputs = decomposition.schema.outputs if len(decomposition.schema.outputs) <= NETWORKS else (None,)
-    found = [(output, *network_records(decomposition, output)) for output in outputs]
-    return [{"output": output, "nodes": nodes, "edges": edges} for output, nodes, edges in found]
+    drawn = [(output, *network_records(decomposition, output)) for output in outputs]
+    return [{"output": output, "nodes": nodes, "edges": edges} for output, nodes, edges in drawn]
 
 
 def levels_left(effects: list[Record], shown: list[Record]) -> Iterator[str]:

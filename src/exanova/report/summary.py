@@ -303,12 +303,12 @@ def _live(decomposition: Decomposition, names: list[tuple[str, ...]], given: Giv
     drawn = [decomposition.family.position[tuple(sorted(place[name] for name in subset))] for subset in names]
     few = FEW_ROWS if decomposition.certificate.sampled else None
     outputs = [shown_output(decomposition, k) for k in range(len(decomposition.schema.outputs))]
-    found = live_effects(decomposition, drawn)
-    rows = live_rows(decomposition, given) if found.is_complete else None
+    effects = live_effects(decomposition, drawn)
+    rows = live_rows(decomposition, given) if effects.is_complete else None
     progress.phase("report: standard errors at rows")
     codes = None if rows is None else rows.codes
-    errors = live_errors(decomposition, codes) if found.is_complete else None
+    errors = live_errors(decomposition, codes) if effects.is_complete else None
     at_rows = None if codes is None or (errors and errors.exact) else errors_at_rows(decomposition, codes)
     cohorts = cohort_errors(decomposition, rows, progress)
     note = errors_note(decomposition, errors, 0 if at_rows is None else len(at_rows.rows))
-    return Live(found, few, outputs, rows, errors, at_rows, cohorts, note)
+    return Live(effects, few, outputs, rows, errors, at_rows, cohorts, note)

@@ -41,14 +41,14 @@ class Verdict:
 def verdicts(decomposition: Decomposition) -> list[Verdict]:
     """The answers of the certificate: first whether the effects are reliable, last how they were computed."""
     certificate, outputs = decomposition.certificate, decomposition.schema.outputs
-    found = [_other_rows(certificate, outputs), _not_explained(certificate, outputs)]
+    answers = [_other_rows(certificate, outputs), _not_explained(certificate, outputs)]
     if decomposition.losses:
-        found.append(_on_the_scale_of_the_output(decomposition))
+        answers.append(_on_the_scale_of_the_output(decomposition))
     if certificate.cancels:
-        found.append(_cancellation(certificate))
+        answers.append(_cancellation(certificate))
     if certificate.near_redundant:
-        found.append(_near_redundant(certificate))
-    return [*found, _unique(certificate, decomposition.ties), _computed(certificate)]
+        answers.append(_near_redundant(certificate))
+    return [*answers, _unique(certificate, decomposition.ties), _computed(certificate)]
 
 
 def redundancy_in_words(certificate: Certificate) -> str:

@@ -69,8 +69,10 @@ def cell_errors(decomposition: Decomposition, effect: Effect) -> CellErrors:
 def _reach(effect: Effect) -> FloatArray:
     """(c,) standard errors from the values of an effect to the ends of their intervals; normal where there are none."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = (effect.interval()[1] - effect.values) / effect.stderr
-    return np.where(np.isfinite(found).any(axis=1), np.nanmax(np.where(np.isfinite(found), found, 0.0), axis=1), REACH)
+        multiples = (effect.interval()[1] - effect.values) / effect.stderr
+    return np.where(
+        np.isfinite(multiples).any(axis=1), np.nanmax(np.where(np.isfinite(multiples), multiples, 0.0), axis=1), REACH
+    )
 
 
 def main_means(decomposition: Decomposition) -> FloatArray | None:

@@ -123,12 +123,12 @@ def _with_neighbours_joined(
     effect: Effect, means: FloatArray | None, places: list[bool]
 ) -> tuple[Effect, FloatArray | None, list[bool]]:
     """The effect, means of the model and places in the order, of levels of which like neighbours are one."""
-    found = effect.joined()
-    if not isinstance(found.knowledge, OfGroups):
+    joined = effect.joined()
+    if not isinstance(joined.knowledge, OfGroups):
         return effect, means, places
-    average = found.knowledge.means
+    average = joined.knowledge.means
     first = [int(row.argmax()) for row in average > 0]
-    return found, None if means is None else average @ means, [places[k] for k in first]
+    return joined, None if means is None else average @ means, [places[k] for k in first]
 
 
 def pair_records(decomposition: Decomposition, first: str, second: str, top: int | None = None) -> list[Record]:
@@ -181,10 +181,10 @@ def network_records(
     ]
     pairs.sort(key=lambda s: -strength[s])
     names = decomposition.schema.features
-    found = [{"feature": names[i], "value": float(features[i]), "x": place[i][0], "y": place[i][1]} for i in kept]
+    drawn = [{"feature": names[i], "value": float(features[i]), "x": place[i][0], "y": place[i][1]} for i in kept]
     least = WEAK * strength[pairs].max(initial=0.0)
     links = [(decomposition.family.subsets[s], float(strength[s])) for s in pairs[:edges] if strength[s] >= least]
-    return found, [_edge(names[i], names[j], value, place[i], place[j]) for (i, j), value in links]
+    return drawn, [_edge(names[i], names[j], value, place[i], place[j]) for (i, j), value in links]
 
 
 def certificate_records(certificate: Certificate) -> list[Record]:

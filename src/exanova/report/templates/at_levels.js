@@ -63,10 +63,10 @@ function keptAt(codes, statistic, output) {
 }
 
 function findBlocks() {
-  const found = new Map();
+  const blocks = new Map();
   let start = 0;
   const add = (key, cells) => {
-    found.set(key, { start, size: cells.length, at: new Map(cells.map((cell, k) => [cell, k])) });
+    blocks.set(key, { start, size: cells.length, at: new Map(cells.map((cell, k) => [cell, k])) });
     start += (cells.length * (cells.length + diagonal)) / 2;
   };
   if (covariances.whole) add("", Array.from({ length: effects.starts[effects.starts.length - 1] }, (_, k) => k));
@@ -78,7 +78,7 @@ function findBlocks() {
     }
     levels.forEach((_, z) => add(`${i},${z}`, cells[z]));
   });
-  return found;
+  return blocks;
 }
 
 // The variance of a sum of cells.

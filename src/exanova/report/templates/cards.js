@@ -19,13 +19,13 @@ const heights = new ResizeObserver((entries) => {
 const pictures = new Map(); // holder -> { draw, near, stale, turn }
 let onPaper = false;
 
-function figure({ key, title, notes = [], said, draw, table, file = title }) {
+function figure({ key, title, notes = [], description, draw, table, file = title }) {
   const heading = wrapped("h3", [make("bdi", title)]);
   const which = make("div", undefined, "which");
   const holder = make("div", undefined, "picture");
   holder.id = key;
   holder.setAttribute("role", "img");
-  holder.setAttribute("aria-label", `${said} The table below holds the numbers.`);
+  holder.setAttribute("aria-label", `${description} The table below holds the numbers.`);
   const caption = wrapped("figcaption", [heading, which, ...notes.map((note) => make("div", note))]);
   const card = wrapped("figure", [caption, holder, makeTable(table, "Table", file)]);
   card.dataset.name = title;
@@ -131,7 +131,7 @@ function importanceFigure() {
     key: "importance",
     title: "Importance of features",
     notes: [...payload.words.importance_notes, ...cutNote],
-    said: "Bars: importance of each feature for the chosen output.",
+    description: "Bars: importance of each feature for the chosen output.",
     table: "importance",
     draw: (width) => importanceChart(mostImportant().map((line) => ({ ...line, name: shownName.get(line.feature) })), width),
   });
@@ -170,7 +170,7 @@ function effectFigure(i) {
     notes.push(`The ${shownLevels} of ${levels.toLocaleString("en")} levels that carry most of the effect.`);
   notes.push(...(payload.notes[features[i].name] ?? []));
   sources.set(key, perOutput((output) => effectLines(i, output), payload.listed.effect));
-  return figure({ key, title: nameOf(i), notes, said: `The effect of each level of ${nameOf(i)}.`, table: key, draw: (width) => drawEffect(i, width) });
+  return figure({ key, title: nameOf(i), notes, description: `The effect of each level of ${nameOf(i)}.`, table: key, draw: (width) => drawEffect(i, width) });
 }
 
 // Pairs.
@@ -189,8 +189,8 @@ function pairGrid(s, output = choice.output) {
   const at = new Map(lines.map((line) => [line.codes.join(), line]));
   const cells = kept[0].flatMap((a, row) => kept[1].map((b, column) => {
     const line = at.get(`${a},${b}`);
-    const said = [[nameOf(i), levelOf(i, a)], [nameOf(j), levelOf(j, b)]];
-    return { value: null, share: 0, rows: null, stderr: null, ...line, codes: [a, b], row, column, names: said, observed: Boolean(line) };
+    const names = [[nameOf(i), levelOf(i, a)], [nameOf(j), levelOf(j, b)]];
+    return { value: null, share: 0, rows: null, stderr: null, ...line, codes: [a, b], row, column, names, observed: Boolean(line) };
   }));
   return { first: nameOf(i), second: nameOf(j), rows: kept[0].map((a) => levelOf(i, a)), columns: kept[1].map((b) => levelOf(j, b)), cells };
 }
@@ -205,7 +205,7 @@ function pairFigure([i, j]) {
   const cutSides = [i, j].filter((k) => (features[k].total ?? features[k].levels.length) > LEVELS.grid);
   const notes = cutSides.map((k) => `The ${LEVELS.grid} levels of ${nameOf(k)} that carry most of it.`);
   if (effects.unidentified.includes(s)) notes.push(payload.words.unidentified);
-  return figure({ key, title, notes, said: `Heat map: the interaction of ${nameOf(i)} and ${nameOf(j)}.`, table: key, draw: () => heatChart(pairGrid(s), boundOf(s)) });
+  return figure({ key, title, notes, description: `Heat map: the interaction of ${nameOf(i)} and ${nameOf(j)}.`, table: key, draw: () => heatChart(pairGrid(s), boundOf(s)) });
 }
 
 // Three or more features: the combinations that carry most of the effect, as bars.
@@ -224,18 +224,18 @@ function higherFigure({ title, note }, k) {
     const lines = higherLines(key, title);
     return effectChart(lines, width, around(lines.flatMap(interval), payload.rounding));
   };
-  return figure({ key, title, notes: [note], said: `Bars: the interaction ${title} at the combinations that carry most of it.`, table: key, draw });
+  return figure({ key, title, notes: [note], description: `Bars: the interaction ${title} at the combinations that carry most of it.`, table: key, draw });
 }
 
 // The network of the strongest pairs.
 
 function networkOf(output) {
-  const found = payload.networks[Math.min(output, payload.networks.length - 1)];
-  const linked = new Set(found.edges.flatMap(({ first, second }) => [first, second]));
-  const of = found.output === null ? "all outputs added up" : found.output;
+  const network = payload.networks[Math.min(output, payload.networks.length - 1)];
+  const linked = new Set(network.edges.flatMap(({ first, second }) => [first, second]));
+  const of = network.output === null ? "all outputs added up" : network.output;
   return {
-    nodes: found.nodes.filter(({ feature }) => linked.has(feature)).map((node) => ({ ...node, name: shownName.get(node.feature) })),
-    edges: found.edges.map((edge) => ({ ...edge, output: of })),
+    nodes: network.nodes.filter(({ feature }) => linked.has(feature)).map((node) => ({ ...node, name: shownName.get(node.feature) })),
+    edges: network.edges.map((edge) => ({ ...edge, output: of })),
   };
 }
 
@@ -247,7 +247,7 @@ function networkFigure() {
     key: "network",
     title: "Which features interact",
     notes: [...together, "The strongest pairs only: wide lines are strong interactions, large dots important features."],
-    said: "Network: features as dots, the strength of each pair as the width of the line between them.",
+    description: "Network: features as dots, the strength of each pair as the width of the line between them.",
     table: "network",
     draw: (width) => networkChart(networkOf(choice.output), width),
   });
@@ -269,15 +269,15 @@ function arrangeEffects() {
   const order = new Map(importanceLines().map(({ feature }, k) => [feature, k]));
   const sorted = [...payload.drawn].sort((a, b) => order.get(features[a].name) - order.get(features[b].name));
   const text = document.getElementById("find").value.toLowerCase();
-  const found = sorted.filter((i) => nameOf(i).toLowerCase().includes(text));
-  const now = found.slice(0, wanted);
+  const matches = sorted.filter((i) => nameOf(i).toLowerCase().includes(text));
+  const now = matches.slice(0, wanted);
   place.replaceChildren(...now.map((i) => card(`effect-${i}`, () => effectFigure(i))));
-  document.getElementById("found").textContent = text ? `${found.length} of ${sorted.length} features` : "";
+  document.getElementById("found").textContent = text ? `${matches.length} of ${sorted.length} features` : "";
   const more = document.getElementById("more-effects");
-  more.hidden = found.length <= now.length;
-  more.textContent = `Show more (${(found.length - now.length).toLocaleString("en")} left)`;
+  more.hidden = matches.length <= now.length;
+  more.textContent = `Show more (${(matches.length - now.length).toLocaleString("en")} left)`;
   const rest = document.getElementById("effects-rest");
-  rest.textContent = found.length > now.length ? `The ${now.length} most important of ${found.length.toLocaleString("en")} features are shown.` : "";
+  rest.textContent = matches.length > now.length ? `The ${now.length} most important of ${matches.length.toLocaleString("en")} features are shown.` : "";
 }
 
 function arrangePairs() {

@@ -12,7 +12,7 @@ function nameWidth(names, width, most) {
 }
 
 function names(list, left, step = STEP) {
-  return list.map((name, k) => saying(label(cut(name, left - 8), left - 8, step * (k + 0.5) + 4, "end"), [["", name]]));
+  return list.map((name, k) => withTip(label(cut(name, left - 8), left - 8, step * (k + 0.5) + 4, "end"), [["", name]]));
 }
 
 // An interval: a line with a bar at each end, or a point where it leaves the chart.
@@ -38,10 +38,10 @@ function importanceChart(lines, width) {
     const [y, [low, high]] = [STEP * (k + 0.5), interval(line)];
     const [a, b] = [scale(Math.min(0, line.value)), scale(Math.max(0, line.value))];
     const bar = svg("rect", { x: a, width: Math.max(0.5, b - a), y: y - 7, height: 14, class: line.value < 0 ? "negative" : "amount" });
-    const said = [["feature", line.name], ["output", line.output], [payload.words.importance, plain(line.value, 5)], ["standard error", line.stderr === null ? "" : plain(line.stderr, 2)]];
+    const tipFacts = [["feature", line.name], ["output", line.output], [payload.words.importance, plain(line.value, 5)], ["standard error", line.stderr === null ? "" : plain(line.stderr, 2)]];
     const end = line.value < 0 ? scale(Math.min(line.value, low)) - 5 : scale(Math.max(line.value, high)) + 5;
     const number = label(amount(line.value), end, y + 4, line.value < 0 ? "number end" : "number");
-    return [saying(bar, said), ...(line.stderr === null ? [] : [whisker(scale, Math.max(domain[0], low), high, y)]), number];
+    return [withTip(bar, tipFacts), ...(line.stderr === null ? [] : [whisker(scale, Math.max(domain[0], low), high, y)]), number];
   });
   return canvas(width, height + 22, axis(domain, scale, 0, height, width - left - room), ...names(shown, left), ...marks);
 }
@@ -72,7 +72,7 @@ function effectLine(line, y, scale, width, right, domain) {
   const mark = line.ordered
     ? svg("circle", { cx: at, cy: y, r: 4.5, class: sign })
     : svg("rect", { x: Math.min(zero, at), width: Math.max(0.5, Math.abs(at - zero)), y: y - 6, height: 12, class: sign });
-  const marks = [saying(mark, facts(line, [[line.feature, line.name]]))];
+  const marks = [withTip(mark, facts(line, [[line.feature, line.name]]))];
   if (line.stderr !== null) marks.push(whisker(scale, ...interval(line), y, domain));
   if (line.mean !== null) marks.push(svg("path", { class: "mean", d: `M${scale(line.mean)},${y - 4}l4,4l-4,4l-4,-4z` }));
   marks.push(label(signed(line.value), width - right + 66, y + 4, "number end"));
@@ -93,12 +93,12 @@ function curveChart(lines, width, domain) {
     const dot = svg("circle", { cx: x(line.place), cy: y(line.value), r: 3, class: `${signOf(line.value)}${line.few ? " few" : ""}` });
     const [low, high] = interval(line).map((end) => y(Math.max(domain[0], Math.min(domain[1], end))));
     const rule = line.stderr === null ? [] : [svg("line", { class: "whisker", x1: x(line.place), x2: x(line.place), y1: low, y2: high })];
-    return [...rule, saying(dot, facts(line, [[line.feature, line.name]]))];
+    return [...rule, withTip(dot, facts(line, [[line.feature, line.name]]))];
   });
   const every = Math.ceil((16 * (lines.length - 1)) / (width - left));
   const named = lines.filter(({ place }) => place === lines.length - 1 || (place % every === 0 && lines.length - 1 - place >= every));
   const below = named.map((line) =>
-    saying(label(cut(line.name, 90, 11), x(line.place) + 4, height + 10, "tick end", { transform: `rotate(-50 ${x(line.place) + 4} ${height + 10})` }), [["", line.name]])
+    withTip(label(cut(line.name, 90, 11), x(line.place) + 4, height + 10, "tick end", { transform: `rotate(-50 ${x(line.place) + 4} ${height + 10})` }), [["", line.name]])
   );
   const rules = ticks(domain, 5).flatMap((tick) => [
     svg("line", { x1: left, x2: width, y1: y(tick), y2: y(tick), class: Math.abs(tick) < 1e-12 ? "zero" : "grid" }),
@@ -134,11 +134,11 @@ function heatChart({ first, second, rows, columns, cells }, bound) {
   const under = columns.map((name, k) => {
     const [x, y] = [left + wide * (k + 0.5), top + height + 14];
     if (!slanted) return label(name, x, y, "middle");
-    return saying(label(cut(name, 120), x + 5, y - 2, "end", { transform: `rotate(-40 ${x + 5} ${y - 2})` }), [["", name]]);
+    return withTip(label(cut(name, 120), x + 5, y - 2, "end", { transform: `rotate(-40 ${x + 5} ${y - 2})` }), [["", name]]);
   });
   const deep = slanted ? 0.65 * Math.min(120, Math.max(...columns.map((name) => widthOf(name)))) + 22 : 20;
   const overhang = slanted ? Math.max(0, 0.77 * Math.min(120, widthOf(columns[0])) - left - wide / 2) : 0;
-  const side = rows.map((name, k) => saying(label(cut(name, left - 10), left - 8, top + high * (k + 0.5) + 4, "end"), [["", name]]));
+  const side = rows.map((name, k) => withTip(label(cut(name, left - 10), left - 8, top + high * (k + 0.5) + 4, "end"), [["", name]]));
   const [x, total] = [-overhang, Math.max(left + width + 4, left + 170)];
   const titles = [label(cut(first, left - 10, 11), left - 8, 12, "tick end"), label(cut(second, total - left, 11), left + width / 2, top + height + deep + 12, "tick middle")];
   const legend = rampLegend(left, top + height + deep + 22, bound);
@@ -151,7 +151,7 @@ function heatCell(line, x, y, wide, high, bound, roomy) {
   if (!line.observed) {
     const cross = svg("path", { class: "never", d: `M${x + wide / 2 - 5},${y + high / 2 - 5}l10,10m0,-10l-10,10` });
     const cover = svg("rect", { x, y, width: wide, height: high, class: "blank" });
-    return [cross, saying(cover, [...line.names, ["", "never observed"]])];
+    return [cross, withTip(cover, [...line.names, ["", "never observed"]])];
   }
   const dark = line.value < -0.5 * bound || line.value > 0.7 * bound;
   const ink = dark && !line.few ? "cell light" : "cell dark";
@@ -162,7 +162,7 @@ function heatCell(line, x, y, wide, high, bound, roomy) {
     ? [label(signed(line.value, 2), middle, base - (line.rows === null ? -4 : 2), `${ink} middle`)]
     : [label(isZero(line.value) ? "" : line.value < 0 ? "−" : "+", middle, base + 4, `${ink} middle`)];
   if (roomy && line.rows !== null) print.push(label(`n ${counted(line.rows)}`, middle, base + 11, `${ink} count middle`));
-  return [...ground, saying(box, facts(line, line.names)), ...print];
+  return [...ground, withTip(box, facts(line, line.names)), ...print];
 }
 
 function rampLegend(x, y, bound) {
@@ -186,15 +186,15 @@ function networkChart({ nodes, edges }, width) {
     const [[x1, y1], [x2, y2]] = [at.get(first), at.get(second)];
     const d = `M${x1},${y1}Q${cx + (x1 + x2 - 2 * cx) / 4},${cy + (y1 + y2 - 2 * cy) / 4} ${x2},${y2}`;
     const path = svg("path", { class: "link", d, "stroke-width": 0.8 + 8 * (value / widest) });
-    return saying(path, [["pair", `${first} × ${second}`], ["output", output], ["mean size of the interaction", plain(value, 4)]]);
+    return withTip(path, [["pair", `${first} × ${second}`], ["output", output], ["mean size of the interaction", plain(value, 4)]]);
   });
   const dots = nodes.flatMap(({ feature, name, value }, k) => {
     const [x, y] = at.get(feature);
     const [c, s] = [Math.cos(angle(k)), Math.sin(angle(k))];
     const side = Math.abs(c) < 0.2 ? "middle" : c > 0 ? "" : "end";
     const dot = svg("circle", { cx: x, cy: y, r: 3 + 9 * Math.sqrt(value / largest), class: "amount" });
-    const said = [["feature", name], ["importance", plain(value, 4)]];
-    return [saying(dot, said), saying(label(cut(name, named), x + 14 * c, y + 16 * s + 4, side), said)];
+    const tipFacts = [["feature", name], ["importance", plain(value, 4)]];
+    return [withTip(dot, tipFacts), withTip(label(cut(name, named), x + 14 * c, y + 16 * s + 4, side), tipFacts)];
   });
   return canvas(size, 2 * radius + 68, ...lines, ...dots);
 }
@@ -219,15 +219,15 @@ function waterfallChart(steps, width) {
 function waterfallStep({ kind, name, start, end, value, stderr, output }, y, scale) {
   const error = known(stderr) ? stderr : null;
   const [low, high] = error === null ? [end, end] : [end - REACH * error, end + REACH * error];
-  const said = [["step", name], ["output", output], ["value", kind === "base" || kind === "total" ? plain(value, 6) : signed(value, 6)], ["standard error", error === null ? "" : plain(error, 2)], ["reached", plain(end, 6)]];
+  const tipFacts = [["step", name], ["output", output], ["value", kind === "base" || kind === "total" ? plain(value, 6) : signed(value, 6)], ["standard error", error === null ? "" : plain(error, 2)], ["reached", plain(end, 6)]];
   if (kind === "base" || kind === "total") {
     const tick = svg("line", { x1: scale(end), x2: scale(end), y1: y - 9, y2: y + 9, class: "stop" });
-    return [saying(tick, said), ...(error ? [whisker(scale, low, high, y)] : []), label(plain(end, 4), scale(high) + 6, y + 4, "number strong")];
+    return [withTip(tick, tipFacts), ...(error ? [whisker(scale, low, high, y)] : []), label(plain(end, 4), scale(high) + 6, y + 4, "number strong")];
   }
   const [a, b] = [scale(start), scale(end)].sort((p, q) => p - q);
   const bar = svg("rect", { x: a, width: Math.max(0.5, b - a), y: y - 7, height: 14, class: signOf(value) });
   const whiskers = error ? [whisker(scale, low, high, y)] : [];
   const down = value < 0;
   const number = label(signed(value), down ? Math.min(a, scale(low)) - 4 : Math.max(b, scale(high)) + 4, y + 4, down ? "number end" : "number");
-  return [saying(bar, said), ...whiskers, number];
+  return [withTip(bar, tipFacts), ...whiskers, number];
 }

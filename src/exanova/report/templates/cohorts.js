@@ -43,7 +43,7 @@ function errorsOf(output) {
   const { feature, level, against } = cohort;
   const levels = features[feature].levels.length;
   const names = against < 0 || levels === 2 ? [[level, -1]] : [[level, against], [against, level]];
-  const k = names.map((ends) => setNumber.get([feature, ...ends].join())).find((found) => found !== undefined);
+  const k = names.map((ends) => setNumber.get([feature, ...ends].join())).find((number) => number !== undefined);
   if (k === undefined) return null;
   const at = (i) => setErrors[(k * (features.length + 2) + i) * outputs + output];
   return Array.from({ length: features.length + 2 }, (_, i) => (known(at(i)) ? at(i) : null));

@@ -105,10 +105,10 @@ on("more-effects", "click", () => {
 
 function startGlossary() {
   for (const term of document.querySelectorAll(".term")) {
-    sayings.set(term, [["", document.getElementById(term.getAttribute("aria-describedby")).textContent]]);
+    tipLines.set(term, [["", document.getElementById(term.getAttribute("aria-describedby")).textContent]]);
     term.addEventListener("focus", () => {
       const { left, bottom } = term.getBoundingClientRect();
-      showTip(sayings.get(term), left, bottom - 8);
+      showTip(tipLines.get(term), left, bottom - 8);
     });
     term.addEventListener("blur", () => (tip.hidden = true));
   }

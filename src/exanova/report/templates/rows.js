@@ -109,12 +109,12 @@ function stepRow(by) {
 
 // Rows are found by their id or number, or by what they contain.
 
-function saidOf(k) {
+function searchTextOf(k) {
   const levels = rows.lines(k, 0).map(({ feature, level }) => `${feature}=${level}`);
   return [`row=${rows.numbers[k]}`, rows.ids ? `id=${rows.ids[k]}` : "", ...levels].join(" ").toLowerCase();
 }
 
-const said = [];
+const searchTexts = [];
 
 function matching(text) {
   const wanted = text.trim().toLowerCase();
@@ -123,7 +123,7 @@ function matching(text) {
   const exact = all.filter((k) => (rows.ids ? rows.ids[k].toLowerCase() === wanted : String(rows.numbers[k]) === wanted));
   if (exact.length) return exact;
   const words = wanted.split(/\s+/);
-  return all.filter((k) => words.every((word) => (said[k] ??= saidOf(k)).includes(word)));
+  return all.filter((k) => words.every((word) => (searchTexts[k] ??= searchTextOf(k)).includes(word)));
 }
 
 function keepRows(text) {

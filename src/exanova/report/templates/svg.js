@@ -100,10 +100,10 @@ function canvas(width, height, ...children) {
 
 // What a mark says when the pointer is over it.
 
-const sayings = new WeakMap();
+const tipLines = new WeakMap();
 
-function saying(mark, lines) {
-  sayings.set(mark, lines.filter(([, text]) => text !== null && text !== undefined && text !== ""));
+function withTip(mark, lines) {
+  tipLines.set(mark, lines.filter(([, text]) => text !== null && text !== undefined && text !== ""));
   mark.classList.add("mark");
   return mark;
 }
@@ -120,7 +120,7 @@ function showTip(lines, x, y) {
 
 document.addEventListener("pointermove", ({ target, clientX, clientY }) => {
   const mark = target.closest?.(".mark, .term");
-  if (mark && sayings.has(mark)) showTip(sayings.get(mark), clientX, clientY);
+  if (mark && tipLines.has(mark)) showTip(tipLines.get(mark), clientX, clientY);
   else tip.hidden = true;
 });
 

@@ -35,11 +35,11 @@ function cell(tag, text, kind) {
 
 function fill(details) {
   const { lines, listed } = source(details.dataset.table);
-  const found = lines(choice.output);
-  const optional = ({ field, only }) => only !== "file" && (field === "value" || found.some((line) => known(line[field])));
+  const records = lines(choice.output);
+  const optional = ({ field, only }) => only !== "file" && (field === "value" || records.some((line) => known(line[field])));
   const columns = listed.filter(optional);
   const head = wrapped("tr", columns.map(({ title, kind }) => cell("th", title, kind)));
-  const body = found.map((line) => wrapped("tr", columns.map(({ field, kind }) => cell("td", shown(line[field], kind), kind))));
+  const body = records.map((line) => wrapped("tr", columns.map(({ field, kind }) => cell("td", shown(line[field], kind), kind))));
   details.querySelector(".scroll").replaceChildren(wrapped("table", [wrapped("thead", [head]), wrapped("tbody", body)]));
 }
 
