@@ -74,7 +74,7 @@ def in_xml(text: str) -> str:
     >>> in_xml("bell" + chr(7)), in_xml("_x0041_")
     ('bell_x0007_', '_x005F_x0041_')
     """
-    escaped = ILLEGAL.sub(lambda found: f"_x{ord(found.group()):04X}_", text)
+    escaped = ILLEGAL.sub(lambda match: f"_x{ord(match.group()):04X}_", text)
     return escaped if len(escaped) <= LONGEST_CELL else f"{escaped[: LONGEST_CELL - 1]}…"
 
 
@@ -85,7 +85,7 @@ def sheet_names(names: Iterable[str]) -> list[str]:
     ['a_b', 'A_b ~2', 'History_', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx']
     """
     taken: set[str] = set()
-    found = []
+    accepted = []
     for name in names:
         base = FORBIDDEN.sub("_", name)
         base = re.sub(r"^'|'$", "_", base) or "_"
@@ -94,8 +94,8 @@ def sheet_names(names: Iterable[str]) -> list[str]:
         while candidate.casefold() in taken:
             candidate, number = _cut(base, f" ~{number}"), number + 1
         taken.add(candidate.casefold())
-        found.append(candidate)
-    return found
+        accepted.append(candidate)
+    return accepted
 
 
 def file_name(number: int, name: str) -> str:

@@ -86,15 +86,15 @@ def _columns(decomposition: Decomposition, dialect: Dialect, keep: Sequence[str]
 
 def _coded(decomposition: Decomposition, dialect: Dialect) -> dict[int, Coded]:
     """The code of every feature but identifiers, by position."""
-    found: dict[int, Coded] = {}
+    codes: dict[int, Coded] = {}
     joins = 0
     for i, feature in enumerate(decomposition.encoding.features):
         if feature.is_left_out:
             continue
         joined = identifier(f"exanova_levels_{i + 1}") if joins < MOST_JOINS else ""
-        found[i] = coded(feature, f'"t".{identifier(feature.name)}', dialect, joined, _reads_between(decomposition))
-        joins += bool(found[i].table)
-    return found
+        codes[i] = coded(feature, f'"t".{identifier(feature.name)}', dialect, joined, _reads_between(decomposition))
+        joins += bool(codes[i].table)
+    return codes
 
 
 def _comment(decomposition: Decomposition, about: Mapping[str, str]) -> Iterator[str]:
@@ -219,15 +219,15 @@ def _outside(decomposition: Decomposition, features: Mapping[int, Coded]) -> str
     family = decomposition.family
     covered = {subset[:k] + subset[k + 1 :] for subset in family.subsets for k in range(len(subset))}
     used = sorted({i for subset in family.subsets for i in subset} & set(features))
-    found = [f"{balanced([code_of(i, 's') for i in used], ' + ')} IS NULL"] if used else []
-    found += [f"{code_of(i, 's')} >= {family.sizes[i]}" for i in _between(decomposition) if i in used]
+    conditions = [f"{balanced([code_of(i, 's') for i in used], ' + ')} IS NULL"] if used else []
+    conditions += [f"{code_of(i, 's')} >= {family.sizes[i]}" for i in _between(decomposition) if i in used]
     for s, subset in enumerate(family.subsets):
         possible = 1
         for i in subset:
             possible *= int(family.sizes[i])
         if len(subset) > 1 and subset not in covered and family.cell_start[s + 1] - family.cell_start[s] < possible:
-            found.append(f"{_observed(decomposition, s)} IS NULL")
-    return balanced(found, " OR ") if found else "1 = 0"
+            conditions.append(f"{_observed(decomposition, s)} IS NULL")
+    return balanced(conditions, " OR ") if conditions else "1 = 0"
 
 
 def _observed(decomposition: Decomposition, s: int) -> str:

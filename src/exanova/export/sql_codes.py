@@ -64,8 +64,8 @@ def coded(feature: FeatureLevels, column: str, dialect: Dialect, joined: str = "
         lines = tuple(
             f"({literal(value, dialect)}, {code})" for value, code in zip(feature.values, feature.codes, strict=True)
         )
-        found = f'COALESCE({joined}."c", {other})' if other else f'{joined}."c"'
-        code = f"CASE WHEN {missing} THEN {_code(feature.missing_code)} ELSE {found} END"
+        otherwise = f'COALESCE({joined}."c", {other})' if other else f'{joined}."c"'
+        code = f"CASE WHEN {missing} THEN {_code(feature.missing_code)} ELSE {otherwise} END"
         return Coded(code, "", lines, f'{shown} = {joined}."v"')
     return Coded(_by_values(feature, shown, missing, dialect, other))
 
@@ -75,8 +75,8 @@ def _places(feature: FeatureLevels, column: str, dialect: Dialect) -> str:
     assert feature.between is not None
     edges = [real(edge, dialect) for edge in feature.between.edges.tolist()]
     codes = [str(len(feature.levels) + k) for k in range(len(feature.between))]
-    found = stairs(f"CAST({column} AS {dialect.real})", edges, codes)
-    return f"CASE WHEN {_impossible(column, dialect)} THEN NULL ELSE {found} END"
+    place = stairs(f"CAST({column} AS {dialect.real})", edges, codes)
+    return f"CASE WHEN {_impossible(column, dialect)} THEN NULL ELSE {place} END"
 
 
 def _by_values(feature: FeatureLevels, column: str, missing: str, dialect: Dialect, other: str) -> str:

@@ -246,5 +246,5 @@ def _latex_line(cells: Sequence[str], names: int) -> str:
 
 
 def _in_mathematics(text: str) -> str:
-    power: Callable[[re.Match[str]], str] = lambda found: rf" \cdot 10^{{{int(found.group(1))}}}"  # noqa: E731
+    power: Callable[[re.Match[str]], str] = lambda match: rf" \cdot 10^{{{int(match.group(1))}}}"  # noqa: E731
     return f"${re.sub(r'e([+-]?[0-9]+)', power, text)}$" if text else ""

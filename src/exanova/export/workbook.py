@@ -138,11 +138,11 @@ def _matrix(
     title: str, sheet: Sheet, cells: Sequence[Cell], labels: tuple[Sequence[str], Sequence[str]]
 ) -> Iterator[list[Cell]]:
     """One matrix with its heading and its levels; combinations never observed are empty."""
-    found: list[list[Cell]] = [[None] * len(labels[1]) for _ in labels[0]]
+    rows: list[list[Cell]] = [[None] * len(labels[1]) for _ in labels[0]]
     for i, j, cell in zip(*sheet.grid.tolist(), cells, strict=True):
-        found[i][j] = cell
+        rows[i][j] = cell
     yield [f"{title}: {sheet.subset[0]} down, {sheet.subset[1]} across", *labels[1]]
-    yield from ([label, *row] for label, row in zip(labels[0], found, strict=True))
+    yield from ([label, *row] for label, row in zip(labels[0], rows, strict=True))
 
 
 def _write(page: Any, sheet: Sheet, matrices: list[list[Cell]]) -> None:
