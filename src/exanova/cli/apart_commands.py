@@ -69,10 +69,12 @@ def levels(part: PlaceTable, add: str | None, rule: LevelRule) -> None:
     known = None if add is None else load_levels(add)
     with busy(f"reading {display_name(part.data)}", part.quiet):
         kinds = {} if known is None else kinds_of_features(known.features)
-        found = _levels_of_files(part, kinds, rule) if in_blocks(part.data, part.reading) else _own(part, kinds, rule)
-    found = found if known is None else joined_levels(known, found)
-    targets.write("--output", lambda path: save_levels(found, path))
-    _say(part.quiet, f"levels of {count_of(len(found.names), 'column')}", part.output)
+        encoding = (
+            _levels_of_files(part, kinds, rule) if in_blocks(part.data, part.reading) else _own(part, kinds, rule)
+        )
+    encoding = encoding if known is None else joined_levels(known, encoding)
+    targets.write("--output", lambda path: save_levels(encoding, path))
+    _say(part.quiet, f"levels of {count_of(len(encoding.names), 'column')}", part.output)
 
 
 def _own(part: PlaceTable, kinds: Mapping[str, Kind], rule: LevelRule) -> Encoding:
@@ -107,7 +109,7 @@ def moments(part: PlaceTable, asked: Collected) -> None:
     model: Any = None if asked.model is None else load_model(asked.model, asked.trust_pickle, threads)
     blocks = ((data.features, data.predictions if model is None else model, data.weight) for data in _read(part, known))
     with busy(f"counting {display_name(part.data)}", part.quiet):
-        found = collect_blocks(
+        collected = collect_blocks(
             blocks,
             known,
             max_order=_order(asked.max_order),
@@ -116,8 +118,8 @@ def moments(part: PlaceTable, asked: Collected) -> None:
             memory_limit=text.memory(asked.memory_limit),
             threads=threads,
         )
-    targets.write("--output", lambda path: save_moments(found, path))
-    _say(part.quiet, f"moments of {count_of(found.rows, 'row')}", part.output)
+    targets.write("--output", lambda path: save_moments(collected, path))
+    _say(part.quiet, f"moments of {count_of(collected.rows, 'row')}", part.output)
 
 
 def _read(part: PlaceTable, known: Encoding) -> Iterator[Data]:
@@ -138,9 +140,9 @@ def _read(part: PlaceTable, known: Encoding) -> Iterator[Data]:
 def merge(files: Sequence[str], output: str, force: bool, quiet: bool) -> None:
     """Merge files of moments."""
     targets = Targets([Target("--output", output)], list(files), force)
-    found = merge_moments([load_moments(path) for path in files])
-    targets.write("--output", lambda path: save_moments(found, path))
-    _say(quiet, f"moments of {count_of(found.rows, 'row')} in {count_of(len(found.shards), 'shard')}", output)
+    merged = merge_moments([load_moments(path) for path in files])
+    targets.write("--output", lambda path: save_moments(merged, path))
+    _say(quiet, f"moments of {count_of(merged.rows, 'row')} in {count_of(len(merged.shards), 'shard')}", output)
 
 
 def fit(job: Job) -> FunctionalANOVA:
@@ -154,10 +156,10 @@ def fit(job: Job) -> FunctionalANOVA:
             f"{', '.join(refused)} cannot be used with moments: {display_name(job.data)} holds no rows. Choose columns "
             "and levels when moments are collected."
         )
-    found = load_moments(job.data)
-    anova = job.fit.estimator(found.encoding.names)
-    anova.set_params(max_order=min(_order(job.fit.max_order), found.max_order))
-    return anova.merge(found)
+    collected = load_moments(job.data)
+    anova = job.fit.estimator(collected.encoding.names)
+    anova.set_params(max_order=min(_order(job.fit.max_order), collected.max_order))
+    return anova.merge(collected)
 
 
 def _order(typed: str) -> int:

@@ -146,13 +146,13 @@ def explain(job: Job) -> None:
 
 def plan(data: str, reading: ReadOptions, choice: Choice, fit: FitOptions, json: bool) -> None:
     """Show what ``explain`` would need for this table."""
-    found = (
+    planned = (
         _plan_files(data, reading, choice, fit) if in_blocks(data, reading) else _plan_table(data, reading, choice, fit)
     )
     if json:
-        emit_document({"plan": output.plan_document(found)})
+        emit_document({"plan": output.plan_document(planned)})
     else:
-        Screen().plan(found)
+        Screen().plan(planned)
 
 
 def _plan_table(data: str, reading: ReadOptions, choice: Choice, fit: FitOptions) -> Plan:
@@ -262,11 +262,11 @@ def _after_explain(job: Job, anova: FunctionalANOVA) -> list[tuple[str, list[str
     rows += [word for name in job.choice.prediction for word in ("--prediction", name)] + ["--output"]
     suffix = "/" if is_many(job.data) else ".csv"
     explaining = not is_moments(job.data)  # they hold no rows
-    found = [("Shapley values of rows", [*rows, f"values{suffix}"])] if explaining else []
+    commands = [("Shapley values of rows", [*rows, f"values{suffix}"])] if explaining else []
     for strongest in output.strongest(anova, 1):
         effect = ":".join(strongest["features"])
-        found.insert(0, ("the strongest effect, level by level", ["exanova", "show", job.save, "--effect", effect]))
+        commands.insert(0, ("the strongest effect, level by level", ["exanova", "show", job.save, "--effect", effect]))
     if job.report is None:
-        return [*found, ("a report for the browser", ["exanova", "show", job.save, "--report", "report.html"])]
+        return [*commands, ("a report for the browser", ["exanova", "show", job.save, "--report", "report.html"])]
     pairs = ("pairwise interactions, row by row", [*rows, f"pairs{suffix}", "--index", "k-SII"])
-    return [*found, pairs] if explaining else found
+    return [*commands, pairs] if explaining else commands

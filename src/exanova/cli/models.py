@@ -124,9 +124,9 @@ class OnnxModel:
         """The columns named by its inputs, in their order; ``None`` if one input takes all features."""
         by_plain_name = {_plain_name(column): column for column in columns}
         names = [i.name for i in self._inputs]
-        found = [n if n in columns else by_plain_name.get(_plain_name(n), n) for n in names]
-        one_for_all = len(names) == 1 and (_width(self._inputs[0]) != 1 or found[0] not in columns)
-        return None if one_for_all else found
+        wanted = [n if n in columns else by_plain_name.get(_plain_name(n), n) for n in names]
+        one_for_all = len(names) == 1 and (_width(self._inputs[0]) != 1 or wanted[0] not in columns)
+        return None if one_for_all else wanted
 
     def __call__(self, table: Any) -> NDArray[Any]:
         """The outputs at the rows of a pyarrow table whose columns are those of ``wanted``."""
@@ -203,26 +203,26 @@ def _from_module(given: str) -> Any:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
-        found: Any = importlib.import_module(module_name)
+        target: Any = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # a module may raise anything, and end itself as a script does
         raise InputError(f"--model {given!r}: {module_name!r} cannot be imported: {_named(error)}.") from error
     for name in path.split("."):
-        if not hasattr(found, name):
-            raise InputError(f"--model {given!r}: there is no {name!r} in {module_name!r}.{nearest(name, dir(found))}")
-        found = getattr(found, name)
-    return found
+        if not hasattr(target, name):
+            raise InputError(f"--model {given!r}: there is no {name!r} in {module_name!r}.{nearest(name, dir(target))}")
+        target = getattr(target, name)
+    return target
 
 
-def _of_python(found: Any, given: str) -> Model:
-    method = next((getattr(found, name) for name in ("predict_proba", "predict") if hasattr(found, name)), None)
-    respond = found if method is None else method
-    if isinstance(found, type) or not callable(respond):
+def _of_python(target: Any, given: str) -> Model:
+    method = next((getattr(target, name) for name in ("predict_proba", "predict") if hasattr(target, name)), None)
+    respond = target if method is None else method
+    if isinstance(target, type) or not callable(respond):
         raise InputError(
-            f"--model {given!r} is of type {type(found).__name__}; expected a function or a fitted estimator."
+            f"--model {given!r} is of type {type(target).__name__}; expected a function or a fitted estimator."
         )
-    names = getattr(found, "feature_names_in_", None)
-    plain = names is None and hasattr(found, "n_features_in_")
-    return PythonModel(respond, names, getattr(found, "classes_", None), plain, found)
+    names = getattr(target, "feature_names_in_", None)
+    plain = names is None and hasattr(target, "n_features_in_")
+    return PythonModel(respond, names, getattr(target, "classes_", None), plain, target)
 
 
 def _array(table: Any) -> Any:

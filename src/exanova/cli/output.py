@@ -179,9 +179,9 @@ def decomposition_document(anova: Any, effects: int) -> dict[str, Any]:
     }
 
 
-def plan_document(found: Plan) -> dict[str, Any]:
+def plan_document(plan: Plan) -> dict[str, Any]:
     """The plan with the expected time."""
-    return {**plain(found), "seconds": found.seconds}
+    return {**plain(plan), "seconds": plan.seconds}
 
 
 def certificate_document(measured: Certificate) -> dict[str, Any]:
@@ -216,36 +216,41 @@ def norm_errors(state: Any) -> Any:
     return importance_stderr(state.family, state.uncertainty, "l2", "subset") if can_compute(state) else None
 
 
-def known_errors(found: Effect) -> Any:
+def known_errors(effect: Effect) -> Any:
     """(c, m) standard errors of an effect, where they are known or cheap to compute."""
-    return found.stderr if found.knowledge is not None and found.knowledge.cheap else None
+    return effect.stderr if effect.knowledge is not None and effect.knowledge.cheap else None
 
 
-def effect_document(found: Effect) -> dict[str, Any]:
+def effect_document(effect: Effect) -> dict[str, Any]:
     """The table of one effect."""
-    errors = known_errors(found)
+    errors = known_errors(effect)
     return {
-        "features": found.features,
-        "outputs": found.output_names,
-        "squared_norm": found.norm2,
-        "identified": found.identified,
+        "features": effect.features,
+        "outputs": effect.output_names,
+        "squared_norm": effect.norm2,
+        "identified": effect.identified,
         "cells": [
             {
                 "levels": levels,
-                "probability": found.probability[c],
-                "rows": found.rows[c],
-                "values": found.values[c],
+                "probability": effect.probability[c],
+                "rows": effect.rows[c],
+                "values": effect.values[c],
                 "stderr": None if errors is None else errors[c],
-                "model_mean": found.model_mean[c],
+                "model_mean": effect.model_mean[c],
             }
-            for c, levels in enumerate(found.levels)
+            for c, levels in enumerate(effect.levels)
         ],
     }
 
 
-def comparison_document(found: Comparison, count: int) -> dict[str, Any]:
+def comparison_document(comparison: Comparison, count: int) -> dict[str, Any]:
     """The largest changes."""
-    return {"game": found.game, "outputs": found.schema.outputs, "changes": found.changes[:count], "notes": found.notes}
+    return {
+        "game": comparison.game,
+        "outputs": comparison.schema.outputs,
+        "changes": comparison.changes[:count],
+        "notes": comparison.notes,
+    }
 
 
 def shapley_table(explanation: Explanation, residual: FloatArray | None = None) -> Any:
@@ -269,17 +274,17 @@ def shapley_table(explanation: Explanation, residual: FloatArray | None = None) 
     return package("pyarrow").table(columns)
 
 
-def interaction_table(found: Interactions, residual: FloatArray | None = None) -> Any:
+def interaction_table(interactions: Interactions, residual: FloatArray | None = None) -> Any:
     """``row``, ``subset``, ``order``, ``value`` (or one column per output), ``outside_support``.
 
     The subset ``(intercept)`` of order 0 is the base value, so that the lines of a row add up to its fitted part for
     efficient indices; its (n, m) residual, if given, is repeated on each of them.
     """
-    schema, n = found.schema, len(found.values)
+    schema, n = interactions.schema, len(interactions.values)
     m = len(schema.outputs)
-    base = np.reshape(found.base_values, (n, 1, m))
-    values = np.concatenate([base, np.reshape(found.values, (n, -1, m))], axis=1)
-    subsets = [(), *found.subsets]
+    base = np.reshape(interactions.base_values, (n, 1, m))
+    values = np.concatenate([base, np.reshape(interactions.values, (n, -1, m))], axis=1)
+    subsets = [(), *interactions.subsets]
     columns: dict[str, Any] = {
         "row": np.repeat(np.arange(n), len(subsets)),
         "subset": [" x ".join(s) or INTERCEPT for s in subsets] * n,
@@ -290,7 +295,7 @@ def interaction_table(found: Interactions, residual: FloatArray | None = None) -
     if residual is not None:
         for k, before in enumerate(_prefixes(schema)):
             columns[free_name(f"{before}residual", columns)] = np.repeat(residual[:, k], len(subsets))
-    columns[free_name("outside_support", columns)] = np.repeat(found.outside, len(subsets))
+    columns[free_name("outside_support", columns)] = np.repeat(interactions.outside, len(subsets))
     return package("pyarrow").table(columns)
 
 

@@ -56,16 +56,16 @@ class Shown:
 def compare(before: str, after: str, count: int, limit: float | None, json: bool) -> bool:
     """Compare two saved decompositions of the same columns; whether something changed by more than the limit."""
     first, second = load(before), load(after)
-    found, change = first.compare(second), first.change(second)
-    watched = drifts(found, change)
+    comparison, change = first.compare(second), first.change(second)
+    watched = drifts(comparison, change)
     above = [] if limit is None else [drift for drift in watched if not drift.amount <= limit]
     if json:
         monitor = {} if limit is None else {"monitor": {"limit": limit, "failed": bool(above), "above": above}}
-        document = {**comparison_document(found, count), "mean": change_document(change), "watched": watched}
+        document = {**comparison_document(comparison, count), "mean": change_document(change), "watched": watched}
         emit_document(document | monitor)
         return bool(above)
     screen = Screen()
-    screen.comparison(found, count)
+    screen.comparison(comparison, count)
     screen.lines(str(change))
     if limit is not None and not above:
         screen.lines(
@@ -77,11 +77,11 @@ def compare(before: str, after: str, count: int, limit: float | None, json: bool
     return bool(above)
 
 
-def change_document(found: MeanChange) -> dict[str, Any]:
+def change_document(change: MeanChange) -> dict[str, Any]:
     """The parts of a change of the mean."""
     names = ("subsets", "mix", "mix_stderr", "model", "model_stderr", "found_in", "shared", "total", "total_stderr")
     sums = ("means", "mix_total", "mix_total_stderr", "model_total", "model_total_stderr", "notes")
-    return {**{name: getattr(found, name) for name in (*names, *sums)}, "standard_errors": found.included}
+    return {**{name: getattr(change, name) for name in (*names, *sums)}, "standard_errors": change.included}
 
 
 def difference(
@@ -92,7 +92,7 @@ def difference(
     anova = load(saved).set_params(**rules)
     table = read_table(data, reading, learned_kinds(anova))
     check_columns(table, [*anova.feature_names_in_, *compared.columns], display_name(data))
-    found = anova.difference(
+    gap = anova.difference(
         table,
         by=compared.by,
         within=compared.within,
@@ -101,12 +101,12 @@ def difference(
         weights=compared.weights,
         groups=text.groups(compared.groups, list(anova.feature_names_in_)),
     )
-    frame = found.to_frame("subset" if shown.subsets else "feature")
+    frame = gap.to_frame("subset" if shown.subsets else "feature")
     targets.write("--output", lambda path: write_table(path, as_arrow(frame)))
     if shown.json:
-        emit_document(difference_document(found))
+        emit_document(difference_document(gap))
     elif shown.output is None:
-        Screen().lines(str(found))
+        Screen().lines(str(gap))
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def reasons(
     table = read_table(data, reading, learned_kinds(anova))
     check_columns(table, [*anova.feature_names_in_, *asked.prediction, *asked.ids], display_name(data))
     direction: Any = asked.direction
-    found = anova.reasons(
+    row_reasons = anova.reasons(
         table,
         asked.count,
         direction=direction,
@@ -143,11 +143,13 @@ def reasons(
         id=asked.ids[0] if asked.ids else None,
         groups=text.groups(asked.groups, list(anova.feature_names_in_)),
     )
-    targets.write("--output", lambda path: write_table(path, as_arrow(found.to_frame())))
+    targets.write("--output", lambda path: write_table(path, as_arrow(row_reasons.to_frame())))
     if shown.json:
-        emit_document(reasons_document(found))
+        emit_document(reasons_document(row_reasons))
     elif shown.output is None:
-        Screen().lines("\n".join([*(line for row in found for line in found.lines_of(row)), *found.notes]))
+        Screen().lines(
+            "\n".join([*(line for row in row_reasons for line in row_reasons.lines_of(row)), *row_reasons.notes])
+        )
 
 
 def _against(given: str, table: Any) -> Any:
@@ -159,27 +161,32 @@ def _against(given: str, table: Any) -> Any:
     return table.slice(int(given), 1)
 
 
-def reasons_document(found: Reasons) -> dict[str, Any]:
+def reasons_document(row_reasons: Reasons) -> dict[str, Any]:
     """Every reason with its sentence."""
     rows = [
-        {**vars(row), "reasons": [{**vars(r), "sentence": r.sentence(found.output)} for r in row.reasons]}
-        for row in found
+        {**vars(row), "reasons": [{**vars(r), "sentence": r.sentence(row_reasons.output)} for r in row.reasons]}
+        for row in row_reasons
     ]
-    asked = {"game": found.game, "output": found.output, "direction": found.direction, "against": found.against}
-    return {**asked, "notes": found.notes, "rows": rows}
+    asked = {
+        "game": row_reasons.game,
+        "output": row_reasons.output,
+        "direction": row_reasons.direction,
+        "against": row_reasons.against,
+    }
+    return {**asked, "notes": row_reasons.notes, "rows": rows}
 
 
 def relativities(saved: str, base: Sequence[str], shown: Shown) -> None:
     """The tariff of a saved decomposition."""
     targets = _targets(shown, [saved])
     anova = load(saved)
-    found = anova.relativities(_base(base))
-    targets.write("--output", lambda path: write_table(path, as_arrow(found.to_frame())))
+    tariff = anova.relativities(_base(base))
+    targets.write("--output", lambda path: write_table(path, as_arrow(tariff.to_frame())))
     if shown.json:
         names = ("base", "base_value", "factors", "losses", "link", "names", "notes", "game")
-        emit_document({name: getattr(found, name) for name in names})
+        emit_document({name: getattr(tariff, name) for name in names})
     elif shown.output is None:
-        Screen().lines(str(found))
+        Screen().lines(str(tariff))
 
 
 def _base(given: Sequence[str]) -> Any:
@@ -239,16 +246,16 @@ def report(
         Screen().files([("report", path)])
 
 
-def difference_document(found: Difference) -> dict[str, Any]:
+def difference_document(gap: Difference) -> dict[str, Any]:
     """The parts of every contrast."""
     return {
-        "game": found.game,
-        "outputs": found.schema.outputs,
-        "subsets": found.subsets,
-        "features": found.features,
-        "standard_errors": found.included,
-        "notes": found.notes,
-        "contrasts": found.contrasts,
+        "game": gap.game,
+        "outputs": gap.schema.outputs,
+        "subsets": gap.subsets,
+        "features": gap.features,
+        "standard_errors": gap.included,
+        "notes": gap.notes,
+        "contrasts": gap.contrasts,
     }
 
 

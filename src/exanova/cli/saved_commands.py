@@ -154,5 +154,5 @@ def _values(anova: FunctionalANOVA, table: Any, options: RowOptions, residual: F
     if options.index == "SV":
         explained = anova.explain(table, groups=groups)
         return output.shapley_table(explained, residual), int(explained.outside.sum())
-    found = anova.interactions(table, index=options.index, order=options.order, groups=groups)
-    return output.interaction_table(found, residual), int(found.outside.sum())
+    interactions = anova.interactions(table, index=options.index, order=options.order, groups=groups)
+    return output.interaction_table(interactions, residual), int(interactions.outside.sum())

@@ -45,49 +45,49 @@ class Screen:
         self._heading(f"Functional ANOVA of {_named(outputs)}")
         distinct = f"{plan.distinct_rows:,} distinct" if plan.distinct_rows else "as moments"
         self._line(f"{plan.rows:,} rows ({distinct}), {anova.n_features_in_} features, route {plan.route}")
-        self._found(anova)
+        self._findings(anova)
         self._certificate(anova)
         self._importance(anova)
         self._strongest(anova, effects)
         self._redundant(anova.certificate_.redundant)
         self._line(f"game: {GAME}")
 
-    def effect(self, found: Effect, least: float) -> None:
+    def effect(self, effect: Effect, least: float) -> None:
         """The table of one effect; values up to ``least`` are zero up to rounding and shown as 0."""
-        self._heading(f"Effect of {_subset(found.features)}")
+        self._heading(f"Effect of {_subset(effect.features)}")
         table = Table(box=box.SIMPLE_HEAD)
-        for name in found.features:
+        for name in effect.features:
             table.add_column(Text(legible(name)), overflow="fold")
         table.add_column("share of rows", justify="right")
         table.add_column("rows", justify="right")
-        outputs, errors = _value_columns(table, found.output_names), known_errors(found)
+        outputs, errors = _value_columns(table, effect.output_names), known_errors(effect)
         alone = outputs == 1 and errors is not None
         if alone:
             table.add_column("stderr", justify="right")
-        means = found.model_mean[:, :outputs] if outputs == 1 else np.full((len(found.levels), 1), np.nan)
+        means = effect.model_mean[:, :outputs] if outputs == 1 else np.full((len(effect.levels), 1), np.nan)
         if np.isfinite(means).all():
             table.add_column("mean of the model", justify="right")
-        for c, levels in enumerate(found.levels):
-            values = [f"{v:+.4g}" if abs(v) > least else "0" for v in found.values[c, :outputs]]
+        for c, levels in enumerate(effect.levels):
+            values = [f"{v:+.4g}" if abs(v) > least else "0" for v in effect.values[c, :outputs]]
             if errors is not None:
                 known = errors[c, :outputs]
                 texts = ["" if e != e else f"{e:.2g}" if e > least else "0" for e in known]  # NaN is not itself
                 values = [*values, *texts] if alone else [f"{v} ± {e}" for v, e in zip(values, texts, strict=True)]
             values += [f"{means[c, 0]:.4g}"] if np.isfinite(means).all() else []
-            rows = _count(found.rows[c])
-            table.add_row(*(Text(legible(level)) for level in levels), f"{found.probability[c]:.4f}", rows, *values)
+            rows = _count(effect.rows[c])
+            table.add_row(*(Text(legible(level)) for level in levels), f"{effect.probability[c]:.4f}", rows, *values)
         self._console.print(table)
-        if not found.has_stderr:
+        if not effect.has_stderr:
             self._line("no standard errors: other subsets can express part of this effect on these rows")
 
-    def comparison(self, found: Comparison, count: int) -> None:
+    def comparison(self, comparison: Comparison, count: int) -> None:
         """The largest changes, each with the cell that changed most."""
         self._heading("Largest changes (squared norm of the difference)")
-        self._line(f"game: {found.game}")
+        self._line(f"game: {comparison.game}")
         table = Table(box=box.SIMPLE_HEAD)
         for name in ("subset", "before", "after", "difference", "largest change"):
             table.add_column(name, justify="left" if name in ("subset", "largest change") else "right", overflow="fold")
-        for change in found.changes[:count]:
+        for change in comparison.changes[:count]:
             norms = (change.norm_before, change.norm_after, change.difference)
             where = "" if change.found_in == "both" else f" (only in the {change.found_in})"
             where = where if change.comparable else " (no levels in common)"
@@ -95,8 +95,8 @@ class Screen:
                 Text(_subset(change.features) + where), *(f"{n.sum():.4g}" for n in norms), Text(_largest_cell(change))
             )
         self._console.print(table)
-        self._more(len(found.changes) - count, "subsets", "--changes")
-        for note in found.notes:
+        self._more(len(comparison.changes) - count, "subsets", "--changes")
+        for note in comparison.notes:
             self._line(f"note: {note}")
 
     def lines(self, text: str) -> None:
@@ -104,23 +104,23 @@ class Screen:
         for line in text.splitlines():
             self._console.print(Text(visible(with_options(line))), soft_wrap=True)
 
-    def plan(self, found: Plan) -> None:
+    def plan(self, plan: Plan) -> None:
         """What a fit would do, cost and hold."""
-        orders = " + ".join(f"{k:,}" for k in found.functions_by_order)
+        orders = " + ".join(f"{k:,}" for k in plan.functions_by_order)
         self._heading("Plan (nothing was fitted)")
         self._pairs(
             [
-                ("rows", f"{found.distinct_rows:,} distinct of {found.rows:,}"),
-                ("features", f"{found.features} that vary"),
-                ("largest order", "all" if found.max_order is None else str(found.max_order)),
-                ("subsets", f"{found.subsets:,}" if found.subsets else "chosen by the selection"),
-                ("functions", f"{found.functions:,} = {orders}"),
-                ("route", found.route),
-                ("memory", f"about {readable(found.memory)} (limit: {readable(found.memory_limit)})"),
-                ("passes over the rows", f"{found.passes:,}"),
-                ("time", f"about {_seconds(found.seconds)} s, plus the calls of the model"),
-                ("model calls", f"{found.model_calls:,} rows"),
-                *([("files", found.source)] if found.source else []),
+                ("rows", f"{plan.distinct_rows:,} distinct of {plan.rows:,}"),
+                ("features", f"{plan.features} that vary"),
+                ("largest order", "all" if plan.max_order is None else str(plan.max_order)),
+                ("subsets", f"{plan.subsets:,}" if plan.subsets else "chosen by the selection"),
+                ("functions", f"{plan.functions:,} = {orders}"),
+                ("route", plan.route),
+                ("memory", f"about {readable(plan.memory)} (limit: {readable(plan.memory_limit)})"),
+                ("passes over the rows", f"{plan.passes:,}"),
+                ("time", f"about {_seconds(plan.seconds)} s, plus the calls of the model"),
+                ("model calls", f"{plan.model_calls:,} rows"),
+                *([("files", plan.source)] if plan.source else []),
             ],
         )
 
@@ -136,7 +136,7 @@ class Screen:
             self._console.print(Text(f"  {shlex.join(words)}", style="bold"), soft_wrap=True)
             self._line(f"      {why}")
 
-    def _found(self, anova: Any) -> None:
+    def _findings(self, anova: Any) -> None:
         """The findings, in the words of the report."""
         for paragraph in main_findings(anova.decomposition_):
             self._line("")
@@ -171,13 +171,13 @@ class Screen:
         self._more(len(amounts) - SHOWN, "features", None)
 
     def _strongest(self, anova: Any, count: int) -> None:
-        found = strongest(anova, count)
+        effects = strongest(anova, count)
         self._heading("Strongest effects (squared norm)")
         table = Table(box=box.SIMPLE_HEAD)
         table.add_column("subset", overflow="fold")
         table.add_column("order", justify="right")
         outputs = _value_columns(table, anova.output_names_)
-        for entry in found:
+        for entry in effects:
             errors = [None] * outputs if entry["stderr"] is None else entry["stderr"]
             norms = [_with_error(v, e) for v, e in zip(entry["squared_norm"][:outputs], errors, strict=False)]
             table.add_row(Text(_subset(entry["features"])), str(len(entry["features"])), *norms)

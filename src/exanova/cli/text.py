@@ -65,12 +65,12 @@ def split_names(text: str, known: Sequence[str], separator: str) -> list[str]:
     by_length = sorted(known, key=len, reverse=True)
     names, rest = [], text
     while rest.strip():
-        found = next((k for k in by_length if k and _starts(rest, k, separator)), None)
-        if found is None:
+        next_name = next((k for k in by_length if k and _starts(rest, k, separator)), None)
+        if next_name is None:
             rest = rest.lstrip()
-            found = next((k for k in by_length if k and _starts(rest, k, separator)), rest.partition(separator)[0])
-        names.append(found if found in by_length else found.strip())
-        rest = rest[len(found) :].lstrip().removeprefix(separator)
+            next_name = next((k for k in by_length if k and _starts(rest, k, separator)), rest.partition(separator)[0])
+        names.append(next_name if next_name in by_length else next_name.strip())
+        rest = rest[len(next_name) :].lstrip().removeprefix(separator)
     return [name for name in names if name]
 
 
@@ -129,13 +129,13 @@ def bins(texts: Sequence[str], features: Sequence[str], option: str = "--n-bins"
     expected = "a whole number, auto or none, for all columns or by column such as age=5,income=auto"
     if len(texts) == 1 and "=" not in texts[0]:
         return _bins(texts[0], expected, option)
-    found: dict[str, Bins] = {}
+    by_column: dict[str, Bins] = {}
     for part in (part for text in texts for part in text.split(",")):
         name, equals, number = part.rpartition("=")
         if not equals:
             raise InputError(f"{option} {part!r} was given; expected {expected}.")
-        found[_feature(name.strip(), features, option)] = _bins(number, expected, option)
-    return found
+        by_column[_feature(name.strip(), features, option)] = _bins(number, expected, option)
+    return by_column
 
 
 def _bins(text: str, expected: str, option: str) -> Bins:
@@ -161,16 +161,16 @@ def groups(texts: Sequence[str], features: Sequence[str]) -> dict[str, list[str]
     >>> groups(["household=home,children"], ["home", "age", "children"])
     {'household': ['home', 'children']}
     """
-    found: dict[str, list[str]] = {}
+    members: dict[str, list[str]] = {}
     for text in texts:
         name, equals, names = text.partition("=")
-        if not equals or not name.strip() or name.strip() in found:
+        if not equals or not name.strip() or name.strip() in members:
             raise InputError(
                 f"--group {text!r} was given; expected a name of its own and its features, such as "
                 "household=home,children."
             )
-        found[name.strip()] = [_feature(f, features, "--group") for f in split_names(names, features, ",")]
-    return found or None
+        members[name.strip()] = [_feature(f, features, "--group") for f in split_names(names, features, ",")]
+    return members or None
 
 
 def subset(text: str, features: Sequence[str], option: str) -> tuple[str, ...]:
