@@ -237,7 +237,7 @@ def test_the_search_ends_where_a_general_search_ends(case, order):
     starts = (np.zeros(len(limits)), np.full(len(limits), 3.0))
     best = min(minimize(loss, start, jac=True, bounds=limits).fun for start in starts)
     assert found.converged
-    assert found.found.loss <= best + 0.2
+    assert found.evaluation.loss <= best + 0.2
 
 
 @examples(20)
@@ -421,7 +421,7 @@ def test_the_likelihood_finds_the_components_that_made_the_values():
         y = rng.multivariate_normal(np.zeros(600), covariance) + 0.5 * rng.normal(size=600)
         found = maximise(ByRows(scaled, (y - y.mean())[:, None], np.ones(600)))
         assert found.converged
-        chosen.append([*(np.exp(found.found.logs) * found.found.residual), found.found.residual[0]])
+        chosen.append([*(np.exp(found.evaluation.logs) * found.evaluation.residual), found.evaluation.residual[0]])
     low, high = np.quantile(chosen, [0.05, 0.95], axis=0)
     assert ((low < true) & (true < high)).all(), (low, high)
 

@@ -205,16 +205,16 @@ def shared_ratio(
     kernels: SubsetKernels,
     outputs: IntArray,
     seed: int,
-    found: FloatArray | None = None,
+    estimated: FloatArray | None = None,
 ) -> float:
     """rho of some outputs together: 0 where the rows of a cluster share nothing, or it cannot be estimated.
 
-    ``found`` (S',) are ratios of subsets by a likelihood that takes rows for independent: effects of a few subsets of
-    features that never vary within clusters are not to be taken for noise, as they would be where every subset of an
-    order is given the same variance.
+    ``estimated`` (S',) are ratios of subsets by a likelihood that takes rows for independent: effects of a few subsets
+    of features that never vary within clusters are not to be taken for noise, as they would be where every subset of
+    an order is given the same variance.
     """
     parts = _Parts.of(rows, sample, seed)
-    covariances = parts.covariances(sample, kernels, found)
+    covariances = parts.covariances(sample, kernels, estimated)
     same = (parts.cluster[:, None] == parts.cluster).astype(np.float64)
     root = np.sqrt(parts.precision)
     free = _complement(root[:, None] * parts.fixed(sample, kernels))
@@ -223,9 +223,9 @@ def shared_ratio(
         return 0.0
     values, noise = free.T @ (root[:, None] * parts.means[:, outputs]), np.ones(free.shape[1])
     without = maximise(ByRows(whitened[:-1], values, noise))
-    both = maximise(ByRows(whitened, values, noise), np.append(without.found.logs, START))
-    gained = without.found.loss - both.found.loss
-    return float(np.exp(both.found.logs[-1])) if gained > WORTH else 0.0
+    both = maximise(ByRows(whitened, values, noise), np.append(without.evaluation.logs, START))
+    gained = without.evaluation.loss - both.evaluation.loss
+    return float(np.exp(both.evaluation.logs[-1])) if gained > WORTH else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,13 +268,13 @@ class _Parts:
         means = group_sums(share[:, None] * rows.values[chosen], part, len(precision))
         return cls(part, share, rows.group[chosen], key[0], precision, means)
 
-    def covariances(self, sample: Sample, kernels: SubsetKernels, found: FloatArray | None) -> list[FloatArray]:
-        """(p, p) covariances of the means: by the effects of each order, its prior variance one, and by those found."""
+    def covariances(self, sample: Sample, kernels: SubsetKernels, estimated: FloatArray | None) -> list[FloatArray]:
+        """(p, p) covariances of the means: by each order, its prior variance one, and by the ``estimated`` ratios."""
         known, of = np.unique(kernels.orders_of, return_inverse=True)
-        weights = np.zeros((len(known) + (found is not None), len(of)))
+        weights = np.zeros((len(known) + (estimated is not None), len(of)))
         weights[of, np.arange(len(of))] = 1.0 / np.bincount(of, kernels.energy)[of]
-        if found is not None:
-            weights[-1] = found
+        if estimated is not None:
+            weights[-1] = estimated
         out = np.zeros((len(weights), len(self.precision), len(self.precision)))
         for place, cells, kernel in self._of_subsets(sample, kernels):
             own = cells @ kernel.apply(cells.T.toarray())

@@ -82,7 +82,7 @@ class VarianceComponents:
 class Maximum:
     """Where a search ended: the likelihood there, whether it is a maximum, and the number of evaluations."""
 
-    found: Evaluation
+    evaluation: Evaluation
     converged: bool
     steps: int
 
@@ -113,12 +113,12 @@ class Pulled:
 
     def at(self, logs: FloatArray) -> Evaluation:
         """Evaluate at the logarithms (K,) of the ratios."""
-        found, away = self.likelihood.at(logs), logs - self.centre
+        evaluation, away = self.likelihood.at(logs), logs - self.centre
         return replace(
-            found,
-            loss=found.loss + 0.5 * float(away @ away) / self.variance,
-            gradient=found.gradient + away / self.variance,
-            information=found.information + np.eye(len(logs)) / self.variance,
+            evaluation,
+            loss=evaluation.loss + 0.5 * float(away @ away) / self.variance,
+            gradient=evaluation.gradient + away / self.variance,
+            information=evaluation.information + np.eye(len(logs)) / self.variance,
         )
 
 
@@ -202,6 +202,6 @@ def described(components: tuple[VarianceComponents, ...]) -> str:
     total = sum(first.variance) + first.residual or 1.0
     shares = [f"order {k} {100 * v / total:.0f} %" for k, v in zip(first.orders, first.variance, strict=True)]
     shares.append(f"residual {100 * first.residual / total:.0f} %")
-    found = "maximised" if all(c.converged for c in components) else "NOT maximised"
+    outcome = "maximised" if all(c.converged for c in components) else "NOT maximised"
     more = f" (output 1 of {len(components)})" if len(components) > 1 else ""
-    return f"{', '.join(shares)} of the prior variance{more}; likelihood {found} on {first.rows:,} rows"
+    return f"{', '.join(shares)} of the prior variance{more}; likelihood {outcome} on {first.rows:,} rows"

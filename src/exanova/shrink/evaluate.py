@@ -53,28 +53,28 @@ class OtherRows:
     method: str
 
 
-def other_rows(sample: Sample, found: Solved, request: Request) -> OtherRows | None:
+def other_rows(sample: Sample, solved: Solved, request: Request) -> OtherRows | None:
     """The fit of every row by the others; ``None`` where it would cost more than the fit itself."""
-    shrunk = found.shrinkage
+    shrunk = solved.shrinkage
     if shrunk is not None and shrunk.left_out_mse is not None and shrunk.left_out is not None:
         return OtherRows(shrunk.left_out_mse, _how(len(shrunk.left_out), sample))
-    if not request.sampled or why_none(sample, found, request) is not None:
+    if not request.sampled or why_none(sample, solved, request) is not None:
         return None
-    assert found.basis is not None
-    largest = WORK_OF_NEARLY_ALL if is_nearly_all(found, float(sample.copies.sum())) else CHEAP_WORK
-    if not request.shrinkage and _work(sample.n_rows, found.basis.n_functions) > largest:
+    assert solved.basis is not None
+    largest = WORK_OF_NEARLY_ALL if is_nearly_all(solved, float(sample.copies.sum())) else CHEAP_WORK
+    if not request.shrinkage and _work(sample.n_rows, solved.basis.n_functions) > largest:
         return None
     try:
-        found_out = leave_rows_out(sample, found, request)
+        left_out = leave_rows_out(sample, solved, request)
     except ArithmeticError:  # under weights too uneven for a Gram matrix the fit itself is flagged
         return None
     kept = ", without repeating the selection" if request.selection else ""
-    return OtherRows(found_out.mse, _how(len(found_out.rows), sample) + kept)
+    return OtherRows(left_out.mse, _how(len(left_out.rows), sample) + kept)
 
 
-def is_nearly_all(found: Solved, rows: float) -> bool:
+def is_nearly_all(solved: Solved, rows: float) -> bool:
     """Whether functions are so many that the mean leverage of a row does not say how well rows are predicted."""
-    return found.solution.rank > NEARLY_ALL * rows
+    return solved.solution.rank > NEARLY_ALL * rows
 
 
 def _work(rows: int, functions: int) -> float:
@@ -88,17 +88,17 @@ def _how(left_out: int, sample: Sample) -> str:
     return f"leaving out {'each row' if left_out == sample.n_rows else f'{left_out:,} rows drawn at random'}{alike}"
 
 
-def why_none(sample: Sample, found: Solved, request: Request) -> str | None:
+def why_none(sample: Sample, solved: Solved, request: Request) -> str | None:
     """Why rows cannot be left out of an exact fit in closed form; ``None`` where they can."""
-    if found.basis is None:
+    if solved.basis is None:
         return "the grid route has no functions; every combination of levels occurs"
-    if found.basis.implicit or found.basis.n_functions > LARGEST:
-        return f"{found.basis.n_functions:,} functions are too many"
-    if found.basis.labels is not None and not found.solution.kept.all():
+    if solved.basis.implicit or solved.basis.n_functions > LARGEST:
+        return f"{solved.basis.n_functions:,} functions are too many"
+    if solved.basis.labels is not None and not solved.solution.kept.all():
         return "the fit is not the least-squares fit of all its functions"
-    if request.ridge and is_nearly_all(found, float(sample.copies.sum())):
+    if request.ridge and is_nearly_all(solved, float(sample.copies.sum())):
         return "a ridge continues pairs into cells that would not be observed without the row"
-    if exact_bytes(sample, found.basis.n_functions) > request.memory_limit:
+    if exact_bytes(sample, solved.basis.n_functions) > request.memory_limit:
         return "the Gram matrix does not fit in the memory limit"
     return None
 
@@ -109,15 +109,15 @@ def exact_bytes(sample: Sample, functions: int) -> int:
     return load.peak(leaving_out(functions, load))
 
 
-def leave_rows_out(sample: Sample, found: Solved, request: Request) -> LeftOut:
+def leave_rows_out(sample: Sample, solved: Solved, request: Request) -> LeftOut:
     """Leave every distinct row out of an exact fit, or some drawn at random; see :func:`why_none` first."""
-    basis, family = found.basis, found.family
+    basis, family = solved.basis, solved.family
     assert basis is not None
     with parallel.blas_threads(request.threads):
         phi, p, equal = Phi(family, sample, request.threads), sample.probability, Equal.of(sample)
-        passed = found.passed_over
-        residual = sample.values - (phi.synthesise(found.values) if passed is None else passed.fitted)
-        known = found.solution.leverage
+        passed = solved.passed_over
+        residual = sample.values - (phi.synthesise(solved.values) if passed is None else passed.fitted)
+        known = solved.solution.leverage
         at_once = None if known is None else left_out_by_leverage(known, residual, p, equal)
         if at_once is not None:
             return at_once
@@ -126,12 +126,12 @@ def leave_rows_out(sample: Sample, found: Solved, request: Request) -> LeftOut:
         if sample.n_rows < basis.n_functions:
             with parallel.suitable_blas(float(sample.n_rows) ** 3):
                 return left_out_by_products(at_rows(chosen), sample.values, p, order, equal, request.ridge)
-        gamma = found.gram
+        gamma = solved.gram
         if gamma is None or len(gamma) < basis.n_functions or request.ridge:
             gamma = phi.gram(basis, counted=False)
         chosen = rows_to_leave_out(sample.n_rows, len(gamma), seed=request.random_state)
         with parallel.suitable_blas(float(len(gamma)) ** 3):
-            c = found.solution.coefficients
+            c = solved.solution.coefficients
             return left_out_of_exact(gamma, c, at_rows, residual, p, chosen, order, equal, request.ridge)
 
 

@@ -153,30 +153,32 @@ def fit_shrunk(
     work = Prepared.of(sample, request, family, progress)
     progress.phase("variance components")
     given = None if known is None else known()
-    exact, found = None, ratios_of_orders(work, request) if given is None else ratios_as_given(work, request, given)
-    if work.awaits_leading and found:
-        work = work.leading(np.max([work.ratio(one.maximum.found.logs, one.by_subset) for one in found], axis=0))
+    exact = None
+    all_ratios = ratios_of_orders(work, request) if given is None else ratios_as_given(work, request, given)
+    if work.awaits_leading and all_ratios:
+        leading = [work.ratio(one.maximum.evaluation.logs, one.by_subset) for one in all_ratios]
+        work = work.leading(np.max(leading, axis=0))
     shared = None
     if work.in_clusters is not None:
-        found, shared = ratios_in_clusters(work, request, found, given)
+        all_ratios, shared = ratios_in_clusters(work, request, all_ratios, given)
     for by_subset in (False, True):  # where the ratios of orders decide, no others are needed
-        found = ratios_of_subsets(work, found) if by_subset and work.in_clusters is None else found
-        if _may_be_determined(work, found):
+        all_ratios = ratios_of_subsets(work, all_ratios) if by_subset and work.in_clusters is None else all_ratios
+        if _may_be_determined(work, all_ratios):
             exact = exact or exactly()
-            if _lost(work, exact, found).max(initial=0.0) < NEGLIGIBLE:
-                return replace(exact, shrinkage=_determined(work, request, exact, found))
+            if _lost(work, exact, all_ratios).max(initial=0.0) < NEGLIGIBLE:
+                return replace(exact, shrinkage=_determined(work, request, exact, all_ratios))
     progress.phase("posterior")
-    return _decomposition(work, request, plan, found, shared)
+    return _decomposition(work, request, plan, all_ratios, shared)
 
 
-def _may_be_determined(work: Prepared, found: list[Ratios]) -> bool:
+def _may_be_determined(work: Prepared, all_ratios: list[Ratios]) -> bool:
     """Whether an exact fit may come out the same, so that it is worth computing, from the likelihood alone."""
-    if work.basis is None or not found:
+    if work.basis is None or not all_ratios:
         return False
     functions = np.bincount(work.order_of[work.prior.group])
     variance = work.sample.probability @ work.values**2
-    for ratios in found:
-        at = ratios.maximum.found
+    for ratios in all_ratios:
+        at = ratios.maximum.evaluation
         effective = by_order(work, ratios, at.effective)
         noise = float((at.residual / variance[ratios.outputs]).max())
         # Noise that an exact fit takes for effects, in the directions that the ratios hold back.
@@ -187,19 +189,19 @@ def _may_be_determined(work: Prepared, found: list[Ratios]) -> bool:
     return True
 
 
-def _lost(work: Prepared, exact: Solved, found: list[Ratios]) -> FloatArray:
+def _lost(work: Prepared, exact: Solved, all_ratios: list[Ratios]) -> FloatArray:
     """(m,) mean squared difference of the exact and the shrunken fit, as a share of the variance."""
     fitted = Phi(exact.family, work.sample).synthesise(exact.values)
     out, p = np.zeros(work.values.shape[1]), work.sample.probability
-    for ratios in found:
+    for ratios in all_ratios:
         own = ratios.outputs
-        solved = _solved(work, ratios.maximum.found.logs, ratios.by_subset, own)[0]
+        solved = _solved(work, ratios.maximum.evaluation.logs, ratios.by_subset, own)[0]
         left = work.sample.values[:, own] - fitted[:, own]
         out[own] = p @ (left - solved.residual) ** 2 / (p @ work.values[:, own] ** 2)
     return out
 
 
-def _determined(work: Prepared, request: Request, exact: Solved, found: list[Ratios]) -> Shrinkage:
+def _determined(work: Prepared, request: Request, exact: Solved, all_ratios: list[Ratios]) -> Shrinkage:
     """Pairs in cells never observed and rows left out, by the posterior mean that the exact fit equals.
 
     Rows left out may be alone in their cells: the fit of the others then answers them by the continuation as well.
@@ -207,9 +209,9 @@ def _determined(work: Prepared, request: Request, exact: Solved, found: list[Rat
     pairs = pairs_to_continue(work.family, work.prior.subsets, work.values.shape[1])
     if not np.array_equal(exact.family.cell_key, work.family.cell_key):
         pairs = pairs[:0]
-    chosen = _rows_to_leave_out(work, found, request)
+    chosen = _rows_to_leave_out(work, all_ratios, request)
     unseen, left, mse, stderr = _none_unseen(work, pairs), *_none_left_out(work, chosen)
-    for ratios in found if len(pairs) else ():
+    for ratios in all_ratios if len(pairs) else ():
         own = ratios.outputs
         solved, part, out = _one_part(work, ratios, chosen, pairs)
         unseen[:, own] = continued(work, pairs, solved, part.ratio)
@@ -226,10 +228,10 @@ def _determined(work: Prepared, request: Request, exact: Solved, found: list[Rat
     )
 
 
-def _rows_to_leave_out(work: Prepared, found: list[Ratios], request: Request) -> IntArray:
+def _rows_to_leave_out(work: Prepared, all_ratios: list[Ratios], request: Request) -> IntArray:
     """Rows left out one at a time: all, unless the factor is one of functions and leaving each out is not cheap."""
     r = work.values.shape[0]
-    return np.arange(r) if work.gram is None else rows_to_leave_out(r, work.size, len(found), request.random_state)
+    return np.arange(r) if work.gram is None else rows_to_leave_out(r, work.size, len(all_ratios), request.random_state)
 
 
 def _none_left_out(work: Prepared, chosen: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -244,17 +246,17 @@ def _none_unseen(work: Prepared, pairs: IntArray) -> FloatArray:
 
 
 def _decomposition(
-    work: Prepared, request: Request, plan: Plan, found: list[Ratios], shared: Shared | None = None
+    work: Prepared, request: Request, plan: Plan, all_ratios: list[Ratios], shared: Shared | None = None
 ) -> Solved:
     """Posterior mean, leave-one-out errors from its factor, and the evidence."""
     m = work.values.shape[1]
     p = work.sample.probability
-    chosen = _rows_to_leave_out(work, found, request)
+    chosen = _rows_to_leave_out(work, all_ratios, request)
     values = np.zeros((work.family.n_cells, m))
     pairs = pairs_to_continue(work.family, work.prior.subsets, m)
     unseen, left, mse, stderr = _none_unseen(work, pairs), *_none_left_out(work, chosen)
     parts, equations, steps = [], 0.0, 0
-    for ratios in found:
+    for ratios in all_ratios:
         outputs = ratios.outputs
         with parallel.suitable_blas(float(work.size) ** 3):
             solved, part, out = _one_part(work, ratios, chosen, pairs)
@@ -263,7 +265,7 @@ def _decomposition(
         mse[outputs], stderr[outputs] = out.mse, out.stderr
         parts.append(part)
         equations, steps = max(equations, solved.equations), max(steps, solved.steps)
-    components = _components(work, found)
+    components = _components(work, all_ratios)
     posterior = Posterior(work.prior, tuple(parts), components, float(work.precision.sum()))
     values[0] = p @ work.sample.values
     shrinkage = Shrinkage(
@@ -315,12 +317,12 @@ def _on_cells(work: Prepared, solved: PosteriorMean) -> FloatArray:
 def _one_part(
     work: Prepared, ratios: Ratios, chosen: IntArray, pairs: IntArray
 ) -> tuple[PosteriorMean, OutputGroup, LeftOut]:
-    found = ratios.maximum.found
-    solved, lower = _solved(work, found.logs, ratios.by_subset, ratios.outputs)
-    equal, ratio = Equal.of(work.sample, ratios.outputs), work.ratio(found.logs, ratios.by_subset)
-    effective = found.effective
+    evaluation = ratios.maximum.evaluation
+    solved, lower = _solved(work, evaluation.logs, ratios.by_subset, ratios.outputs)
+    equal, ratio = Equal.of(work.sample, ratios.outputs), work.ratio(evaluation.logs, ratios.by_subset)
+    effective = evaluation.effective
     if work.gram is not None:
-        scale, codes = work.scale(found.logs, ratios.by_subset), work.sample.codes
+        scale, codes = work.scale(evaluation.logs, ratios.by_subset), work.sample.codes
         likelihood = work.by_functions(ratios.outputs, ratios.by_subset)
         effective = effective if likelihood.probes is None else likelihood.determined(lower)
         spread = Spread(lower)
@@ -336,7 +338,7 @@ def _one_part(
         own = _alone(work, solved, pairs, _drift(work, ratios, solved, lower), np.arange(len(work.values)))
         follows = partial(work.rows.lines, ratio, own.subsets)
         left = left_out_by_rows(lower, solved.residual, work.precision, equal, (own, follows))
-    residual, noise = found.residual * left.repeated, ratios.noise
+    residual, noise = evaluation.residual * left.repeated, ratios.noise
     noise = None if noise is None else (noise[0] * left.repeated, noise[1])
     part = OutputGroup(ratios.outputs, residual, ratio, spread, by_order(work, ratios, effective), noise)
     return solved, part, left
@@ -348,13 +350,15 @@ def _drift(
     """(r, m) how errors of rows left out move with the ratios, where that counts and is affordable."""
     from scipy.linalg.lapack import dpotri
 
-    found = ratios.maximum.found
+    evaluation = ratios.maximum.evaluation
     if not ratios.by_subset or not affordable(work.rows, work.sample.n_rows):
         return 0.0
-    ratio, noise = work.ratio(found.logs, True), 1.0 / work.precision
+    ratio, noise = work.ratio(evaluation.logs, True), 1.0 / work.precision
     inverse, _ = dpotri(work.rows.factor(ratio, noise) if lower is None else lower, lower=1)
     inverse = np.tril(inverse) + np.tril(inverse, -1).T
-    moved = drift(work.rows, ratio, inverse, solved.residual, work.precision, found.residual, found.information)
+    moved = drift(
+        work.rows, ratio, inverse, solved.residual, work.precision, evaluation.residual, evaluation.information
+    )
     return np.asarray(moved / np.reshape(np.broadcast_to(work.sample.copies, work.precision.shape), (-1, 1)))
 
 
@@ -364,9 +368,9 @@ def _alone(
     """Effects of cells in which one of the ``chosen`` rows is alone, unless continued; and ``moved``."""
     values, family = _on_cells(work, solved), work.family
     alone = np.empty((len(work.prior.subsets), len(chosen)), dtype=bool)
-    fitted, found = np.zeros((len(chosen), values.shape[1])), work.rows.alone(work.sample.copies, chosen)
+    fitted, by_subset = np.zeros((len(chosen), values.shape[1])), work.rows.alone(work.sample.copies, chosen)
     levels: dict[int, NDArray[np.bool_]] = {}
-    for s, out, (own, cells) in zip(work.prior.subsets, alone, found, strict=True):
+    for s, out, (own, cells) in zip(work.prior.subsets, alone, by_subset, strict=True):
         subset = family.subsets[s]
         if len(subset) == 1:  # these come before their pairs
             levels[subset[0]] = own
@@ -393,13 +397,13 @@ def _sums(phi: Phi, prior: Prior, ratio: FloatArray, w: FloatArray) -> FloatArra
     return np.asarray(np.sqrt(ratio)[prior.group, None] * prior.on_columns(phi.family, phi.analyse(w)))
 
 
-def _components(work: Prepared, found: list[Ratios]) -> tuple[VarianceComponents, ...]:
+def _components(work: Prepared, all_ratios: list[Ratios]) -> tuple[VarianceComponents, ...]:
     """Variance components of every output; none of one that is constant."""
     orders, r = work.prior.orders, work.values.shape[0]
     out = [VarianceComponents(orders, (0.0,) * len(orders), 0.0, True, r)] * work.values.shape[1]
-    for ratios in found:
+    for ratios in all_ratios:
         maximum, own = ratios.maximum, variances(work, ratios)
-        residuals = maximum.found.residual.tolist()
+        residuals = maximum.evaluation.residual.tolist()
         for o, residual, variance in zip(ratios.outputs.tolist(), residuals, own.tolist(), strict=True):
             out[o] = VarianceComponents(
                 orders, tuple(variance), residual, maximum.converged, r, maximum.steps, ratios.by_subset

@@ -188,19 +188,19 @@ class Posterior:
 
     def variances(self, family: Family, output: int, weights: FloatArray) -> FloatArray:
         """(f,) posterior variances of the sums of effects times ``weights`` (cells, f)."""
-        found = self.part_of(output)
-        if found is None:
+        own = self.part_of(output)
+        if own is None:
             return np.zeros(weights.shape[1])
-        part, residual = found
+        part, residual = own
         v = self.scale(part)[:, None] * self.prior.on_columns(family, weights)
         return residual * part.spread.variances(v)
 
     def covariance(self, family: Family, output: int, weights: FloatArray) -> FloatArray:
         """(f, f) their posterior covariance."""
-        found = self.part_of(output)
-        if found is None:
+        own = self.part_of(output)
+        if own is None:
             return np.zeros((weights.shape[1], weights.shape[1]))
-        part, residual = found
+        part, residual = own
         return residual * part.spread.covariance(self.scale(part)[:, None] * self.prior.on_columns(family, weights))
 
     def blocks(self, family: Family) -> list[FloatArray]:
@@ -223,8 +223,8 @@ class Posterior:
             for s, own, table in self.prior.groups():
                 v = np.zeros((len(scale), len(table)))
                 v[own] = (table * scale[own]).T
-                found = part.spread.sampling(v, s) if sampling else part.spread.variances(v, s, own.start)
-                out[family.cells_of(s)][:, part.outputs] = found[:, None] * part.residual
+                variances = part.spread.sampling(v, s) if sampling else part.spread.variances(v, s, own.start)
+                out[family.cells_of(s)][:, part.outputs] = variances[:, None] * part.residual
         return out
 
 
@@ -283,7 +283,7 @@ def solve_by_rows(
     """The same from the factor (r, r) over rows; ``synthesise`` reads what ``effects`` gives at the rows."""
     from scipy.linalg import cho_solve
 
-    alpha, left, best, found = np.zeros_like(values), values, np.inf, None
+    alpha, left, best, solved = np.zeros_like(values), values, np.inf, None
     size = max(float(np.abs(values).max(initial=0.0)), np.finfo(np.float64).tiny)
     for step in range(REFINEMENTS):
         tried = alpha + cho_solve((lower, True), left, check_finite=False)
@@ -294,16 +294,16 @@ def solve_by_rows(
         if error >= best:
             break
         gained = best / error if error else np.inf
-        alpha, best, found = tried, error, PosteriorMean(coordinates, rest, error, step + 1)
+        alpha, best, solved = tried, error, PosteriorMean(coordinates, rest, error, step + 1)
         if best <= tolerances.ITERATIVE or (step and gained < 2):
             break
-    assert found is not None
-    return _measured(found, effects, values, precision)
+    assert solved is not None
+    return _measured(solved, effects, values, precision)
 
 
-def _measured(found: PosteriorMean, effects: Effects, values: FloatArray, precision: FloatArray) -> PosteriorMean:
+def _measured(solved: PosteriorMean, effects: Effects, values: FloatArray, precision: FloatArray) -> PosteriorMean:
     """The same with the error of the normal equations over functions, times S once more to spare a division."""
     target = effects(precision[:, None] * values)
-    met = effects(precision[:, None] * found.residual) - found.coordinates
+    met = effects(precision[:, None] * solved.residual) - solved.coordinates
     size = max(float(np.abs(target).max(initial=0.0)), np.finfo(np.float64).tiny)
-    return PosteriorMean(found.coordinates, found.residual, float(np.abs(met).max(initial=0.0)) / size, found.steps)
+    return PosteriorMean(solved.coordinates, solved.residual, float(np.abs(met).max(initial=0.0)) / size, solved.steps)

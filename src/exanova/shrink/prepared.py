@@ -111,15 +111,15 @@ class Prepared:
         """The raw rows; ``None`` where none were drawn together."""
         return ClusterRows.of(self.sample) if len(self.varying) else None
 
-    def find_shared(self, seed: int, found: FloatArray | None = None) -> Shared | None:
+    def find_shared(self, seed: int, estimated: FloatArray | None = None) -> Shared | None:
         """What rows of a cluster share beside effects; ``None`` where rows are independent, or it cannot be estimated.
 
-        ``found`` (S',) are ratios of subsets that take rows for independent.
+        ``estimated`` (S',) are ratios of subsets that take rows for independent.
         """
         rows = self.in_clusters
         if rows is None:
             return None
-        ratio = shared_ratio(rows, self.sample, self.rows.of, self.varying, seed, found)
+        ratio = shared_ratio(rows, self.sample, self.rows.of, self.varying, seed, estimated)
         if not ratio:
             return None
         if self.gram is None:
@@ -269,9 +269,9 @@ class Prepared:
 
     @cached_property
     def _projections(self) -> FloatArray:
-        found = self.columns.analyse(self.precision[:, None] * self.values)
+        projections = self.columns.analyse(self.precision[:, None] * self.values)
         known = None if self.shared is None else self.shared.projections
-        return found if known is None else found - known
+        return projections if known is None else projections - known
 
 
 def _drawn(rows: int, seed: int) -> IntArray:

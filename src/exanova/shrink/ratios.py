@@ -77,16 +77,16 @@ def ratios_of_orders(work: Prepared, request: Request, outputs: IntArray | None 
         most, groups = cost.sets_of_ratios(work.size, len(outputs)), [np.array([k]) for k in range(len(outputs))]
         if most < len(outputs):
             groups = [np.arange(len(outputs))] if starts is None else alike(_logs(starts), most)
-        follows, found = has_subset_ratios(work, len(groups)), []
+        follows, all_ratios = has_subset_ratios(work, len(groups)), []
         enough = max(ENOUGH, ROUGHLY_PER_ROW * float(work.precision.sum())) if follows else ENOUGH
         for group in groups:
             start = None if starts is None else starts[group[0]]
             if start is not None and (follows or work.awaits_leading):
-                found.append(Ratios(outputs[group], start, False))
+                all_ratios.append(Ratios(outputs[group], start, False))
                 continue
-            logs = None if start is None else start.found.logs
-            found.append(Ratios(outputs[group], maximise(work.likelihood(outputs[group]), logs, enough), False))
-        return found
+            logs = None if start is None else start.evaluation.logs
+            all_ratios.append(Ratios(outputs[group], maximise(work.likelihood(outputs[group]), logs, enough), False))
+        return all_ratios
 
 
 def has_subset_ratios(work: Prepared, sets: int) -> bool:
@@ -96,7 +96,7 @@ def has_subset_ratios(work: Prepared, sets: int) -> bool:
 
 
 def _logs(starts: list[Maximum]) -> FloatArray:
-    return np.array([start.found.logs for start in starts])
+    return np.array([start.evaluation.logs for start in starts])
 
 
 def known_ratios(sample: Sample, request: Request, family: Family, progress: Progress) -> KnownRatios:
@@ -107,7 +107,7 @@ def known_ratios(sample: Sample, request: Request, family: Family, progress: Pro
     orders = work.prior.orders
     out: dict[int, dict[int, float]] = {}
     for ratios in ratios_of_orders(work, request):
-        logs = dict(zip(orders, ratios.maximum.found.logs.tolist(), strict=True))
+        logs = dict(zip(orders, ratios.maximum.evaluation.logs.tolist(), strict=True))
         out |= {o: logs for o in ratios.outputs.tolist()}
     return out
 
@@ -118,14 +118,14 @@ def ratios_as_given(work: Prepared, request: Request, known: KnownRatios) -> lis
     An output that was constant on those rows has no known ratios: its own likelihood determines them.
     """
     unknown = work.varying[[o not in known for o in work.varying.tolist()]]
-    found = ratios_of_orders(work, request, unknown) if len(unknown) else []
+    all_ratios = ratios_of_orders(work, request, unknown) if len(unknown) else []
     groups: dict[tuple[float, ...], list[int]] = {}
     low = bounds(float(work.precision.sum()))[0]
     for o in np.setdiff1d(work.varying, unknown).tolist():
         logs = tuple(known[o].get(k, low) for k in work.prior.orders)
         groups.setdefault(logs, []).append(o)
     with parallel.suitable_blas(float(work.size) ** 3):
-        return found + [
+        return all_ratios + [
             Ratios(np.array(own), Maximum(work.likelihood(np.array(own)).at(np.array(logs)), True, 1), False)
             for logs, own in groups.items()
         ]
@@ -145,25 +145,27 @@ def ratios_in_clusters(
     Returns:
         the ratios, and what rows share; ``None`` and ratios as of independent rows where that cannot be estimated.
     """
-    found = ratios_of_subsets(work, of_orders)
-    weights = [len(one.outputs) * work.ratio(one.maximum.found.logs, True) for one in found if one.by_subset]
+    all_ratios = ratios_of_subsets(work, of_orders)
+    weights = [len(one.outputs) * work.ratio(one.maximum.evaluation.logs, True) for one in all_ratios if one.by_subset]
     shared = work.find_shared(request.random_state, np.sum(weights, axis=0) if weights else None)
     if shared is None:
-        return found, None
+        return all_ratios, None
     within = work.sharing(shared)
     of_orders = ratios_of_orders(within, request) if known is None else ratios_as_given(within, request, known)
     return [_of_noise(work, shared.noise, one) for one in ratios_of_subsets(within, of_orders)], shared
 
 
-def _of_noise(work: Prepared, noise: FloatArray, found: Ratios) -> Ratios:
+def _of_noise(work: Prepared, noise: FloatArray, ratios: Ratios) -> Ratios:
     """The same ratios to the noise in the columns of every subset, in place of tau^2."""
-    at, energy = found.maximum.found, work.prior.energy
-    over = noise if found.by_subset else np.bincount(work.order_of, energy * noise) / np.bincount(work.order_of, energy)
+    at, energy = ratios.maximum.evaluation, work.prior.energy
+    over = (
+        noise if ratios.by_subset else np.bincount(work.order_of, energy * noise) / np.bincount(work.order_of, energy)
+    )
     logs = np.clip(at.logs - np.log(over), *bounds(float(work.precision.sum())))
     with parallel.suitable_blas(float(work.size) ** 3):
-        there = work.likelihood(found.outputs, found.by_subset).at(logs)
-    own = noise if found.by_subset else over[work.order_of]
-    return replace(found, maximum=replace(found.maximum, found=there), noise=(at.residual, own))
+        there = work.likelihood(ratios.outputs, ratios.by_subset).at(logs)
+    own = noise if ratios.by_subset else over[work.order_of]
+    return replace(ratios, maximum=replace(ratios.maximum, evaluation=there), noise=(at.residual, own))
 
 
 def ratios_of_subsets(work: Prepared, of_orders: list[Ratios]) -> list[Ratios]:
@@ -177,17 +179,17 @@ def ratios_of_subsets(work: Prepared, of_orders: list[Ratios]) -> list[Ratios]:
 def _around(work: Prepared, of_orders: Ratios) -> Ratios:
     """Ratios of subsets, around those of their orders: on some rows first, if these are many."""
     energy, first, outputs = work.prior.energy, work.order_of, of_orders.outputs
-    centre = of_orders.maximum.found.logs[first] + np.log(energy / work.total[first])
+    centre = of_orders.maximum.evaluation.logs[first] + np.log(energy / work.total[first])
     start, steps, enough = centre, of_orders.maximum.steps, ENOUGH_BY_SUBSET
     spread = spread_of_subsets(float(work.precision.sum()))
     if _starts_on_some(work) and work.rows.of.are_kept:
         some = maximise(Pulled(work.on_some(outputs, True), centre, spread), centre, ROUGHLY)
-        start, steps = some.found.logs, steps + some.steps
+        start, steps = some.evaluation.logs, steps + some.steps
         enough = max(enough, AFTER_SOME_PER_ROW * float(work.precision.sum()))
     likelihood = Pulled(work.likelihood(outputs, by_subset=True), centre, spread)
-    found = maximise(likelihood, start, enough)
-    both = of_orders.maximum.converged and found.converged
-    return Ratios(outputs, Maximum(found.found, both, steps + found.steps), True)
+    maximum = maximise(likelihood, start, enough)
+    both = of_orders.maximum.converged and maximum.converged
+    return Ratios(outputs, Maximum(maximum.evaluation, both, steps + maximum.steps), True)
 
 
 def _starts_on_some(work: Prepared) -> bool:
@@ -204,9 +206,9 @@ def _starts(work: Prepared, outputs: IntArray) -> list[Maximum] | None:
 
 def variances(work: Prepared, ratios: Ratios) -> FloatArray:
     """(g, orders) variance that the prior expects of the effects of every order, for each output."""
-    own = np.exp(ratios.maximum.found.logs)
+    own = np.exp(ratios.maximum.evaluation.logs)
     if ratios.noise is None:
-        return np.outer(ratios.maximum.found.residual, by_order(work, ratios, own))
+        return np.outer(ratios.maximum.evaluation.residual, by_order(work, ratios, own))
     residual, noise = ratios.noise
     over = noise if ratios.by_subset else noise[np.unique(work.order_of, return_index=True)[1]]
     return np.outer(residual, by_order(work, ratios, own * over))
