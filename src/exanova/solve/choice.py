@@ -178,10 +178,10 @@ class PaperChoice(SpanChoice):
         return [len(self._labels[self.family.subsets[s]]) for s in new]
 
     def _gram_rows(self, offered: list[IntArray], primes: Sequence[int], first: int) -> list[FloatArray | None]:
-        found = {prime: self._coordinates(offered, prime) for prime in primes}
-        algebras = [Algebra(known, prime) for prime, known in found.items() if known is not None]
+        by_prime = {prime: self._coordinates(offered, prime) for prime in primes}
+        algebras = [Algebra(known, prime) for prime, known in by_prime.items() if known is not None]
         rows = iter(gram_rows(self._cells, algebras, first) if algebras else [])
-        return [None if found[prime] is None else next(rows) for prime in primes]
+        return [None if by_prime[prime] is None else next(rows) for prime in primes]
 
     def _coordinates(self, offered: list[IntArray], prime: int) -> Coordinates | None:
         """Coordinates modulo a prime of the functions ``offered``; ``None`` if it divides the weight of a cell."""
@@ -193,10 +193,10 @@ class PaperChoice(SpanChoice):
             cells = np.mod(self.family.weight, prime)
         else:
             cells = cell_weights_modulo(self.family, self._codes, self._weight, len(known), prime)
-        found = paper_coordinates(self.family, self._cells.indicators, new, labels, cells, prime)
-        if found is None:
+        added = paper_coordinates(self.family, self._cells.indicators, new, labels, cells, prime)
+        if added is None:
             return None
-        known += found
+        known += added
         return known
 
 

@@ -70,7 +70,7 @@ class Completion:
         out = np.zeros((len(self.low), free + more))
         out[self.missing[count:], np.arange(free)] = 1.0
         if count and free:
-            found = solve_triangular(
+            dependent = solve_triangular(
                 self.factor[:count],
                 self.factor[count:].T,
                 lower=True,
@@ -78,7 +78,7 @@ class Completion:
                 unit_diagonal=True,
                 check_finite=False,
             )
-            out[self.missing[:count], :free] = -found
+            out[self.missing[:count], :free] = -dependent
         return out
 
     def completed(self, values: FloatArray) -> FloatArray:

@@ -50,12 +50,12 @@ def solve_completion(
     steps = shortenings(dependences, orders, basis.n_functions - sample.n_rows)
     project = _projections(sample, family, basis, threads)
     coefficients, residual, used = _refined(decomposed, steps, project, first)
-    found = {step.functions.start: step.rank for step in steps}
+    redundant = {step.functions.start: step.rank for step in steps}
     clear = len(steps) <= 1 and not any(step.dropped for step in steps)
     solution = Solution(
         coefficients=coefficients,
         kept=np.ones(basis.n_functions, dtype=bool),
-        rank_by_order=tuple(part.stop - part.start - found.get(part.start, 0) for part in orders),
+        rank_by_order=tuple(part.stop - part.start - redundant.get(part.start, 0) for part in orders),
         smallest_kept=float("nan") if clear else min(step.smallest for step in steps),
         largest_dropped=max((step.dropped for step in steps), default=0.0),
         null=_columns(steps, basis.n_functions),
@@ -90,8 +90,8 @@ class _Decomposed:
         tables = self.completion.vanishing(outputs)
         free = tables.shape[1] - outputs
         tables[:, free:] = self.completion.completed(values)
-        found = self._purified(tables)
-        return found[:, free:].copy(), found[:, :free]
+        pure = self._purified(tables)
+        return pure[:, free:].copy(), pure[:, :free]
 
     def _purified(self, on_low_cells: FloatArray) -> FloatArray:
         low = self.completion.low
@@ -114,18 +114,18 @@ def _refined(
     sample = project.sample
     scale = max(float(np.abs(project(None)).max(initial=0.0)), np.finfo(np.float64).tiny)
     best, residual, used = coefficients, np.inf, 0
-    found = _shortest(steps, coefficients)
+    shortest = _shortest(steps, coefficients)
     while used < REFINEMENTS:
         used += 1
-        size = float(np.abs(project(found)).max(initial=0.0)) / scale
-        size = max([size, *(step.remaining(found) for step in steps)])
+        size = float(np.abs(project(shortest)).max(initial=0.0)) / scale
+        size = max([size, *(step.remaining(shortest) for step in steps)])
         if size >= residual:
             break
-        best, residual, at_rows = found, size, project.at_rows(found)
+        best, residual, at_rows = shortest, size, project.at_rows(shortest)
         small = tolerances.NORMAL_EQUATIONS if used > 1 else tolerances.ITERATIVE
         if residual <= small or at_rows is None:
             break
-        found = _shortest(steps, found + decomposed(sample.values - at_rows.fitted))
+        shortest = _shortest(steps, shortest + decomposed(sample.values - at_rows.fitted))
     return best, residual, used
 
 
@@ -137,7 +137,7 @@ def _shortest(steps: list[Shortening], coefficients: FloatArray) -> FloatArray:
 
 def _columns(steps: list[Shortening], size: int) -> FloatArray:
     """(q, k) all dependences, side by side."""
-    found = [step.columns for step in steps]
-    if not found:
+    columns = [step.columns for step in steps]
+    if not columns:
         return np.zeros((size, 0))
-    return found[0] if len(found) == 1 else np.hstack(found)
+    return columns[0] if len(columns) == 1 else np.hstack(columns)

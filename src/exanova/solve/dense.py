@@ -200,16 +200,16 @@ def _refine(orders: list[_Order], target: FloatArray) -> tuple[list[FloatArray],
 
 
 def _back_substitute(orders: list[_Order], target: FloatArray) -> list[FloatArray]:
-    found: list[FloatArray] = []
+    coefficients: list[FloatArray] = []
     for k in range(len(orders) - 1, -1, -1):
         part = orders[k]
         first = sum(p.u.shape[1] for p in orders[:k])
         rows = slice(first, first + part.u.shape[1])
         wanted = part.u.T @ target
-        for above, c in zip(orders[k + 1 :], found, strict=True):
+        for above, c in zip(orders[k + 1 :], coefficients, strict=True):
             wanted = wanted - above.below[rows] @ c
-        found.insert(0, part.solve(wanted))
-    return found
+        coefficients.insert(0, part.solve(wanted))
+    return coefficients
 
 
 def _evaluate(orders: list[_Order], coefficients: list[FloatArray]) -> FloatArray:
@@ -233,7 +233,7 @@ def _dependences(orders: list[_Order]) -> tuple[FloatArray, FloatArray | None]:
 def _null_space(orders: list[_Order]) -> FloatArray:
     """(q, k) basis of the dependences among the functions, order by order, each with its terms of lower orders."""
     start = np.cumsum([0] + [part.phi.shape[1] for part in orders])
-    found = [np.zeros((int(start[-1]), 0))]
+    columns = [np.zeros((int(start[-1]), 0))]
     for k, part in enumerate(orders):
         own = part.null()
         if not own.shape[1]:
@@ -245,5 +245,5 @@ def _null_space(orders: list[_Order]) -> FloatArray:
             rows = slice(first, first + orders[lower].u.shape[1])
             wanted = -sum(orders[above].below[rows] @ directions[above] for above in range(lower + 1, k + 1))
             directions[lower] = orders[lower].solve(np.asarray(wanted))
-        found.append(np.vstack(directions))
-    return np.hstack(found)
+        columns.append(np.vstack(directions))
+    return np.hstack(columns)

@@ -137,8 +137,8 @@ def null_space(factor: Factor) -> FloatArray:
     [0.0, -1.0, 1.0]
     """
     size = factor.orders[-1].columns.stop
-    found = [_null_of_order(factor, k, size) for k in range(len(factor.orders))]
-    return np.hstack(found)
+    columns = [_null_of_order(factor, k, size) for k in range(len(factor.orders))]
+    return np.hstack(columns)
 
 
 def _null_of_order(factor: Factor, k: int, size: int) -> FloatArray:

@@ -133,9 +133,9 @@ class FloatFactor:
         coefficients = np.zeros_like(projections)
         for panel in reversed(self._panels):
             rest = half[panel.columns]
-            found = solve_triangular(panel.triangle, rest, lower=True, trans="T", check_finite=False)
-            half[: panel.columns.start] -= self._l[panel.functions, : panel.columns.start].T @ found
-            coefficients[panel.functions] = found
+            solved = solve_triangular(panel.triangle, rest, lower=True, trans="T", check_finite=False)
+            half[: panel.columns.start] -= self._l[panel.functions, : panel.columns.start].T @ solved
+            coefficients[panel.functions] = solved
         return coefficients
 
     def _merged(self) -> list[_Panel]:

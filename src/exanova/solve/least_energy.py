@@ -100,10 +100,12 @@ def _factorised(rows: FloatArray, scale: FloatArray, most: int, rounding: float)
     with suitable_blas(float(rows.size) * rows.shape[1] / 2):
         gram = rows.T @ rows
         gram /= np.outer(scale, scale)
-        found = _pivoted(gram, most)
-        _, lower, dropped = found
+        pivoted = _pivoted(gram, most)
+        _, lower, dropped = pivoted
         light = np.square(np.diagonal(lower)).min(initial=1.0) < tolerances.LIGHT_CELL
-        return _pivoted_columns(rows / scale, most, rounding) if light or dropped > tolerances.ROUNDED_PIVOT else found
+        return (
+            _pivoted_columns(rows / scale, most, rounding) if light or dropped > tolerances.ROUNDED_PIVOT else pivoted
+        )
 
 
 def _pivoted_columns(columns: FloatArray, most: int, rounding: float) -> tuple[IntArray, FloatArray, float]:

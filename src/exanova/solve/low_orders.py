@@ -126,8 +126,8 @@ class Arrow:
         """(q, m) shortest coefficients with Gamma c = projections."""
         own = projections[self.own]
         others = np.delete(projections, self.own, axis=0) - self.cross.T @ own
-        found = _assembled(self.own, self.cross, elimination.solve(self.factor, others), own)
-        return np.asarray(found - self.null @ (self.null.T @ found))
+        coefficients = _assembled(self.own, self.cross, elimination.solve(self.factor, others), own)
+        return np.asarray(coefficients - self.null @ (self.null.T @ coefficients))
 
 
 def eliminate(sample: Sample, family: Family, basis: Basis, threads: int) -> LowOrders:
@@ -178,7 +178,7 @@ def _cross(sample: Sample, family: Family, basis: Basis, largest: int) -> FloatA
         if len(subset) == 1 and s != largest:
             sizes = int(family.sizes[feature]), int(family.sizes[subset[0]])
             key = sample.codes[feature].astype(np.int64) * sizes[1] + sample.codes[subset[0]]
-            found = np.bincount(key, weights=sample.probability, minlength=sizes[0] * sizes[1])
-            counts: FloatArray = np.asarray(found, dtype=np.float64).reshape(sizes)
+            flat = np.bincount(key, weights=sample.probability, minlength=sizes[0] * sizes[1])
+            counts: FloatArray = np.asarray(flat, dtype=np.float64).reshape(sizes)
             columns.append(own.T @ (basis.tables[s].T @ counts.T).T)
     return np.hstack(columns)

@@ -117,10 +117,10 @@ def solve_kept(
         out[numbers] = coefficients
         return out
 
-    found, residual, steps = refine(factor, project_kept)
+    reduced, residual, steps = refine(factor, project_kept)
     # The very array that was passed over the rows, so that what the pass found is known to be of these coefficients.
-    coefficients = next((whole for own, whole in passed if own is found), None)
-    coefficients = everything(found) if coefficients is None else coefficients
+    coefficients = next((whole for own, whole in passed if own is reduced), None)
+    coefficients = everything(reduced) if coefficients is None else coefficients
     return Solution(
         coefficients=coefficients,
         kept=kept,

@@ -81,8 +81,8 @@ def _places(sizes: tuple[int, ...]) -> tuple[IntArray, IntArray]:
     """Where low cells lie in a complete table, flat: those of its proper subsets, as in ``LowCells.below``; its own."""
     numbers = np.arange(prod(sizes)).reshape(sizes)
     chosen: tuple[int | slice, int | slice] = (0, slice(1, None))
-    found = [np.ravel(numbers[place]) for place in product(chosen, repeat=len(sizes))]
-    return np.concatenate(found[:-1]), found[-1]
+    parts = [np.ravel(numbers[place]) for place in product(chosen, repeat=len(sizes))]
+    return np.concatenate(parts[:-1]), parts[-1]
 
 
 def _differences(values: FloatArray, sizes: tuple[int, ...]) -> FloatArray:

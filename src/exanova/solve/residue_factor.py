@@ -85,8 +85,8 @@ class AgreedProfile:
         waiting = self._profiles
         while best is None or len(agreeing) < self._needed(best):
             waiting = waiting or [self._fresh()]
-            found = self._found(waiting, rows)
-            for profile, kept in zip(waiting, found, strict=True):
+            masks = self._kept_by(waiting, rows)
+            for profile, kept in zip(waiting, masks, strict=True):
                 if kept is None or (best is not None and kept.tobytes() < best.tobytes()):
                     continue  # the prime cannot be used, or has missed a direction that another one has
                 if best is None or kept.tobytes() > best.tobytes():
@@ -104,7 +104,7 @@ class AgreedProfile:
         every = count == len(kept) or (self.rank + count == self._max_rank and bool(kept[:count].all()))
         return 1 if self._is_proved and every else AGREEING
 
-    def _found(self, profiles: list[ResidueFactor], rows: GramRows) -> list[NDArray[np.bool_] | None]:
+    def _kept_by(self, profiles: list[ResidueFactor], rows: GramRows) -> list[NDArray[np.bool_] | None]:
         """(new,) functions kept by each prime; a fresh prime must also keep the functions kept so far."""
         missing = self.rank - profiles[0].rank
         grams = rows([profile.prime for profile in profiles], profiles[0].rank)
@@ -196,7 +196,7 @@ def eliminated(block: FloatArray, prime: int, room: int) -> tuple[IntArray, Floa
         pivots: (k,) D.
         inverse: (k, k) the inverse of D L^T on these columns.
 
-    >>> [found.tolist() for found in eliminated(np.array([[2.0, 4.0, 1.0], [4.0, 1.0, 2.0], [1.0, 2.0, 3.0]]), 7, 3)]
+    >>> [array.tolist() for array in eliminated(np.array([[2.0, 4.0, 1.0], [4.0, 1.0, 2.0], [1.0, 2.0, 3.0]]), 7, 3)]
     [[0, 2], [2.0, 6.0], [[4.0, 4.0], [0.0, 6.0]]]
     """
     size = len(block)

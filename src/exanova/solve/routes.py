@@ -183,7 +183,7 @@ def _by_grid(job: SolveJob) -> Solved:
     limit = FEW_ITERATIONS if cheap else GRID_ITERATIONS
     # Each product along an axis multiplies the whole table by a matrix of the size of that axis.
     with suitable_blas(float(np.prod([n + 1 for n in shape])) * max(shape, default=1) * f.shape[1]):
-        found = solve(p.reshape(shape), f.reshape(*shape, -1), limit, job.progress.step)
+        grid = solve(p.reshape(shape), f.reshape(*shape, -1), limit, job.progress.step)
         weights = margins(p.reshape(*shape, 1))[..., 0] * float(sample.weight.sum())
     family = complete_family(sample.sizes, varying, weights)
     count = job.plan.functions
@@ -194,12 +194,12 @@ def _by_grid(job: SolveJob) -> Solved:
         smallest_kept=float("nan"),
         largest_dropped=0.0,
         null=np.zeros((count, 0)),
-        iterations=found.iterations,
-        residual=found.residual,
+        iterations=grid.iterations,
+        residual=grid.residual,
         method="conjugate gradients on the grid" + (", from the top down" if solve is solve_top_down else ""),
-        converged=found.converged,
+        converged=grid.converged,
     )
-    return Solved(family, _flat(family, varying, found.effects), job.plan, solution, None, True)
+    return Solved(family, _flat(family, varying, grid.effects), job.plan, solution, None, True)
 
 
 def _flat(family: Family, varying: list[int], effects: FloatArray) -> FloatArray:
@@ -219,8 +219,8 @@ def _by_dense(job: SolveJob) -> Solved:
     stop = len(root) if request.every_order else len(root) + 1
     solution = solve_dense(grown.blocks(), root, sample.values, request.ties, stop_at_rank=stop)
     solution = replace(solution, method=solution.method + grown.how)
-    found = finished(sample, job.plan, grown.family, grown.basis, solution)
-    return replace(found, gram=grown.gram_of_mains)
+    solved = finished(sample, job.plan, grown.family, grown.basis, solution)
+    return replace(solved, gram=grown.gram_of_mains)
 
 
 class _OrderByOrder:
@@ -299,8 +299,8 @@ def _eliminated(
     project = Projections(phi, basis, sample, sums, request.ridge, None if known is None else known[0])
     if known is None:
         solution = solve_moments(gamma, orders, project, request.ties)
-        found = finished(sample, job.plan, family, basis, solution, project.at_rows(solution.coefficients))
-        return replace(found, gram=first)
+        solved = finished(sample, job.plan, family, basis, solution, project.at_rows(solution.coefficients))
+        return replace(solved, gram=first)
     solution = replace(solve_kept(gamma, orders, project, known[0]), method=known[1])
     if not can_be_solved(solution, sample.weight):
         project = Projections(phi, basis, sample, sums, request.ridge)

@@ -35,16 +35,16 @@ def run_plan(
 ) -> Solved:
     """Run a plan that was made for this sample; ``known``: functions of its family and their Gram matrix."""
     with blas_threads(request.threads):
-        found = _first(SolveJob(sample, request, plan, survey, progress, known))
-        if traits_of(plan.route).whole and request.route == "auto" and not found.solution.converged:
+        solved = _first(SolveJob(sample, request, plan, survey, progress, known))
+        if traits_of(plan.route).whole and request.route == "auto" and not solved.solution.converged:
             return decompose(sample, replace(request, route="dense"), progress)
-        while traits_of(plan.route).repeats and found.solution.rank < sample.n_rows:
+        while traits_of(plan.route).repeats and solved.solution.rank < sample.n_rows:
             wider = next_order(request, plan, survey)
             if wider is None:
                 break
             plan, survey = wider
-            found = ROUTES[plan.route].solve(SolveJob(sample, request, plan, survey, progress))
-    return found
+            solved = ROUTES[plan.route].solve(SolveJob(sample, request, plan, survey, progress))
+    return solved
 
 
 def _first(job: SolveJob) -> Solved:

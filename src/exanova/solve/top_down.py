@@ -46,8 +46,8 @@ class MarginFunctions:
 
     def tables(self, c: FloatArray) -> list[FloatArray]:
         """The g_i on their cells, with length 1 on the axis that is left out."""
-        found = zip(self._pieces, self._inverse, strict=True)
-        return [c[piece].reshape(inverse.shape) * inverse for piece, inverse in found]
+        pairs = zip(self._pieces, self._inverse, strict=True)
+        return [c[piece].reshape(inverse.shape) * inverse for piece, inverse in pairs]
 
     def synthesise(self, c: FloatArray) -> FloatArray:
         """The sum of the g_i on the cells of the tables."""
@@ -82,9 +82,9 @@ def solve_top_down(
             weights = [np.broadcast_to(everything[_place(subset, d)], tables[subset].shape) for subset in stack]
             parts = MarginFunctions(_side_by_side(weights))
             table = _side_by_side([tables.pop(subset) for subset in stack])
-            found = conjugate_gradients(parts, table, max_iterations, step, np.tile(scale, len(stack)))
-            worst, iterations = max(worst, found[1]), iterations + found[2]
-            for k, given in enumerate(parts.tables(found[0])):
+            fitted = conjugate_gradients(parts, table, max_iterations, step, np.tile(scale, len(stack)))
+            worst, iterations = max(worst, fitted[1]), iterations + fitted[2]
+            for k, given in enumerate(parts.tables(fitted[0])):
                 table = table - given
                 _hand_down(tables, stack, k, given, m)
             for number, subset in enumerate(stack):
