@@ -61,8 +61,8 @@ def fit_automatic(sample: Sample, request: Request, plan: Plan, progress: Progre
     budget = mains_of(sample.sizes)
     if trials:
         budget = trials[where_to_stop(np.array([[1.0 - trial.r2] for trial in trials]), np.ones(1))].budget
-    found, selection = fit_selected(sample, with_budget(request, budget), plan, progress)
-    return found, replace(selection, trials=tuple(trials))
+    solved, selection = fit_selected(sample, with_budget(request, budget), plan, progress)
+    return solved, replace(selection, trials=tuple(trials))
 
 
 def try_budgets(sample: Sample, request: Request, progress: Progress) -> list[Trial]:
@@ -76,9 +76,9 @@ def try_budgets(sample: Sample, request: Request, progress: Progress) -> list[Tr
     for budget in budgets(sample, request):
         progress.phase(f"trying a budget of {budget:,} functions")
         asked = with_budget(request, budget)
-        found = fit_selected(train, asked, plan_selection(asked, train, sample.n_outputs), progress)[0]
-        r2 = 1.0 - _relative(errors_on(held, found, request.threads), variance)
-        functions = int(found.plan.functions)
+        solved = fit_selected(train, asked, plan_selection(asked, train, sample.n_outputs), progress)[0]
+        r2 = 1.0 - _relative(errors_on(held, solved, request.threads), variance)
+        functions = int(solved.plan.functions)
         stuck = bool(trials) and functions <= trials[-1].functions
         trials.append(Trial(budget, functions, r2))
         best = int(np.argmax([trial.r2 > max(t.r2 for t in trials) - AS_GOOD for trial in trials]))

@@ -100,9 +100,9 @@ def _by_growth(sample: Sample, request: Request, plan: Plan, progress: Progress)
         return to_decompose(sample, request, *_canonical_family(sample, request, mains, budget, progress), progress)
     how = FLOATING
     if request.selection == "canonical" and request.basis == "paper":
-        found, selection = _canonical_functions(sample, request, plan, mains, budget, progress)
-        if can_be_solved(found.solution, sample.weight):
-            return Chosen(tuple(found.family.subsets), selection, lambda: found)
+        solved, selection = _canonical_functions(sample, request, plan, mains, budget, progress)
+        if can_be_solved(solved.solution, sample.weight):
+            return Chosen(tuple(solved.family.subsets), selection, lambda: solved)
         how = ROUNDED
     by_function = request.ties == "first"
     fit = GrowingFit(sample, request, budget + budget // 16 + 64, budget if by_function else None)
@@ -133,8 +133,8 @@ def _grown(
         # Nearly redundant functions may have come first: the selected family is eliminated again, with pivoting.
         return decompose(sample, _over(request, subsets), progress, fit.known_gram())
     solution = replace(solution, method=solution.method.replace(FLOATING, how))
-    found = in_canonical_order(sample, request, plan, fit.family, fit.basis, solution, fit.at_rows)
-    return replace(found, gram=fit.gram(found.family))
+    solved = in_canonical_order(sample, request, plan, fit.family, fit.basis, solution, fit.at_rows)
+    return replace(solved, gram=fit.gram(solved.family))
 
 
 def _canonical_family(

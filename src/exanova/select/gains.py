@@ -218,8 +218,8 @@ def _stack_gains(occurs: NDArray[np.bool_], probability: FloatArray, sums: Float
             functions[chosen] = pure_dimension(codes[:, cells], (n_i, n_j))
             continue
         tables = pure_tables(codes[:, cells], (n_i, n_j), mass)
-        found = np.einsum("bck,bcm->bkm", tables, s[np.ix_(chosen, cells)])
-        energy[chosen], functions[chosen] = np.square(found).sum(axis=(1, 2)), tables.shape[2]
+        projections = np.einsum("bck,bcm->bkm", tables, s[np.ix_(chosen, cells)])
+        energy[chosen], functions[chosen] = np.square(projections).sum(axis=(1, 2)), tables.shape[2]
     return energy, functions
 
 
@@ -234,8 +234,8 @@ def _patterns(occurs: NDArray[np.bool_]) -> list[IntArray]:
     groups: dict[bytes, list[int]] = defaultdict(list)
     for k in np.flatnonzero(~complete).tolist():
         groups[occurs[k].tobytes()].append(k)
-    found = [np.flatnonzero(complete), *map(np.array, groups.values())]
-    return [numbers for numbers in found if len(numbers)]
+    patterns = [np.flatnonzero(complete), *map(np.array, groups.values())]
+    return [numbers for numbers in patterns if len(numbers)]
 
 
 def _binary_gains(occurs: NDArray[np.bool_], p: FloatArray, s: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -243,9 +243,9 @@ def _binary_gains(occurs: NDArray[np.bool_], p: FloatArray, s: FloatArray) -> tu
     complete = occurs.all(axis=1)
     sign = np.array([1.0, -1.0, -1.0, 1.0])
     inverse = np.divide(1.0, p, out=np.zeros_like(p), where=occurs)
-    found = np.einsum("c,bc,bcm->bm", sign, inverse, s)
+    projections = np.einsum("c,bc,bcm->bm", sign, inverse, s)
     norm = inverse.sum(axis=1)
-    energy = np.where(complete, np.square(found).sum(axis=1) / np.where(norm > 0, norm, 1.0), 0.0)
+    energy = np.where(complete, np.square(projections).sum(axis=1) / np.where(norm > 0, norm, 1.0), 0.0)
     return np.asarray(energy), np.asarray(complete, dtype=np.int64)
 
 

@@ -154,8 +154,8 @@ def _largest_eigenvalue(gram: FloatArray) -> float:
     if len(gram) < 16:
         return float(np.linalg.eigvalsh(gram).max(initial=0.0))
     start = np.random.default_rng(0).standard_normal(len(gram))  # a constant start may miss the largest eigenvector
-    found = eigsh(gram, k=1, which="LA", v0=start, tol=1e-2, return_eigenvectors=False)
-    return 1.05 * float(found[0])
+    largest = eigsh(gram, k=1, which="LA", v0=start, tol=1e-2, return_eigenvectors=False)
+    return 1.05 * float(largest[0])
 
 
 def _candidates(train: Sample, request: Request, progress: Progress) -> list[Subset]:

@@ -66,8 +66,8 @@ def choose_family(sample: Sample, request: Request, plan: Plan, progress: Progre
     if request.selection != "screen" or not request.shrinkage or never_shrunk(request) or not sample.varying:
         return select_family(sample, request, plan, progress)
     held_back = replace(request, ridge=ridge_of_mains(sample, request, progress))
-    found = select_family(sample, held_back, plan, progress)
-    return to_decompose(sample, request, found.subsets, found.selection, progress)
+    chosen = select_family(sample, held_back, plan, progress)
+    return to_decompose(sample, request, chosen.subsets, chosen.selection, progress)
 
 
 def ridge_of_mains(sample: Sample, request: Request, progress: Progress) -> float:
@@ -78,10 +78,10 @@ def ridge_of_mains(sample: Sample, request: Request, progress: Progress) -> floa
     """
     mains = ((), *((i,) for i in sample.varying))
     family = build_family(sample.codes, sample.mass, sample.sizes, mains, request.threads)
-    found = known_ratios(sample, request, family, progress)
-    if not found:
+    ratios = known_ratios(sample, request, family, progress)
+    if not ratios:
         return 0.0
-    ratio = float(np.exp(np.median([logs[1] for logs in found.values()])))
+    ratio = float(np.exp(np.median([logs[1] for logs in ratios.values()])))
     return (mains_of(sample.sizes) - 1) / (float(sample.copies.sum()) * ratio)
 
 
@@ -123,9 +123,9 @@ def _that_vary(subsets: tuple[Subset, ...] | None, part: Sample) -> tuple[Subset
     return None if subsets is None else tuple(s for s in subsets if varying.issuperset(s))
 
 
-def errors_on(judges: Sample, found: Solved, threads: int) -> FloatArray:
+def errors_on(judges: Sample, solved: Solved, threads: int) -> FloatArray:
     """(m,) mean squared errors of a fit on other rows with the same codes."""
-    rows, read = NewRows(judges.codes.astype(np.int32)), found.everywhere
+    rows, read = NewRows(judges.codes.astype(np.int32)), solved.everywhere
     fitted = Phi(read.family, rows, threads).synthesise(read.values)
     return np.asarray(judges.probability @ (judges.values - fitted) ** 2)
 
@@ -150,12 +150,12 @@ def judge_fits(sample: Sample, request: Request, fit: Callable[[Sample], Solved]
     Other rows drawn in the same way repeat combinations that occur as often as these do, so raw rows are held out.
     Their noise is counted elsewhere: of their squared errors, those from the mean of all equal rows are taken off.
     """
-    splits, found = splits_of(sample), []
+    splits, losses = splits_of(sample), []
     for k in range(splits):
         train, held, known = sample.split_raw(HELD_OUT, request.random_state + 1 + k)
         errors = errors_on(held, fit(train), request.threads)
-        found.append(errors - held.probability @ (held.values - known) ** 2)
-    return Judged(np.mean(found, axis=0), splits)
+        losses.append(errors - held.probability @ (held.values - known) ** 2)
+    return Judged(np.mean(losses, axis=0), splits)
 
 
 def with_budget(request: Request, budget: int | None) -> Request:
