@@ -150,13 +150,13 @@ def _add_cross(influence: Influence, mono: Monomials, k1: FloatArray, output: in
     if not k1.any():
         return
     above: dict[int, FloatArray] = {}
-    for s, found in _moments_of_lower(influence, mono, k1, output):
+    for s, moments in _moments_of_lower(influence, mono, k1, output):
         own = inverse[basis.functions_of(s)].T
-        moved = -influence.responses.lower[s].values @ (found @ own)
+        moved = -influence.responses.lower[s].values @ (moments @ own)
         if s in above:
             moved += basis.table(s) @ (above.pop(s) @ own)
         for b, run in influence.responses.lower[s].inside:
-            above[b] = above[b] + found[run] if b in above else found[run].copy()
+            above[b] = above[b] + moments[run] if b in above else moments[run].copy()
         product = moved @ basis.table(s).T
         out[s] += product + product.T
 
@@ -173,9 +173,9 @@ def _moments_of_lower(
     tables = [
         (lower.solved * own).T for lower, own in zip(influence.responses.lower, influence.effects(output), strict=True)
     ]
-    found = in_monomials(family, mono, members, tables)
+    coordinates = in_monomials(family, mono, members, tables)
     for s in reversed(members):
-        numbers, rows = found[s]
+        numbers, rows = coordinates[s]
         yield s, rows.T @ functions[numbers]
 
 

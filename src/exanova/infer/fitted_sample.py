@@ -159,10 +159,10 @@ def inverse_gram(sample: Sample, family: Family, basis: Basis, threads: int, uni
     """(q, q) an inverse of Gamma on its range; singular as the fit found it, if effects are not ``unique``."""
     gamma = Phi(family, sample, threads).gram(basis)
     with parallel.suitable_blas(float(len(gamma)) ** 3):
-        found = _positive_inverse(gamma) if unique else None
-        if found is None:  # singular: eliminated as the fit itself does
-            found = inverse_of_kept(factorise(gamma, order_slices(family, basis), "share"))
-        return found
+        inverse = _positive_inverse(gamma) if unique else None
+        if inverse is None:  # singular: eliminated as the fit itself does
+            inverse = inverse_of_kept(factorise(gamma, order_slices(family, basis), "share"))
+        return inverse
 
 
 def _positive_inverse(gamma: FloatArray) -> FloatArray | None:

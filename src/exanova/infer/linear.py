@@ -129,9 +129,9 @@ class LinearErrors:
     def variances(self, output: int, weights: FloatArray) -> FloatArray:
         """(f,) variances of the sums of T times ``weights`` (cells, f)."""
         with parallel.blas_threads(self.influence.threads):
-            found = variances(self.influence, self.variation, output, weights)
+            by_influence = variances(self.influence, self.variation, output, weights)
             fitted = variances(self.influence, self.variation, output, self._mean) if weights[0].any() else 0.0
-        return np.asarray(found + (self.means[output] - fitted) * weights[0] ** 2)
+        return np.asarray(by_influence + (self.means[output] - fitted) * weights[0] ** 2)
 
     @property
     def _mean(self) -> FloatArray:

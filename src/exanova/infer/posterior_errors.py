@@ -140,10 +140,10 @@ class PosteriorErrors:
 
     def _given_rows(self, output: int, weights: FloatArray) -> FloatArray:
         """(f, f) covariance of sums of effects times ``weights`` that ``drawn`` does not hold."""
-        found = self.posterior.part_of(output)
-        if found is None or not self.measured:
+        own = self.posterior.part_of(output)
+        if own is None or not self.measured:
             return self.posterior.covariance(self.family, output, weights)
-        part, scale = found[0], self.posterior.scale(found[0])[:, None]
+        part, scale = own[0], self.posterior.scale(own[0])[:, None]
         v = scale * self.posterior.prior.on_columns(self.family, weights)
         return np.asarray(part.bias(self.posterior.prior, v)[np.flatnonzero(part.outputs == output)[0]])
 

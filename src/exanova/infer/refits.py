@@ -87,11 +87,11 @@ def refit(fitted: FittedSample, family: Family, count: int, seed: int, progress:
 
 def _refitted(fitted: FittedSample, family: Family, sample: Sample) -> tuple[FloatArray, ...]:
     """Effects, probabilities, sums and variance of one refit."""
-    found = _fit(sample, fitted)
+    solved = _fit(sample, fitted)
     sums = Phi(family, sample, fitted.request.threads).analyse(sample.weighted_values)
     within = 0.0 if sample.within is None else sample.within
     variance = sample.probability @ ((sample.values - sums[0]) ** 2 + within)
-    return on_index(found, family), sample.probability, sums, variance
+    return on_index(solved, family), sample.probability, sums, variance
 
 
 def _fit(sample: Sample, fitted: FittedSample) -> Solved:
@@ -99,12 +99,12 @@ def _fit(sample: Sample, fitted: FittedSample) -> Solved:
     return fit_sample(sample, fitted.request, plan, survey, Progress(enabled=False))[0]
 
 
-def on_index(found: Solved, family: Family) -> FloatArray:
+def on_index(solved: Solved, family: Family) -> FloatArray:
     """(cells, m) effects of another fit on the same support, in the order of ``family``; 0 for missing subsets."""
-    out = np.zeros((family.n_cells, found.values.shape[1]))
-    for s, subset in enumerate(found.family.subsets):
+    out = np.zeros((family.n_cells, solved.values.shape[1]))
+    for s, subset in enumerate(solved.family.subsets):
         if subset in family.position:
-            out[family.cells_of(family.position[subset])] = found.values[found.family.cells_of(s)]
+            out[family.cells_of(family.position[subset])] = solved.values[solved.family.cells_of(s)]
     return out
 
 

@@ -66,15 +66,15 @@ class Responses:
 
 def find_responses(family: Family, basis: Basis) -> Responses:
     """The responses of every subset of the family, one small problem per subset."""
-    found: list[list[tuple[int, FloatArray]]] = [[] for _ in family.subsets]
+    responses: list[list[tuple[int, FloatArray]]] = [[] for _ in family.subsets]
     lowers = [Lower((), np.zeros((1, 0)), np.zeros((0, 1)))]
     for c in range(1, len(family.subsets)):
         lower = _lower(family, basis, c)
         lowers.append(lower)
         for b, own in lower.inside:
-            found[b].append((c, basis.table(b) @ lower.solved[own]))
-        found[c].insert(0, (c, -(lower.values @ lower.solved)))
-    return Responses(tuple(map(tuple, found)), tuple(lowers))
+            responses[b].append((c, basis.table(b) @ lower.solved[own]))
+        responses[c].insert(0, (c, -(lower.values @ lower.solved)))
+    return Responses(tuple(map(tuple, responses)), tuple(lowers))
 
 
 def _lower(family: Family, basis: Basis, c: int) -> Lower:

@@ -49,22 +49,24 @@ class Sharing:
     fitted: FittedSample | None
     unique: bool | None
     known: frozenset[int] = frozenset()
-    _found: Dependences | None = field(default=None, repr=False)
+    _dependences: Dependences | None = field(default=None, repr=False)
 
     def subsets(self, *, however_long: bool = False) -> frozenset[int]:
         """Numbers of the subsets that are not determined; computed if unknown and that is cheap."""
         if self.unique is None and self._can_look(MOST_FUNCTIONS if however_long else CHEAP_FUNCTIONS):
             assert self.fitted is not None
-            self._found, self.known = find_dependences(self.fitted.sample, self.family, self.fitted.request.threads)
+            self._dependences, self.known = find_dependences(
+                self.fitted.sample, self.family, self.fitted.request.threads
+            )
             self.unique = not self.known
         return self.known
 
     @property
     def dependences(self) -> Dependences | None:
         """The dependences among the functions; ``None`` if there are none, or none are known."""
-        if self._found is None and self.fitted is not None:
-            self._found = self.fitted.dependences
-        return self._found
+        if self._dependences is None and self.fitted is not None:
+            self._dependences = self.fitted.dependences
+        return self._dependences
 
     def as_array(self) -> FloatArray:
         """(S,) 1 for a subset that is determined, else 0, as files hold it."""
@@ -98,25 +100,25 @@ def _fits(functions: float, request: Request, most: int) -> bool:
     return functions <= most and 24 * functions**2 <= request.memory_limit
 
 
-def with_rank(found: Solved, sample: Sample, request: Request) -> Solved:
+def with_rank(solved: Solved, sample: Sample, request: Request) -> Solved:
     """A shrunken fit with the rank of its functions and their dependences, unless they are many or near rounding."""
-    shrunk = found.shrinkage is not None and found.shrinkage.posterior is not None
-    if not shrunk or found.solution.rank_known or not affordable(found.family, request, cost.RANKED):
-        return found
+    shrunk = solved.shrinkage is not None and solved.shrinkage.posterior is not None
+    if not shrunk or solved.solution.rank_known or not affordable(solved.family, request, cost.RANKED):
+        return solved
     if sample.weight.min() < tolerances.GRAM_DIRECTION * sample.weight.max():
-        return found
-    basis, ranks, smallest, null, independent = _eliminated(sample, found.family, request.threads)
+        return solved
+    basis, ranks, smallest, null, independent = _eliminated(sample, solved.family, request.threads)
     if smallest < tolerances.GRAM_DIRECTION:
-        return found
+        return solved
     solution: Solution = replace(
-        found.solution,
+        solved.solution,
         kept=np.ones(basis.n_functions, dtype=bool),
         rank_by_order=ranks,
         null=null,
         independent=independent,
         rank_known=True,
     )
-    return replace(found, solution=solution, basis=basis)
+    return replace(solved, solution=solution, basis=basis)
 
 
 def find_dependences(sample: Sample, family: Family, threads: int = 1) -> tuple[Dependences | None, frozenset[int]]:

@@ -258,13 +258,13 @@ class Uncertainty:
 
     @cached_property
     def _dependences(self) -> Dependences:
-        found = self._sharing.dependences
-        if found is None:
+        dependences = self._sharing.dependences
+        if dependences is None:
             raise InputError(
                 "the dependences among subsets are not saved in files unless errors() was called before save(); use "
                 "the fitted object."
             )
-        return found
+        return dependences
 
     @property
     def freedom(self) -> FloatArray:
@@ -293,8 +293,8 @@ class Uncertainty:
         Each as much wider than for normal deviates as the interval of that cell alone.
         """
         blocks = self.engine.block(self.family.cells_of(s))
-        found = np.array([simultaneous(block, level) for block in blocks])
-        return np.asarray(found * self.reach_of(s, level) / quantile(level))
+        critical = np.array([simultaneous(block, level) for block in blocks])
+        return np.asarray(critical * self.reach_of(s, level) / quantile(level))
 
     @property
     def outputs(self) -> int:
@@ -393,7 +393,7 @@ class Uncertainty:
             assert isinstance(table, np.ndarray)
             for o, block in enumerate(self.engine.block(own)):
                 weight, known = self.family.probability_of(s), None if free is None else free[own]
-                found = wald(effects[own, o], block, weight, table, units, known)
-                out["statistic"][s, o], out["df"][s, o], out["p"][s, o] = found
+                test = wald(effects[own, o], block, weight, table, units, known)
+                out["statistic"][s, o], out["df"][s, o], out["p"][s, o] = test
         out["q"] = adjusted(out["p"].ravel()).reshape(shape)
         return out
