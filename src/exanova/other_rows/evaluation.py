@@ -56,7 +56,7 @@ class FittedRows:
         read: the rows that were read, with their levels joined.
         sample: those that were fitted.
         held: those held out, if any.
-        found: effects and evidence.
+        solved: effects and evidence.
         request: the parameters of the fit.
         whole: why the rows are the complete population; empty for a sample.
     """
@@ -64,7 +64,7 @@ class FittedRows:
     read: Joined
     sample: Sample
     held: Sample | None
-    found: Solved
+    solved: Solved
     request: Request
     whole: str
 
@@ -84,7 +84,7 @@ def evaluated(
     draws = fitted.sample.draws
     cluster = draws.cluster if draws is not None and draws.in_clusters else None
     if fitted.held is not None:
-        return on_held_out_rows(certificate, fitted.held, fitted.found, request.threads)
+        return on_held_out_rows(certificate, fitted.held, fitted.solved, request.threads)
     if isinstance(eval_set, tuple):
         return on_further_rows(known, *eval_set, progress)
     if read.changed and not fitted.whole and isinstance(read.rows, SourceReading):
@@ -129,17 +129,17 @@ def _by_the_others(
     if cluster is not None and not fitted.whole:
         return by_leaving_clusters_out(certificate, sample, again, progress)
     selection = known.selection
-    if request.ridge and not fitted.whole and some_row_is_alone(sample, fitted.found, request.threads):
+    if request.ridge and not fitted.whole and some_row_is_alone(sample, fitted.solved, request.threads):
         return by_fitting_again(certificate, sample, again, progress)
     if selection is None or not request.sampled:
-        return by_leaving_out(certificate, sample, fitted.found, request, fitted.whole)
+        return by_leaving_out(certificate, sample, fitted.solved, request, fitted.whole)
     if request.auto_terms or (request.shrinkage and follows_values(selection)):
         return by_selecting_again(certificate, sample, again, progress)
     if repeats_cheaply(selection, sample, again, splits_of(sample)):
         certificate = by_selecting_again(certificate, sample, again, progress)
         if certificate.r2_eval is not None:
             return certificate
-    kept = by_leaving_out(certificate, sample, fitted.found, request, fitted.whole)
+    kept = by_leaving_out(certificate, sample, fitted.solved, request, fitted.whole)
     return _with_selection(kept, selection, fitted) if follows_values(selection) else kept
 
 
@@ -147,7 +147,7 @@ def _with_selection(certificate: Certificate, selection: Selection, fitted: Fitt
     """The certificate with what would be left of the fit on other rows, had the selection followed noise all it can."""
     if certificate.r2_eval is None:
         return certificate
-    sample, subsets = fitted.sample, fitted.found.family.subsets
+    sample, subsets = fitted.sample, fitted.solved.family.subsets
     rows = _independent_rows(sample)
     by_order, varying = certificate.rank_by_order, len(sample.varying)
     growth = largest_growth(selection, subsets, fitted.request, varying, by_order, rows)
@@ -155,9 +155,9 @@ def _with_selection(certificate: Certificate, selection: Selection, fitted: Fitt
     return replace(certificate, r2_least=least)
 
 
-def on_held_out_rows(certificate: Certificate, held: Sample, found: Solved, threads: int) -> Certificate:
+def on_held_out_rows(certificate: Certificate, held: Sample, solved: Solved, threads: int) -> Certificate:
     """The certificate with the fit on distinct rows that were held out."""
-    fitted = fitted_part(found.everywhere, held.codes, threads)
+    fitted = fitted_part(solved.everywhere, held.codes, threads)
     fit = measure_sample(held, fitted)
     return _with_held(certificate, fit, _unit(held))
 
@@ -194,7 +194,7 @@ def _on_source(decomposition: Decomposition, X: Any, model: Any, progress: Progr
 
 
 def by_leaving_out(
-    certificate: Certificate, sample: Sample, found: Solved, request: Request, whole: str
+    certificate: Certificate, sample: Sample, solved: Solved, request: Request, whole: str
 ) -> Certificate:
     """The certificate with the fit of every row by the others, or with why there are none.
 
@@ -202,17 +202,17 @@ def by_leaving_out(
     """
     if whole:
         return replace(certificate, sampled=False, eval_method=whole)
-    other = other_rows(sample, found, request)
+    other = other_rows(sample, solved, request)
     if other is not None:
         return _with_errors(certificate, sample, other.mse, other.method)
     rows = _independent_rows(sample)
-    if request.ridge or is_nearly_all(found, rows):  # a ridge uses less of every direction than the rank says
+    if request.ridge or is_nearly_all(solved, rows):  # a ridge uses less of every direction than the rank says
         return _unknown(certificate, TAKES_LONG)
-    found_out = on_average(certificate, rows)
-    if found_out.r2_eval is None:
+    expected = on_average(certificate, rows)
+    if expected.r2_eval is None:
         return _unknown(certificate, TAKES_LONG)
     kept = ", without repeating the selection" if request.selection else ""
-    return replace(found_out, eval_method=found_out.eval_method + kept)
+    return replace(expected, eval_method=expected.eval_method + kept)
 
 
 def by_leaving_clusters_out(
@@ -227,12 +227,12 @@ def by_leaving_clusters_out(
     return _with_errors(certificate, sample, mse, METHOD)
 
 
-def some_row_is_alone(sample: Sample, found: Solved, threads: int) -> bool:
+def some_row_is_alone(sample: Sample, solved: Solved, threads: int) -> bool:
     """Whether some cell has a single row: without it the cell was never observed.
 
     A ridge without the row would be one on other functions, so that there is no closed form of leaving it out.
     """
-    rows = Phi(found.family, sample, threads).analyse(np.asarray(sample.copies, dtype=np.float64)[:, None])
+    rows = Phi(solved.family, sample, threads).analyse(np.asarray(sample.copies, dtype=np.float64)[:, None])
     return bool((rows <= 1.0 + tolerances.SAME_SHARE).any())
 
 
@@ -258,11 +258,11 @@ def by_selecting_again(certificate: Certificate, sample: Sample, request: Reques
 def _judged(certificate: Certificate, sample: Sample, what: str, judge: Callable[[], Judged]) -> Certificate:
     """The certificate with the errors of fits to part of the rows on the others, or as it is where rows are too few."""
     try:
-        found = judge()
+        judged = judge()
     except InputError:
         return _unknown(certificate, TOO_FEW)
-    times = "once" if found.splits == 1 else f"{found.splits} times"
-    return _with_errors(certificate, sample, found.mse, f"{what} again without a fifth of the rows, {times}")
+    times = "once" if judged.splits == 1 else f"{judged.splits} times"
+    return _with_errors(certificate, sample, judged.mse, f"{what} again without a fifth of the rows, {times}")
 
 
 def _unknown(certificate: Certificate, why: str) -> Certificate:

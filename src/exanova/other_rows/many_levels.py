@@ -61,9 +61,9 @@ class Apart:
             yield fitted.sample, rows.thinned(part).recoded(fitted.encoding.features, scaling).sample
             left_out += int(part.sum())
             of_clusters.append(part > 0)
-            seen = np.any(of_clusters, axis=0)
+            covered = np.any(of_clusters, axis=0)
             if left_out >= ENOUGH_ROWS and (
-                rows.clusters is None or len(np.unique(rows.clusters[seen])) >= ENOUGH_CLUSTERS
+                rows.clusters is None or len(np.unique(rows.clusters[covered])) >= ENOUGH_CLUSTERS
             ):
                 return
 
@@ -237,8 +237,8 @@ def by_joining_again(
                 break
             held = fold == k
             left_out |= held
-            found = fit(table.rows(np.flatnonzero(~held)), values[~held], weight[~held])
-            fitted = np.asarray(found.predict(table.rows(np.flatnonzero(held)))).reshape(-1, values.shape[1])
+            refit = fit(table.rows(np.flatnonzero(~held)), values[~held], weight[~held])
+            fitted = np.asarray(refit.predict(table.rows(np.flatnonzero(held)))).reshape(-1, values.shape[1])
             squared += weight[held] @ (values[held] - fitted) ** 2
     p = weight[left_out] / weight[left_out].sum()
     mse = squared / weight[left_out].sum()

@@ -64,6 +64,6 @@ def predicted_by(part: Sample, others: Codes, request: Request, progress: Progre
     own, asked = with_own_levels(part, request)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit to all rows has warned
-        found, _ = fit_sample(own, asked, *plan_fit(asked, own, own.n_outputs), progress)
+        solved, _ = fit_sample(own, asked, *plan_fit(asked, own, own.n_outputs), progress)
     codes = np.stack([new[row] for new, row in zip(number, others, strict=True)]).astype(np.int32)
-    return fitted_part(found.everywhere, codes, request.threads)
+    return fitted_part(solved.everywhere, codes, request.threads)
