@@ -108,10 +108,10 @@ def list_indicators(
     for s in range(order.shape[0]):
         held = fill_keys(codes, members, sizes, chain, lookup, s, order[s], 0, rows, prefix, held, keys)
         for t in range(rows):
-            found = number[key_start[s] + keys[t]]
-            if found >= 0:
+            indicator = number[key_start[s] + keys[t]]
+            if indicator >= 0:
                 if listed.shape[0]:
-                    listed[start[t] + end[t]] = found
+                    listed[start[t] + end[t]] = indicator
                 end[t] += 1
     if not listed.shape[0]:
         start[0] = 0

@@ -222,12 +222,12 @@ def read_margins(
 @compiled()
 def number_of(position: Any, features: Any, chosen: int, count: int, d: int) -> int:
     """Number of the subset of the chosen (bits) features; -1 for more than two, or if the family does not have it."""
-    first, second, found = d, d, 0
+    first, second, taken = d, d, 0
     for j in range(count):
         if chosen >> j & 1:
-            if found == 0:
+            if taken == 0:
                 first = features[j]
             else:
                 second = features[j]
-            found += 1
-    return position[first, second] if found <= 2 else -1
+            taken += 1
+    return position[first, second] if taken <= 2 else -1

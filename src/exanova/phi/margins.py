@@ -227,9 +227,9 @@ def _listed(sizes: IntArray, features: IntArray, has: NDArray[np.bool_]) -> Marg
     order_of = np.lexsort(unions.T[::-1])
     rank = np.empty(len(unions), dtype=np.int64)
     rank[order_of] = np.arange(len(unions))
-    found = np.concatenate(derived)
-    found[:, 0] = rank[found[:, 0]]
-    return Margins(sizes.astype(np.int64), unions[order_of], found[np.lexsort(found.T[::-1])])
+    parts = np.concatenate(derived)
+    parts[:, 0] = rank[parts[:, 0]]
+    return Margins(sizes.astype(np.int64), unions[order_of], parts[np.lexsort(parts.T[::-1])])
 
 
 def _remember(known: dict[int, tuple[IntArray, IntArray]], counted: IntArray, begin: int, d: int) -> None:
@@ -238,11 +238,11 @@ def _remember(known: dict[int, tuple[IntArray, IntArray]], counted: IntArray, be
     for kept in range(1, (1 << order) - 1):
         places = [j for j in range(order) if kept >> j & 1]
         keys = _key(counted[:, places], d)
-        found = np.stack([begin + np.arange(len(counted)), np.full(len(counted), kept)], axis=1)
+        parts = np.stack([begin + np.arange(len(counted)), np.full(len(counted), kept)], axis=1)
         before = known.get(len(places), (np.zeros(0, np.int64), np.zeros((0, 2), np.int64)))
-        keys, found = np.concatenate([before[0], keys]), np.concatenate([before[1], found])
+        keys, parts = np.concatenate([before[0], keys]), np.concatenate([before[1], parts])
         keys, first = np.unique(keys, return_index=True)
-        known[len(places)] = keys, found[first]
+        known[len(places)] = keys, parts[first]
 
 
 def _unions(features: IntArray, has: NDArray[np.bool_], order: int) -> IntArray:
@@ -267,15 +267,15 @@ def _combinations(n: int, k: int) -> IntArray:
     >>> _combinations(3, 2).tolist()
     [[0, 1], [0, 2], [1, 2]]
     """
-    found = np.zeros((1, 0), dtype=np.int64)
+    combinations = np.zeros((1, 0), dtype=np.int64)
     last = np.array([-1])
     for _ in range(k):
         count = n - 1 - last
         begin = np.repeat(np.cumsum(count) - count, count)
         added = np.repeat(last, count) + 1 + np.arange(int(count.sum())) - begin
-        found = np.column_stack([np.repeat(found, count, axis=0), added])
+        combinations = np.column_stack([np.repeat(combinations, count, axis=0), added])
         last = added
-    return found
+    return combinations
 
 
 def _key(unions: IntArray, d: int) -> IntArray:

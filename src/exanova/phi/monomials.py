@@ -98,7 +98,7 @@ def in_monomials(family: Family, basis: Monomials, subsets: Sequence[int], table
         (t,) numbers of the indicators and (t, k) their coefficients, for each subset.
     """
     table_of = dict(zip(subsets, tables, strict=True))
-    found: dict[int, tuple[IntArray, FloatArray]] = {}
+    coordinates: dict[int, tuple[IntArray, FloatArray]] = {}
     for members in family.alike(subsets):
         groups: dict[tuple[tuple[int, ...], int], list[int]] = defaultdict(list)
         for s in members:
@@ -111,8 +111,8 @@ def in_monomials(family: Family, basis: Monomials, subsets: Sequence[int], table
                 numbers, rows = _stack_in_monomials(
                     family, basis, stack, np.stack([table_of[s] for s in stack]), levels
                 )
-                found.update(zip(stack, zip(numbers, rows, strict=True), strict=True))
-    return [found[s] for s in subsets]
+                coordinates.update(zip(stack, zip(numbers, rows, strict=True), strict=True))
+    return [coordinates[s] for s in subsets]
 
 
 def _stack_in_monomials(

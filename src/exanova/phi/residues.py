@@ -35,8 +35,8 @@ LARGEST = 2**20
 def primes() -> Iterator[int]:
     """The primes between 2^19 and 2^20, the largest first: 38,635 of them.
 
-    >>> found = primes()
-    >>> next(found), next(found)
+    >>> listed = primes()
+    >>> next(listed), next(listed)
     (1048573, 1048571)
     """
     small = [n for n in range(2, isqrt(LARGEST)) if all(n % k for k in range(2, isqrt(n) + 1))]
