@@ -36,8 +36,8 @@ def with_places(read: Everywhere, places: Mapping[int, Between]) -> Everywhere:
     """The effects with the places of some features, by their numbers, as levels that follow the observed ones."""
     old = read.family
     sizes = old.sizes.copy()
-    for i, found in places.items():
-        sizes[i] += len(found)
+    for i, more in places.items():
+        sizes[i] += len(more)
     whole = intercept_family(sizes.tolist(), float(old.weight[0]))
     values, own = [read.values[:1]], [np.zeros(1, dtype=np.int64)]
     for order, subsets in by_order(old.subsets):

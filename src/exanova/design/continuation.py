@@ -78,8 +78,8 @@ def everywhere(family: Family, values: FloatArray, continuation: Continuation | 
     >>> codes = np.array([[0, 0, 1], [0, 1, 1]], dtype=np.uint8)
     >>> for subsets in ([(0,), (1,)], [(0, 1)]):
     ...     family = extend(family, subsets, codes, np.ones(3))
-    >>> found = everywhere(family, np.arange(8.0)[:, None], Continuation(np.array([3]), np.array([[-9.0]])))
-    >>> found.values[found.family.cells_of(3), 0].tolist(), found.number[-4:].tolist()
+    >>> read = everywhere(family, np.arange(8.0)[:, None], Continuation(np.array([3]), np.array([[-9.0]])))
+    >>> read.values[read.family.cells_of(3), 0].tolist(), read.number[-4:].tolist()
     ([5.0, 6.0, -9.0, 7.0], [5, 6, -1, 7])
     """
     if continuation is None or not len(continuation.values):

@@ -102,23 +102,23 @@ def _named_subsets(given: Any, names: Sequence[str], most: int) -> dict[Subset, 
     """The subsets in the order given, without duplicates."""
     entries, both_ways = _entries(given)
     position = {name: i for i, name in reversed(list(enumerate(names)))}
-    found: dict[Subset, None] = {}
+    named: dict[Subset, None] = {}
     for entry in entries:
         subset = _subset(entry, position)
-        if subset in found and not both_ways:
+        if subset in named and not both_ways:
             raise InputError(
                 Parameter("subsets"),
                 f" names {' x '.join(names[i] for i in subset)} more than once",
                 remedy="name each subset once",
             )
-        found[subset] = None
-        if len(found) > most:
+        named[subset] = None
+        if len(named) > most:
             raise MemoryLimitError(
                 Parameter("subsets"),
                 f" names more than {most:,} subsets, which is all that can be listed within the memory limit",
                 remedy=["What would fit: fewer subsets, or a larger ", Parameter("memory_limit")],
             )
-    return found
+    return named
 
 
 def _entries(given: Any) -> tuple[Iterable[Any], bool]:

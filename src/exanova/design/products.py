@@ -72,13 +72,13 @@ class OneHot:
         """(r,) z^T C z at every row, for a (Q + 1, Q + 1) form C."""
 
         def task(rows: slice) -> list[FloatArray]:
-            found = []
+            values = []
             with self._room(np.float64) as (first, second):
                 for part in self._blocks(rows):
                     dense = self._dense(part, first)
                     half = np.matmul(form, dense, out=_shaped(second, dense.shape))
-                    found.append(np.einsum("qr,qr->r", half, dense))
-            return found
+                    values.append(np.einsum("qr,qr->r", half, dense))
+            return values
 
         pieces = parallel.split(self._columns.shape[1], PIECES)
         return np.concatenate([block for piece in self._run(task, pieces) for block in piece])

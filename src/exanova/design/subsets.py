@@ -89,7 +89,7 @@ def closure_at_most(subsets: Collection[Subset]) -> int:
     features, sizes = len({i for s in subsets for i in s}), Counter(map(len, subsets))
     largest = max(sizes, default=0)
     parts = (sum(count * comb(size, k) for size, count in sizes.items()) for k in range(1, largest + 1))
-    return 1 + sum(min(comb(features, k), found) for k, found in enumerate(parts, start=1))
+    return 1 + sum(min(comb(features, k), bound) for k, bound in enumerate(parts, start=1))
 
 
 def proper_parts(subset: Subset) -> Iterator[Subset]:
