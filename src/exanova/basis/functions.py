@@ -59,12 +59,12 @@ class Basis:
 
     def table(self, s: int) -> FloatArray:
         """The table of one subset; an error if it only has a projector."""
-        found = self.tables[s]
-        if isinstance(found, Reflection):
-            return found.table()
-        if isinstance(found, ImplicitTable):
+        table = self.tables[s]
+        if isinstance(table, Reflection):
+            return table.table()
+        if isinstance(table, ImplicitTable):
             raise MemoryLimitError(
-                f"a pair with {found.shape[0]:,} observed cells is too large for a table of functions, and only the "
+                f"a pair with {table.shape[0]:,} observed cells is too large for a table of functions, and only the "
                 "matrix-free route works without one",
                 remedy=[
                     "use ",
@@ -75,7 +75,7 @@ class Basis:
                     Parameter("min_frequency"),
                 ],
             )
-        return found
+        return table
 
     def functions_of(self, s: int) -> slice:
         """Numbers of the functions of subset ``s``."""

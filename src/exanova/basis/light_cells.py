@@ -27,8 +27,8 @@ def without_lower_functions(basis: FloatArray, margins: FloatArray, root: FloatA
 
     >>> margins, root = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), np.sqrt([1.0, 1e-12, 1.0])
     >>> exact = np.array([[-1e-6], [1.0], [0.0]])
-    >>> found = without_lower_functions(exact + [[1e-12], [0.0], [1e-9]], margins, root)
-    >>> bool(abs(found - exact).max() < 1e-17)
+    >>> pure = without_lower_functions(exact + [[1e-12], [0.0], [1e-9]], margins, root)
+    >>> bool(abs(pure - exact).max() < 1e-17)
     True
     """
     lower, _ = np.linalg.qr(lower_functions(margins, root, len(root) - basis.shape[1]))
