@@ -52,10 +52,10 @@ class Between:
 def between(levels: Sequence[float], labels: Sequence[str]) -> Between | None:
     """The places of ascending levels; ``None`` where these are too few or not in order.
 
-    >>> found = between([2, 4, 5], ["2", "4", "5"])
-    >>> found.labels, found.share.tolist()
+    >>> places = between([2, 4, 5], ["2", "4", "5"])
+    >>> places.labels, places.share.tolist()
     (('below 2', 'between 2 and 4', 'between 4 and 5', 'above 5'), [0.0, 0.5, 0.5, 0.0])
-    >>> found.find(np.array([1.0, 3.0, 4.5, 9.0])).tolist()
+    >>> places.find(np.array([1.0, 3.0, 4.5, 9.0])).tolist()
     [0, 1, 2, 3]
     """
     place = np.array(levels, dtype=np.float64)
@@ -80,5 +80,5 @@ def between(levels: Sequence[float], labels: Sequence[str]) -> Between | None:
 
 def _steps(gaps: FloatArray) -> IntArray:
     """(N - 1,) how many places each gap has."""
-    found = np.clip(np.rint(np.minimum(gaps / gaps.min(), MOST_STEPS + 1)) - 1, 1, MOST_STEPS).astype(np.int64)
-    return found if found.sum() <= MOST_PLACES else np.ones(len(gaps), dtype=np.int64)
+    steps = np.clip(np.rint(np.minimum(gaps / gaps.min(), MOST_STEPS + 1)) - 1, 1, MOST_STEPS).astype(np.int64)
+    return steps if steps.sum() <= MOST_PLACES else np.ones(len(gaps), dtype=np.int64)

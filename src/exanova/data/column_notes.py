@@ -99,8 +99,8 @@ def _warn_of_numbers(what: str, columns: Mapping[str, NumbersAsText], also: str)
     """Warn of columns of numbers that were read as text: what each holds, and what to do."""
     if not columns:
         return
-    listed = ", ".join(f"{name!r} ({found.describe()})" for name, found in columns.items())
-    remedies = dict.fromkeys(Words.of(found.remedy) for found in columns.values())
+    listed = ", ".join(f"{name!r} ({numbers.describe()})" for name, numbers in columns.items())
+    remedies = dict.fromkeys(Words.of(numbers.remedy) for numbers in columns.values())
     which = count_of(
         len(columns), f"column is {what}, although it holds numbers", f"columns are {what}, although they hold numbers"
     )

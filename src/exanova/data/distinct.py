@@ -34,11 +34,11 @@ def distinct_rows(codes: Codes) -> tuple[IntArray, IntArray]:
     n = codes.shape[1]
     if COMPILED_FROM <= n < 2**31:
         return _compiled_groups(codes)
-    found = _counted_groups(codes)
-    if found is None:
+    grouped = _counted_groups(codes)
+    if grouped is None:
         _, first, inverse = np.unique(hash_rows(codes), return_index=True, return_inverse=True)
-        found = (first, inverse) if _agree(codes, first[inverse]) else _exact_groups(codes)
-    first, inverse = found
+        grouped = (first, inverse) if _agree(codes, first[inverse]) else _exact_groups(codes)
+    first, inverse = grouped
     order = np.argsort(first)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))

@@ -82,7 +82,7 @@ class FeatureLevels:
         members: dict[int, list[Level]] = {}
         for value, code in zip(self.values, self.codes, strict=False):
             members.setdefault(code, []).append(value)
-        return {self.labels[code]: tuple(found) for code, found in sorted(members.items()) if len(found) > 1}
+        return {self.labels[code]: tuple(values) for code, values in sorted(members.items()) if len(values) > 1}
 
     @property
     def ordered(self) -> int:

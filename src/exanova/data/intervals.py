@@ -81,10 +81,10 @@ def round_between(low: float, high: float) -> float:
         count = min((middle / step).to_integral_value(ROUND_HALF_DOWN), highest)
         # Of neighbouring floats the middle of their texts may round to the lower one; the higher one itself does not.
         for number in (count, count + 1, highest):
-            found = number * step
-            if below < found <= above and low < float(found) <= high:
-                return float(found)
-            if found == above:
+            candidate = number * step
+            if below < candidate <= above and low < float(candidate) <= high:
+                return float(candidate)
+            if candidate == above:
                 return high
         power -= 1
 

@@ -62,15 +62,15 @@ def columns_to_join(
     >>> columns_to_join([names], 2), columns_to_join([names], "auto")
     ({0: Most(levels=2, firm=True)}, {})
     """
-    found = {}
+    to_join = {}
     for j, feature in enumerate(features):
         most, size = most_levels(max_levels, feature.name), len(_codes(feature))
         if most is not None and not feature.ordered and not feature.is_left_out and size > most:
             others = [len(other.levels) for k, other in enumerate(features) if k != j]
             asked = is_asked(max_levels, feature.name)
             if asked or not feature.placed or size > MOST_IN_ORDER:
-                found[j] = Most(most, asked or size * max(others, default=1) > most_cells)
-    return found
+                to_join[j] = Most(most, asked or size * max(others, default=1) > most_cells)
+    return to_join
 
 
 def join_rows(rows: Reading, values: ModelValues, chosen: Mapping[int, Most]) -> Reading:
@@ -114,22 +114,22 @@ def join_levels(
     residual, effects = additive_residual(codes, sizes, scaled, counted)
     out = list(features)
     for j, most in chosen.items():
-        found = level_effects(codes, sizes, j, residual, effects, counted).only(_codes(features[j]))
-        group = segments(found, *most)
+        own = level_effects(codes, sizes, j, residual, effects, counted).only(_codes(features[j]))
+        group = segments(own, *most)
         out[j] = features[j] if group is None else with_groups(features[j], group)
     return tuple(out)
 
 
-def segments(found: LevelEffects, most: int, firm: bool = True) -> IntArray | None:
+def segments(effects: LevelEffects, most: int, firm: bool = True) -> IntArray | None:
     """The segment of each level (K,), at most so many, numbered by the order of their effects.
 
     ``None`` where levels may stay separate (``firm`` is false) and any joining would lose something.
     """
-    expected = found.expected
-    order = np.argsort(_along(expected, found.probability), kind="stable")
-    atom = _atoms(found.probability[order])
-    costs = _costs(found, expected, order, atom)
-    limit = max(PART_OF_ERROR * found.uncertainty, PART_OF_VARIANCE)
+    expected = effects.expected
+    order = np.argsort(_along(expected, effects.probability), kind="stable")
+    atom = _atoms(effects.probability[order])
+    costs = _costs(effects, expected, order, atom)
+    limit = max(PART_OF_ERROR * effects.uncertainty, PART_OF_VARIANCE)
     starts = _least(costs, most, limit, firm)
     if starts is None:
         return None
@@ -154,9 +154,9 @@ def with_groups(feature: FeatureLevels, group: IntArray) -> FeatureLevels:
     ]
     new = {code: k for k, codes in enumerate(members.values()) for code in codes}
     missing = [level for level in feature.levels if level is None]
-    found = (*levels, *missing)
+    all_levels = (*levels, *missing)
     codes = tuple(new[code] for code in feature.codes)
-    return replace(feature, levels=found, labels=label_levels(found), codes=codes, of_numbers=False)
+    return replace(feature, levels=all_levels, labels=label_levels(all_levels), codes=codes, of_numbers=False)
 
 
 def _codes(feature: FeatureLevels) -> list[int]:
@@ -180,13 +180,14 @@ def _atoms(probability: FloatArray) -> IntArray:
     return np.unique((middle / probability.sum() * SEGMENTS).astype(np.int64), return_inverse=True)[1]
 
 
-def _costs(found: LevelEffects, expected: FloatArray, order: IntArray, atom: IntArray) -> FloatArray:
+def _costs(effects: LevelEffects, expected: FloatArray, order: IntArray, atom: IntArray) -> FloatArray:
     """(A, A) what the segment from part a to part b loses; infinite where b comes before a."""
     size = int(atom[-1]) + 1
-    p = found.probability[order][:, None]
+    p = effects.probability[order][:, None]
     costs = np.zeros((size, size))
     for q in range(expected.shape[1]):
-        e, info, estimate = expected[order, q : q + 1], found.information[order, q : q + 1], found.estimates[order, q]
+        e, info = expected[order, q : q + 1], effects.information[order, q : q + 1]
+        estimate = effects.estimates[order, q]
         columns = np.hstack([p, p * e, p * e**2, info, info * estimate[:, None]])
         sums = np.vstack([np.zeros(5), np.cumsum([np.bincount(atom, c, size) for c in columns.T], axis=1).T])
         mass, first, second, rows, total = (sums[None, 1:, k] - sums[:-1, None, k] for k in range(5))

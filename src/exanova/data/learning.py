@@ -111,8 +111,8 @@ def learn_codes(
             if len(values) > np.iinfo(raw.dtype).max:
                 raw = raw.astype(code_type(len(values)))
             raw[k] = codes
-            found = count_values(column, values, raw[k], weight)
-            features.append(learn_feature(found, total, rules, splits, notes))
+            counted = count_values(column, values, raw[k], weight)
+            features.append(learn_feature(counted, total, rules, splits, notes))
             recodes.append(features[-1].recode(values).astype(raw.dtype))
     wrong.give()
     notes.give(is_model(model))
@@ -168,16 +168,16 @@ def steady(totals: NDArray[Any]) -> NDArray[Any]:
 
 
 def learn_feature(
-    found: CountedValues, total: float, rules: LevelRules, splits: ModelSplits | None, notes: Notes
+    counted: CountedValues, total: float, rules: LevelRules, splits: ModelSplits | None, notes: Notes
 ) -> FeatureLevels:
     """The levels of one column of a table whose rows weigh ``total`` together."""
-    column, values, totals, rows = found.column, found.values, found.totals, found.rows
+    column, values, totals, rows = counted.column, counted.values, counted.totals, counted.rows
     name = column.name
     if column.is_float:
         finite_numbers(column)
     asked = rules.is_named(name) and rules.bins_of(name) is not None
     kind = measures(column, values) if len(values) > MANY or asked else None
-    dated = _dated(found, rules) if kind is None and (len(values) > MANY or asked) else None
+    dated = _dated(counted, rules) if kind is None and (len(values) > MANY or asked) else None
     if dated is not None:
         return cut_dates(column, *dated, rules.bins_of(name), rules.strategy, rows)
     if asked and kind is None and values:
@@ -188,7 +188,7 @@ def learn_feature(
         )
     if kind is None or rules.keeps(name, len(values)):
         feature = _merge_rare(column, values, totals, total, rules.min_frequency)
-        return _checked(feature, found, kind, notes) if kind is None or not asked else feature
+        return _checked(feature, counted, kind, notes) if kind is None or not asked else feature
     if kind == "times":
         return cut_dates(column, values, totals, rules.bins_of(name), rules.strategy, rows)
     if not asked and _is_numbering(column, len(values), rows):
@@ -201,26 +201,26 @@ def learn_feature(
     return cut_numbers(column, values, totals, rules.bins_of(name), rules.strategy, rows, own)
 
 
-def _dated(found: CountedValues, rules: LevelRules) -> tuple[list[Level], NDArray[Any]] | None:
+def _dated(counted: CountedValues, rules: LevelRules) -> tuple[list[Level], NDArray[Any]] | None:
     """Distinct times with their weights, of a column in which they are written as text and which is to be cut."""
-    column = found.column
-    if column.categories is not None or rules.bins_of(column.name) is None or not found.values:
+    column = counted.column
+    if column.categories is not None or rules.bins_of(column.name) is None or not counted.values:
         return None
-    times = times_of_texts(found.values)
+    times = times_of_texts(counted.values)
     placed = None if times is None else time_places(times)
     if times is None or placed is None:
         return None
     _, first, same = np.unique(np.array(placed[1], dtype=object), return_index=True, return_inverse=True)
-    totals = np.bincount(same, weights=found.totals).astype(found.totals.dtype)
+    totals = np.bincount(same, weights=counted.totals).astype(counted.totals.dtype)
     return [times[k] for k in first], totals
 
 
-def _checked(feature: FeatureLevels, found: CountedValues, kind: str | None, notes: Notes) -> FeatureLevels:
+def _checked(feature: FeatureLevels, counted: CountedValues, kind: str | None, notes: Notes) -> FeatureLevels:
     """The feature unchanged, unless it has too many levels; ``notes`` then records it."""
-    column, values, size = found.column, found.values, len(feature.levels)
-    many = size > MANY_LEVELS and 2 * size > found.rows
+    column, values, size = counted.column, counted.values, len(feature.levels)
+    many = size > MANY_LEVELS and 2 * size > counted.rows
     text = size > MANY_LEVELS and kind is None and column.categories is None
-    written = numbers_as_text(values, found.totals) if text else None
+    written = numbers_as_text(values, counted.totals) if text else None
     dated = dates_written_otherwise(values) if text else ""
     if kind is not None and (many or (column.is_float and not all(value.is_integer() for value in values))):
         notes.refused[column.name] = len(values)

@@ -62,8 +62,8 @@ class LevelEffects:
 
     def only(self, levels: list[int]) -> LevelEffects:
         """Some of the levels."""
-        found = (self.probability, self.estimates, self.information, self.expected, self.variance)
-        return LevelEffects(*(array[levels] for array in found))
+        arrays = (self.probability, self.estimates, self.information, self.expected, self.variance)
+        return LevelEffects(*(array[levels] for array in arrays))
 
 
 def additive_residual(

@@ -113,11 +113,11 @@ def _first(values: FloatArray, outside: NDArray[np.bool_]) -> str:
 
 
 def _refuse(link: Link, what: str, outside: NDArray[np.bool_], rows: IntArray, remedy: str) -> None:
-    found = rows[np.flatnonzero(outside)]
-    shown = ", ".join(str(int(row)) for row in found[:5]) + (", ..." if len(found) > 5 else "")
+    wrong = rows[np.flatnonzero(outside)]
+    shown = ", ".join(str(int(row)) for row in wrong[:5]) + (", ..." if len(wrong) > 5 else "")
     raise InputError(
         Parameter("link", link.name),
-        f" is defined for outputs {link.domain}, but {what} in row {int(found[0])} ({len(found):,} of {len(outside):,} "
+        f" is defined for outputs {link.domain}, but {what} in row {int(wrong[0])} ({len(wrong):,} of {len(outside):,} "
         f"rows: {shown})",
         remedy=f"Leave such rows out, or choose another link{remedy}",
     )

@@ -36,9 +36,9 @@ def release(*arrays: NDArray[Any] | None) -> None:
 
 def trim(rows: int) -> None:
     """Return memory that was freed, after work on so many rows, to the system: it would add to every later peak."""
-    found = _trimming() if rows >= TRIMMED_FROM else None
-    if found is not None:
-        found(0)
+    malloc_trim = _trimming() if rows >= TRIMMED_FROM else None
+    if malloc_trim is not None:
+        malloc_trim(0)
 
 
 @cache

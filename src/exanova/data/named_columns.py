@@ -54,11 +54,11 @@ def take_named(X: Any, model: Any, others: Mapping[str, Any]) -> tuple[Any, Any,
             "class",
         )
     rest = table.select([name for name in table.names if name not in taken])
-    found = dict(others) | {parameter: _cells(table, name) for parameter, name in named.items()}
+    arguments = dict(others) | {parameter: _cells(table, name) for parameter, name in named.items()}
     if not outputs:
-        return rest.native, model, found, None
+        return rest.native, model, arguments, None
     values = np.stack([_numbers(table, name) for name in outputs], axis=1)
-    return rest.native, values[:, 0] if isinstance(model, str) else values, found, outputs
+    return rest.native, values[:, 0] if isinstance(model, str) else values, arguments, outputs
 
 
 def _names(model: Any) -> list[str]:

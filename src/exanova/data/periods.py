@@ -126,9 +126,9 @@ def cut_times(
     """
     walls = [_wall(value) for value in values]
     if calendar and all(wall is not None for wall in walls):
-        found = _by_calendar(values, [wall for wall in walls if wall is not None], cut.most)
-        if found is not None:
-            return found
+        periods = _by_calendar(values, [wall for wall in walls if wall is not None], cut.most)
+        if periods is not None:
+            return periods
     _, places = time_places(values) or ("", [])
     seconds = np.array([place - places[0] for place in places], dtype=np.float64)
     starts, _ = cut_positions(seconds, weight, cut.most, cut.strategy, cut.least)

@@ -14,44 +14,44 @@ def follow_pipeline(
     steps: Sequence[tuple[str, Any]], names: Sequence[str | None], splits: ModelSplits
 ) -> list[str | None]:
     """The column behind each feature after the steps, ``None`` if derived; ``splits`` records changed columns."""
-    found = list(names)
+    columns = list(names)
     for name, step in steps:
         if _is_identity(step):
             continue
         if hasattr(step, "output_indices_"):
-            found = _follow_columns(step, found, splits)
+            columns = _follow_columns(step, columns, splits)
         else:
-            _note(found, f"the step {name!r} of the pipeline changes it", splits)
-            found = [None] * _width(step, len(found))
-    return found
+            _note(columns, f"the step {name!r} of the pipeline changes it", splits)
+            columns = [None] * _width(step, len(columns))
+    return columns
 
 
 def preprocessed(transformer: Any, names: Sequence[str | None], splits: ModelSplits) -> list[str | None]:
     """The columns in the order in which histogram gradient boosting puts them: categories first, numbers unchanged."""
-    found: list[str | None] = [None] * len(names)
+    placed: list[str | None] = [None] * len(names)
     for name, _, columns in transformer.transformers_:
         own = _chosen(columns, names)
         for place, column in zip(range(*transformer.output_indices_[name].indices(len(names))), own, strict=False):
-            found[place] = column
+            placed[place] = column
             if name == "encoder" and column is not None:
                 splits.unreadable[column] = "the model reads its values as categories"
-    return found
+    return placed
 
 
 def _follow_columns(transformer: Any, names: list[str | None], splits: ModelSplits) -> list[str | None]:
     """A ``ColumnTransformer``: the columns it passes through, at the places where it puts them."""
     given = [str(name) for name in getattr(transformer, "feature_names_in_", range(len(names)))]
     places = transformer.output_indices_
-    found: list[str | None] = [None] * max(place.stop for place in places.values())
+    placed: list[str | None] = [None] * max(place.stop for place in places.values())
     for name, step, columns in transformer.transformers_:
         own = _chosen(columns, names, given)
         if isinstance(step, str) and step == "drop":
             continue
         if _is_identity(step):
-            found[places[name]] = own
+            placed[places[name]] = own
         else:
             _note(own, f"the transformer {name!r} of the pipeline changes it", splits)
-    return found
+    return placed
 
 
 def _chosen(columns: Any, names: Sequence[str | None], given: Sequence[str] = ()) -> list[str | None]:

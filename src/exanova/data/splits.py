@@ -38,21 +38,21 @@ class ModelSplits:
     """The splits of a model by column, while trees are read and after.
 
     Attributes:
-        found: edges and strengths of the splits of each column.
+        splits: edges and strengths of the splits of each column.
         unreadable: columns that the model does not split as numbers, with the reason.
     """
 
-    found: dict[str, list[tuple[FloatArray, FloatArray]]] = field(default_factory=dict)
+    splits: dict[str, list[tuple[FloatArray, FloatArray]]] = field(default_factory=dict)
     unreadable: dict[str, str] = field(default_factory=dict)
 
     def add(self, column: str | None, edge: FloatArray, strength: FloatArray) -> None:
         """Add splits of a column; ``None`` is a feature that a pipeline derived."""
         if column is not None and len(edge):
-            self.found.setdefault(column, []).append((edge, strength))
+            self.splits.setdefault(column, []).append((edge, strength))
 
     def of(self, column: str) -> ColumnSplits:
         """The splits of a column that is not ``unreadable``, none if the model does not read it."""
-        parts = self.found.get(column, [])
+        parts = self.splits.get(column, [])
         empty = np.empty(0)
         edge, strength = (np.concatenate([empty, *(part[k] for part in parts)]) for k in (0, 1))
         return ColumnSplits(edge, strength)

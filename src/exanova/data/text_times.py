@@ -50,13 +50,13 @@ def times_of_texts(values: Sequence[Level]) -> list[Level] | None:
     >>> times_of_texts(["2024-05-01T07:30Z"]), times_of_texts(["2024-05-01", "05/02/2024"])
     ([datetime.datetime(2024, 5, 1, 7, 30, tzinfo=datetime.timezone.utc)], None)
     """
-    found = []
+    times = []
     for value in values:
         level = time_of_text(value) if isinstance(value, str) else None
         if level is None:
             return None
-        found.append(level)
-    return found
+        times.append(level)
+    return times
 
 
 def time_of_text(text: str) -> Level:
@@ -80,8 +80,8 @@ def time_of_text(text: str) -> Level:
 
 def _moment(date: str, clock: str, second: str | None, fraction: str | None, offset: str | None) -> Level:
     digits, zone = (fraction or "").rstrip("0"), "+00:00" if offset == "Z" else offset or ""
-    found = datetime.datetime.fromisoformat(f"{date}T{clock}{second or ''}{zone}")
+    moment = datetime.datetime.fromisoformat(f"{date}T{clock}{second or ''}{zone}")
     if len(digits) <= MICROSECONDS:
-        return found.replace(microsecond=int(digits.ljust(MICROSECONDS, "0") or 0))
-    text = f"{found.isoformat(' ')[:19]}.{digits.ljust(9, '0')}{found.isoformat()[19:]}"
+        return moment.replace(microsecond=int(digits.ljust(MICROSECONDS, "0") or 0))
+    text = f"{moment.isoformat(' ')[:19]}.{digits.ljust(9, '0')}{moment.isoformat()[19:]}"
     return text if time_place(text) is not None else None

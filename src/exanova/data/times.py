@@ -161,14 +161,14 @@ def time_places(levels: Sequence[Level], family: str | None = None) -> tuple[str
     many = _places_at_once(levels)
     if many is not None and family in (None, many[0]):
         return many
-    found = []
+    places = []
     for level in levels:
         place = time_place(level)
         if place is None or (family is not None and (place := _moved(place, family)) is None):
             return None
         family = place[0]
-        found.append(place[1])
-    return None if family is None else (family, found)
+        places.append(place[1])
+    return None if family is None else (family, places)
 
 
 def _places_at_once(levels: Sequence[Level]) -> tuple[str, list[int]] | None:
@@ -246,10 +246,10 @@ def _place_of_time(time: datetime.time) -> tuple[str, int] | None:
 def _place_of_text(text: str) -> tuple[str, int] | None:
     """The place of a text that the functions above write and Python has no time for."""
     for pattern, place in _TEXTS:
-        found = pattern.fullmatch(text)
-        if found is not None:
+        match = pattern.fullmatch(text)
+        if match is not None:
             try:
-                return place(found.groups())
+                return place(match.groups())
             except (ValueError, OverflowError):  # a text of another origin, such as "2024-13-01 ..."
                 return None
     return None

@@ -137,15 +137,15 @@ def _read_xgboost(model: Any, names: Names, splits: ModelSplits) -> None:
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     own = booster.feature_names or [f"f{k}" for k in range(booster.num_features())]
     position = {name: k for k, name in enumerate(own)}
-    found = []
+    listed = []
     for text in booster.get_dump(dump_format="json", with_stats=True):
         for node in _nodes(json.loads(text), "children"):
             if "split" in node and not isinstance(node.get("split_condition"), int | float):
                 _note_categories(names[position[node["split"]]], splits)
             elif "split" in node:
                 threshold = float(np.float32(node["split_condition"]))  # the text has as many digits as that takes
-                found.append((position[node["split"]], threshold, node.get("gain", 1.0)))
-    _collect_listed(found, names, splits, closed=False, single=True)
+                listed.append((position[node["split"]], threshold, node.get("gain", 1.0)))
+    _collect_listed(listed, names, splits, closed=False, single=True)
 
 
 NEARLY_ZERO = float(np.float32(1e-35))
@@ -155,16 +155,16 @@ NEARLY_ZERO = float(np.float32(1e-35))
 def _read_lightgbm(model: Any, names: Names, splits: ModelSplits) -> None:
     """LightGBM: float64, and the threshold itself goes down; where zeros count as missing, they stand apart."""
     booster = getattr(model, "booster_", model)
-    found, zeros = [], set()
+    listed, zeros = [], set()
     for tree in booster.dump_model()["tree_info"]:
         for node in _nodes(tree["tree_structure"], "left_child", "right_child"):
             if node.get("decision_type") == "==":
                 _note_categories(names[node["split_feature"]], splits)
             elif "threshold" in node:
-                found.append((node["split_feature"], node["threshold"], node.get("split_gain", 1.0)))
+                listed.append((node["split_feature"], node["threshold"], node.get("split_gain", 1.0)))
                 zeros |= {node["split_feature"]} if node.get("missing_type") == "Zero" else set()
-    _collect_listed(found, names, splits, closed=True, single=False)
-    strongest = max((strength for _, _, strength in found), default=1.0)
+    _collect_listed(listed, names, splits, closed=True, single=False)
+    strongest = max((strength for _, _, strength in listed), default=1.0)
     for closed, end in ((False, -NEARLY_ZERO), (True, NEARLY_ZERO)):
         _collect_listed([(k, end, strongest) for k in zeros], names, splits, closed=closed, single=False)
 
@@ -173,8 +173,8 @@ def _read_catboost(model: Any, names: Names, splits: ModelSplits) -> None:
     """CatBoost: float32, and the border itself goes down; the gains of its borders are not available."""
     for position in (*model.get_cat_feature_indices(), *model.get_text_feature_indices()):
         _note_categories(names[position], splits)
-    found = [(int(k), border, 1.0) for k, borders in model.get_borders().items() for border in borders]
-    _collect_listed(found, names, splits, closed=True, single=True)
+    listed = [(int(k), border, 1.0) for k, borders in model.get_borders().items() for border in borders]
+    _collect_listed(listed, names, splits, closed=True, single=True)
 
 
 def _read_pipeline(model: Any, names: Names, splits: ModelSplits) -> None:
@@ -188,10 +188,10 @@ def _note_categories(column: str | None, splits: ModelSplits) -> None:
 
 
 def _collect_listed(
-    found: Sequence[tuple[int, float, float]], names: Names, splits: ModelSplits, *, closed: bool, single: bool
+    listed: Sequence[tuple[int, float, float]], names: Names, splits: ModelSplits, *, closed: bool, single: bool
 ) -> None:
     """Splits listed as (feature, threshold, strength)."""
-    table: FloatArray = np.array(found, dtype=np.float64).reshape(-1, 3)
+    table: FloatArray = np.array(listed, dtype=np.float64).reshape(-1, 3)
     feature = table[:, 0].astype(np.int64)
     collect(splits, names, feature, table[:, 1], table[:, 2], closed=closed, single=single)
 
