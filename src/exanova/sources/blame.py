@@ -48,14 +48,14 @@ def paths_of_polars(frame: Any) -> list[str]:
 
 def paths_of_dask(frame: Any) -> list[str]:
     """The paths that a data frame of Dask reads; none where its expression cannot be looked at."""
-    found: list[str] = []
+    paths: list[str] = []
     try:
         for node in frame.expr.walk():
             given = getattr(node, "path", None) or getattr(node, "filename", None)
-            found += [given] if isinstance(given, str) else map(str, given or ())
+            paths += [given] if isinstance(given, str) else map(str, given or ())
     except Exception:
         return []
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(paths))
 
 
 def paths_of_spark(frame: Any) -> list[str]:

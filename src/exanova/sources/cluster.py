@@ -89,11 +89,11 @@ class OnCluster:
             waiting = [self._submit(every, task, part) for part in parts]
             while len(waiting) > 1:
                 groups = [waiting[k : k + BRANCHES] for k in range(0, len(waiting), BRANCHES)]
-                waiting = [self._submit(every, merge_found, merge, group) for group in groups]
+                waiting = [self._submit(every, merge_results, merge, group) for group in groups]
             self._finished(waiting)
-            found: T | None = waiting[0].result()
+            merged: T | None = waiting[0].result()
             progress.step(len(parts))
-            return found
+            return merged
         except ExanovaError:
             raise
         except Exception as error:
@@ -127,10 +127,10 @@ class OnCluster:
             return
 
 
-def merge_found(merge: Callable[[Sequence[T]], T], several: Sequence[T | None]) -> T | None:
+def merge_results(merge: Callable[[Sequence[T]], T], several: Sequence[T | None]) -> T | None:
     """Merge results; parts without rows have none."""
-    found = [one for one in several if one is not None]
-    return merge(found) if found else None
+    results = [one for one in several if one is not None]
+    return merge(results) if results else None
 
 
 def lost(error: BaseException) -> EngineError:

@@ -108,7 +108,7 @@ class Caller:
     def __call__(self, encoding: Encoding, table: Table) -> ModelValues:
         """The outputs at the rows of a table."""
         first, group = distinct_rows(encoding.raw_codes(table))
-        found = evaluate(
+        outputs = evaluate(
             self.model,
             in_library(table, self.kind),
             first,
@@ -116,7 +116,7 @@ class Caller:
             batch_size=self.batch_size,
             output_names=self.output_names,
         )
-        return replace(found, values=found.values[group])
+        return replace(outputs, values=outputs.values[group])
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,11 +224,11 @@ class ColumnCounter:
     def __call__(self, part: Part) -> Counted:
         """The counts of a part; without columns if it has no rows of positive weight."""
         keeper = Keeper(self.roles.columns) if self.keep and not isinstance(part, KeptPart) else None
-        found = fold(self._blocks(part, keeper), CountedMerge(self.most))
-        if found is None:
+        counted = fold(self._blocks(part, keeper), CountedMerge(self.most))
+        if counted is None:
             return Counted({}, 0, 0.0, True, (None,))
         kept = part if isinstance(part, KeptPart) else None if keeper is None else keeper.part(part.name)
-        return replace(found, kept=(kept,))
+        return replace(counted, kept=(kept,))
 
     def _blocks(self, part: Part, keeper: Keeper | None) -> Iterator[Counted]:
         for given, rows in _given_blocks(part, self.roles, keeper):

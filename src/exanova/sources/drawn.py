@@ -20,14 +20,14 @@ def all_draws(pieces: Pieces, scaling: Scaling, scale: FloatArray | None, noisy:
     """How the rows were drawn; ``None`` where the weights of the distinct rows determine it."""
     if not pieces.rows.on_disk:
         return _draws(pieces.whole, 0, scaling, pieces.counter, scale, noisy)
-    at, found = 0, _Growing(len(pieces.rows.tally))
+    at, growing = 0, _Growing(len(pieces.rows.tally))
     for piece in pieces:
         own = _draws(piece, at, scaling, pieces.counter, scale, noisy)
         if own is None:
             return None
-        found.add(own, len(piece.own))
+        growing.add(own, len(piece.own))
         at += len(piece.main)
-    return found.draws()
+    return growing.draws()
 
 
 def arrays_of(draws: Draws) -> dict[str, NDArray[Any]]:
@@ -92,7 +92,7 @@ def _draws(
 
 def labels_of(piece: Piece, counter: RowCounter) -> tuple[IntArray | None, IntArray | None]:
     """(k,) numbers of the cluster and of the stratum of every row; ``None`` where there are none."""
-    found = iter(piece.codes[len(counter.encoding.features) :].astype(np.int64))
+    labels = iter(piece.codes[len(counter.encoding.features) :].astype(np.int64))
     names = (counter.roles.cluster, counter.roles.stratum)
-    cluster, stratum = (None if name is None else next(found) for name in names)
+    cluster, stratum = (None if name is None else next(labels) for name in names)
     return cluster, stratum

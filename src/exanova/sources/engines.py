@@ -173,8 +173,8 @@ class SparkPart:
             own = [self.frame["`" + name.replace("`", "``") + "`"] for name in columns]
             grouped = self.frame.groupBy(*own).count()
             names = [*columns, COUNT]
-            found = grouped.toDF(*names)
-            yield found.toArrow() if hasattr(found, "toArrow") else arrow.Table.from_pandas(found.toPandas())
+            rows = grouped.toDF(*names)
+            yield rows.toArrow() if hasattr(rows, "toArrow") else arrow.Table.from_pandas(rows.toPandas())
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,16 +192,16 @@ class DaskPart:
     def blocks(self, columns: Sequence[str]) -> Iterator[Any]:
         """Its rows."""
         with engine_errors(self.name, lambda: file_error(paths_of_dask(self.frame), columns)):
-            found = self.frame[list(columns)].get_partition(self.number).compute()
-            _check_kinds(found, self.frame)
-            yield package("pyarrow").Table.from_pandas(found, preserve_index=False)
+            partition = self.frame[list(columns)].get_partition(self.number).compute()
+            _check_kinds(partition, self.frame)
+            yield package("pyarrow").Table.from_pandas(partition, preserve_index=False)
 
 
-def _check_kinds(found: Any, frame: Any) -> None:
+def _check_kinds(partition: Any, frame: Any) -> None:
     """Raise if a column of a partition of Dask holds numbers where the data frame has none, or the reverse."""
-    for name in found.columns:
-        own, expected = found[name].dtype, frame.dtypes[name]
-        if len(found) and (own.kind in "biuf") != (expected.kind in "biuf") and not found[name].isna().all():
+    for name in partition.columns:
+        own, expected = partition[name].dtype, frame.dtypes[name]
+        if len(partition) and (own.kind in "biuf") != (expected.kind in "biuf") and not partition[name].isna().all():
             raise TypeError(f"{name!r} is {own} in place of {expected}")
 
 
@@ -227,10 +227,10 @@ def _open_dataset(dataset: Any) -> Source:
         own = list(dataset.get_fragments())
     except ValueError:  # a filtered dataset has none of its own
         own = []
-    found: list[Part] = [DatasetPart("the pyarrow dataset", dataset, None)]
+    opened: list[Part] = [DatasetPart("the pyarrow dataset", dataset, None)]
     if own and hasattr(own[0], "path"):
-        found = [DatasetPart(part.path, part, dataset.schema) for part in own]
-    return Source(tuple(found), tuple(dataset.schema.names), "the pyarrow dataset")
+        opened = [DatasetPart(part.path, part, dataset.schema) for part in own]
+    return Source(tuple(opened), tuple(dataset.schema.names), "the pyarrow dataset")
 
 
 def _open_polars(frame: Any) -> Source:
@@ -250,8 +250,8 @@ def _whole(kind: Callable[[Any], Part], table: str = "pyarrow") -> Callable[[Any
 
 
 def _open_dask(frame: Any) -> Source:
-    found = tuple(DaskPart(frame, number) for number in range(frame.npartitions))
-    return Source(found, tuple(map(str, frame.columns)), "the Dask DataFrame", "pandas")
+    opened = tuple(DaskPart(frame, number) for number in range(frame.npartitions))
+    return Source(opened, tuple(map(str, frame.columns)), "the Dask DataFrame", "pandas")
 
 
 _ENGINES: dict[str, tuple[Callable[[Any], Source], str]] = {

@@ -74,9 +74,9 @@ class FilePart:
     def schema(self) -> Any:
         """Names and types of its columns; the types of CSV are those of its text."""
         with explained(self.path):
-            found = _READERS[self.format][0](self)
-            kept = set(columns_of(found.names))
-            return package("pyarrow").schema([field for field in found if field.name in kept])
+            schema = _READERS[self.format][0](self)
+            kept = set(columns_of(schema.names))
+            return package("pyarrow").schema([field for field in schema if field.name in kept])
 
     def blocks(self, columns: Sequence[str]) -> Iterator[Any]:
         """Its rows, some at a time, with these columns."""
@@ -98,11 +98,11 @@ class FilePart:
 
     def evidence(self, columns: Sequence[str]) -> dict[str, CellEvidence]:
         """What the cells of CSV are, by column, from one pass over the file."""
-        found = dict.fromkeys(columns, CellEvidence())
+        evidence = dict.fromkeys(columns, CellEvidence())
         for block in FilePart(self.path, self.format, self.stamp, self.options).blocks(columns):
             for name in columns:
-                found[name] = found[name].and_of(evidence_of(dotted(block.column(name), self.options.decimal)))
-        return found
+                evidence[name] = evidence[name].and_of(evidence_of(dotted(block.column(name), self.options.decimal)))
+        return evidence
 
     def _typed(self, block: Any) -> Any:
         for name, kind in self.kinds:
@@ -134,10 +134,10 @@ def file_part(path: str, options: TextOptions) -> FilePart:
 def stamp_of(path: str) -> tuple[int, int]:
     """Size and time of the last change of a file."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError) as error:
         raise InputError(f"{path!r} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
-    return found.st_size, found.st_mtime_ns
+    return status.st_size, status.st_mtime_ns
 
 
 def columns_of(names: Sequence[str]) -> list[str]:

@@ -21,31 +21,31 @@ def find_files(X: Any) -> list[str]:
     """
     if isinstance(X, str | os.PathLike):
         return _of_one(os.fspath(X))
-    found = [path for one in X for path in _of_one(os.fspath(one))]
-    repeated = sorted({path for path in found if found.count(path) > 1}) if len(found) != len(set(found)) else []
+    paths = [path for one in X for path in _of_one(os.fspath(one))]
+    repeated = sorted({path for path in paths if paths.count(path) > 1}) if len(paths) != len(set(paths)) else []
     if repeated:
         raise InputError(f"{repeated[0]!r} is named more than once; its rows would count twice. Name every file once.")
-    if not found:
+    if not paths:
         raise InputError("a list without a single path was given in place of a table", expected="paths of files")
-    return found
+    return paths
 
 
 def _of_one(path: str) -> list[str]:
     if os.path.isdir(path):
-        found = [
+        paths = [
             os.path.join(folder, name)
             for folder, _, names in os.walk(path)
             for name in names
             if _is_known(name) and not name.startswith((".", "_"))
         ]
-        if not found:
+        if not paths:
             raise InputError(f"the folder {path!r} holds no file of a known format", expected=", ".join(SUFFIXES))
-        return sorted(found)
+        return sorted(paths)
     if not os.path.exists(path) and any(mark in path for mark in PATTERN):
-        found = [name for name in glob.glob(path, recursive=True) if os.path.isfile(name)]
-        if not found:
+        paths = [name for name in glob.glob(path, recursive=True) if os.path.isfile(name)]
+        if not paths:
             raise InputError(f"no file matches {path!r}", remedy="check the pattern and the folder it starts in")
-        return sorted(found)
+        return sorted(paths)
     return [path]
 
 

@@ -89,11 +89,11 @@ class Reader:
                 words = pack_rows(rows.codes + 1, sizes)
                 yield tally_rows(words, rows.values, np.ones(len(rows.copies)), rows.copies, counts=True)
 
-        found = fold(counted(), merge_tallies)
-        if found is None:
+        tally = fold(counted(), merge_tallies)
+        if tally is None:
             return
         # Rows that are put together have lost their spread; the error of a fit needs it.
-        values, weight, words = _spread(found)
+        values, weight, words = _spread(tally)
         linked = link_means(LINKS[self.link], values, group_of(words), weight, np.arange(len(weight)))
         yield FurtherRows(unpack_rows(words, sizes).astype(np.int32) - 1, linked, weight)
 

@@ -125,6 +125,6 @@ def places_among(words: Words, wanted: Words) -> IntArray:
     order = order_of(every)
     group = group_of(every[:, order])
     first = order[np.flatnonzero(np.diff(group, prepend=-1))]  # stable: the distinct words come first
-    found = np.empty(len(order), dtype=np.int64)
-    found[order] = np.where(first[group] < r, first[group], -1)
-    return found[r:]
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = np.where(first[group] < r, first[group], -1)
+    return places[r:]

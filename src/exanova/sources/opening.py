@@ -68,8 +68,8 @@ def _kinds_of_text(
     """The kind of every column of CSV, from the cells of all files."""
     everything = options.text == ("all",) and "all" not in names
     open_to = [] if everything else [name for name in names if name not in options.text]
-    found = dict.fromkeys(open_to, CellEvidence())
+    by_column = dict.fromkeys(open_to, CellEvidence())
     for file in texts:
         own = file.evidence(open_to)
-        found = {name: found[name].and_of(own[name]) for name in open_to}
-    return tuple((name, evidence.kind) for name, evidence in found.items())
+        by_column = {name: by_column[name].and_of(own[name]) for name in open_to}
+    return tuple((name, evidence.kind) for name, evidence in by_column.items())

@@ -41,11 +41,11 @@ class RawSums:
 
     def noise(self, within: FloatArray) -> FloatArray:
         """(m,) mean variance between equal raw rows, never more than that ``within`` (m,) encoded rows."""
-        found = together(self.tally)
-        assert found.first is not None
-        assert found.second is not None
-        inside = np.maximum(found.second - found.first**2 / found.weight[:, None], 0.0).sum(axis=0)
-        return np.asarray(np.minimum(inside / found.weight.sum(), within))
+        tally = together(self.tally)
+        assert tally.first is not None
+        assert tally.second is not None
+        inside = np.maximum(tally.second - tally.first**2 / tally.weight[:, None], 0.0).sum(axis=0)
+        return np.asarray(np.minimum(inside / tally.weight.sum(), within))
 
 
 def raw_sums(hashes: NDArray[np.uint64], words: Words, values: FloatArray, weight: FloatArray) -> RawSums:

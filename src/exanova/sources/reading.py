@@ -134,34 +134,36 @@ def read_source(
     replicates, scale = check_replicates(named)
     asked = (named.get(parameter) for parameter in ("sample_weight", "clusters", "strata"))
     roles = find_roles(source.names, source.label, output_columns(model), *asked, replicates=replicates)
-    found, roles = _count_values(source, roles, options, progress, engine)
-    encoding = learn_levels(found, roles, options, model)
-    counter = _counter(found, roles, encoding, options, model, source)
-    parts = [kept if kept is not None else part for kept, part in zip(found.kept, source.parts, strict=True)]
-    give_back(found.rows)
+    first_pass, roles = _count_values(source, roles, options, progress, engine)
+    encoding = learn_levels(first_pass, roles, options, model)
+    counter = _counter(first_pass, roles, encoding, options, model, source)
+    parts = [kept if kept is not None else part for kept, part in zip(first_pass.kept, source.parts, strict=True)]
+    give_back(first_pass.rows)
     progress.phase("counting rows", len(parts))
-    rows = _count_rows(counter, parts, found.distinct, options.memory_limit, progress, engine)
+    rows = _count_rows(counter, parts, first_pass.distinct, options.memory_limit, progress, engine)
     if rows is None:
         raise InputError(f"{source.label} changed while it was read; fit again on files that nothing writes to.")
     check_sums(rows, replicates)
     given = rows.given or _named_outputs(roles, model, options)
     given = replace(given, output_names=tuple(map(LINKS[options.link].named, given.output_names)))
-    passes = 1 if all(kept is not None for kept in found.kept) else 2
+    passes = 1 if all(kept is not None for kept in first_pass.kept) else 2
     kind = installed_kind(source.kind)
-    counted = sum(len(found.columns[feature.name]) for feature in encoding.features if feature.edges)
+    counted = sum(len(first_pass.columns[feature.name]) for feature in encoding.features if feature.edges)
     room = Runs(options.memory_limit).room
-    surveyed = _surveyed(found, roles)
-    counts = Counts(found.rows, _whole(found), given, kind, scale, found.distinct, passes, counted, room, surveyed)
+    surveyed = _surveyed(first_pass, roles)
+    counts = Counts(
+        first_pass.rows, _whole(first_pass), given, kind, scale, first_pass.distinct, passes, counted, room, surveyed
+    )
     reading = observed(linked(rows, counter), counter, counts)
-    give_back(found.rows)
+    give_back(first_pass.rows)
     return reading
 
 
 def read_levels(source: Source, outputs: Sequence[str], weight: str | None, options: SourceOptions) -> Encoding:
     """The levels of the columns of a source, by the first pass alone."""
     roles = find_roles(source.names, source.label, outputs, weight)
-    found, roles = _count_values(source, roles, options, Progress(enabled=False), here, keep=False)
-    return learn_levels(found, roles, options, None)
+    first_pass, roles = _count_values(source, roles, options, Progress(enabled=False), here, keep=False)
+    return learn_levels(first_pass, roles, options, None)
 
 
 def _count_values(
@@ -172,11 +174,11 @@ def _count_values(
     most = numbers_within(options.memory_limit, len(roles.features) + len(roles.units))
     counter = ColumnCounter(roles, most)
     counter = counter if keep else replace(counter, keep=False)
-    found = engine(counter, source.parts, CountedMerge(most), progress)
-    if found is None or not found.columns:
+    first_pass = engine(counter, source.parts, CountedMerge(most), progress)
+    if first_pass is None or not first_pass.columns:
         raise InputError(f"{source.label} holds no row of positive weight; at least one is needed.")
-    found = found.within(KEPT_SHARE * options.memory_limit)
-    return found, replace(roles, divided=_excess(found))
+    first_pass = first_pass.within(KEPT_SHARE * options.memory_limit)
+    return first_pass, replace(roles, divided=_excess(first_pass))
 
 
 def _count_rows(
@@ -192,9 +194,9 @@ def _count_rows(
         return runs.finish()
     if not runs.would_spill(distinct, len(counter.roles.outputs), len(word_places(counter.sizes))):
         return engine(counter, parts, merge_rows, progress)
-    for found in engine.each(counter, parts, progress):
-        if found is not None:
-            runs.add(found)
+    for counted_rows in engine.each(counter, parts, progress):
+        if counted_rows is not None:
+            runs.add(counted_rows)
     return runs.finish()
 
 
@@ -212,45 +214,47 @@ def output_columns(model: Any) -> tuple[str, ...]:
     )
 
 
-def learn_levels(found: Counted, roles: Roles, options: SourceOptions, model: Any) -> Encoding:
+def learn_levels(first_pass: Counted, roles: Roles, options: SourceOptions, model: Any) -> Encoding:
     """The levels of every feature, from the counts of its values."""
     rules = check_rules(Table(roles.features, "pyarrow", None), options.min_frequency, options.n_bins, options.strategy)
     splits = read_splits(model, roles.features) if options.strategy == "model" else None
     features, notes, wrong = [], Notes(), EveryColumn()
     for name in roles.features:
-        own = counted(name, found.columns[name], _whole(found))
+        own = counted(name, first_pass.columns[name], _whole(first_pass))
         with wrong.noted():
-            features.append(learn_feature(own, found.total, rules, splits, notes))
+            features.append(learn_feature(own, first_pass.total, rules, splits, notes))
     wrong.give()
     notes.give(is_model(model))
     return Encoding(tuple(features))
 
 
-def _excess(found: Counted) -> int:
+def _excess(first_pass: Counted) -> int:
     """The power of two by which the weights of all rows are divided."""
-    if not np.isfinite(found.total):
+    if not np.isfinite(first_pass.total):
         raise InputError("The weights add up to more than a float can hold; divide them by their maximum.")
-    return excess(found.total)
+    return excess(first_pass.total)
 
 
-def _whole(found: Counted) -> bool:
-    return found.whole and found.total <= LARGEST_TOTAL
+def _whole(first_pass: Counted) -> bool:
+    return first_pass.whole and first_pass.total <= LARGEST_TOTAL
 
 
-def _surveyed(found: Counted, roles: Roles) -> int:
+def _surveyed(first_pass: Counted, roles: Roles) -> int:
     """How many rows have whole weights that do not look like counts."""
-    if roles.weight is None or not _whole(found):
+    if roles.weight is None or not _whole(first_pass):
         return 0
-    widest = max(len(found.columns[name]) for name in roles.features)
-    return found.weighed.rows if found.weighed.look_surveyed(found.total, widest, found.sketch) else 0
+    widest = max(len(first_pass.columns[name]) for name in roles.features)
+    return (
+        first_pass.weighed.rows if first_pass.weighed.look_surveyed(first_pass.total, widest, first_pass.sketch) else 0
+    )
 
 
 def _counter(
-    found: Counted, roles: Roles, encoding: Encoding, options: SourceOptions, model: Any, source: Source
+    first_pass: Counted, roles: Roles, encoding: Encoding, options: SourceOptions, model: Any, source: Source
 ) -> RowCounter:
     units = []
     for name in roles.units:
-        counts = found.columns[name]
+        counts = first_pass.columns[name]
         if counts.missing:
             raise InputError(f"the column {name!r} of clusters or strata has no label in some rows; fill it.")
         levels = sort_levels(counted(name, counts, whole=False).values)
@@ -258,7 +262,7 @@ def _counter(
     called = None
     if is_model(model):
         called = Caller(model, model_kind(source), options.response_method, options.batch_size, options.output_names)
-    frequency = weight_kind(options.weights, _whole(found)) == "frequency"
+    frequency = weight_kind(options.weights, _whole(first_pass)) == "frequency"
     many = max(encoding.sizes) > MANY  # levels that may be joined
     apart = bool(roles.outputs) and (many or not encoding.is_lossless)
     return RowCounter(roles, encoding, tuple(units), frequency, called, apart, options.link)

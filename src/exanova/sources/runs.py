@@ -63,11 +63,11 @@ class Runs:
         if self.waiting:
             self.waiting = [merge_rows(self.waiting)]
             self._spill()
-        found = merge_rows(self.rest)
+        rest = merge_rows(self.rest)
         runs, self.runs = self.runs, []
         tally = merge_runs(runs, self.room)
         give_back()
-        return replace(found, tally=tally, on_disk=True)
+        return replace(rest, tally=tally, on_disk=True)
 
     def would_spill(self, rows: int, outputs: int, words: int) -> bool:
         """Whether about so many distinct rows take too much memory."""

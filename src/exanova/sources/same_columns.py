@@ -51,7 +51,7 @@ def _difference(first: Any, other: Any) -> str:
 def _type(schema: Any, name: str) -> Any:
     """The type of a column as far as its values go: the width of codes and the layout of text are ignored."""
     arrow = package("pyarrow")
-    found = schema.field(name).type
-    if arrow.types.is_dictionary(found):
-        return "categories", str(found.value_type).replace("large_", ""), found.ordered
-    return arrow.string() if found in (arrow.large_string(), arrow.string_view()) else found
+    kind = schema.field(name).type
+    if arrow.types.is_dictionary(kind):
+        return "categories", str(kind.value_type).replace("large_", ""), kind.ordered
+    return arrow.string() if kind in (arrow.large_string(), arrow.string_view()) else kind

@@ -39,9 +39,9 @@ def sketch_of(hashes: Hashes) -> Hashes:
     if len(hashes) > 2 * KEPT:
         # Of evenly spread hashes, this bound keeps more than enough; where it does not, all of them are sorted.
         below = hashes[hashes <= np.partition(hashes, 2 * KEPT)[2 * KEPT]]
-        found = np.unique(below)
-        if len(found) >= KEPT:
-            return found[:KEPT]
+        lowest = np.unique(below)
+        if len(lowest) >= KEPT:
+            return lowest[:KEPT]
     return np.unique(hashes)[:KEPT]
 
 

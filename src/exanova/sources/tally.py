@@ -141,7 +141,7 @@ def _merged(tally: Tally) -> Tally:
     """Rows that are equal as one, in ascending order; beyond ``MOST_APART`` whatever their outputs are."""
     order, starts = _groups(tally)
     if tally.is_apart:
-        found = replace(
+        merged = replace(
             tally,
             words=tally.words[:, order[starts]],
             weight=_sums(tally.weight, order, starts),
@@ -150,7 +150,7 @@ def _merged(tally: Tally) -> Tally:
             unit=None if tally.unit is None else tally.unit[order[starts]],
             replicates=None if tally.replicates is None else _sums(tally.replicates, order, starts),
         )
-        return found if len(found) <= MOST_APART or found.replicates is not None else together(found)
+        return merged if len(merged) <= MOST_APART or merged.replicates is not None else together(merged)
     return _sums_together(tally, order, starts)
 
 

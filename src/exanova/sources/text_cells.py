@@ -78,10 +78,10 @@ def evidence_of(column: Any) -> CellEvidence:
     finite = rest.filter(compute.invert(compute.match_substring_regex(rest, INFINITE)))
     if not len(finite):
         return CellEvidence(whole=False, spellings=spellings, cells=True)
-    found = CellEvidence(True, _all_match(rest, INTEGER), True, True, spellings, True)
-    if found.whole:
-        return replace(found, short=_cast(rest, package("pyarrow").int64()) is not None)
-    return replace(found, real=_all_match(finite, NUMBER))
+    evidence = CellEvidence(True, _all_match(rest, INTEGER), True, True, spellings, True)
+    if evidence.whole:
+        return replace(evidence, short=_cast(rest, package("pyarrow").int64()) is not None)
+    return replace(evidence, real=_all_match(finite, NUMBER))
 
 
 def dotted(column: Any, decimal: str) -> Any:
