@@ -78,10 +78,10 @@ def check(entry: Entry, content: Content, origin: str) -> None:
     Raises:
         FileFormatError: if the shape, the number of classes or the hash is another.
     """
-    found, expected = shape(entry, content), (*entry.shape, entry.classes)
-    if found != expected:
+    actual, expected = shape(entry, content), (*entry.shape, entry.classes)
+    if actual != expected:
         raise FileFormatError(
-            f"{origin} has {found[0]:,} rows, {found[1]:,} inputs and {found[2]} classes; expected {expected[0]:,}, "
+            f"{origin} has {actual[0]:,} rows, {actual[1]:,} inputs and {actual[2]} classes; expected {expected[0]:,}, "
             f"{expected[1]:,} and {expected[2]}. {REMEDY}"
         )
     if (computed := digest(content)) != entry.digest:

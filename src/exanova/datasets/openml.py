@@ -17,8 +17,8 @@ def fetch(number: int) -> tuple[Any, Any]:
     from sklearn.datasets import fetch_openml
 
     # The checked and translated rows are kept by us; a second copy in scikit-learn's folder would be of no use.
-    found = fetch_openml(data_id=number, as_frame=True, parser="pandas", cache=False)
-    return found.data, found.target
+    fetched = fetch_openml(data_id=number, as_frame=True, parser="pandas", cache=False)
+    return fetched.data, fetched.target
 
 
 def translated(entry: Entry, inputs: Any, labels: Any) -> Content:
