@@ -29,7 +29,7 @@ class InParts:
         """Parameters of the estimator."""
 
     @abstractmethod
-    def _store(self, found: Decomposition) -> None: ...
+    def _store(self, decomposition: Decomposition) -> None: ...
 
     def partial_fit(
         self,

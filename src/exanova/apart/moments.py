@@ -90,9 +90,9 @@ class Moments:
     @cached_property
     def margins(self) -> Margins:
         """The margins that ``counts`` holds."""
-        found = margins_of(self.cells)
-        assert found is not None
-        return found
+        margins = margins_of(self.cells)
+        assert margins is not None
+        return margins
 
     def __add__(self, other: Moments) -> Moments:
         """Moments of two sets of shards together; raises if they do not fit or have a shard in common."""
@@ -184,15 +184,15 @@ def collect_blocks(
         raise InputError.given("max_order", max_order, "1 or 2: moments hold the counts of up to four features")
     _check_memory(levels.sizes, max_order, resolve_limit(memory_limit))
     calling = (output_names, response_method)
-    found: Moments | None = None
+    moments: Moments | None = None
     rows: NDArray[Any] = np.zeros(0)
     for block in blocks:
         own, own_rows = _of_block(block, levels, max_order, min_count, calling, threads)
-        found, rows = (own, own_rows) if found is None else (found + own, rows + own_rows)
-    if found is None:
+        moments, rows = (own, own_rows) if moments is None else (moments + own, rows + own_rows)
+    if moments is None:
         raise InputError("the table has no rows", expected="at least one")
-    _check_counts(found.margins, rows, levels, min_count)
-    return replace(found, shards=(identity(found),))
+    _check_counts(moments.margins, rows, levels, min_count)
+    return replace(moments, shards=(identity(moments),))
 
 
 def _of_block(
@@ -220,7 +220,7 @@ def _of_block(
     else:
         values = align(model, n, index=index, kept=kept, output_names=output_names)
     centre = find_scaling(values.values, weight).centre
-    found = Moments(
+    moments = Moments(
         levels,
         max_order,
         np.zeros(0),
@@ -234,9 +234,9 @@ def _of_block(
         min_count,
     )
     weight = np.ascontiguousarray(weight)
-    counts, sums, squares = _counted(found, codes, weight, values.values - centre, threads)
-    rows = _rows_in_cells(found, codes, weight, counts, threads)
-    return replace(found, counts=counts, sums=sums, squares=squares), rows
+    counts, sums, squares = _counted(moments, codes, weight, values.values - centre, threads)
+    rows = _rows_in_cells(moments, codes, weight, counts, threads)
+    return replace(moments, counts=counts, sums=sums, squares=squares), rows
 
 
 def _known_codes(levels: Encoding, table: Table) -> Codes:
@@ -370,10 +370,10 @@ def _check_memory(sizes: Sequence[int], max_order: int, limit: int) -> None:
 
 def _elementary(powers: Sequence[float], order: int) -> float:
     """Sum of the products of so many different numbers, from the sums of their powers (Newton's identities)."""
-    found = [1.0]
+    elementary = [1.0]
     for k in range(1, order + 1):
-        found.append(sum((-1) ** (i - 1) * found[k - i] * powers[i - 1] for i in range(1, k + 1)) / k)
-    return found[order]
+        elementary.append(sum((-1) ** (i - 1) * elementary[k - i] * powers[i - 1] for i in range(1, k + 1)) / k)
+    return elementary[order]
 
 
 def _difference(first: Encoding, second: Encoding) -> str:

@@ -44,7 +44,7 @@ def load_moments(path: str | os.PathLike[str]) -> Moments:
     if not isinstance(document, Mapping) or document.get("kind") != KIND:
         raise FileFormatError(f"{os.fspath(path)!r} holds a decomposition, not moments; load it, or show it.")
     try:
-        found = Moments(
+        moments = Moments(
             encoding=Encoding.from_json(document["encoding"]),
             max_order=int(document["max_order"]),
             outputs=tuple(map(str, document["outputs"])),
@@ -54,12 +54,12 @@ def load_moments(path: str | os.PathLike[str]) -> Moments:
             min_count=int(document["min_count"]),
             **arrays,
         )
-        _check(found)
+        _check(moments)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise FileFormatError(
             f"{os.fspath(path)!r} does not contain whole moments ({error}); collect them again."
         ) from error
-    return found
+    return moments
 
 
 def is_moments(path: str | os.PathLike[str]) -> bool:
@@ -92,26 +92,26 @@ def load_levels(path: str | os.PathLike[str]) -> Encoding:
     return Encoding.from_json(dict(document))
 
 
-def _check(found: Moments) -> None:
+def _check(moments: Moments) -> None:
     """Raise if the arrays do not belong to the levels, or hold impossible numbers."""
     if (
-        found.max_order not in (1, 2)
-        or found.rows < 1
-        or not found.shards
-        or len(set(found.shards)) != len(found.shards)
+        moments.max_order not in (1, 2)
+        or moments.rows < 1
+        or not moments.shards
+        or len(set(moments.shards)) != len(moments.shards)
     ):
         raise ValueError("its order, rows or shards are impossible")
-    cells, m = every_cell(found.sizes, found.max_order), len(found.outputs)
+    cells, m = every_cell(moments.sizes, moments.max_order), len(moments.outputs)
     margins = margins_of(cells)
     counts = max(1, 0 if margins is None else margins.n_cells)
     shapes: dict[str, tuple[NDArray[Any], tuple[int, ...]]] = {
-        "counts": (found.counts, (counts,)),
-        "sums": (found.sums, (cells.n_keys, m)),
-        "squares": (found.squares, (m,)),
-        "centre": (found.centre, (m,)),
+        "counts": (moments.counts, (counts,)),
+        "sums": (moments.sums, (cells.n_keys, m)),
+        "squares": (moments.squares, (m,)),
+        "centre": (moments.centre, (m,)),
     }
     wrong = [name for name, (array, shape) in shapes.items() if array.shape != shape or not np.isfinite(array).all()]
-    if wrong or found.counts.min(initial=0) < 0:
+    if wrong or moments.counts.min(initial=0) < 0:
         raise ValueError(f"the array {(wrong or ['counts'])[0]!r} does not fit its levels")
-    if len(found.shards) == 1 and found.shards[0] != identity(found):
+    if len(moments.shards) == 1 and moments.shards[0] != identity(moments):
         raise ValueError("its numbers are not those of its shard")

@@ -103,8 +103,8 @@ def fit_moments(
     values = on_cells(part.family, basis, solution.coefficients)
     plan = _plan(moments, part, basis, order, memory_limit)
     solution = replace(solution, method=f"{solution.method}, from moments of {count_of(len(moments.shards), 'shard')}")
-    found = Solved(part.family, values, plan, solution, basis, False)
-    done = _decomposition(moments, part, found, settings, kind, ties, time.perf_counter() - started)
+    solved = Solved(part.family, values, plan, solution, basis, False)
+    done = _decomposition(moments, part, solved, settings, kind, ties, time.perf_counter() - started)
     return replace(done, certificate=replace(done.certificate, shrinkage=shrinkage))
 
 
@@ -190,16 +190,16 @@ def _projections(part: Observed, basis: Basis) -> Any:
 def _decomposition(
     moments: Moments,
     part: Observed,
-    found: Solved,
+    solved: Solved,
     settings: QuerySettings,
     kind: str,
     ties: str,
     seconds: float,
 ) -> Decomposition:
     names, scaling, unit = part.encoding.names, part.scaling, part.scaling.unit
-    certificate = _certified(moments, part, found, names, seconds)
+    certificate = _certified(moments, part, solved, names, seconds)
     schema = Schema(names, part.encoding.labels, moments.outputs, kind, moments.single)
-    effects = scaling.effects(found.values)
+    effects = scaling.effects(solved.values)
     return Decomposition(
         schema=schema,
         encoding=part.encoding,
@@ -207,51 +207,51 @@ def _decomposition(
         values=effects,
         uncertainty=uncertainty_of(part.family, effects, schema, certificate),
         settings=settings,
-        covariance=covariances(part.family, found.values, part.sums) * unit**2,
+        covariance=covariances(part.family, solved.values, part.sums) * unit**2,
         variance=part.square * unit**2,
         mean_shapley=MeanShapley(part.family, effects, None),
         certificate=certificate,
-        plan=found.plan,
+        plan=solved.plan,
         ties=ties,
         provenance=_provenance(moments, part),
     )
 
 
-def _certified(moments: Moments, part: Observed, found: Solved, names: tuple[str, ...], seconds: float) -> Certificate:
+def _certified(moments: Moments, part: Observed, solved: Solved, names: tuple[str, ...], seconds: float) -> Certificate:
     """Measurements of the result from margins, relative to the standard deviation of each output."""
-    solution: Solution = found.solution
-    fitted = part.co_occurring(found.values)
+    solution: Solution = solved.solution
+    fitted = part.co_occurring(solved.values)
     share = part.family.weight / part.family.weight[0]
-    power = np.einsum("cm,cm->m", found.values, fitted)
-    mse = np.maximum(part.square - 2.0 * np.einsum("cm,cm->m", found.values, part.sums) + power, 0.0)
+    power = np.einsum("cm,cm->m", solved.values, fitted)
+    mse = np.maximum(part.square - 2.0 * np.einsum("cm,cm->m", solved.values, part.sums) + power, 0.0)
     scale = np.where(part.square > 0, np.sqrt(part.square), 1.0)
     r2 = 1.0 - np.divide(mse, part.square, out=np.zeros_like(mse), where=part.square > 0)
     unit, centre = part.scaling.unit, part.scaling.centre
     square = part.square * unit**2 + centre**2
     residual_means = (np.abs(part.sums - fitted) / share[:, None]).max(axis=0)
     certificate = Certificate(
-        orthogonality=float((conditional_means(part.family, found.values) / scale).max(initial=0.0)),
+        orthogonality=float((conditional_means(part.family, solved.values) / scale).max(initial=0.0)),
         reconstruction=float("nan"),
         reconstruction_l2=float((np.sqrt(mse) / scale).max(initial=0.0)),
         residual_mean=float((residual_means / scale).max(initial=0.0)),
         rank=solution.rank,
         rank_by_order=solution.rank_by_order,
-        n_functions=found.plan.functions,
+        n_functions=solved.plan.functions,
         r2=r2,
         mse=mse * unit**2,
         relative_mse=np.divide(mse * unit**2, square, out=np.zeros_like(mse), where=square > 0),
         within_variance=np.full(len(mse), np.nan),
-        redundant=redundancies(found, names),
+        redundant=redundancies(solved, names),
         conditioning=1.0 / solution.smallest_kept,
         largest_dropped=solution.largest_dropped,
         saturated=False,
-        route=found.plan.route,
+        route=solved.plan.route,
         method=solution.method,
         iterations=solution.iterations,
         seconds=seconds,
         residual=solution.residual,
         converged=bool(solution.converged),
-        cancellation=cancellation(part.family, found.values, np.maximum(power - found.values[0] ** 2, 0.0)),
+        cancellation=cancellation(part.family, solved.values, np.maximum(power - solved.values[0] ** 2, 0.0)),
         unmeasured=UNMEASURED,
     )
     rows = float(part.family.weight[0]) if moments.counts.dtype.kind in "iu" else float(moments.rows)

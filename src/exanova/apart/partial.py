@@ -68,7 +68,7 @@ def moments_of_part(
 ) -> Moments:
     """The moments of some rows, added to those known."""
     check_supported(parameters)
-    found = collect_moments(
+    moments = collect_moments(
         X,
         model,
         levels,
@@ -78,25 +78,25 @@ def moments_of_part(
         response_method=parameters["response_method"],
         memory_limit=parameters["memory_limit"],
     )
-    return found if known is None else known + found
+    return moments if known is None else known + moments
 
 
 def merged_moments(known: Moments | None, others: Sequence[Any]) -> Moments:
     """The moments of estimators, of files and of ``Moments``, together."""
-    found = [] if known is None else [known]
+    moments = [] if known is None else [known]
     for other in others:
         if isinstance(other, str | os.PathLike):
-            found.append(load_moments(other))
+            moments.append(load_moments(other))
         elif isinstance(other, Moments):
-            found.append(other)
+            moments.append(other)
         elif isinstance(getattr(other, "moments_", None), Moments):
-            found.append(other.moments_)
+            moments.append(other.moments_)
         else:
             raise InputTypeError(
                 f"a {type(other).__name__} without moments was given; expected moments, the path of a file of moments, "
                 "or an estimator that was fitted by partial_fit."
             )
-    return merge_moments(found)
+    return merge_moments(moments)
 
 
 def fit_of_moments(
