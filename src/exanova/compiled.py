@@ -69,10 +69,10 @@ def private_directory() -> str:
     try:
         path = os.path.join(tempfile.gettempdir(), "exanova" if user is None else f"exanova-{user}")
         os.makedirs(path, mode=0o700, exist_ok=True)
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return ""
-    own = user is None or (stat.S_ISDIR(found.st_mode) and found.st_uid == user and not found.st_mode & 0o022)
+    own = user is None or (stat.S_ISDIR(status.st_mode) and status.st_uid == user and not status.st_mode & 0o022)
     return path if own else ""
 
 

@@ -106,8 +106,8 @@ class Decomposition(EffectQueries):
         >>> anova.decomposition_.joined_levels
         {'x0': {'(other)': ('a', 'b')}}
         """
-        found = {feature.name: feature.joined for feature in self.encoding.features}
-        return {name: joined for name, joined in found.items() if joined}
+        by_column = {feature.name: feature.joined for feature in self.encoding.features}
+        return {name: joined for name, joined in by_column.items() if joined}
 
     @property
     def intercept(self) -> FloatArray:
@@ -287,8 +287,14 @@ def _decomposition_of(other: Any) -> Decomposition:
     return other
 
 
-def _as_fit(found: Decomposition) -> Fit:
-    return Fit(found.schema, found.encoding, found.family, found.values, found.uncertainty)
+def _as_fit(decomposition: Decomposition) -> Fit:
+    return Fit(
+        decomposition.schema,
+        decomposition.encoding,
+        decomposition.family,
+        decomposition.values,
+        decomposition.uncertainty,
+    )
 
 
 def uncertainty_of(

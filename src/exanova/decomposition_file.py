@@ -54,35 +54,37 @@ PARAMETERS: Mapping[str, tuple[type, ...]] = {
 """Parameters that queries depend on, and their types."""
 
 
-def to_file(found: Decomposition, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def to_file(
+    decomposition: Decomposition, parameters: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The document and the arrays of a file; ``parameters`` are those of the estimator."""
-    certificate = found.certificate
-    arrays = _arrays(found)  # first: cheap standard errors are computed for it, which the document describes
+    certificate = decomposition.certificate
+    arrays = _arrays(decomposition)  # first: cheap standard errors are computed for it, which the document describes
     plain = {f.name: getattr(certificate, f.name) for f in fields(Certificate)}
     measured = {k: v for k, v in plain.items() if isinstance(v, np.ndarray)}
     plain = {k: v for k, v in plain.items() if k not in measured and k != "redundant"}
     plain["notes"] = [to_json(note) for note in certificate.notes]
     document = {
-        "parameters": {**parameters, "subsets": _subsets_given(parameters.get("subsets"), found)},
-        "encoding": found.encoding.to_json(),
-        "schema": asdict(found.schema),
-        "plan": asdict(found.plan),
+        "parameters": {**parameters, "subsets": _subsets_given(parameters.get("subsets"), decomposition)},
+        "encoding": decomposition.encoding.to_json(),
+        "schema": asdict(decomposition.schema),
+        "plan": asdict(decomposition.plan),
         "certificate": plain,
         "redundant": [[r.features, r.shared_with] for r in certificate.redundant],
-        "selected": found.paper_functions,
-        "ties": found.ties,
-        "link": found.link,
-        "losses": [[asdict(loss) for loss in losses] for losses in found.losses],
-        "chosen": None if found.selection is None else asdict(found.selection),
-        "errors": None if found.uncertainty.summary is None else asdict(found.uncertainty.summary),
-        "provenance": None if found.provenance is None else asdict(found.provenance),
+        "selected": decomposition.paper_functions,
+        "ties": decomposition.ties,
+        "link": decomposition.link,
+        "losses": [[asdict(loss) for loss in losses] for losses in decomposition.losses],
+        "chosen": None if decomposition.selection is None else asdict(decomposition.selection),
+        "errors": None if decomposition.uncertainty.summary is None else asdict(decomposition.uncertainty.summary),
+        "provenance": None if decomposition.provenance is None else asdict(decomposition.provenance),
     }
     return document, arrays | {f"certificate.{k}": v for k, v in measured.items()}
 
 
-def _arrays(found: Decomposition) -> dict[str, NDArray[Any]]:
+def _arrays(decomposition: Decomposition) -> dict[str, NDArray[Any]]:
     """The arrays of a file, but for those of the certificate."""
-    family, layout = found.family, found.family.layout
+    family, layout = decomposition.family, decomposition.family.layout
     arrays: dict[str, NDArray[Any]] = {
         "order": layout.order,
         "members": layout.members,
@@ -93,24 +95,27 @@ def _arrays(found: Decomposition) -> dict[str, NDArray[Any]]:
         "cell_start": family.cell_start,
         "cell_key": family.cell_key,
         "weight": family.weight,
-        "values": found.values,
-        "covariance": found.covariance,
-        "variance": found.variance,
+        "values": decomposition.values,
+        "covariance": decomposition.covariance,
+        "variance": decomposition.variance,
     }
-    if found.mean_shapley.known is not None:
-        arrays["shapley"] = found.mean_shapley.known
-    arrays.update((f"errors.{name}", array) for name, array in found.uncertainty.stored.items())
-    if found.continuation is not None:
-        arrays |= {"continued.pairs": found.continuation.pairs, "continued.values": found.continuation.values}
+    if decomposition.mean_shapley.known is not None:
+        arrays["shapley"] = decomposition.mean_shapley.known
+    arrays.update((f"errors.{name}", array) for name, array in decomposition.uncertainty.stored.items())
+    if decomposition.continuation is not None:
+        arrays |= {
+            "continued.pairs": decomposition.continuation.pairs,
+            "continued.values": decomposition.continuation.values,
+        }
     return arrays
 
 
-def _subsets_given(given: Any, found: Decomposition) -> Any:
+def _subsets_given(given: Any, decomposition: Decomposition) -> Any:
     """The parameter ``subsets`` as a list: unchanged if it is a list of tuples, else the names of its pairs."""
     if given is None or (isinstance(given, list) and all(isinstance(s, tuple) for s in given)):
         return given
-    subsets = named_family(given, found.schema.features, found.family.sizes.tolist())
-    return [found.schema.names(subset) for subset in subsets if len(subset) > 1]
+    subsets = named_family(given, decomposition.schema.features, decomposition.family.sizes.tolist())
+    return [decomposition.schema.names(subset) for subset in subsets if len(subset) > 1]
 
 
 def from_file(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> tuple[Decomposition, dict[str, Any]]:
@@ -123,10 +128,10 @@ def from_file(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -
         raise FileFormatError("the file holds moments, not a decomposition; explain it with `exanova explain`.")
     try:
         parameters = _parameters(document["parameters"])
-        found = _decomposition(document, arrays, parameters)
+        decomposition = _decomposition(document, arrays, parameters)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:
         raise FileFormatError(f"the file does not contain a whole decomposition ({error}); save it again.") from error
-    return found, parameters
+    return decomposition, parameters
 
 
 def _decomposition(
@@ -139,7 +144,7 @@ def _decomposition(
     certificate = _certificate(document, arrays)
     stored, summary = _named_arrays(arrays, "errors."), _summary(document.get("errors"))
     selected = document["selected"]
-    found = Decomposition(
+    decomposition = Decomposition(
         schema=schema,
         encoding=Encoding.from_json(document["encoding"]),
         family=family,
@@ -159,8 +164,8 @@ def _decomposition(
         provenance=_provenance(document.get("provenance")),
         continuation=_continuation(arrays),
     )
-    _check(found, stored)
-    return found
+    _check(decomposition, stored)
+    return decomposition
 
 
 def _schema(entry: Mapping[str, Any]) -> Schema:
@@ -237,10 +242,10 @@ def _summary(entry: Mapping[str, Any] | None) -> Errors | None:
 def _provenance(entry: Mapping[str, Any] | None) -> Provenance | None:
     if entry is None:
         return None
-    found = Provenance(**_record(Provenance, entry))
-    if {len(pair) for pair in found.settings} - {2} or {len(file) for file in found.files} - {3}:
+    provenance = Provenance(**_record(Provenance, entry))
+    if {len(pair) for pair in provenance.settings} - {2} or {len(file) for file in provenance.files} - {3}:
         raise ValueError("the provenance has settings or files that cannot be read")
-    return found
+    return provenance
 
 
 def _family(arrays: Mapping[str, NDArray[Any]]) -> Family:
@@ -266,39 +271,51 @@ def _continuation(arrays: Mapping[str, NDArray[Any]]) -> Continuation | None:
     return Continuation(arrays["continued.pairs"], arrays["continued.values"])
 
 
-def _check(found: Decomposition, stored: Mapping[str, NDArray[Any]]) -> None:
+def _check(decomposition: Decomposition, stored: Mapping[str, NDArray[Any]]) -> None:
     """Check that every position is within bounds; each condition may rely on the previous ones."""
-    parts, errors = _conditions_of_parts(found), _conditions_of_errors(found, stored)
-    conditions = (*parts, *errors, *map(_feature_fits, found.encoding.features), *_conditions_of_continuation(found))
+    parts, errors = _conditions_of_parts(decomposition), _conditions_of_errors(decomposition, stored)
+    conditions = (
+        *parts,
+        *errors,
+        *map(_feature_fits, decomposition.encoding.features),
+        *_conditions_of_continuation(decomposition),
+    )
     if not all(conditions):
         raise ValueError(f"its parts do not fit together (check {conditions.index(False)})")
-    for k, condition in enumerate(_conditions_of_cells(found.family), start=len(conditions)):
+    for k, condition in enumerate(_conditions_of_cells(decomposition.family), start=len(conditions)):
         if not condition:
             raise ValueError(f"its parts do not fit together (check {k})")
 
 
-def _conditions_of_parts(found: Decomposition) -> Iterator[bool]:
-    family, layout, schema, encoding = found.family, found.family.layout, found.schema, found.encoding
+def _conditions_of_parts(decomposition: Decomposition) -> Iterator[bool]:
+    family, schema, encoding = decomposition.family, decomposition.schema, decomposition.encoding
+    layout = family.layout
     s, d, m, cells = len(family.subsets), len(schema.features), len(schema.outputs), len(family.cell_key)
-    certificate = found.certificate
+    certificate, shapley = decomposition.certificate, decomposition.mean_shapley.known
     yield layout.key_start.shape == family.cell_start.shape == (s + 1,) and layout.order.shape == (s,)
     yield layout.members.shape == layout.chain.shape and layout.members.shape[0] == s
     yield layout.sizes.shape == (d,) and encoding.sizes == tuple(layout.sizes.tolist())
     yield layout.lookup.ndim == family.cell_key.ndim == 1 and family.weight.shape == (cells,)
-    yield found.values.shape == (cells, m) and found.covariance.shape == (s, m) and found.variance.shape == (m,)
-    yield found.mean_shapley.known is None or found.mean_shapley.known.shape == (d, m)
+    yield (
+        decomposition.values.shape == (cells, m)
+        and decomposition.covariance.shape == (s, m)
+        and decomposition.variance.shape == (m,)
+    )
+    yield shapley is None or shapley.shape == (d, m)
     measured = [getattr(certificate, f.name) for f in fields(Certificate) if "FloatArray" in str(f.type)]
     yield all(values is None or values.shape == (m,) for values in measured)
     yield encoding.names == schema.features and encoding.labels == schema.labels and len(set(encoding.names)) == d
-    yield all(_is_a(names, "tuple[str, ...]") for names in (schema.features, schema.outputs, *_named(found)))
+    yield all(_is_a(names, "tuple[str, ...]") for names in (schema.features, schema.outputs, *_named(decomposition)))
     yield schema.kind in TABLES and m >= 1 and (m == 1 or not schema.single)
-    yield bool(np.isfinite(found.values).all() and np.isfinite(found.covariance).all())
-    yield bool(np.isfinite(family.weight).all() and (family.weight > 0).all() and (found.variance >= 0).all())
-    yield found.ties in ("share", "first") and found.link in LINKS and len(found.losses) in (0, m)
+    yield bool(np.isfinite(decomposition.values).all() and np.isfinite(decomposition.covariance).all())
+    yield bool(np.isfinite(family.weight).all() and (family.weight > 0).all() and (decomposition.variance >= 0).all())
+    yield (
+        decomposition.ties in ("share", "first") and decomposition.link in LINKS and len(decomposition.losses) in (0, m)
+    )
 
 
-def _conditions_of_errors(found: Decomposition, stored: Mapping[str, NDArray[Any]]) -> Iterator[bool]:
-    (cells, m), s = found.values.shape, len(found.family.subsets)
+def _conditions_of_errors(decomposition: Decomposition, stored: Mapping[str, NDArray[Any]]) -> Iterator[bool]:
+    (cells, m), s = decomposition.values.shape, len(decomposition.family.subsets)
     shapes = {
         "stderr": (cells, m),
         "rows": (cells,),
@@ -306,31 +323,32 @@ def _conditions_of_errors(found: Decomposition, stored: Mapping[str, NDArray[Any
         "freedom": (cells,),
         "certain": (s, m),
         "identified": (s,),
-        "means": (main_cells(found.family), m),
+        "means": (main_cells(decomposition.family), m),
         "covariance": (m, cells * (cells + 1) // 2),
     }
     yield all(shapes.get(name) == array.shape for name, array in stored.items())
-    yield (found.uncertainty.summary is None) == ("stderr" not in stored)
+    yield (decomposition.uncertainty.summary is None) == ("stderr" not in stored)
     yield all(bool((~(array < 0)).all()) for name, array in stored.items() if name not in ("covariance", "means"))
     yield "covariance" not in stored or bool(np.isfinite(stored["covariance"]).all())
 
 
-def _conditions_of_continuation(found: Decomposition) -> Iterator[bool]:
-    if found.continuation is None:
+def _conditions_of_continuation(decomposition: Decomposition) -> Iterator[bool]:
+    family, continuation = decomposition.family, decomposition.continuation
+    if continuation is None:
         return
-    family, (pairs, values) = found.family, (found.continuation.pairs, found.continuation.values)
-    count, m = len(family.subsets), len(found.schema.outputs)
+    pairs, values = continuation.pairs, continuation.values
+    count, m = len(family.subsets), len(decomposition.schema.outputs)
     inside = pairs.ndim == 1 and bool((np.diff(pairs) > 0).all() and ((pairs > 0) & (pairs < count)).all())
     yield inside and all(len(family.subsets[s]) == 2 for s in pairs.tolist())
     unseen = sum(unobserved_cells(family, s) for s in pairs.tolist()) if inside else -1
     yield values.shape == (unseen, m) and bool(np.isfinite(values).all())
 
 
-def _named(found: Decomposition) -> Iterator[tuple[str, ...]]:
+def _named(decomposition: Decomposition) -> Iterator[tuple[str, ...]]:
     """Every tuple of names in the evidence."""
-    for redundancy in found.certificate.redundant:
+    for redundancy in decomposition.certificate.redundant:
         yield from (redundancy.features, *redundancy.shared_with)
-    for function in found.paper_functions or ():
+    for function in decomposition.paper_functions or ():
         yield from function
 
 

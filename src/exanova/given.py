@@ -68,9 +68,9 @@ def _read_in_blocks(given: Given, parameters: Mapping[str, Any], progress: Progr
         link=parameters["link"],
     )
     engine = engine_of(parameters["engine"])
-    found = read_source(given.X, given.model, options, given.columns, progress, engine)
+    reading = read_source(given.X, given.model, options, given.columns, progress, engine)
     share = given.eval_set if isinstance(given.eval_set, float) else None
-    joined = join_source(found, dict(parameters), share, progress)
+    joined = join_source(reading, dict(parameters), share, progress)
     assert isinstance(joined.rows, SourceReading)
     rows = joined.rows
 

@@ -182,17 +182,17 @@ def to_json(sentence: str) -> Any:
     return [[p.name, *_value(p)] if isinstance(p, Parameter) else str(p) for p in sentence.parts]
 
 
-def from_json(found: Any) -> str:
+def from_json(entry: Any) -> str:
     """The message that ``to_json`` wrote.
 
     >>> from_json(["try ", ["route", "dense"]])
     "try route='dense'"
     """
-    if isinstance(found, str):
-        return found
-    if not isinstance(found, list) or not all(isinstance(p, str) or isinstance(p[0], str) for p in found):
-        raise ValueError(f"{found!r} is no sentence")
-    return Words(*(part if isinstance(part, str) else Parameter(*part) for part in found))
+    if isinstance(entry, str):
+        return entry
+    if not isinstance(entry, list) or not all(isinstance(p, str) or isinstance(p[0], str) for p in entry):
+        raise ValueError(f"{entry!r} is no sentence")
+    return Words(*(part if isinstance(part, str) else Parameter(*part) for part in entry))
 
 
 def _value(parameter: Parameter) -> list[Any]:

@@ -301,7 +301,7 @@ def _check_support(codes: Codes, p: FloatArray, sizes: Sequence[int]) -> None:
             f"The least probability is {p.min()}; expected all positive. Drop the rows of probability zero."
         )
     levels = [np.unique(row) for row in codes]
-    if any(not np.array_equal(found, np.arange(n)) for found, n in zip(levels, sizes, strict=True)):
+    if any(not np.array_equal(observed, np.arange(n)) for observed, n in zip(levels, sizes, strict=True)):
         raise InputError(
             f"Got sizes {tuple(sizes)} for features with {tuple(map(len, levels))} observed levels; "
             "expected levels 0 to N_i - 1, all observed. Renumber the levels that occur."
