@@ -102,11 +102,8 @@ def _arrays(decomposition: Decomposition) -> dict[str, NDArray[Any]]:
     if decomposition.mean_shapley.known is not None:
         arrays["shapley"] = decomposition.mean_shapley.known
     arrays.update((f"errors.{name}", array) for name, array in decomposition.uncertainty.stored.items())
-    if decomposition.continuation is not None:
-        arrays |= {
-            "continued.pairs": decomposition.continuation.pairs,
-            "continued.values": decomposition.continuation.values,
-        }
+    if (continuation := decomposition.continuation) is not None:
+        arrays |= {"continued.pairs": continuation.pairs, "continued.values": continuation.values}
     return arrays
 
 
@@ -274,12 +271,8 @@ def _continuation(arrays: Mapping[str, NDArray[Any]]) -> Continuation | None:
 def _check(decomposition: Decomposition, stored: Mapping[str, NDArray[Any]]) -> None:
     """Check that every position is within bounds; each condition may rely on the previous ones."""
     parts, errors = _conditions_of_parts(decomposition), _conditions_of_errors(decomposition, stored)
-    conditions = (
-        *parts,
-        *errors,
-        *map(_feature_fits, decomposition.encoding.features),
-        *_conditions_of_continuation(decomposition),
-    )
+    features, continued = decomposition.encoding.features, _conditions_of_continuation(decomposition)
+    conditions = (*parts, *errors, *map(_feature_fits, features), *continued)
     if not all(conditions):
         raise ValueError(f"its parts do not fit together (check {conditions.index(False)})")
     for k, condition in enumerate(_conditions_of_cells(decomposition.family), start=len(conditions)):
@@ -289,29 +282,25 @@ def _check(decomposition: Decomposition, stored: Mapping[str, NDArray[Any]]) -> 
 
 def _conditions_of_parts(decomposition: Decomposition) -> Iterator[bool]:
     family, schema, encoding = decomposition.family, decomposition.schema, decomposition.encoding
-    layout = family.layout
+    layout, values = family.layout, decomposition.values
     s, d, m, cells = len(family.subsets), len(schema.features), len(schema.outputs), len(family.cell_key)
     certificate, shapley = decomposition.certificate, decomposition.mean_shapley.known
+    covariance, variance = decomposition.covariance, decomposition.variance
     yield layout.key_start.shape == family.cell_start.shape == (s + 1,) and layout.order.shape == (s,)
     yield layout.members.shape == layout.chain.shape and layout.members.shape[0] == s
     yield layout.sizes.shape == (d,) and encoding.sizes == tuple(layout.sizes.tolist())
     yield layout.lookup.ndim == family.cell_key.ndim == 1 and family.weight.shape == (cells,)
-    yield (
-        decomposition.values.shape == (cells, m)
-        and decomposition.covariance.shape == (s, m)
-        and decomposition.variance.shape == (m,)
-    )
+    yield values.shape == (cells, m) and covariance.shape == (s, m) and variance.shape == (m,)
     yield shapley is None or shapley.shape == (d, m)
     measured = [getattr(certificate, f.name) for f in fields(Certificate) if "FloatArray" in str(f.type)]
-    yield all(values is None or values.shape == (m,) for values in measured)
+    yield all(array is None or array.shape == (m,) for array in measured)
     yield encoding.names == schema.features and encoding.labels == schema.labels and len(set(encoding.names)) == d
     yield all(_is_a(names, "tuple[str, ...]") for names in (schema.features, schema.outputs, *_named(decomposition)))
     yield schema.kind in TABLES and m >= 1 and (m == 1 or not schema.single)
-    yield bool(np.isfinite(decomposition.values).all() and np.isfinite(decomposition.covariance).all())
-    yield bool(np.isfinite(family.weight).all() and (family.weight > 0).all() and (decomposition.variance >= 0).all())
-    yield (
-        decomposition.ties in ("share", "first") and decomposition.link in LINKS and len(decomposition.losses) in (0, m)
-    )
+    yield bool(np.isfinite(values).all() and np.isfinite(covariance).all())
+    yield bool(np.isfinite(family.weight).all() and (family.weight > 0).all() and (variance >= 0).all())
+    link, losses = decomposition.link, decomposition.losses
+    yield decomposition.ties in ("share", "first") and link in LINKS and len(losses) in (0, m)
 
 
 def _conditions_of_errors(decomposition: Decomposition, stored: Mapping[str, NDArray[Any]]) -> Iterator[bool]:

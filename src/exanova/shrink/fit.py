@@ -153,12 +153,11 @@ def fit_shrunk(
     work = Prepared.of(sample, request, family, progress)
     progress.phase("variance components")
     given = None if known is None else known()
-    exact = None
+    exact, shared = None, None
     all_ratios = ratios_of_orders(work, request) if given is None else ratios_as_given(work, request, given)
     if work.awaits_leading and all_ratios:
-        leading = [work.ratio(one.maximum.evaluation.logs, one.by_subset) for one in all_ratios]
-        work = work.leading(np.max(leading, axis=0))
-    shared = None
+        leading = np.max([work.ratio(one.maximum.evaluation.logs, one.by_subset) for one in all_ratios], axis=0)
+        work = work.leading(leading)
     if work.in_clusters is not None:
         all_ratios, shared = ratios_in_clusters(work, request, all_ratios, given)
     for by_subset in (False, True):  # where the ratios of orders decide, no others are needed
@@ -350,15 +349,13 @@ def _drift(
     """(r, m) how errors of rows left out move with the ratios, where that counts and is affordable."""
     from scipy.linalg.lapack import dpotri
 
-    evaluation = ratios.maximum.evaluation
+    at = ratios.maximum.evaluation
     if not ratios.by_subset or not affordable(work.rows, work.sample.n_rows):
         return 0.0
-    ratio, noise = work.ratio(evaluation.logs, True), 1.0 / work.precision
+    ratio, noise = work.ratio(at.logs, True), 1.0 / work.precision
     inverse, _ = dpotri(work.rows.factor(ratio, noise) if lower is None else lower, lower=1)
     inverse = np.tril(inverse) + np.tril(inverse, -1).T
-    moved = drift(
-        work.rows, ratio, inverse, solved.residual, work.precision, evaluation.residual, evaluation.information
-    )
+    moved = drift(work.rows, ratio, inverse, solved.residual, work.precision, at.residual, at.information)
     return np.asarray(moved / np.reshape(np.broadcast_to(work.sample.copies, work.precision.shape), (-1, 1)))
 
 
