@@ -16,8 +16,9 @@ from exanova.select.automatic import all_candidates, fit_automatic, needs_no_bud
 from exanova.select.record import Selection
 from exanova.select.selected_fit import fit_selected
 from exanova.select.selection_plan import plan_selection
-from exanova.shrink.fit import fit_shrunk, why_not
+from exanova.shrink.fit import fit_shrunk
 from exanova.shrink.planned import completed
+from exanova.shrink.unshrunk import why_not
 from exanova.solve.evidence import Shrinkage, Solved
 from exanova.solve.plan import Plan, within_limit
 from exanova.solve.planning import make_plan, priced

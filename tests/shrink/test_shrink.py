@@ -26,11 +26,12 @@ from exanova.shrink.by_cells import ByCells, RowKernels, SubsetKernels
 from exanova.shrink.cell_kernels import kernels_of_cells
 from exanova.shrink.components import Pulled, bounds, maximise
 from exanova.shrink.coordinates import gram_of_columns, make_prior
-from exanova.shrink.fit import DETERMINED, fit_family, fit_shrunk, why_not
+from exanova.shrink.fit import DETERMINED, fit_family, fit_shrunk
 from exanova.shrink.likelihood import ByFunctions, ByRows
 from exanova.shrink.posterior import Columns, solve_by_functions, solve_by_rows
 from exanova.shrink.prepared import columns_of
 from exanova.shrink.prior import level_kernel
+from exanova.shrink.unshrunk import why_not
 from exanova.solve.planning import make_plan
 from exanova.solve.request import Request
 from exanova.solve.run import run_plan

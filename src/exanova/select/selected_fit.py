@@ -21,8 +21,9 @@ from exanova.progress import Progress
 from exanova.select.budget import Chosen, select_family, to_decompose
 from exanova.select.record import Selection
 from exanova.select.selection_plan import mains_of, plan_selection
-from exanova.shrink.fit import fit_family, never_shrunk
+from exanova.shrink.fit import fit_family
 from exanova.shrink.ratios import KnownRatios, known_ratios
+from exanova.shrink.unshrunk import never_shrunk
 from exanova.solve.evidence import Solved
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request

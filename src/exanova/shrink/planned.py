@@ -10,7 +10,6 @@ from exanova.phi.gram import gram_seconds
 from exanova.shrink import cost
 from exanova.shrink.continued import continuation_bytes
 from exanova.shrink.evaluate import CHEAP_WORK, LARGEST
-from exanova.shrink.fit import why_not
 from exanova.shrink.left_out import FEWEST_SAMPLED
 from exanova.shrink.speed import (
     drifting_seconds,
@@ -19,6 +18,7 @@ from exanova.shrink.speed import (
     ranking_seconds,
     shrinking_seconds,
 )
+from exanova.shrink.unshrunk import why_not
 from exanova.solve import price
 from exanova.solve.plan import Plan
 from exanova.solve.request import Request

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from exanova.basis.functions import Basis, build_basis, join, on_cells, order_slices
 from exanova.data.sample import Sample
 from exanova.design.family import Family, complete_family, extend
-from exanova.messages import Parameter, Value, Words, joined
 from exanova.parallel import suitable_blas
 from exanova.phi.counted_family import CountedFamily
 from exanova.phi.gram import CommonRows
@@ -39,8 +38,9 @@ from exanova.solve.grid import margins, solve_grid
 from exanova.solve.matrix_free import LARGEST_PAIR, solve_matrix_free
 from exanova.solve.moments_route import Projections, solve_kept, solve_moments
 from exanova.solve.plan import Plan
+from exanova.solve.refusals import completion_refusal, dense_refusal, grid_refusal, matrix_free_refusal, tables_refusal
 from exanova.solve.request import Request, orders_of
-from exanova.solve.survey import EVEN, Survey, dense_applies, is_complete, is_product
+from exanova.solve.survey import EVEN, Survey, dense_applies, is_product
 from exanova.solve.top_down import groups_of_shapes, solve_top_down
 from exanova.typing import FloatArray, Subset
 
@@ -92,71 +92,6 @@ class Route:
     passes: Callable[[Survey], int]
     seconds: Callable[[Survey], float]
     solve: Callable[[SolveJob], Solved]
-
-
-def _grid_refusal(request: Request, survey: Survey) -> str | None:
-    sample, d = survey.sample, len(survey.sample.varying)
-    if request.ridge:
-        return _needs_gram(request)
-    if request.all_orders(d) and is_complete(sample):
-        return None
-    return Words(
-        Parameter("route", "grid"),
-        " needs a table in which every combination of levels occurs, and all orders (",
-        Parameter("max_order", None),
-        f"); this table has {sample.n_rows:,} of {np.prod(sample.sizes, dtype=object):,} combinations, with ",
-        Parameter("max_order", request.max_order),
-        ". Use ",
-        Parameter("route", "auto"),
-        ".",
-    )
-
-
-def _dense_refusal(request: Request, survey: Survey) -> str | None:
-    return _needs_gram(request) if request.ridge else _tables_refusal(request, survey)
-
-
-def _needs_gram(request: Request) -> str:
-    return Words(
-        Parameter("ridge", request.ridge),
-        " needs ",
-        Parameter("route", "moments"),
-        " or ",
-        Value("route", "auto"),
-        "; ",
-        Parameter("route", request.route),
-        " has none.",
-    )
-
-
-def _tables_refusal(request: Request, survey: Survey) -> str | None:
-    """Routes that need tables of functions are not applicable to pairs with too many cells."""
-    return _matrix_free_refusal(request, survey) if survey.has_large_pairs else None
-
-
-def _matrix_free_refusal(request: Request, survey: Survey) -> str | None:
-    if request.is_plain:
-        return None
-    given = joined((Words(Parameter(name, getattr(request, name))) for name in ("basis", "ties", "ridge")), ", ")
-    plain = joined(map(Words, (Parameter("basis", "pure"), Parameter("ties", "share"), Parameter("ridge", 0))), ", ")
-    required = Words(" cannot be combined with the matrix-free route, which this table or ", Parameter("route"))
-    return Words(given, required, " requires; use ", plain, ".")
-
-
-def _completion_refusal(request: Request, survey: Survey) -> str | None:
-    plain = _tables_refusal(request, survey) or _matrix_free_refusal(request, survey)
-    if plain or request.all_orders(len(survey.sample.varying)):
-        return plain
-    return Words(
-        Parameter("route", "completion"),
-        " needs all orders (",
-        Parameter("max_order", None),
-        "); here ",
-        Parameter("max_order", request.max_order) if request.subsets is None else Parameter("subsets"),
-        " leaves some out. Use ",
-        Parameter("route", "auto"),
-        ".",
-    )
 
 
 def _all_orders_at_once(sample: Sample, p: FloatArray, shape: tuple[int, ...]) -> bool:
@@ -370,18 +305,16 @@ ROUTES: dict[str, Route] = {
     for route in (
         Route(
             "grid",
-            _grid_refusal,
+            grid_refusal,
             _grid_memory,
             lambda survey: 2,
             seconds.grid,
             _by_grid,
         ),
-        Route(
-            "dense", _dense_refusal, _dense_memory, lambda survey: len(survey.by_order) + 2, seconds.dense, _by_dense
-        ),
+        Route("dense", dense_refusal, _dense_memory, lambda survey: len(survey.by_order) + 2, seconds.dense, _by_dense),
         Route(
             "moments",
-            _tables_refusal,
+            tables_refusal,
             _moments_memory,
             lambda survey: len(survey.by_order) + 6,
             seconds.moments,
@@ -389,7 +322,7 @@ ROUTES: dict[str, Route] = {
         ),
         Route(
             "matrix-free",
-            _matrix_free_refusal,
+            matrix_free_refusal,
             _matrix_free_memory,
             lambda survey: 2 * seconds.iterations_of(survey),
             seconds.matrix_free,
@@ -397,7 +330,7 @@ ROUTES: dict[str, Route] = {
         ),
         Route(
             "completion",
-            _completion_refusal,
+            completion_refusal,
             _completion_memory,
             lambda survey: len(survey.by_order) + 6,
             seconds.completion,
