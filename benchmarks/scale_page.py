@@ -39,16 +39,15 @@ def _line(task: str, kind: str, rows: int, facts: dict[str, Any]) -> str:
 def _files(results: Results) -> list[str]:
     head = f"""# Scale
 
-Made by `make bench-scale`. CPU seconds with one thread, each task in a process of its own, measured in several runs on
-one day. Other programs ran on the same two cores: one short job took from 0.53 to 0.78 CPU seconds at different times.
+Made by one run of `make bench-scale`. CPU seconds with one thread, each task in a process of its own. Other programs
+ran on the same two cores.
 
 ## Files under a memory limit
 
 Rows of 12 columns of text and a score, in Parquet files of a million rows, read with `memory_limit="{LIMIT}"`. The fit
 has order two, on some 33,000 distinct rows (2 to 8 levels per column), or on rows that are nearly all distinct (8
 levels per column, 3,319 functions). The others group the same 13 columns and count. Peak is the largest resident memory
-of the process; part of it are pages of temporary files, which leave memory block by block. Of exanova, both
-stay below the limit.
+of the process; pages of temporary files, which leave memory block by block, are part of it.
 
 | rows | distinct rows | task | CPU seconds | peak, GB | without pages of files, GB | |
 |---|---|---|---|---|---|---|"""
@@ -96,9 +95,9 @@ progress on a terminal. Memory stays flat.
 def _table(results: Results) -> list[str]:
     head = """## Jobs that were slow
 
-CPU seconds before, as they were noted when the work on scale began, and now. The tables of now were made again from
-their descriptions: sizes are alike, rows are not the same. The eight variables have 3 levels each now; those of before
-are not known, so that these two lines do not compare.
+CPU seconds when the work on scale began, and now. The tables were made again from their descriptions: the sizes are
+alike, the rows are not the same. The eight variables have 3 levels each; the levels of the earlier measurement are not
+known, so these two lines cannot be compared.
 
 | job | before | now | peak, GB | |
 |---|---|---|---|---|"""
@@ -139,8 +138,7 @@ ones, the default. CPU seconds, for the engine of the whole fit with its certifi
     note = """
 A rank that is reached by time is not that of all functions, and nothing is extrapolated from it. The aim for Poker and
 Connect-4 was a ratio of 200. The paper's own functions take the engine longer than its default ones, because the rank
-is decided a second time, in exact arithmetic. The seconds of Algorithm 1, and of the engine on Connect-4 and Nursery,
-are those of an earlier run. What bounds the ratio on Connect-4, from a profile: of the engine's seconds a quarter reads
-67,557 rows of 42 columns, two fifths decide in exact arithmetic which functions raise the rank, a third counts,
-eliminates and measures. A ratio of 200 at this rank would leave 0.24 seconds, about what reading alone takes."""
+is decided a second time, in exact arithmetic. What bounds the ratio on Connect-4: the engine also reads 67,557 rows of
+42 columns, decides in exact arithmetic which functions raise the rank, and measures the result. A ratio of 200 at this
+rank would leave about as many seconds as reading alone takes."""
     return [*head.splitlines(), *lines, *note.splitlines()] if lines else []
