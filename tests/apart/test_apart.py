@@ -290,6 +290,10 @@ def test_files_of_another_kind_are_refused(tmp_path):
     with pytest.raises(FileFormatError, match="moments"):
         load(tmp_path / "a.moments")
     (tmp_path / "levels.json").write_text('{"features": []}', encoding="utf-8")
+    with pytest.raises(FileFormatError, match="give the path of a saved file of moments"):
+        load_moments(tmp_path)
+    with pytest.raises(FileFormatError, match="is not a file of moments saved by exanova"):
+        load_moments(tmp_path / "levels.json")
     with pytest.raises(FileFormatError, match="not a file of levels"):
         load_levels(tmp_path / "levels.json")
     with pytest.raises(FileFormatError, match="cannot be read as levels"):

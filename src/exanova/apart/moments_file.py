@@ -40,7 +40,7 @@ def save_moments(moments: Moments, path: str | os.PathLike[str]) -> None:
 
 def load_moments(path: str | os.PathLike[str]) -> Moments:
     """Read moments; a file that was altered or truncated, or holds something else, is refused."""
-    document, arrays = storage.read(path)
+    document, arrays = storage.read(path, "file of moments")
     if not isinstance(document, Mapping) or document.get("kind") != KIND:
         raise FileFormatError(f"{os.fspath(path)!r} holds a decomposition, not moments; load it, or show it.")
     try:

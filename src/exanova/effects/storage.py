@@ -74,8 +74,8 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a {type(value).__name__} cannot be stored")
 
 
-def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The document and the arrays of a file.
+def read(path: str | os.PathLike[str], noun: str = "decomposition") -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The document and the arrays of a file; ``noun`` is what it should hold, for error messages.
 
     Raises:
         FileFormatError: if it is not a file of this format, is truncated, was altered, or is of a later version.
@@ -88,15 +88,17 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         raise FileFormatError(
             f"{os.fspath(path)!r} cannot be read ({getattr(error, 'strerror', None) or error}); "
-            "give the path of a saved decomposition."
+            f"give the path of a saved {noun}."
         ) from error
-    return decode(body, os.fspath(path))
+    return decode(body, os.fspath(path), noun)
 
 
-def decode(body: bytes, name: str = "the file") -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def decode(
+    body: bytes, name: str = "the file", noun: str = "decomposition"
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The document and the arrays in the bytes of a file."""
     if not body.startswith(MAGIC):
-        raise FileFormatError(f"{name!r} is not a decomposition saved by exanova.")
+        raise FileFormatError(f"{name!r} is not a {noun} saved by exanova.")
     if len(body) < HEAD.size + DIGEST:
         raise FileFormatError(f"{name!r} is truncated: {len(body)} bytes; save it again.")
     _, version, length = HEAD.unpack_from(body)
