@@ -98,3 +98,40 @@ def test_functions_too_many_for_a_matrix_have_the_errors_of_their_posterior(monk
     assert (stderr(anova) ** 2 >= (1 - 1e-9) * posterior * known.unit**2).all()
     assert np.abs(np.log(stderr(anova) / measured)).max() < 0.7
     assert np.isfinite(anova.significance()["p"]).any()
+
+
+@pytest.mark.parametrize("clusters", [False, True])
+def test_the_columns_of_a_fit_give_the_errors_of_all_functions(monkeypatch, clusters):
+    """Where functions are too many for a matrix, those that the fit used stand for them: here the same space."""
+    monkeypatch.setattr("exanova.shrink.cost.by_rows", lambda rows, functions: False)
+    rows, _, rng = drawn(300)
+    y = 0.5 * rows[:, 0] + rows[:, 1] * rows[:, 2] + rng.normal(size=300) * np.where(rows[:, 0] == 2, 1.0, 0.1)
+    given = {"clusters": rng.integers(0, 60, 300)} if clusters else {}
+    every = shrunk(rows, y, **given)
+    assert every.decomposition_.uncertainty.engine.measured
+    monkeypatch.setattr(posterior_errors, "MOST_FUNCTIONS", every.certificate_.n_functions - 1)
+    some = shrunk(rows, y, **given)
+    engines = [anova.decomposition_.uncertainty.engine for anova in (every, some)]
+    assert [engine.drawn[0].influence.spans for engine in engines] == [True, False]
+    assert engines[1].measured
+    np.testing.assert_allclose(stderr(some), stderr(every), rtol=1e-8)
+    np.testing.assert_allclose(engines[1].all_cells, engines[0].all_cells, atol=1e-10 * engines[0].all_cells.max())
+    shapley = [anova.explain(rows[:20], stderr=True).stderr for anova in (every, some)]
+    np.testing.assert_allclose(shapley[1], shapley[0], rtol=1e-8)
+    p = [anova.significance()["p"] for anova in (every, some)]
+    np.testing.assert_allclose(p[1], p[0], rtol=1e-6, atol=1e-12)
+
+
+def test_unequal_noise_makes_no_effect_of_a_column_that_is_never_read(monkeypatch):
+    """Rows of a rare level are noisy. Taken for equal noise, it would make effects of what is random."""
+    monkeypatch.setattr("exanova.shrink.cost.by_rows", lambda rows, functions: False)
+    named = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        rows = np.column_stack([rng.random(2000) < 0.1, rng.integers(0, 3, 2000), rng.integers(0, 12, 2000)])
+        y = rows[:, 1] + rng.normal(size=2000) * np.where(rows[:, 0] == 1, 2.0, 0.1)
+        anova = shrunk(rows, y)
+        monkeypatch.setattr(posterior_errors, "MOST_FUNCTIONS", anova.certificate_.n_functions - 1)
+        tests = anova.significance()  # errors are computed on first use
+        named.append(bool(tests["significant"][["x2" in subset for subset in tests["subset"]]].any()))
+    assert sum(named) <= 3  # at least 10 if the noise is taken to be equal

@@ -48,8 +48,8 @@ def grams_are_cheaper(influence: Influence) -> bool:
 
     Rows add up pairs of the indicators that are 1 there, which are few where most cells are those of reference levels.
     """
-    if influence.inverse is None:
-        return True
+    if influence.inverse is None or not influence.spans:
+        return influence.spans
     family, r, m = influence.family, float(influence.phi.codes.shape[1]), influence.values.shape[1]
     q = float(influence.basis.n_functions)
     mono = monomials(family, reference_levels(family))

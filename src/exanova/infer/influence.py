@@ -43,6 +43,7 @@ class Influence:
         values: (cells, m) effects T.
         phi: the cells of the family at the distinct rows.
         threads: threads to use.
+        spans: whether the functions span those of every subset; the columns of a shrunken fit may be fewer.
     """
 
     family: Family
@@ -52,6 +53,7 @@ class Influence:
     values: FloatArray
     phi: Phi
     threads: int = 1
+    spans: bool = True
 
     def effects(self, output: int) -> list[FloatArray]:
         """(c,) values of each effect, for one output."""

@@ -6,8 +6,9 @@ that on an exact fit, a_i + e_i b_i, with the map of the posterior mean in place
 enter as they do there. And shrinkage adds a bias, whose square is that expected under the prior. Where rows determine
 every function there is no bias, and the errors are those of an exact fit.
 
-Where functions are too many for a matrix of all pairs of them, the noise is taken to be independent and of the same
-variance in all rows, which is what the posterior itself supposes.
+Where functions are too many for a matrix of all pairs of them, the columns that the fit used take their place. Where
+these are too many as well, the noise is taken to be independent and of the same variance in all rows, which is what the
+posterior itself supposes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.influence import Influence, leverages
 from exanova.infer.linear import LinearErrors, RowTerms, noise_of
 from exanova.infer.responses import Responses, find_responses
-from exanova.infer.shrunken_noise import inverse_of
+from exanova.infer.shrunken_noise import columns_as_basis, inverse_of, inverse_on_columns
 from exanova.infer.units import find_variation, free_parts, raw_residuals, raw_rows, raw_variances
 from exanova.phi.operator import Phi
 from exanova.shrink.posterior import OutputGroup, Posterior
@@ -64,8 +65,10 @@ class PosteriorErrors:
             basis = build_basis(family)
             responses = find_responses(family, basis)
         q = basis.n_functions
-        measured = q <= MOST_FUNCTIONS and 40 * q**2 <= fitted.request.memory_limit
-        rows = _Rows(fitted, family, basis, responses)
+        spans = q <= MOST_FUNCTIONS and 40 * q**2 <= fitted.request.memory_limit
+        measured = spans or _columns_are_few(posterior, fitted.request.memory_limit)
+        used = basis if spans or not measured else columns_as_basis(posterior.prior, family)
+        rows = _Rows(fitted, family, used, responses, spans)
         with parallel.blas_threads(fitted.request.threads):
             drawn = tuple(rows.errors(posterior, part, measured) for part in posterior.parts)
         tau = np.array([c.residual for c in posterior.components])
@@ -195,6 +198,7 @@ class _Rows:
     family: Family
     basis: Basis
     responses: Responses
+    spans: bool
 
     def errors(self, posterior: Posterior, part: OutputGroup, measured: bool) -> LinearErrors:
         """How the outputs of a part move with the rows: with their residuals, or with cell probabilities alone."""
@@ -204,14 +208,27 @@ class _Rows:
         sample = replace(sample, values=sample.values[:, own], within=None, noise=None, scaling=None, draws=draws)
         fit = phi.synthesise(effects)
         residual = sample.values - fit
-        inverse = inverse_of(posterior, part, self.family, self.basis) if measured else None
-        influence = Influence(self.family, self.basis, self.responses, inverse, effects, phi, threads)
+        inverse = self._inverse(posterior, part) if measured else None
+        spans = self.spans or not measured
+        influence = Influence(self.family, self.basis, self.responses, inverse, effects, phi, threads, spans)
         free = None if inverse is None else free_parts(draws, leverages(influence))
         raw = raw_residuals(sample, draws, residual)
         noise = noise_of(influence, draws, raw, free)
         variation = find_variation(draws, noise, len(residual))
         means = raw_variances(draws, fit[draws.group] + (raw if measured else 0.0))
         return LinearErrors(influence, variation, draws, raw, noise, means, free)
+
+    def _inverse(self, posterior: Posterior, part: OutputGroup) -> FloatArray:
+        if self.spans:
+            return inverse_of(posterior, part, self.family, self.basis)
+        return inverse_on_columns(posterior, part)
+
+
+def _columns_are_few(posterior: Posterior, memory_limit: int) -> bool:
+    """Whether a matrix of all pairs of columns is small; a fit by rows may have many more columns than rows."""
+    by_functions = all(part.spread.read is None for part in posterior.parts)
+    largest = max((len(part.spread.lower) for part in posterior.parts), default=0)
+    return by_functions and largest <= MOST_FUNCTIONS and 40 * largest**2 <= memory_limit
 
 
 def _only(draws: Draws, outputs: IntArray) -> Draws:

@@ -36,6 +36,26 @@ def inverse_of(posterior: Posterior, part: OutputGroup, family: Family, basis: B
     return out
 
 
+def inverse_on_columns(posterior: Posterior, part: OutputGroup) -> FloatArray:
+    """(1 + k, 1 + k) the same between the columns themselves, where functions are too many: n S M S."""
+    scale = posterior.scale(part)
+    out = np.zeros((len(scale) + 1, len(scale) + 1))
+    out[1:, 1:] = scale[:, None] * part.spread.covariance(np.eye(len(scale))) * scale
+    out *= posterior.count
+    out[0, 0] = 1.0
+    return out
+
+
+def columns_as_basis(prior: Prior, family: Family) -> Basis:
+    """The intercept and the columns of a prior in place of all functions."""
+    tables = [np.zeros((n, 0)) for n in np.diff(family.cell_start).tolist()]
+    tables[0] = np.ones((1, 1))
+    for s, _, table in prior.groups():
+        tables[s] = table
+    start = np.concatenate([[0], np.cumsum([table.shape[1] for table in tables])]).astype(np.int64)
+    return Basis(tuple(tables), start)
+
+
 def columns_on_functions(prior: Prior, family: Family, basis: Basis) -> list[tuple[slice, slice, FloatArray]]:
     """For each subset with columns, its functions, its columns, and L: the columns in terms of the functions."""
     out = []
