@@ -25,7 +25,7 @@ from exanova.errors import InputError
 from exanova.fitting import fit_sample, plan_fit
 from exanova.given import Given, read_given
 from exanova.infer.fitted_sample import why_whole
-from exanova.other_rows.evaluation import FittedRows, evaluated, warn_if_it_does_not_hold
+from exanova.other_rows.evaluation import FittedRows, check_further_rows, evaluated, warn_if_it_does_not_hold
 from exanova.other_rows.many_levels import to_join, with_fits_again
 from exanova.parallel import blas_threads
 from exanova.parameters import check_eval_set, check_parameters, make_request, the_model
@@ -259,6 +259,7 @@ class FunctionalANOVA(Parametrised, InParts):
         if read is None:  # rows were held out and the others fitted; the record is of what was given
             self._store(replace(self._decomposition, provenance=trace(observe(), self._kept_params(), arguments)))
             return
+        check_further_rows(given.eval_set, read.rows.encoding, self.handle_unknown)
         request = make_request(self.get_params(), read.rows.support, read.rows.encoding.ordered)
         progress.phase("listing cells")
         plan, survey = self._plan(read.rows, request)

@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 
 from exanova import tolerances
+from exanova.data.encoding import Encoding
 from exanova.data.named_columns import take_named
+from exanova.data.observe import values_at
 from exanova.data.sample import Sample
 from exanova.data.table import Table
+from exanova.data.values import is_model
 from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
 from exanova.effects.average_leverage import on_average
@@ -40,8 +43,6 @@ from exanova.warned import warn
 
 HELD_OUT = "on held-out rows"
 HELD_OUT_ALIKE = "the outputs of the held-out rows do not vary"
-
-
 CANNOT_BE_FITTED = "the rows without a fifth of them cannot be fitted"
 SUMS_ALONE = "levels were joined, and only sums of equal rows are known"
 TAKES_LONG = "there are about as many functions as rows, so many that leaving out each row takes long"
@@ -153,6 +154,17 @@ def _with_selection(certificate: Certificate, selection: Selection, fitted: Fitt
     growth = largest_growth(selection, subsets, fitted.request, varying, by_order, rows)
     least = 1.0 - (1.0 - certificate.r2_eval) * growth if np.isfinite(growth) else np.full(sample.n_outputs, np.nan)
     return replace(certificate, r2_least=least)
+
+
+def check_further_rows(eval_set: Any, encoding: Encoding, handle_unknown: str) -> None:
+    """Refuse held-out rows that cannot be read, or outputs that do not match them, before anything is fitted."""
+    if not isinstance(eval_set, tuple) or is_source(eval_set[0]):
+        return
+    X, model = eval_set
+    X, model, _, _ = take_named(X, model, {})
+    encoding.encode(Table.read(X), handle_unknown)
+    if not is_model(model):
+        values_at(X, model, encoding)
 
 
 def on_held_out_rows(certificate: Certificate, held: Sample, solved: Solved, threads: int) -> Certificate:
