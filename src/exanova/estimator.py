@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -237,8 +238,8 @@ class FunctionalANOVA(Parametrised, InParts):
                 ``"probability"`` is the inverse sampling probability; by default whole numbers are frequencies.
             clusters: (n,) labels of rows that were drawn together, for standard errors and for the fit on other rows.
             strata: (n,) labels of the parts of the population that rows (or clusters) were drawn from separately.
-            replicate_weights: columns (n, B) of weights, or their names for rows that are read in blocks, and their
-                scale factor, as a pair, in place of these two.
+            replicate_weights: columns (n, B) of weights, or a list of their names, and their scale factor, as a pair,
+                in place of these two.
         """
         check_parameters(self.get_params())
         self.__dict__.pop("moments_", None)
@@ -279,7 +280,8 @@ class FunctionalANOVA(Parametrised, InParts):
             self._store(assemble(observed, sample, solved, selection, request, self.get_params(), started))
             warn_if_inexact(self.certificate_, self.basis)
             fitted = FittedRows(read, sample, held, solved, request, whole)
-            certificate = evaluated(self._decomposition, fitted, given.eval_set, self._fit_part, progress)
+            fit_part = partial(self._fit_part, weights=given.weights)
+            certificate = evaluated(self._decomposition, fitted, given.eval_set, fit_part, progress)
         record = trace(read.recorded(observed), self._kept_params(), arguments)
         self._store(replace(self._decomposition, certificate=certificate, provenance=record))
         warn_if_it_does_not_hold(self._decomposition, self.shrinkage == "auto")
@@ -361,10 +363,11 @@ class FunctionalANOVA(Parametrised, InParts):
         plan, survey = plan_fit(request, rows.sample, n_outputs)
         return replace(plan, model_calls=rows.model_calls, **rows.plan_facts), survey
 
-    def _fit_part(self, rows: Any, values: Any, weight: Any) -> FunctionalANOVA:
-        """The same fit to some of the rows; the few rows it is evaluated on only keep it from leaving rows out."""
-        own = FunctionalANOVA(**self.get_params()).set_params(handle_unknown="ignore", strict=False, verbose=False)
-        return own.fit(rows, values, sample_weight=weight, eval_set=(rows.rows(np.arange(1)), values[:1]))
+    def _fit_part(self, rows: Any, values: Any, weight: Any, weights: Any) -> FunctionalANOVA:
+        """The same fit to some of the rows, of values that are linked; one row to evaluate it keeps it from more."""
+        changed = {"handle_unknown": "ignore", "strict": False, "verbose": False, "link": "identity"}
+        own, one = FunctionalANOVA(**{**self.get_params(), **changed}), (rows.rows(np.arange(1)), values[:1])
+        return own.fit(rows, values, sample_weight=weight, weights=weights, eval_set=one)
 
     def _store(self, decomposition: Decomposition) -> None:
         """Store a decomposition, and the attributes that scikit-learn's conventions require."""
