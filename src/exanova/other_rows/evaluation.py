@@ -26,7 +26,7 @@ from exanova.fitting import fit_sample, plan_fit
 from exanova.infer.units import raw_rows
 from exanova.messages import Parameter, Part, Words, count_of, short
 from exanova.other_rows.many_levels import CLUSTERS_LEFT_OUT, LEFT_OUT, ONE_CLUSTER, Joined, by_joining_again
-from exanova.other_rows.other_clusters import METHOD, errors_on_clusters, predicted_by
+from exanova.other_rows.other_clusters import METHOD, errors_on_clusters, of_raw_rows, predicted_by, variance_across
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.select.optimism import follows_values, largest_growth, repeats_cheaply
@@ -114,8 +114,12 @@ def _by_joining_anew(certificate: Certificate, fitted: FittedRows, progress: Pro
         own = part.scaling.centre + part.values * unit if part.scaling else part.values
         sums.append((own, within * unit**2, weight))
         total += float(weight.sum())
-    values, within, weight = (np.concatenate(arrays) for arrays in zip(*sums, strict=True))
-    variance = weight @ ((values - weight @ values / total) ** 2 + within) / total
+    if apart.rows.clusters is None:
+        values, within, weight = (np.concatenate(arrays) for arrays in zip(*sums, strict=True))
+        variance = weight @ ((values - weight @ values / total) ** 2 + within) / total
+    else:
+        every = apart.rows.sample
+        variance = variance_across(*of_raw_rows(every)) * _unit(every) ** 2
     r2 = 1.0 - np.divide(squared / total, variance, out=np.zeros_like(squared), where=variance > 0)
     method = LEFT_OUT if apart.rows.clusters is None else CLUSTERS_LEFT_OUT
     return replace(certificate, r2_eval=r2, mse_eval=squared / total, eval_method=method)
@@ -236,7 +240,7 @@ def by_leaving_clusters_out(
     if mse is None:
         assert sample.draws is not None
         return _unknown(certificate, CANNOT_BE_FITTED if np.any(sample.draws.cluster) else ONE_CLUSTER)
-    return _with_errors(certificate, sample, mse, METHOD)
+    return _with_errors(certificate, sample, mse, METHOD, variance_across(*of_raw_rows(sample)))
 
 
 def some_row_is_alone(sample: Sample, solved: Solved, threads: int) -> bool:
@@ -282,10 +286,15 @@ def _unknown(certificate: Certificate, why: str) -> Certificate:
     return replace(certificate, eval_method=why)
 
 
-def _with_errors(certificate: Certificate, sample: Sample, mse: FloatArray, method: str) -> Certificate:
-    """The certificate with mean squared errors (m,) on other rows, beside the variance within equal rows."""
+def _with_errors(
+    certificate: Certificate, sample: Sample, mse: FloatArray, method: str, variance: FloatArray | None = None
+) -> Certificate:
+    """The certificate with mean squared errors (m,) on other rows, beside the variance within equal rows.
+
+    ``variance`` (m,) is that of the model, unless it is that of the rows.
+    """
     within = sample.within_variance
-    variance = sample.variance + within
+    variance = sample.variance + within if variance is None else variance
     r2 = 1.0 - np.divide(mse + within, variance, out=np.zeros(sample.n_outputs), where=variance > 0)
     return replace(certificate, r2_eval=r2, mse_eval=(mse + within) * _unit(sample) ** 2, eval_method=method)
 
