@@ -282,7 +282,7 @@ class FunctionalANOVA(Parametrised, InParts):
             certificate = evaluated(self._decomposition, fitted, given.eval_set, self._fit_part, progress)
         record = trace(read.recorded(observed), self._kept_params(), arguments)
         self._store(replace(self._decomposition, certificate=certificate, provenance=record))
-        warn_if_it_does_not_hold(self._decomposition, self.shrinkage == "auto")
+        warn_if_it_does_not_hold(self._decomposition)
 
     predict = forwarded(Decomposition.predict)
     components = forwarded(Decomposition.components)

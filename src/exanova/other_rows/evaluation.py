@@ -20,11 +20,12 @@ from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
 from exanova.effects.average_leverage import on_average
 from exanova.effects.certificate import Certificate, FitErrors, measure_fit, measure_sample
+from exanova.effects.certificate_text import what_helps
 from exanova.effects.fit_sums import FitSums
 from exanova.errors import ExanovaError, InputError, OverfitWarning
 from exanova.fitting import fit_sample, plan_fit
 from exanova.infer.units import raw_rows
-from exanova.messages import Parameter, Part, Words, count_of, short
+from exanova.messages import Words, count_of, short
 from exanova.other_rows.many_levels import CLUSTERS_LEFT_OUT, LEFT_OUT, ONE_CLUSTER, Joined, by_joining_again
 from exanova.other_rows.other_clusters import METHOD, errors_on_clusters, of_raw_rows, predicted_by, variance_across
 from exanova.phi.operator import Phi
@@ -299,7 +300,7 @@ def _with_errors(
     return replace(certificate, r2_eval=r2, mse_eval=(mse + within) * _unit(sample) ** 2, eval_method=method)
 
 
-def warn_if_it_does_not_hold(known: Decomposition, shrunk: bool) -> None:
+def warn_if_it_does_not_hold(known: Decomposition) -> None:
     """Warn where the effects describe the rows of the fit better than others, with the output of which they do most."""
     certificate, outputs = known.certificate, known.schema.outputs
     if certificate.holds is not False or certificate.r2_eval is None:
@@ -307,14 +308,10 @@ def warn_if_it_does_not_hold(known: Decomposition, shrunk: bool) -> None:
     worst, *others = certificate.failing
     which = f" of {short(outputs[worst])}" if len(outputs) > 1 else ""
     more = f" (and {count_of(len(others), 'other output')})" if others else ""
-    order = Parameter("max_order")
-    helps: tuple[Part, ...] = (" or a smaller ", order)
-    if not shrunk:
-        helps = (", a smaller ", order, " or ", Parameter("shrinkage", "auto"))
     message = Words(
         f"the effects describe these rows better than others: R2{which} is {certificate.r2[worst]:.2f} on these rows "
         f"and {certificate.r2_eval[worst]:.2f} {certificate.eval_method}{more}; more rows",
-        *helps,
+        what_helps(certificate),
         " would help",
     )
     warn(message, OverfitWarning)
