@@ -85,20 +85,21 @@ def _read_in_blocks(given: Given, parameters: Mapping[str, Any], progress: Progr
 def _read_in_memory(given: Given, parameters: Mapping[str, Any], fit: Callable[..., Any], progress: Progress) -> Read:
     X, model, named, names = take_named(given.X, given.model, given.columns)
     rows = read_rows(X, sample_weight=named.pop("sample_weight"), model=model, **level_rules(parameters))
+    drawn = plan_draws(rows.weight, rows.kept, rows.n_rows, rows.index, weights=given.weights, **named)
     outputs, link = names if given.output_names is None else given.output_names, parameters["link"]
     asked = (model, parameters["response_method"], parameters["batch_size"], outputs, progress)
     read, chosen = Joined(rows), to_join(rows, dict(parameters)) if model is not None else {}
     if chosen and isinstance(given.eval_set, float):
         values, seed = rows.model_values(*asked), seed_of(parameters["random_state"])
-        fit_apart(partial(fit, weights=given.weights), rows, values, given.eval_set, seed, named)
+        fit_apart(partial(fit, weights=given.weights), rows, values, given.eval_set, seed, drawn)
         return None, partial(rows.sampled, values)
     if chosen:
-        read = join_many_levels(rows, linked_rows(rows, rows.model_values(*asked), link), chosen, progress)
+        values = linked_rows(rows, rows.model_values(*asked), link)
+        read = join_many_levels(rows, values, chosen, drawn.kind, progress)
 
     def observe() -> Observation:
         if _may_be_surveyed(given, parameters["sampled"]) and _look_surveyed(rows, model):
             _warn_of_counts(len(rows.weight), float(rows.weight.sum()))
-        drawn = plan_draws(rows.weight, rows.kept, rows.n_rows, rows.index, weights=given.weights, **named)
         values = linked_rows(rows, rows.model_values(*asked), link) if read.values is None else read.values
         assert isinstance(read.rows, Reading)
         return read.rows.sampled(values, drawn)

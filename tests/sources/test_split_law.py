@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from pyarrow.dataset import dataset
 
 from exanova import FunctionalANOVA
 from exanova.errors import InputError, MemoryLimitError
@@ -179,7 +180,8 @@ def test_further_rows_are_read_in_blocks_too(tmp_path):
     table, other = rows()[[*FEATURES, "real"]], rows(seed=1)[[*FEATURES, "real"]]
     path, test = write(table, tmp_path / "fit", 3, "parquet"), write(other, tmp_path / "test", 4, "parquet")
     in_memory = fitted(table, "real", eval_set=(other[FEATURES], other["real"])).certificate_
-    for held_out in (test, (test, "real"), (other, "real")):
+    listed = sorted(map(str, (tmp_path / "test").iterdir()))
+    for held_out in (test, (test, "real"), (other, "real"), listed, dataset(listed)):
         found = fitted(path, "real", eval_set=held_out).certificate_
         np.testing.assert_allclose(found.r2_eval, in_memory.r2_eval, rtol=1e-10)
         np.testing.assert_allclose(found.mse_eval, in_memory.mse_eval, rtol=1e-10)

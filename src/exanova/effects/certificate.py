@@ -309,7 +309,7 @@ def redundancies(solved: Solved, names: tuple[str, ...]) -> tuple[Redundancy, ..
         return ()
     named = [tuple(names[i] for i in subset) for subset in solved.family.subsets]
     sharing = sharing_subsets(solved.solution.null, solved.basis.subset_of_function(), solved.solution.independent)
-    return tuple(Redundancy(named[a], tuple(map(named.__getitem__, sharing[a]))) for a in sorted(sharing))
+    return tuple(Redundancy(named[a], tuple(map(named.__getitem__, others.tolist()))) for a, others in sharing)
 
 
 def notes_of(certificate: Certificate) -> tuple[str, ...]:

@@ -75,12 +75,12 @@ def evaluated(
     known: Decomposition,
     fitted: FittedRows,
     eval_set: tuple[Any, Any] | float | None,
-    fit_part: Callable[[Table, FloatArray, Any], Any],
+    fit_part: Callable[..., Any],
     progress: Progress,
 ) -> Certificate:
     """The certificate with the fit on other rows: those held out, those given, or each row by all the others.
 
-    ``fit_part`` makes the same fit to some of the rows.
+    ``fit_part`` makes the same fit to some of the rows: their table, values and weights, and what weights are.
     """
     certificate, request, read = known.certificate, fitted.request, fitted.read
     draws = fitted.sample.draws
@@ -94,7 +94,8 @@ def evaluated(
         return _by_joining_anew(certificate, fitted, progress) if apart else _unknown(certificate, SUMS_ALONE)
     if read.changed and not fitted.whole:
         progress.phase("joining levels again")
-        return by_joining_again(certificate, read, fit_part, request.random_state, cluster)
+        fit = partial(fit_part, weights="frequency" if draws is None else draws.kind)
+        return by_joining_again(certificate, read, fit, request.random_state, cluster)
     return _by_the_others(known, fitted, cluster, progress)
 
 

@@ -47,7 +47,7 @@ def errors_on_clusters(sample: Sample, request: Request, progress: Progress) -> 
         return None
     left_out, fitted = np.zeros(len(fold), dtype=bool), np.zeros((len(fold), sample.n_outputs))
     for k in range(parts):
-        if enough_left_out(left_out, draws.cluster):
+        if enough_left_out(left_out, draws.cluster, draws.counts):
             break
         out = fold == k
         try:
