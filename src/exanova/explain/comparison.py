@@ -16,6 +16,7 @@ from exanova.errors import InputError
 from exanova.explain.common_levels import CommonLevels, cells_in_both, common_levels
 from exanova.explain.divided import divided
 from exanova.messages import Parameter, count_of
+from exanova.printed_numbers import printed
 from exanova.typing import FloatArray
 
 LARGEST_CELLS = 5
@@ -125,12 +126,12 @@ class Comparison:
             if change.found_in == "both" and change.shared < MOSTLY:
                 where = f" (on {change.shared:.0%} of the rows, whose levels both have)"
             before, after, difference = (
-                ", ".join("none" if np.isnan(v) else f"{v:.4g}" for v in amounts[:4])
+                ", ".join("none" if np.isnan(v) else printed(v) for v in amounts[:4])
                 for amounts in (change.norm_before, change.norm_after, change.difference)
             )
             lines.append(f"  {name}{where}: {before} -> {after}, difference {difference}")
             lines += [
-                f"      {', '.join(cell.levels)}: {cell.before[0]:.4g} -> {cell.after[0]:.4g}"
+                f"      {', '.join(cell.levels)}: {printed(cell.before[0])} -> {printed(cell.after[0])}"
                 for cell in change.cells[:2]
                 if change.features
             ]
