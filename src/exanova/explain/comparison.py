@@ -25,7 +25,8 @@ MOSTLY = 0.995
 """Probability of the common cells below which it is reported."""
 
 DIVIDED = (
-    "bins have other edges, or values are joined in other ways; the rows of a level are divided as in the other fit"
+    "bins have other edges, or values are joined in other ways; the rows of a level are divided as in the other fit "
+    "(an assumption that standard errors do not include)"
 )
 """How the rows of a level are divided among the parts that two fits have in common."""
 
