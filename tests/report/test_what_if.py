@@ -477,3 +477,11 @@ def test_a_link_keeps_its_section_in_view_while_charts_are_drawn(opened, tmp_pat
     page = opened(written(anova, tmp_path, X=frame), "#row=17")
     page.wait_for_timeout(1500)
     assert 0 <= page.locator("section#rows").bounding_box()["y"] < 150
+
+
+def test_a_meaning_goes_away_with_what_it_explains(opened, tmp_path, anova):
+    page = opened(written(anova, tmp_path, X=table()))
+    page.locator(".term").first.hover()
+    expect(page.locator("#tip")).to_be_visible()
+    page.evaluate("window.scrollBy(0, 400)")
+    expect(page.locator("#tip")).to_be_hidden()

@@ -126,6 +126,10 @@ document.addEventListener("pointermove", ({ target, clientX, clientY }) => {
   else tip.hidden = true;
 });
 
+// What moves away from under the pointer says no more; a term that has the focus goes on.
+
+document.addEventListener("scroll", () => document.activeElement?.matches(".term") || (tip.hidden = true), { passive: true });
+
 function facts(record, names) {
   const [low, high] = interval(record);
   return [
