@@ -221,7 +221,7 @@ def test_outputs_that_do_not_hold_are_named(other, failing, said):
     known = FunctionalANOVA(max_order=1).fit(rows, rng.normal(size=(60, 3)), output_names=names).decomposition_
     measured = replace(known.certificate, r2=np.array([0.58, 1.0, 0.02]), r2_eval=np.array(other))
     with pytest.warns(OverfitWarning) as caught:
-        warn_if_it_does_not_hold(replace(known, certificate=measured), shrunk=True)
+        warn_if_it_does_not_hold(replace(known, certificate=measured))
     assert measured.failing == failing
     assert said in str(caught[0].message)
     numbers = "" if len(failing) == 3 else f" (output {', '.join(str(k + 1) for k in failing)} of 3)"
@@ -230,6 +230,38 @@ def test_outputs_that_do_not_hold_are_named(other, failing, said):
     named = ", ".join(names[k] for k in failing)
     expected = "It holds for no output." if len(failing) == 3 else f"It does not hold for {named}; it holds for the"
     assert expected in because
+
+
+@pytest.mark.parametrize(
+    ("given", "remedies"),
+    [
+        ({}, []),
+        ({"max_order": 1}, []),
+        ({"shrinkage": None}, [{"max_order": 1}, {"shrinkage": "auto"}]),
+        ({"shrinkage": None, "max_order": 1}, [{"shrinkage": "auto"}]),
+        ({"ties": "first"}, [{"max_order": 1}]),
+        ({"ties": "first", "max_order": 1}, []),
+    ],
+)
+def test_a_remedy_is_named_only_where_it_can_be_followed_and_it_helps(given, remedies):
+    """More of other rows is explained with it, and the report names the same ones."""
+    rng = np.random.default_rng(3)
+    rows = rng.integers(0, 4, size=(110, 5))
+    y = rows[:, 0] + (rows[:, 1] > 1) * (rows[:, 2] > 1) + 2.5 * rng.normal(size=len(rows))
+    with pytest.warns(OverfitWarning) as caught:
+        anova = FunctionalANOVA(**given).fit(rows, y)
+    because = summarise(anova.decomposition_).read_first[0]["because"]
+    for said in (str(caught[0].message), because):
+        named = [text for text in ("max_order=", "shrinkage='auto'") if text in said]
+        assert named == [
+            text for remedy in remedies for text in ("max_order=", "shrinkage='auto'") if text[:5] in str(remedy)
+        ]
+        assert "ore rows" in said
+    for remedy in remedies:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            other = FunctionalANOVA(**(given | remedy)).fit(rows, y)
+        assert other.certificate_.r2_eval[0] > anova.certificate_.r2_eval[0] + 0.02
 
 
 @pytest.mark.parametrize("count", [1, 40])

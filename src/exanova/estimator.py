@@ -204,7 +204,7 @@ class FunctionalANOVA(Parametrised, InParts):
         check_parameters(parameters := self.get_params())
         read, _ = read_given(Given(X, sample_weight=sample_weight), parameters, self.fit, Progress(enabled=False))
         assert read is not None, "without a model nothing is fitted"
-        request = make_request(parameters, read.rows.support, read.rows.encoding.ordered)
+        request = make_request(parameters, read.rows.support, read.rows.encoding)
         plan = self._plan(read.rows, request, n_outputs)[0]
         return with_fits_again(plan, read.rows, None) if to_join(read.rows, parameters) else plan
 
@@ -259,7 +259,7 @@ class FunctionalANOVA(Parametrised, InParts):
             self._store(replace(self._decomposition, provenance=trace(observe(), self._kept_params(), arguments)))
             return
         check_further_rows(given.eval_set, read.rows.encoding, self.handle_unknown)
-        request = make_request(self.get_params(), read.rows.support, read.rows.encoding.ordered)
+        request = make_request(self.get_params(), read.rows.support, read.rows.encoding)
         progress.phase("listing cells")
         plan, survey = self._plan(read.rows, request)
         plan = with_fits_again(plan, read.rows, given.eval_set) if read.changed else plan
@@ -281,7 +281,7 @@ class FunctionalANOVA(Parametrised, InParts):
             certificate = evaluated(self._decomposition, fitted, given.eval_set, self._fit_part, progress)
         record = trace(read.recorded(observed), self._kept_params(), arguments)
         self._store(replace(self._decomposition, certificate=certificate, provenance=record))
-        warn_if_it_does_not_hold(self._decomposition, self.shrinkage == "auto")
+        warn_if_it_does_not_hold(self._decomposition)
 
     predict = forwarded(Decomposition.predict)
     components = forwarded(Decomposition.components)

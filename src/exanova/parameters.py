@@ -9,6 +9,7 @@ import numpy as np
 
 from exanova import parallel
 from exanova.basis.names import BASES
+from exanova.data.encoding import Encoding
 from exanova.data.link import LINKS
 from exanova.data.rules import wrong_max_levels, wrong_rules
 from exanova.data.support import Support
@@ -128,11 +129,8 @@ def the_model(model: Any, y: Any) -> Any:
     return y if model is None else model
 
 
-def make_request(given: Mapping[str, Any], support: Support, ordered: tuple[int, ...] = ()) -> Request:
-    """The request to the engine for this support, from checked parameters.
-
-    ``ordered`` (d,) is the number of levels of each feature that are in order.
-    """
+def make_request(given: Mapping[str, Any], support: Support, encoding: Encoding) -> Request:
+    """The request to the engine for this support, from checked parameters."""
     order, budget = given["max_order"], given["max_terms"]
     selection: Any = given["selection"] or ("screen" if budget is not None else None)
     to_find = isinstance(budget, str)
@@ -157,7 +155,8 @@ def make_request(given: Mapping[str, Any], support: Support, ordered: tuple[int,
         random_state=seed_of(given["random_state"]),
         shrinkage=given["shrinkage"] == "auto",
         sampled=given["sampled"] is not False,
-        ordered=ordered,
+        ordered=encoding.ordered,
+        neighboured=encoding.neighboured,
         max_order=None if order is None else int(order),
         basis=given["basis"],
         ties=given["ties"],

@@ -20,13 +20,14 @@ from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
 from exanova.effects.average_leverage import on_average
 from exanova.effects.certificate import Certificate, FitErrors, measure_fit, measure_sample
+from exanova.effects.certificate_text import what_helps
 from exanova.effects.fit_sums import FitSums
 from exanova.errors import ExanovaError, InputError, OverfitWarning
 from exanova.fitting import fit_sample, plan_fit
 from exanova.infer.units import raw_rows
-from exanova.messages import Parameter, Part, Words, count_of, short
+from exanova.messages import Words, count_of, short
 from exanova.other_rows.many_levels import CLUSTERS_LEFT_OUT, LEFT_OUT, ONE_CLUSTER, Joined, by_joining_again
-from exanova.other_rows.other_clusters import METHOD, errors_on_clusters, predicted_by
+from exanova.other_rows.other_clusters import METHOD, errors_on_clusters, of_raw_rows, predicted_by, variance_across
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.select.optimism import follows_values, largest_growth, repeats_cheaply
@@ -115,8 +116,12 @@ def _by_joining_anew(certificate: Certificate, fitted: FittedRows, progress: Pro
         own = part.scaling.centre + part.values * unit if part.scaling else part.values
         sums.append((own, within * unit**2, weight))
         total += float(weight.sum())
-    values, within, weight = (np.concatenate(arrays) for arrays in zip(*sums, strict=True))
-    variance = weight @ ((values - weight @ values / total) ** 2 + within) / total
+    if apart.rows.clusters is None:
+        values, within, weight = (np.concatenate(arrays) for arrays in zip(*sums, strict=True))
+        variance = weight @ ((values - weight @ values / total) ** 2 + within) / total
+    else:
+        every = apart.rows.sample
+        variance = variance_across(*of_raw_rows(every)) * _unit(every) ** 2
     r2 = 1.0 - np.divide(squared / total, variance, out=np.zeros_like(squared), where=variance > 0)
     method = LEFT_OUT if apart.rows.clusters is None else CLUSTERS_LEFT_OUT
     return replace(certificate, r2_eval=r2, mse_eval=squared / total, eval_method=method)
@@ -237,7 +242,7 @@ def by_leaving_clusters_out(
     if mse is None:
         assert sample.draws is not None
         return _unknown(certificate, CANNOT_BE_FITTED if np.any(sample.draws.cluster) else ONE_CLUSTER)
-    return _with_errors(certificate, sample, mse, METHOD)
+    return _with_errors(certificate, sample, mse, METHOD, variance_across(*of_raw_rows(sample)))
 
 
 def some_row_is_alone(sample: Sample, solved: Solved, threads: int) -> bool:
@@ -283,15 +288,20 @@ def _unknown(certificate: Certificate, why: str) -> Certificate:
     return replace(certificate, eval_method=why)
 
 
-def _with_errors(certificate: Certificate, sample: Sample, mse: FloatArray, method: str) -> Certificate:
-    """The certificate with mean squared errors (m,) on other rows, beside the variance within equal rows."""
+def _with_errors(
+    certificate: Certificate, sample: Sample, mse: FloatArray, method: str, variance: FloatArray | None = None
+) -> Certificate:
+    """The certificate with mean squared errors (m,) on other rows, beside the variance within equal rows.
+
+    ``variance`` (m,) is that of the model, unless it is that of the rows.
+    """
     within = sample.within_variance
-    variance = sample.variance + within
+    variance = sample.variance + within if variance is None else variance
     r2 = 1.0 - np.divide(mse + within, variance, out=np.zeros(sample.n_outputs), where=variance > 0)
     return replace(certificate, r2_eval=r2, mse_eval=(mse + within) * _unit(sample) ** 2, eval_method=method)
 
 
-def warn_if_it_does_not_hold(known: Decomposition, shrunk: bool) -> None:
+def warn_if_it_does_not_hold(known: Decomposition) -> None:
     """Warn where the effects describe the rows of the fit better than others, with the output of which they do most."""
     certificate, outputs = known.certificate, known.schema.outputs
     if certificate.holds is not False or certificate.r2_eval is None:
@@ -299,14 +309,10 @@ def warn_if_it_does_not_hold(known: Decomposition, shrunk: bool) -> None:
     worst, *others = certificate.failing
     which = f" of {short(outputs[worst])}" if len(outputs) > 1 else ""
     more = f" (and {count_of(len(others), 'other output')})" if others else ""
-    order = Parameter("max_order")
-    helps: tuple[Part, ...] = (" or a smaller ", order)
-    if not shrunk:
-        helps = (", a smaller ", order, " or ", Parameter("shrinkage", "auto"))
     message = Words(
         f"the effects describe these rows better than others: R2{which} is {certificate.r2[worst]:.2f} on these rows "
         f"and {certificate.r2_eval[worst]:.2f} {certificate.eval_method}{more}; more rows",
-        *helps,
+        what_helps(certificate),
         " would help",
     )
     warn(message, OverfitWarning)

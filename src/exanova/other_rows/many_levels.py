@@ -28,6 +28,7 @@ from exanova.data.table import Table
 from exanova.data.values import ModelValues
 from exanova.effects.certificate import Certificate
 from exanova.infer.fitted_sample import why_whole
+from exanova.other_rows.other_clusters import variance_across
 from exanova.progress import Progress
 from exanova.queries.query import seed_of
 from exanova.solve.plan import Plan
@@ -244,7 +245,10 @@ def by_joining_again(
             squared += weight[held] @ (values[held] - fitted) ** 2
     p = weight[left_out] / weight[left_out].sum()
     mse = squared / weight[left_out].sum()
-    variance = p @ (values[left_out] - p @ values[left_out]) ** 2
+    if cluster is None:
+        variance = p @ (values[left_out] - p @ values[left_out]) ** 2
+    else:
+        variance = variance_across(values, weight, cluster)
     r2 = 1.0 - np.divide(mse, variance, out=np.zeros_like(mse), where=variance > 0)
     return replace(
         certificate, r2_eval=r2, mse_eval=mse, eval_method=LEFT_OUT if cluster is None else CLUSTERS_LEFT_OUT

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova import tolerances
 from exanova.data.table import Table
 from exanova.data.values import is_model
 from exanova.data.weights import check_weights
@@ -157,8 +158,10 @@ the whole population
         """Reasons for rows whose levels are known: what :meth:`reasons` and the report say."""
         codes, o = texts.codes, settings.output
         reference, words = self._reference(settings.against, codes, settings.direction, o)
-        fitted = self._fitted_part(codes)[:, o]
-        compared = float(self.values[0, o] if reference is None else self._fitted_part(reference)[0, o])
+        fitted = self._without_rounding(self._fitted_part(codes)[:, o], o)
+        against = self.values[:1, o] if reference is None else self._fitted_part(reference)[:, o]
+        compared = float(self._without_rounding(against, o)[0])
+        residual = None if residual is None else self._without_rounding(residual, o)
         shares = texts.grouping.shares(self.family.subsets).toarray()
         read = self.read_at(codes if reference is None else np.concatenate([codes, reference], axis=1))
         at = Contributions.of(read, shares, codes, reference, o)
@@ -173,7 +176,13 @@ the whole population
         notes = [f"no standard errors: {self.uncertainty.why_none}"] if settings.stderr and not with_errors else []
         notes += self._identification()
         output = self.schema.outputs[o]
-        return Reasons(tuple(rows), output, settings.direction, words, tuple(notes), self.schema, unseen=read.unseen)
+        own: dict[str, Any] = {"unseen": read.unseen, "link": self.link}
+        return Reasons(tuple(rows), output, settings.direction, words, tuple(notes), self.schema, **own)
+
+    def _without_rounding(self, values: FloatArray, output: int) -> FloatArray:
+        """Values on the scale of an output, zero where they are the rounding of effects that cancel."""
+        size = np.abs(self.values[:, output]).max()
+        return np.where(np.abs(values) <= tolerances.UNCHANGED * size, 0.0, values)
 
     def _reference(self, against: Any, codes: Codes, direction: str, output: int) -> tuple[Codes | None, str]:
         """(d, 1) the row to compare with, ``None`` for the mean, and what it is called."""
