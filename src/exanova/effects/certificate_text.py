@@ -51,7 +51,7 @@ def _other_rows(c: Certificate) -> str:
         return f"not measured: {why}" if why else "not measured"
     measured = f"R2 {numbers(c.r2_eval)} {c.eval_method or 'on held-out rows'}"
     if c.holds is None:
-        return Words(measured, ": NOT known, because the same rows made the selection; ", MEASURES_IT, " measures it")
+        return Words(measured, f": NOT known, because {c.why_unknown}; ", MEASURES_IT, " measures it")
     if c.holds and c.r2_least is not None:
         measured += f", at least {numbers(c.r2_least)} however much noise it followed"
     return f"{measured}: {'the fit holds' if c.holds else f'the fit does NOT hold on other rows{_of_which(c)}'}"
