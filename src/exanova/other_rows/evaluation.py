@@ -43,6 +43,12 @@ from exanova.typing import FloatArray, IntArray
 from exanova.warned import warn
 
 HELD_OUT = "on held-out rows"
+DOES_NOT_REPEAT = "the model gave other outputs when it was called again"
+NO_FUNCTION = (
+    "the model gave other outputs when it was called on a few rows again: it draws at random, remembers earlier calls, "
+    "or looks at the other rows of a call. The effects describe what it gave once. Fix its seed, switch it to "
+    "evaluation (model.eval() in PyTorch), or pass its outputs in place of the model."
+)
 HELD_OUT_ALIKE = "the outputs of the held-out rows do not vary"
 CANNOT_BE_FITTED = "the rows without a fifth of them cannot be fitted"
 SUMS_ALONE = "levels were joined, and only sums of equal rows are known"
@@ -61,6 +67,7 @@ class FittedRows:
         solved: effects and evidence.
         request: the parameters of the fit.
         whole: why the rows are the complete population; empty for a sample.
+        repeats: whether the model gave the same outputs when it was called again.
     """
 
     read: Joined
@@ -69,6 +76,7 @@ class FittedRows:
     solved: Solved
     request: Request
     whole: str
+    repeats: bool = True
 
 
 def evaluated(
@@ -85,10 +93,14 @@ def evaluated(
     certificate, request, read = known.certificate, fitted.request, fitted.read
     draws = fitted.sample.draws
     cluster = draws.cluster if draws is not None and draws.in_clusters else None
+    if not fitted.repeats:
+        warn(NO_FUNCTION)
     if fitted.held is not None:
         return on_held_out_rows(certificate, fitted.held, fitted.solved, request.threads)
     if isinstance(eval_set, tuple):
         return on_further_rows(known, *eval_set, progress, RowsOfFit(fitted.sample))
+    if not (fitted.repeats or fitted.whole):
+        return _unknown(certificate, DOES_NOT_REPEAT)
     if read.changed and not fitted.whole and isinstance(read.rows, SourceReading):
         apart = read.apart is not None and read.apart.divides
         return _by_joining_anew(certificate, fitted, progress) if apart else _unknown(certificate, SUMS_ALONE)
