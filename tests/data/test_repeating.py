@@ -118,3 +118,16 @@ def test_the_second_call_is_on_some_of_the_rows_in_another_order(rows, batch_siz
     assert again == sorted(set(again), reverse=True)
     assert len(again) == min(PROBED, (rows + 1) // 2)
     assert set(again) <= set(range(rows))
+
+
+def test_a_block_on_which_a_model_is_random_is_enough(tmp_path):
+    """Of two files, the model is a function on one."""
+    rng = np.random.default_rng(0)
+
+    def model(rows):
+        return smooth(rows) + rng.normal(size=len(rows)) * (rows["a"] == "u")
+
+    for name, rows in (("1", ROWS[ROWS["a"] == "u"]), ("2", ROWS[ROWS["a"] != "u"])):
+        rows.to_parquet(tmp_path / f"{name}.parquet", index=False)
+    with pytest.warns(UserWarning, match=NOT_REPEATED):
+        FunctionalANOVA(max_order=1).fit(str(tmp_path), model)
