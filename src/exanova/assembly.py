@@ -56,8 +56,8 @@ def assemble(
     solved = with_rank(solved, sample, request)
     measured = measure(sample, solved, request.threads)
     certificate = certify(sample, solved, measured, names, scaling, time.perf_counter() - started, request)
-    bins = _lossless_bins(observed, sample, certificate)
-    certificate = replace(certificate, bins=bins) if bins else certificate
+    bins, columns = _lossless_bins(observed, sample, certificate), _columns_out(observed, parameters["strategy"])
+    certificate = replace(certificate, bins=bins, columns_out=columns) if bins or columns else certificate
     schema = Schema(names, observed.support.labels, values.output_names, observed.table_kind, values.single)
     effects = scaling.effects(solved.values)
     fitted = _fitted_sample(sample, solved, request, parameters["sampled"])
@@ -82,6 +82,12 @@ def assemble(
         sample=sample,
         continuation=None if continuation is None else continuation.times(scaling.unit),
     )
+
+
+def _columns_out(observed: Observation, strategy: str) -> tuple[str, ...]:
+    """Columns that identify rows; with the thresholds of a model, those that it does not read look the same."""
+    every = observed.encoding.features
+    return () if strategy == "model" else tuple(feature.name for feature in every if feature.is_left_out)
 
 
 def _lossless_bins(observed: Observation, sample: Sample, certificate: Certificate) -> str:

@@ -44,6 +44,7 @@ class Certificate:
             levels, and noise between equal rows, count as lost; ``relative_mse`` is the mean squared error over E[f^2].
         within_variance: the part of ``mse`` inside rows that are equal once encoded.
         bins: where intervals and merged levels lose nothing, a sentence that says so; else empty.
+        columns_out: columns that are in no effect, because they identify rows. A model may use them all the same.
         loss_levels, loss_noise, loss_left_out, loss_shrinkage: the account of loss, see :attr:`loss`.
         cancellation: summed variance of the effects over that of the fitted part, one per output; 1 for independent
             features. Where it is large, effects cancel and must be read together.
@@ -116,6 +117,7 @@ class Certificate:
     notes: tuple[str, ...] = field(default=())
     unmeasured: tuple[str, ...] = ()
     bins: str = ""
+    columns_out: tuple[str, ...] = ()
 
     @property
     def checks(self) -> tuple[Check, ...]:
@@ -134,7 +136,7 @@ class Certificate:
         levels, noise, left_out, shrinkage = parts
         if levels is None or noise is None or left_out is None or shrinkage is None:
             return None
-        return Loss(levels, noise, left_out, shrinkage)
+        return Loss(levels, noise, left_out, shrinkage, bool(self.columns_out))
 
     @property
     def holds(self) -> bool | None:

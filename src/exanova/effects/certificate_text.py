@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exanova import tolerances
-from exanova.messages import Parameter, Words, count_of
+from exanova.messages import Parameter, Words, count_of, listed
 from exanova.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ MEASURES_IT = Parameter("eval_set", 0.2)
 """What measures a selection on other rows."""
 
 MOST_OUTPUTS = 8
-"""Outputs whose numbers are listed."""
+"""Outputs whose numbers are listed, and columns."""
 
 
 def described(c: Certificate) -> Iterator[tuple[str, str]]:
@@ -26,6 +26,11 @@ def described(c: Certificate) -> Iterator[tuple[str, str]]:
     yield "on other rows", _other_rows(c)
     yield "R2", f"{numbers(c.r2)} on these rows"
     yield "not explained", _not_explained(c)
+    if c.columns_out:
+        yield (
+            "left out",
+            f"{listed(c.columns_out, MOST_OUTPUTS)}: in no effect, though the model may use what they hold",
+        )
     if c.bins:
         yield "bins", c.bins
     if c.cancels and c.cancellation is not None:
