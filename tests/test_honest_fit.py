@@ -124,6 +124,35 @@ def test_the_mean_of_the_model_is_known_at_every_level(tmp_path):
         assert np.isnan(found.effects_["a", "b"].model_mean).all()
 
 
+@pytest.mark.parametrize("uses_it", [True, False])
+def test_what_a_column_that_is_left_out_explains_is_not_put_on_orders_alone(uses_it, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"a": rng.choice(list("uvw"), 300), "comment": [f"text {k}" for k in rng.permutation(300)]})
+
+    def model(table):
+        return (table["a"] == "u") + uses_it * 1.0 * table["comment"].str.endswith("7")
+
+    with pytest.warns(UserWarning, match="'comment'"):
+        anova = FunctionalANOVA(max_order=None).fit(rows, model)
+    anova.save(tmp_path / "kept.exanova")
+    anova.report(tmp_path / "report.html")
+    for certificate in (anova.certificate_, exanova.load(tmp_path / "kept.exanova").certificate_):
+        assert certificate.columns_out == ("comment",)
+        assert "left out        comment: in no effect" in str(certificate)
+        assert ("bins, merged levels and columns left out" in str(certificate)) == uses_it
+        assert "bins and merged levels" not in str(certificate)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert ("bins, merged levels and columns left out" in page) == uses_it
+    many = rows.assign(**{name: rng.normal(size=300) for name in "xyz"})  # no two rows are equal without the comment
+    with pytest.warns(UserWarning, match="'comment'"):
+        apart = FunctionalANOVA(max_order=1).fit(many, model).certificate_
+    assert ("orders, terms and columns left out" in str(apart)) == uses_it
+    assert "orders and terms left out" not in str(apart)
+    own = FunctionalANOVA().fit(rows[["a"]], model(rows)).certificate_
+    assert own.columns_out == ()
+    assert "columns" not in str(own)
+
+
 def test_what_calls_for_care_is_the_first_thing_in_a_report(tmp_path):
     rng = np.random.default_rng(0)
     first = rng.integers(0, 4, 300)

@@ -277,7 +277,7 @@ class FunctionalANOVA(Parametrised, InParts):
             solved = passed(sample, solved, request.threads)
             self._store(assemble(observed, sample, solved, selection, request, self.get_params(), started))
             warn_if_inexact(self.certificate_, self.basis)
-            fitted = FittedRows(read, sample, held, solved, request, whole)
+            fitted = FittedRows(read, sample, held, solved, request, whole, observed.given.repeats)
             certificate = evaluated(self._decomposition, fitted, given.eval_set, self._fit_part, progress)
         record = trace(read.recorded(observed), self._kept_params(), arguments)
         self._store(replace(self._decomposition, certificate=certificate, provenance=record))

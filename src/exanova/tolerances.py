@@ -88,6 +88,13 @@ NEAR_REDUNDANT = 0.1
 """Variance of a unit combination of main effects below which its features count as nearly redundant: two features of a
 correlation above 0.9."""
 
+REPEATS = 1e-3
+"""Largest difference between two outputs of a model at the same row, relative to their spread, that is left as a trace
+of noise: it adds a millionth to the variance."""
+
+SINGLE = 1e-6
+"""The same relative to the output itself: models compute in single precision, in another order in another call."""
+
 HOLDS = 0.8
 """Part of R2 on the rows of the fit that has to remain on other rows for the fit to hold there."""
 

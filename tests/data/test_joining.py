@@ -17,6 +17,7 @@ from exanova.data.feature import FeatureLevels
 from exanova.data.joining import PART_OF_VARIANCE, _least, segments, with_groups
 from exanova.data.level_effects import LevelEffects, given_the_others
 from exanova.data.observe import read_rows
+from exanova.data.repeating import PROBED
 from exanova.errors import InputError
 from exanova.other_rows.many_levels import held_rows
 
@@ -246,7 +247,7 @@ def test_weights_that_count_are_rows():
     assert weighted.decomposition_.joined_levels == twice.decomposition_.joined_levels
 
 
-def test_a_model_is_called_once_on_each_row_and_joined_alike():
+def test_a_model_is_called_once_on_each_row_and_on_a_few_again_and_joined_alike():
     X, _ = table(0, 1000, 70, of_three(70), 0.0)
     calls = []
 
@@ -256,7 +257,7 @@ def test_a_model_is_called_once_on_each_row_and_joined_alike():
         return of_three(70)[k] + (rows["b"] == "yes")
 
     anova = fitted(X, model)
-    assert sum(calls) == len(X.drop_duplicates())
+    assert calls == [len(X.drop_duplicates()), PROBED]
     assert len(anova.categories_[0]) == 3
     assert anova.certificate_.r2[0] == pytest.approx(1.0)
     assert anova.decomposition_.joined_levels == fitted(X, model(X)).decomposition_.joined_levels

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exanova import tolerances
-from exanova.messages import Parameter, Words, count_of
+from exanova.messages import Parameter, Words, count_of, listed
 from exanova.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ OFF = "off: "
 """How the reason begins why effects were not shrunk although that was requested."""
 
 MOST_OUTPUTS = 8
-"""Outputs whose numbers are listed."""
+"""Outputs whose numbers are listed, and columns."""
 
 
 def described(c: Certificate) -> Iterator[tuple[str, str]]:
@@ -29,6 +29,11 @@ def described(c: Certificate) -> Iterator[tuple[str, str]]:
     yield "on other rows", _other_rows(c)
     yield "R2", f"{numbers(c.r2)} on these rows"
     yield "not explained", _not_explained(c)
+    if c.columns_out:
+        yield (
+            "left out",
+            f"{listed(c.columns_out, MOST_OUTPUTS)}: in no effect, though the model may use what they hold",
+        )
     if c.bins:
         yield "bins", c.bins
     if c.cancels and c.cancellation is not None:
@@ -67,7 +72,7 @@ def _other_rows(c: Certificate) -> str:
         return f"not measured: {why}" if why else "not measured"
     measured = f"R2 {numbers(c.r2_eval)} {c.eval_method or 'on held-out rows'}"
     if c.holds is None:
-        return Words(measured, ": NOT known, because the same rows made the selection; ", MEASURES_IT, " measures it")
+        return Words(measured, f": NOT known, because {c.why_unknown}; ", MEASURES_IT, " measures it")
     if c.holds and c.r2_least is not None:
         measured += f", at least {numbers(c.r2_least)} however much noise it followed"
     return f"{measured}: {'the fit holds' if c.holds else f'the fit does NOT hold on other rows{_of_which(c)}'}"

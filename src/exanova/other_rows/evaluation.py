@@ -19,7 +19,7 @@ from exanova.data.values import is_model
 from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
 from exanova.effects.average_leverage import on_average
-from exanova.effects.certificate import Certificate, FitErrors, measure_fit, measure_sample
+from exanova.effects.certificate import ROWS_OF_FIT, Certificate, FitErrors, measure_fit, measure_sample
 from exanova.effects.certificate_text import what_helps
 from exanova.effects.fit_sums import FitSums
 from exanova.errors import ExanovaError, InputError, OverfitWarning
@@ -28,6 +28,7 @@ from exanova.infer.units import raw_rows
 from exanova.messages import Words, count_of, short
 from exanova.other_rows.many_levels import CLUSTERS_LEFT_OUT, LEFT_OUT, ONE_CLUSTER, Joined, by_joining_again
 from exanova.other_rows.other_clusters import METHOD, errors_on_clusters, of_raw_rows, predicted_by, variance_across
+from exanova.other_rows.rows_of_fit import RowsOfFit
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.select.optimism import follows_values, largest_growth, repeats_cheaply
@@ -43,6 +44,12 @@ from exanova.typing import FloatArray, IntArray
 from exanova.warned import warn
 
 HELD_OUT = "on held-out rows"
+DOES_NOT_REPEAT = "the model gave other outputs when it was called again"
+NO_FUNCTION = (
+    "the model gave other outputs when it was called on a few rows again: it draws at random, remembers earlier calls, "
+    "or looks at the other rows of a call. The effects describe what it gave once. Fix its seed, switch it to "
+    "evaluation (model.eval() in PyTorch), or pass its outputs in place of the model."
+)
 HELD_OUT_ALIKE = "the outputs of the held-out rows do not vary"
 CANNOT_BE_FITTED = "the rows without a fifth of them cannot be fitted"
 SUMS_ALONE = "levels were joined, and only sums of equal rows are known"
@@ -61,6 +68,7 @@ class FittedRows:
         solved: effects and evidence.
         request: the parameters of the fit.
         whole: why the rows are the complete population; empty for a sample.
+        repeats: whether the model gave the same outputs when it was called again.
     """
 
     read: Joined
@@ -69,6 +77,7 @@ class FittedRows:
     solved: Solved
     request: Request
     whole: str
+    repeats: bool = True
 
 
 def evaluated(
@@ -85,10 +94,14 @@ def evaluated(
     certificate, request, read = known.certificate, fitted.request, fitted.read
     draws = fitted.sample.draws
     cluster = draws.cluster if draws is not None and draws.in_clusters else None
+    if not fitted.repeats:
+        warn(NO_FUNCTION)
     if fitted.held is not None:
         return on_held_out_rows(certificate, fitted.held, fitted.solved, request.threads)
     if isinstance(eval_set, tuple):
-        return on_further_rows(known, *eval_set, progress)
+        return on_further_rows(known, *eval_set, progress, RowsOfFit(fitted.sample))
+    if not (fitted.repeats or fitted.whole):
+        return _unknown(certificate, DOES_NOT_REPEAT)
     if read.changed and not fitted.whole and isinstance(read.rows, SourceReading):
         apart = read.apart is not None and read.apart.divides
         return _by_joining_anew(certificate, fitted, progress) if apart else _unknown(certificate, SUMS_ALONE)
@@ -187,20 +200,35 @@ def _with_held(certificate: Certificate, fit: FitErrors, unit: FloatArray | floa
     return replace(certificate, r2_eval=r2, mse_eval=fit.mse * unit**2, eval_method=method)
 
 
-def on_further_rows(decomposition: Decomposition, X: Any, model: Any, progress: Progress) -> Certificate:
-    """The certificate with the fit on further rows and a model, or its outputs there."""
+def on_further_rows(
+    decomposition: Decomposition, X: Any, model: Any, progress: Progress, own: RowsOfFit
+) -> Certificate:
+    """The certificate with the fit on further rows and a model, or its outputs there.
+
+    Where these turn out to be rows of the fit, they do not tell whether it holds on others.
+    """
     settings = decomposition.settings
     if is_source(X):
-        return _on_source(decomposition, X, model, progress)
+        return _on_source(decomposition, X, model, progress, own)
     X, model, _, _ = take_named(X, model, {})
     codes = decomposition.encode(Table.read(X))
     target = decomposition.model_values(X, model, progress)
     p = np.full(codes.shape[1], 1.0 / codes.shape[1])
     fit = measure_fit(target, fitted_part(decomposition.read_at(codes), codes, settings.threads), p)
-    return _with_held(decomposition.certificate, fit)
+    own.add(codes, target)
+    return _unless_fitted(_with_held(decomposition.certificate, fit), own)
 
 
-def _on_source(decomposition: Decomposition, X: Any, model: Any, progress: Progress) -> Certificate:
+def _unless_fitted(certificate: Certificate, own: RowsOfFit) -> Certificate:
+    """The certificate as it is, or with the verdict taken back where the held-out rows are rows of the fit."""
+    if not (certificate.sampled and own.are_those):
+        return certificate
+    warn(own.message, OverfitWarning)
+    nothing = np.full(len(certificate.r2), np.nan)
+    return replace(certificate, eval_method=ROWS_OF_FIT, r2_least=nothing)
+
+
+def _on_source(decomposition: Decomposition, X: Any, model: Any, progress: Progress, own: RowsOfFit) -> Certificate:
     """The same for rows that are read in blocks, each of which adds to the sums from which the fit is measured."""
     settings = decomposition.settings
     asked = (settings.handle_unknown, settings.response_method, settings.batch_size, decomposition.link)
@@ -208,7 +236,8 @@ def _on_source(decomposition: Decomposition, X: Any, model: Any, progress: Progr
     for rows in reader.read(X, model, progress):
         fitted = fitted_part(decomposition.read_at(rows.codes), rows.codes, settings.threads)
         sums.add(rows.values, fitted, rows.copies)
-    return _with_held(decomposition.certificate, sums.fit())
+        own.add(rows.codes, rows.values, rows.copies)
+    return _unless_fitted(_with_held(decomposition.certificate, sums.fit()), own)
 
 
 def by_leaving_out(

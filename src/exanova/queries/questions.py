@@ -25,6 +25,8 @@ from exanova.explain.reasons import Reasons
 from exanova.explain.row_sets import RowSets, group_sets, read_labels
 from exanova.infer.refits import RefitErrors
 from exanova.infer.same_rows import SameRows, find_same_rows
+from exanova.infer.uncertainty import Uncertainty
+from exanova.infer.units import A_ROW, independent_units, raw_rows
 from exanova.messages import Parameter, joined, listed
 from exanova.progress import Progress
 from exanova.queries.query import Work
@@ -249,7 +251,7 @@ the whole population
             return Sources(uncertainty, False, False, None, unit), f"none: {uncertainty.why_none}"
         if uncertainty.why_none:
             known = f"the sampling of the rows alone; the effects are taken as known: {uncertainty.why_none}"
-            return Sources(uncertainty, False, True, None, unit), known
+            return Sources(uncertainty, False, True, None, unit), known + _drawn_together(uncertainty)
         refits = isinstance(uncertainty.engine, RefitErrors)
         linear = not uncertainty.is_shrunken
         unit = uncertainty.unit
@@ -258,7 +260,8 @@ the whole population
         from_file = (
             "; the compared rows are treated as new rows, because the file holds no rows" if sample is None else ""
         )
-        return sources, _included(same, refits) + from_file + without
+        together = "" if sources.same is not None else _drawn_together(uncertainty)
+        return sources, _included(same, refits) + from_file + together + without
 
     def _normalised(self, rows: Rows) -> FloatArray | None:
         sample = self.uncertainty.sample
@@ -289,6 +292,19 @@ def _single_units(rows: Rows, sets: list[RowSets], sources: Sources) -> list[str
         return []
     what = "row" if sources.same is None or sources.same.draws.cluster is None else "cluster"
     return [f"no standard errors of {listed(titles, PAIRS)}: a set of one {what} does not show how its kind varies"]
+
+
+def _drawn_together(uncertainty: Uncertainty) -> str:
+    """A remark on rows other than those of the fit, where these were not drawn one by one."""
+    sample, summary = uncertainty.sample, uncertainty.summary
+    known = A_ROW if summary is None else summary.unit
+    unit = known if sample is None else independent_units(raw_rows(sample))[0]
+    if unit == A_ROW:
+        return ""
+    return (
+        "; the rows compared are taken as drawn one by one, although those of the fit were not (independent unit: "
+        f"{unit}), so that errors of means over them may be too small"
+    )
 
 
 def _included(same: SameRows | None, refits: bool) -> str:

@@ -100,9 +100,8 @@ def _other_rows(certificate: Certificate, outputs: tuple[str, ...]) -> Verdict:
     how = certificate.eval_method or "on held-out rows"
     here = f"R² is {_numbers(certificate.r2_eval, outputs)} {how}, {_numbers(certificate.r2, outputs)} on these rows."
     if certificate.holds is None:
-        because = Words(
-            f"{here} The same rows made the selection, so R² is too optimistic. ", MEASURES_IT, " measures it."
-        )
+        why = certificate.why_unknown.capitalize()
+        because = Words(f"{here} {why}, so R² is too optimistic. ", MEASURES_IT, " measures it.")
         return Verdict(question, "Not known", None, because, care=True)
     if certificate.holds:
         if certificate.r2_least is not None:
