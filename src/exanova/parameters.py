@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_args
 
@@ -24,6 +23,7 @@ from exanova.select.selection_plan import mains_of
 from exanova.solve.request import Request, SelectionName
 from exanova.solve.traits import TRAITS
 from exanova.sources.cluster import is_client
+from exanova.sources.opening import is_source
 
 MOST_TERMS = 5000
 """Largest budget that ``max_terms="auto"`` tries: beyond, a shrunken fit takes minutes."""
@@ -104,12 +104,14 @@ def _wrong_parameters(given: Mapping[str, Any]) -> Iterator[InputError]:
         )
 
 
-def check_eval_set(eval_set: Any) -> None:
-    """Refuse an ``eval_set`` that is neither a pair of rows and model nor a fraction of the rows."""
+def read_eval_set(eval_set: Any, model: Any) -> tuple[Any, Any] | float | None:
+    """Rows and a model to evaluate a fit on, or a fraction of the rows; ``model`` goes with rows in blocks alone."""
     if eval_set is None or (isinstance(eval_set, tuple) and len(eval_set) == 2):
-        return
-    if isinstance(eval_set, str | os.PathLike) or (isinstance(eval_set, float) and 0.0 < eval_set < 1.0):
-        return
+        return eval_set
+    if is_source(eval_set):
+        return eval_set, model
+    if isinstance(eval_set, float) and 0.0 < eval_set < 1.0:
+        return eval_set
     raise InputError.given(
         "eval_set", eval_set, "a pair (rows, model), a path of rows, or a fraction of the rows such as 0.2"
     )

@@ -395,3 +395,13 @@ def test_places_are_few_and_need_an_order():
     assert len(between(wide, list(map(str, wide)))) == len(wide) + 1 <= MOST_PLACES + 1
     some = between([Decimal("0.5"), Decimal("1.5"), 3], ["0.5", "1.5", "3"])
     assert some.share.tolist() == [0.0, 0.5, 0.5, 0.0]
+
+
+@pytest.mark.parametrize("smallest", [5e-324, 1e-320, 1e-300])
+def test_numbers_of_very_different_sizes_are_fitted_without_a_warning(smallest):
+    """The ratio of two gaps need not be a number."""
+    rows = pd.DataFrame({"x": [0.0, smallest, 0.3, 1e10] * 20})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        anova = FunctionalANOVA(sampled=False).fit(rows, np.tile([1.0, 2.0, 3.0, 5.0], 20))
+    assert anova.predict(rows[:4]).round(9).tolist() == [1, 2, 3, 5]

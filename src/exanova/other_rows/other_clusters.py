@@ -4,6 +4,11 @@ Rows of a cluster are alike. A row left out alone is predicted by its neighbours
 were not drawn. So whole clusters are left out, a fifth of them at a time, and predicted by the same fit to the others.
 Levels that occur in no other cluster are unknown then: those of numbers and bins are read from their neighbours, and
 the effects of others count as 0, as for any new row.
+
+R2 compares their errors with the variance of the model, which the rows of few clusters understate: these are alike, and
+their own mean is too near to them. The mean of C clusters, each left out in turn, would have an R2 of
+1 - (C / (C - 1))^2 instead of about -1/C. Half the mean squared difference of two rows of *different* clusters has no
+such bias (:func:`variance_across`).
 """
 
 from __future__ import annotations
@@ -42,7 +47,7 @@ def errors_on_clusters(sample: Sample, request: Request, progress: Progress) -> 
         return None
     left_out, fitted = np.zeros(len(fold), dtype=bool), np.zeros((len(fold), sample.n_outputs))
     for k in range(parts):
-        if enough_left_out(left_out, draws.cluster):
+        if enough_left_out(left_out, draws.cluster, draws.counts):
             break
         out = fold == k
         try:
@@ -55,6 +60,29 @@ def errors_on_clusters(sample: Sample, request: Request, progress: Progress) -> 
     missed = (values - fitted) ** 2 - (values - rows) ** 2
     p = draws.weight[left_out] / draws.weight[left_out].sum()
     return np.asarray(p @ missed[left_out])
+
+
+def variance_across(values: FloatArray, weight: FloatArray, cluster: IntArray) -> FloatArray:
+    """(m,) variance of the population of clusters: half the mean squared difference of rows of different clusters.
+
+    >>> variance_across(np.array([[1.0], [1.0], [4.0]]), np.ones(3), np.array([0, 0, 1]))
+    array([4.5])
+    """
+    p = weight / weight.sum()
+    share = np.bincount(cluster, p)
+    means = np.stack([np.bincount(cluster, p * column) for column in values.T], axis=1) / share[:, None]
+    inside = (p * share[cluster]) @ (values - means[cluster]) ** 2
+    different = 1.0 - float(share @ share)
+    return np.asarray((p @ (values - p @ values) ** 2 - inside) / different)
+
+
+def of_raw_rows(sample: Sample) -> tuple[FloatArray, FloatArray, IntArray]:
+    """(k, m) values, (k,) weights and (k,) clusters of the raw rows of a sample that was drawn in clusters."""
+    draws = sample.draws
+    assert draws is not None
+    assert draws.cluster is not None
+    values = sample.values[draws.group] if draws.values is None else draws.values
+    return values, draws.weight.astype(np.float64), draws.cluster
 
 
 def _predicted(sample: Sample, kept: NDArray[np.bool_], request: Request, progress: Progress) -> FloatArray:
