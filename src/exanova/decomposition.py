@@ -20,7 +20,7 @@ from exanova.explain.changing import Fit, mean_change
 from exanova.explain.comparison import Comparison, compare
 from exanova.explain.importance_errors import importance_stderr
 from exanova.explain.mean_change import MeanChange
-from exanova.explain.relativities import Relativities, TariffLoss, losses_in_words
+from exanova.explain.relativities import BETWEEN_LEVELS, Relativities, TariffLoss, losses_in_words
 from exanova.explain.tariff import tariff_of
 from exanova.infer.error_record import Errors
 from exanova.infer.fitted_sample import FittedSample
@@ -142,7 +142,10 @@ class Decomposition(EffectQueries):
                 "relativities are ratios, and the effects of this fit add up on the scale of the output",
                 remedy=["fit with ", Parameter("link", "log"), ", or ", Parameter("link", "logit"), " for odds"],
             )
-        return tariff_of(_as_fit(self), self.link, base, self.losses)
+        tariff = tariff_of(_as_fit(self), self.link, base, self.losses)
+        if not (self.losses and self.certificate.hides):
+            return tariff
+        return replace(tariff, notes=(*tariff.notes, f"deviance and Gini index: {BETWEEN_LEVELS}"))
 
     def change(self, other: Any) -> MeanChange:
         """Why the mean changed from this fit to another one of the same columns: the mix of the rows, or the model.
@@ -260,7 +263,7 @@ class Decomposition(EffectQueries):
             distinct = f"moments of {count_of(self.plan.rows, 'row')}"
         rows = f"{distinct} and {count_of(len(self.schema.features), 'feature')}"
         if self.link != "identity":
-            explained = losses_in_words(self.losses)
+            explained = losses_in_words(self.losses, self.certificate.hides)
             rows += f"\nlink: {self.link}; effects add up on the {self.link} of the output{explained}"
         stderr = shares = None
         if self.sample is not None and self.uncertainty.cheap and len(self.schema.outputs) == 1:

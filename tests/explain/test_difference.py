@@ -225,6 +225,9 @@ def test_a_file_says_what_its_errors_include(tmp_path):
     bare = again.difference(other, by="sex")
     assert "the sampling of the rows alone" in bare.included
     assert (bare[0].total_stderr < after[0].total_stderr).all()
+    groups = again.difference(other, by="b")  # the part of b is the same at all rows of a group: only its effect errs
+    assert np.isnan(groups[0].by_subset_stderr[groups.subsets.index(("b",))]).all()
+    assert not (groups[0].by_subset_stderr == 0.0).any()
 
 
 DESIGNS = {

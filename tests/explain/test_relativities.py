@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -130,6 +132,19 @@ def test_a_tariff_of_all_factors_loses_nothing_and_not_the_rounding_of_it(link):
         assert losses[3].deviance == 0.0
         assert losses[3].explained == 1.0
         assert losses[2].deviance > 0.0
+
+
+@pytest.mark.parametrize("link", ["log", "logit"])
+def test_what_deviance_leaves_out_is_said_exactly_where_bins_hide_something(link, tmp_path):
+    said = "differences between rows of equal levels are not counted"
+    x = np.random.default_rng(0).uniform(0, 1, (300, 2)).round(3)
+    for y, hidden in [(0.1 + 0.5 * x[:, 0], True), (0.1 + 0.5 * (x[:, 0] > np.median(x[:, 0])), False)]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            anova = FunctionalANOVA(link=link, n_bins=2, shrinkage=None, max_order=1).fit(x, y)
+        anova.report(tmp_path / "a.md")
+        for text in (str(anova), str(anova.relativities()), (tmp_path / "a.md").read_text(encoding="utf-8")):
+            assert (said in text) is hidden
 
 
 def test_deviance_and_gini_of_simple_cases():

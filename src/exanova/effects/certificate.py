@@ -152,6 +152,11 @@ class Certificate:
         return True if self.r2_least is None or bool(self._remains(self.r2_least).all()) else None
 
     @property
+    def hides(self) -> bool:
+        """Whether rows of equal levels have different outputs: bins, merged levels or noise hide some variance."""
+        return bool((self.within_variance > 0).any())
+
+    @property
     def why_unknown(self) -> str:
         """Why rows that were measured do not tell whether the fit holds on others, where :attr:`holds` is ``None``."""
         return "these were fitted" if self.eval_method == ROWS_OF_FIT else "the same rows made the selection"

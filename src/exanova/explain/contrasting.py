@@ -306,6 +306,8 @@ class _Errors:
             out[:, o] = np.where(stderr <= tolerances.NO_ERROR, 0.0, stderr) * unit[o]
         if self.sources.effects:  # an effect has no error in cells never observed
             out[~whole] = np.nan
+        elif not uncertainty.is_whole:  # all of the error is that of the effect, which is not known
+            out[out == 0.0] = np.nan
         single = np.array([has_single_unit(self.rows, side, self.sources) for side in self.sides])
         out[np.repeat(single, weights.shape[1] // len(self.sides))] = np.nan
         if uncertainty.knows_dependences:

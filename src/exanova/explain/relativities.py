@@ -49,6 +49,9 @@ class TariffFactor:
 class TariffLoss:
     """The loss of a tariff of effects up to an order, on the rows of the fit, for one output.
 
+    Rows of equal levels count as one, with the mean of their outputs (on the scale of the link): what bins and merged
+    levels hide is no part of the loss.
+
     Attributes:
         order: largest number of features in its factors; 0 for one price for all.
         deviance: mean deviance of the outputs from the tariff, by weight (Poisson for the log, binomial for the logit).
@@ -66,8 +69,14 @@ class TariffLoss:
     balance: float
 
 
-def losses_in_words(losses: tuple[tuple[TariffLoss, ...], ...]) -> str:
+BETWEEN_LEVELS = "differences between rows of equal levels are not counted"
+"""What deviance and Gini index leave out where rows of equal levels have different outputs."""
+
+
+def losses_in_words(losses: tuple[tuple[TariffLoss, ...], ...], differ: bool = False) -> str:
     """What is explained of the output itself, as the end of a sentence: of the output of which the least is.
+
+    ``differ`` says whether rows of equal levels have different outputs.
 
     >>> losses_in_words(((TariffLoss(0, 2.0, 0.0, 0.0, 0.0, 1.0), TariffLoss(1, 0.2, 0.9, 0.3, 0.95, 1.0)),))
     ', and explain 90.0 % of its deviance and 95.0 % of its Gini index'
@@ -77,7 +86,8 @@ def losses_in_words(losses: tuple[tuple[TariffLoss, ...], ...]) -> str:
     loss = min((of_output[-1] for of_output in losses), key=lambda last: last.explained)
     least = "at least " if len(losses) > 1 else ""
     explained, ordered = f"{100 * loss.explained:.1f} % of its deviance", f"{100 * loss.gini_share:.1f} %"
-    return f", and explain {least}{explained} and {ordered} of its Gini index"
+    without = f" ({BETWEEN_LEVELS})" if differ else ""
+    return f", and explain {least}{explained} and {ordered} of its Gini index{without}"
 
 
 @dataclass(frozen=True, eq=False)

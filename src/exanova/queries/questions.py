@@ -251,6 +251,7 @@ the whole population
             return Sources(uncertainty, False, False, None, unit), f"none: {uncertainty.why_none}"
         if uncertainty.why_none:
             known = f"the sampling of the rows alone; the effects are taken as known: {uncertainty.why_none}"
+            known += "" if uncertainty.is_whole else "; parts that do not differ between the rows of a set have none"
             return Sources(uncertainty, False, True, None, unit), known + _drawn_together(uncertainty)
         refits = isinstance(uncertainty.engine, RefitErrors)
         linear = not uncertainty.is_shrunken

@@ -10,6 +10,7 @@ from exanova import tolerances
 from exanova.decomposition import Decomposition
 from exanova.effects.certificate import Certificate
 from exanova.effects.certificate_text import MEASURES_IT, what_helps
+from exanova.explain.relativities import BETWEEN_LEVELS
 from exanova.messages import Parameter, Part, Words, count_of, joined, listed
 from exanova.report.explorer import ShownRows
 from exanova.show.records import legible
@@ -148,6 +149,8 @@ def _on_the_scale_of_the_output(decomposition: Decomposition) -> Verdict:
         f"This is the share of the deviance{which}, with all effects of up to {loss.order} features; ordered by them, "
         f"the rows have {100 * loss.gini_share:.1f} % of the largest Gini index."
     )
+    if decomposition.certificate.hides:
+        because += f" Here {BETWEEN_LEVELS}."
     return Verdict("What is lost on the scale of the output?", _percent(lost[worst]), None, because)
 
 
