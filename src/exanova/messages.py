@@ -154,12 +154,11 @@ def choices(name: str, values: Iterable[Any]) -> list[Part]:
     """The values a parameter may have, as parts of a message.
 
     >>> print(Words(*choices("ties", ["share", "first"])))
-    one of 'share', 'first'
+    'share' or 'first'
     """
-    parts: list[Part] = ["one of "]
-    for value in values:
-        parts += [Value(name, value), ", "]
-    return parts[:-1]
+    shown = [Value(name, value) for value in values]
+    between = [", "] * (len(shown) - 2) + [" or "]
+    return [part for value, after in zip(shown, [*between, ""], strict=False) for part in (value, after) if part]
 
 
 def count_of(number: int, noun: str, plural: str = "") -> str:

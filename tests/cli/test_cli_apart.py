@@ -138,7 +138,7 @@ def test_the_moments_of_a_folder_are_those_of_its_rows(tmp_path, sites, weighted
     ("command", "said"),
     [
         (("merge", "north.moments", "north.moments", "-o", "x.moments"), "in both"),
-        (("merge", "north.csv", "south.moments", "-o", "x.moments"), "not a decomposition saved by exanova"),
+        (("merge", "north.csv", "south.moments", "-o", "x.moments"), "not a file of moments saved by exanova"),
         (("explain", "north.moments", "--prediction", "p"), "--prediction cannot be used with moments"),
         (("explain", "north.moments", "--max-order", "3"), "--max-order 3"),
         (("moments", "north.csv", "--levels", "levels.json", "-o", "x.moments"), "--prediction COLUMN"),

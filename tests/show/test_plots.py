@@ -598,7 +598,7 @@ WRONG = {
     "output number": (lambda p, X: p.effect("job", output=2), UnknownFeatureError, "there is no output 2"),
     "output of a network": (lambda p, X: p.network(output="won"), UnknownFeatureError, "there is no output 'won'"),
     "no output": (lambda p, X: p.beeswarm(X, output=[]), InputError, "0 outputs were requested"),
-    "unknown kind": (lambda p, X: p.importance("gini"), InputError, "kind='gini' was given; expected one of l1"),
+    "unknown kind": (lambda p, X: p.importance("gini"), InputError, "kind='gini' was given; expected 'l1'"),
     "no bars": (lambda p, X: p.importance(top=0), InputError, "top=0 was given; expected a whole number"),
     "half a level": (lambda p, X: p.effect("job", top=1.5), InputError, "top=1.5 was given"),
     "wrong shape": (lambda p, X: p.image(X.head(1), (2, 3)), InputError, "6 pixels, the decomposition 4 features"),

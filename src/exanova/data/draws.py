@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.argument_checks import check_choice
 from exanova.data.alignment import to_rows
 from exanova.data.weights import refuse_mask
 from exanova.errors import InputError, InputTypeError
@@ -202,6 +203,7 @@ def plan_draws(
 
 def weight_kind(given: str, whole: bool) -> Kind:
     """The kind of the weights, from the parameter and whether they are all whole numbers."""
+    check_choice("weights", given, ("auto", "frequency", "probability"))
     if given == "auto":
         return "frequency" if whole else "probability"
     if given == "frequency" and not whole:
@@ -213,11 +215,7 @@ def weight_kind(given: str, whole: bool) -> Kind:
             Parameter("weights", "probability"),
             ".",
         )
-    if given == "frequency":
-        return "frequency"
-    if given == "probability":
-        return "probability"
-    raise InputError.given("weights", given, "'auto', 'frequency' or 'probability'")
+    return "frequency" if given == "frequency" else "probability"
 
 
 def do_not_look_like_counts(weight: NDArray[Any], row: IntArray, outputs: FloatArray | None, widest: int) -> bool:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from exanova.argument_checks import check_level
 from exanova.data.run_labels import run_label
-from exanova.errors import InputError, check_level
+from exanova.errors import InputError
 from exanova.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:

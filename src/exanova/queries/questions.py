@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.argument_checks import check_switch
 from exanova.data.table import Table
 from exanova.data.values import is_model
 from exanova.data.weights import check_weights
@@ -86,6 +87,7 @@ class Questions(RowQueries):
         standard errors: none: every combination of levels occurs, each equally often, so that the rows of the fit are \
 the whole population
         """
+        check_switch("stderr", stderr)
         grouping = grouping_of({} if groups is None else groups, self.schema)
         with closing(Progress(self.settings.verbose)) as progress:
             rows, sets, left_out = self._rows_to_compare(rows_a, rows_b, model, by, within, sample_weight, progress)
@@ -143,6 +145,7 @@ the whole population
             stderr: whether to compute standard errors.
         """
         check_reasons(n, direction)
+        check_switch("stderr", stderr)
         o = output_number(self.schema, output)
         grouping = grouping_of({} if groups is None else groups, self.schema)
         codes, outside = self._locate(X, Work("the reasons", 8 * (len(self.family.subsets) + 4 * int(n))))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exanova.argument_checks import check_choice, check_switch, check_whole
 from exanova.data.table import Table, frame_of_kind
 from exanova.decomposition import Decomposition
 from exanova.effects.effect import GAME, Schema
@@ -78,6 +79,8 @@ class Plots:
                 a categorical column whose order is not the natural one.
             joined: whether neighbouring levels that do not differ beyond their error are drawn as one.
         """
+        check_choice("ordered", ordered, (True, False, None))
+        check_switch("joined", joined)
         charts, names, feature = _charts(), self._outputs(output), str(feature)
         listed = _of(records.effect_records(self._decomposition, feature, ordered, joined=joined), names)
         notes = [*error_notes(self._decomposition, [self._decomposition.effects[feature]]), *mark_notes(listed)]
@@ -232,8 +235,7 @@ def _output(asked: Any, known: Sequence[str]) -> str:
 
 
 def _checked(top: Any) -> int:
-    if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1:
-        raise InputError(f"top={top!r} was given; expected a whole number of at least 1.")
+    check_whole("top", top)
     return int(top)
 
 
