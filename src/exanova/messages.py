@@ -190,7 +190,7 @@ def from_json(entry: Any) -> str:
     if isinstance(entry, str):
         return entry
     if not isinstance(entry, list) or not all(isinstance(p, str) or isinstance(p[0], str) for p in entry):
-        raise ValueError(f"{entry!r} is no sentence")
+        raise ValueError(f"{entry!r} is not a sentence")
     return Words(*(part if isinstance(part, str) else Parameter(*part) for part in entry))
 
 

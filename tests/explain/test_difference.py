@@ -361,7 +361,7 @@ def test_a_group_of_one_row_has_no_standard_errors_and_that_is_said(shrinkage, s
             assert np.isfinite(getattr(few, name)[first:]).any() == (size > 1), name
             assert all(np.isfinite(getattr(other, name)[first:]).all() for other in others), name
         assert np.isclose(few.total[0], y[:size].mean() - y[size : len(rows)].mean())
-        note = "no standard errors of few against all others: a set of one row does not show how its kind varies"
+        note = "no standard errors of few against all others: a single row does not show how much rows vary"
         assert (note in found.notes) == (size == 1)
 
 

@@ -460,6 +460,18 @@ def test_names_never_become_fields_or_expressions(name, kind, odd_pictures):
     assert GAME in specification["description"]
 
 
+@pytest.mark.parametrize(("shrinkage", "unseen"), [(None, "counts as 0"), ("auto", "extrapolated by the prior")])
+def test_a_chart_says_what_is_done_with_combinations_that_never_occurred(loans, shrinkage, unseen):
+    many = pd.concat([loans] * 20, ignore_index=True).drop(columns="bank")
+    y = risk(many)[:, 1] + np.random.default_rng(0).normal(scale=0.2, size=len(many))
+    anova = FunctionalANOVA(shrinkage=shrinkage).fit(many, y)
+    row = many.head(1).assign(job="none", home="own")
+    with pytest.warns(OutsideSupportWarning, match=unseen):
+        assert unseen in subtitle(anova.plot.waterfall(row))
+    with pytest.warns(OutsideSupportWarning):
+        assert unseen in subtitle(anova.plot.beeswarm(pd.concat([row, many.head(3)])))
+
+
 def test_names_are_shown_in_a_legible_form(odd_pictures):
     texts = set(ElementTree.fromstring(svg_of(odd_pictures["effect", "alone"])).itertext())
     expected = {

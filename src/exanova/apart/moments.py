@@ -371,7 +371,7 @@ def _check_memory(sizes: Sequence[int], max_order: int, limit: int) -> None:
 
 
 def _elementary(powers: Sequence[float], order: int) -> float:
-    """Sum of the products of so many different numbers, from the sums of their powers (Newton's identities)."""
+    """Sum of the products of that many different numbers, from the sums of their powers (Newton's identities)."""
     elementary = [1.0]
     for k in range(1, order + 1):
         elementary.append(sum((-1) ** (i - 1) * elementary[k - i] * powers[i - 1] for i in range(1, k + 1)) / k)

@@ -81,7 +81,7 @@ class Notes:
         listed = ", ".join(f"{name!r} (such as {example!r})" for name, example in self.dates.items())
         return (
             f"{count_of(len(self.dates), 'column of dates is', 'columns of dates are')} read as names, and left out "
-            f"if most rows have their own: {listed}. Write them as 2024-05-31, for example by pandas.to_datetime, to "
+            f"if most values occur once: {listed}. Write them as 2024-05-31, for example by pandas.to_datetime, to "
             "have them binned by the calendar."
         )
 

@@ -23,7 +23,7 @@ from exanova.messages import Parameter, count_of
 from exanova.typing import FloatArray, IntArray
 
 MANY_COUNTS = 20
-"""Mean of whole weights above which they are looked at twice: survey weights are such numbers, and few counts are."""
+"""Mean of whole weights above which they are checked more closely: survey weights are often as large, counts rarely."""
 
 FEWEST_SURVEYED = 200
 """Rows from which whole weights may be those of a survey: a shorter table, of which some columns are used, is more
@@ -267,7 +267,7 @@ class Repeats:
 
 
 def are_small(rows: int, total: float) -> bool:
-    """Whether whole weights of so many rows are no larger than counts often are, or of too few rows to tell.
+    """Whether whole weights of that many rows are no larger than counts often are, or of too few rows to tell.
 
     >>> are_small(1000, 3000.0), are_small(1000, 90000.0)
     (True, False)

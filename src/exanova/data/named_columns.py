@@ -50,7 +50,7 @@ def take_named(X: Any, model: Any, others: Mapping[str, Any]) -> tuple[Any, Any,
         raise InputError(
             f"The table has no column {', '.join(map(repr, absent))}; its columns are "
             f"{', '.join(map(repr, table.names[:20]))}",
-            remedy="Give names of its columns. Labels are no outputs: use class probabilities, or one 0/1 column per "
+            remedy="Give names of its columns. Labels are not outputs: use class probabilities, or one 0/1 column per "
             "class",
         )
     rest = table.select([name for name in table.names if name not in taken])

@@ -1,4 +1,4 @@
-"""Columns of numbers that were read as text, because some cells are no numbers or all are written in another way."""
+"""Columns of numbers that were read as text, because some cells are not numbers or all are written in another way."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class NumbersAsText:
 def numbers_as_text(values: Sequence[Level], totals: NDArray[Any]) -> NumbersAsText | None:
     """What a column of distinct values (k,) with these totals (k,) holds, if most are or look like numbers.
 
-    ``None`` if all are numbers, or most are not. Totals that are no counts of rows are not used.
+    ``None`` if all are numbers, or most are not. Totals that are not counts of rows are not used.
 
     >>> numbers_as_text(["12,345.60", "7,001.00", "n/a"], np.array([1, 1, 1])).written
     2

@@ -198,7 +198,7 @@ def as_outputs(outputs: Any, n: int) -> FloatArray:
     if len(array) != n:
         raise ModelError(f"There are {len(array)} rows of outputs for {n} rows; expected one for each row.")
     if array.ndim == 2 and not array.shape[1]:
-        raise ModelError("There is not a single output for each row; expected at least one number.")
+        raise ModelError("There are no outputs; expected at least one number for each row.")
     return _as_real(array)
 
 

@@ -136,5 +136,5 @@ def joined_effect(effect: Effect, level: float) -> Effect:
 
 
 def _limit(level: float, count: int) -> float:
-    """Standard errors that none of so many normal values exceeds, with this probability, if they are independent."""
+    """Standard errors that none of that many normal values exceeds, with this probability, if they are independent."""
     return NormalDist().inv_cdf(0.5 + 0.5 * level ** (1.0 / count))

@@ -167,7 +167,7 @@ def _check(lists: Mapping[str, Sequence[str]], features: Sequence[str]) -> None:
     counted = Counter(f for names in lists.values() for f in names)
     grouped = set(counted)
     wrong = [f"{name!r} has no features" for name, names in lists.items() if not names]
-    wrong += [f"{name!r} is no feature" for name in counted if name not in features]
+    wrong += [f"{name!r} is not a feature" for name in counted if name not in features]
     wrong += [f"{name!r} is named {count} times" for name, count in counted.items() if count > 1]
     alone = [name for name in lists if name in features and name not in grouped]
     wrong += [f"{name!r} is the name of a feature outside that group" for name in alone]

@@ -108,7 +108,7 @@ class Reasons(Sequence[RowReasons]):
         against: what rows are compared with, in words.
         notes: remarks needed to read them, in words.
         schema: names, and the library of tables.
-        unseen: what the effect of a combination of levels that was never observed does, in words.
+        unseen: how the effect of a combination of levels that was never observed is treated, in words.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])

@@ -282,7 +282,7 @@ def _single_units(rows: Rows, sets: list[RowSets], sources: Sources) -> list[str
     if not titles:
         return []
     what = "row" if sources.same is None or sources.same.draws.cluster is None else "cluster"
-    return [f"no standard errors of {listed(titles, PAIRS)}: a set of one {what} does not show how its kind varies"]
+    return [f"no standard errors of {listed(titles, PAIRS)}: a single {what} does not show how much {what}s vary"]
 
 
 def _included(same: SameRows | None, refits: bool) -> str:
