@@ -372,7 +372,7 @@ def test_a_group_in_one_cluster_has_no_standard_errors():
     for clusters in (1, 2):
         found = anova.difference(frame, by=cluster < clusters, model=y)
         assert np.isfinite(found[0].total_stderr).all() == (clusters > 1)
-        assert any("a set of one cluster" in note for note in found.notes) == (clusters == 1)
+        assert any("a single cluster" in note for note in found.notes) == (clusters == 1)
 
 
 def test_a_row_that_counts_as_several_has_standard_errors():
