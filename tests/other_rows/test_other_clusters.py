@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import exanova
-from exanova.data import folds
-from exanova.data.folds import folds_of
 from exanova.errors import InputError, OverfitWarning
 from exanova.infer.error_record import FEW_CLUSTERS
+from exanova.other_rows import other_clusters
+from exanova.other_rows.other_clusters import folds_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::exanova.errors.OverfitWarning"),
@@ -138,8 +138,8 @@ def test_a_fraction_that_holds_out_no_cluster_is_refused() -> None:
 def test_enough_clusters_and_rows_end_the_refits(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, cluster = drawn(40, 600, 8)
     whole = exanova.FunctionalANOVA(sampled=True).fit(X, y, clusters=cluster).certificate_
-    monkeypatch.setattr(folds, "ENOUGH_ROWS", 100)
-    monkeypatch.setattr(folds, "ENOUGH_CLUSTERS", 8)
+    monkeypatch.setattr(other_clusters, "ENOUGH_ROWS", 100)
+    monkeypatch.setattr(other_clusters, "ENOUGH_CLUSTERS", 8)
     part = exanova.FunctionalANOVA(sampled=True).fit(X, y, clusters=cluster).certificate_
     assert part.r2_eval[0] != whole.r2_eval[0]
     assert part.r2_eval[0] == pytest.approx(whole.r2_eval[0], abs=0.6)

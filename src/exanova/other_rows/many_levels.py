@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from exanova.basis.projector import LARGEST_TABLE
 from exanova.data.feature import FeatureLevels, is_number
-from exanova.data.folds import ENOUGH_CLUSTERS, ENOUGH_ROWS, FOLDS, enough_left_out, folds_of
 from exanova.data.joining import Most, columns_to_join, join_rows
 from exanova.data.observe import Observation, Reading
 from exanova.data.rules import NBins, by_text, check_max_levels, is_asked
@@ -27,6 +26,7 @@ from exanova.data.table import Table
 from exanova.data.values import ModelValues
 from exanova.effects.certificate import Certificate
 from exanova.infer.fitted_sample import why_whole
+from exanova.other_rows.other_clusters import ENOUGH_CLUSTERS, ENOUGH_ROWS, FOLDS, enough_left_out, folds_of
 from exanova.progress import Progress
 from exanova.queries.query import seed_of
 from exanova.solve.plan import Plan

@@ -12,7 +12,6 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.data.folds import enough_left_out, folds_of
 from exanova.data.sample import Sample
 from exanova.effects.at_rows import fitted_part
 from exanova.errors import ExanovaError
@@ -20,9 +19,12 @@ from exanova.fitting import fit_sample, plan_fit
 from exanova.progress import Progress
 from exanova.select.selected_fit import with_own_levels
 from exanova.solve.request import Request
-from exanova.typing import Codes, FloatArray
+from exanova.typing import Codes, FloatArray, IntArray
 
 METHOD = "leaving out a fifth of the clusters at a time"
+
+FOLDS, ENOUGH_ROWS, ENOUGH_CLUSTERS = 5, 2000, 100
+"""Parts that are left out in turn, and the numbers of rows and clusters left out at which this stops."""
 
 
 def errors_on_clusters(sample: Sample, request: Request, progress: Progress) -> FloatArray | None:
@@ -67,3 +69,17 @@ def predicted_by(part: Sample, others: Codes, request: Request, progress: Progre
         solved, _ = fit_sample(own, asked, *plan_fit(asked, own, own.n_outputs), progress)
     codes = np.stack([new[row] for new, row in zip(number, others, strict=True)]).astype(np.int32)
     return fitted_part(solved.everywhere, codes, request.threads)
+
+
+def folds_of(unit: IntArray, seed: int | None) -> tuple[IntArray, int]:
+    """(k,) the part in which the unit 0, 1, .. of every row is left out, at random, and the number of parts."""
+    count = int(unit.max()) + 1
+    parts = min(FOLDS, count)
+    return np.asarray(np.random.default_rng(seed).permutation(count) % parts)[unit], parts
+
+
+def enough_left_out(left_out: NDArray[np.bool_], cluster: IntArray | None) -> bool:
+    """Whether the rows ``left_out`` (k,) suffice to evaluate a fit; of clusters, more than a few have to be."""
+    if left_out.sum() < ENOUGH_ROWS:
+        return False
+    return cluster is None or len(np.unique(cluster[left_out])) >= ENOUGH_CLUSTERS
