@@ -102,10 +102,6 @@ CASES |= {
     "eighteen names, 10,000 rows": case(18, 4, 10_000),
     "complete table 4^8, three outputs": case(8, 4, complete=True, outputs=3, parameters={"max_order": None}),
     "100 features, no matrix, 5,000 rows": case(100, 3, 5000, parameters={**EXACT, "route": "matrix-free"}),
-}
-"""Cases that the constants of the plan were measured on."""
-
-OTHERS: dict[str, Case] = {
     "six numbers and two names, 5,000 rows": case(2, 5, 5000, numbers=6, parameters=AUTO),
     "three numbers, main effects, 80,000 rows": case(4, 4, 80_000, numbers=3, parameters={**AUTO, "max_order": 1}),
     "fifteen names, 4,000 rows": case(15, 4, 4000),
@@ -116,6 +112,20 @@ OTHERS: dict[str, Case] = {
     "complete table 6^6, all orders": case(6, 6, complete=True, parameters={"max_order": None}),
     "text, six columns, 100,000 rows": case(6, 6, 100_000, kind="text"),
     "Parquet, ten names, 600,000 rows": case(10, 4, 600_000, source=True, repeat=100_000),
+}
+"""Cases that the constants of the plan were measured on."""
+
+OTHERS: dict[str, Case] = {
+    "three numbers and five names, 30,000 rows": case(5, 5, 30_000, numbers=3, parameters=AUTO),
+    "five numbers and a name, 900 rows": case(1, 4, 900, numbers=5, parameters=AUTO),
+    "ten names, 2,000 rows": case(10, 3, 2000),
+    "two outputs, 20,000 rows": case(9, 4, 20_000, outputs=2),
+    "thirteen names, 100,000 rows": case(13, 4, 100_000),
+    "seven names, order 3": case(7, 4, 8000, parameters={"max_order": 3}),
+    "a column of 3,000 levels, exact": case(4, 5, 25_000, many=3000, parameters=EXACT),
+    "a budget of 150, three numbers": case(6, 4, 4000, numbers=3, parameters={**AUTO, "max_terms": 150}),
+    "complete table 3^10, all orders": case(10, 3, complete=True, parameters={"max_order": None}),
+    "Parquet, one number, 400,000 rows": case(5, 4, 400_000, source=True, numbers=1, parameters=AUTO),
 }
 """Cases that were first measured when the constants had been settled."""
 

@@ -1,8 +1,9 @@
 """Scale: rows from files under a memory limit, the jobs that were slow once, and Algorithm 1 at equal rank.
 
 Run ``python -m benchmarks.scale --results scale.json --page docs/scale.md``. Every measurement is a process of its own,
-with one thread, so that its CPU seconds and its peak of memory are its own. What is in the file of results already is
-not measured again. The page is written by this script.
+with one thread, so that its CPU seconds and its peak of memory are its own. After an interruption the same command goes
+on where it stopped: what is in the file of results is not measured again, unless it failed, and files in the folder of
+``--work`` are not written again. The page is written by this script.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from benchmarks.scale_page import page
 
 Results = dict[str, dict[str, Any]]
 """By job: CPU seconds, peaks of memory in GB, and what came out of it."""
+
+MOST_SECONDS = 900
+"""Seconds by the clock after which a measurement is stopped; several times what the longest takes."""
 
 
 def memory() -> tuple[float, float]:
@@ -48,7 +52,7 @@ class Watch(threading.Thread):
 
 def jobs(most: int, data: Path | None) -> list[str]:
     """The names of all measurements."""
-    found = [f"{task}|{kind}|{rows}" for task, kind, rows in scale_files.plan_of_work(most)]
+    found = [f"{task}|{kind}|{rows}" for task, kind, rows in scale_files.plan_of_work(max(most, scale_files.FILE_ROWS))]
     return [*found, *scale_table.BEFORE, *(scale_table.PAPER if data else ())]
 
 
@@ -71,7 +75,10 @@ def measured(job: str, work: Path, data: Path | None) -> dict[str, Any]:
         scale_files.files(work, job.split("|")[1], int(job.split("|")[2]))
     command = [sys.executable, "-m", "benchmarks.scale", "--job", job, "--work", str(work)]
     command += ["--data", str(data)] if data else []
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=MOST_SECONDS)
+    except subprocess.TimeoutExpired:
+        return {"failed": f"stopped after {MOST_SECONDS} s"}
     if done.returncode:
         return {"failed": (done.stderr.strip().splitlines() or ["without a word"])[-1][:300]}
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -100,7 +107,7 @@ def main() -> None:
     results: Results = json.loads(given.results.read_text()) if known else {}
     with tempfile.TemporaryDirectory() as place:
         for job in jobs(given.rows, given.data):
-            if job in results or given.only not in job:
+            if "failed" not in results.get(job, {"failed": "not measured"}) or given.only not in job:
                 continue
             results[job] = measured(job, given.work or Path(place), given.data)
             print(job, results[job], flush=True)

@@ -17,33 +17,35 @@ FILE_ROWS = 10**6
 FEW = 33_000
 
 
-def write(folder: Path, rows: int, distinct: int) -> None:
-    """Files of 12 columns of text with a score; about ``distinct`` different rows, or nearly all different for 0."""
+def write(path: Path, start: int, count: int, distinct: int) -> None:
+    """A file of 12 columns of text with a score; about ``distinct`` different rows, or nearly all different for 0."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     sizes = LEVELS if distinct else (8,) * len(LEVELS)
     kinds = np.random.default_rng(7).integers(0, sizes, size=(distinct, len(sizes))) if distinct else None
     names = [np.array([f"level {k}" for k in range(size)]) for size in sizes]
-    folder.mkdir(parents=True, exist_ok=True)
-    for start in range(0, rows, FILE_ROWS):
-        rng, count = np.random.default_rng(start), min(FILE_ROWS, rows - start)
-        codes = rng.integers(0, sizes, size=(count, len(sizes)))
-        codes = codes if kinds is None else kinds[(distinct * rng.random(count) ** 2).astype(int)]
-        score = codes[:, 0] * codes[:, 11] + codes[:, 4] * 2 - codes[:, 9]
-        columns = {
-            f"x{i}": pa.DictionaryArray.from_arrays(codes[:, i].astype(np.int8), names[i]).cast(pa.string())
-            for i in range(len(sizes))
-        }
-        pq.write_table(pa.table({**columns, "score": score}), folder / f"{start // FILE_ROWS:05d}.parquet")
+    rng = np.random.default_rng(start)
+    codes = rng.integers(0, sizes, size=(count, len(sizes)))
+    codes = codes if kinds is None else kinds[(distinct * rng.random(count) ** 2).astype(int)]
+    score = codes[:, 0] * codes[:, 11] + codes[:, 4] * 2 - codes[:, 9]
+    columns = {
+        f"x{i}": pa.DictionaryArray.from_arrays(codes[:, i].astype(np.int8), names[i]).cast(pa.string())
+        for i in range(len(sizes))
+    }
+    unfinished = path.with_suffix(".unfinished")
+    pq.write_table(pa.table({**columns, "score": score}), unfinished)
+    unfinished.rename(path)
 
 
 def files(work: Path, kind: str, rows: int) -> list[str]:
-    """The first files of a kind that hold so many rows, written if they are not there."""
+    """The first files of a kind that hold so many rows, each written if it is not there."""
     folder = work / kind
+    folder.mkdir(parents=True, exist_ok=True)
     wanted = [folder / f"{k:05d}.parquet" for k in range(-(-rows // FILE_ROWS))]
-    if not all(path.exists() for path in wanted):
-        write(folder, rows, FEW if kind == "few" else 0)
+    for k, path in enumerate(wanted):
+        if not path.exists():
+            write(path, k * FILE_ROWS, FILE_ROWS, FEW if kind == "few" else 0)
     return [str(path) for path in wanted]
 
 

@@ -30,6 +30,7 @@ LAYERS: list[set[str]] = [
         "progress",
         "atomic_files",
         "packages",
+        "printed_numbers",
         "warned",
     },
     {"data"},

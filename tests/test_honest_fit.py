@@ -124,6 +124,35 @@ def test_the_mean_of_the_model_is_known_at_every_level(tmp_path):
         assert np.isnan(found.effects_["a", "b"].model_mean).all()
 
 
+@pytest.mark.parametrize("uses_it", [True, False])
+def test_what_a_column_that_is_left_out_explains_is_not_put_on_orders_alone(uses_it, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"a": rng.choice(list("uvw"), 300), "comment": [f"text {k}" for k in rng.permutation(300)]})
+
+    def model(table):
+        return (table["a"] == "u") + uses_it * 1.0 * table["comment"].str.endswith("7")
+
+    with pytest.warns(UserWarning, match="'comment'"):
+        anova = FunctionalANOVA(max_order=None).fit(rows, model)
+    anova.save(tmp_path / "kept.exanova")
+    anova.report(tmp_path / "report.html")
+    for certificate in (anova.certificate_, exanova.load(tmp_path / "kept.exanova").certificate_):
+        assert certificate.columns_out == ("comment",)
+        assert "left out        comment: in no effect" in str(certificate)
+        assert ("bins, merged levels and columns left out" in str(certificate)) == uses_it
+        assert "bins and merged levels" not in str(certificate)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert ("bins, merged levels and columns left out" in page) == uses_it
+    many = rows.assign(**{name: rng.normal(size=300) for name in "xyz"})  # no two rows are equal without the comment
+    with pytest.warns(UserWarning, match="'comment'"):
+        apart = FunctionalANOVA(max_order=1).fit(many, model).certificate_
+    assert ("orders, terms and columns left out" in str(apart)) == uses_it
+    assert "orders and terms left out" not in str(apart)
+    own = FunctionalANOVA().fit(rows[["a"]], model(rows)).certificate_
+    assert own.columns_out == ()
+    assert "columns" not in str(own)
+
+
 def test_what_calls_for_care_is_the_first_thing_in_a_report(tmp_path):
     rng = np.random.default_rng(0)
     first = rng.integers(0, 4, 300)
@@ -221,7 +250,7 @@ def test_outputs_that_do_not_hold_are_named(other, failing, said):
     known = FunctionalANOVA(max_order=1).fit(rows, rng.normal(size=(60, 3)), output_names=names).decomposition_
     measured = replace(known.certificate, r2=np.array([0.58, 1.0, 0.02]), r2_eval=np.array(other))
     with pytest.warns(OverfitWarning) as caught:
-        warn_if_it_does_not_hold(replace(known, certificate=measured), shrunk=True)
+        warn_if_it_does_not_hold(replace(known, certificate=measured))
     assert measured.failing == failing
     assert said in str(caught[0].message)
     numbers = "" if len(failing) == 3 else f" (output {', '.join(str(k + 1) for k in failing)} of 3)"
@@ -230,6 +259,38 @@ def test_outputs_that_do_not_hold_are_named(other, failing, said):
     named = ", ".join(names[k] for k in failing)
     expected = "It holds for no output." if len(failing) == 3 else f"It does not hold for {named}; it holds for the"
     assert expected in because
+
+
+@pytest.mark.parametrize(
+    ("given", "remedies"),
+    [
+        ({}, []),
+        ({"max_order": 1}, []),
+        ({"shrinkage": None}, [{"max_order": 1}, {"shrinkage": "auto"}]),
+        ({"shrinkage": None, "max_order": 1}, [{"shrinkage": "auto"}]),
+        ({"ties": "first"}, [{"max_order": 1}]),
+        ({"ties": "first", "max_order": 1}, []),
+    ],
+)
+def test_a_remedy_is_named_only_where_it_can_be_followed_and_it_helps(given, remedies):
+    """More of other rows is explained with it, and the report names the same ones."""
+    rng = np.random.default_rng(3)
+    rows = rng.integers(0, 4, size=(110, 5))
+    y = rows[:, 0] + (rows[:, 1] > 1) * (rows[:, 2] > 1) + 2.5 * rng.normal(size=len(rows))
+    with pytest.warns(OverfitWarning) as caught:
+        anova = FunctionalANOVA(**given).fit(rows, y)
+    because = summarise(anova.decomposition_).read_first[0]["because"]
+    for said in (str(caught[0].message), because):
+        named = [text for text in ("max_order=", "shrinkage='auto'") if text in said]
+        assert named == [
+            text for remedy in remedies for text in ("max_order=", "shrinkage='auto'") if text[:5] in str(remedy)
+        ]
+        assert "ore rows" in said
+    for remedy in remedies:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            other = FunctionalANOVA(**(given | remedy)).fit(rows, y)
+        assert other.certificate_.r2_eval[0] > anova.certificate_.r2_eval[0] + 0.02
 
 
 @pytest.mark.parametrize("count", [1, 40])

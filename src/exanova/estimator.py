@@ -29,7 +29,7 @@ from exanova.infer.fitted_sample import why_whole
 from exanova.other_rows.evaluation import FittedRows, check_further_rows, evaluated, warn_if_it_does_not_hold
 from exanova.other_rows.many_levels import to_join, with_fits_again
 from exanova.parallel import blas_threads
-from exanova.parameters import check_eval_set, check_parameters, make_request, the_model
+from exanova.parameters import check_parameters, make_request, read_eval_set, the_model
 from exanova.parametrised import Parametrised, former_attribute, forwarded, renamed
 from exanova.progress import Progress
 from exanova.provenance import Provenance, trace
@@ -204,7 +204,7 @@ class FunctionalANOVA(Parametrised, InParts):
         check_parameters(parameters := self.get_params())
         read, _ = read_given(Given(X, sample_weight=sample_weight), parameters, self.fit, Progress(enabled=False))
         assert read is not None, "without a model nothing is fitted"
-        request = make_request(parameters, read.rows.support, read.rows.encoding.ordered)
+        request = make_request(parameters, read.rows.support, read.rows.encoding)
         plan = self._plan(read.rows, request, n_outputs)[0]
         return with_fits_again(plan, read.rows, None) if to_join(read.rows, parameters) else plan
 
@@ -225,7 +225,8 @@ class FunctionalANOVA(Parametrised, InParts):
         """Decompose ``model`` over the rows of ``X``.
 
         Args:
-            X: a pandas, polars or pyarrow table, a two-dimensional NumPy array, or a :class:`Support`.
+            X: a pandas, polars or pyarrow table, a two-dimensional NumPy array, a :class:`Support`, or rows that are
+                read in blocks: paths, a pyarrow dataset, a lazy frame, a relation of a database.
             model: a callable that receives such a table, a fitted estimator, or an array of outputs, one per row.
             y: another name for ``model``, for tools that call ``fit(X, y=...)``.
             sample_weight: (n,) non-negative weights of the rows, or the name of a column, as for ``clusters`` and
@@ -237,16 +238,14 @@ class FunctionalANOVA(Parametrised, InParts):
                 ``"probability"`` is the inverse sampling probability; by default whole numbers are frequencies.
             clusters: (n,) labels of rows that were drawn together, for standard errors and for the fit on other rows.
             strata: (n,) labels of the parts of the population that rows (or clusters) were drawn from separately.
-            replicate_weights: columns (n, B) of weights, or their names for rows that are read in blocks, and their
-                scale factor, as a pair, in place of these two.
+            replicate_weights: columns (n, B) of weights, or a list of their names, and their scale factor, as a pair,
+                in place of these two.
         """
         check_parameters(self.get_params())
         self.__dict__.pop("moments_", None)
-        check_eval_set(eval_set)
         model = the_model(model, y)
+        eval_set = read_eval_set(eval_set, model)
         design = {"clusters": clusters, "strata": strata, "replicate_weights": replicate_weights}
-        if isinstance(eval_set, str | os.PathLike):
-            eval_set = (eval_set, model)
         with closing(Progress(self.verbose)) as progress:
             self._fit(Given(X, model, sample_weight, output_names, weights, design, eval_set), progress)
         return self
@@ -260,7 +259,7 @@ class FunctionalANOVA(Parametrised, InParts):
             self._store(replace(self._decomposition, provenance=trace(observe(), self._kept_params(), arguments)))
             return
         check_further_rows(given.eval_set, read.rows.encoding, self.handle_unknown)
-        request = make_request(self.get_params(), read.rows.support, read.rows.encoding.ordered)
+        request = make_request(self.get_params(), read.rows.support, read.rows.encoding)
         progress.phase("listing cells")
         plan, survey = self._plan(read.rows, request)
         plan = with_fits_again(plan, read.rows, given.eval_set) if read.changed else plan
@@ -278,11 +277,11 @@ class FunctionalANOVA(Parametrised, InParts):
             solved = passed(sample, solved, request.threads)
             self._store(assemble(observed, sample, solved, selection, request, self.get_params(), started))
             warn_if_inexact(self.certificate_, self.basis)
-            fitted = FittedRows(read, sample, held, solved, request, whole)
+            fitted = FittedRows(read, sample, held, solved, request, whole, observed.given.repeats)
             certificate = evaluated(self._decomposition, fitted, given.eval_set, self._fit_part, progress)
         record = trace(read.recorded(observed), self._kept_params(), arguments)
         self._store(replace(self._decomposition, certificate=certificate, provenance=record))
-        warn_if_it_does_not_hold(self._decomposition, self.shrinkage == "auto")
+        warn_if_it_does_not_hold(self._decomposition)
 
     predict = forwarded(Decomposition.predict)
     components = forwarded(Decomposition.components)
@@ -361,10 +360,11 @@ class FunctionalANOVA(Parametrised, InParts):
         plan, survey = plan_fit(request, rows.sample, n_outputs)
         return replace(plan, model_calls=rows.model_calls, **rows.plan_facts), survey
 
-    def _fit_part(self, rows: Any, values: Any, weight: Any) -> FunctionalANOVA:
-        """The same fit to some of the rows; the few rows it is evaluated on only keep it from leaving rows out."""
-        own = FunctionalANOVA(**self.get_params()).set_params(handle_unknown="ignore", strict=False, verbose=False)
-        return own.fit(rows, values, sample_weight=weight, eval_set=(rows.rows(np.arange(1)), values[:1]))
+    def _fit_part(self, rows: Any, values: Any, weight: Any, weights: Any) -> FunctionalANOVA:
+        """The same fit to some of the rows, of values that are linked; one row to evaluate it keeps it from more."""
+        changed = {"handle_unknown": "ignore", "strict": False, "verbose": False, "link": "identity"}
+        own, one = FunctionalANOVA(**self.get_params() | changed), (rows.rows(np.arange(1)), values[:1])
+        return own.fit(rows, values, sample_weight=weight, weights=weights, eval_set=one)
 
     def _store(self, decomposition: Decomposition) -> None:
         """Store a decomposition, and the attributes that scikit-learn's conventions require."""

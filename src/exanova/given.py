@@ -11,7 +11,8 @@ from exanova.data.draws import do_not_look_like_counts, plan_draws
 from exanova.data.link import linked_rows
 from exanova.data.named_columns import take_named
 from exanova.data.observe import Observation, Reading, read_rows
-from exanova.data.values import is_model
+from exanova.data.repeating import with_second_call
+from exanova.data.values import ModelValues, is_model
 from exanova.design.memory import resolve_limit
 from exanova.errors import WeightsWarning
 from exanova.messages import Parameter, Words
@@ -85,25 +86,34 @@ def _read_in_blocks(given: Given, parameters: Mapping[str, Any], progress: Progr
 def _read_in_memory(given: Given, parameters: Mapping[str, Any], fit: Callable[..., Any], progress: Progress) -> Read:
     X, model, named, names = take_named(given.X, given.model, given.columns)
     rows = read_rows(X, sample_weight=named.pop("sample_weight"), model=model, **level_rules(parameters))
+    drawn = plan_draws(rows.weight, rows.kept, rows.n_rows, rows.index, weights=given.weights, **named)
     outputs, link = names if given.output_names is None else given.output_names, parameters["link"]
     asked = (model, parameters["response_method"], parameters["batch_size"], outputs, progress)
+    called = partial(_called_twice, rows, *asked)
     read, chosen = Joined(rows), to_join(rows, dict(parameters)) if model is not None else {}
     if chosen and isinstance(given.eval_set, float):
-        values, seed = rows.model_values(*asked), seed_of(parameters["random_state"])
-        fit_apart(partial(fit, weights=given.weights), rows, values, given.eval_set, seed, named)
+        values, seed = called(), seed_of(parameters["random_state"])
+        fit_apart(partial(fit, weights=given.weights), rows, values, given.eval_set, seed, drawn)
         return None, partial(rows.sampled, values)
     if chosen:
-        read = join_many_levels(rows, linked_rows(rows, rows.model_values(*asked), link), chosen, progress)
+        read = join_many_levels(rows, linked_rows(rows, called(), link), chosen, drawn.kind, progress)
 
     def observe() -> Observation:
         if _may_be_surveyed(given, parameters["sampled"]) and _look_surveyed(rows, model):
             _warn_of_counts(len(rows.weight), float(rows.weight.sum()))
-        drawn = plan_draws(rows.weight, rows.kept, rows.n_rows, rows.index, weights=given.weights, **named)
-        values = linked_rows(rows, rows.model_values(*asked), link) if read.values is None else read.values
+        values = linked_rows(rows, called(), link) if read.values is None else read.values
         assert isinstance(read.rows, Reading)
         return read.rows.sampled(values, drawn)
 
     return read, observe
+
+
+def _called_twice(rows: Reading, model: Any, response_method: str, batch_size: int | None, *more: Any) -> ModelValues:
+    """The values of a model at each distinct row, and whether it repeats them; or the outputs given for each row."""
+    values = rows.model_values(model, response_method, batch_size, *more)
+    if not values.calls:
+        return values
+    return with_second_call(values, model, rows.table, rows.first, response_method, batch_size)
 
 
 def _may_be_surveyed(given: Given, sampled: Any) -> bool:

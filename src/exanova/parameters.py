@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_args
 
@@ -11,6 +10,7 @@ import numpy as np
 from exanova import parallel
 from exanova.argument_checks import is_choice, is_whole
 from exanova.basis.names import BASES
+from exanova.data.encoding import Encoding
 from exanova.data.link import LINKS
 from exanova.data.rules import wrong_max_levels, wrong_rules
 from exanova.data.support import Support
@@ -24,6 +24,7 @@ from exanova.select.selection_plan import mains_of
 from exanova.solve.request import Request, SelectionName
 from exanova.solve.traits import TRAITS
 from exanova.sources.cluster import is_client
+from exanova.sources.opening import is_source
 
 MOST_TERMS = 5000
 """Largest budget that ``max_terms="auto"`` tries: beyond, a shrunken fit takes minutes."""
@@ -103,12 +104,14 @@ def _wrong_parameters(given: Mapping[str, Any]) -> Iterator[InputError]:
         )
 
 
-def check_eval_set(eval_set: Any) -> None:
-    """Refuse an ``eval_set`` that is neither a pair of rows and model nor a fraction of the rows."""
+def read_eval_set(eval_set: Any, model: Any) -> tuple[Any, Any] | float | None:
+    """Rows and a model to evaluate a fit on, or a fraction of the rows; ``model`` goes with rows in blocks alone."""
     if eval_set is None or (isinstance(eval_set, tuple) and len(eval_set) == 2):
-        return
-    if isinstance(eval_set, str | os.PathLike) or (isinstance(eval_set, float) and 0.0 < eval_set < 1.0):
-        return
+        return eval_set
+    if is_source(eval_set):
+        return eval_set, model
+    if isinstance(eval_set, float) and 0.0 < eval_set < 1.0:
+        return eval_set
     raise InputError.given(
         "eval_set", eval_set, "a pair (rows, model), a path of rows, or a fraction of the rows such as 0.2"
     )
@@ -126,11 +129,8 @@ def the_model(model: Any, y: Any) -> Any:
     return y if model is None else model
 
 
-def make_request(given: Mapping[str, Any], support: Support, ordered: tuple[int, ...] = ()) -> Request:
-    """The request to the engine for this support, from checked parameters.
-
-    ``ordered`` (d,) is the number of levels of each feature that are in order.
-    """
+def make_request(given: Mapping[str, Any], support: Support, encoding: Encoding) -> Request:
+    """The request to the engine for this support, from checked parameters."""
     order, budget = given["max_order"], given["max_terms"]
     selection: Any = given["selection"] or ("screen" if budget is not None else None)
     to_find = isinstance(budget, str)
@@ -155,7 +155,8 @@ def make_request(given: Mapping[str, Any], support: Support, ordered: tuple[int,
         random_state=seed_of(given["random_state"]),
         shrinkage=given["shrinkage"] == "auto",
         sampled=given["sampled"] is not False,
-        ordered=ordered,
+        ordered=encoding.ordered,
+        neighboured=encoding.neighboured,
         max_order=None if order is None else int(order),
         basis=given["basis"],
         ties=given["ties"],

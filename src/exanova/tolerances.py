@@ -27,6 +27,10 @@ RECONSTRUCTION = 2**22 * EPS
 CANCELLED = 2**6 * EPS
 """A sum of terms that cancel, relative to the sum of their sizes: below that it is rounding and shown as zero."""
 
+NO_ERROR = math.sqrt(EPS)
+"""Standard error, relative to the scale of the output, below which it is rounding: it is the root of a variance, which
+keeps errors of EPS where its terms cancel. About 1e-8."""
+
 UNCHANGED = 2**12 * EPS
 """Largest difference between two fits, relative to the spread of what they decompose, that counts as none: about 1e-12.
 Fits of the same rows, in any order and by any route, differ by less."""
@@ -55,6 +59,9 @@ LIGHT_CELL = 1e-9
 directions of dependences below which these are made orthonormal. Effects that differ only there would have
 errors of up to a third of machine epsilon over this ratio: 1e-7."""
 
+STRONGEST = 1e-12
+"""Sizes that differ by less than this part of the largest are equally large: of equal ones the first comes first."""
+
 SHARING = 2**36 * EPS
 """Largest uncertainty of how subsets share what several of them can express: about 1e-5. It is what worst-case theory
 gives; compared with exact fractions, effects were off by at most a fiftieth of it."""
@@ -80,6 +87,13 @@ RANK_GAP = 16.0
 NEAR_REDUNDANT = 0.1
 """Variance of a unit combination of main effects below which its features count as nearly redundant: two features of a
 correlation above 0.9."""
+
+REPEATS = 1e-3
+"""Largest difference between two outputs of a model at the same row, relative to their spread, that is left as a trace
+of noise: it adds a millionth to the variance."""
+
+SINGLE = 1e-6
+"""The same relative to the output itself: models compute in single precision, in another order in another call."""
 
 HOLDS = 0.8
 """Part of R2 on the rows of the fit that has to remain on other rows for the fit to hold there."""

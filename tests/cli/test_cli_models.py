@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import pickle
 import sys
@@ -15,7 +16,7 @@ from skl2onnx.common.data_types import FloatTensorType, Int64TensorType, StringT
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from sklearn.tree import DecisionTreeRegressor
 
 import exanova
@@ -142,6 +143,20 @@ def test_an_estimator_fitted_on_arrays_gets_arrays(folder, capsys):
         _, again = explained(capsys, *words)
         frame = LOANS if name == "loans.csv" else NUMBERS
         assert np.allclose(again.predict(frame), model.predict(X))
+
+
+def test_a_pickle_finds_the_functions_of_a_module_in_the_working_folder(folder, capsys, monkeypatch):
+    """A pipeline with a FunctionTransformer holds only the name of its function, and the module where to find it."""
+    (folder / "score.py").write_text("def plain(rows):\n    return rows.to_numpy()\n")
+    with monkeypatch.context() as here:
+        here.syspath_prepend(str(folder))
+        plain = importlib.import_module("score").plain
+        model = make_pipeline(FunctionTransformer(plain), OneHotEncoder(), LinearRegression()).fit(LOANS, RISK)
+        joblib.dump(model, "model.joblib")
+    del sys.modules["score"]
+    features = ",".join(LOANS.columns)
+    _, again = explained(capsys, "loans.csv", "--model", "model.joblib", "--trust-pickle", "--features", features)
+    assert np.allclose(again.predict(LOANS), model.predict(LOANS))
 
 
 def test_digits_are_text_for_a_model_that_learned_text(folder, capsys):

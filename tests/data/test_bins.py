@@ -197,7 +197,7 @@ def test_the_model_receives_a_column_that_is_left_out(tmp_path):
 
     with pytest.warns(UserWarning, match="'id'"):
         anova = FunctionalANOVA(shrinkage=None).fit(frame, model)
-    assert asked == [["id", "a"]]
+    assert asked == [["id", "a"]] * 2  # on all rows, and on a few again
     assert anova.predict(pl.DataFrame({"id": ["new", "other"], "a": ["v", "u"]})) == pytest.approx([1.0, 0.0])
     anova.save(tmp_path / "m.exanova")
     assert exanova.load(tmp_path / "m.exanova").predict(frame).tolist() == anova.predict(frame).tolist()

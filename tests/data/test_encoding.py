@@ -66,6 +66,7 @@ def test_encoding_then_decoding_is_the_identity(cells):
     assert [column.tolist() for column in encoding.decode(codes).values()] == list(cells.values())
 
 
+@pytest.mark.filterwarnings("ignore:.*differ only in blanks:UserWarning")
 @given(columns())
 @settings(max_examples=60, deadline=None)
 def test_every_library_gives_the_same_codes_and_levels(cells):

@@ -17,6 +17,7 @@ from exanova.data.feature import FeatureLevels
 from exanova.data.joining import PART_OF_VARIANCE, _least, segments, with_groups
 from exanova.data.level_effects import LevelEffects, given_the_others
 from exanova.data.observe import read_rows
+from exanova.data.repeating import PROBED
 from exanova.errors import InputError
 from exanova.other_rows.many_levels import held_rows
 
@@ -122,9 +123,9 @@ def test_a_plan_has_the_seconds_of_the_fits_that_evaluate_the_joining(rows, monk
     X, y = table(3, rows, 60, np.repeat([-3.0, 0.0, 3.0], 20), 0.5)
     parts, fit_part = [], FunctionalANOVA._fit_part
 
-    def counted(self, *given):
+    def counted(self, *given, **how):
         parts.append(len(given[1]) / rows)
-        return fit_part(self, *given)
+        return fit_part(self, *given, **how)
 
     monkeypatch.setattr(FunctionalANOVA, "_fit_part", counted)
     done = fitted(X, y)
@@ -144,6 +145,40 @@ def test_what_is_said_of_other_rows_is_true(rows):
     assert anova.decomposition_.joined_levels
     assert anova.certificate_.r2_eval[0] == pytest.approx(anova.score(T, ty), abs=0.05)
     assert "levels joined by the others" in anova.certificate_.eval_method
+
+
+@pytest.mark.parametrize(("link", "inverse"), [("log", np.exp), ("logit", lambda y: 1.0 / (1.0 + np.exp(-y)))])
+def test_a_link_is_taken_once_where_levels_are_joined_again(link, inverse):
+    X, y = table(0, 900, 150, of_three(150) + 0.3 * np.random.default_rng(1).normal(size=150), 0.0)
+    X["k"] = np.arange(900) % 7
+    expected = fitted(X, y, max_levels=20).certificate_
+    found = fitted(X, inverse(y), max_levels=20, link=link).certificate_
+    assert "levels joined by the others" in found.eval_method
+    np.testing.assert_allclose(found.r2_eval, expected.r2_eval, rtol=1e-6)
+    np.testing.assert_allclose(found.mse_eval, expected.mse_eval, rtol=1e-6)
+
+
+def test_weights_mean_the_same_where_levels_are_joined_again():
+    X, y = table(0, 900, 70, of_three(70), 1.0)
+    weight = 1 + np.arange(900) % 9
+    both = {"sample_weight": weight, "weights": "probability"}, {"sample_weight": weight * 0.3}
+    told, shown = (fitted(X, y, max_levels=20).fit(X, y, **how).certificate_ for how in both)
+    assert "levels joined by the others" in told.eval_method
+    np.testing.assert_allclose(told.r2_eval, shown.r2_eval, rtol=1e-9)
+
+
+def test_a_design_in_another_order_is_put_in_order_before_rows_are_held_out():
+    X, y = table(0, 900, 80, of_three(80), 0.5)
+    rng = np.random.default_rng(0)
+    clusters, order = pd.Series(np.repeat(np.arange(90), 10)), rng.permutation(900)
+    replicates = pd.DataFrame(rng.random((900, 5)))
+    for told, moved in (
+        ({"clusters": clusters}, {"clusters": clusters.iloc[order]}),
+        ({"replicate_weights": (replicates, 0.2)}, {"replicate_weights": (replicates.iloc[order], 0.2)}),
+    ):
+        expected, found = (fitted(X, y).fit(X, y, eval_set=0.2, **how) for how in (told, moved))
+        assert found.categories_ == expected.categories_
+        assert np.array_equal(found.effects_["a"].stderr, expected.effects_["a"].stderr)
 
 
 def test_rows_held_out_take_no_part():
@@ -212,7 +247,7 @@ def test_weights_that_count_are_rows():
     assert weighted.decomposition_.joined_levels == twice.decomposition_.joined_levels
 
 
-def test_a_model_is_called_once_on_each_row_and_joined_alike():
+def test_a_model_is_called_once_on_each_row_and_on_a_few_again_and_joined_alike():
     X, _ = table(0, 1000, 70, of_three(70), 0.0)
     calls = []
 
@@ -222,7 +257,7 @@ def test_a_model_is_called_once_on_each_row_and_joined_alike():
         return of_three(70)[k] + (rows["b"] == "yes")
 
     anova = fitted(X, model)
-    assert sum(calls) == len(X.drop_duplicates())
+    assert calls == [len(X.drop_duplicates()), PROBED]
     assert len(anova.categories_[0]) == 3
     assert anova.certificate_.r2[0] == pytest.approx(1.0)
     assert anova.decomposition_.joined_levels == fitted(X, model(X)).decomposition_.joined_levels

@@ -99,6 +99,18 @@ def test_a_column_that_the_model_never_reads_is_one_level():
     assert encoding.labels[2] == ("(any value)",)
 
 
+@pytest.mark.parametrize("copies", [0, 1, 2000])
+def test_copies_of_rows_do_not_show_that_intervals_lose_nothing(copies):
+    """Every row is alone in its cell but for its copies, which say nothing of other rows there."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(800, 8)), columns=list("abcdefgh"))
+    given = pd.concat([rows, rows.sample(copies, replace=True, random_state=0)])
+    anova = FunctionalANOVA(max_order=1, sampled=False, n_bins=16)
+    certificate = anova.fit(given, lambda table: np.sin(40 * table["a"])).certificate_
+    assert certificate.within_variance.tolist() == [0.0]
+    assert certificate.bins == ""
+
+
 def test_the_certificate_says_that_nothing_is_lost():
     model = GradientBoostingRegressor(n_estimators=20, max_depth=2, random_state=0).fit(NUMBERS, TARGET)
     anova = FunctionalANOVA(shrinkage=None, strategy="model").fit(NUMBERS, model)
@@ -107,6 +119,8 @@ def test_the_certificate_says_that_nothing_is_lost():
     said = f"lose nothing: {rows:,} rows became {cells:,} combinations of levels, outputs equal within each"
     assert anova.certificate_.bins == said
     assert f"bins            {said}" in str(anova.certificate_)
+    twice = pd.concat([NUMBERS, NUMBERS])
+    assert FunctionalANOVA(shrinkage=None, strategy="model").fit(twice, model).certificate_.bins == said
     coarse = FunctionalANOVA(shrinkage=None, n_bins=3, max_order=1).fit(NUMBERS, model)
     assert coarse.certificate_.bins == ""
     assert "bins and merged levels" in str(coarse.certificate_)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from cli_helpers import inside
 from exanova import FunctionalANOVA
+from exanova.data.levels import alike_but_for_blanks
 from exanova.data.number_texts import numbers_as_text
 
 N = 300
@@ -21,7 +22,7 @@ X = pd.DataFrame({"a": RNG.choice(list("xyz"), N), "b": RNG.choice(["u", "v"], N
 INCOME = RNG.gamma(9, 4000, N).round(2)
 Y = (X["a"] == "x") * 1.0 + INCOME / 1e5
 
-COLUMNS = re.compile(r"\d+ columns? (is|are) ")
+COLUMNS = re.compile(r"\d+ columns? (is|are|holds?) ")
 """How a warning of columns begins."""
 
 
@@ -94,6 +95,13 @@ def test_numbers_as_text_with_fewer_values_are_levels_and_said_to_be():
     assert said(whole, rows, pd.concat([Y] * 4, ignore_index=True)) == []
 
 
+def test_numbers_as_text_are_found_from_as_many_values_on_as_numbers_are_cut():
+    rows = pd.concat([X] * 2, ignore_index=True)
+    for size, messages in ((20, 0), (21, 1)):
+        share = [f"{k % size}.5%" for k in range(len(rows))]
+        assert len(said(share, rows, pd.concat([Y] * 2, ignore_index=True))) == messages
+
+
 def test_different_values_are_counted_where_weights_count_no_cells():
     (message,) = said(FOUND["units in some"][0], sample_weight=RNG.random(N) + 0.5)
     assert "294 of 300 different values are numbers" in message
@@ -109,10 +117,28 @@ def test_the_command_names_its_options(tmp_path, capsys, monkeypatch):
     assert "read it with --decimal ," in inside(capsys, "explain", "t.csv", "--prediction", "p").err
 
 
-@given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=9, unique=True), st.sampled_from(["{}", "{:e}", " {:.3f}"]))
-def test_numbers_alone_are_none(values, style):
+@given(st.lists(st.integers(-(10**9), 10**9), min_size=1, max_size=9, unique=True), st.sampled_from(["{}", " {}"]))
+def test_whole_numbers_alone_are_none_since_they_may_be_codes(values, style):
     texts = list(dict.fromkeys(style.format(value) for value in values))
     assert numbers_as_text(texts, np.ones(len(texts), dtype=np.int64)) is None
+
+
+@given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=9, unique=True), st.sampled_from(["{:e}", " {:.3f}"]))
+def test_decimal_numbers_alone_are_numbers_as_they_are(values, style):
+    texts = list(dict.fromkeys(style.format(value) for value in values))
+    found = numbers_as_text(texts, np.ones(len(texts), dtype=np.int64))
+    assert (found.plain, found.written, found.cells, found.example) == (len(texts), 0, len(texts), "")
+    assert found.certain
+
+
+@pytest.mark.parametrize("copies", [1, 6])
+def test_decimal_numbers_read_as_text_say_how_to_convert_them_and_that_works_when_done(copies):
+    rows, income, y = pd.concat([X] * copies), [str(v) for v in INCOME] * copies, pd.concat([Y] * copies)
+    (message,) = said(income, rows.reset_index(drop=True), y.reset_index(drop=True))
+    assert f"{N * copies:,} of {N * copies:,} cells are numbers" in message
+    assert "pandas.to_numeric" in message
+    assert "identifies" not in message
+    assert said(pd.to_numeric(pd.Series(income)), rows.reset_index(drop=True), y.reset_index(drop=True)) == []
 
 
 @given(
@@ -122,5 +148,20 @@ def test_numbers_alone_are_none(values, style):
 def test_numbers_written_otherwise_are_found(values, style):
     texts = list(dict.fromkeys(style.format(value) for value in values))
     found = numbers_as_text(texts, np.ones(len(texts), dtype=np.int64))
-    assert (found.numbers, found.written, found.cells) == (0, len(texts), len(texts))
+    assert (found.plain, found.written, found.cells) == (0, len(texts), len(texts))
     assert found.example in texts
+
+
+@given(st.lists(st.sampled_from(["Y", "N", "Y ", " Y", "n", ""]), min_size=1, unique=True))
+def test_names_that_differ_only_in_blanks_are_found(names):
+    found = alike_but_for_blanks(names)
+    assert (found is None) == (len({name.strip() for name in names}) == len(names))
+    assert found is None or (found[0].strip() == found[1].strip() and found[0] != found[1])
+
+
+def test_names_that_differ_only_in_blanks_are_said_to_be_different_levels_unless_they_were_declared():
+    answer = pd.Series(["Y", "N", "Y ", "N"] * 75)
+    (message,) = said(answer)
+    assert "1 column holds names that differ only in blanks" in message
+    assert "'income' ('Y' and 'Y ')" in message
+    assert said(answer.astype("category")) == said(answer.str.strip()) == []

@@ -487,6 +487,7 @@ def texts_in_every_library(cells):
 
 
 @settings(max_examples=40, deadline=None)
+@pytest.mark.filterwarnings("ignore:.*differ only in blanks:UserWarning")
 @given(
     st.lists(
         st.one_of(st.none(), st.sampled_from(["", "a", "b", "é", "1"]), st.text("xyzω ", max_size=2)),

@@ -16,7 +16,7 @@ from exanova import FunctionalANOVA, load
 from exanova.cli.entry import run
 from exanova.data.learning import learn_encoding
 from exanova.data.table import Table
-from exanova.data.text_times import time_of_text
+from exanova.data.text_times import dates_as_numbers, time_of_text
 from exanova.errors import InputTypeError
 
 FIRST = datetime.datetime(2023, 1, 2)
@@ -71,10 +71,11 @@ def test_few_texts_stay_levels_and_so_do_texts_that_are_not_to_be_cut():
 @pytest.mark.parametrize(
     "text", ["03/04/2024", "2024-02-30", "2024-5-1", "24:00", "7:30", "20240501", "2024-05-01T", ""]
 )
-def test_what_is_ambiguous_or_no_time_is_text(text):
+def test_what_is_ambiguous_or_no_time_is_text_and_the_column_with_it(text):
     assert time_of_text(text) is None
     column = [*texts("dates"), text] * 2
-    assert not learn_encoding(Table.read(pd.DataFrame({"a": column}))).features[0].is_of_times
+    with pytest.warns(UserWarning, match="although it holds dates: 'a' .600 of 602 cells are dates, 2 "):
+        assert not learn_encoding(Table.read(pd.DataFrame({"a": column}))).features[0].is_of_times
 
 
 @given(st.datetimes(min_value=datetime.datetime(1000, 1, 1)), st.integers(-12, 14) | st.none())
@@ -114,11 +115,51 @@ def test_an_infinite_cell_of_csv_is_refused_as_one(tmp_path, capsys):
     assert run(["explain", str(tmp_path / "names.csv"), "--prediction", "p"]) == 0
 
 
-@pytest.mark.parametrize("how", ["%m/%d/%Y", "%d.%m.%y", "%d-%b-%Y", "%b %d, %Y", "%d/%m/%Y %H:%M"])
-@pytest.mark.parametrize("rows", [120, 2000])
-def test_dates_written_otherwise_are_said_to_be_dates(how, rows):
+OTHERWISE = ["%m/%d/%Y", "%d.%m.%y", "%d-%b-%Y", "%b %d, %Y", "%d/%m/%Y %H:%M"]
+
+
+@pytest.mark.parametrize("how", OTHERWISE)
+@pytest.mark.parametrize(("rows", "what"), [(120, "left out"), (2000, "read as names")])
+def test_dates_written_otherwise_are_said_to_be_dates(how, rows, what):
     """Of many rows as names in alphabetical order, of few as identifiers: in neither case without a word."""
     days = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.random.default_rng(0).permutation(rows) % 400, unit="D")
     table = pd.DataFrame({"day": days.strftime(how), "other": np.arange(rows) % 3})
-    with pytest.warns(UserWarning, match=r"'day' \(such as .*Write them as 2024-05-31"):
+    found = rf"1 column is {what}, although it holds dates: 'day' \({rows:,} of .* written as "
+    with pytest.warns(UserWarning, match=found + ".*Write such cells as 2024-05-31"):
         FunctionalANOVA(max_order=1).fit(table, np.arange(rows) % 3.0)
+
+
+FOUND = {
+    "two ways": (lambda day, k: day.strftime(("%Y-%m-%d", "%d.%m.%Y")[k % 2]), "200 of 400 cells are dates, 200 look"),
+    "other cells": (
+        lambda day, k: day.strftime("%Y-%m-%d") if k % 8 else "unknown",
+        "350 of 400 cells are dates, 50 are not, such as 'unknown'",
+    ),
+    "both": (
+        lambda day, k: day.strftime("%m/%d/%Y") if k % 4 else "n/a",
+        "300 of 400 cells look like dates written as",
+    ),
+    "months": (lambda day, _: day.strftime("%b-%y"), "400 of 400 cells look like dates written as"),
+    "whole numbers": (lambda day, _: int(day.strftime("%Y%m%d")), "400 of 400 cells look like dates written as '20"),
+    "floats": (lambda day, _: float(day.strftime("%Y%m%d")), "400 of 400 cells look like dates written as '20"),
+}
+
+
+@pytest.mark.parametrize("kind", FOUND)
+def test_a_column_of_dates_says_what_was_found(kind):
+    write, found = FOUND[kind]
+    days = pd.Timestamp("2021-01-01") + pd.to_timedelta(np.arange(400) * 3, unit="D")
+    table = pd.DataFrame({"day": [write(day, k) for k, day in enumerate(days)], "other": np.arange(400) % 3})
+    with pytest.warns(UserWarning, match=f"although it holds dates: 'day' .{found}") as caught:
+        FunctionalANOVA(max_order=1).fit(table, np.arange(400) % 3.0)
+    assert not any("identifies" in str(warning.message) for warning in caught)
+
+
+@given(st.lists(st.integers(1, 10**9), min_size=1, max_size=5, unique=True), st.booleans())
+def test_whole_numbers_are_days_only_if_every_one_is(numbers, as_floats):
+    days = [20240229, 20231231]
+    totals = np.ones(len(days), dtype=np.int64)
+    assert dates_as_numbers([float(day) for day in days] if as_floats else days, totals) is not None
+    other = [number for number in numbers if pd.isna(pd.to_datetime(str(number), format="%Y%m%d", errors="coerce"))]
+    assert not other or dates_as_numbers([*days, other[0]], np.ones(len(days) + 1, dtype=np.int64)) is None
+    assert dates_as_numbers([20230229], np.ones(1)) is dates_as_numbers([20240101.5], np.ones(1)) is None

@@ -7,14 +7,14 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from exanova.basis.functions import build_basis
 from exanova.data.sample import Sample
 from exanova.design.family import build_family
 from exanova.design.subsets import up_to_order
-from exanova.effects.cancellation import near_redundant
+from exanova.effects.cancellation import near_redundant, small_directions
 from exanova.effects.measure import Measured, measure
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
@@ -116,3 +116,12 @@ def test_no_gram_matrix_is_needed_to_see_that_features_are_independent(seed: int
     assert near_redundant(sample, family) == near_redundant(sample, family, gram=gram)
     if independent:
         assert near_redundant(sample, family) == ()
+
+
+@given(st.lists(st.floats(0.0, 2.0), min_size=1, max_size=8), st.floats(0.001, 1.5), st.integers(0, 10**6))
+def test_the_directions_of_small_eigenvalues_are_those_and_no_others(sizes, limit, seed):
+    assume(min(abs(size - limit) for size in sizes) > 1e-9)
+    axes = np.linalg.qr(np.random.default_rng(seed).normal(size=(len(sizes), len(sizes))))[0]
+    found = small_directions(axes * sizes @ axes.T, limit)
+    expected = axes[:, np.array(sizes) < limit]
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-5)

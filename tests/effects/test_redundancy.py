@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from fractions import Fraction
 from itertools import combinations
 from unittest.mock import patch
@@ -20,6 +21,10 @@ from oracles import null_space, orthonormal_columns, project, pure_tables
 from strategies import MODERATE, examples, fit, subset_of, supports
 
 orders = st.sampled_from([None, 1, 2, 3])
+
+
+def listed_sharing(*given):
+    return {subset: others.tolist() for subset, others in sharing_subsets(*given)}
 
 
 def named(anova):
@@ -107,9 +112,9 @@ def test_blocks_of_the_projector_do_not_depend_on_how_they_are_tiled(tile, monke
     for k, members in enumerate(combinations(range(9), 3)):
         if k % 30 == 0:
             null[np.isin(subset_of_function, members), k // 30] = 1.0
-    whole = sharing_subsets(null, subset_of_function)
+    whole = listed_sharing(null, subset_of_function)
     monkeypatch.setattr(dependence_blocks, "TILE", tile)
-    assert sharing_subsets(null, subset_of_function) == whole
+    assert listed_sharing(null, subset_of_function) == whole
     assert whole
 
 
@@ -133,7 +138,7 @@ def test_blocks_that_are_estimated_are_those_of_the_projector(seed, by_complemen
     expected = {a: [b for b in involved if b != a and size[a, b] > tolerances.DEPENDENCE] for a in involved}
     for few in (0, dependence_blocks.FEW):
         with patch.object(dependence_blocks, "FEW", few):
-            assert sharing_subsets(null, owner, rest if by_complement and null.shape[1] else None) == expected
+            assert listed_sharing(null, owner, rest if by_complement and null.shape[1] else None) == expected
 
 
 @pytest.mark.parametrize("lightest", [1.0, 1e-2, 1e-6, 1e-12])
@@ -154,8 +159,20 @@ def test_blocks_close_to_the_limit_are_computed_by_the_tile_and_not_one_by_one(m
     solves = []
     inverse = dependence_blocks.times_inverse
     monkeypatch.setattr(dependence_blocks, "FEW", 0)
-    expected = sharing_subsets(null, owner)
+    expected = listed_sharing(null, owner)
     monkeypatch.setattr(dependence_blocks, "NEAR", math.inf)
     monkeypatch.setattr(dependence_blocks, "times_inverse", lambda *arguments: solves.append(1) or inverse(*arguments))
-    assert sharing_subsets(null, owner) == expected
+    assert listed_sharing(null, owner) == expected
     assert 1 < len(solves) < 20
+
+
+def test_thousands_of_subsets_that_all_share_are_named_in_the_memory_of_their_names():
+    """One after the other: lists of all pairs of 5,812 subsets took more than a gigabyte."""
+    count = 2000
+    null, owner = np.ones((count, 1)), np.arange(count)
+    tracemalloc.start()
+    pairs = sum(len(others) for _, others in sharing_subsets(null, owner))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert pairs == count * (count - 1)
+    assert peak < 6 * pairs

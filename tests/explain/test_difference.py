@@ -227,6 +227,27 @@ def test_a_file_says_what_its_errors_include(tmp_path):
     assert (bare[0].total_stderr < after[0].total_stderr).all()
 
 
+DESIGNS = {
+    "clusters": {"clusters": np.arange(200) // 4},
+    "strata": {"strata": np.arange(200) % 2},
+    "replicate weights": {"replicate_weights": (np.random.default_rng(0).exponential(size=(200, 30)), 1 / 30)},
+}
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_rows_compared_one_by_one_are_said_where_those_of_the_fit_were_drawn_otherwise(design, tmp_path):
+    frame, y = table()
+    anova = FunctionalANOVA(shrinkage=None, max_order=1).fit(frame[NAMES], y, **DESIGNS[design])
+    one_by_one = "taken as drawn one by one, although those of the fit were not"
+    assert one_by_one not in anova.difference(frame, by="sex", model=y).included
+    assert one_by_one in anova.difference(table(1)[0], by="sex").included
+    anova.errors()
+    anova.save(tmp_path / "a.exanova")
+    assert one_by_one in exanova.load(tmp_path / "a.exanova").difference(frame, by="sex", model=y).included
+    plain = fitted(frame, y)
+    assert one_by_one not in plain.difference(table(1)[0], by="sex").included
+
+
 def test_a_population_has_no_errors_but_other_rows_have():
     frame, y = table(noise=0.0)
     anova = fitted(frame, y, sampled=False)

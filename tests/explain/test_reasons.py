@@ -147,7 +147,9 @@ def test_the_positive_class_identifiers_and_intervals_are_named():
     found = anova.reasons(rows, 3, id="customer", model=model, direction="both")
     assert found.output == "P(good)"
     assert str(found).startswith("k17: P(good) 0.")
-    assert "the residual is" in str(found)
+    ours = model.predict_proba(codes[:2])[:, list(model.classes_).index("good")]
+    assert str(found).startswith(f"k17: P(good) {ours[0]:.4g} (fitted {found[0].fitted:.4g}, residual ")
+    assert [row.fitted + row.residual for row in found] == pytest.approx(ours)
     frame_ = found.to_frame()
     assert set(frame_["id"]) == {"k17", "k18"}
     said = frame_[frame_["feature"] == "age"]["sentence"].iloc[0]
@@ -254,4 +256,40 @@ def test_an_output_without_a_name_is_the_output():
     frame, y = table()
     found = FunctionalANOVA(shrinkage=None, n_bins=4).fit(frame, y).reasons(frame[:3], 1)
     assert "output 0" not in str(found) + repr(found) + "".join(found.to_frame()["sentence"])
-    assert str(found).startswith(f"row 0: the output is {found[0].fitted:.4g}, the mean is")
+    assert str(found).startswith(f"row 0: fitted value {found[0].fitted:.4g}, the mean is")
+    with_model = FunctionalANOVA(link="log").fit(frame, np.exp(y)).reasons(frame[:2], model=np.exp(y[:2]))
+    assert str(with_model).startswith(f"row 0: log(value) {y[0]:.4g} (fitted ")
+    assert "log(the output) by" in str(with_model)
+
+
+@examples(8)
+@given(seed=st.integers(0, 50), link=st.sampled_from(["log", "logit"]))
+def test_factors_of_all_reasons_multiply_to_the_ratio_of_two_rows(seed, link):
+    frame, y = table(seed)
+    given = np.exp(y / 4) if link == "log" else 1 / (1 + np.exp(-y))
+    anova = FunctionalANOVA(link=link, n_bins=4).fit(frame, given, output_names=["rate"])
+    found = anova.reasons(frame[1:6], 9, direction="both", against=frame[:1])
+    of = " of the odds" if link == "logit" else ""
+    response = anova.predict(frame[:6], scale="response")
+    size = response / (1 - response) if link == "logit" else response
+    for k, row in enumerate(found, start=1):
+        texts = [reason.sentence(found.output, link) for reason in row.reasons]
+        factors = [float(text.partition("(a factor of ")[2].partition(f"{of})")[0]) for text in texts]
+        assert np.prod(factors) == pytest.approx(size[k] / size[0], rel=0.03)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e9])
+def test_what_is_rounding_is_printed_as_zero(scale):
+    """Of a model that the effects express exactly: no residual, and no part of what it does not read."""
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({name: rng.choice(list("abc")[:k], 300) for name, k in (("f", 2), ("g", 3), ("h", 3))})
+    y = scale * (50.0 * (X["f"] == "a") - 50.0 * (X["f"] == "b") + 38.0 * (X["h"] == "a")).to_numpy()
+    anova = FunctionalANOVA(shrinkage=None).fit(X, y, output_names=["y"])
+    assert all(row.residual == 0 for row in anova.reasons(X[:50], model=y[:50]))
+    gap = anova.difference(X, by="f", model=y)[0]
+    read = [set(s) in ({"f"}, {"h"}) for s in anova.decomposition_.difference(X, by="f").subsets]
+    assert (gap.by_subset[~np.array(read)] == 0).all()
+    assert gap.residual == 0
+    change = anova.change(FunctionalANOVA(shrinkage=None).fit(X[100:], y[100:], output_names=["y"]))
+    assert change.model_total == 0
+    assert change.model_total_stderr == 0

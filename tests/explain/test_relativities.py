@@ -122,6 +122,16 @@ def test_what_a_tariff_loses_is_what_the_rows_say(link):
     assert 0 < losses[1].explained < losses[2].explained < 1
 
 
+@pytest.mark.parametrize("link", ["log", "logit"])
+def test_a_tariff_of_all_factors_loses_nothing_and_not_the_rounding_of_it(link):
+    for seed in range(5):
+        anova, _ = fitted(seed, link, order=3)
+        losses = anova.relativities().losses[0]
+        assert losses[3].deviance == 0.0
+        assert losses[3].explained == 1.0
+        assert losses[2].deviance > 0.0
+
+
 def test_deviance_and_gini_of_simple_cases():
     assert deviance("logit", np.array([0.5]), np.array([0.5]), np.array([1.0])) == 0.0
     assert gini(np.array([1.0, 1.0]), np.array([1.0, 2.0]), np.array([0.5, 0.5])) == pytest.approx(0.0)

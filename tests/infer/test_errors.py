@@ -38,7 +38,7 @@ def linear_errors(data, found, request):
 def identified_cells(found):
     """(cells,) whether the effect of a cell is determined."""
     out = np.ones(found.family.n_cells, dtype=bool)
-    for s in sharing_subsets(found.solution.null, found.basis.subset_of_function()):
+    for s, _ in sharing_subsets(found.solution.null, found.basis.subset_of_function()):
         out[found.family.cells_of(s)] = False
     return out
 

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import exanova
+from exanova.data import folds
+from exanova.data.folds import folds_of
 from exanova.errors import InputError, OverfitWarning
 from exanova.infer.error_record import FEW_CLUSTERS
-from exanova.other_rows import other_clusters
-from exanova.other_rows.other_clusters import folds_of
+from exanova.other_rows.other_clusters import variance_across
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::exanova.errors.OverfitWarning"),
@@ -40,7 +41,9 @@ def by_refitting(X: NDArray, y: NDArray, cluster: NDArray, weight: NDArray, **pa
         own.fit(X[~out].astype(str), y[~out], sample_weight=weight[~out], clusters=cluster[~out])
         fitted[out] = own.predict(X[out].astype(str))
     p = weight / weight.sum()
-    return float(1.0 - p @ (y - fitted) ** 2 / (p @ (y - p @ y) ** 2))
+    apart = np.outer(p, p) * np.not_equal.outer(number, number)
+    variance = (apart * np.subtract.outer(y, y) ** 2).sum() / apart.sum() / 2.0
+    return float(1.0 - p @ (y - fitted) ** 2 / variance)
 
 
 @settings(max_examples=12)
@@ -106,6 +109,29 @@ def test_held_out_rows_are_whole_clusters(max_levels: object) -> None:
     assert errors.units == 35, "fifteen of fifty are held out"
 
 
+def test_the_variance_of_few_clusters_is_that_of_their_population() -> None:
+    """On the average of many samples of six clusters, and so is R2 of a mean that other clusters give."""
+    rng = np.random.default_rng(0)
+    cluster, weight = np.repeat(np.arange(6), 10), np.ones(60)
+    own = rng.normal(size=(6, 4000))
+    values = own[cluster] + rng.normal(size=(60, 4000))
+    assert variance_across(values, weight, cluster).mean() == pytest.approx(2.0, rel=0.03)
+    assert values.var(axis=0).mean() < 1.9, "that of the rows is too small"
+    assert variance_across(values[:, :3], weight, np.arange(60)) == pytest.approx(values[:, :3].var(axis=0, ddof=1))
+
+
+def test_noise_of_few_clusters_is_not_taken_for_worse_than_it_is() -> None:
+    """A fit that knows nothing but the mean of C clusters has an R2 of -1 / C on others, of equal variance each."""
+    found = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X = np.tile(["a", "b"], 30)[:, None]
+        y = np.repeat(rng.normal(size=5), 12)
+        anova = exanova.FunctionalANOVA(sampled=True).fit(X, y, clusters=np.repeat(np.arange(5), 12))
+        found.append(anova.certificate_.r2_eval[0])
+    assert np.mean(found) == pytest.approx(-0.25, abs=0.08), "four clusters predict the fifth"
+
+
 def test_levels_are_joined_again_without_whole_clusters() -> None:
     X, y, cluster = drawn(50, 800, 6, levels=9)
     anova = exanova.FunctionalANOVA(sampled=True, max_levels=4, n_bins=None).fit(X.astype(str), y, clusters=cluster)
@@ -138,8 +164,8 @@ def test_a_fraction_that_holds_out_no_cluster_is_refused() -> None:
 def test_enough_clusters_and_rows_end_the_refits(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, cluster = drawn(40, 600, 8)
     whole = exanova.FunctionalANOVA(sampled=True).fit(X, y, clusters=cluster).certificate_
-    monkeypatch.setattr(other_clusters, "ENOUGH_ROWS", 100)
-    monkeypatch.setattr(other_clusters, "ENOUGH_CLUSTERS", 8)
+    monkeypatch.setattr(folds, "ENOUGH_ROWS", 100)
+    monkeypatch.setattr(folds, "ENOUGH_CLUSTERS", 8)
     part = exanova.FunctionalANOVA(sampled=True).fit(X, y, clusters=cluster).certificate_
     assert part.r2_eval[0] != whole.r2_eval[0]
     assert part.r2_eval[0] == pytest.approx(whole.r2_eval[0], abs=0.6)

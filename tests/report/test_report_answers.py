@@ -308,8 +308,43 @@ def test_sentences_name_the_largest_cells_of_enough_rows(seed):
 
 def test_a_headline_names_no_interaction_that_hardly_matters():
     effects = [{"subset": ("a",), "order": 1, "value": 1.0}, {"subset": ("a", "b"), "order": 2, "value": 0.02}]
-    importance = [{"feature": "a", "value": 1.0}]
+    importance = [{"feature": "a", "value": 1.0}, {"feature": "b", "value": 0.01}]
     assert "strongest interaction is a × b" in findings.headline(importance, effects)
     effects[1]["value"] = 0.009
     assert "interactions hardly matter" in findings.headline(importance, effects)
     assert "interaction" not in findings.headline(importance, effects[:1])
+
+
+def test_a_single_feature_is_the_only_one():
+    assert findings.headline([{"feature": "a", "value": 1.0}], []) == "The only feature is a."
+
+
+def test_a_rare_level_with_the_largest_effect_is_named():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({name: rng.choice(["u", "v"], 2000) for name in "abc"} | {"rare": np.arange(2000) < 40}).astype(
+        str
+    )
+    y = 10.0 * (X["a"] == "u") + 9.0 * (X["b"] == "u") + 8.0 * (X["c"] == "u") + 60.0 * (X["rare"] == "True")
+    sentence = findings.main_findings(FunctionalANOVA(max_order=1).fit(X, y).decomposition_)[1]
+    assert "The largest effect of one level is +58.8, at rare = True (2 % of the rows)." in sentence
+    without = findings.main_findings(
+        FunctionalANOVA(max_order=1).fit(X, y - 60.0 * (X["rare"] == "True")).decomposition_
+    )
+    assert "The largest effect of one level" not in without[1]
+
+
+def test_findings_on_a_link_are_factors_of_the_output(tariff):
+    """The mean there is the fitted value of a row without effects; factors are exponentials of effects."""
+    sentence = findings.main_findings(tariff.decomposition_)[1]
+    mean = float(np.exp(tariff.intercept_[0]))
+    assert f"where claims is {mean:.3g}; effects are given as factors." in sentence
+    effects = {feature: np.exp(tariff.effects_[feature].values[:, 0]) for feature in tariff.feature_names_in_}
+    named = [
+        text.partition(", from × ")[::2]
+        for text in sentence.partition("on average: ")[2].partition(". ")[0].split("; ")
+    ]
+    assert named
+    for feature, ends in named:
+        low, high = (float(part.split(" at ")[0]) for part in ends.split(" to × "))
+        assert low == pytest.approx(effects[feature].min(), rel=0.01)
+        assert high == pytest.approx(effects[feature].max(), rel=0.01)

@@ -188,7 +188,7 @@ def test_large_fits_have_error_bars_too(opened, tmp_path, monkeypatch, way):
             else:
                 assert float(text) == pytest.approx(value, rel=0.06 + tolerance, abs=1e-9)
     said = page.locator("#what-if").inner_text()
-    assert ("off by at most 5 %" in said) == (way != "at rows")
+    assert ("within 5 % of the exact ones" in said) == (way != "at rows")
     assert ("At other levels there are none" in said) == (way == "at rows")
 
 
@@ -457,3 +457,31 @@ def test_a_word_says_what_it_means_when_it_is_pointed_at_or_reached(opened, tmp_
     expect(page.locator("#tip")).to_be_hidden()
     first.hover()
     expect(page.locator("#tip")).to_have_text(meaning)
+
+
+@pytest.mark.parametrize("link", ["log", "logit"])
+def test_beside_the_log_of_an_output_stands_the_output(opened, tmp_path, link):
+    frame = table()
+    anova = FunctionalANOVA(link=link).fit(frame, 1 / (2 + values(frame)[:, 0] ** 2), output_names=["rate"])
+    page = opened(written(anova, tmp_path, X=frame), f"#row={frame.index[17]}")
+    choose(page, frame.iloc[5])
+    rate = anova.predict(frame.iloc[[5, 17]], scale="response")
+    expect(page.locator("#what-if-value")).to_contain_text(f"; rate: {float(f'{rate[0]:.4g}')} (")
+    expect(page.locator("#row-title")).to_contain_text(f"(rate {float(f'{rate[1]:.4g}')})")
+
+
+def test_a_link_keeps_its_section_in_view_while_charts_are_drawn(opened, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({f"f{i}": rng.choice(list("abcdef"), 300) for i in range(12)})
+    anova = FunctionalANOVA().fit(frame, (frame["f0"] == "a") * 1.0 + rng.normal(size=300))
+    page = opened(written(anova, tmp_path, X=frame), "#row=17")
+    page.wait_for_timeout(1500)
+    assert 0 <= page.locator("section#rows").bounding_box()["y"] < 150
+
+
+def test_a_meaning_goes_away_with_what_it_explains(opened, tmp_path, anova):
+    page = opened(written(anova, tmp_path, X=table()))
+    page.locator(".term").first.hover()
+    expect(page.locator("#tip")).to_be_visible()
+    page.evaluate("window.scrollBy(0, 400)")
+    expect(page.locator("#tip")).to_be_hidden()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import warnings
 from decimal import Decimal
 from itertools import product
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 import exanova
 from exanova import FunctionalANOVA
 from exanova.data.between import MOST_PLACES, MOST_STEPS, between
-from exanova.errors import OutsideSupportError, OutsideSupportWarning, UnknownLevelError
+from exanova.errors import OutsideSupportError, OutsideSupportWarning, OverfitWarning, UnknownLevelError
 from exanova.report.explorer import GivenRows
 from exanova.report.live_rows import live_rows
 from exanova.shrink import cost
@@ -130,6 +131,62 @@ def test_a_number_never_observed_has_the_posterior_mean_of_a_dense_gaussian_proc
     anova = fitted(rows)
     expected = dense_posterior(anova, rows)
     np.testing.assert_allclose(anova.predict(new_rows()), expected, atol=1e-6 * np.ptp(expected))
+
+
+# The fit on other rows: refits without a row, or a cluster, meet numbers that they never observed
+
+
+def sparse_numbers(seed: int, rows: int = 60) -> tuple[pd.DataFrame, np.ndarray]:
+    """Numbers of which many occur in one row alone, and outputs that grow with them."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "a": rng.choice([1, 2, 4, 5, 8, 9, 12, 15], rows),
+            "b": rng.integers(0, 60, rows),
+            "g": rng.choice(NAMES, rows),
+        }
+    )
+    X.loc[:1, "a"] = [6, 20]
+    return X, X["a"] * 0.5 + np.sqrt(X["b"]) + (X["g"] == "u") + 0.2 * rng.normal(size=rows)
+
+
+def r2_of_refits(X: pd.DataFrame, y: np.ndarray, **options: object) -> float:
+    """R2 of every row predicted by a fit to all the others, through the public interface."""
+    errors = []
+    for i in range(len(X)):
+        others = FunctionalANOVA(handle_unknown="ignore", **options).fit(X.drop(index=i), np.delete(np.asarray(y), i))
+        errors.append(y[i] - others.predict(X.iloc[[i]])[0])
+    return 1.0 - float(np.mean(np.square(errors)) / np.var(y))
+
+
+@pytest.mark.parametrize("n_bins", ["auto", {"b": 60}], ids=["bins", "numbers"])
+@pytest.mark.parametrize(("seed", "order"), [(0, 1), (1, 1), (2, 2)])
+def test_rows_left_out_are_read_between_their_neighbours_as_by_refits(seed, order, n_bins):
+    X, y = sparse_numbers(seed)
+    options = {"max_order": order, "n_bins": n_bins}
+    anova = FunctionalANOVA(**options).fit(X, y)
+    assert anova.certificate_.r2_eval[0] == pytest.approx(r2_of_refits(X, y, **options), abs=0.02)
+
+
+def test_a_fit_that_the_rows_determine_holds_on_rows_with_numbers_of_their_own():
+    X, _ = sparse_numbers(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OverfitWarning)
+        anova = FunctionalANOVA(max_order=1, n_bins={"b": 60}).fit(X, 2.0 * X["a"] - X["b"])
+    assert anova.certificate_.r2_eval[0] > 0.98
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_clusters_with_numbers_of_their_own_are_read_between_those_of_the_others(seed):
+    X, y = sparse_numbers(seed)
+    found = FunctionalANOVA(max_order=1, n_bins={"b": 60}).fit(X, y, clusters=X["b"].to_numpy())
+    unrelated = FunctionalANOVA(max_order=1, n_bins={"b": 60}).fit(
+        X.assign(b=X["b"].map(dict(zip(range(60), np.random.default_rng(0).permutation(60), strict=True)))),
+        y,
+        clusters=X["b"].to_numpy(),
+    )
+    assert found.certificate_.r2_eval[0] > 0.9
+    assert unrelated.certificate_.r2_eval[0] < 0.8
 
 
 # Wherever new rows are read
@@ -338,3 +395,13 @@ def test_places_are_few_and_need_an_order():
     assert len(between(wide, list(map(str, wide)))) == len(wide) + 1 <= MOST_PLACES + 1
     some = between([Decimal("0.5"), Decimal("1.5"), 3], ["0.5", "1.5", "3"])
     assert some.share.tolist() == [0.0, 0.5, 0.5, 0.0]
+
+
+@pytest.mark.parametrize("smallest", [5e-324, 1e-320, 1e-300])
+def test_numbers_of_very_different_sizes_are_fitted_without_a_warning(smallest):
+    """The ratio of two gaps need not be a number."""
+    rows = pd.DataFrame({"x": [0.0, smallest, 0.3, 1e10] * 20})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        anova = FunctionalANOVA(sampled=False).fit(rows, np.tile([1.0, 2.0, 3.0, 5.0], 20))
+    assert anova.predict(rows[:4]).round(9).tolist() == [1, 2, 3, 5]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -178,7 +179,7 @@ def test_noise_of_rows_that_are_alone_is_that_of_rows():
         draws = Draws(group, np.ones(240, dtype=int), "frequency", values, cluster)
         sample = Sample(codes, np.full(60, 4), (3, 4, 5), means, 240, draws=draws)
         work = prepared(sample)
-        rows = ClusterRows(group, cluster, np.ones(240), values - values.mean())
+        rows = ClusterRows(group, cluster, np.ones(240), np.ones(240), values - values.mean())
         shared = shared_over_functions(rows, 0.5, work.phi, work.prior, work.drawn)
         np.testing.assert_allclose(shared.more, more, rtol=1e-9)
 
@@ -213,3 +214,15 @@ def test_the_bias_of_shrinkage_has_the_prior_variance_of_every_subset():
     for spread in (functions, over_rows):
         np.testing.assert_allclose(spread.bias(v, None, own), wanted, rtol=1e-9)
         np.testing.assert_allclose(spread.bias(v, None, np.ones(7)), spread.bias(v), rtol=1e-9)
+
+
+def test_equal_rows_of_unequal_weight_may_come_in_any_order():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.choice(list("uvw"), 900), "c": rng.integers(0, 60, 900)})
+    table["y"] = np.round((table["a"] == "u") + rng.normal(size=60)[table["c"]] + rng.normal(size=900))
+    table["w"] = rng.choice([0.25, 0.5, 1.3], 900)
+    first, other = (
+        FunctionalANOVA(max_order=1).fit(rows, "y", sample_weight="w", clusters="c")
+        for rows in (table, table.iloc[rng.permutation(900)])
+    )
+    np.testing.assert_allclose(other.decomposition_.values, first.decomposition_.values, rtol=0, atol=1e-12)

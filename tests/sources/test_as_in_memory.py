@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from exanova import FunctionalANOVA
-from exanova.errors import InputError, MemoryLimitError
+from exanova.errors import InputError, InputTypeError, MemoryLimitError
 from sources.test_split_law import FEATURES, fitted, rows, same, write
 
 SCALES = {"log": lambda table: np.exp(table["real"] / 2), "logit": lambda table: 1 / (1 + np.exp(-table["real"]))}
@@ -88,6 +89,41 @@ def test_replicate_weights_are_columns_by_name(tmp_path, weight, monkeypatch):
     given = (table[names].to_numpy(), scale)
     same(found, fitted(table[["colour", "size"]], table["real"], replicate_weights=given, **memory), exact=False)
     assert found.effects_["colour"].stderr is not None
+
+
+@pytest.mark.parametrize("how", [{}, {"eval_set": 0.2}])
+@pytest.mark.parametrize("as_table", [lambda frame: frame, pa.Table.from_pandas], ids=["pandas", "pyarrow"])
+def test_replicate_weights_are_columns_by_name_in_memory_too(how, as_table):
+    table = many_names()
+    names = ["r1", "r2", "r3"]
+    table[names] = np.random.default_rng(0).random((len(table), 3))
+    scale = [0.1, 0.2, 0.3]
+    found = fitted(as_table(table), "score", replicate_weights=(names, scale), **how)
+    expected = fitted(table[["job", "z"]], table["score"], replicate_weights=(table[names], scale), **how)
+    assert list(found.feature_names_in_) == ["job", "z"]
+    assert np.array_equal(found.effects_["z"].stderr, expected.effects_["z"].stderr)
+    with pytest.raises(InputError, match="no column 'r9'"):
+        fitted(table, "score", replicate_weights=(["r1", "r9"], 0.5))
+    with pytest.raises(InputTypeError, match="'job' of replicate weights does not hold numbers"):
+        fitted(table, "score", replicate_weights=(["r1", "job"], 0.5))
+    with pytest.raises(InputError, match="columns were given by name"):
+        fitted(table[["z"]].to_numpy(), table["score"], replicate_weights=(["r1"], 0.5))
+
+
+@pytest.mark.parametrize("again", ["rows", "weights"])
+@pytest.mark.parametrize("clusters", [500, 4000])
+def test_equal_rows_of_a_cluster_stand_for_as_many_when_they_are_counted(tmp_path, again, clusters):
+    """Also where all rows of every cluster are equal."""
+    table = rows(4000)[["colour", "size", "score"]].assign(house=np.arange(4000) % clusters)
+    repeated = pd.concat([table] * 2)
+    expected = fitted(repeated, "score", clusters="house")
+    if again == "rows":
+        found = fitted(write(repeated, tmp_path / "parts", 3, "parquet", seed=1), "score", clusters="house")
+    else:
+        found = fitted(table.assign(w=2), "score", clusters="house", sample_weight="w")
+    assert "leaving out a fifth of the clusters" in expected.certificate_.eval_method
+    assert found.certificate_.eval_method == expected.certificate_.eval_method
+    same(found, expected, exact=False)
 
 
 def test_replicate_weights_that_are_none(tmp_path):

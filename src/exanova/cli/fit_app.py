@@ -13,10 +13,10 @@ EXPLAIN = a.text(
     code (007). An empty cell is a missing value, which is a level of its own; NA is text, except in a column of
     numbers. Use --text and --missing to change this. Numbers with more than 20 different values are binned
     (--n-bins).""",
-    """[bold]The model[/bold] is called once on each distinct row. ONNX: one input per column, or one tensor with the
-    columns in the order of the features; missing text becomes an empty string. Python function or estimator: a pandas
-    dataframe if pandas is installed, otherwise a pyarrow table; an estimator fitted on arrays gets an array. For a
-    classifier, its probabilities are explained.""",
+    """[bold]The model[/bold] is called once on each distinct row, and on a few again. ONNX: one input per column, or
+    one tensor with the columns in the order of the features; missing text becomes an empty string. Python function or
+    estimator: a pandas dataframe if pandas is installed, otherwise a pyarrow table; an estimator fitted on arrays gets
+    an array. For a classifier, its probabilities are explained.""",
 )
 EXPLAIN_EXAMPLES = (
     ("Predictions in a column", "exanova explain data.csv --prediction p --report report.html"),

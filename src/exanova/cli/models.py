@@ -192,16 +192,22 @@ def _from_pickle(path: str, trusted: bool) -> Any:
         )
     import joblib
 
+    _find_modules_here()
     try:
         return joblib.load(path)
     except Exception as error:  # a pickle may raise anything
         raise InputError(f"--model {path!r} cannot be loaded: {_named(error)}.") from error
 
 
-def _from_module(given: str) -> Any:
-    module_name, _, path = given.partition(":")
+def _find_modules_here() -> None:
+    """Let modules in the working folder be found, as Python itself does: those of a function, and those of a pickle."""
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
+
+
+def _from_module(given: str) -> Any:
+    module_name, _, path = given.partition(":")
+    _find_modules_here()
     try:
         target: Any = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # a module may raise anything, and end itself as a script does

@@ -23,6 +23,7 @@ from exanova.explain.mean_change import MeanChange
 from exanova.explain.monitor import drifts
 from exanova.explain.reasons import Reasons
 from exanova.packages import package
+from exanova.printed_numbers import printed
 from exanova.report.explorer import MOST_FREQUENT
 
 
@@ -69,10 +70,10 @@ def compare(before: str, after: str, count: int, limit: float | None, json: bool
     screen.lines(str(change))
     if limit is not None and not above:
         screen.lines(
-            f"nothing changed by more than {limit:g}; the largest is {watched[0].what}: {watched[0].amount:.4g}"
+            f"nothing changed by more than {limit:g}; the largest is {watched[0].what}: {printed(watched[0].amount)}"
         )
     for drift in above:
-        amount = "cannot be compared" if np.isinf(drift.amount) else f"{drift.amount:.4g}"
+        amount = "cannot be compared" if np.isinf(drift.amount) else printed(drift.amount)
         screen.lines(f"above {limit:g}: {drift.what}: {amount}")
     return bool(above)
 

@@ -21,6 +21,7 @@ from exanova.cli.text import visible
 from exanova.design.memory import readable
 from exanova.effects.effect import GAME, Effect
 from exanova.explain.comparison import Comparison
+from exanova.printed_numbers import plus_minus, printed, printed_change, printed_error
 from exanova.report.findings import main_findings
 from exanova.report.words import verdicts
 from exanova.show.records import importance_records, legible
@@ -68,12 +69,12 @@ class Screen:
         if np.isfinite(means).all():
             table.add_column("mean of the model", justify="right")
         for c, levels in enumerate(effect.levels):
-            values = [f"{v:+.4g}" if abs(v) > least else "0" for v in effect.values[c, :outputs]]
+            values = [printed_change(v) if abs(v) > least else "0" for v in effect.values[c, :outputs]]
             if errors is not None:
                 known = errors[c, :outputs]
-                texts = ["" if e != e else f"{e:.2g}" if e > least else "0" for e in known]  # NaN is not itself
+                texts = ["" if e != e else printed_error(e) if e > least else "0" for e in known]  # NaN is not itself
                 values = [*values, *texts] if alone else [f"{v} ± {e}" for v, e in zip(values, texts, strict=True)]
-            values += [f"{means[c, 0]:.4g}"] if np.isfinite(means).all() else []
+            values += [printed(means[c, 0])] if np.isfinite(means).all() else []
             rows = _count(effect.rows[c])
             table.add_row(*(Text(legible(level)) for level in levels), f"{effect.probability[c]:.4f}", rows, *values)
         self._console.print(table)
@@ -92,7 +93,7 @@ class Screen:
             where = "" if change.found_in == "both" else f" (only in the {change.found_in})"
             where = where if change.comparable else " (no levels in common)"
             table.add_row(
-                Text(_subset(change.features) + where), *(f"{n.sum():.4g}" for n in norms), Text(_largest_cell(change))
+                Text(_subset(change.features) + where), *(printed(n.sum()) for n in norms), Text(_largest_cell(change))
             )
         self._console.print(table)
         self._more(len(comparison.changes) - count, "subsets", "--changes")
@@ -240,7 +241,7 @@ def _value_columns(table: Table, outputs: Sequence[str]) -> int:
 
 def _with_error(value: float, stderr: float | None) -> str:
     """A number with its standard error, where that is known."""
-    return f"{value:.4g}" if stderr is None or stderr != stderr else f"{value:.4g} ± {stderr:.2g}"
+    return printed(value) if stderr is None else f"{printed(value)}{plus_minus(stderr)}"
 
 
 def _count(rows: float) -> str:
@@ -253,7 +254,7 @@ def _largest_cell(change: Any) -> str:
     cell = change.cells[0]
     k = int(abs(cell.after - cell.before).argmax())
     levels = ", ".join(map(legible, cell.levels))
-    return f"{levels}: {cell.before[k]:.4g} to {cell.after[k]:.4g}"
+    return f"{levels}: {printed(cell.before[k])} to {printed(cell.after[k])}"
 
 
 def _subset(features: Sequence[str]) -> str:

@@ -80,5 +80,7 @@ def between(levels: Sequence[float], labels: Sequence[str]) -> Between | None:
 
 def _steps(gaps: FloatArray) -> IntArray:
     """(N - 1,) how many places each gap has."""
-    steps = np.clip(np.rint(np.minimum(gaps / gaps.min(), MOST_STEPS + 1)) - 1, 1, MOST_STEPS).astype(np.int64)
+    with np.errstate(over="ignore"):  # a ratio too large for a number is cut like any other
+        ratios = np.minimum(gaps / gaps.min(), MOST_STEPS + 1)
+    steps = np.clip(np.rint(ratios) - 1, 1, MOST_STEPS).astype(np.int64)
     return steps if steps.sum() <= MOST_PLACES else np.ones(len(gaps), dtype=np.int64)

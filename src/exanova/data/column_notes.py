@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from exanova.data.number_texts import NumbersAsText
+from exanova.data.as_text import AsText
 from exanova.errors import InputError
 from exanova.messages import Action, Parameter, Words, count_of, joined
 from exanova.warned import warn
@@ -21,9 +21,10 @@ class Notes:
     refused: dict[str, int] = field(default_factory=dict)
     identifiers: dict[str, int] = field(default_factory=dict)
     unreadable: dict[str, str] = field(default_factory=dict)
-    left_out: dict[str, NumbersAsText] = field(default_factory=dict)
-    named: dict[str, NumbersAsText] = field(default_factory=dict)
-    dates: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, AsText] = field(default_factory=dict)
+    named: dict[str, AsText] = field(default_factory=dict)
+    cut: dict[str, AsText] = field(default_factory=dict)
+    blanks: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def give(self, calls: bool) -> None:
         """Raise or warn, each in one message that names every column; ``calls`` says whether a model is called."""
@@ -34,10 +35,12 @@ class Notes:
         also = STILL_RECEIVED if calls else ""
         if self.identifiers:
             warn(self._identifiers_warning(also))
-        if self.dates:
-            warn(self._dates_warning())
-        _warn_of_numbers("left out", self.left_out, also)
-        _warn_of_numbers("read as names", self.named, "")
+        for noun in ("number", "date"):
+            _warn_of_text("left out", noun, self.left_out, also)
+            _warn_of_text("read as names", noun, self.named, "")
+            _warn_of_text("read as numbers", noun, self.cut, "")
+        if self.blanks:
+            warn(self._blanks_warning())
 
     def _unreadable_error(self) -> InputError:
         listed = ", ".join(f"{name!r} ({reason})" for name, reason in self.unreadable.items())
@@ -77,12 +80,12 @@ class Notes:
             " to bin them.",
         )
 
-    def _dates_warning(self) -> str:
-        listed = ", ".join(f"{name!r} (such as {example!r})" for name, example in self.dates.items())
+    def _blanks_warning(self) -> str:
+        listed = ", ".join(f"{name!r} ({one!r} and {other!r})" for name, (one, other) in self.blanks.items())
+        which = count_of(len(self.blanks), "column holds", "columns hold")
         return (
-            f"{count_of(len(self.dates), 'column of dates is', 'columns of dates are')} read as names, and left out "
-            f"if most values occur once: {listed}. Write them as 2024-05-31, for example by pandas.to_datetime, to "
-            "have them binned by the calendar."
+            f"{which} names that differ only in blanks before or after them, which are levels of their own: {listed}. "
+            "If they mean the same, remove the blanks, for example by pandas.Series.str.strip."
         )
 
 
@@ -95,13 +98,12 @@ def _sizes(columns: Mapping[str, int]) -> str:
     return ", ".join(f"{name!r} ({size:,} different values)" for name, size in columns.items())
 
 
-def _warn_of_numbers(what: str, columns: Mapping[str, NumbersAsText], also: str) -> None:
-    """Warn of columns of numbers that were read as text: what each holds, and what to do."""
-    if not columns:
+def _warn_of_text(what: str, noun: str, columns: Mapping[str, AsText], also: str) -> None:
+    """Warn of columns of numbers or dates that were read as something else: what each holds, and what to do."""
+    found = {name: text for name, text in columns.items() if text.noun == noun}
+    if not found:
         return
-    listed = ", ".join(f"{name!r} ({numbers.describe()})" for name, numbers in columns.items())
-    remedies = dict.fromkeys(Words.of(numbers.remedy) for numbers in columns.values())
-    which = count_of(
-        len(columns), f"column is {what}, although it holds numbers", f"columns are {what}, although they hold numbers"
-    )
-    warn(Words(f"{which}: {listed}.{also} ", joined(remedies, ". "), "."))
+    listed = ", ".join(f"{name!r} ({text.describe()})" for name, text in found.items())
+    remedies = dict.fromkeys(Words.of(text.remedy) for text in found.values())
+    one, more = f"column is {what}, although it holds {noun}s", f"columns are {what}, although they hold {noun}s"
+    warn(Words(f"{count_of(len(found), one, more)}: {listed}.{also} ", joined(remedies, ". "), "."))

@@ -77,7 +77,7 @@ class Draws:
     @property
     def in_clusters(self) -> bool:
         """Whether some rows were drawn together; clusters of one row are rows."""
-        return self.cluster is not None and len(self.cluster) > int(self.cluster.max()) + 1
+        return self.cluster is not None and bool(np.rint(self.counts.sum()) > int(self.cluster.max()) + 1)
 
     @property
     def across_rows(self) -> bool:

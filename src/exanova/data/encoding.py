@@ -70,6 +70,11 @@ class Encoding:
         return tuple(feature.placed for feature in self.features)
 
     @property
+    def neighboured(self) -> tuple[int, ...]:
+        """(d,) how many levels of each feature would be read from their neighbours if no row had them."""
+        return tuple(feature.neighboured for feature in self.features)
+
+    @property
     def between(self) -> tuple[Between | None, ...]:
         """(d,) the places of numbers never observed, ``None`` for features that have none."""
         return tuple(feature.between for feature in self.features)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from exanova.data.between import Between, between
+from exanova.data.between import FEWEST_LEVELS, Between, between
 from exanova.data.binning import bin_codes
 from exanova.data.column import Column
 from exanova.data.factor import factorize, lookup_codes
@@ -98,6 +98,16 @@ class FeatureLevels:
     def placed(self) -> int:
         """How many levels, from the first on, a prior takes to be in order: ``ordered``, or the levels of numbers."""
         return self.ordered or (0 if self.between is None else self._numbers)
+
+    @property
+    def neighboured(self) -> int:
+        """How many levels, from the first on, would be read from their neighbours if no row had them.
+
+        Those are bins, since a column would then be cut otherwise, and numbers, if others remain in order.
+        """
+        if self.edges:
+            return self.ordered
+        return self.placed if self.between is not None and self._numbers > FEWEST_LEVELS else 0
 
     @cached_property
     def between(self) -> Between | None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.data.draws import Kind
 from exanova.data.feature import FeatureLevels
 from exanova.data.level_effects import LevelEffects, additive_residual, level_effects
 from exanova.data.levels import joined_labels, label_levels
@@ -73,19 +74,21 @@ def columns_to_join(
     return to_join
 
 
-def join_rows(rows: Reading, values: ModelValues, chosen: Mapping[int, Most]) -> Reading:
+def join_rows(rows: Reading, values: ModelValues, chosen: Mapping[int, Most], kind: Kind) -> Reading:
     """The rows with levels joined by the values of the model.
 
     Args:
         rows: the rows as they were read.
         values: the model's values at each distinct raw row, or the outputs given for each row.
         chosen: as ``columns_to_join`` finds them.
+        kind: what whole weights are.
     """
     weight = group_totals(rows.weight, rows.raw_group, len(rows.first))
     place = rows.group
     if not values.calls:
         place, weight = rows.group[rows.raw_group], rows.weight
     codes = rows.support.codes[:, place].astype(np.int64)
+    weight = weight.astype(np.float64) if kind == "probability" else weight
     return rows.recoded(join_levels(rows.encoding.features, chosen, codes, values.values, weight))
 
 
@@ -103,7 +106,7 @@ def join_levels(
         chosen: columns to join, and how many levels they may have.
         codes: (d, n) level of every column.
         values: (n, m) outputs.
-        weight: (n,) weights.
+        weight: (n,) weights; whole numbers are counts.
     """
     sizes = tuple(len(feature.levels) for feature in features)
     counted = weight.astype(np.float64)

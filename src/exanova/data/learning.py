@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.data.as_text import AsText
 from exanova.data.column import Column
 from exanova.data.column_notes import Notes
 from exanova.data.cutting import cut_dates, cut_numbers, left_out, measures, missing_level
@@ -18,13 +19,13 @@ from exanova.data.encoding import Encoding
 from exanova.data.every_column import EveryColumn
 from exanova.data.factor import factorize
 from exanova.data.feature import FeatureLevels, finite_numbers, is_number
-from exanova.data.levels import label_levels, other_level, sort_levels
+from exanova.data.levels import alike_but_for_blanks, label_levels, other_level, sort_levels
 from exanova.data.number_texts import numbers_as_text
 from exanova.data.recoding import code_type, is_identity, recoded
 from exanova.data.rules import MANY, LevelRules, NBins, check_rules
 from exanova.data.splits import ModelSplits
 from exanova.data.table import Table
-from exanova.data.text_times import dates_written_otherwise, times_of_texts
+from exanova.data.text_times import dates_as_numbers, dates_as_text, times_of_texts
 from exanova.data.times import time_places
 from exanova.data.trees import read_splits
 from exanova.data.values import is_model
@@ -197,6 +198,9 @@ def learn_feature(
     if splits is not None and name in splits.unreadable:
         notes.unreadable[name] = splits.unreadable[name]
         return left_out(name)
+    days = None if asked else dates_as_numbers(values, totals)
+    if days is not None:
+        notes.cut[name] = days
     own = None if splits is None else splits.of(name)
     return cut_numbers(column, values, totals, rules.bins_of(name), rules.strategy, rows, own)
 
@@ -219,23 +223,24 @@ def _checked(feature: FeatureLevels, counted: CountedValues, kind: str | None, n
     """The feature unchanged, unless it has too many levels; ``notes`` then records it."""
     column, values, size = counted.column, counted.values, len(feature.levels)
     many = size > MANY_LEVELS and 2 * size > counted.rows
-    text = size > MANY_LEVELS and kind is None and column.categories is None
-    written = numbers_as_text(values, counted.totals) if text else None
-    dated = dates_written_otherwise(values) if text else ""
     if kind is not None and (many or (column.is_float and not all(value.is_integer() for value in values))):
         notes.refused[column.name] = len(values)
-    elif dated:
-        notes.dates[column.name] = dated
-        return left_out(column.name) if many else feature
-    elif many and written is not None:
-        notes.left_out[column.name] = written
-        return left_out(column.name)
+        return feature
+    text = _read_as_text(counted) if kind is None and size > MANY and column.categories is None else None
+    if many and text is not None:
+        notes.left_out[column.name] = text
     elif many:
         notes.identifiers[column.name] = size
-        return left_out(column.name)
-    elif written is not None and written.decimal:
-        notes.named[column.name] = written
-    return feature
+    elif text is not None and text.certain:
+        notes.named[column.name] = text
+    elif column.categories is None and (alike := alike_but_for_blanks(values)):
+        notes.blanks[column.name] = alike
+    return left_out(column.name) if many else feature
+
+
+def _read_as_text(counted: CountedValues) -> AsText | None:
+    """What names hold that would be dates or numbers in another writing."""
+    return dates_as_text(counted.values, counted.totals) or numbers_as_text(counted.values, counted.totals)
 
 
 def _is_numbering(column: Column, size: int, rows: int) -> bool:

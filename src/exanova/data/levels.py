@@ -99,6 +99,20 @@ def _first_of(names: Sequence[str]) -> str:
     return ", ".join(names[:shown]) + (", ..." if shown < len(names) else "")
 
 
+def alike_but_for_blanks(levels: Iterable[Level]) -> tuple[str, str] | None:
+    """Two texts among the levels that differ only in blanks before or after them, if there are any.
+
+    >>> alike_but_for_blanks(["N", "Y ", "Y"]), alike_but_for_blanks(["N", "Y "])
+    (('Y', 'Y '), None)
+    """
+    seen: dict[str, str] = {}
+    for level in levels:
+        if isinstance(level, str) and seen.setdefault(level.strip(), level) != level:
+            first, second = sorted((seen[level.strip()], level))
+            return first, second
+    return None
+
+
 def other_level(levels: Iterable[Level]) -> str:
     """The level that stands for merged rare levels: ``"(other)"``, or the next free name.
 

@@ -1,8 +1,8 @@
-"""Columns of a table given by name for what is not a feature: predictions, weights, clusters, strata."""
+"""Columns of a table given by name for what is not a feature: predictions, weights, clusters, strata, replicates."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -36,15 +36,26 @@ def take_named(X: Any, model: Any, others: Mapping[str, Any]) -> tuple[Any, Any,
     (['a'], [0.5, 1.5], ['p'])
     """
     outputs = [model] if isinstance(model, str) else _names(model)
-    named = {parameter: value for parameter, value in others.items() if isinstance(value, str)}
-    if not outputs and not named:
+    named = {parameter: names for parameter, value in others.items() if (names := _named(value))}
+    taken = [*outputs, *(name for names in named.values() for name in names)]
+    if not taken:
         return X, model, dict(others), None
+    table = _with_names(X, taken)
+    rest = table.select([name for name in table.names if name not in taken])
+    arguments = {parameter: _of_table(table, value) for parameter, value in others.items()}
+    if not outputs:
+        return rest.native, model, arguments, None
+    values = _columns(table, outputs, "predictions")
+    return rest.native, values[:, 0] if isinstance(model, str) else values, arguments, outputs
+
+
+def _with_names(X: Any, taken: Sequence[str]) -> Table:
+    """The table, which has columns of these names."""
     if isinstance(X, Support) or (table := Table.read(X)).kind == "numpy":
         raise InputError(
-            f"columns were given by name ({', '.join(map(repr, [*outputs, *named.values()]))}), but X has no named "
-            "columns; give arrays, or a table with names."
+            f"columns were given by name ({', '.join(map(repr, taken))}), but X has no named columns; give arrays, or "
+            "a table with names."
         )
-    taken = [*outputs, *named.values()]
     absent = list(dict.fromkeys(name for name in taken if name not in table.names))
     if absent:
         raise InputError(
@@ -53,12 +64,22 @@ def take_named(X: Any, model: Any, others: Mapping[str, Any]) -> tuple[Any, Any,
             remedy="Give names of its columns. Labels are not outputs: use class probabilities, or one 0/1 column per "
             "class",
         )
-    rest = table.select([name for name in table.names if name not in taken])
-    arguments = dict(others) | {parameter: _cells(table, name) for parameter, name in named.items()}
-    if not outputs:
-        return rest.native, model, arguments, None
-    values = np.stack([_numbers(table, name) for name in outputs], axis=1)
-    return rest.native, values[:, 0] if isinstance(model, str) else values, arguments, outputs
+    return table
+
+
+def _named(value: Any) -> list[str]:
+    """The columns that an argument names: by one name, or, of replicate weights, by a pair of names and a scale."""
+    if isinstance(value, str):
+        return [value]
+    return _names(value[0]) if isinstance(value, tuple) and value else []
+
+
+def _of_table(table: Table, value: Any) -> Any:
+    """An argument with the columns of the table in place of their names."""
+    if isinstance(value, str):
+        return _cells(table, value)
+    names = _named(value)
+    return (_columns(table, names, "replicate weights"), *value[1:]) if names else value
 
 
 def _names(model: Any) -> list[str]:
@@ -74,9 +95,10 @@ def _cells(table: Table, name: str) -> NDArray[Any]:
     return values
 
 
-def _numbers(table: Table, name: str) -> NDArray[np.float64]:
-    values, missing = as_numbers(table.column(name), "predictions")
-    return np.where(missing, np.nan, values)
+def _columns(table: Table, names: Sequence[str], what: str) -> NDArray[np.float64]:
+    """(n, m) columns of numbers, NaN where they are missing."""
+    columns = (as_numbers(table.column(name), what) for name in names)
+    return np.stack([np.where(missing, np.nan, values) for values, missing in columns], axis=1)
 
 
 def as_numbers(column: Column, what: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

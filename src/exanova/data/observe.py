@@ -48,6 +48,7 @@ class Observation:
         table_kind: the library of the table that was given (``"numpy"`` for a support).
         table_hash: hash of levels, rows, weights and outputs.
         divided: the power of two that weights were divided by.
+        different: how many different rows the distinct encoded rows were before; 0 where that was not counted.
     """
 
     encoding: Encoding
@@ -57,6 +58,7 @@ class Observation:
     table_kind: str
     table_hash: str
     divided: int = 0
+    different: int = 0
 
     @property
     def total_weight(self) -> float:
@@ -203,7 +205,8 @@ class Reading:
             draws=draws,
             is_distribution=self.is_distribution,
         )
-        return Observation(self.encoding, self.support, sample, values, self.table.kind, table_hash, self.divided)
+        kind, different = self.table.kind, len(self.first)
+        return Observation(self.encoding, self.support, sample, values, kind, table_hash, self.divided, different)
 
     def recoded(self, features: Sequence[FeatureLevels]) -> Reading:
         """The same rows with some levels joined: ``features`` have the raw values of these, and fewer levels."""

@@ -5,7 +5,13 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from exanova.data.as_text import AsText, held
 from exanova.data.times import time_place
 from exanova.typing import Level
 
@@ -32,14 +38,43 @@ OTHER_DATES = re.compile(
 """Dates in the ways of single countries, such as 05/31/2024, 31.5.24, 31-May-2024 or May-2024."""
 
 
-def dates_written_otherwise(values: Sequence[Level]) -> str:
-    """One of the texts (k,) if all are dates that are not written in the international way; else empty.
+TO_DATES = "Write such cells as 2024-05-31, for example by pandas.to_datetime, to have them binned by the calendar"
 
-    >>> dates_written_otherwise(["05/31/2024", "6/1/2024"]), dates_written_otherwise(["05/31/2024", "red"])
-    ('05/31/2024', '')
+FIRST_DAY, LAST_DAY = 1900_01_01, 2099_12_31
+"""Whole numbers between which each may be a day, such as 20240531."""
+
+
+def dates_as_text(values: Sequence[Level], totals: NDArray[Any]) -> AsText | None:
+    """What a column of distinct values (k,) with these totals (k,) holds, if most are dates but not all can be read.
+
+    >>> dates_as_text(["05/31/2024", "6/1/2024"], np.array([3, 1])).describe()
+    "4 of 4 cells look like dates written as '05/31/2024'"
+    >>> dates_as_text(["2024-05-31", "unknown"], np.array([3, 1])).describe()
+    "3 of 4 cells are dates, 1 is not: 'unknown'"
     """
-    texts = [value.strip() if isinstance(value, str) else "" for value in values]
-    return texts[0] if texts and all(map(OTHER_DATES.fullmatch, texts)) else ""
+    texts = [value if isinstance(value, str) else "" for value in values]
+    written = np.array([bool(OTHER_DATES.fullmatch(text.strip())) for text in texts], bool)
+    plain = np.array([time_of_text(text) is not None for text in texts], bool)
+    found = None if plain.all() else held("date", values, totals, plain, written)
+    return None if found is None else replace(found, rewrite=TO_DATES)
+
+
+def dates_as_numbers(values: Sequence[Level], totals: NDArray[Any]) -> AsText | None:
+    """The same of whole numbers, if every one of them is a day such as 20240531.
+
+    >>> dates_as_numbers([20240531, 20240601], np.array([1, 1])).example, dates_as_numbers([20240532], np.array([1]))
+    ('20240531', None)
+    """
+    if not all(FIRST_DAY <= value <= LAST_DAY and value == int(value) and _is_day(int(value)) for value in values):
+        return None
+    days = [int(value) for value in values]
+    every = np.ones(len(days), dtype=bool)
+    found = held("date", days, totals, ~every, every)
+    return None if found is None else replace(found, rewrite=TO_DATES)
+
+
+def _is_day(number: int) -> bool:
+    return time_of_text(f"{number // 10_000}-{number // 100 % 100:02d}-{number % 100:02d}") is not None
 
 
 def times_of_texts(values: Sequence[Level]) -> list[Level] | None:

@@ -36,6 +36,7 @@ class ModelValues:
         single: whether the model gave one number for each row (shape (k,)) and not a vector.
         within: (k, m) variance E[(y - E[y|x])^2 | x] of the outputs that were averaged at each row.
         calls: number of rows the model was called on.
+        repeats: whether it gave the same outputs when it was called on some of them again, if it was.
     """
 
     values: FloatArray
@@ -43,6 +44,7 @@ class ModelValues:
     single: bool
     within: FloatArray
     calls: int
+    repeats: bool = True
 
 
 def is_model(candidate: Any) -> bool:

@@ -16,16 +16,21 @@ from exanova import tolerances
 from exanova.data.sample import Sample
 from exanova.typing import FloatArray
 
+ORDERS_AND_COLUMNS = "orders, terms and columns left out"
+LEVELS_AND_COLUMNS = "bins, merged levels and columns left out"
+"""The same parts where columns were left out: rows that differ in these alone have become equal, too."""
+
 
 @dataclass(frozen=True, eq=False)
 class Loss:
     """Shares of the model's variance that are not explained, one per output; they add up to 1 - R2.
 
     Attributes:
-        levels: (m,) lost to bins and merged levels.
+        levels: (m,) lost to bins and merged levels: between rows that they made equal.
         noise: (m,) noise between equal rows.
         left_out: (m,) orders and terms left out.
         shrinkage: (m,) lost to shrinkage.
+        columns: whether columns that identify rows were left out, which lose some of the first, and of ``left_out``.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
@@ -38,6 +43,7 @@ class Loss:
     noise: FloatArray
     left_out: FloatArray
     shrinkage: FloatArray
+    columns: bool = False
 
     @property
     def total(self) -> FloatArray:
@@ -47,8 +53,8 @@ class Loss:
     def named(self, output: int) -> dict[str, float]:
         """The parts of one output that exceed rounding, by name."""
         parts = {
-            "orders and terms left out": self.left_out,
-            "bins and merged levels": self.levels,
+            ORDERS_AND_COLUMNS if self.columns else "orders and terms left out": self.left_out,
+            LEVELS_AND_COLUMNS if self.columns else "bins and merged levels": self.levels,
             "noise between equal rows": self.noise,
             "shrinkage": self.shrinkage,
         }
@@ -67,4 +73,5 @@ def account(sample: Sample, squared: FloatArray, least_squares: FloatArray | Non
     variance = sample.variance + inside
     left_out = squared if least_squares is None else np.minimum(least_squares, squared)
     parts = (inside - noise, noise, left_out, squared - left_out)
-    return Loss(*(np.divide(part, variance, out=zero.copy(), where=variance > 0) for part in parts))
+    shares = [np.divide(part, variance, out=zero.copy(), where=variance > 0) for part in parts]
+    return Loss(shares[0], shares[1], shares[2], shares[3])

@@ -65,13 +65,25 @@ def near_redundant(
             return ()
         gram = Phi(mains, sample, threads).gram(build_basis(mains), counted=False)
     own = slice(1, 1 + len(of_subset))
-    with suitable_blas(0):
-        sizes, directions = np.linalg.eigh(gram[own, own])
-    chosen = directions[:, sizes < tolerances.NEAR_REDUNDANT * smallest_by_chance]
+    chosen = small_directions(gram[own, own], tolerances.NEAR_REDUNDANT * smallest_by_chance)
     if not chosen.shape[1]:
         return ()
     parts = np.stack([np.square(chosen[of_subset == k]).sum(axis=0) for k in range(len(features))])
     return _connected(parts > MEMBER * parts.max(axis=0), features)
+
+
+def small_directions(gram: FloatArray, limit: float) -> FloatArray:
+    """(q, k) the eigenvectors of a Gram matrix (q, q) with eigenvalues below a limit.
+
+    There are none if the matrix less the limit has a Cholesky factor, which takes a small part of the time.
+    """
+    with suitable_blas(0):
+        try:
+            np.linalg.cholesky(gram - limit * np.eye(len(gram)))
+            return np.empty((len(gram), 0))
+        except np.linalg.LinAlgError:
+            sizes, directions = np.linalg.eigh(gram)
+    return np.asarray(directions[:, sizes < limit])
 
 
 def _connected(members: NDArray[np.bool_], features: list[int]) -> tuple[tuple[int, ...], ...]:

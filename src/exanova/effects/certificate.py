@@ -23,6 +23,9 @@ from exanova.solve.evidence import Solved
 from exanova.solve.request import Request
 from exanova.typing import FloatArray
 
+ROWS_OF_FIT = "on held-out rows that are rows of the fit"
+"""How the fit on other rows was measured where the rows given for that had been fitted."""
+
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
@@ -41,6 +44,7 @@ class Certificate:
             levels, and noise between equal rows, count as lost; ``relative_mse`` is the mean squared error over E[f^2].
         within_variance: the part of ``mse`` inside rows that are equal once encoded.
         bins: where intervals and merged levels lose nothing, a sentence that says so; else empty.
+        columns_out: columns that are in no effect, because they identify rows. A model may use them all the same.
         loss_levels, loss_noise, loss_left_out, loss_shrinkage: the account of loss, see :attr:`loss`.
         cancellation: summed variance of the effects over that of the fitted part, one per output; 1 for independent
             features. Where it is large, effects cancel and must be read together.
@@ -58,7 +62,8 @@ class Certificate:
             R2 is NaN for an output that does not vary on them.
         eval_method: how they were measured, or why not; for a complete population, why there are no other rows.
         r2_least: where rows that chose the family also measured ``r2_eval``, its value if the choice followed as
-            much noise as it could (NaN if nothing else may remain); otherwise ``None``.
+            much noise as it could (NaN if nothing else may remain, as where held-out rows are rows of the fit);
+            otherwise ``None``.
         sampled: whether the rows are a sample from a larger population.
         shrinkage: the variance components of a shrunken fit, or why nothing was shrunk; empty if not requested.
         effective_functions: of a shrunken fit, for each order from 1 on, how many functions the rows determine.
@@ -112,6 +117,7 @@ class Certificate:
     notes: tuple[str, ...] = field(default=())
     unmeasured: tuple[str, ...] = ()
     bins: str = ""
+    columns_out: tuple[str, ...] = ()
 
     @property
     def checks(self) -> tuple[Check, ...]:
@@ -130,20 +136,25 @@ class Certificate:
         levels, noise, left_out, shrinkage = parts
         if levels is None or noise is None or left_out is None or shrinkage is None:
             return None
-        return Loss(levels, noise, left_out, shrinkage)
+        return Loss(levels, noise, left_out, shrinkage, bool(self.columns_out))
 
     @property
     def holds(self) -> bool | None:
         """Whether the fit holds on other rows: at least four fifths of R2 remain on them.
 
-        ``True`` where there are no others, ``None`` where the fit on them was not measured, or only on rows that chose
-        the family, which may have chosen noise (:attr:`r2_least`).
+        ``True`` where there are no others, ``None`` where the fit on them was not measured, or only on rows that were
+        fitted or chose the family, which may have chosen noise (:attr:`r2_least`).
         """
         if not self.sampled:
             return True
         if self.r2_eval is None or self.failing:
             return None if self.r2_eval is None else False
         return True if self.r2_least is None or bool(self._remains(self.r2_least).all()) else None
+
+    @property
+    def why_unknown(self) -> str:
+        """Why rows that were measured do not tell whether the fit holds on others, where :attr:`holds` is ``None``."""
+        return "these were fitted" if self.eval_method == ROWS_OF_FIT else "the same rows made the selection"
 
     @property
     def failing(self) -> tuple[int, ...]:
@@ -309,7 +320,7 @@ def redundancies(solved: Solved, names: tuple[str, ...]) -> tuple[Redundancy, ..
         return ()
     named = [tuple(names[i] for i in subset) for subset in solved.family.subsets]
     sharing = sharing_subsets(solved.solution.null, solved.basis.subset_of_function(), solved.solution.independent)
-    return tuple(Redundancy(named[a], tuple(map(named.__getitem__, sharing[a]))) for a in sorted(sharing))
+    return tuple(Redundancy(named[a], tuple(map(named.__getitem__, others.tolist()))) for a, others in sharing)
 
 
 def notes_of(certificate: Certificate) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exanova import tolerances
-from exanova.messages import Parameter, Words, count_of
+from exanova.messages import Parameter, Words, count_of, listed
 from exanova.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 MEASURES_IT = Parameter("eval_set", 0.2)
 """What measures a selection on other rows."""
 
+OFF = "off: "
+"""How the reason begins why effects were not shrunk although that was requested."""
+
 MOST_OUTPUTS = 8
-"""Outputs whose numbers are listed."""
+"""Outputs whose numbers are listed, and columns."""
 
 
 def described(c: Certificate) -> Iterator[tuple[str, str]]:
@@ -26,6 +29,11 @@ def described(c: Certificate) -> Iterator[tuple[str, str]]:
     yield "on other rows", _other_rows(c)
     yield "R2", f"{numbers(c.r2)} on these rows"
     yield "not explained", _not_explained(c)
+    if c.columns_out:
+        yield (
+            "left out",
+            f"{listed(c.columns_out, MOST_OUTPUTS)}: in no effect, though the model may use what they hold",
+        )
     if c.bins:
         yield "bins", c.bins
     if c.cancels and c.cancellation is not None:
@@ -43,6 +51,19 @@ def described(c: Certificate) -> Iterator[tuple[str, str]]:
     yield "route", f"{c.route}: {c.method}, {steps}, {c.seconds:.2f} s"
 
 
+def what_helps(c: Certificate) -> Words:
+    """What lets a fit hold on other rows that does not, after "more rows"; nothing else where effects are shrunk.
+
+    Pairs that are shrunk rarely harm: of 36 made-up tables whose shrunken fits did not hold, main effects alone
+    explained more of other rows in 7 and less in 19.
+    """
+    order, pairs = Parameter("max_order"), len(c.rank_by_order) > 2
+    if not c.shrinkage:
+        shrinkage = Parameter("shrinkage", "auto")
+        return Words(", a smaller ", order, " or ", shrinkage) if pairs else Words(" or ", shrinkage)
+    return Words(" or a smaller ", order) if pairs and c.shrinkage.startswith(OFF) else Words("")
+
+
 def _other_rows(c: Certificate) -> str:
     if not c.sampled:
         return f"there are none: {c.eval_method}"
@@ -51,7 +72,7 @@ def _other_rows(c: Certificate) -> str:
         return f"not measured: {why}" if why else "not measured"
     measured = f"R2 {numbers(c.r2_eval)} {c.eval_method or 'on held-out rows'}"
     if c.holds is None:
-        return Words(measured, ": NOT known, because the same rows made the selection; ", MEASURES_IT, " measures it")
+        return Words(measured, f": NOT known, because {c.why_unknown}; ", MEASURES_IT, " measures it")
     if c.holds and c.r2_least is not None:
         measured += f", at least {numbers(c.r2_least)} however much noise it followed"
     return f"{measured}: {'the fit holds' if c.holds else f'the fit does NOT hold on other rows{_of_which(c)}'}"

@@ -9,6 +9,7 @@ block is computed.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -82,11 +83,10 @@ class DependenceBlocks:
             traces[close[some]] = np.add.reduceat(np.einsum("ij,ij->j", rows, rows), first)
         return np.flatnonzero(traces > tolerances.DEPENDENCE**2)
 
-    def shared(self, subsets: IntArray) -> list[IntArray]:
+    def shared(self, subsets: IntArray) -> Iterator[IntArray]:
         """For each of some subsets, those of them whose block with it does not vanish, except itself."""
-        out: list[IntArray] = []
         if not len(subsets):
-            return out
+            return
         widths = np.diff(self.starts)[subsets]
         columns = np.repeat(self.starts[subsets] - np.cumsum(widths) + widths, widths) + np.arange(widths.sum())
         probes, starts = np.ascontiguousarray(self.probes[:, columns]), np.cumsum(widths) - widths
@@ -98,8 +98,7 @@ class DependenceBlocks:
             self._make_exact(sums, subsets[some], subsets)
             sharing = sums > tolerances.DEPENDENCE**2
             sharing[np.arange(len(some)), some] = False
-            out += [subsets[own] for own in sharing]
-        return out
+            yield from (subsets[own] for own in sharing)
 
     def _make_exact(self, sums: FloatArray, own: IntArray, others: IntArray) -> None:
         """Compute what is estimated close to the limit among the squares of blocks (own x others), in place."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from exanova.argument_checks import check_choice, check_level, check_switch
 from exanova.data.feature import FeatureLevels
+from exanova.data.link import LINKS
 from exanova.data.table import frame_of_kind
 from exanova.design.family import Family
 from exanova.effects.knowledge import Knowledge
@@ -24,6 +25,9 @@ GAME = "functional ANOVA under the joint distribution of the data (not the margi
 
 UNNAMED = "output 0"
 """Name of the only output of a model that names none."""
+
+UNNAMED_IN_WORDS = "the model"
+"""What sentences call it."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +58,14 @@ class Schema:
 
     @property
     def output_words(self) -> tuple[str, ...]:
-        """Names of the outputs in sentences: the only one of a model that names none is "the model"."""
-        return ("the model",) if self.single and self.outputs == (UNNAMED,) else self.outputs
+        """Names of the outputs in sentences: the only one of a model that names none is "the model".
+
+        >>> Schema(("x",), (("a",),), ("log(output 0)",), "numpy", True).output_words
+        ('log(the model)',)
+        """
+        if not self.single or self.outputs[0] not in (UNNAMED, *(link.named(UNNAMED) for link in LINKS.values())):
+            return self.outputs
+        return (self.outputs[0].replace(UNNAMED, UNNAMED_IN_WORDS),)
 
     @property
     def value_columns(self) -> tuple[str, ...]:

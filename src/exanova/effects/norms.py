@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from exanova import tolerances
 from exanova.design.family import Family
-from exanova.typing import FloatArray
+from exanova.typing import FloatArray, IntArray
+
+
+def strongest_first(sizes: FloatArray) -> IntArray:
+    """(k,) the order of sizes from the largest; those that are equal but for rounding keep their own order.
+
+    >>> strongest_first(np.array([0.1, 0.3, 0.1 + 0.2])).tolist()
+    [1, 2, 0]
+    """
+    step = tolerances.STRONGEST * float(np.abs(sizes).max(initial=0.0))
+    return np.argsort(-(np.round(sizes / step) if step > 0 else sizes), kind="stable")
 
 
 def squared_norms(family: Family, values: FloatArray) -> FloatArray:

@@ -7,7 +7,8 @@ import numpy as np
 from exanova.design.family import Family
 from exanova.effects.certificate import Certificate
 from exanova.effects.effect import GAME, Schema
-from exanova.effects.norms import squared_norms
+from exanova.effects.norms import squared_norms, strongest_first
+from exanova.printed_numbers import plus_minus, printed
 from exanova.typing import FloatArray
 
 STRONGEST = 10
@@ -32,23 +33,23 @@ def text_of(
     """
     norms = squared_norms(family, values)
     centred = norms[1:].sum(axis=1) if len(norms) > 1 else np.zeros(0)
-    order = np.argsort(-centred, kind="stable")[:STRONGEST]
+    order = strongest_first(centred)[:STRONGEST]
     lines = [
         f"Functional ANOVA of {_outputs(schema)} over {rows}",
         f"game: {GAME}",
         "",
         str(certificate),
         "",
-        f"mean: {', '.join(f'{v:.4g}' for v in values[0][:8])}{', ...' if values.shape[1] > 8 else ''}",
+        f"mean: {', '.join(printed(v) for v in values[0][:8])}{', ...' if values.shape[1] > 8 else ''}",
     ]
     if len(order):
         net = "" if shares is None else "; net share of the variance"
         lines.append(f"strongest effects (squared norm, all outputs{net}):")
         width = max(len(_name(family, schema, s + 1)) for s in order)
         for s in order + 1:
-            error = "" if stderr is None or np.isnan(stderr[s]) else f" ± {stderr[s]:.2g}"
+            error = "" if stderr is None or np.isnan(stderr[s]) else plus_minus(stderr[s])
             share = "" if shares is None else f"  {100 * shares[s]:+.1f} %"
-            lines.append(f"  {_name(family, schema, s):<{width}}  {centred[s - 1]:.4g}{error}{share}")
+            lines.append(f"  {_name(family, schema, s):<{width}}  {printed(centred[s - 1])}{error}{share}")
     if len(centred) > STRONGEST:
         lines.append(f"  and {len(centred) - STRONGEST:,} more")
     if certificate.redundant:

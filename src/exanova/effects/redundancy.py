@@ -11,6 +11,7 @@ Two identical columns have one dependence for each function, and each column sha
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,8 +40,10 @@ class Redundancy:
 
 def sharing_subsets(
     null: FloatArray, subset_of: IntArray, independent: FloatArray | None = None
-) -> dict[int, list[int]]:
-    """For every subset whose effect is not determined, the other subsets with which it shares.
+) -> Iterator[tuple[int, IntArray]]:
+    """Every subset whose effect is not determined, in order, and the other subsets with which it shares.
+
+    One after the other, because of thousands of subsets each may share with each.
 
     Args:
         null: (q, k) any basis of the dependences among q functions.
@@ -48,13 +51,13 @@ def sharing_subsets(
         independent: (q, rank) instead of ``null``, an orthonormal basis of its orthogonal complement.
 
     >>> null = np.array([[0.0], [1.0], [-1.0], [0.0]])
-    >>> sharing_subsets(null, np.array([0, 1, 2, 3]))
-    {1: [2], 2: [1]}
+    >>> [(s, others.tolist()) for s, others in sharing_subsets(null, np.array([0, 1, 2, 3]))]
+    [(1, [2]), (2, [1])]
     """
     if independent is None and not null.shape[1]:
-        return {}
+        return
     first = np.flatnonzero(np.diff(subset_of, prepend=-1))
     blocks = DependenceBlocks.of(null, independent, np.append(first, len(subset_of)))
     involved, subsets = blocks.involved(), subset_of[first]
-    shared = blocks.shared(involved)
-    return {int(subsets[k]): subsets[own].tolist() for k, own in zip(involved, shared, strict=True)}
+    for k, own in zip(involved.tolist(), blocks.shared(involved), strict=True):
+        yield int(subsets[k]), subsets[own]

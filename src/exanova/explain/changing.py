@@ -43,6 +43,7 @@ def mean_change(first: Fit, second: Fit) -> MeanChange:
     parts = [as_in_other(all_parts(pair), mass) for pair, mass in zip(pairs, masses, strict=True)]
     split = mix_and_model((first.family, second.family), (first.values, second.values), parts, place_of)
     errors, included = _errors(first, second, split)
+    errors = {name: _no_rounding(first, second, stderr) for name, stderr in errors.items()}
     means = np.stack([first.values[0], second.values[0]])
     split, total = _without_rounding(first, second, split, means)
     found_in = tuple(_found_in(subset, first.family, second.family, place_of) for subset in split.subsets)
@@ -69,6 +70,12 @@ def _without_rounding(first: Fit, second: Fit, split: MixAndModel, means: FloatA
     mix, model = (np.where(np.abs(parts) <= limits, 0.0, parts) for parts in (split.mix, split.model))
     total = means[1] - means[0]
     return replace(split, mix=mix, model=model), np.where(np.abs(total) <= limits[0], 0.0, total)
+
+
+def _no_rounding(first: Fit, second: Fit, stderr: FloatArray) -> FloatArray:
+    """Standard errors, zero where they are the rounding of variances whose terms cancel."""
+    scale = np.maximum(*(np.abs(fit.values).max(axis=0) for fit in (first, second)))
+    return np.where(stderr <= tolerances.NO_ERROR * scale, 0.0, stderr)
 
 
 def _shares(fit: Fit) -> FloatArray:

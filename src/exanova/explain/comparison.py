@@ -16,6 +16,7 @@ from exanova.errors import InputError
 from exanova.explain.common_levels import CommonLevels, cells_in_both, common_levels
 from exanova.explain.divided import divided
 from exanova.messages import Parameter, count_of
+from exanova.printed_numbers import printed
 from exanova.typing import FloatArray
 
 LARGEST_CELLS = 5
@@ -24,7 +25,8 @@ MOSTLY = 0.995
 """Probability of the common cells below which it is reported."""
 
 DIVIDED = (
-    "bins have other edges, or values are joined in other ways; the rows of a level are divided as in the other fit"
+    "bins have other edges, or values are joined in other ways; the rows of a level are divided as in the other fit "
+    "(an assumption that standard errors do not include)"
 )
 """How the rows of a level are divided among the parts that two fits have in common."""
 
@@ -125,12 +127,12 @@ class Comparison:
             if change.found_in == "both" and change.shared < MOSTLY:
                 where = f" (on {change.shared:.0%} of the rows, whose levels both have)"
             before, after, difference = (
-                ", ".join("none" if np.isnan(v) else f"{v:.4g}" for v in amounts[:4])
+                ", ".join("none" if np.isnan(v) else printed(v) for v in amounts[:4])
                 for amounts in (change.norm_before, change.norm_after, change.difference)
             )
             lines.append(f"  {name}{where}: {before} -> {after}, difference {difference}")
             lines += [
-                f"      {', '.join(cell.levels)}: {cell.before[0]:.4g} -> {cell.after[0]:.4g}"
+                f"      {', '.join(cell.levels)}: {printed(cell.before[0])} -> {printed(cell.after[0])}"
                 for cell in change.cells[:2]
                 if change.features
             ]

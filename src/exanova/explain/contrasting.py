@@ -109,11 +109,12 @@ def contrast(parts: Parts, rows: Rows, sets: RowSets, sources: Sources) -> Contr
     products = cells[:, None] * parts.effects
     by_subset = np.add.reduceat(products, parts.family.cell_start[:-1], axis=0)
     sizes = np.add.reduceat(np.abs(products), parts.family.cell_start[:-1], axis=0)
-    by_subset[np.abs(by_subset) <= tolerances.CANCELLED * sizes] = 0.0
+    largest = np.abs(parts.effects[1:]).max(axis=0, initial=0.0)
+    by_subset[np.abs(by_subset) <= np.maximum(tolerances.CANCELLED * sizes, tolerances.UNCHANGED * largest)] = 0.0
     by_subset[0] = 0.0
     by_feature, explained = parts.shares.T @ by_subset, by_subset.sum(axis=0)
     fitted = Phi(parts.family, NewRows(rows.codes)).synthesise(parts.effects)
-    residual = None if rows.values is None else _without_rounding(alpha, rows.values - fitted)
+    residual = None if rows.values is None else _residual(alpha, rows.values, fitted)
     shown = fitted if rows.values is None else rows.values
     means = np.stack([_mean(shown, rows.weight, sets.side == sign) for sign in (1, -1)])
     errors = _Errors(parts, rows, sets.side[None], cells[:, None], fitted, sources)
@@ -191,10 +192,11 @@ def _many_differences(family: Family, rows: Rows, sides: IntArray) -> FloatArray
     return out
 
 
-def _without_rounding(alpha: FloatArray, values: FloatArray) -> FloatArray:
-    """(m,) sums of (n, m) values times alpha, zero where they are the rounding of terms that cancel."""
-    sums = alpha @ values
-    return np.where(np.abs(sums) <= tolerances.CANCELLED * (np.abs(alpha) @ np.abs(values)), 0.0, sums)
+def _residual(alpha: FloatArray, values: FloatArray, fitted: FloatArray) -> FloatArray:
+    """(m,) sums of alpha times (n, m) values less fitted parts, zero where they are the rounding of these."""
+    sums = alpha @ (values - fitted)
+    sizes = np.abs(alpha) @ (np.abs(values) + np.abs(fitted))
+    return np.where(np.abs(sums) <= tolerances.CANCELLED * sizes, 0.0, sums)
 
 
 def _mean(values: FloatArray, weight: NDArray[Any], own: NDArray[np.bool_]) -> FloatArray:
@@ -301,7 +303,7 @@ class _Errors:
             else:
                 variances = self._variances_of_rows(own)
             stderr = np.sqrt(np.maximum(variances, 0.0))
-            out[:, o] = np.where(stderr <= tolerances.RECONSTRUCTION, 0.0, stderr) * unit[o]  # below, it is rounding
+            out[:, o] = np.where(stderr <= tolerances.NO_ERROR, 0.0, stderr) * unit[o]
         if self.sources.effects:  # an effect has no error in cells never observed
             out[~whole] = np.nan
         single = np.array([has_single_unit(self.rows, side, self.sources) for side in self.sides])

@@ -10,7 +10,9 @@ import numpy as np
 
 from exanova.argument_checks import check_choice
 from exanova.effects.effect import GAME, Schema, frame_with_game
+from exanova.effects.norms import strongest_first
 from exanova.messages import count_of
+from exanova.printed_numbers import plus_minus, printed, printed_change
 from exanova.typing import FloatArray
 
 LISTED = 12
@@ -126,7 +128,7 @@ class Difference(Sequence[Contrast]):
         else:
             names = [" x ".join(s) for s in self.subsets[1:]]
             values, errors = contrast.by_subset[1:], contrast.by_subset_stderr[1:]
-        order = np.argsort(-np.abs(values).sum(axis=1), kind="stable")
+        order = strongest_first(np.abs(values).sum(axis=1))
         rows = [(names[k], values[k], errors[k]) for k in order.tolist()]
         if contrast.residual is not None:
             rows.append((RESIDUAL, contrast.residual, contrast.residual_stderr))
@@ -145,16 +147,16 @@ class Difference(Sequence[Contrast]):
 
     def _lines_of(self, contrast: Contrast, o: int, output: str) -> list[str]:
         first, second = contrast.means[:, o]
-        lines = [f"{contrast.name}: mean of {output} {first:.4g} and {second:.4g}"]
+        lines = [f"{contrast.name}: mean of {output} {printed(first)} and {printed(second)}"]
         parts = self.parts(contrast, "subset", o)
         ends = [part for part in parts if part[0] in (RESIDUAL, TOTAL)]
         inner = parts[: len(parts) - len(ends)]
         shown = [*inner[:LISTED], *ends]
         width = max(len(name) for name, *_ in shown)
-        listed = [f"  {name:{width}}  {value:+.4g}{_plus_minus(error)}" for name, value, error in shown]
+        listed = [f"  {name:{width}}  {printed_change(value)}{plus_minus(error)}" for name, value, error in shown]
         if len(inner) > LISTED:
             rest = sum(value for _, value, _ in inner[LISTED:])
-            listed.insert(LISTED, f"  {count_of(len(inner) - LISTED, 'more part')}, together {rest:+.4g}")
+            listed.insert(LISTED, f"  {count_of(len(inner) - LISTED, 'more part')}, together {printed_change(rest)}")
         outside = sum(contrast.outside)
         if outside:
             listed.append(f"  {count_of(outside, 'row')} of {sum(contrast.rows):,} with a combination never observed")
@@ -166,9 +168,11 @@ class Difference(Sequence[Contrast]):
         tables = []
         for contrast in self.contrasts:
             for o, output in enumerate(self.schema.output_words):
-                lines = [[name, f"{v:+.4g}{_plus_minus(e)}"] for name, v, e in self.parts(contrast, "subset", o)]
+                lines = [
+                    [name, f"{printed_change(v)}{plus_minus(e)}"] for name, v, e in self.parts(contrast, "subset", o)
+                ]
                 first, second = contrast.means[:, o]
-                caption = f"{contrast.name}: mean of {output} {first:.4g} and {second:.4g}"
+                caption = f"{contrast.name}: mean of {output} {printed(first)} and {printed(second)}"
                 tables.append((caption, ["part", "difference"], _shortened(lines)))
         return answer_html("Difference", tables, ". ".join(["standard errors: " + self.included, *self.notes]))
 
@@ -183,7 +187,3 @@ def _shortened(lines: list[list[str]]) -> list[list[str]]:
     inner = lines[: len(lines) - ends]
     more = [[f"and {count_of(len(inner) - LISTED, 'more part')}", ""]] if len(inner) > LISTED else []
     return [*inner[:LISTED], *more, *lines[len(inner) :]]
-
-
-def _plus_minus(error: float) -> str:
-    return f" ± {error:.2g}" if np.isfinite(error) else ""

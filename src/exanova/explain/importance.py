@@ -17,7 +17,7 @@ from exanova import tolerances
 from exanova.argument_checks import check_choice
 from exanova.design.family import Family
 from exanova.effects.effect import Schema, frame_with_game
-from exanova.effects.norms import absolute_norms, squared_norms
+from exanova.effects.norms import absolute_norms, squared_norms, strongest_first
 from exanova.errors import InputError
 from exanova.explain.grouping import Grouping, equal_shares
 from exanova.messages import Parameter
@@ -123,7 +123,7 @@ def _without_intercept(amounts: FloatArray) -> FloatArray:
 def _long(schema: Schema, by: str, names: list[str], orders: list[int] | None, columns: dict[str, FloatArray]) -> Any:
     """One line for each feature (or subset) and output, the largest first."""
     value = columns["value"]
-    rank = np.argsort(-np.abs(value).sum(axis=1), kind="stable")
+    rank = strongest_first(np.abs(value).sum(axis=1))
     m = value.shape[1]
     out: dict[str, Any] = {by: [names[k] for k in rank for _ in range(m)]}
     if orders is not None:

@@ -9,7 +9,9 @@ import numpy as np
 
 from exanova import tolerances
 from exanova.effects.effect import GAME, Schema, frame_with_game
+from exanova.effects.norms import strongest_first
 from exanova.messages import count_of
+from exanova.printed_numbers import plus_minus, printed, printed_change
 from exanova.typing import FloatArray
 
 LISTED = 10
@@ -99,7 +101,7 @@ class MeanChange:
 
     def _order(self) -> list[int]:
         size = (np.abs(self.mix) + np.abs(self.model)).sum(axis=1)
-        return [int(k) for k in np.argsort(-size, kind="stable")]
+        return [int(k) for k in strongest_first(size)]
 
     def __str__(self) -> str:
         lines = [line for o in range(len(self.schema.outputs)) for line in self._lines_of(o)]
@@ -111,7 +113,7 @@ class MeanChange:
         output = self.schema.output_words[o]
         change = _number(self.total[o], self.total_stderr[o])
         lines = [
-            f"mean of {output}: {first:.4g} -> {second:.4g}, change {change}",
+            f"mean of {output}: {printed(first)} -> {printed(second)}, change {change}",
             f"  the mix changed    {_number(self.mix_total[o], self.mix_total_stderr[o])}",
             f"  the model changed  {_number(self.model_total[o], self.model_total_stderr[o])}",
         ]
@@ -141,7 +143,7 @@ class MeanChange:
                 for k in self._order()[:LISTED]
             ]
             first, second = self.means[:, o]
-            tables.append((f"mean of {output}: {first:.4g} -> {second:.4g}", ["part", "mix", "model"], lines))
+            tables.append((f"mean of {output}: {printed(first)} -> {printed(second)}", ["part", "mix", "model"], lines))
         return answer_html("Change of the mean", tables, ". ".join([self.included, *self.notes]))
 
     def __repr__(self) -> str:
@@ -155,4 +157,4 @@ def _sum_of(parts: FloatArray) -> FloatArray:
 
 
 def _number(value: float, error: float) -> str:
-    return f"{value:+.4g} ± {error:.2g}" if np.isfinite(error) else f"{value:+.4g}"
+    return f"{printed_change(value)}{plus_minus(error)}"

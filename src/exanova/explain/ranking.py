@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from exanova import tolerances
 from exanova.design.continuation import Everywhere
 from exanova.design.family import Family
+from exanova.effects.norms import strongest_first
 from exanova.explain.row_errors import MOST_CELLS, PRODUCTS_PER_READ, cells_at
 from exanova.infer.bands import quantile
 from exanova.infer.uncertainty import Uncertainty
@@ -113,9 +114,9 @@ def rank(values: FloatArray, n: int, direction: str) -> tuple[IntArray, IntArray
     >>> [places.tolist() for places in rank(np.array([0.5, -1.0, -0.2, 0.0]), 1, "lower")]
     [[1], [2]]
     """
-    key = {"lower": values, "higher": -values, "both": -np.abs(values)}[direction]
-    order = np.argsort(key, kind="stable")
-    owners = order[key[order] < 0]
+    size = {"lower": -values, "higher": values, "both": np.abs(values)}[direction]
+    order = strongest_first(size)
+    owners = order[size[order] > 0]
     after = np.append(owners, -1)[1 : len(owners) + 1]
     return owners[:n], after[:n]
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from exanova.design.continuation import NOTHING
-from exanova.effects.effect import GAME, UNNAMED, Schema, frame_with_game
+from exanova.effects.effect import GAME, UNNAMED_IN_WORDS, Schema, frame_with_game
 from exanova.explain.cells import within
 from exanova.messages import count_of
+from exanova.printed_numbers import plus_minus, printed, printed_change
 
 LISTED = 5
 """Rows that are printed; the table has all."""
@@ -42,17 +43,20 @@ class Reason:
     distinguishable: bool | None
     grouped: bool = False
 
-    def sentence(self, output: str) -> str:
-        """The reason in words.
+    def sentence(self, output: str, link: str = "identity") -> str:
+        """The reason in words, with the factor that a contribution to a log or a logit is.
 
-        >>> Reason("income", "23.5", "[20, 30)", -0.125, 0.02, True, False).sentence("P(good)")
+        >>> reason = Reason("income", "23.5", "[20, 30)", -0.125, 0.02, True, False)
+        >>> reason.sentence("P(good)")
         'income = 23.5 (in [20, 30)) lowers P(good) by 0.125 ± 0.02; not distinguishable from the next'
+        >>> Reason("job", "guard", "guard", 0.5, 0.1, True, None).sentence("log(rate)", "log")
+        'job = guard raises log(rate) by 0.5 ± 0.1 (a factor of 1.65)'
         """
         inside = "" if self.level == self.value else f" ({self.level if self.grouped else within(self.level)})"
         value = f" = {self.value}" if self.value else ""
         verb = "lowers" if self.contribution < 0 else "raises"
-        error = f" ± {self.stderr:.2g}" if np.isfinite(self.stderr) else ""
-        sentence = f"{self.feature}{value}{inside} {verb} {output} by {abs(self.contribution):.3g}{error}"
+        size = f"{printed(abs(self.contribution), 3)}{plus_minus(self.stderr)}{_as_factor(self.contribution, link)}"
+        sentence = f"{self.feature}{value}{inside} {verb} {output} by {size}"
         if not self.unique:
             return f"{sentence}; not unique, because other features carry the same information"
         return f"{sentence}; not distinguishable from the next" if self.distinguishable is False else sentence
@@ -79,6 +83,22 @@ class RowReasons:
     residual: float | None
     outside: bool
     reasons: tuple[Reason, ...]
+
+    def words(self, output: str, against: str) -> str:
+        """The output at the row, and what it is compared with; without the model, only the fitted part is known.
+
+        >>> RowReasons(0, None, 0.5, 0.3, None, False, ()).words("P(yes)", "the mean")
+        'fitted P(yes) 0.5, the mean is 0.3'
+        >>> RowReasons(0, None, 0.5, 0.3, -0.1, False, ()).words("P(yes)", "the mean")
+        'P(yes) 0.4 (fitted 0.5, residual -0.1), the mean is 0.3'
+        """
+        fitted, compared = printed(self.fitted), f"{against} is {printed(self.compared)}"
+        if self.residual is None:
+            return f"fitted {output} {fitted}, {compared}"
+        if self.residual == 0:
+            return f"{output} {fitted}, {compared}"
+        value = printed(self.fitted + self.residual)
+        return f"{output} {value} (fitted {fitted}, residual {printed_change(self.residual)}), {compared}"
 
     @property
     def name(self) -> str:
@@ -109,12 +129,13 @@ class Reasons(Sequence[RowReasons]):
         notes: remarks needed to read them, in words.
         schema: names, and the library of tables.
         unseen: how the effect of a combination of levels that was never observed is treated, in words.
+        link: the function of the output that was decomposed.
 
     >>> import exanova
     >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
     >>> anova = exanova.FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 4.0]), output_names=["score"])
     >>> print(anova.reasons(X[:1], n=1))
-    row 0: score 0, the mean is 1.5
+    row 0: fitted score 0, the mean is 1.5
       1. x0 = a lowers score by 0.75
     note: no standard errors: every combination of levels occurs, each equally often, so that the rows of the fit are \
 the whole population
@@ -128,6 +149,7 @@ the whole population
     schema: Schema
     game: str = GAME
     unseen: str = NOTHING
+    link: str = "identity"
 
     def __getitem__(self, k: Any) -> Any:
         return self.rows[k]
@@ -141,7 +163,15 @@ the whole population
     @property
     def output_words(self) -> str:
         """The output in sentences: its name, or "the output" of a model that names none."""
-        return "the output" if self.output == UNNAMED and self.schema.single else self.output
+        return self._called("the output")
+
+    @property
+    def value_words(self) -> str:
+        """What a value of the output is called: its name, or "value" of a model that names none."""
+        return self._called("value")
+
+    def _called(self, unnamed: str) -> str:
+        return self.schema.output_words[0].replace(UNNAMED_IN_WORDS, unnamed) if self.schema.single else self.output
 
     def to_frame(self) -> Any:
         """One line per row and reason, with the sentence."""
@@ -156,16 +186,14 @@ the whole population
         columns["fitted"] = [row.fitted for row, *_ in lines]
         columns["residual"] = [np.nan if row.residual is None else row.residual for row, *_ in lines]
         columns["outside_support"] = [row.outside for row, *_ in lines]
-        columns["sentence"] = [reason.sentence(self.output_words) for *_, reason in lines]
+        columns["sentence"] = [reason.sentence(self.output_words, self.link) for *_, reason in lines]
         return frame_with_game(self.schema.kind, columns)
 
     def lines_of(self, row: RowReasons) -> list[str]:
         """The reasons for one row, line by line."""
-        named = self.output if self.output_words == self.output else f"{self.output_words} is"
-        head = f"{row.name}: {named} {row.fitted:.4g}, {self.against} is {row.compared:.4g}"
-        if row.residual is not None:
-            head += f"; the residual is {row.residual:+.4g}"
-        lines = [head, *(f"  {k}. {r.sentence(self.output_words)}" for k, r in enumerate(row.reasons, start=1))]
+        head = f"{row.name}: {row.words(self.value_words, self.against)}"
+        sentences = (reason.sentence(self.output_words, self.link) for reason in row.reasons)
+        lines = [head, *(f"  {k}. {sentence}" for k, sentence in enumerate(sentences, start=1))]
         if not row.reasons:
             lines.append(f"  nothing makes it {'different' if self.direction == 'both' else self.direction}")
         if row.outside:
@@ -188,6 +216,14 @@ the whole population
 
     def __repr__(self) -> str:
         return f"<Reasons for {count_of(len(self), 'row')}, {self.direction} {self.output_words}; {self.game}>"
+
+
+def _as_factor(contribution: float, link: str) -> str:
+    """A contribution on the scale of a link, as the factor it is."""
+    if link == "identity":
+        return ""
+    of = " of the odds" if link == "logit" else ""
+    return f" (a factor of {printed(float(np.exp(contribution)), 3)}{of})"
 
 
 def _yes_or_no(known: bool | None) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from exanova.effects.effect import GAME, Schema, frame_with_game
 from exanova.messages import count_of
+from exanova.printed_numbers import printed
 from exanova.typing import FloatArray
 
 LISTED = 12
@@ -140,7 +141,7 @@ class Relativities:
         what = "odds of " if self.link == "logit" else ""
         lines = []
         for o, name in enumerate(self.names):
-            lines.append(f"{what}{name} at the base: {self.base_value[o]:.4g}")
+            lines.append(f"{what}{name} at the base: {printed(self.base_value[o])}")
             for factor in self.factors:
                 lines += self._lines_of(factor, o)
             for loss in self.losses[o] if self.losses else ():
@@ -157,7 +158,7 @@ class Relativities:
             interval = f" [{ends[0]:.3f}, {ends[1]:.3f}]" if np.isfinite(ends).all() else ""
             mark = ", base" if factor.anchored and levels == base else ""
             text = f"  {', '.join(levels)}: {factor.relativity[c, o]:.3f}{'' if mark else interval}"
-            lines.append(f"{text}, exposure {factor.exposure[c]:,.6g}{mark}")
+            lines.append(f"{text}, exposure {printed(factor.exposure[c], 6)}{mark}")
         if len(factor.levels) > LISTED:
             lines.append(f"  and {count_of(len(factor.levels) - LISTED, 'more cell')}")
         return lines

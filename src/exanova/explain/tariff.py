@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exanova import tolerances
 from exanova.data.feature import FeatureLevels
 from exanova.data.link import LINKS
 from exanova.data.sample import Sample
@@ -163,7 +164,9 @@ def deviance(link: str, given: FloatArray, price: FloatArray, weight: FloatArray
         each = given * np.log(given / price) - (given - price)
     else:
         each = given * np.log(given / price) + (1.0 - given) * np.log((1.0 - given) / (1.0 - price))
-    return max(0.0, float(2.0 * (weight @ each)))  # below zero it is rounding
+    size = float(weight @ given) if link == "log" else 1.0
+    found = float(2.0 * (weight @ each))
+    return found if found > tolerances.CANCELLED * size else 0.0
 
 
 def gini(given: FloatArray, price: FloatArray, weight: FloatArray) -> float:

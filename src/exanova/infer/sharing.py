@@ -126,7 +126,7 @@ def find_dependences(sample: Sample, family: Family, threads: int = 1) -> tuple[
     basis, _, _, null, independent = _eliminated(sample, family, threads)
     if independent is None and not null.shape[1]:
         return None, frozenset()
-    shared = frozenset(sharing_subsets(null, basis.subset_of_function(), independent))
+    shared = frozenset(s for s, _ in sharing_subsets(null, basis.subset_of_function(), independent))
     return Dependences.of(basis, null, independent), shared
 
 

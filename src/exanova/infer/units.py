@@ -28,6 +28,9 @@ from exanova.data.sample import Sample
 from exanova.errors import InputError
 from exanova.typing import FloatArray, IntArray
 
+A_ROW = "a row"
+"""The independent unit where rows were drawn one by one."""
+
 
 @dataclass(frozen=True, eq=False)
 class Totals:
@@ -76,7 +79,7 @@ def independent_units(draws: Draws) -> tuple[str, int]:
         return "a column of replicate weights", int(draws.replicates.shape[1])
     if draws.cluster is not None:
         return "a cluster" + within, int(draws.cluster.max()) + 1
-    return "a row" + within, round(float(draws.counts.sum()))
+    return A_ROW + within, round(float(draws.counts.sum()))
 
 
 def smallest_stratum(draws: Draws) -> float:

@@ -19,14 +19,16 @@ from exanova.data.values import is_model
 from exanova.decomposition import Decomposition
 from exanova.effects.at_rows import fitted_part
 from exanova.effects.average_leverage import on_average
-from exanova.effects.certificate import Certificate, FitErrors, measure_fit, measure_sample
+from exanova.effects.certificate import ROWS_OF_FIT, Certificate, FitErrors, measure_fit, measure_sample
+from exanova.effects.certificate_text import what_helps
 from exanova.effects.fit_sums import FitSums
 from exanova.errors import ExanovaError, InputError, OverfitWarning
 from exanova.fitting import fit_sample, plan_fit
 from exanova.infer.units import raw_rows
-from exanova.messages import Parameter, Part, Words, count_of, short
+from exanova.messages import Words, count_of, short
 from exanova.other_rows.many_levels import CLUSTERS_LEFT_OUT, LEFT_OUT, ONE_CLUSTER, Joined, by_joining_again
-from exanova.other_rows.other_clusters import METHOD, errors_on_clusters, predicted_by
+from exanova.other_rows.other_clusters import METHOD, errors_on_clusters, of_raw_rows, predicted_by, variance_across
+from exanova.other_rows.rows_of_fit import RowsOfFit
 from exanova.phi.operator import Phi
 from exanova.progress import Progress
 from exanova.select.optimism import follows_values, largest_growth, repeats_cheaply
@@ -42,6 +44,12 @@ from exanova.typing import FloatArray, IntArray
 from exanova.warned import warn
 
 HELD_OUT = "on held-out rows"
+DOES_NOT_REPEAT = "the model gave other outputs when it was called again"
+NO_FUNCTION = (
+    "the model gave other outputs when it was called on a few rows again: it draws at random, remembers earlier calls, "
+    "or looks at the other rows of a call. The effects describe what it gave once. Fix its seed, switch it to "
+    "evaluation (model.eval() in PyTorch), or pass its outputs in place of the model."
+)
 HELD_OUT_ALIKE = "the outputs of the held-out rows do not vary"
 CANNOT_BE_FITTED = "the rows without a fifth of them cannot be fitted"
 SUMS_ALONE = "levels were joined, and only sums of equal rows are known"
@@ -60,6 +68,7 @@ class FittedRows:
         solved: effects and evidence.
         request: the parameters of the fit.
         whole: why the rows are the complete population; empty for a sample.
+        repeats: whether the model gave the same outputs when it was called again.
     """
 
     read: Joined
@@ -68,32 +77,38 @@ class FittedRows:
     solved: Solved
     request: Request
     whole: str
+    repeats: bool = True
 
 
 def evaluated(
     known: Decomposition,
     fitted: FittedRows,
     eval_set: tuple[Any, Any] | float | None,
-    fit_part: Callable[[Table, FloatArray, Any], Any],
+    fit_part: Callable[..., Any],
     progress: Progress,
 ) -> Certificate:
     """The certificate with the fit on other rows: those held out, those given, or each row by all the others.
 
-    ``fit_part`` makes the same fit to some of the rows.
+    ``fit_part`` makes the same fit to some of the rows: their table, values and weights, and what weights are.
     """
     certificate, request, read = known.certificate, fitted.request, fitted.read
     draws = fitted.sample.draws
     cluster = draws.cluster if draws is not None and draws.in_clusters else None
+    if not fitted.repeats:
+        warn(NO_FUNCTION)
     if fitted.held is not None:
         return on_held_out_rows(certificate, fitted.held, fitted.solved, request.threads)
     if isinstance(eval_set, tuple):
-        return on_further_rows(known, *eval_set, progress)
+        return on_further_rows(known, *eval_set, progress, RowsOfFit(fitted.sample))
+    if not (fitted.repeats or fitted.whole):
+        return _unknown(certificate, DOES_NOT_REPEAT)
     if read.changed and not fitted.whole and isinstance(read.rows, SourceReading):
         apart = read.apart is not None and read.apart.divides
         return _by_joining_anew(certificate, fitted, progress) if apart else _unknown(certificate, SUMS_ALONE)
     if read.changed and not fitted.whole:
         progress.phase("joining levels again")
-        return by_joining_again(certificate, read, fit_part, request.random_state, cluster)
+        fit = partial(fit_part, weights="frequency" if draws is None else draws.kind)
+        return by_joining_again(certificate, read, fit, request.random_state, cluster)
     return _by_the_others(known, fitted, cluster, progress)
 
 
@@ -114,8 +129,12 @@ def _by_joining_anew(certificate: Certificate, fitted: FittedRows, progress: Pro
         own = part.scaling.centre + part.values * unit if part.scaling else part.values
         sums.append((own, within * unit**2, weight))
         total += float(weight.sum())
-    values, within, weight = (np.concatenate(arrays) for arrays in zip(*sums, strict=True))
-    variance = weight @ ((values - weight @ values / total) ** 2 + within) / total
+    if apart.rows.clusters is None:
+        values, within, weight = (np.concatenate(arrays) for arrays in zip(*sums, strict=True))
+        variance = weight @ ((values - weight @ values / total) ** 2 + within) / total
+    else:
+        every = apart.rows.sample
+        variance = variance_across(*of_raw_rows(every)) * _unit(every) ** 2
     r2 = 1.0 - np.divide(squared / total, variance, out=np.zeros_like(squared), where=variance > 0)
     method = LEFT_OUT if apart.rows.clusters is None else CLUSTERS_LEFT_OUT
     return replace(certificate, r2_eval=r2, mse_eval=squared / total, eval_method=method)
@@ -181,20 +200,35 @@ def _with_held(certificate: Certificate, fit: FitErrors, unit: FloatArray | floa
     return replace(certificate, r2_eval=r2, mse_eval=fit.mse * unit**2, eval_method=method)
 
 
-def on_further_rows(decomposition: Decomposition, X: Any, model: Any, progress: Progress) -> Certificate:
-    """The certificate with the fit on further rows and a model, or its outputs there."""
+def on_further_rows(
+    decomposition: Decomposition, X: Any, model: Any, progress: Progress, own: RowsOfFit
+) -> Certificate:
+    """The certificate with the fit on further rows and a model, or its outputs there.
+
+    Where these turn out to be rows of the fit, they do not tell whether it holds on others.
+    """
     settings = decomposition.settings
     if is_source(X):
-        return _on_source(decomposition, X, model, progress)
+        return _on_source(decomposition, X, model, progress, own)
     X, model, _, _ = take_named(X, model, {})
     codes = decomposition.encode(Table.read(X))
     target = decomposition.model_values(X, model, progress)
     p = np.full(codes.shape[1], 1.0 / codes.shape[1])
     fit = measure_fit(target, fitted_part(decomposition.read_at(codes), codes, settings.threads), p)
-    return _with_held(decomposition.certificate, fit)
+    own.add(codes, target)
+    return _unless_fitted(_with_held(decomposition.certificate, fit), own)
 
 
-def _on_source(decomposition: Decomposition, X: Any, model: Any, progress: Progress) -> Certificate:
+def _unless_fitted(certificate: Certificate, own: RowsOfFit) -> Certificate:
+    """The certificate as it is, or with the verdict taken back where the held-out rows are rows of the fit."""
+    if not (certificate.sampled and own.are_those):
+        return certificate
+    warn(own.message, OverfitWarning)
+    nothing = np.full(len(certificate.r2), np.nan)
+    return replace(certificate, eval_method=ROWS_OF_FIT, r2_least=nothing)
+
+
+def _on_source(decomposition: Decomposition, X: Any, model: Any, progress: Progress, own: RowsOfFit) -> Certificate:
     """The same for rows that are read in blocks, each of which adds to the sums from which the fit is measured."""
     settings = decomposition.settings
     asked = (settings.handle_unknown, settings.response_method, settings.batch_size, decomposition.link)
@@ -202,7 +236,8 @@ def _on_source(decomposition: Decomposition, X: Any, model: Any, progress: Progr
     for rows in reader.read(X, model, progress):
         fitted = fitted_part(decomposition.read_at(rows.codes), rows.codes, settings.threads)
         sums.add(rows.values, fitted, rows.copies)
-    return _with_held(decomposition.certificate, sums.fit())
+        own.add(rows.codes, rows.values, rows.copies)
+    return _unless_fitted(_with_held(decomposition.certificate, sums.fit()), own)
 
 
 def by_leaving_out(
@@ -236,7 +271,7 @@ def by_leaving_clusters_out(
     if mse is None:
         assert sample.draws is not None
         return _unknown(certificate, CANNOT_BE_FITTED if np.any(sample.draws.cluster) else ONE_CLUSTER)
-    return _with_errors(certificate, sample, mse, METHOD)
+    return _with_errors(certificate, sample, mse, METHOD, variance_across(*of_raw_rows(sample)))
 
 
 def some_row_is_alone(sample: Sample, solved: Solved, threads: int) -> bool:
@@ -282,15 +317,20 @@ def _unknown(certificate: Certificate, why: str) -> Certificate:
     return replace(certificate, eval_method=why)
 
 
-def _with_errors(certificate: Certificate, sample: Sample, mse: FloatArray, method: str) -> Certificate:
-    """The certificate with mean squared errors (m,) on other rows, beside the variance within equal rows."""
+def _with_errors(
+    certificate: Certificate, sample: Sample, mse: FloatArray, method: str, variance: FloatArray | None = None
+) -> Certificate:
+    """The certificate with mean squared errors (m,) on other rows, beside the variance within equal rows.
+
+    ``variance`` (m,) is that of the model, unless it is that of the rows.
+    """
     within = sample.within_variance
-    variance = sample.variance + within
+    variance = sample.variance + within if variance is None else variance
     r2 = 1.0 - np.divide(mse + within, variance, out=np.zeros(sample.n_outputs), where=variance > 0)
     return replace(certificate, r2_eval=r2, mse_eval=(mse + within) * _unit(sample) ** 2, eval_method=method)
 
 
-def warn_if_it_does_not_hold(known: Decomposition, shrunk: bool) -> None:
+def warn_if_it_does_not_hold(known: Decomposition) -> None:
     """Warn where the effects describe the rows of the fit better than others, with the output of which they do most."""
     certificate, outputs = known.certificate, known.schema.outputs
     if certificate.holds is not False or certificate.r2_eval is None:
@@ -298,14 +338,10 @@ def warn_if_it_does_not_hold(known: Decomposition, shrunk: bool) -> None:
     worst, *others = certificate.failing
     which = f" of {short(outputs[worst])}" if len(outputs) > 1 else ""
     more = f" (and {count_of(len(others), 'other output')})" if others else ""
-    order = Parameter("max_order")
-    helps: tuple[Part, ...] = (" or a smaller ", order)
-    if not shrunk:
-        helps = (", a smaller ", order, " or ", Parameter("shrinkage", "auto"))
     message = Words(
         f"the effects describe these rows better than others: R2{which} is {certificate.r2[worst]:.2f} on these rows "
         f"and {certificate.r2_eval[worst]:.2f} {certificate.eval_method}{more}; more rows",
-        *helps,
+        what_helps(certificate),
         " would help",
     )
     warn(message, OverfitWarning)

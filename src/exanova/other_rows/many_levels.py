@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.basis.projector import LARGEST_TABLE
+from exanova.data.draws import DrawPlan, Kind
 from exanova.data.feature import FeatureLevels, is_number
+from exanova.data.folds import ENOUGH_CLUSTERS, ENOUGH_ROWS, FOLDS, enough_left_out, folds_of
 from exanova.data.joining import Most, columns_to_join, join_rows
 from exanova.data.observe import Observation, Reading
 from exanova.data.rules import NBins, by_text, check_max_levels, is_asked
@@ -26,7 +28,7 @@ from exanova.data.table import Table
 from exanova.data.values import ModelValues
 from exanova.effects.certificate import Certificate
 from exanova.infer.fitted_sample import why_whole
-from exanova.other_rows.other_clusters import ENOUGH_CLUSTERS, ENOUGH_ROWS, FOLDS, enough_left_out, folds_of
+from exanova.other_rows.other_clusters import variance_across
 from exanova.progress import Progress
 from exanova.queries.query import seed_of
 from exanova.solve.plan import Plan
@@ -134,10 +136,12 @@ def to_join(rows: Reading | SourceReading, given: Mapping[str, Any]) -> dict[int
     return {j: most for j, most in chosen.items() if j in free}
 
 
-def join_many_levels(rows: Reading, values: ModelValues, chosen: Mapping[int, Most], progress: Progress) -> Joined:
-    """Join the levels of the columns ``chosen`` by the values of the model at the rows."""
+def join_many_levels(
+    rows: Reading, values: ModelValues, chosen: Mapping[int, Most], kind: Kind, progress: Progress
+) -> Joined:
+    """Join the levels of the columns ``chosen`` by the values of the model at the rows, with weights of a kind."""
     progress.phase("joining levels")
-    joined = join_rows(rows, values, chosen)
+    joined = join_rows(rows, values, chosen, kind)
     return Joined(joined, values, joined.encoding != rows.encoding)
 
 
@@ -175,7 +179,7 @@ def fit_apart(
     values: ModelValues,
     share: float,
     seed: int | None,
-    design: Mapping[str, Any],
+    drawn: DrawPlan,
 ) -> None:
     """Hold out a share of the rows before any level is joined, fit to the others, and evaluate the fit on them.
 
@@ -183,17 +187,16 @@ def fit_apart(
         fit: ``FunctionalANOVA.fit``.
         rows, values: all rows, and the model's values at them.
         share, seed: which rows are held out.
-        design: what was given for every row beside its weight: clusters, strata, replicate weights.
+        drawn: how the rows were drawn.
     """
     known = Joined(rows, values).row_values
     known = known[:, 0] if values.single else known
-    place = np.arange(len(rows.weight)) if rows.kept is None else rows.kept
-    labels = _of_rows(design["clusters"], place)
-    cluster = None if labels is None else np.unique(labels, return_inverse=True)[1].ravel()
-    held = held_rows(rows, share, seed, cluster)
+    held = held_rows(rows, share, seed, drawn.cluster)
     out, fitted = np.flatnonzero(held), np.flatnonzero(~held)
-    given_rows = place[fitted]
-    own = {name: _of_rows(given, given_rows) for name, given in design.items()}
+    design = {"clusters": drawn.cluster, "strata": drawn.stratum, "replicate_weights": drawn.replicates}
+    own: dict[str, Any] = {name: None if given is None else given[fitted] for name, given in design.items()}
+    if drawn.replicates is not None:
+        own["replicate_weights"] = (own["replicate_weights"], drawn.scale)
     own |= {"sample_weight": rows.weight[fitted], "output_names": values.output_names}
     fit(rows.table.rows(fitted), known[fitted], eval_set=(rows.table.rows(out), known[out]), **own)
 
@@ -242,7 +245,10 @@ def by_joining_again(
             squared += weight[held] @ (values[held] - fitted) ** 2
     p = weight[left_out] / weight[left_out].sum()
     mse = squared / weight[left_out].sum()
-    variance = p @ (values[left_out] - p @ values[left_out]) ** 2
+    if cluster is None:
+        variance = p @ (values[left_out] - p @ values[left_out]) ** 2
+    else:
+        variance = variance_across(values, weight, cluster)
     r2 = 1.0 - np.divide(mse, variance, out=np.zeros_like(mse), where=variance > 0)
     return replace(
         certificate, r2_eval=r2, mse_eval=mse, eval_method=LEFT_OUT if cluster is None else CLUSTERS_LEFT_OUT
@@ -254,10 +260,3 @@ def _kept_as_they_are(feature: FeatureLevels, n_bins: NBins) -> bool:
     named = by_text(n_bins)
     own = named.get(feature.name, "auto") if isinstance(named, Mapping) else named
     return own is None and all(map(is_number, feature.values))
-
-
-def _of_rows(given: Any, rows: IntArray) -> Any:
-    """Labels, or a pair of replicate weights and their scale, of some of the rows."""
-    if isinstance(given, tuple):
-        return (np.asarray(given[0])[rows], *given[1:])
-    return None if given is None else np.asarray(given)[rows]

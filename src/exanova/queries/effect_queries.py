@@ -48,7 +48,8 @@ class EffectQueries(Questions):
         Args:
             kind: ``"l1"`` E|f_A|; ``"l2"`` E[f_A^2]; ``"shapley"`` mean absolute Shapley value; ``"variance"``
                 Cov(f_A, f) / Var f with its structural and covariance parts; ``"shapley-effects"`` the same
-                shares divided among the features of each subset.
+                shares divided among the features of each subset. ``"l1"`` adds up sizes: a feature with many weak
+                pairs ranks higher by it than by the others, in which these hardly count.
             by: ``"feature"`` divides each subset's amount equally among its features; ``"subset"`` does not.
             stderr: whether to add ``stderr``, the standard error of ``value``, and for squared amounts ``debiased``,
                 the value minus the upward bias of squared estimates.

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova import tolerances
 from exanova.argument_checks import check_switch
 from exanova.data.table import Table
 from exanova.data.values import is_model
@@ -25,6 +26,8 @@ from exanova.explain.reasons import Reasons
 from exanova.explain.row_sets import RowSets, group_sets, read_labels
 from exanova.infer.refits import RefitErrors
 from exanova.infer.same_rows import SameRows, find_same_rows
+from exanova.infer.uncertainty import Uncertainty
+from exanova.infer.units import A_ROW, independent_units, raw_rows
 from exanova.messages import Parameter, joined, listed
 from exanova.progress import Progress
 from exanova.queries.query import Work
@@ -160,8 +163,10 @@ the whole population
         """Reasons for rows whose levels are known: what :meth:`reasons` and the report say."""
         codes, o = texts.codes, settings.output
         reference, words = self._reference(settings.against, codes, settings.direction, o)
-        fitted = self._fitted_part(codes)[:, o]
-        compared = float(self.values[0, o] if reference is None else self._fitted_part(reference)[0, o])
+        fitted = self._without_rounding(self._fitted_part(codes)[:, o], o)
+        against = self.values[:1, o] if reference is None else self._fitted_part(reference)[:, o]
+        compared = float(self._without_rounding(against, o)[0])
+        residual = None if residual is None else self._without_rounding(residual, o)
         shares = texts.grouping.shares(self.family.subsets).toarray()
         read = self.read_at(codes if reference is None else np.concatenate([codes, reference], axis=1))
         at = Contributions.of(read, shares, codes, reference, o)
@@ -176,7 +181,13 @@ the whole population
         notes = [f"no standard errors: {self.uncertainty.why_none}"] if settings.stderr and not with_errors else []
         notes += self._identification()
         output = self.schema.outputs[o]
-        return Reasons(tuple(rows), output, settings.direction, words, tuple(notes), self.schema, unseen=read.unseen)
+        own: dict[str, Any] = {"unseen": read.unseen, "link": self.link}
+        return Reasons(tuple(rows), output, settings.direction, words, tuple(notes), self.schema, **own)
+
+    def _without_rounding(self, values: FloatArray, output: int) -> FloatArray:
+        """Values on the scale of an output, zero where they are the rounding of effects that cancel."""
+        size = np.abs(self.values[:, output]).max()
+        return np.where(np.abs(values) <= tolerances.UNCHANGED * size, 0.0, values)
 
     def _reference(self, against: Any, codes: Codes, direction: str, output: int) -> tuple[Codes | None, str]:
         """(d, 1) the row to compare with, ``None`` for the mean, and what it is called."""
@@ -243,7 +254,7 @@ the whole population
             return Sources(uncertainty, False, False, None, unit), f"none: {uncertainty.why_none}"
         if uncertainty.why_none:
             known = f"the sampling of the rows alone; the effects are taken as known: {uncertainty.why_none}"
-            return Sources(uncertainty, False, True, None, unit), known
+            return Sources(uncertainty, False, True, None, unit), known + _drawn_together(uncertainty)
         refits = isinstance(uncertainty.engine, RefitErrors)
         linear = not uncertainty.is_shrunken
         unit = uncertainty.unit
@@ -252,7 +263,8 @@ the whole population
         from_file = (
             "; the compared rows are treated as new rows, because the file holds no rows" if sample is None else ""
         )
-        return sources, _included(same, refits) + from_file + without
+        together = "" if sources.same is not None else _drawn_together(uncertainty)
+        return sources, _included(same, refits) + from_file + together + without
 
     def _normalised(self, rows: Rows) -> FloatArray | None:
         sample = self.uncertainty.sample
@@ -283,6 +295,19 @@ def _single_units(rows: Rows, sets: list[RowSets], sources: Sources) -> list[str
         return []
     what = "row" if sources.same is None or sources.same.draws.cluster is None else "cluster"
     return [f"no standard errors of {listed(titles, PAIRS)}: a single {what} does not show how much {what}s vary"]
+
+
+def _drawn_together(uncertainty: Uncertainty) -> str:
+    """A remark on rows other than those of the fit, where these were not drawn one by one."""
+    sample, summary = uncertainty.sample, uncertainty.summary
+    known = A_ROW if summary is None else summary.unit
+    unit = known if sample is None else independent_units(raw_rows(sample))[0]
+    if unit == A_ROW:
+        return ""
+    return (
+        "; the rows compared are taken as drawn one by one, although those of the fit were not (independent unit: "
+        f"{unit}), so that errors of means over them may be too small"
+    )
 
 
 def _included(same: SameRows | None, refits: bool) -> str:

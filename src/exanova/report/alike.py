@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from exanova.decomposition import Decomposition
 from exanova.effects.effect import Effect
+from exanova.printed_numbers import printed
 from exanova.show.records import legible
 
 MEMBERS = 30
@@ -37,7 +38,7 @@ def _neighbours(effect: Effect) -> Iterator[str]:
     elif len(joined.levels) <= FEW_GROUPS:
         names = (legible(name) for (name,) in joined.levels)
         single = effect.values.shape[1] == 1
-        texts = (f"{name}: {value:.3g}" for name, value in zip(names, joined.values[:, 0], strict=True))
+        texts = (f"{name}: {printed(value, 3)}" for name, value in zip(names, joined.values[:, 0], strict=True))
         parts = texts if single else (legible(name) for (name,) in joined.levels)
         yield f"Neighbours that do not differ beyond their error, as one: {'; '.join(parts)}."
 

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from exanova.decomposition import Decomposition, decomposition_of
+from exanova.effects.norms import strongest_first
 from exanova.explain.difference import RESIDUAL, TOTAL, Contrast, Difference
 from exanova.explain.mean_change import MeanChange
 from exanova.explain.row_sets import OTHERS
+from exanova.printed_numbers import plus_minus
 from exanova.report.explorer import GivenRows
 from exanova.report.findings import number, shown_output, signed
 from exanova.show.error_bars import known
@@ -64,7 +66,7 @@ def change(decomposition: Decomposition, since: Any) -> Record | None:
 def _change_records(mean_change: MeanChange, k: int) -> list[Record]:
     """The parts of one output, the largest first, the others as one, then both sums."""
     size = np.abs(mean_change.mix[:, k]) + np.abs(mean_change.model[:, k])
-    order, rest = np.split(np.argsort(-size, kind="stable"), [PARTS])
+    order, rest = np.split(strongest_first(size), [PARTS])
     names = [" × ".join(map(legible, subset)) or LEVEL for subset in mean_change.subsets]
     lines = [
         (
@@ -111,7 +113,7 @@ def _with_error(value: float, error: float) -> str:
     >>> _with_error(0.5, 0.0213), _with_error(-0.5, float("nan"))
     ('+0.5 ± 0.021', '-0.5')
     """
-    return f"{signed(float(value))} ± {error:.2g}" if math.isfinite(error) else signed(float(value))
+    return f"{signed(float(value))}{plus_minus(error)}"
 
 
 def _named(by: str, group: str) -> str:

@@ -125,7 +125,7 @@ def _correlated(decomposition: Decomposition, blocks: list[IntArray], codes: Int
 
 def errors_note(decomposition: Decomposition, errors: LiveErrors | None, at_rows: int = 0) -> str:
     """The meaning of the error bars at rows, or why there are none; ``at_rows`` of them have their own."""
-    own = f" At {at_rows:,} rows of this page each step has its own error bar." if at_rows else ""
+    own = f" Those at {at_rows:,} rows of this page are exact." if at_rows else ""
     if errors is None:
         if not _are_known(decomposition):
             return f"No error bars: {why_unknown(decomposition)}."
@@ -139,7 +139,7 @@ def errors_note(decomposition: Decomposition, errors: LiveErrors | None, at_rows
     if own and not errors.is_whole:
         total, own = " The sum has an error bar only at rows of this page.", ""
     close = (
-        f" They come from compressed covariances: off by at most {100 * TOLERANCE:.0f} % where that was checked."
+        f" They are rounded: where this was checked, they are within {100 * TOLERANCE:.0f} % of the exact ones."
         if errors.compressed
         else ""
     )

@@ -10,10 +10,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from exanova import tolerances
+from exanova.data.link import LINKS
 from exanova.decomposition import Decomposition
 from exanova.effects.effect import FEW_ROWS, Effect
 from exanova.effects.norms import absolute_norms
 from exanova.messages import listed
+from exanova.printed_numbers import printed
 from exanova.report.sections import strongest
 from exanova.show.records import Record, importance_records, legible, rounding
 from exanova.typing import FloatArray, IntArray
@@ -53,6 +55,8 @@ def headline(importance: Sequence[Record], subsets: Sequence[Record], holds: boo
     if together and max(abs(r["value"]) for r in subsets if r["order"] > 1) < SLIGHT * largest:
         interaction = "; interactions hardly matter"
     doubt = " This does not hold on other rows: read it with care." if holds is False else ""
+    if len(total) == 1:
+        return f"The only feature is {named}.{doubt}"
     return f"Of {len(total):,} features, {named} {matters} most{interaction}.{doubt}"
 
 
@@ -84,22 +88,57 @@ def number(value: float) -> str:
     >>> number(0.123456), number(1234567.0), number(-0.00001)
     ('0.123', '1,234,567', '-1e-05')
     """
-    value = float(f"{value:.12g}")  # the last bits of 1.545 would decide between 1.54 and 1.55
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return printed(value, 3)
 
 
 def _sentences(decomposition: Decomposition, importance: Sequence[Record], k: int) -> Iterator[str]:
     schema = decomposition.schema
-    yield f"The mean of {shown_output(decomposition, k)} is {number(float(decomposition.intercept[k]))}."
+    yield _mean_in_words(decomposition, k)
     own = sorted((r for r in importance if r["output"] == schema.outputs[k]), key=lambda r: -abs(r["value"]))
     ranges = [text for record in own[:MOST] if (text := _range(decomposition, record["feature"], k))]
     if ranges:
-        yield f"On their own, these move it most: {'; '.join(ranges)}."
+        yield f"On their own, these move it most on average: {'; '.join(ranges)}."
+    rare = _largest_level(decomposition, [record["feature"] for record in own[:MOST]], k) if ranges else ""
+    if rare:
+        yield rare
     together = _interaction(decomposition, k)
     if together:
         yield together
     if _leaves_out(decomposition, [record["feature"] for record in own[:MOST]], k):
         yield f"Levels and combinations of fewer than {FEW_ROWS} rows are not named here."
+
+
+def _mean_in_words(decomposition: Decomposition, k: int) -> str:
+    """The mean of an output; on a log or logit scale also the output there, and what effects are."""
+    mean = float(decomposition.intercept[k])
+    sentence = f"The mean of {shown_output(decomposition, k)} is {number(mean)}"
+    if decomposition.link == "identity":
+        return f"{sentence}."
+    output = shown_output(decomposition, k).removeprefix(f"{decomposition.link}(").removesuffix(")")
+    there = number(float(LINKS[decomposition.link].back(np.array(mean))))
+    factors = "factors of the odds" if decomposition.link == "logit" else "factors"
+    return f"{sentence}, where {output} is {there}; effects are given as {factors}."
+
+
+def _amount(decomposition: Decomposition, value: float) -> str:
+    """What an effect adds to the output, or multiplies it by if a log or logit was decomposed."""
+    return signed(value) if decomposition.link == "identity" else f"× {number(float(np.exp(value)))}"
+
+
+def _largest_level(decomposition: Decomposition, named: Sequence[str], k: int) -> str:
+    """The level with the largest effect, if its feature was not named: on average, a rare level moves little."""
+    effects = {f: decomposition.effects[f,] for f in decomposition.schema.features if (f,) in decomposition.effects}
+    cells = {name: _reliable(decomposition, effect, 2) for name, effect in effects.items()}
+    sizes = {name: float(np.abs(effect.values[cells[name], k]).max()) for name, effect in effects.items()}
+    largest = _first_largest(np.array(list(sizes.values())))
+    feature = list(sizes)[largest]
+    if feature in named or sizes[feature] <= rounding(decomposition):
+        return ""
+    effect = effects[feature]
+    cell = int(cells[feature][_first_largest(np.abs(effect.values[cells[feature], k]))])
+    level, share = legible(effect.levels[cell][0]), 100 * float(effect.probability[cell])
+    change = _amount(decomposition, effect.values[cell, k])
+    return f"The largest effect of one level is {change}, at {legible(feature)} = {level} ({share:.2g} % of the rows)."
 
 
 def _range(decomposition: Decomposition, feature: str, k: int) -> str:
@@ -112,7 +151,7 @@ def _range(decomposition: Decomposition, feature: str, k: int) -> str:
     low, high = int(cells[_first_largest(-values[cells])]), int(cells[_first_largest(values[cells])])
     if values[high] - values[low] <= rounding(decomposition):
         return ""
-    least, most = (f"{signed(values[c])} at {legible(effect.levels[c][0])}" for c in (low, high))
+    least, most = (f"{_amount(decomposition, values[c])} at {legible(effect.levels[c][0])}" for c in (low, high))
     return f"{legible(feature)}, from {least} to {most}"
 
 
@@ -159,7 +198,7 @@ def _interaction(decomposition: Decomposition, k: int) -> str:
     cell = int(cells[_first_largest(np.abs(effect.values[cells, k]))])
     named = [legible(feature) for feature in effect.features]
     where = [f"{name} is {legible(level)}" for name, level in zip(named, effect.levels[cell], strict=True)]
-    change = signed(effect.values[cell, k])
+    change = _amount(decomposition, effect.values[cell, k])
     return f"Together, {listed(named)} change it most where {listed(where)}: by {change}."
 
 

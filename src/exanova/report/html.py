@@ -15,7 +15,6 @@ from importlib.resources import files
 from typing import Any
 
 from exanova.errors import MissingPackageError
-from exanova.report.findings import number, signed
 from exanova.report.glossary import GLOSSARY
 from exanova.report.page import Page, joined
 from exanova.report.summary import Summary
@@ -53,8 +52,6 @@ def to_html(summary: Summary) -> str:
             page=page,
             joined=joined,
             legible=legible,
-            number=number,
-            signed=signed,
             glossary=GLOSSARY,
             style=_text("report.css"),
             script=script,

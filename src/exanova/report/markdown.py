@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from exanova.printed_numbers import plus_minus, printed, printed_change
 from exanova.report.summary import Summary
 from exanova.show.records import Record, legible
 
@@ -218,7 +219,7 @@ def _reasons(summary: Summary) -> Iterator[str]:
         yield from (f"### {escaped(entry['title'])}", "")
         for row in entry["rows"]:
             name = row["row"] if row["id"] is None else escaped(row["id"])
-            yield f"- Row {name}: {_number(row['fitted'])}, the mean is {_number(row['compared'])}"
+            yield f"- Row {name}: {escaped(row['words'])}"
             yield from (f"    {k}. {escaped(r['sentence'])}" for k, r in enumerate(row["reasons"], 1))
         yield ""
 
@@ -254,7 +255,7 @@ def _both(record: Record) -> Iterator[Record]:
 
 
 def _part(record: Record) -> str:
-    error = "" if record["stderr"] is None else f" ± {record['stderr']:.2g}"
+    error = "" if record["stderr"] is None else plus_minus(record["stderr"])
     return f"{_signed(record['value'])}{error}"
 
 
@@ -278,7 +279,7 @@ def _value(record: Record) -> float:
 def _with_error(record: Record) -> str:
     """A value with its standard error, where that is known."""
     shown = _number(record["value"]) if "feature" in record else _signed(record["value"])
-    return shown if record["stderr"] is None else f"{shown} ± {record['stderr']:.2g}"
+    return shown if record["stderr"] is None else f"{shown}{plus_minus(record['stderr'])}"
 
 
 def _by(
@@ -307,11 +308,11 @@ def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"
+    return "" if value is None else printed(value)
 
 
 def _signed(value: float) -> str:
-    return f"{value:+.4g}"
+    return printed_change(value)
 
 
 def _more(count: int, what: str) -> Iterator[str]:

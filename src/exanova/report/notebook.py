@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
 import numpy as np
@@ -11,8 +11,10 @@ from exanova.decomposition import Decomposition
 from exanova.effects.certificate import Certificate
 from exanova.effects.certificate_text import described
 from exanova.effects.effect import GAME, Effect, Effects
+from exanova.effects.norms import strongest_first
 from exanova.explain.comparison import Comparison
 from exanova.explain.explanation import Explanation
+from exanova.printed_numbers import plus_minus, printed, printed_change
 from exanova.report.words import verdicts
 from exanova.show.error_bars import can_compute
 from exanova.show.records import columns_of, legible
@@ -78,8 +80,8 @@ def explanation_html(explanation: Explanation) -> str:
     lines = []
     for k in range(min(n, ROWS)):
         for o, output in enumerate(outputs):
-            texts = [f"{values[k, i, o]:+.4g} ({legible(str(levels[k, i]))})" for i in range(len(shown))]
-            lines.append([str(k), *([output] if several else []), f"{base[k, o]:.4g}", *texts])
+            texts = [f"{printed_change(values[k, i, o])} ({legible(str(levels[k, i]))})" for i in range(len(shown))]
+            lines.append([str(k), *([output] if several else []), f"{printed(base[k, o])}", *texts])
     titles = ["row", *(["output"] if several else []), "mean", *shown]
     more = _more(n - ROWS, "rows"), _more(len(names) - FEATURES, "features"), _more(m - OUTPUTS, "outputs")
     return _page(f"Shapley values of {_counted(n, 'row')}", _table(titles, lines), *more)
@@ -89,7 +91,7 @@ def effects_html(effects: Effects) -> str:
     """The strongest effects: features, cells, and the largest value of each."""
     norms = {names: float(np.sqrt(effect.probability @ effect.values**2).max()) for names, effect in effects.items()}
     names = sorted((name for name in norms if name), key=lambda name: -norms[name])
-    lines = [[" x ".join(n), f"{len(effects[n].levels):,}", f"{norms[n]:.4g}"] for n in names[:EFFECTS]]
+    lines = [[" x ".join(n), f"{len(effects[n].levels):,}", f"{printed(norms[n])}"] for n in names[:EFFECTS]]
     title = f"{_counted(len(names), 'effect')}; effects_[names] has each"
     return _page(title, _table(["features", "cells", "size"], lines), _more(len(names) - EFFECTS, "effects"))
 
@@ -100,7 +102,7 @@ def contributions_html(title: str, subsets: Sequence[tuple[str, ...]], values: F
     values = np.reshape(values, (n, k, -1))
     lines = []
     for row in range(min(n, ROWS)):
-        order = np.argsort(-np.abs(values[row]).max(axis=1), kind="stable")[:FEATURES]
+        order = strongest_first(np.abs(values[row]).max(axis=1))[:FEATURES]
         texts = [f"{' x '.join(subsets[s]) or '(intercept)'}: {_numbers(values[row, s])}" for s in order]
         lines.append([str(row), "; ".join(texts)])
     return _page(title, _table(["row", "largest"], lines), _more(n - ROWS, "rows"))
@@ -141,23 +143,25 @@ def _strongest(decomposition: Decomposition, kind: str) -> list[list[str]]:
     m = len(decomposition.schema.outputs)
     values = np.reshape(np.asarray(columns["value"], dtype=float), (-1, m))
     errors = np.reshape(np.asarray(columns["stderr"], dtype=float), (-1, m)) if with_errors else None
-    form = "+.4g" if kind == "variance" else ".4g"
+    written = printed_change if kind == "variance" else printed
     return [
         [
             columns["subset"][s * m],
-            "; ".join(_values(values[s, :OUTPUTS], None if errors is None else errors[s], form)),
+            "; ".join(_values(values[s, :OUTPUTS], None if errors is None else errors[s], written)),
         ]
         for s in range(min(len(values), EFFECTS))
     ]
 
 
-def _values(values: FloatArray, errors: FloatArray | None, form: str = "+.4g") -> list[str]:
+def _values(
+    values: FloatArray, errors: FloatArray | None, written: Callable[[float], str] = printed_change
+) -> list[str]:
     known = np.full(len(values), np.nan) if errors is None else errors
-    return [f"{v:{form}}" if np.isnan(e) else f"{v:{form}} ± {e:.2g}" for v, e in zip(values, known, strict=False)]
+    return [f"{written(v)}{plus_minus(e)}" for v, e in zip(values, known, strict=False)]
 
 
 def _numbers(values: FloatArray) -> str:
-    return ", ".join("" if np.isnan(v) else f"{v:.4g}" for v in values[:OUTPUTS])
+    return ", ".join("" if np.isnan(v) else printed(v) for v in values[:OUTPUTS])
 
 
 def _table(titles: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

@@ -62,6 +62,7 @@ class Page:
         self.payload.content.update(
             rounding=summary.rounding,
             few=live.few,
+            link=live.link,
             outputs_shown=live.outputs,
             features=features_content(live.effects.features),
             effects=effects_content(live.effects),

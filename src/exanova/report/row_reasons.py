@@ -16,7 +16,7 @@ from exanova.explain.reasons import Reasons, RowReasons
 from exanova.report.explorer import GivenRows
 from exanova.report.findings import shown_output
 from exanova.show.error_bars import can_compute, known
-from exanova.show.records import Record
+from exanova.show.records import Record, legible
 from exanova.typing import FloatArray, IntArray
 
 ROWS, REASONS, OUTPUTS = 3, 3, 3
@@ -94,21 +94,22 @@ def _record(decomposition: Decomposition, reasons: Reasons, rows: IntArray, o: i
         "output": reasons.output,
         "direction": reasons.direction,
         "title": f"The {ENDS[reasons.direction]} rows: what makes {output} {reasons.direction} than the mean",
-        "rows": [_row(row, int(number), output) for row, number in zip(reasons, rows, strict=True)],
+        "rows": [_row(reasons, row, int(number), output) for row, number in zip(reasons, rows, strict=True)],
         "notes": list(reasons.notes),
     }
 
 
-def _row(row: RowReasons, number: int, output: str) -> Record:
+def _row(reasons: Reasons, row: RowReasons, number: int, output: str) -> Record:
     return {
         "row": number,
         "id": row.id,
+        "words": row.words(legible(reasons.value_words), reasons.against),
         "fitted": row.fitted,
         "compared": row.compared,
         "residual": row.residual,
         "outside": row.outside,
         "reasons": [
-            {**vars(reason), "stderr": known(reason.stderr), "sentence": reason.sentence(output)}
+            {**vars(reason), "stderr": known(reason.stderr), "sentence": reason.sentence(output, reasons.link)}
             for reason in row.reasons
         ],
     }

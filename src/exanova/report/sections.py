@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from exanova.decomposition import Decomposition
-from exanova.effects.norms import absolute_norms
+from exanova.effects.norms import absolute_norms, strongest_first
+from exanova.messages import count_of
 from exanova.progress import Progress
 from exanova.report.alike import notes_on_levels
 from exanova.report.explorer import GivenRows
@@ -124,7 +125,7 @@ def strongest(decomposition: Decomposition) -> tuple[list[Record], int]:
     """The strongest subsets of any order, and how many are left out."""
     family, schema = decomposition.family, decomposition.schema
     norms = absolute_norms(family, decomposition.values)
-    order = 1 + np.argsort(-norms[1:].sum(axis=1), kind="stable")
+    order = 1 + strongest_first(norms[1:].sum(axis=1))
     records = [
         {
             "subset": list(schema.names(family.subsets[s])),
@@ -169,10 +170,14 @@ def levels_left(effects: list[Record], shown: list[Record]) -> Iterator[str]:
         yield f"Levels in {listed(wide)}: the {PAIR_LEVELS} per side that carry most of the effect are shown."
 
 
-def left(count: int, what: str, which: str) -> Iterator[str]:
-    """A sentence on what is left out, if anything is."""
+def left(count: int, what: str, which: str, of: str = "") -> Iterator[str]:
+    """A sentence on what is left out, if anything is.
+
+    >>> [*left(1, "pair", "the weakest"), *left(2, "factor", "the weakest", "of the tariff"), *left(0, "pair", "none")]
+    ['1 pair: the weakest.', '2 factors of the tariff: the weakest.']
+    """
     if count > 0:
-        yield f"{count:,} {what}: {which}."
+        yield f"{' '.join([count_of(count, what), of]).strip()}: {which}."
 
 
 def listed(names: Sequence[Any], limit: int = 8) -> str:
@@ -219,7 +224,7 @@ def _higher(decomposition: Decomposition, names: tuple[str, ...]) -> Record:
     effect = decomposition.effects[names]
     errors = cell_errors(decomposition, effect)
     amount = effect.probability * np.abs(effect.values).sum(axis=1)
-    cells = np.argsort(-amount, kind="stable")[:HIGHER_CELLS].tolist()
+    cells = strongest_first(amount)[:HIGHER_CELLS].tolist()
     records = [
         {
             "levels": list(effect.levels[c]),

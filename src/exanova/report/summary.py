@@ -51,6 +51,7 @@ class Live:
         at_rows: standard errors at rows of the page, where covariances do not give all of them.
         cohorts: standard errors of differences between groups of rows.
         errors_note: what error bars there are at rows, or why there are none.
+        link: the function of the output that was decomposed.
     """
 
     effects: LiveEffects
@@ -61,6 +62,7 @@ class Live:
     at_rows: ErrorsAtRows | None
     cohorts: CohortErrors
     errors_note: str
+    link: str
 
 
 @dataclass(frozen=True)
@@ -269,17 +271,17 @@ def _left_out(decomposition: Decomposition, shown: _Limited) -> Iterator[str]:
     left, without = sections.left, shown.without
     small = sections.small_interactions(decomposition)
     redundant = len(decomposition.certificate.redundant) - sections.REDUNDANT
-    yield from left(without["effects"], "main effects", "those of the least important features")
-    yield from left(without["pairs"], "pairs", "the weakest")
-    yield from left(small, "interactions", "zero, or less than 0.1 % of the largest effect")
-    yield from left(without["higher"], "interactions of three or more features", "the weakest")
-    yield from left(without["strongest"], "subsets in the list of the strongest", "the weakest")
-    yield from left(without["significance"], "lines in the table of effects that differ from zero", "the least clear")
-    yield from left(redundant, "redundant subsets", "the last in canonical order")
+    yield from left(without["effects"], "main effect", "the least important")
+    yield from left(without["pairs"], "pair", "the weakest")
+    yield from left(small, "interaction", "zero, or less than 0.1 % of the largest effect")
+    yield from left(without["higher"], "interaction", "the weakest", "of three or more features")
+    yield from left(without["strongest"], "subset", "the weakest", "in the list of the strongest")
+    yield from left(without["significance"], "line", "the least clear", "in the table of effects that differ from zero")
+    yield from left(redundant, "redundant subset", "the last in canonical order")
     yield from sections.levels_left(shown.effects, shown.pairs)
-    yield from left(without["groups"], "pairs of groups", "the last")
-    yield from left(without["factors"], "factors of the tariff", "the weakest pairs")
-    yield from left(without["cells"], "cells of factors", "those with the least exposure")
+    yield from left(without["groups"], "pair", "the last", "of groups")
+    yield from left(without["factors"], "factor", "the weakest", "of the tariff")
+    yield from left(without["cells"], "cell", "the least exposure", "of factors")
     yield from rows_left_out(shown.rows)
 
 
@@ -310,4 +312,4 @@ def _live(decomposition: Decomposition, names: list[tuple[str, ...]], given: Giv
     at_rows = None if codes is None or (errors and errors.exact) else errors_at_rows(decomposition, codes)
     cohorts = cohort_errors(decomposition, rows, progress)
     note = errors_note(decomposition, errors, 0 if at_rows is None else len(at_rows.rows))
-    return Live(effects, few, outputs, rows, errors, at_rows, cohorts, note)
+    return Live(effects, few, outputs, rows, errors, at_rows, cohorts, note, decomposition.link)

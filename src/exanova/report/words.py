@@ -9,7 +9,7 @@ import numpy as np
 from exanova import tolerances
 from exanova.decomposition import Decomposition
 from exanova.effects.certificate import Certificate
-from exanova.effects.certificate_text import MEASURES_IT
+from exanova.effects.certificate_text import MEASURES_IT, what_helps
 from exanova.messages import Parameter, Part, Words, count_of, joined, listed
 from exanova.report.explorer import ShownRows
 from exanova.show.records import legible
@@ -100,21 +100,17 @@ def _other_rows(certificate: Certificate, outputs: tuple[str, ...]) -> Verdict:
     how = certificate.eval_method or "on held-out rows"
     here = f"R² is {_numbers(certificate.r2_eval, outputs)} {how}, {_numbers(certificate.r2, outputs)} on these rows."
     if certificate.holds is None:
-        because = Words(
-            f"{here} The same rows made the selection, so R² is too optimistic. ", MEASURES_IT, " measures it."
-        )
+        why = certificate.why_unknown.capitalize()
+        because = Words(f"{here} {why}, so R² is too optimistic. ", MEASURES_IT, " measures it.")
         return Verdict(question, "Not known", None, because, care=True)
     if certificate.holds:
         if certificate.r2_least is not None:
             least = _numbers(certificate.r2_least, outputs)
             here += f" It is at least {least}, however much noise the selection followed."
         return Verdict(question, "Yes", True, here)
-    order, shrunk = Parameter("max_order"), bool(certificate.shrinkage)
-    helps: list[Part] = (
-        [" or a smaller ", order] if shrunk else [", a smaller ", order, " or ", Parameter("shrinkage", "auto")]
-    )
     here += _which_fail(certificate, outputs)
-    remedy = Words(f"{here} The effects describe these rows better than others. More rows", *helps, " would help.")
+    more = f"{here} The effects describe these rows better than others. More rows"
+    remedy = Words(more, what_helps(certificate), " would help.")
     return Verdict(question, "No", False, remedy)
 
 

@@ -111,11 +111,14 @@ def ratios_on_part(part: Sample, request: Request, subsets: tuple[Subset, ...], 
 
 def with_own_levels(part: Sample, request: Request) -> tuple[Sample, Request]:
     """Part of the rows with the levels that occur there numbered again, and the request for them."""
-    levels = zip(part.levels_present(), request.ordered, strict=bool(request.ordered))
-    ordered = tuple(int(present[:first].sum()) for present, first in levels)
+    levels = part.levels_present()
+    ordered, neighboured = (
+        tuple(int(present[:first].sum()) for present, first in zip(levels, firsts, strict=bool(firsts)))
+        for firsts in (request.ordered, request.neighboured)
+    )
     own = part.without_absent_levels()
     named = (_that_vary(request.subsets, own), _that_vary(request.candidates, own))
-    return own, replace(request, ordered=ordered, subsets=named[0], candidates=named[1])
+    return own, replace(request, ordered=ordered, neighboured=neighboured, subsets=named[0], candidates=named[1])
 
 
 def _that_vary(subsets: tuple[Subset, ...] | None, part: Sample) -> tuple[Subset, ...] | None:

@@ -23,7 +23,7 @@ from exanova.decomposition import Decomposition
 from exanova.effects.certificate import Certificate
 from exanova.effects.effect import Effect
 from exanova.effects.joined import OfGroups
-from exanova.effects.norms import absolute_norms, rolled_up
+from exanova.effects.norms import absolute_norms, rolled_up, strongest_first
 from exanova.show.error_bars import NO_CELL, CellErrors, can_compute_importance, cell_errors, known, main_means
 from exanova.typing import FloatArray, Level
 
@@ -172,7 +172,7 @@ def network_records(
     norms = absolute_norms(decomposition.family, decomposition.values)
     outputs = slice(None) if output is None else [decomposition.schema.outputs.index(output)]
     features = rolled_up(decomposition.family, norms)[:, outputs].sum(axis=1)
-    kept = sorted(np.argsort(-features, kind="stable")[:nodes].tolist())
+    kept = sorted(strongest_first(features)[:nodes].tolist())
     angle = np.pi / 2 - 2 * np.pi * np.arange(len(kept)) / max(1, len(kept))
     place = {i: (float(np.cos(a)), float(np.sin(a))) for i, a in zip(kept, angle, strict=True)}
     strength = norms[:, outputs].sum(axis=1)
@@ -279,7 +279,7 @@ def _strongest_levels(
         carried = np.zeros(size)
         for places, cell in cells.items():
             carried[places[axis]] += amount[cell]
-        strongest = np.argsort(-carried, kind="stable")[: size if top is None else top]
+        strongest = strongest_first(carried)[: size if top is None else top]
         kept.append(sorted(strongest.tolist()))
     return kept
 

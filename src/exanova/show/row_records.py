@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from exanova.effects.norms import strongest_first
 from exanova.errors import InputError
 from exanova.explain.explanation import Explanation
 from exanova.show.error_bars import known
@@ -68,7 +69,7 @@ def beeswarm_records(explanation: Explanation, top: int = 12) -> list[Record]:
     n, d, m = len(explanation), len(explanation.feature_names), len(explanation.output_names)
     values = np.reshape(explanation.values, (n, d, m))
     step = (float(values.max(initial=0.0)) - float(values.min(initial=0.0))) / STEPS or 1.0
-    order = np.argsort(-np.abs(values).sum(axis=(0, 2)), kind="stable")[:top]
+    order = strongest_first(np.abs(values).sum(axis=(0, 2)))[:top]
     return [
         record for k in range(m) for i in order.tolist() for record in _dots(explanation, i, k, values[:, i, k], step)
     ]
@@ -93,7 +94,7 @@ def _steps(
     row: Explanation, values: FloatArray, base: float, residual: float | None, output: str, top: int
 ) -> list[Record]:
     k = row.output_names.index(output)
-    order = np.argsort(-np.abs(values), kind="stable")
+    order = strongest_first(np.abs(values))
     shown = order if len(order) <= top + 1 else order[:top]  # one feature alone needs no line for the rest
     rest = order[len(shown) :]
     records = [_step("base", "mean", base, base, base, output)]

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exanova import tolerances
 from exanova.data.draws import Draws
@@ -57,6 +58,9 @@ NOTHING_FREE = 1e-6
 BLOCK_BYTES = 64_000_000
 """Memory of the sums of the columns over some clusters."""
 
+MOST_APART = 10_000_000
+"""Rows of clusters up to which equal ones that were counted are divided among the parts one by one."""
+
 MOST_WORK = 4e10
 """Multiplications up to which the likelihood of ratios is that of clusters: two seconds."""
 
@@ -67,13 +71,15 @@ class ClusterRows:
 
     Attributes:
         group, cluster: (k,) distinct row and cluster of each.
-        precision: (k,) how many rows each stands for.
+        precision: (k,) how many rows each stands for, by weight.
+        copies: (k,) how many equal rows it was counted from; half a row where outputs are known as two values.
         values: (k, m) values less their mean.
     """
 
     group: IntArray
     cluster: IntArray
     precision: FloatArray
+    copies: FloatArray
     values: FloatArray
 
     @classmethod
@@ -83,7 +89,8 @@ class ClusterRows:
         if draws is None or draws.cluster is None or not draws.in_clusters:
             return None
         values = sample.values[draws.group] if draws.values is None else draws.values
-        return cls(draws.group, draws.cluster, _precision(draws), values - sample.probability @ sample.values)
+        precision, centred = _precision(draws), values - sample.probability @ sample.values
+        return cls(draws.group, draws.cluster, precision, draws.counts, centred)
 
     @property
     def sizes(self) -> FloatArray:
@@ -252,19 +259,20 @@ class _Parts:
         rng = np.random.default_rng(seed)
         count = int(rows.cluster.max()) + 1
         # Clusters of one row say nothing of what rows share.
-        several = np.flatnonzero(np.bincount(rows.cluster, minlength=count) > 1)
+        several = np.flatnonzero(np.bincount(rows.cluster, rows.copies, minlength=count) > 1)
         taken = several if 2 * len(several) <= PARTS else np.sort(rng.choice(several, PARTS // 2, replace=False))
-        chosen = np.flatnonzero(np.isin(rows.cluster, taken))
+        chosen, precision_of_one = _one_by_one(rows, np.isin(rows.cluster, taken))
         mixed = rng.random(len(sample.codes)) @ sample.codes
-        chosen = chosen[np.lexsort((mixed[rows.group[chosen]], *rows.values[chosen].T, rows.cluster[chosen]))]
+        of_row = precision_of_one[chosen], mixed[rows.group[chosen]], *rows.values[chosen].T
+        chosen = chosen[np.lexsort((*of_row, rows.cluster[chosen]))]
         chosen = chosen[np.lexsort((rng.random(len(chosen)), rows.cluster[chosen]))]
-        cluster = rows.cluster[chosen]
+        cluster, own = rows.cluster[chosen], precision_of_one[chosen]
         first = np.searchsorted(cluster, cluster)
         within = (np.arange(len(chosen)) - first) % max(2, PARTS // len(taken))
         key, part = np.unique(np.stack([cluster, within]), axis=1, return_inverse=True)
         part = part.ravel()
-        precision = np.bincount(part, rows.precision[chosen]).astype(np.float64)
-        share = rows.precision[chosen] / precision[part]
+        precision = np.bincount(part, own).astype(np.float64)
+        share = own / precision[part]
         means = group_sums(share[:, None] * rows.values[chosen], part, len(precision))
         return cls(part, share, rows.group[chosen], key[0], precision, means)
 
@@ -300,6 +308,17 @@ class _Parts:
         for k, (s, kernel) in enumerate(zip(kernels.subsets, kernels.kernels, strict=True)):
             shape = (len(self.precision), int(kernels.cells[k]))
             yield k, csr_array((self.share, (self.part, phi.cells(s))), shape=shape), kernel
+
+
+def _one_by_one(rows: ClusterRows, mine: NDArray[np.bool_]) -> tuple[IntArray, FloatArray]:
+    """Numbers (e,) of ``mine`` (k,) of the rows, each as often as it was counted, and the precision (k,) of one each.
+
+    So parts are the same whether equal rows are counted or apart, unless they are too many to be taken apart.
+    """
+    chosen, times = np.flatnonzero(mine), np.maximum(np.rint(rows.copies), 1.0).astype(np.int64)
+    if times[chosen].sum() > MOST_APART:
+        return chosen, rows.precision
+    return np.repeat(chosen, times[chosen]), rows.precision / times
 
 
 def _complement(columns: FloatArray) -> FloatArray:

@@ -149,16 +149,17 @@ def _determined(work: Prepared, request: Request, exact: Solved, all_ratios: lis
     Rows left out may be alone in their cells: the fit of the others then answers them by the continuation as well.
     """
     pairs = pairs_to_continue(work.family, work.prior.subsets, work.values.shape[1])
+    elsewhere = bool(len(pairs)) or any(request.neighboured)
     if not np.array_equal(exact.family.cell_key, work.family.cell_key):
         pairs = pairs[:0]
     chosen = _rows_to_leave_out(work, all_ratios, request)
     unseen, left, mse, stderr = _none_unseen(work, pairs), *_none_left_out(work, chosen)
-    for ratios in all_ratios if len(pairs) else ():
+    for ratios in all_ratios if elsewhere else ():
         own = ratios.outputs
-        solved, part, out = _one_part(work, ratios, chosen, pairs)
+        solved, part, out = _one_part(work, request, ratios, chosen, pairs)
         unseen[:, own] = continued(work, pairs, solved, part.ratio)
         left[:, own], mse[own], stderr[own] = out.residual, out.mse, out.stderr
-    if not len(pairs):
+    if not elsewhere:
         return Shrinkage(DETERMINED, continuation=Continuation(pairs, unseen))
     return Shrinkage(
         DETERMINED,
@@ -201,7 +202,7 @@ def _decomposition(
     for ratios in all_ratios:
         outputs = ratios.outputs
         with parallel.suitable_blas(float(work.size) ** 3):
-            solved, part, out = _one_part(work, ratios, chosen, pairs)
+            solved, part, out = _one_part(work, request, ratios, chosen, pairs)
         values[:, outputs], left[:, outputs] = _on_cells(work, solved), out.residual
         unseen[:, outputs] = continued(work, pairs, solved, part.ratio)
         mse[outputs], stderr[outputs] = out.mse, out.stderr
@@ -257,7 +258,7 @@ def _on_cells(work: Prepared, solved: PosteriorMean) -> FloatArray:
 
 
 def _one_part(
-    work: Prepared, ratios: Ratios, chosen: IntArray, pairs: IntArray
+    work: Prepared, request: Request, ratios: Ratios, chosen: IntArray, pairs: IntArray
 ) -> tuple[PosteriorMean, OutputGroup, LeftOut]:
     evaluation = ratios.maximum.evaluation
     solved, lower = _solved(work, evaluation.logs, ratios.by_subset, ratios.outputs)
@@ -272,12 +273,13 @@ def _one_part(
         def at_rows(rows: IntArray) -> FloatArray:
             return work.prior.on_rows(work.family, codes[:, rows]) * scale
 
-        alone = _alone(work, solved, pairs, _drift(work, ratios, solved), chosen), work.prior.group
+        alone = _alone(work, request, solved, pairs, _drift(work, ratios, solved), chosen), work.prior.group
         left = left_out_of_shrunk(lower, at_rows, solved.residual, work.precision, chosen, equal, alone)
     else:
         read, sums = (partial(how, work.phi, work.prior, ratio) for how in (_read, _sums))
         spread = Spread(lower, read, 1.0 / work.precision, sums)
-        own = _alone(work, solved, pairs, _drift(work, ratios, solved, lower), np.arange(len(work.values)))
+        moved = _drift(work, ratios, solved, lower)
+        own = _alone(work, request, solved, pairs, moved, np.arange(len(work.values)))
         follows = partial(work.rows.lines, ratio, own.subsets)
         left = left_out_by_rows(lower, solved.residual, work.precision, equal, (own, follows))
     residual, noise = evaluation.residual * left.repeated, ratios.noise
@@ -303,9 +305,14 @@ def _drift(
 
 
 def _alone(
-    work: Prepared, solved: PosteriorMean, pairs: IntArray, moved: FloatArray | float, chosen: IntArray
+    work: Prepared,
+    request: Request,
+    solved: PosteriorMean,
+    pairs: IntArray,
+    moved: FloatArray | float,
+    chosen: IntArray,
 ) -> Alone:
-    """Effects of cells in which one of the ``chosen`` rows is alone, unless continued; and ``moved``."""
+    """Effects of cells in which one of the ``chosen`` rows is alone, unless read from neighbours; and ``moved``."""
     values, family = _on_cells(work, solved), work.family
     alone = np.empty((len(work.prior.subsets), len(chosen)), dtype=bool)
     fitted, by_subset = np.zeros((len(chosen), values.shape[1])), work.rows.alone(work.sample.copies, chosen)
@@ -313,6 +320,8 @@ def _alone(
     for s, out, (own, cells) in zip(work.prior.subsets, alone, by_subset, strict=True):
         subset = family.subsets[s]
         if len(subset) == 1:  # these come before their pairs
+            codes = work.sample.codes[subset[0], chosen]
+            own = own & (codes >= (request.neighboured[subset[0]] if request.neighboured else 0))
             levels[subset[0]] = own
         if len(subset) == 2 and (s in pairs or not unobserved_cells(family, s)):
             own = own & (levels[subset[0]] | levels[subset[1]])

@@ -13,7 +13,8 @@ has its own part of h_i (:mod:`exanova.shrink.equal_rows`).
 
 Without a row that is alone in a cell, the cell was never observed and its effect counts as 0: a prediction of that row
 lacks what the fit without it would say there. So do the errors of shrunken fits (``Alone``), which also follow the
-ratios, as these would be without the row (:mod:`exanova.shrink.drift`).
+ratios, as these would be without the row (:mod:`exanova.shrink.drift`). Bins and numbers are read from their neighbours
+instead, as new rows are, and so are pairs that are continued: the posterior mean without the row says how.
 
 An exact fit has Lambda = 0, and h_i = 1 for a row that alone determines a direction: of the fits without it that meet
 the others equally well, the one is meant in which low orders express what they can, and higher ones use least energy.

@@ -215,7 +215,8 @@ def completion(functions: int, low: LowCount, family: Family, load: Load) -> int
     """Bytes of the equations of a completion or, if more, of the dependences it finds and of their products."""
     m, k = load.outputs, low.vanishing
     equations = 8 * (low.missing * low.other_rows + low.cells * (k + m) + low.other_rows * k)
-    decomposing = 8 * (int(DEPENDENCE_COPIES * max(low.cells, functions) * (k + m)) + 3 * k * k)
+    named = len(family.subsets) ** 2 if k else 0  # each subset may share with each
+    decomposing = 8 * (int(DEPENDENCE_COPIES * max(low.cells, functions) * (k + m)) + 3 * k * k + named)
     refining = 8 * m * (2 * family.n_keys + load.distinct + 4 * min(load.distinct, PART_ROWS) + 3 * functions)
     return max(equations, decomposing) + refining + 2 * local_tables(family) + _family(family, load)
 

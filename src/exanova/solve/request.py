@@ -37,6 +37,7 @@ class Request:
         shrinkage: whether effects are shrunk.
         sampled: whether the rows are a sample from a larger population, not all of it.
         ordered: (d,) how many levels of each feature, from the first on, are ordered.
+        neighboured: (d,) how many, from the first on, would be read from their neighbours if no row had them.
         basis: "pure" or "paper".
         ties: "share" or "first".
         route: "auto" or one of the routes.
@@ -56,6 +57,7 @@ class Request:
     shrinkage: bool = False
     sampled: bool = True
     ordered: tuple[int, ...] = ()
+    neighboured: tuple[int, ...] = ()
     basis: BasisName = "pure"
     ties: Literal["share", "first"] = "share"
     route: RouteName = "auto"

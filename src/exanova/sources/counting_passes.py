@@ -20,6 +20,7 @@ from exanova.data.factor import lookup_codes
 from exanova.data.link import LINKS, link_each
 from exanova.data.named_columns import as_numbers
 from exanova.data.packing import pack_rows
+from exanova.data.repeating import with_second_call
 from exanova.data.table import Table
 from exanova.data.values import ModelValues, evaluate
 from exanova.data.weights import divided
@@ -108,14 +109,16 @@ class Caller:
     def __call__(self, encoding: Encoding, table: Table) -> ModelValues:
         """The outputs at the rows of a table."""
         first, group = distinct_rows(encoding.raw_codes(table))
+        table, asked = in_library(table, self.kind), (self.response_method, self.batch_size)
         outputs = evaluate(
             self.model,
-            in_library(table, self.kind),
+            table,
             first,
             response_method=self.response_method,
             batch_size=self.batch_size,
             output_names=self.output_names,
         )
+        outputs = with_second_call(outputs, self.model, table, first, *asked)
         return replace(outputs, values=outputs.values[group])
 
 
@@ -203,7 +206,7 @@ def merge_rows(several: Sequence[CountedRows]) -> CountedRows:
     return CountedRows(
         merge_tallies([rows.tally for rows in several]),
         merge_raw(raw) if raw else None,
-        replace(given[0], calls=calls) if given else None,
+        replace(given[0], calls=calls, repeats=all(one.repeats for one in given)) if given else None,
     )
 
 

@@ -199,7 +199,8 @@ class SourceReading:
         tally, codes = self.rows.tally, Pieces(self.rows, self.counter).whole.codes
         own = codes[: len(self.encoding.features)].astype(np.int64)
         if tally.is_apart:
-            return own, tally.lowest, tally.weight.astype(np.int64) if self.counts.whole else tally.weight
+            counts = self.counts.whole and self.counter.counts
+            return own, tally.lowest, tally.weight.astype(np.int64) if counts else tally.weight
         means, within = means_of(tally)
         spread = np.sqrt(within)
         halves = [tally.weight / 2.0] * 2

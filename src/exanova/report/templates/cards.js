@@ -62,6 +62,11 @@ function nameOutput(element) {
 
 const outputName = () => payload.outputs_shown[choice.output];
 
+// Where the log or the logit of an output was decomposed, the output itself is shown beside it.
+
+const back = { log: Math.exp, logit: (value) => 1 / (1 + Math.exp(-value)) }[payload.link];
+const responseName = () => outputName().slice(payload.link.length + 1, -1);
+
 function redraw(which = () => true) {
   for (const [holder, picture] of pictures)
     if (which(holder)) {

@@ -44,7 +44,15 @@ function readState() {
   if (state.has("group")) followGroup(state.get("group").split(".").map(Number));
   isReading = false;
   const section = state.has("row") && !state.has("levels") ? "rows" : state.get("section");
-  if (section) document.getElementById(section)?.scrollIntoView();
+  if (section) keepInView(document.getElementById(section));
+}
+
+// Charts above a section are drawn when it comes near, and would push it away.
+
+function keepInView(section, frames = 30) {
+  if (!section) return;
+  section.scrollIntoView();
+  if (frames) requestAnimationFrame(() => keepInView(section, frames - 1));
 }
 
 function followOutput(text) {

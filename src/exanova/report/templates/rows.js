@@ -77,7 +77,8 @@ const totals = payload.outputs.map(() => []); // of rows, by output, computed on
 
 const totalOf = (k, output) => (totals[output][k] ??= rows.total(k, output));
 const calledRow = (k) => (rows.ids ? `Row ${rows.ids[k]}` : `Row ${rows.numbers[k]}`);
-const nameOfRow = (k) => `${calledRow(k)}: ${shown(totalOf(k, choice.output), "value")}`;
+const nameOfRow = (k) => `${calledRow(k)}: ${shown(totalOf(k, choice.output), "value")}${responseOf(k)}`;
+const responseOf = (k) => (back ? ` (${responseName()} ${plain(back(totalOf(k, choice.output)), 4)})` : "");
 
 function nameRows() {
   if (!picker) return;

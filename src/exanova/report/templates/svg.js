@@ -27,8 +27,10 @@ function wrapped(tag, children, className) {
 
 function plain(value, digits) {
   if (value === 0 || !Number.isFinite(value)) return String(value);
-  const size = Math.abs(value);
-  return size >= 1e-4 && size < 1e7 ? String(Number(value.toPrecision(digits))) : value.toExponential(digits - 1);
+  const rounded = Number(value.toPrecision(digits));
+  const size = Math.abs(rounded);
+  if (size < 1e-4 || size >= 1e15) return value.toExponential(digits - 1);
+  return size < 1000 ? String(rounded) : Math.round(digits > 2 ? value : rounded).toLocaleString("en");
 }
 
 const isZero = (value) => Math.abs(value) <= payload.rounding;
@@ -123,6 +125,10 @@ document.addEventListener("pointermove", ({ target, clientX, clientY }) => {
   if (mark && tipLines.has(mark)) showTip(tipLines.get(mark), clientX, clientY);
   else tip.hidden = true;
 });
+
+// What moves away from under the pointer says no more; a term that has the focus goes on.
+
+document.addEventListener("scroll", () => document.activeElement?.matches(".term") || (tip.hidden = true), { passive: true });
 
 function facts(record, names) {
   const [low, high] = interval(record);

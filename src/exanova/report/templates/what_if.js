@@ -89,9 +89,10 @@ function describeChoice() {
   const parts = partsAt(choice.levels);
   const fitted = parts.reduce((sum, { value }) => sum + value, 0);
   const error = totalStderrAt(choice.levels, parts);
-  const reach = error === null ? "" : ` (95 % interval ${plain(fitted - REACH * error, 4)} to ${plain(fitted + REACH * error, 4)})`;
+  const reach = error === null ? "" : ` (95 % interval ${intervalText(fitted - REACH * error, fitted + REACH * error)})`;
   const value = document.getElementById("what-if-value");
-  value.textContent = `${outputName()}: ${plain(fitted, 4)}${reach}`;
+  const own = back ? `; ${responseName()}: ${plain(back(fitted), 4)}${error === null ? "" : ` (${intervalText(back(fitted - REACH * error), back(fitted + REACH * error))})`}` : "";
+  value.textContent = `${outputName()}: ${amount(fitted, 4)}${reach}${own}`;
   value.dataset.value = String(fitted);
   const never = neverSeen(parts);
   const named = never.slice(0, 6).map(({ subset }) => subset.map((i) => withLevel(i, choice.levels[i])).join(" with "));
@@ -101,6 +102,8 @@ function describeChoice() {
   note.textContent = never.length ? `Never observed: ${named.join("; ")}${more}. The effect of such a combination ${effects.unseen}.` : "";
   for (const i of asked) markOptions(i);
 }
+
+const intervalText = (low, high) => `${amount(low, 4)} to ${amount(high, 4)}`;
 
 function markOptions(i) {
   const select = document.getElementById(`level-${i}`);
