@@ -20,6 +20,7 @@ Module: TypeAlias = tuple[str, ...]
 
 LAYERS: list[set[str]] = [
     {
+        "argument_checks",
         "errors",
         "messages",
         "typing",

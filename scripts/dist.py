@@ -87,7 +87,7 @@ def wrong_contents(archive: Path, package: Path, with_sources: Iterable[str] = W
         needed = {f"src/{name}" for name in needed} | set(with_sources)
     return [
         *(f"{archive.name} lacks {name}; see package-data in pyproject.toml." for name in sorted(needed - found)),
-        *(f"{archive.name} has {name}, which is no part of the package." for name in sorted(strangers)),
+        *(f"{archive.name} has {name}, which is not part of the package." for name in sorted(strangers)),
     ]
 
 

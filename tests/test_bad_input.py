@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
+from contextlib import suppress
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -357,10 +362,10 @@ def test_the_components_of_too_many_rows():
         ({"max_order": 1.5}, r"max_order=1\.5"),
         ({"max_order": True}, r"max_order=True"),
         ({"max_order": "all"}, r"max_order='all'"),
-        ({"basis": "walsh"}, r"basis='walsh'.*'pure', 'paper'"),
-        ({"ties": "last"}, r"ties='last'.*'share', 'first'"),
+        ({"basis": "walsh"}, r"basis='walsh'.*'pure' or 'paper'"),
+        ({"ties": "last"}, r"ties='last'.*'share' or 'first'"),
         ({"route": "fast"}, r"route='fast'.*'auto', 'grid', 'dense', 'moments'"),
-        ({"handle_unknown": "skip"}, r"handle_unknown='skip'.*'error', 'ignore'"),
+        ({"handle_unknown": "skip"}, r"handle_unknown='skip'.*'error' or 'ignore'"),
         ({"response_method": "transform"}, r"response_method='transform'"),
         ({"strategy": "even"}, r"strategy='even'"),
         ({"memory_limit": "much"}, r"memory_limit='much'.*'4 GB'"),
@@ -379,10 +384,10 @@ def test_the_components_of_too_many_rows():
         ({"n_jobs": 0}, r"n_jobs=0.*None \(or -1\) for every core"),
         ({"n_bins": {"weight": 3}}, r"n_bins= names columns.*'weight'"),
         ({"n_bins": {"color": 3}}, r"'color', which does not hold numbers"),
-        ({"strict": "no"}, r"strict='no'.*True, False"),
+        ({"strict": "no"}, r"strict='no'.*True or False"),
         ({"strict": 1}, r"strict=1 was given"),
-        ({"verbose": "yes"}, r"verbose='yes'.*True, False, None"),
-        ({"sampled": 0}, r"sampled=0.*True, False, 'auto'"),
+        ({"verbose": "yes"}, r"verbose='yes'.*True, False or None"),
+        ({"sampled": 0}, r"sampled=0.*True, False or 'auto'"),
         ({"random_state": 1.5}, r"random_state=1\.5.*whole number of at least 0, or None"),
         ({"random_state": -1}, r"random_state=-1"),
         ({"random_state": True}, r"random_state=True"),
@@ -625,3 +630,106 @@ def test_an_array_of_records_is_told_what_would_be_a_table():
         InputTypeError, r"array of records; give a table, such as pandas\.DataFrame", lambda: fit(records, np.zeros(4))
     )
     assert fit(pd.DataFrame(records), np.arange(4.0)).n_features_in_ == 2
+
+
+# Any argument of any public method
+
+NONSENSE = [None, "no", -1, True, 1.5, float("nan"), [], {}, ("color",), b"x", object(), np.array([1, 2]), X, [[1]], 1j]
+"""Values that hardly any argument may have: each is refused in words, or means something."""
+
+CALLS = {
+    "fit": {"X": X, "model": Y},
+    "partial_fit": {"X": X, "model": Y},
+    "plan": {"X": X},
+    "predict": {"X": X},
+    "components": {"X": X},
+    "explain": {"X": X},
+    "interactions": {"X": X},
+    "importance": {},
+    "errors": {},
+    "significance": {},
+    "score": {"X": X, "model": Y},
+    "difference": {"rows_a": X, "by": "color"},
+    "reasons": {"X": X},
+    "compare": {"other": None},
+    "change": {"other": None},
+    "relativities": {},
+    "report": {"path": "r.json"},
+    "export": {"path": "e.sql"},
+    "save": {"path": "s.exanova"},
+    "save_moments": {"path": "m.moments"},
+    "add_provenance": {},
+}
+"""Arguments of every public method that it needs."""
+
+WITHOUT_ARGUMENTS = {"get_params", "set_params", "get_metadata_routing", "merge"}
+
+
+def arguments(method):
+    """Names of the arguments of a method that have one."""
+    kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    return [name for name, p in inspect.signature(method).parameters.items() if p.kind not in kinds]
+
+
+def works_or_refuses(call, *given, **named):
+    """``call`` gives a result, or an error of the one family; other errors are not caught."""
+    with warnings.catch_warnings(), suppress(ExanovaError):
+        warnings.simplefilter("ignore")
+        call(*given, **named)
+
+
+def test_every_public_method_is_called_with_nonsense():
+    public = {name for name, own in inspect.getmembers(FunctionalANOVA, callable) if not name.startswith("_")}
+    assert public - WITHOUT_ARGUMENTS == set(CALLS)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_nonsense_for_any_argument_of_a_method_is_refused_in_words_or_works(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    anova = FunctionalANOVA(verbose=False, link="log" if name == "relativities" else "identity")
+    anova = anova.partial_fit(X, Y) if "moments" in name else anova.fit(X, Y + 1)
+    needed = {k: anova if k == "other" else v for k, v in CALLS[name].items()}
+    for argument, value in product(arguments(getattr(anova, name)), NONSENSE):
+        called = getattr(clone(anova) if "fit" in name else anova, name)
+        works_or_refuses(called, **{**needed, argument: value})
+
+
+@pytest.mark.parametrize("name", FunctionalANOVA().get_params())
+def test_nonsense_for_any_parameter_is_refused_in_words_or_works(name):
+    for value in NONSENSE:
+        works_or_refuses(FunctionalANOVA(verbose=False).set_params(**{name: value}).fit, X, Y)
+
+
+@pytest.mark.parametrize("call", [load, FunctionalANOVA().merge])
+def test_nonsense_for_what_reads_results_is_refused_in_words_or_works(call):
+    for value in NONSENSE:
+        works_or_refuses(call, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "needed"),
+    {
+        "explain": {"X": X},
+        "interactions": {"X": X},
+        "importance": {},
+        "difference": {"rows_a": X, "by": "color"},
+        "reasons": {"X": X},
+    }.items(),
+)
+def test_a_text_is_no_answer_to_whether_there_are_standard_errors(name, needed):
+    with pytest.raises(InputError, match="stderr='no' was given; expected True or False"):
+        getattr(fitted(), name)(**needed, stderr="no")
+
+
+@pytest.mark.parametrize("call", [load, *(getattr(fitted(), name) for name in ("save", "report", "export"))])
+def test_a_number_is_no_path(call):
+    raises(InputTypeError, r"path=1 was given; expected a path", lambda: call(1))
+
+
+@pytest.mark.parametrize("seed", [1.5, True, "7", -1])
+def test_the_seed_of_refits_is_a_whole_number(seed):
+    raises(
+        InputError,
+        r"random_state=.* was given; expected a whole number",
+        lambda: fitted().errors("bootstrap", random_state=seed),
+    )

@@ -160,7 +160,7 @@ def test_every_error_has_its_fields_and_survives_a_pickle(error):
 def test_a_remedy_in_small_letters_goes_on():
     assert str(errors.InputError("it is low", remedy="raise it")) == "it is low; raise it."
     assert str(errors.InputError.given("ties", "x", *choices("ties", ["share", "first"]))) == (
-        "ties='x' was given; expected one of 'share', 'first'."
+        "ties='x' was given; expected 'share' or 'first'."
     )
 
 

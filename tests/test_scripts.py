@@ -380,7 +380,7 @@ def test_archives_with_every_file_of_the_package_are_right(archives):
 def test_what_an_archive_lacks_or_should_not_have_is_named(archives):
     (template, stranger), (same,) = archives("exanova/__init__.py", "exanova/py.typed", "tests/test_small.py")[:2]
     assert "lacks exanova/show/templates/page.html" in template
-    assert "has tests/test_small.py, which is no part of the package" in stranger
+    assert "has tests/test_small.py, which is not part of the package" in stranger
     assert "lacks src/exanova/show/templates/page.html" in same
 
 

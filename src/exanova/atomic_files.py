@@ -8,6 +8,7 @@ from contextlib import suppress
 from errno import EINVAL
 from pathlib import Path
 
+from exanova.argument_checks import check_path
 from exanova.errors import FileWriteError
 
 
@@ -17,6 +18,7 @@ def write_whole(path: str | os.PathLike[str], body: bytes) -> None:
     Raises:
         FileWriteError: if the file cannot be written.
     """
+    check_path(path)
     temporary: Path | None = None
     try:
         if Path(path).exists() and not Path(path).is_file():

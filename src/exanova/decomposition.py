@@ -161,7 +161,7 @@ class Decomposition(EffectQueries):
 
     def _on_the_same_scale(self, other: Any) -> Decomposition:
         """Another decomposition, refused if its effects are not on the scale of these."""
-        second = _decomposition_of(other)
+        second = decomposition_of(other)
         if second.link != self.link:
             raise InputError(
                 f"the effects are on different scales, with the links {self.link!r} and {second.link!r}",
@@ -282,11 +282,14 @@ class Decomposition(EffectQueries):
         return f"<Decomposition: {effects} of up to {count_of(self.order, 'feature')}, {outputs}; {GAME}>"
 
 
-def _decomposition_of(other: Any) -> Decomposition:
+def decomposition_of(other: Any, name: str = "other") -> Decomposition:
+    """The decomposition of another fit, given as the argument ``name``: itself, or its estimator."""
     if hasattr(type(other), "decomposition_"):  # an estimator, which raises if it is not fitted
         other = other.decomposition_
     if not isinstance(other, Decomposition):
-        raise InputTypeError(f"a {type(other).__name__} was given; expected another fitted FunctionalANOVA.")
+        raise InputTypeError(
+            Parameter(name), f" is a {type(other).__name__}", expected="another fitted FunctionalANOVA"
+        )
     return other
 
 

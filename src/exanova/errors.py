@@ -144,9 +144,3 @@ def _sentence(problem: Words, expected: Words, remedy: Words) -> Words:
     if remedy:
         parts += [". " if remedy[0].isupper() else "; ", remedy]
     return Words(*parts, ".")
-
-
-def check_level(level: object, such_as: str = "0.95") -> None:
-    """Refuse a level that is not a number between 0 and 1."""
-    if isinstance(level, bool) or not isinstance(level, int | float) or not 0.0 < level < 1.0:
-        raise InputError.given("level", level, f"a number between 0 and 1, such as {such_as}")

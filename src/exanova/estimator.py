@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from exanova.apart.in_parts import InParts
+from exanova.argument_checks import check_whole
 from exanova.assembly import assemble, warn_if_inexact
 from exanova.basis.names import BasisName
 from exanova.data.observe import Reading
@@ -199,8 +200,7 @@ class FunctionalANOVA(Parametrised, InParts):
         >>> FunctionalANOVA(max_order=None).plan(X).route
         'grid'
         """
-        if isinstance(n_outputs, bool) or not isinstance(n_outputs, int) or n_outputs < 1:
-            raise InputError.given("n_outputs", n_outputs, "a whole number of at least 1")
+        check_whole("n_outputs", n_outputs)
         check_parameters(parameters := self.get_params())
         read, _ = read_given(Given(X, sample_weight=sample_weight), parameters, self.fit, Progress(enabled=False))
         assert read is not None, "without a model nothing is fitted"

@@ -117,7 +117,7 @@ def _called_twice(rows: Reading, model: Any, response_method: str, batch_size: i
 
 
 def _may_be_surveyed(given: Given, sampled: Any) -> bool:
-    """Whether nothing was said about the weights, so that whole ones are taken as counts."""
+    """Whether the kind of the weights was not given, so that whole ones are taken as counts."""
     return given.sample_weight is not None and given.weights == "auto" and sampled is not False
 
 
@@ -128,7 +128,7 @@ def _look_surveyed(rows: Reading, model: Any) -> bool:
 
 
 def _warn_of_counts(n: int, total: float) -> None:
-    """Warn of whole weights of so many rows that were taken as counts, although they look like survey weights."""
+    """Warn of whole weights of that many rows that were taken as counts, although they look like survey weights."""
     warn(
         Words(
             f"the weights are whole numbers and taken as counts: {n:,} rows stand for {int(total):,}. "

@@ -154,12 +154,11 @@ def choices(name: str, values: Iterable[Any]) -> list[Part]:
     """The values a parameter may have, as parts of a message.
 
     >>> print(Words(*choices("ties", ["share", "first"])))
-    one of 'share', 'first'
+    'share' or 'first'
     """
-    parts: list[Part] = ["one of "]
-    for value in values:
-        parts += [Value(name, value), ", "]
-    return parts[:-1]
+    shown = [Value(name, value) for value in values]
+    between = [", "] * (len(shown) - 2) + [" or "]
+    return [part for value, after in zip(shown, [*between, ""], strict=False) for part in (value, after) if part]
 
 
 def count_of(number: int, noun: str, plural: str = "") -> str:
@@ -191,7 +190,7 @@ def from_json(entry: Any) -> str:
     if isinstance(entry, str):
         return entry
     if not isinstance(entry, list) or not all(isinstance(p, str) or isinstance(p[0], str) for p in entry):
-        raise ValueError(f"{entry!r} is no sentence")
+        raise ValueError(f"{entry!r} is not a sentence")
     return Words(*(part if isinstance(part, str) else Parameter(*part) for part in entry))
 
 

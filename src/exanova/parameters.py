@@ -8,6 +8,7 @@ from typing import Any, get_args
 import numpy as np
 
 from exanova import parallel
+from exanova.argument_checks import is_choice, is_whole
 from exanova.basis.names import BASES
 from exanova.data.encoding import Encoding
 from exanova.data.link import LINKS
@@ -47,17 +48,17 @@ FINITE = "a finite number of at least 0"
 
 RULES: Mapping[str, tuple[Callable[[Any], bool], tuple[Part, ...]]] = {
     "max_order": (
-        lambda value: value is None or _is_whole(value, 0),
+        lambda value: value is None or is_whole(value, 0),
         ("a whole number of at least 0, or ", Value("max_order", None)),
     ),
     "max_terms": (
-        lambda value: value is None or value == "auto" or _is_whole(value, 1),
+        lambda value: is_choice(value, ("auto", None)) or is_whole(value, 1),
         ("a whole number of functions, ", Value("max_terms", "auto"), ", or None for no budget"),
     ),
     "min_gain": (lambda value: _is_number(value), (FINITE,)),
     "ridge": (lambda value: _is_number(value), (FINITE,)),
     "random_state": (
-        lambda value: value is None or _is_whole(value, 0),
+        lambda value: value is None or is_whole(value, 0),
         ("a whole number of at least 0, or None for a fresh seed",),
     ),
     "engine": (
@@ -65,7 +66,7 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], tuple[Part, ...]]] = {
         ("a client of dask.distributed, or None",),
     ),
     "batch_size": (
-        lambda value: value is None or _is_whole(value, 1),
+        lambda value: value is None or is_whole(value, 1),
         ("at least one row, or None for all rows at once",),
     ),
 }
@@ -81,8 +82,7 @@ def check_parameters(given: Mapping[str, Any]) -> None:
 
 def _wrong_parameters(given: Mapping[str, Any]) -> Iterator[InputError]:
     for name, allowed in CHOICES.items():
-        value = given[name].item() if isinstance(given[name], np.generic) else given[name]
-        if not any(isinstance(value, type(choice)) and value == choice for choice in allowed):  # 1 is not True
+        if not is_choice(given[name], allowed):
             yield InputError.given(name, given[name], *choices(name, allowed))
     for name, (is_allowed, expected) in RULES.items():
         if not is_allowed(given[name]):
@@ -96,7 +96,7 @@ def _wrong_parameters(given: Mapping[str, Any]) -> Iterator[InputError]:
             check(given[name])
         except InputError as error:
             yield error
-    if given["selection"] in ("screen", "canonical") and given["max_terms"] is None:
+    if is_choice(given["selection"], ("screen", "canonical")) and given["max_terms"] is None:
         yield InputError(
             Parameter("selection", given["selection"]),
             " needs a budget",
@@ -166,9 +166,5 @@ def make_request(given: Mapping[str, Any], support: Support, encoding: Encoding)
     )
 
 
-def _is_whole(value: Any, least: int) -> bool:
-    return not isinstance(value, bool) and isinstance(value, int | np.integer) and bool(value >= least)
-
-
 def _is_number(value: Any) -> bool:
-    return not isinstance(value, bool) and isinstance(value, int | float) and 0 <= value < np.inf
+    return not isinstance(value, bool) and isinstance(value, int | float | np.number) and bool(0 <= value < np.inf)

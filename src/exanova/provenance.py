@@ -13,8 +13,9 @@ from html import escape
 from typing import Any
 
 from exanova import __version__
+from exanova.argument_checks import are_texts, check_mapping, check_path
 from exanova.data.observe import Observation
-from exanova.errors import InputError
+from exanova.errors import InputError, InputTypeError
 
 LONGEST_SETTING = 200
 """Characters of a setting that are recorded; the file of a decomposition has its parameters in full."""
@@ -62,6 +63,11 @@ class Provenance:
         self, command: Sequence[str] = (), files: Mapping[str, str | os.PathLike[str]] | None = None
     ) -> Provenance:
         """The same record with a command line and with the hashes of files, by their roles."""
+        if not are_texts(command):
+            raise InputTypeError.given("command", command, "the words of a command line, as a list of texts")
+        check_mapping("files", files, "{'data': 'loans.csv'}")
+        for path in (files or {}).values():
+            check_path(path, "files")
         hashed = tuple((role, os.fspath(path), file_hash(path)) for role, path in (files or {}).items())
         return replace(self, command=shlex.join(command) or self.command, files=(*self.files, *hashed))
 

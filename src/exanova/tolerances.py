@@ -56,7 +56,7 @@ factorisation, and in iterations. Determined by comparison with exact fractions.
 
 LIGHT_CELL = 1e-9
 """Probability of a cell over the largest below which pure functions are made orthogonal once more, and squared
-directions of dependences below which these are made orthonormal. Effects told apart by so little alone would have
+directions of dependences below which these are made orthonormal. Effects that differ only there would have
 errors of up to a third of machine epsilon over this ratio: 1e-7."""
 
 STRONGEST = 1e-12

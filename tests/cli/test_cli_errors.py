@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import typer
+from typer.main import get_group
 
 import exanova
 from cli_helpers import LOANS, PREDICTED, RISK, TABLE, inside, listing, refused
 from exanova import FunctionalANOVA, atomic_files
+from exanova.cli.app import EXCLUDED, NEEDED, app
 
 
 @pytest.fixture
@@ -40,7 +42,7 @@ EXPLAIN = ("explain", "loans.csv", *PREDICTED)
         (["explain", "loans.csv", "--prediction", "rsk"], "no column 'rsk' in 'loans.csv'. Did you mean 'risk'?"),
         ([*EXPLAIN, "--max-order", "two"], "--max-order 'two' was given; expected a whole number, or 'all'"),
         ([*EXPLAIN, "--max-order", "-1"], "--max-order -1 was given; expected a whole number of at least 0, or all"),
-        ([*EXPLAIN, "--basis", "best"], "--basis best was given; expected one of pure, paper"),
+        ([*EXPLAIN, "--basis", "best"], "--basis best was given; expected pure or paper"),
         ([*EXPLAIN, "--ties", "best"], "--ties best was given"),
         ([*EXPLAIN, "--route", "best"], "--route best was given"),
         ([*EXPLAIN, "--selection", "screen"], "give --max-terms"),
@@ -385,3 +387,59 @@ def test_every_help_teaches_with_examples(capsys, command):
 def test_without_a_command_the_help_is_shown(capsys):
     assert inside(capsys).out == inside(capsys, "--help").out
     assert inside(capsys, "--version").out == f"exanova {exanova.__version__}\n"
+
+
+NEEDED_ARGUMENTS = {
+    "explain": EXPLAIN[1:],
+    "plan": EXPLAIN[1:],
+    "demo": (),
+    "rows": ("model.exanova", "loans.csv"),
+    "show": ("model.exanova",),
+    "export": ("model.exanova", "book.json"),
+    "compare": ("model.exanova", "model.exanova"),
+    "difference": ("model.exanova", "loans.csv", "--by", "home"),
+    "relativities": ("model.exanova",),
+    "report": ("model.exanova", "report.json"),
+    "levels": ("loans.csv", "--output", "levels.json"),
+    "moments": ("loans.csv", "--output", "m.moments", "--levels", "levels.json", "--prediction", "risk"),
+    "merge": ("m.moments", "--output", "all.moments"),
+}
+"""Arguments that each command needs."""
+
+OPTIONS = [
+    (name, p.opts[0])
+    for name, command in get_group(app).commands.items()
+    for p in command.params
+    if p.param_type_name == "option" and not p.is_flag
+]
+
+
+@pytest.mark.parametrize(("command", "option"), OPTIONS)
+def test_nonsense_for_any_option_is_one_line_or_means_something(folder, capsys, command, option):
+    for value in ("no", "-1"):
+        ended = inside(capsys, command, *NEEDED_ARGUMENTS[command], option, value)
+        assert "unexpected" not in ended.err
+        if ended.code:
+            refused(ended)
+
+
+@pytest.mark.parametrize(
+    ("command", "own", "other"),
+    [(c, own, other) for table in (NEEDED, EXCLUDED) for c, options in table.items() for own, other in options.items()],
+)
+def test_an_option_that_would_be_ignored_is_refused(folder, capsys, command, own, other):
+    params = {p.name: p for p in get_group(app).commands[command].params}
+    words = [params[own].opts[0], *([] if params[own].is_flag else ["1"])]
+    words += [params[other].opts[0], "1"] if own in EXCLUDED.get(command, {}) else []
+    refused(inside(capsys, command, *NEEDED_ARGUMENTS[command], *words), params[own].opts[0], params[other].opts[0])
+
+
+def test_columns_to_read_as_text_are_those_of_the_table(folder, capsys):
+    refused(inside(capsys, *EXPLAIN, "--text", "jbo"), "--text names 'jbo'", "no such column")
+    os.mkdir("parts")
+    TABLE.to_csv("parts/a.csv", index=False)
+    refused(inside(capsys, "explain", "parts", *PREDICTED, "--text", "jbo"), "--text names 'jbo'")
+
+
+def test_a_cluster_does_not_read_a_single_file(folder, capsys):
+    refused(inside(capsys, *EXPLAIN, "--dask", "tcp://127.0.0.1:1"), "--dask", "single file")

@@ -114,7 +114,7 @@ def test_values_outside_of_a_link_are_refused_with_their_rows(link, values, word
 
 def test_links_that_do_not_exist_are_refused():
     X = np.array([["a"], ["b"]])
-    with pytest.raises(InputError, match="link='probit' was given; expected one of 'identity', 'log', 'logit'"):
+    with pytest.raises(InputError, match="link='probit' was given; expected 'identity', 'log' or 'logit'"):
         FunctionalANOVA(link="probit").fit(X, np.array([0.1, 0.2]))
     with pytest.raises(InputError, match="expected 'link' or 'response'"):
         FunctionalANOVA(sampled=False).fit(X, np.array([0.1, 0.2])).predict(X, scale="odds")

@@ -110,7 +110,7 @@ def test_a_model_that_raises_is_shown_with_its_cause():
         (lambda rows: rows[:-1, 0], "3 rows of outputs for 4 rows"),
         (lambda rows: 1.0, "of type float"),
         (lambda rows: np.zeros((4, 1, 1)), r"shape is \(4, 1, 1\)"),
-        (lambda rows: np.zeros((4, 0)), "not a single output"),
+        (lambda rows: np.zeros((4, 0)), "There are no outputs"),
         (lambda rows: ["a"] * 4, "of type str_, not real numbers"),
         (lambda rows: np.array([None] * 4), "of type NoneType"),
         (lambda rows: np.array(["1"] * 4, dtype=object), "of type str"),

@@ -236,7 +236,7 @@ def test_other_columns_or_outputs_cannot_be_compared():
         anova.compare(FunctionalANOVA(shrinkage=None).fit(table().rename(columns={"shape": "form"}), np.arange(12.0)))
     with pytest.raises(InputError, match="outputs differ: output 0 and price"):
         anova.compare(FunctionalANOVA(shrinkage=None).fit(table(), price, output_names=["price"]))
-    with pytest.raises(InputTypeError, match="a dict was given"):
+    with pytest.raises(InputTypeError, match="other= is a dict"):
         anova.compare({})
 
 

@@ -385,7 +385,7 @@ def test_a_group_of_one_row_has_no_standard_errors_and_that_is_said(shrinkage, s
             assert np.isfinite(getattr(few, name)[first:]).any() == (size > 1), name
             assert all(np.isfinite(getattr(other, name)[first:]).all() for other in others), name
         assert np.isclose(few.total[0], y[:size].mean() - y[size : len(rows)].mean())
-        note = "no standard errors of few against all others: a set of one row does not show how its kind varies"
+        note = "no standard errors of few against all others: a single row does not show how much rows vary"
         assert (note in found.notes) == (size == 1)
 
 
@@ -396,7 +396,7 @@ def test_a_group_in_one_cluster_has_no_standard_errors():
     for clusters in (1, 2):
         found = anova.difference(frame, by=cluster < clusters, model=y)
         assert np.isfinite(found[0].total_stderr).all() == (clusters > 1)
-        assert any("a set of one cluster" in note for note in found.notes) == (clusters == 1)
+        assert any("a single cluster" in note for note in found.notes) == (clusters == 1)
 
 
 def test_a_row_that_counts_as_several_has_standard_errors():

@@ -175,11 +175,11 @@ def test_one_hot_columns_are_a_group():
 @pytest.mark.parametrize(
     ("groups", "words"),
     [
-        ({"g": ["a", "nope"]}, "'nope' is no feature"),
+        ({"g": ["a", "nope"]}, "'nope' is not a feature"),
         ({"g": ["a"], "h": ["a", "b"]}, "'a' is named 2 times"),
         ({"g": []}, "'g' has no features"),
         ({"c": ["a", "b"]}, "'c' is the name of a feature outside that group"),
-        ({"g": ["x", "y"], "h": []}, "'h' has no features; 'x' is no feature; 'y' is no feature"),
+        ({"g": ["x", "y"], "h": []}, "'h' has no features; 'x' is not a feature; 'y' is not a feature"),
     ],
 )
 def test_groups_that_cannot_be_are_refused(groups, words):

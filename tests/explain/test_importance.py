@@ -245,7 +245,7 @@ def test_subsets_are_listed_with_their_order():
 def test_what_does_not_exist_is_refused():
     case, _ = product_case((2, 2), seed=1)
     anova = fit(case)
-    with pytest.raises(InputError, match=r"kind='gain'.*l1, l2, shapley, variance, shapley-effects"):
+    with pytest.raises(InputError, match=r"kind='gain'.*'l1', 'l2', 'shapley', 'variance' or 'shapley-effects'"):
         anova.importance("gain")
     with pytest.raises(InputError, match="by='level'"):
         anova.importance("l1", by="level")

@@ -236,7 +236,7 @@ def test_the_long_table_is_of_the_kind_that_was_fitted(kind):
 
 def test_what_does_not_exist_is_refused_with_what_does():
     anova, rows = random_game(3, seed=7, outputs=2)
-    with pytest.raises(InputError, match="expected one of 'Moebius', 'SV', 'SII'"):
+    with pytest.raises(InputError, match="expected 'Moebius', 'SV', 'SII'"):
         anova.interactions(rows, index="shapley")
     for order in (0, -1, 1.5, True, "2", None):
         with pytest.raises(InputError, match="whole number of at least 1"):

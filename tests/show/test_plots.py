@@ -460,6 +460,18 @@ def test_names_never_become_fields_or_expressions(name, kind, odd_pictures):
     assert GAME in specification["description"]
 
 
+@pytest.mark.parametrize(("shrinkage", "unseen"), [(None, "counts as 0"), ("auto", "extrapolated by the prior")])
+def test_a_chart_says_what_is_done_with_combinations_that_never_occurred(loans, shrinkage, unseen):
+    many = pd.concat([loans] * 20, ignore_index=True).drop(columns="bank")
+    y = risk(many)[:, 1] + np.random.default_rng(0).normal(scale=0.2, size=len(many))
+    anova = FunctionalANOVA(shrinkage=shrinkage).fit(many, y)
+    row = many.head(1).assign(job="none", home="own")
+    with pytest.warns(OutsideSupportWarning, match=unseen):
+        assert unseen in subtitle(anova.plot.waterfall(row))
+    with pytest.warns(OutsideSupportWarning):
+        assert unseen in subtitle(anova.plot.beeswarm(pd.concat([row, many.head(3)])))
+
+
 def test_names_are_shown_in_a_legible_form(odd_pictures):
     texts = set(ElementTree.fromstring(svg_of(odd_pictures["effect", "alone"])).itertext())
     expected = {
@@ -598,7 +610,7 @@ WRONG = {
     "output number": (lambda p, X: p.effect("job", output=2), UnknownFeatureError, "there is no output 2"),
     "output of a network": (lambda p, X: p.network(output="won"), UnknownFeatureError, "there is no output 'won'"),
     "no output": (lambda p, X: p.beeswarm(X, output=[]), InputError, "0 outputs were requested"),
-    "unknown kind": (lambda p, X: p.importance("gini"), InputError, "kind='gini' was given; expected one of l1"),
+    "unknown kind": (lambda p, X: p.importance("gini"), InputError, "kind='gini' was given; expected 'l1'"),
     "no bars": (lambda p, X: p.importance(top=0), InputError, "top=0 was given; expected a whole number"),
     "half a level": (lambda p, X: p.effect("job", top=1.5), InputError, "top=1.5 was given"),
     "wrong shape": (lambda p, X: p.image(X.head(1), (2, 3)), InputError, "6 pixels, the decomposition 4 features"),

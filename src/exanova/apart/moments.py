@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.argument_checks import check_whole
 from exanova.data.distinct import distinct_rows
 from exanova.data.encoding import Encoding
 from exanova.data.sample import blocks_of
@@ -182,6 +183,7 @@ def collect_blocks(
     """
     if max_order not in (1, HIGHEST) or isinstance(max_order, bool):
         raise InputError.given("max_order", max_order, "1 or 2: moments hold the counts of up to four features")
+    check_whole("min_count", min_count, least=0)
     _check_memory(levels.sizes, max_order, resolve_limit(memory_limit))
     calling = (output_names, response_method)
     moments: Moments | None = None
@@ -369,7 +371,7 @@ def _check_memory(sizes: Sequence[int], max_order: int, limit: int) -> None:
 
 
 def _elementary(powers: Sequence[float], order: int) -> float:
-    """Sum of the products of so many different numbers, from the sums of their powers (Newton's identities)."""
+    """Sum of the products of that many different numbers, from the sums of their powers (Newton's identities)."""
     elementary = [1.0]
     for k in range(1, order + 1):
         elementary.append(sum((-1) ** (i - 1) * elementary[k - i] * powers[i - 1] for i in range(1, k + 1)) / k)

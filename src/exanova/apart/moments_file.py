@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova.apart.moments import Moments, every_cell, identity
+from exanova.argument_checks import check_path
 from exanova.atomic_files import write_whole
 from exanova.data.encoding import Encoding
 from exanova.effects import storage
@@ -79,6 +80,7 @@ def save_levels(levels: Encoding, path: str | os.PathLike[str]) -> None:
 
 def load_levels(path: str | os.PathLike[str]) -> Encoding:
     """Read a file of levels."""
+    check_path(path)
     try:
         with open(path, encoding="utf-8") as handle:
             document: Any = json.load(handle)

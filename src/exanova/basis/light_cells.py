@@ -2,7 +2,7 @@
 
 In coordinates h = sqrt(p) f, functions of fewer features may vanish except in the lightest cells: two main effects that
 differ only there have a difference as small as sqrt(p). An orthogonal factorisation of margins scaled by sqrt(p) knows
-such a direction to eps / sqrt(p), and effects that are told apart by it to eps / p, which no mean of an effect shows.
+such a direction to eps / sqrt(p), and effects that only it distinguishes to eps / p, which no mean of an effect shows.
 The margins themselves are whole numbers. They are reduced so that each row is 1 in a cell of its own, where all others
 are 0, and otherwise differs from 0 in lighter cells only; scaled, such rows are nearly orthogonal. What a basis has
 along them is removed.

@@ -43,7 +43,7 @@ class Stacks:
 
     @classmethod
     def of(cls, tables: Sequence[FloatArray | None]) -> Stacks:
-        """Stack what is small and of one shape; ``None`` stands for what is no table.
+        """Stack what is small and of one shape; ``None`` stands for what is not a table.
 
         >>> made = Stacks.of([np.ones((2, 1))] * 9 + [None])
         >>> made.stacked[0].tables.shape, made.single

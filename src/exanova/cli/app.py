@@ -5,13 +5,52 @@ Slow imports are deferred until a command runs, so that help and usage errors ap
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from exanova import __version__
 from exanova.cli import apart_app, fit_app, question_app, saved_app
 from exanova.cli.arguments import text
+from exanova.errors import InputError
+
+OF_DATA = ("handle_unknown", "format_", "separator", "decimal", "missing")
+
+NEEDED: Mapping[str, Mapping[str, str]] = {
+    "explain": {"title": "report", "trust_pickle": "model"},
+    "moments": {"trust_pickle": "model"},
+    "rows": dict.fromkeys(("direction", "against", "of_output"), "reasons"),
+    "show": {"joined": "effect"},
+    "report": dict.fromkeys(OF_DATA, "data"),
+}
+"""Options of commands that mean nothing without another one: refused without it, rather than ignored."""
+
+EXCLUDED = {"rows": dict.fromkeys(("index", "order"), "reasons")}
+"""Options that mean nothing beside another one."""
+
+
+class Command(TyperCommand):
+    """A command that refuses options which it would otherwise ignore."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        name, typed = str(self.name), {p.name: p.opts[0] for p in self.params if _is_typed(ctx, p.name)}
+        option = {p.name: p.opts[0] for p in self.params}
+        for own, other in NEEDED.get(name, {}).items():
+            if own in typed and other not in typed:
+                raise InputError(f"{typed[own]} was given without {option[other]}", remedy="give both, or neither")
+        for own, other in EXCLUDED.get(name, {}).items():
+            if own in typed and other in typed:
+                raise InputError(f"{typed[own]} was given with {typed[other]}", remedy="give one of them")
+        return super().invoke(ctx)
+
+
+def _is_typed(context: Any, name: str | None) -> bool:
+    """Whether an option was typed, and not left at its default."""
+    source = None if name is None else context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _examples(*pairs: tuple[str, str]) -> str:
@@ -69,4 +108,4 @@ for command, about, pairs in (
     *apart_app.COMMANDS,
     *question_app.COMMANDS,
 ):
-    app.command(help=about, epilog=_examples(*pairs))(command)
+    app.command(help=about, epilog=_examples(*pairs), cls=Command)(command)

@@ -175,6 +175,8 @@ def _check_inputs(job: Job, held_out: str | None) -> None:
             "give either --prediction COLUMN, if the table has the model's predictions, or --model MODEL, to compute "
             "them."
         )
+    if job.dask is not None and not in_blocks(job.data, job.reading):
+        raise InputError("--dask was given for a single file, which is read here; leave it out, or give a folder.")
     if job.data == held_out == STDIN:
         raise InputError("standard input can be read only once; give --eval a file, or a fraction such as 0.2.")
     if job.output_names is not None and job.choice.prediction:
@@ -231,7 +233,7 @@ def _origins(job: Job) -> dict[str, str]:
 
 def _held_out(job: Job, path: str, features: Any, model: Model | None) -> tuple[Any, Any]:
     """Held-out rows, read like the others, and the model or its predictions there."""
-    table = read_table(path, job.reading, kinds_of(features))
+    table = read_table(path, replace(job.reading, text=()), kinds_of(features))  # kinds are known
     apart = divide(table, Choice(prediction=job.choice.prediction), display_name(path), features.column_names)
     return apart.features, apart.predictions if model is None else model
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from exanova.cli.columns import Choice, check_columns, chosen_features, learned_kinds, typed
-from exanova.cli.table_files import STDIN, ReadOptions
+from exanova.cli.table_files import STDIN, ReadOptions, check_known
 from exanova.cli.text import listed
 from exanova.errors import FileWriteError, InputError
 from exanova.packages import package
@@ -62,6 +62,7 @@ def open_files(
     """The files, with the columns that have a role; ``wanted(names)`` says which features a model needs."""
     source = open_source(path, _options(reading))
     names = list(source.names)
+    check_known("--text", reading.text, names)
     check_columns(_Named(names), choice.apart, repr(path))
     features = chosen_features(choice, names, repr(path), None if wanted is None else wanted(names))
     return replace(source, names=(*features, *choice.apart))

@@ -11,7 +11,7 @@ import re
 import stat
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,6 +122,7 @@ def read_table(path: str, reading: ReadOptions, kinds: Mapping[str, Kind] | None
     if repeated:
         raise InputError(f"{source.name} has more than one column called {listed(repeated)}; rename or drop them.")
     table = table.select(columns_of(table.column_names))
+    check_known("--text", reading.text, table.column_names)
     if not table.num_rows:
         raise InputError(f"{source.name} has {table.num_columns} columns and no rows.")
     return _with_categories(
@@ -134,11 +135,16 @@ def display_name(path: str) -> str:
     return "standard input" if path == STDIN else repr(path)
 
 
+def check_known(option: str, names: tuple[str, ...], columns: Sequence[str]) -> None:
+    """Refuse names of columns that a table does not have; ``all`` names every column."""
+    unknown = [name for name in names if name not in columns and names != ("all",)]
+    if unknown:
+        raise InputError(f"{option} names {listed(unknown)}, but there is no such column in the table.")
+
+
 def _with_categories(table: Any, names: tuple[str, ...]) -> Any:
     """The table with some columns, or all of text, as categories."""
-    unknown = [name for name in names if name not in table.column_names and names != ("all",)]
-    if unknown:
-        raise InputError(f"--categories names {listed(unknown)}, but there is no such column in the table.")
+    check_known("--categories", names, table.column_names)
     return as_categories(table, None if names == ("all",) else names) if names else table
 
 

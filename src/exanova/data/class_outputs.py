@@ -82,6 +82,6 @@ def _add_up(returned: Any) -> bool:
     """Whether numbers (n, 2) are probabilities of two classes, one of which is right."""
     try:
         sums = np.asarray(returned, dtype=np.float64).sum(axis=1)
-    except (TypeError, ValueError):  # what is no number is refused later
+    except (TypeError, ValueError):  # what is not a number is refused later
         return False
     return not bool((np.abs(sums - 1.0) > ROUNDED).any())

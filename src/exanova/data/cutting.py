@@ -126,7 +126,7 @@ def bin_budget(n_bins: Bins, rows: int, totals: NDArray[Any]) -> tuple[int, floa
     """
     if n_bins != "auto" and n_bins is not None:
         return n_bins, 0.0
-    # Weights that are no counts may add up to anything: their mean stands for one row.
+    # Weights that are not counts may add up to anything: their mean stands for one row.
     most = max(2, min(MOST_BINS, rows // ROWS_OF_A_BIN))
     return most, FEWEST_ROWS * float(totals.sum()) / max(rows, 1)
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.argument_checks import check_choice
 from exanova.data.alignment import to_rows
 from exanova.data.weights import refuse_mask
 from exanova.errors import InputError, InputTypeError
@@ -22,7 +23,7 @@ from exanova.messages import Parameter, count_of
 from exanova.typing import FloatArray, IntArray
 
 MANY_COUNTS = 20
-"""Mean of whole weights above which they are looked at twice: survey weights are such numbers, and few counts are."""
+"""Mean of whole weights above which they are checked more closely: survey weights are often as large, counts rarely."""
 
 FEWEST_SURVEYED = 200
 """Rows from which whole weights may be those of a survey: a shorter table, of which some columns are used, is more
@@ -202,6 +203,7 @@ def plan_draws(
 
 def weight_kind(given: str, whole: bool) -> Kind:
     """The kind of the weights, from the parameter and whether they are all whole numbers."""
+    check_choice("weights", given, ("auto", "frequency", "probability"))
     if given == "auto":
         return "frequency" if whole else "probability"
     if given == "frequency" and not whole:
@@ -213,11 +215,7 @@ def weight_kind(given: str, whole: bool) -> Kind:
             Parameter("weights", "probability"),
             ".",
         )
-    if given == "frequency":
-        return "frequency"
-    if given == "probability":
-        return "probability"
-    raise InputError.given("weights", given, "'auto', 'frequency' or 'probability'")
+    return "frequency" if given == "frequency" else "probability"
 
 
 def do_not_look_like_counts(weight: NDArray[Any], row: IntArray, outputs: FloatArray | None, widest: int) -> bool:
@@ -269,7 +267,7 @@ class Repeats:
 
 
 def are_small(rows: int, total: float) -> bool:
-    """Whether whole weights of so many rows are no larger than counts often are, or of too few rows to tell.
+    """Whether whole weights of that many rows are no larger than counts often are, or of too few rows to tell.
 
     >>> are_small(1000, 3000.0), are_small(1000, 90000.0)
     (True, False)

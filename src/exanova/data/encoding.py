@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from exanova.argument_checks import check_choice
 from exanova.data.between import Between
 from exanova.data.column import Column
 from exanova.data.every_column import EveryColumn
@@ -20,7 +21,7 @@ from exanova.data.feature import FeatureLevels
 from exanova.data.levels import MISSING_LABEL, level_from_json, level_to_json
 from exanova.data.table import Table
 from exanova.errors import FileFormatError, InputError, UnknownLevelError
-from exanova.messages import Parameter, choices, count_of
+from exanova.messages import Parameter, count_of
 from exanova.typing import Codes, IntArray, Level
 
 
@@ -90,8 +91,7 @@ class Encoding:
         the code -1 with ``handle_unknown="ignore"``; it is never mapped to the merged rare levels, which were learned.
         With ``between`` too, a number never observed has the code of its place between those that were.
         """
-        if handle_unknown not in ("error", "ignore"):
-            raise InputError.given("handle_unknown", handle_unknown, *choices("handle_unknown", ("error", "ignore")))
+        check_choice("handle_unknown", handle_unknown, ("error", "ignore"))
         table = table.select(self.names)
         codes = np.empty((len(self.features), table.n_rows), dtype=np.int64)
         wrong = EveryColumn()

@@ -23,7 +23,7 @@ PLAIN_FROM, PLAIN_BELOW = 1e-5, 1e16
 """Sizes between which a number is written without an exponent."""
 
 LOOKED_AT = 1000
-"""Values of a column, about, whose digits are looked at."""
+"""Approximate number of values of a column whose digits are examined."""
 
 
 def edges_between(

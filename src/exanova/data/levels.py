@@ -26,7 +26,7 @@ JOINED_WIDTH = 20
 
 
 LONG = 12
-"""Digits from which on the text of a number is looked at: no one has written it down."""
+"""Digits beyond which a shorter text of a number is tried: nobody writes down that many."""
 
 LARGEST_SINGLE = 3.4e38
 """Size up to which a number may be one of single precision."""

@@ -61,7 +61,7 @@ def _with_names(X: Any, taken: Sequence[str]) -> Table:
         raise InputError(
             f"The table has no column {', '.join(map(repr, absent))}; its columns are "
             f"{', '.join(map(repr, table.names[:20]))}",
-            remedy="Give names of its columns. Labels are no outputs: use class probabilities, or one 0/1 column per "
+            remedy="Give names of its columns. Labels are not outputs: use class probabilities, or one 0/1 column per "
             "class",
         )
     return table

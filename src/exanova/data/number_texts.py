@@ -1,4 +1,4 @@
-"""Columns of numbers that were read as text, because some cells are no numbers or all are written in another way."""
+"""Columns of numbers that were read as text, because some cells are not numbers or all are written in another way."""
 
 from __future__ import annotations
 

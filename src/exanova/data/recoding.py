@@ -18,7 +18,7 @@ BLOCK = 65_536
 
 
 def code_type(levels: int) -> type[np.signedinteger[Any]]:
-    """The smallest signed type for codes of so many levels, one code more, and -1.
+    """The smallest signed type for codes of that many levels, one code more, and -1.
 
     >>> code_type(100).__name__, code_type(128).__name__
     ('int8', 'int16')
@@ -57,7 +57,7 @@ def occurrences(codes: NDArray[Any], size: int, lowest: int = 0) -> IntArray:
 
 
 def blocks(length: int, size: int = 0) -> list[slice]:
-    """Blocks of ``range(length)``, none shorter than ``size`` (but the last), for sums into so many places."""
+    """Blocks of ``range(length)``, none shorter than ``size`` (but the last), for sums into that many places."""
     step = max(BLOCK, size)
     return [slice(a, min(a + step, length)) for a in range(0, length, step)]
 

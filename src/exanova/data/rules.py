@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal, TypeAlias
 
+from exanova.argument_checks import is_choice
 from exanova.data.binning import STRATEGIES
 from exanova.data.table import Table
 from exanova.errors import InputError
@@ -120,7 +121,7 @@ def check_rules(table: Table, min_frequency: Any, n_bins: Any, strategy: Any) ->
 
 def wrong_rules(min_frequency: Any, n_bins: Any, strategy: Any) -> Iterator[InputError]:
     """An error for each of these parameters that is invalid for any table."""
-    if strategy not in STRATEGIES:
+    if not is_choice(strategy, STRATEGIES):
         yield InputError.given("strategy", strategy, *choices("strategy", STRATEGIES))
     if min_frequency is not None and not _is_frequency(min_frequency):
         yield InputError.given(

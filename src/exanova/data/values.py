@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Integral
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.argument_checks import check_choice
 from exanova.data.alignment import to_batch, to_rows
 from exanova.data.class_outputs import class_outputs, own_names
 from exanova.data.failing_models import why_it_failed
@@ -18,7 +19,7 @@ from exanova.data.recoding import blocks
 from exanova.data.table import Table
 from exanova.data.weights import group_totals
 from exanova.errors import ExanovaError, InputError, InputTypeError, ModelError
-from exanova.messages import Parameter, choices, count_of
+from exanova.messages import Parameter, count_of
 from exanova.progress import Progress
 from exanova.typing import FloatArray, IntArray
 
@@ -199,7 +200,7 @@ def as_outputs(outputs: Any, n: int) -> FloatArray:
     if len(array) != n:
         raise ModelError(f"There are {len(array)} rows of outputs for {n} rows; expected one for each row.")
     if array.ndim == 2 and not array.shape[1]:
-        raise ModelError("There is not a single output for each row; expected at least one number.")
+        raise ModelError("There are no outputs; expected at least one number for each row.")
     return _as_real(array)
 
 
@@ -238,9 +239,7 @@ def _is_estimator(candidate: Any) -> bool:
 
 
 def _responder(model: Any, response_method: str) -> Callable[[Any], Any]:
-    if response_method not in ("auto", *RESPONSE_METHODS):
-        accepted = choices("response_method", ("auto", *RESPONSE_METHODS))
-        raise InputError.given("response_method", response_method, *accepted)
+    check_choice("response_method", response_method, ("auto", *RESPONSE_METHODS))
     if isinstance(model, type) or not is_model(model):
         raise InputTypeError(
             f"The model is {model!r}; expected a callable or a fitted estimator, an object and not a class."
@@ -324,6 +323,8 @@ def _names_given(outputs: Any, features: Sequence[str]) -> Any:
 def _names(given: Sequence[str] | None, width: int, natural: Any) -> tuple[str, ...]:
     """Names of the outputs: those given, else natural ones of the right number, else numbers."""
     if given is not None:
+        if not isinstance(given, Iterable):
+            raise InputTypeError.given("output_names", given, "one different name per output")
         names = (given,) if isinstance(given, str) else tuple(map(str, given))
         if len(names) != width or len(set(names)) != width:
             raise InputError(

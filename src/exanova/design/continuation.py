@@ -50,7 +50,7 @@ class Everywhere:
         family: the family with the cells that are continued.
         values: (cells, m) effects.
         number: (cells,) number of each cell among the observed ones, -1 for one that was never observed.
-        unseen: what the effect of a combination of levels that never occurred does, in words.
+        unseen: how the effect of a combination of levels that never occurred is treated, in words.
     """
 
     family: Family

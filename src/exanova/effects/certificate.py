@@ -61,9 +61,9 @@ class Certificate:
         r2_eval, mse_eval: the same as ``r2`` and ``mse`` on other rows, one per output, if they were measured there.
             R2 is NaN for an output that does not vary on them.
         eval_method: how they were measured, or why not; for a complete population, why there are no other rows.
-        r2_least: where rows that chose the family also measured ``r2_eval``, what is left of it if the choice followed
-            as much noise as it could (NaN if that may be all, as where held-out rows are rows of the fit); else
-            ``None``.
+        r2_least: where rows that chose the family also measured ``r2_eval``, its value if the choice followed as
+            much noise as it could (NaN if nothing else may remain, as where held-out rows are rows of the fit);
+            otherwise ``None``.
         sampled: whether the rows are a sample from a larger population.
         shrinkage: the variance components of a shrunken fit, or why nothing was shrunk; empty if not requested.
         effective_functions: of a shrunken fit, for each order from 1 on, how many functions the rows determine.

@@ -127,7 +127,7 @@ class DependenceBlocks:
 
 
 def _consecutive(widths: IntArray) -> list[IntArray]:
-    """Numbers of subsets in runs of about ``TILE`` columns, for subsets of so many columns."""
+    """Numbers of subsets in runs of about ``TILE`` columns, for subsets of that many columns."""
     numbers, ends = np.arange(len(widths)), np.cumsum(widths)
     if ends[-1] <= TILE:
         return [numbers]

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.argument_checks import check_choice, check_level, check_switch
 from exanova.data.feature import FeatureLevels
 from exanova.data.link import LINKS
 from exanova.data.table import frame_of_kind
 from exanova.design.family import Family
 from exanova.effects.knowledge import Knowledge
 from exanova.effects.zero_effect import Zero
-from exanova.errors import InputError, UnknownFeatureError, check_level
+from exanova.errors import InputError, UnknownFeatureError
 from exanova.messages import Parameter, Words, count_of
 from exanova.typing import FloatArray, Subset
 
@@ -148,6 +149,7 @@ class Effect:
             simultaneous: whether the level holds for all cells of this effect together.
         """
         check_level(level)
+        check_switch("simultaneous", simultaneous)
         find = self._known.critical_of if simultaneous else self._known.reach_of
         half = find(self.number, float(level)) * self.stderr
         return self.values - half, self.values + half
@@ -226,6 +228,7 @@ class Effect:
         Args:
             stderr: whether to add standard errors; by default if they are known or cheap to compute.
         """
+        check_choice("stderr", stderr, (True, False, None))
         columns: dict[str, Any] = {name: [cell[k] for cell in self.levels] for k, name in enumerate(self.features)}
         columns[free_name("probability", columns)] = self.probability
         for k, name in enumerate(self.schema.value_columns):

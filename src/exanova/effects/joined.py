@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from exanova.argument_checks import check_level
 from exanova.data.run_labels import run_label
-from exanova.errors import InputError, check_level
+from exanova.errors import InputError
 from exanova.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -135,5 +136,5 @@ def joined_effect(effect: Effect, level: float) -> Effect:
 
 
 def _limit(level: float, count: int) -> float:
-    """Standard errors that none of so many normal values exceeds, with this probability, if they are independent."""
+    """Standard errors that none of that many normal values exceeds, with this probability, if they are independent."""
     return NormalDist().inv_cdf(0.5 + 0.5 * level ** (1.0 / count))

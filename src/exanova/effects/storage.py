@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.argument_checks import check_path
 from exanova.atomic_files import write_whole
 from exanova.errors import FileFormatError
 
@@ -80,6 +81,7 @@ def read(path: str | os.PathLike[str], noun: str = "decomposition") -> tuple[dic
     Raises:
         FileFormatError: if it is not a file of this format, is truncated, was altered, or is of a later version.
     """
+    check_path(path)
     try:
         with open(path, "rb") as handle:
             body = handle.read(len(MAGIC))

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from exanova.argument_checks import check_choice
 from exanova.effects.effect import GAME, Schema, frame_with_game
 from exanova.effects.norms import strongest_first
-from exanova.errors import InputError
 from exanova.messages import count_of
 from exanova.printed_numbers import plus_minus, printed, printed_change
 from exanova.typing import FloatArray
@@ -104,8 +104,7 @@ class Difference(Sequence[Contrast]):
 
     def to_frame(self, by: Literal["feature", "subset"] = "feature") -> Any:
         """One line per contrast, feature (or subset) and output, the largest part first; then residual and total."""
-        if by not in ("feature", "subset"):
-            raise InputError.given("by", by, "'feature' or 'subset'")
+        check_choice("by", by, ("feature", "subset"))
         column = "subset" if by == "subset" else "group" if self.grouped else "feature"
         lines = [line for contrast in self.contrasts for line in self._lines(contrast, by)]
         out: dict[str, list[Any]] = {}

@@ -25,8 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from exanova.errors import InputError
-from exanova.messages import choices
+from exanova.argument_checks import check_choice
 from exanova.typing import FloatArray, Subset
 
 
@@ -36,8 +35,6 @@ def size_weights(index: str, order: int, largest: int) -> FloatArray:
     >>> size_weights("SII", 1, 3)[1].tolist()
     [0.0, 1.0, 0.5, 0.3333333333333333]
     """
-    if index not in WEIGHTS:
-        raise InputError.given("index", index, *choices("index", WEIGHTS))
     out = np.zeros((order + 1, largest + 1))
     for s in range(1, order + 1):
         for t in range(s, largest + 1):
@@ -77,6 +74,7 @@ def weight_matrix(subsets: tuple[Subset, ...], index: str, order: int) -> tuple[
     """Numbers of the subsets of an index, and the sparse (chosen, subsets) matrix from dividends to the index."""
     from scipy.sparse import csr_array
 
+    check_choice("index", index, WEIGHTS)
     highest = len(subsets[-1])
     order = largest_order(index, order, highest)
     weights = size_weights(index, order, highest)

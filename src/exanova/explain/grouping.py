@@ -9,7 +9,7 @@ fixed weights, as it is for features: no model is called, and standard errors fo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -21,6 +21,7 @@ from exanova.data.between import Between
 from exanova.effects.effect import Schema
 from exanova.errors import InputError, InputTypeError
 from exanova.explain.dividends import weight_matrix
+from exanova.messages import Parameter, short
 from exanova.typing import Codes, FloatArray, IntArray, Subset
 
 UNKNOWN = "(unknown)"
@@ -145,6 +146,13 @@ def grouping_of(groups: Mapping[str, Sequence[str]], schema: Schema) -> Grouping
             f"groups= is a {type(groups).__name__}",
             expected="a mapping from names to lists of features, such as {'household': ['home', 'children']}",
         )
+    not_lists = [name for name, own in groups.items() if not isinstance(own, Iterable)]
+    if not_lists:
+        raise InputTypeError(
+            Parameter("groups"),
+            f" has {short(groups[not_lists[0]])} for {not_lists[0]!r}",
+            expected="a list of features for each group",
+        )
     lists = {str(name): [own] if isinstance(own, str) else list(map(str, own)) for name, own in groups.items()}
     _check(lists, schema.features)
     place = {name: i for i, name in enumerate(schema.features)}
@@ -159,7 +167,7 @@ def _check(lists: Mapping[str, Sequence[str]], features: Sequence[str]) -> None:
     counted = Counter(f for names in lists.values() for f in names)
     grouped = set(counted)
     wrong = [f"{name!r} has no features" for name, names in lists.items() if not names]
-    wrong += [f"{name!r} is no feature" for name in counted if name not in features]
+    wrong += [f"{name!r} is not a feature" for name in counted if name not in features]
     wrong += [f"{name!r} is named {count} times" for name, count in counted.items() if count > 1]
     alone = [name for name in lists if name in features and name not in grouped]
     wrong += [f"{name!r} is the name of a feature outside that group" for name in alone]

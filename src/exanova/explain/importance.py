@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import tolerances
+from exanova.argument_checks import check_choice
 from exanova.design.family import Family
 from exanova.effects.effect import Schema, frame_with_game
 from exanova.effects.norms import absolute_norms, squared_norms, strongest_first
@@ -27,10 +28,8 @@ KINDS = ("l1", "l2", "shapley", "variance", "shapley-effects")
 
 def check_importance(kind: str, by: str) -> None:
     """Refuse unknown kinds of importances."""
-    if kind not in KINDS:
-        raise InputError(f"kind={kind!r} was given; expected one of {', '.join(KINDS)}.")
-    if by not in ("feature", "subset"):
-        raise InputError.given("by", by, "'feature' or 'subset'")
+    check_choice("kind", kind, KINDS)
+    check_choice("by", by, ("feature", "subset"))
     if by == "subset" and kind in ("shapley", "shapley-effects"):
         raise InputError(
             f"kind={kind!r} belongs to features",

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from exanova.argument_checks import check_choice, check_whole
 from exanova.data.alignment import to_rows
 from exanova.data.between import Between
 from exanova.data.intervals import number_text
@@ -29,10 +30,8 @@ MISSING = "(missing)"
 
 def check_reasons(n: Any, direction: Any) -> None:
     """Refuse an invalid number of reasons or direction."""
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise InputError.given("n", n, "a whole number of at least 1")
-    if direction not in DIRECTIONS:
-        raise InputError.given("direction", direction, "'lower', 'higher' or 'both'")
+    check_whole("n", n)
+    check_choice("direction", direction, DIRECTIONS)
 
 
 def output_number(schema: Schema, output: str | int | None) -> int:

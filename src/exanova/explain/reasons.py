@@ -128,7 +128,7 @@ class Reasons(Sequence[RowReasons]):
         against: what rows are compared with, in words.
         notes: remarks needed to read them, in words.
         schema: names, and the library of tables.
-        unseen: what the effect of a combination of levels that was never observed does, in words.
+        unseen: how the effect of a combination of levels that was never observed is treated, in words.
         link: the function of the output that was decomposed.
 
     >>> import exanova

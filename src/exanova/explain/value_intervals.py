@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from exanova.errors import InputError, check_level
+from exanova.argument_checks import check_level
+from exanova.errors import InputError
 from exanova.infer.bands import student
 from exanova.typing import FloatArray
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import PurePath
 from typing import Any
 
+from exanova.argument_checks import ABOUT, are_texts, check_mapping, check_path
 from exanova.atomic_files import write_whole
 from exanova.decomposition import Decomposition
-from exanova.errors import InputError, InputTypeError
+from exanova.errors import InputError
 from exanova.export.csv_folder import write_folder
 from exanova.export.json_tables import to_json
 from exanova.export.score_sql import to_sql
@@ -44,6 +45,7 @@ def write_export(
         about: further facts to add to the provenance.
         sql: options of :func:`exanova.export.score_sql.to_sql`; ``None`` for those that were not given.
     """
+    check_mapping("about", about, ABOUT)
     facts = {str(name): str(value) for name, value in (about or {}).items()}
     given = {name: value for name, value in sql.items() if value is not None}
     suffix = suffix_of(path)
@@ -66,9 +68,10 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
     >>> suffix_of("book.XLSX"), suffix_of("tables/")
     ('.xlsx', '')
     """
+    check_path(path)
     text = os.fspath(path)
-    if not isinstance(text, str) or not text:
-        raise InputTypeError(f"{path!r} was given; expected the path of a file or a folder as text.")
+    if not text:
+        raise InputError.given("path", text, "the path of a file or a folder")
     suffix = "" if text.endswith(("/", os.sep)) or os.path.isdir(text) else PurePath(text).suffix.lower()
     if suffix and suffix not in FORMATS:
         raise InputError(
@@ -81,7 +84,7 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
 def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
     """Options of SQL, each of the type it should have."""
     keep = given.get("keep", ())
-    if isinstance(keep, str) or not isinstance(keep, Sequence) or not all(isinstance(name, str) for name in keep):
+    if not are_texts(keep):
         raise InputError.given("keep", keep, "a list of names of columns")
     table = given.get("table", "rows")
     if not isinstance(table, str) or not table:

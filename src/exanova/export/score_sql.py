@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from exanova.argument_checks import check_choice
 from exanova.decomposition import Decomposition
 from exanova.design.family import Family
 from exanova.effects.effect import GAME
@@ -18,7 +19,6 @@ from exanova.export.contents import provenance_facts
 from exanova.export.sql_codes import BRANCHES, MOST_JOINS, Coded, coded, stairs
 from exanova.export.sql_literals import DIALECTS, Dialect, identifier, real
 from exanova.export.typeset import one_line
-from exanova.messages import choices
 from exanova.progress import Progress
 
 CODES = "exanova_codes"
@@ -50,8 +50,7 @@ def to_sql(
         table: name of the table of rows.
         keep: further columns of that table to return, such as a key.
     """
-    if dialect not in DIALECTS:
-        raise InputError.given("dialect", dialect, *choices("dialect", tuple(DIALECTS)))
+    check_choice("dialect", dialect, DIALECTS)
     chosen = DIALECTS[dialect]
     names = _columns(decomposition, chosen, keep)
     features = _coded(decomposition, chosen)

@@ -71,7 +71,7 @@ def coded(feature: FeatureLevels, column: str, dialect: Dialect, joined: str = "
 
 
 def _places(feature: FeatureLevels, column: str, dialect: Dialect) -> str:
-    """The code of the place of a number that is no level; NULL for what is not a finite number."""
+    """The code of the place of a number that is not a level; NULL for what is not a finite number."""
     assert feature.between is not None
     edges = [real(edge, dialect) for edge in feature.between.edges.tolist()]
     codes = [str(len(feature.levels) + k) for k in range(len(feature.between))]

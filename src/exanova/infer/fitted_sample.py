@@ -140,7 +140,7 @@ def prepare(fitted: FittedSample, family: Family) -> tuple[Influence, FloatArray
     """The influence of every row, and the (r, m) residuals of the distinct rows, zero where they are rounding."""
     if fitted.why_not_linear:
         raise InputError(
-            "linear standard errors belong to least-squares fits on pure functions, not to ",
+            "linear standard errors are for least-squares fits on pure functions, not for ",
             fitted.why_not_linear,
             remedy="use errors(method='bootstrap'), which refits",
         )

@@ -128,14 +128,9 @@ def leverages(influence: Influence) -> FloatArray:
     out, step = np.empty(r), max(16, CHUNK_BYTES // (16 * q))
     for first in range(0, r, step):
         rows = slice(first, min(r, first + step))
-        functions = functions_at(influence, rows)
+        functions = influence.phi.functions(influence.basis, rows=rows)
         out[rows] = np.einsum("ij,ij->i", functions @ influence.inverse.T, functions)
     return out
-
-
-def functions_at(influence: Influence, rows: slice) -> FloatArray:
-    """(n, q) the functions at some of the distinct rows."""
-    return np.hstack([influence.basis.table(s)[cells] for s, cells in enumerate(places(influence, rows))])
 
 
 def _moved(totals: Totals, a: FloatArray, b: FloatArray, output: int) -> FloatArray:

@@ -13,7 +13,7 @@ from exanova.design.family import Family
 from exanova.infer.blocks import Blocks, covariance_blocks, covariance_of_all
 from exanova.infer.cluster_noise import MOST_WORK, cluster_noise, work_of
 from exanova.infer.fitted_sample import FittedSample, prepare
-from exanova.infer.influence import Influence, functions_at, leverages, linear, read_at_rows, variances
+from exanova.infer.influence import Influence, leverages, linear, read_at_rows, variances
 from exanova.infer.units import (
     Variation,
     find_variation,
@@ -50,7 +50,7 @@ def noise_of(influence: Influence, draws: Draws, residuals: FloatArray, free: Fl
     if free is None or influence.inverse is None:
         return residuals
     if corrected_as_a_whole(influence, draws):
-        functions = functions_at(influence, slice(0, influence.phi.codes.shape[1]))
+        functions = influence.phi.functions(influence.basis)
         return cluster_noise(draws, functions, influence.inverse, residuals)
     return residuals * noise_factor(free)[:, None]
 

@@ -53,7 +53,7 @@ NO_FUNCTION = (
 HELD_OUT_ALIKE = "the outputs of the held-out rows do not vary"
 CANNOT_BE_FITTED = "the rows without a fifth of them cannot be fitted"
 SUMS_ALONE = "levels were joined, and only sums of equal rows are known"
-TAKES_LONG = "there are about as many functions as rows, so many that leaving out each row takes long"
+TAKES_LONG = "there are about as many functions as rows, and too many of both to leave out each row"
 TOO_FEW = "the rows are too few to hold any out"
 
 

@@ -198,7 +198,7 @@ def common_rows(
 
 
 def gram_seconds(family: Family, indicators: int, weight: NDArray[Any]) -> float:
-    """Seconds on one core to add up the Gram matrix of about so many indicators, by the fastest way."""
+    """Seconds on one core to add up the Gram matrix of about that many indicators, by the fastest way."""
     margins = _worthwhile_margins(family, indicators, weight)
     return _seconds_otherwise(family, indicators, weight) if margins is None else LOADING + margins.seconds(len(weight))
 

@@ -192,7 +192,7 @@ def multiply(margins: Margins, family: Family, tables: NDArray[Any], values: Flo
 
 
 def _seconds_per_row(cells: IntArray) -> FloatArray:
-    """Seconds to add one row to margins of so many cells: from the nearest cache, or from further away."""
+    """Seconds to add one row to margins of that many cells: from the nearest cache, or from further away."""
     far = np.clip(np.log(np.maximum(cells, 1) / NEAR) / np.log(40.0), 0.0, 1.0)
     return np.asarray(NEAR_SECONDS + far * (FAR_SECONDS - NEAR_SECONDS))
 

@@ -174,14 +174,14 @@ class Phi:
         rows = self._rows
         return common_rows(self.family, rows.codes, rows.weight, self._threads, progress, rows.parts)
 
-    def functions(self, basis: Basis, numbers: range | None = None) -> FloatArray:
-        """(n, k) the functions of some subsets (by default all) at every row, side by side.
+    def functions(self, basis: Basis, numbers: range | None = None, rows: slice = slice(None)) -> FloatArray:
+        """(n, k) the functions of some subsets (by default all) at every row (or at some), side by side.
 
         ``basis`` begins with the first of ``numbers``.
         """
         chosen = range(len(self.family.subsets)) if numbers is None else numbers
-        columns = [basis.table(k)[self.cells(s)] for k, s in enumerate(chosen) if basis.tables[k].shape[1]]
-        return np.hstack(columns) if columns else np.zeros((self.codes.shape[1], 0))
+        columns = [basis.table(k)[self.cells(s, rows)] for k, s in enumerate(chosen) if basis.tables[k].shape[1]]
+        return np.hstack(columns) if columns else np.zeros((self.codes[:, rows].shape[1], 0))
 
     def share(self, tables: FloatArray, progress: Progress | None = None) -> FloatArray:
         """(n, d, m) for each feature, the sum of the (cells, m) ``tables`` of all subsets with it, at every row."""

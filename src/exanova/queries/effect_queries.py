@@ -7,9 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
-from exanova.errors import InputError, check_level
+from exanova.argument_checks import check_choice, check_level, check_switch, check_whole
 from exanova.explain.grouping import grouping_of
 from exanova.explain.importance import Division, check_importance, divisor, importance_amounts, importance_table
 from exanova.explain.importance_errors import Estimates, importance_interval, importance_stderr, upward_bias
@@ -67,6 +65,7 @@ class EffectQueries(Questions):
         (['x0', 'x1', 'x0 x x1'], [0.444444, 0.444444, 0.111111])
         """
         check_importance(kind, by)
+        check_switch("stderr", stderr)
         if level is not None:
             check_level(level)
         division = Division.of(self.family, by, None if groups is None else grouping_of(groups, self.schema))
@@ -116,10 +115,10 @@ class EffectQueries(Questions):
         >>> anova.effects_["x0"].stderr.round(4).ravel().tolist()
         [1.4142, 1.4142]
         """
-        if method not in ("linear", "bootstrap"):
-            raise InputError.given("method", method, "'linear' or 'bootstrap'")
-        if isinstance(n_refits, bool) or not isinstance(n_refits, int | np.integer) or n_refits < 2:
-            raise InputError.given("n_refits", n_refits, "a whole number of at least 2")
+        check_choice("method", method, ("linear", "bootstrap"))
+        check_whole("n_refits", n_refits, least=2)
+        if random_state is not None:
+            check_whole("random_state", random_state, least=0)
         seed = seed_of(self.settings.random_state if random_state is None else random_state)
         with closing(Progress(self.settings.verbose)) as progress:
             return self.uncertainty.compute(method, int(n_refits), seed, progress)

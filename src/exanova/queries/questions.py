@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import tolerances
+from exanova.argument_checks import check_switch
 from exanova.data.table import Table
 from exanova.data.values import is_model
 from exanova.data.weights import check_weights
@@ -89,6 +90,7 @@ class Questions(RowQueries):
         standard errors: none: every combination of levels occurs, each equally often, so that the rows of the fit are \
 the whole population
         """
+        check_switch("stderr", stderr)
         grouping = grouping_of({} if groups is None else groups, self.schema)
         with closing(Progress(self.settings.verbose)) as progress:
             rows, sets, left_out = self._rows_to_compare(rows_a, rows_b, model, by, within, sample_weight, progress)
@@ -146,6 +148,7 @@ the whole population
             stderr: whether to compute standard errors.
         """
         check_reasons(n, direction)
+        check_switch("stderr", stderr)
         o = output_number(self.schema, output)
         grouping = grouping_of({} if groups is None else groups, self.schema)
         codes, outside = self._locate(X, Work("the reasons", 8 * (len(self.family.subsets) + 4 * int(n))))
@@ -292,7 +295,7 @@ def _single_units(rows: Rows, sets: list[RowSets], sources: Sources) -> list[str
     if not titles:
         return []
     what = "row" if sources.same is None or sources.same.draws.cluster is None else "cluster"
-    return [f"no standard errors of {listed(titles, PAIRS)}: a set of one {what} does not show how its kind varies"]
+    return [f"no standard errors of {listed(titles, PAIRS)}: a single {what} does not show how much {what}s vary"]
 
 
 def _drawn_together(uncertainty: Uncertainty) -> str:

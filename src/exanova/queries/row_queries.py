@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.argument_checks import check_choice, check_switch, check_whole
 from exanova.data.distinct import distinct_rows
 from exanova.data.encoding import Encoding
 from exanova.data.link import LINKS, link_each, link_means
@@ -109,8 +110,7 @@ class RowQueries:
             scale: ``"link"``, the scale that was decomposed, on which effects add up; or ``"response"``, that of the
                 model's output. The two differ if a ``link`` was given.
         """
-        if scale not in ("link", "response"):
-            raise InputError.given("scale", scale, "'link' or 'response'")
+        check_choice("scale", scale, ("link", "response"))
         codes, _ = self._locate(X, Work("the fitted part"))
         fitted = self._fitted_part(codes)
         return self.schema.shown(LINKS[self.link].back(fitted) if scale == "response" else fitted)
@@ -196,8 +196,8 @@ class RowQueries:
             stderr: whether to compute the standard errors of the values.
             groups: names of groups and the features of each, as in ``explain``; subsets are then sets of groups.
         """
-        if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
-            raise InputError.given("order", order, "a whole number of at least 1")
+        check_whole("order", order)
+        check_switch("stderr", stderr)
         shown = self.schema.shown
         schema, subsets, matrix = self._index(index, int(order), groups)
         names = tuple(map(schema.names, subsets))
@@ -276,8 +276,8 @@ class RowQueries:
 
 
 def _check_residual(residual: str, model: Any, stderr: bool) -> None:
-    if residual not in ("report", "spread"):
-        raise InputError.given("residual", residual, "'report' or 'spread'")
+    check_choice("residual", residual, ("report", "spread"))
+    check_switch("stderr", stderr)
     if residual == "spread" and model is None:
         raise InputError("residual='spread' needs the model: explain(X, model, residual='spread').")
     if residual == "spread" and stderr:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
+from exanova.argument_checks import ABOUT, check_mapping, check_path, check_text, is_choice
 from exanova.atomic_files import write_whole
-from exanova.decomposition import Decomposition
+from exanova.decomposition import Decomposition, decomposition_of
 from exanova.errors import InputError, InputTypeError
 from exanova.messages import Parameter
 from exanova.report.explorer import MOST_FREQUENT, GivenRows
@@ -50,9 +51,11 @@ class ReportArguments:
                     Parameter(parameter, column),
                     " was given without rows; give the table that has this column: X=table.",
                 )
+        if self.since is not None:
+            decomposition_of(self.since, "since")
         if self.by is not None and not isinstance(self.by, str):
             raise InputTypeError(Parameter("by", self.by), " was given", expected="the name of a column of X")
-        if self.base != MOST_FREQUENT and link == "identity":
+        if not is_choice(self.base, [MOST_FREQUENT]) and link == "identity":
             raise InputError(
                 Parameter("base"),
                 " is for a tariff",
@@ -82,12 +85,15 @@ def write_report(
         FileWriteError: if the place cannot be written.
     """
     made = _format(path)
+    check_text("title", title)
+    check_mapping("about", about, ABOUT)
     arguments.check(decomposition.link)
     summary = summarise(decomposition, arguments.read(), title=title, about=about)
     write_whole(path, made(summary).encode("utf-8"))
 
 
 def _format(path: str | os.PathLike[str]) -> Callable[[Summary], str]:
+    check_path(path)
     suffix = PurePath(path).suffix.lower()
     if suffix not in FORMATS:
         raise InputError(

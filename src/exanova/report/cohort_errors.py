@@ -56,11 +56,13 @@ def cohort_errors(decomposition: Decomposition, live: LiveRows | None, progress:
     if live is None or not can_compute(decomposition):
         return _none(decomposition, why_unknown(decomposition))
     if not live.is_whole:
-        return _none(decomposition, "this page holds a part of the rows; report(by=) compares all of them")
+        return _none(decomposition, "this page holds only some of the rows; report(by=) compares all of them")
     rows = _rows(decomposition, live)
     sets = list(_affordable(decomposition, rows))
     if not sets:
-        return _none(decomposition, "they take long for so many rows and effects; report(by=) computes them")
+        return _none(
+            decomposition, "they take long to compute for this many rows and effects; report(by=) computes them"
+        )
     sources, included = decomposition.error_sources(rows, True)
     if not sources.rows:
         return _none(decomposition, included.removeprefix("none: "))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from exanova.decomposition import Decomposition
+from exanova.decomposition import Decomposition, decomposition_of
 from exanova.effects.norms import strongest_first
 from exanova.explain.difference import RESIDUAL, TOTAL, Contrast, Difference
 from exanova.explain.mean_change import MeanChange
@@ -53,8 +53,7 @@ def change(decomposition: Decomposition, since: Any) -> Record | None:
     """Why the mean changed since an earlier fit: the mix of the rows, or the model, by subset; ``None`` without one."""
     if since is None:
         return None
-    earlier = since.decomposition_ if hasattr(type(since), "decomposition_") else since
-    mean_change: MeanChange = earlier.change(decomposition)
+    mean_change: MeanChange = decomposition_of(since, "since").change(decomposition)
     outputs = range(len(decomposition.schema.outputs))
     return {
         "included": mean_change.included,

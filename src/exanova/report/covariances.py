@@ -90,7 +90,7 @@ def live_errors(decomposition: Decomposition, codes: IntArray | None = None) -> 
 
 
 def _fit(decomposition: Decomposition, blocks: Iterable[int]) -> bool:
-    """Whether the covariances of blocks of so many cells fit in a page."""
+    """Whether the covariances of blocks of that many cells fit in a page."""
     return bool(sum(n * (n + 1) // 2 for n in blocks) * decomposition.values.shape[1] <= NUMBERS)
 
 
@@ -134,16 +134,18 @@ def errors_note(decomposition: Decomposition, errors: LiveErrors | None, at_rows
                 f"Whiskers are 95 % intervals of the steps at {at_rows:,} rows of this page. At other levels there are "
                 "none: the covariances of the effects are too many for a page."
             )
-        return "No error bars for sums: the covariances of the effects are too many for a page. The parts have theirs."
-    total = "" if errors.is_whole else " The sum has none: that would take the covariances of all effects."
+        return "Sums have no error bars: the covariances of the effects are too many for a page. Their parts have them."
+    total = "" if errors.is_whole else " The sum has no error bar: it would take the covariances of all effects."
     if own and not errors.is_whole:
-        total, own = " The sum has one at rows of this page only.", ""
+        total, own = " The sum has an error bar only at rows of this page.", ""
     close = (
         f" They are rounded: where this was checked, they are within {100 * TOLERANCE:.0f} % of the exact ones."
         if errors.compressed
         else ""
     )
-    shared = " Where other subsets can express part of an effect there are none." if _shares(decomposition) else ""
+    shared = (
+        " Steps of effects that other subsets can express in part have no error bars." if _shares(decomposition) else ""
+    )
     return f"Whiskers are 95 % intervals of the steps.{close}{total}{own if close else ''}{shared}"
 
 
@@ -153,7 +155,7 @@ def why_unknown(decomposition: Decomposition) -> str:
         return "these rows are the complete population"
     if decomposition.sample is None:
         return "files of decompositions hold no rows"
-    return decomposition.uncertainty.why_none or "the covariances of so many effects take long to compute"
+    return decomposition.uncertainty.why_none or "the covariances of this many effects take long to compute"
 
 
 def cells_by_level(family: Family) -> list[IntArray]:

@@ -154,7 +154,7 @@ def rows_left_out(shown: ShownRows | None) -> Iterator[str]:
 
 
 def sentence_on_rows(count: int, total: int, given: bool) -> Iterator[str]:
-    """The sentence, for so many of ``total`` rows."""
+    """The sentence, for that many of ``total`` rows."""
     if total > count:
         kind = "rows given" if given else "distinct rows"
         yield (

@@ -30,7 +30,7 @@ CHECKED = 400
 """Rows at which that is measured, and as many with changed levels."""
 
 LEAST = 8
-"""A factor is tried if it may have one column for so many cells or rows: with fewer it is never close enough."""
+"""A factor is tried if it may have one column for that many cells or rows: with fewer it is never close enough."""
 
 SPARE = 20
 """Vectors more than are wanted in the search for the strongest directions, so that the last of them are found too."""

@@ -67,7 +67,7 @@ class LiveEffects:
         is_complete: whether all effects are there.
         continued: for each subset, (k, m) its values in the combinations that never occurred, in the order of their
             numbers; ``None`` where they count as 0.
-        unseen: what the effect of such a combination does, in words.
+        unseen: how the effect of such a combination is treated, in words.
     """
 
     features: list[LiveFeature]

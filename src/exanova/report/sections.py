@@ -13,8 +13,9 @@ from exanova.effects.norms import absolute_norms, strongest_first
 from exanova.messages import count_of
 from exanova.progress import Progress
 from exanova.report.alike import notes_on_levels
+from exanova.report.explorer import GivenRows
 from exanova.report.live import EFFECT_LEVELS, PAIR_LEVELS
-from exanova.show.error_bars import can_compute, cell_errors, main_means
+from exanova.show.error_bars import can_compute, can_compute_importance, cell_errors, known, main_means
 from exanova.show.records import Record, columns_of, effect_records, legible, network_records, pair_records, rounding
 from exanova.typing import FloatArray
 
@@ -240,4 +241,20 @@ def _higher(decomposition: Decomposition, names: tuple[str, ...]) -> Record:
         "cells": len(effect.levels),
         "share": float(amount[cells].sum() / (amount.sum() or 1.0)),
         "records": records,
+    }
+
+
+def domains(decomposition: Decomposition, given: GivenRows, kind: str) -> Record | None:
+    """``members`` of every group and the importance of each; ``None`` where no groups were given."""
+    if given.groups is None:
+        return None
+    with_errors = can_compute_importance(decomposition)
+    columns = columns_of(decomposition.importance(kind, groups=given.groups, stderr=with_errors))
+    count = len(columns["group"])
+    outputs = columns.get("output", decomposition.schema.outputs * count)
+    errors = columns["stderr"] if with_errors else [float("nan")] * count
+    lines = zip(columns["group"], outputs, columns["value"], errors, strict=True)
+    return {
+        "members": [{"group": str(name), "features": list(features)} for name, features in given.groups.items()],
+        "records": [{"group": str(g), "output": str(o), "value": float(v), "stderr": known(e)} for g, o, v, e in lines],
     }

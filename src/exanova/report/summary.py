@@ -19,7 +19,6 @@ from exanova.report import sections
 from exanova.report.cohort_errors import CohortErrors, cohort_errors
 from exanova.report.contrasts import change, contrasts
 from exanova.report.covariances import LiveErrors, errors_note, live_errors
-from exanova.report.domains import domains
 from exanova.report.errors_at_rows import ErrorsAtRows, errors_at_rows
 from exanova.report.explorer import GivenRows, ShownRows, rows_left_out, rows_to_show, sample_records
 from exanova.report.facts import facts, fit, provenance
@@ -220,7 +219,7 @@ def _summarise(
         networks=sections.networks(decomposition) if shown.pairs else [],
         groups=shown.groups,
         change=change(decomposition, given.since),
-        domains=domains(decomposition, given, kind),
+        domains=sections.domains(decomposition, given, kind),
         reasons=reasons(decomposition, given),
         tariff=shown.tariff,
         glossary=[{"term": term, "meaning": meaning} for term, meaning in GLOSSARY.values()],

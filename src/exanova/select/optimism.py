@@ -27,12 +27,12 @@ CHEAP_SECONDS = 0.1
 
 
 def follows_values(selection: Selection) -> bool:
-    """Whether the selection looked at the values of the rows; the canonical one looks at levels alone."""
+    """Whether the selection used the values of the rows; the canonical one uses levels alone."""
     return selection.method != "canonical"
 
 
 def repeats_cheaply(selection: Selection, sample: Sample, request: Request, times: int) -> bool:
-    """Whether a screening may be repeated ``times`` times, as its plan and the subsets it looked at say."""
+    """Whether a screening may be repeated ``times`` times, judging by its plan and by the subsets it scored."""
     if selection.method != "screen":
         return False
     higher = sum(done.looked_at for done in selection.rounds if done.order > 2)
@@ -45,8 +45,8 @@ def repeats_cheaply(selection: Selection, sample: Sample, request: Request, time
 def candidates(selection: Selection, request: Request, varying: int) -> int:
     """How many subsets of two and more features the selection chose from.
 
-    A lasso ranks all that are permitted before its path. A screening sees those of higher orders that its own pairs
-    lead to; every round counts what it looked at and had not been looked at before.
+    A lasso ranks all permitted subsets before its path. Screening also scores subsets of higher orders that its own
+    pairs lead to; each round counts those that no earlier round scored.
 
     >>> from exanova.select.record import Round
     >>> rounds = (Round(2, 10, 3, 3, 9), Round(2, 7, 1, 1, 10), Round(3, 4, 0, 0, 10))

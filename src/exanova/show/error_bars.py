@@ -96,7 +96,7 @@ def importance_notes(decomposition: Decomposition, records: Sequence[Record], re
     if not why and decomposition.sample is None:
         why = "a file holds standard errors of effects, not of importances"
     if not why and not can_compute_importance(decomposition):
-        why = "they take long for so many features; importance(stderr=True) computes them"
+        why = "they take long to compute for this many features; importance(stderr=True) computes them"
     if why:
         return [f"no error bars: {why}"]
     if all(record["stderr"] is None for record in records):

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from exanova.argument_checks import check_choice, check_switch, check_whole
 from exanova.data.table import Table, frame_of_kind
 from exanova.decomposition import Decomposition
 from exanova.effects.effect import GAME, Schema
 from exanova.errors import InputError, UnknownFeatureError
 from exanova.explain.explanation import Explanation
-from exanova.messages import Parameter
+from exanova.messages import Parameter, count_of
 from exanova.show import records, row_records
 from exanova.show.error_bars import can_compute, error_notes, importance_notes, mark_notes
 from exanova.show.records import short
@@ -78,6 +79,8 @@ class Plots:
                 a categorical column whose order is not the natural one.
             joined: whether neighbouring levels that do not differ beyond their error are drawn as one.
         """
+        check_choice("ordered", ordered, (True, False, None))
+        check_switch("joined", joined)
         charts, names, feature = _charts(), self._outputs(output), str(feature)
         listed = _of(records.effect_records(self._decomposition, feature, ordered, joined=joined), names)
         notes = [*error_notes(self._decomposition, [self._decomposition.effects[feature]]), *mark_notes(listed)]
@@ -126,9 +129,13 @@ class Plots:
         """
         charts = _charts()
         errors = can_compute(self._decomposition)
-        explained = self._explained(_one_row(row, self._decomposition.schema), model, output, errors)
+        table = _one_row(row, self._decomposition.schema)
+        explained = self._explained(table, model, output, errors)
         steps = row_records.waterfall_records(explained, _checked(top))
-        notes = [*_outside(explained), *(["whiskers: 95 % intervals of the steps"] if errors else [])]
+        notes = [
+            *_outside(self._decomposition, table, explained),
+            *(["whiskers: 95 % intervals of the steps"] if errors else []),
+        ]
         return charts.waterfall_chart(steps, notes=notes, floor=self._floor)
 
     def beeswarm(self, X: Any, *, output: Output = None, top: int = 12) -> Any:
@@ -142,7 +149,7 @@ class Plots:
         charts = _charts()
         explained = self._explained(X, None, output)
         dots = row_records.beeswarm_records(explained, _checked(top))
-        notes = [f"{len(explained):,} rows", *_outside(explained)]
+        notes = [f"{len(explained):,} rows", *_outside(self._decomposition, X, explained)]
         return charts.beeswarm_chart(dots, features=len(explained.feature_names), notes=notes, floor=self._floor)
 
     def certificate(self) -> Any:
@@ -150,7 +157,7 @@ class Plots:
         charts, measured = _charts(), self._decomposition.certificate
         unique = {
             True: "unique",
-            False: f"not unique; subsets that others express: {len(measured.redundant):,}",
+            False: f"not unique; {count_of(len(measured.redundant), 'subset')} can be expressed by others",
             None: "",
         }
         sentences = [*filter(None, [unique[measured.unique]]), *measured.notes]
@@ -166,9 +173,11 @@ class Plots:
             output: which outputs; one alone is drawn large, with signs.
         """
         charts = _charts()
-        explained = self._explained(_one_row(row, self._decomposition.schema), None, output)
+        table = _one_row(row, self._decomposition.schema)
+        explained = self._explained(table, None, output)
         several = ["output= draws a single output, with signs"] if len(explained.output_names) > 1 else []
-        return charts.image_chart(row_records.image_records(explained, shape), notes=[*_outside(explained), *several])
+        outside = _outside(self._decomposition, table, explained)
+        return charts.image_chart(row_records.image_records(explained, shape), notes=[*outside, *several])
 
     def __repr__(self) -> str:
         names = [name for name in vars(Plots) if not name.startswith("_")]
@@ -232,18 +241,16 @@ def _output(asked: Any, known: Sequence[str]) -> str:
 
 
 def _checked(top: Any) -> int:
-    if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1:
-        raise InputError(f"top={top!r} was given; expected a whole number of at least 1.")
+    check_whole("top", top)
     return int(top)
 
 
-def _outside(explained: Explanation) -> list[str]:
+def _outside(decomposition: Decomposition, X: Any, explained: Explanation) -> list[str]:
     count = int(explained.outside.sum())
     if not count:
         return []
-    return [
-        f"{count:,} of {explained.outside.size:,} rows hold a combination that never occurred; its effect counts as 0"
-    ]
+    unseen = decomposition.read_at(decomposition.encode(Table.read(X))).unseen
+    return [f"{count:,} of {explained.outside.size:,} rows hold a combination that never occurred; its effect {unseen}"]
 
 
 def _one_row(row: Any, schema: Schema) -> Any:

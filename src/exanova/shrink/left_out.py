@@ -328,7 +328,7 @@ def _repeated(
     """(m,) the variance of the residual over that which takes equal rows for independent draws of it.
 
     A residual that is a function of the inputs is the same in equal rows, and a fit follows it in all of them at once:
-    what is left is 1 - h of the distinct row as a whole, not of each of its copies.
+    the factor is 1 - h of the distinct row as a whole, not of each of its copies.
     """
     whole, each = (np.maximum(kept, LEAST_KEPT)[:, None] for kept in (as_a_whole, one))
     each_sum = (p * (residual**2 / each + within)).sum(axis=0)

@@ -32,7 +32,7 @@ READING_ROW, WIDEST_VALUE = 44, 180
 distinct value of a column, while these are sorted."""
 
 ARENA = 5_000_000
-"""Bytes that allocators take from the system beyond what is asked of them, at most; less for small work."""
+"""Largest number of bytes that allocators take from the system beyond what is requested; less for small work."""
 
 FEW_ARRAYS = 8
 """Part of all memory that allocators keep of a few large arrays: an eighth, and no more than ``ARENA``."""

@@ -70,7 +70,7 @@ class Request:
         return self.max_order is None and self.subsets is None
 
     def all_orders(self, features: int) -> bool:
-        """Whether every order of so many features is requested, by name or by number."""
+        """Whether every order of that many features is requested, by name or by number."""
         return self.subsets is None and (self.max_order is None or self.max_order >= features)
 
     @property

@@ -36,7 +36,7 @@ def file_error(paths: Sequence[str], columns: Sequence[str]) -> ExanovaError | N
 
 
 def paths_of_polars(frame: Any) -> list[str]:
-    """The paths and patterns that a lazy frame of polars reads; none where its plan cannot be looked at."""
+    """The paths and patterns that a lazy frame of polars reads; none where its plan cannot be inspected."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the form of a plan in JSON may change
@@ -47,7 +47,7 @@ def paths_of_polars(frame: Any) -> list[str]:
 
 
 def paths_of_dask(frame: Any) -> list[str]:
-    """The paths that a data frame of Dask reads; none where its expression cannot be looked at."""
+    """The paths that a data frame of Dask reads; none where its expression cannot be inspected."""
     paths: list[str] = []
     try:
         for node in frame.expr.walk():

@@ -341,7 +341,7 @@ def _weighed(block: Any, roles: Roles) -> Block | None:
 
 
 def outputs_of(table: Table, names: Sequence[str], copies: FloatArray) -> FloatArray:
-    """(n, m) the columns called ``names`` of rows that stand for so many (n,) each."""
+    """(n, m) the columns called ``names`` of rows that stand for that many (n,) each."""
     out = np.empty((table.n_rows, len(names)))
     for k, name in enumerate(names):
         out[:, k] = _numbers(table, name, copies)
@@ -366,7 +366,7 @@ def _check_weights(name: str, unit: FloatArray, copies: FloatArray) -> None:
 
 
 def _numbers(table: Table, name: str, copies: FloatArray) -> FloatArray:
-    """A column of weights or predictions as float64 (n,), of rows that stand for so many (n,) each."""
+    """A column of weights or predictions as float64 (n,), of rows that stand for that many (n,) each."""
     values, missing = as_numbers(table.column(name), "weights or predictions")
     wrong = missing | ~np.isfinite(values)
     if wrong.any():

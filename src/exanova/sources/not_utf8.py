@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 BLOCK = 2**20
-"""Bytes that are looked at together."""
+"""Bytes that are checked together."""
 
 BEFORE = 20
 """Characters of the line that are shown before the byte."""

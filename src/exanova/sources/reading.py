@@ -184,7 +184,7 @@ def _count_values(
 def _count_rows(
     counter: RowCounter, parts: Sequence[Part], distinct: int, limit: int, progress: Progress, engine: Engine
 ) -> CountedRows | None:
-    """The rows of all parts, merged; on disk where about so many distinct ones take too much memory."""
+    """The rows of all parts, merged; on disk where about that many distinct ones take too much memory."""
     runs = Runs(limit)
     if engine is here:
         for part in parts:

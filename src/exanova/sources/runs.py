@@ -70,7 +70,7 @@ class Runs:
         return replace(rest, tally=tally, on_disk=True)
 
     def would_spill(self, rows: int, outputs: int, words: int) -> bool:
-        """Whether about so many distinct rows take too much memory."""
+        """Whether about that many distinct rows take too much memory."""
         return merging(rows, outputs, words) > self.room
 
     @property
@@ -104,7 +104,7 @@ def _merging(tally: Tally) -> int:
 def refuse(rows: int, needed: float, limit: int) -> None:
     """Raise the error of rows that are too many to be counted in memory and cannot go to disk."""
     raise MemoryLimitError(
-        f"some {rows:,} distinct rows were counted so far, and merging them takes about "
+        f"about {rows:,} distinct rows were counted so far, and merging them takes about "
         f"{needed / 1e6:,.0f} MB; the memory limit is {limit / 1e6:,.0f} MB",
         remedy=[
             "Use fewer bins (",
@@ -139,7 +139,7 @@ def merge_runs(runs: Sequence[Tally], room: float) -> Tally:
 
 
 def ranges(runs: Sequence[Tally], rows: int) -> Iterator[list[Tally]]:
-    """The same range of each run, one range after the other, of about so many rows together."""
+    """The same range of each run, one range after the other, of about that many rows together."""
     bounds = [_places(run.words, keys) for keys in (_keys(runs, rows),) for run in runs]
     for k in range(len(bounds[0]) - 1):
         yield [part_of(run, slice(own[k], own[k + 1])) for run, own in zip(runs, bounds, strict=True)]

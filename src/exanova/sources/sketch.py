@@ -62,7 +62,7 @@ def distinct_about(sketch: Hashes) -> int:
 
 
 def surely_fewer(sketch: Hashes, rows: int) -> bool:
-    """Whether fewer than so many rows are distinct: exactly if the sketch holds all, else beyond its error.
+    """Whether fewer than that many rows are distinct: exactly if the sketch holds all, else beyond its error.
 
     >>> surely_fewer(np.arange(9, dtype=np.uint64), 10), surely_fewer(np.arange(10, dtype=np.uint64), 10)
     (True, False)

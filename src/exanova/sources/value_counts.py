@@ -86,7 +86,7 @@ ValueCounts = NumberCounts | NameCounts
 
 
 def numbers_within(limit: int, columns: int) -> int:
-    """Distinct numbers that each of so many columns may keep under a memory limit.
+    """Distinct numbers that each of that many columns may keep under a memory limit.
 
     >>> numbers_within(10**12, 10) == MOST_NUMBERS
     True
@@ -96,7 +96,7 @@ def numbers_within(limit: int, columns: int) -> int:
 
 
 def count_column(column: Column, weight: FloatArray, copies: FloatArray, most: int) -> ValueCounts:
-    """The values of one block, whose rows have the total weight (n,) and stand for so many rows (n,) each.
+    """The values of one block, whose rows have the total weight (n,) and stand for that many rows (n,) each.
 
     Of numbers, at most ``most`` different ones are kept.
     """
@@ -197,8 +197,8 @@ def _merge_names(name: str, several: Sequence[NameCounts], rows: int, missing: b
             totals[value] = totals.get(value, 0.0) + total
     if len(totals) > MOST_NAMES:
         raise MemoryLimitError(
-            f"the column {name!r} holds more than {MOST_NAMES:,} different values that are not numbers; it tells rows "
-            "apart and has no effect that could be learned",
+            f"the column {name!r} holds more than {MOST_NAMES:,} different values that are not numbers; it "
+            "identifies rows, so that no effect of it can be learned",
             remedy="Leave it out of the rows",
         )
     categories = _joined(several)

@@ -1,7 +1,7 @@
 """Whether whole weights of rows that are read in blocks look like counts, from sketches of the first pass.
 
 The rule is that of a table in memory (``data/draws.py``). Sketches of a few thousand rows are exact; beyond that rows
-are said to repeat only where that is certain.
+count as repeated only where that is certain.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Weighed:
 
 
 def weighed(table: Table, outputs: Sequence[str], rows: Hashes, copies: float) -> Weighed:
-    """The rows of a block with the hashes ``rows`` (n,), which stand for so many ``copies`` in all."""
+    """The rows of a block with the hashes ``rows`` (n,), which stand for that many ``copies`` in all."""
     if not outputs:
         return Weighed(int(copies))
     values = np.zeros(table.n_rows, dtype=np.uint64)

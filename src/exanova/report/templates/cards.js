@@ -10,7 +10,7 @@ const on = (id, event, act) => document.getElementById(id)?.addEventListener(eve
 
 const GAP = 16; // pixels between cards, one below the other
 
-// Cards fill two columns without holes: each spans as many lines of its grid, of one pixel, as it is high.
+// Cards fill two columns without holes: each spans as many one-pixel lines of its grid as it is high.
 
 const heights = new ResizeObserver((entries) => {
   for (const { target } of entries) target.style.gridRowEnd = `span ${Math.ceil(target.getBoundingClientRect().height) + GAP}`;

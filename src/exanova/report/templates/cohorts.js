@@ -1,7 +1,7 @@
 // Groups of rows: those with a level, against all others or those with another level, and what makes the difference.
 
 const cohort = { feature: 0, level: 0, against: -1 }; // against: a level, or -1 for all other rows
-const CELLS_KEPT = 4e6; // cells of rows that are looked up once
+const CELLS_KEPT = 4e6; // cells of rows that are looked up only once
 
 const cellsOfRows = keepCells();
 

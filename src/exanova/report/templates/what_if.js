@@ -82,7 +82,7 @@ function resetWhatIf() {
   changedLevels();
 }
 
-// What is said of the levels that are chosen: the value there, and which combinations never occurred.
+// The note about the chosen levels: the value there, and which combinations never occurred.
 
 function describeChoice() {
   if (!document.getElementById("what-if-form")) return;
