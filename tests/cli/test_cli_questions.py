@@ -146,6 +146,12 @@ def test_a_tariff_on_a_screen_in_a_file_and_as_json(asked):
     assert asked("relativities", "rates.exanova", "--output", "tariff.csv").out == ""
     tariff = pd.read_csv("tariff.csv")
     assert set(tariff["factor"]) == {"job", "home"}
+    assert asked("relativities", "rates.exanova", "--base", "job=none", "--output", "tariff.xlsx").out == ""
+    book = pd.read_excel("tariff.xlsx", sheet_name=None)
+    assert list(book) == ["tariff", "tariff loss"]
+    base = book["tariff"].query("factor == 'job' and base")
+    assert base["level"].tolist() == ["none"]
+    assert len(book["tariff"]) == len(tariff) + 1
     found = json.loads(asked("relativities", "rates.exanova", "--json").out)
     assert found["link"] == "log"
     assert [loss["order"] for loss in found["losses"][0]] == [0, 1]

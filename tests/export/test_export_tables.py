@@ -32,7 +32,7 @@ from exanova.export.json_tables import SCHEMA
 from exanova.export.typeset import in_latex
 from exanova.progress import Progress
 
-HOSTILE = ["=1+1", "+1", "-2", "@SUM(A1)", "\tx", "\rx", "'=a", "#N/A", "a\x07b", "_x0041_", "plain", "TRUE", "007"]
+HOSTILE = ["=1+1", "+1", "-2", "@SUM(A1)", "\tx", "\ry", "'=a", "#N/A", "a\x07b", "_x0041_", "plain", "TRUE", "007"]
 
 
 def table(n=240, seed=0):
