@@ -102,8 +102,8 @@ class Screen:
 
     def lines(self, text: str) -> None:
         """A text, line by line."""
-        for line in text.splitlines():
-            self._console.print(Text(visible(with_options(line))), soft_wrap=True)
+        for line in with_options(text).splitlines():
+            self._console.print(Text(visible(line)), soft_wrap=True)
 
     def plan(self, plan: Plan) -> None:
         """What a fit would do, cost and hold."""

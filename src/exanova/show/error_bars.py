@@ -140,6 +140,10 @@ def can_compute(decomposition: Decomposition) -> bool:
     return decomposition.sample is not None and decomposition.uncertainty.cheap
 
 
+ERRORS_WORK = 1e11
+"""Multiplications up to which a report, or the command for a file, computes standard errors: some seconds."""
+
+
 def compute_errors(decomposition: Decomposition, work: float) -> str:
     """Compute standard errors that are not cached, if they take at most so many multiplications.
 
