@@ -67,7 +67,7 @@ class FittedSample:
         by_row = np.stack([*sums_of_rows], axis=1).astype(np.float64)
         total, squares, counts = Phi(family, self.sample, self.request.threads).analyse(by_row).T
         known = squares >= np.finfo(np.float64).tiny  # squares of very small weights are 0 in floating point
-        return np.where(known, total**2 / np.where(known, squares, 1.0), counts)
+        return np.asarray(np.where(known, total**2 / np.where(known, squares, 1.0), counts))
 
     def clusters_of_cells(self, family: Family) -> FloatArray | None:
         """(cells,) clusters with rows in every cell; ``None`` where rows were not drawn in clusters."""
