@@ -267,7 +267,8 @@ class Decomposition(EffectQueries):
             stderr = importance_stderr(self.family, self.uncertainty, "l2", "subset")[:, 0]
         if self.certificate.cancels:
             shares = self.covariance.sum(axis=1) / (self.variance.sum() or 1.0)
-        return text_of(self.family, self.values, self.schema, self.certificate, rows, stderr, shares)
+        why = f"\nno standard errors: {self.uncertainty.lonely}" if self.uncertainty.lonely else ""
+        return text_of(self.family, self.values, self.schema, self.certificate, rows, stderr, shares) + why
 
     def _repr_html_(self) -> str:
         from exanova.report.notebook import decomposition_html

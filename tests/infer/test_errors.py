@@ -558,6 +558,33 @@ def test_intervals_cover_the_population():
 # Tables and files
 
 
+@pytest.mark.parametrize("clustered", [True, False])
+@pytest.mark.parametrize("shrinkage", ["auto", None])
+def test_without_errors_for_a_stratum_of_one_unit_every_output_says_why(tmp_path, clustered, shrinkage):
+    rng = np.random.default_rng(0)
+    rows = rng.choice(list("uvw"), (200, 2))
+    strata = np.repeat(np.arange(4), 50)
+    clusters = np.where(strata == 2, 40, np.arange(200) // 10) if clustered else None
+    strata[0] = 2 if clustered else 9
+    clusters = None if clusters is None else np.where(np.arange(200) == 0, 40, clusters)
+    fit = FunctionalANOVA(shrinkage=shrinkage)
+    anova = fit.fit(rows, (rows[:, 0] == "u") + rng.normal(size=200), clusters=clusters, strata=strata)
+    why = (
+        f"1 of {4 if clustered else 5} strata holds a single {'cluster' if clustered else 'row'}, so that the variance"
+    )
+    with pytest.raises(InputError, match=why):
+        anova.errors()
+    assert f"no standard errors: {why}" in str(anova)
+    with pytest.warns(UserWarning, match=f"no standard errors: {why}"):
+        frame = anova.effects_["x0"].to_frame()
+    assert "stderr" not in frame
+    assert "stderr" not in anova.effects_["x0"].to_frame(stderr=False)
+    for name in ("t.md", "report.html"):  # without a warning
+        write = anova.export if name == "t.md" else anova.report
+        write(tmp_path / name)
+        assert why in (tmp_path / name).read_text("utf-8")
+
+
 def test_tables_and_files_keep_the_errors(tmp_path, monkeypatch):
     rows, y, _ = drawn()
     anova = fitted(rows, y)

@@ -168,8 +168,8 @@ def _not_kept(anova: FunctionalANOVA, kept: bool) -> str:
     known = anova.decomposition_.uncertainty
     if kept or known.sample is None or known.is_whole:
         return ""
-    if known.why_none:
-        return f"the file holds no covariances of effects: {known.why_none}"
+    if why := known.why_none or known.lonely:
+        return f"the file holds no covariances of effects: {why}"
     size = readable(8 * numbers_of(known.outputs, known.family.n_cells))
     return Words(
         f"the file holds no covariances of effects ({size}), so that reasons, differences and Shapley values from it "

@@ -184,6 +184,8 @@ class Screen:
             table.add_row(Text(_subset(entry["features"])), str(len(entry["features"])), *norms)
         self._console.print(table)
         self._more(len(anova.effects_) - 1 - count, "effects", "--effects")
+        if why := anova.decomposition_.uncertainty.lonely:
+            self._line(f"no standard errors: {why}")
 
     def _redundant(self, redundant: Sequence[Any]) -> None:
         if redundant:

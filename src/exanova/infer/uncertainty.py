@@ -25,7 +25,7 @@ from exanova.infer.posterior_errors import PosteriorErrors
 from exanova.infer.refits import RefitErrors, refit
 from exanova.infer.sharing import Sharing
 from exanova.infer.stored_errors import MOST_NUMBERS, StoredErrors, check_keepable, numbers_of, packed, unpacked
-from exanova.infer.units import raw_rows, smallest_stratum
+from exanova.infer.units import raw_rows, smallest_stratum, why_lonely
 from exanova.messages import Parameter
 from exanova.progress import Progress
 from exanova.typing import FloatArray
@@ -111,6 +111,13 @@ class Uncertainty:
             return False
         cells, rows = float(self.family.n_cells), float(fitted.sample.codes.shape[1])
         return min(cells, rows) ** 2 * max(cells, rows) <= CHEAP_WORK and smallest_stratum(raw_rows(fitted.sample)) > 1
+
+    @property
+    def lonely(self) -> str:
+        """Why a stratum has too few units for standard errors, in words; empty where all have enough."""
+        if self._fitted is None or self._fitted.whole or self.known:
+            return ""
+        return why_lonely(raw_rows(self._fitted.sample))
 
     def compute(self, method: Literal["linear", "bootstrap"], n_refits: int, seed: int, progress: Progress) -> Errors:
         """Compute standard errors, or return the existing ones if they were computed in the same way."""

@@ -193,7 +193,7 @@ def why_none(decomposition: Decomposition) -> str:
     fitted = decomposition.uncertainty.fitted
     if fitted.why_not_linear and fitted.posterior is None:
         return "errors(method='bootstrap') computes them by refitting"
-    return "errors() computes them"
+    return decomposition.uncertainty.lonely or "errors() computes them"
 
 
 def _whole(rows: float) -> float | int | None:
