@@ -180,7 +180,7 @@ APART = {
     "basis.pure.FIT": "accuracy",
     "design.pass_kernels.BLOCK": "built into a kernel: a test of its own",
     "design.pass_kernels.SMALL_TABLE": "built into a kernel: a test of its own",
-    "sources.engines.LOOKED_AT": "chooses between two ways that a test of engines compares",
+    "sources.engines.FIRST_ROWS": "chooses between two ways that a test of engines compares",
     "sources.engines.FEWER": "chooses between two ways that a test of engines compares",
     "sources.cluster.BRANCHES": "of results merged on a cluster, in any number",
     "sources.cluster.LOOKED_EVERY": "seconds: a test of its own",
