@@ -183,7 +183,7 @@ APART = {
     "sources.engines.FIRST_ROWS": "chooses between two ways that a test of engines compares",
     "sources.engines.FEWER": "chooses between two ways that a test of engines compares",
     "sources.cluster.BRANCHES": "of results merged on a cluster, in any number",
-    "sources.cluster.LOOKED_EVERY": "seconds: a test of its own",
+    "sources.cluster.CHECKED_EVERY": "seconds: a test of its own",
     "sources.cluster.WITHOUT_WORKERS": "seconds: a test of its own",
     "sources.raw_noise.MOST_RAW": "accuracy: tests of its own",
     "sources.value_counts.MOST_NUMBERS": "accuracy: tests of its own",
