@@ -11,6 +11,7 @@ import pytest
 from benchmarks.memory import Case, measured
 
 from exanova import FunctionalANOVA
+from exanova.basis.projector import LARGEST_TABLE
 from exanova.errors import MemoryLimitError
 from exanova.queries import query as queries
 from exanova.solve import price
@@ -112,6 +113,49 @@ def test_a_gram_matrix_that_does_not_fit_is_refused_before_it_is_made():
         assert tracemalloc.get_traced_memory()[1] < 20_000_000
     finally:
         tracemalloc.stop()
+
+
+def threes(levels, rows):
+    """Rows of three columns, all combinations of whose levels occur, and one of two levels; 0 rows: each once."""
+    columns = np.indices((*levels, 2), dtype=np.int32).reshape(len(levels) + 1, -1).T
+    return np.resize(columns, (rows or len(columns), len(levels) + 1))
+
+
+@pytest.mark.parametrize("shrinkage", [None, "auto"])
+@pytest.mark.parametrize(("size", "order"), [(12, 3), (14, 2), (14, 3), (14, None)])
+def test_a_plan_refuses_a_subset_without_a_table_as_the_fit_does_before_the_model_is_called(size, order, shrinkage):
+    X = threes((size, size, size), rows=0)[1:]
+    anova, called = FunctionalANOVA(max_order=order, shrinkage=shrinkage, max_levels=None), []
+
+    def model(rows):
+        called.append(len(rows))
+        return rows[:, 0] * 1.0
+
+    if size**3 <= LARGEST_TABLE or order == 2:
+        assert anova.plan(X).functions
+        return
+    for how in (anova.plan, lambda rows: anova.fit(rows, model)):
+        with pytest.raises(MemoryLimitError, match=rf"3 features has {size**3:,} observed cells.*max_order=2"):
+            how(X)
+    assert not called, "the model was called although the plan had to refuse"
+
+
+def test_a_complete_table_needs_no_tables_of_functions():
+    X = threes((14, 14, 7), rows=0)
+    anova = FunctionalANOVA(max_order=None).fit(X, X[:, 0] * X[:, 1] + (X[:, 2] == 3), weights="frequency")
+    assert anova.plan_.route == "grid"
+    assert anova.certificate_.exact
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_levels_are_joined_where_no_table_of_all_of_them_is_possible(order):
+    """At order 3, 200 names with two columns of four levels have too many cells; a plan counts those that may stay."""
+    X = threes((200, 4, 4), 20_000).astype(str)
+    y = np.random.default_rng(0).normal(size=200)[X[:, 0].astype(int)] + (X[:, 1] == X[:, 2])
+    anova = FunctionalANOVA(max_order=order, n_bins=None)
+    planned, fitted = anova.plan(X), anova.fit(X, y).plan_
+    assert fitted.functions <= planned.functions
+    assert order == 2 or max(map(len, anova.categories_)) <= 50
 
 
 LOAD = price.Load(rows=1000, distinct=100, columns=5, outputs=2, codes=500, counts=True)

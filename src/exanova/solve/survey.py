@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from exanova import tolerances
-from exanova.basis.functions import dimensions, too_large_for_tables
+from exanova.basis.functions import dimensions, refuse_without_table, too_large_for_tables
 from exanova.data.sample import Sample
 from exanova.design.family import Family, extend
 from exanova.solve import price
@@ -89,9 +89,10 @@ class Survey:
         return LowCount(len(low), len(low) - observed, self.sample.n_rows - observed)
 
     def extended(self, subsets: list[Subset], threads: int) -> Survey:
-        """The survey with the subsets of one more order."""
+        """The survey with the subsets of one more order; raises if a subset is too large for any route."""
         assert self.family is not None
         family = extend(self.family, subsets, self.sample.codes, self.sample.mass, threads)
+        refuse_without_table(family)
         added = int(dimensions(family, len(self.family.subsets)).sum())
         return replace(self, family=family, by_order=(*self.by_order, added))
 
