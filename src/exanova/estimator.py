@@ -96,7 +96,7 @@ class FunctionalANOVA(Parametrised, InParts):
             two classes the probability of the second.
         batch_size: rows the model is called on at once.
         route: ``"auto"``, or force ``"grid"``, ``"dense"``, ``"moments"``, ``"matrix-free"`` or ``"completion"``.
-        memory_limit: bytes, or a text such as ``"4 GB"``; by default most of the free memory.
+        memory_limit: bytes a fit takes beside libraries and your table, or ``"4 GB"``; by default most of what is free.
         n_jobs: threads; ``None`` for every core.
         verbose: ``True`` prints the plan and progress, ``False`` neither; ``None`` shows progress on a terminal.
         engine: a client of ``dask.distributed`` that reads files and partitions on its workers; ``None`` reads in this

@@ -20,6 +20,7 @@ BOUND, SLACK = 1.2, 1.8
 """How far above the plan a fit may get, and how far below it may stay. On an idle machine it is 1 and 1.5
 (``benchmarks/plans.py``); allocators of other machines keep other amounts."""
 
+SMALL = {"memory_limit": "500 MB"}
 CASES = {
     "grid": Case(8, 4, outputs=3, complete=True, parameters={"max_order": None}),
     "dense": Case(14, 4, 2500, parameters={"route": "dense"}),
@@ -28,6 +29,12 @@ CASES = {
     "levels": Case(6, 9, 8000, many=366, parameters={"n_jobs": 1}),
     "shrunk by functions": Case(14, 4, 6000, parameters={"shrinkage": "auto"}),
     "shrunk by rows": Case(16, 5, 1100, parameters={"shrinkage": "auto"}),
+    "clusters": Case(7, 4, 400_000, repeat=20_000, clusters=40_000, parameters={"shrinkage": "auto"}),
+    "clusters, few, from a file": Case(
+        7, 4, 600_000, repeat=20_000, source=True, clusters=150, parameters={"shrinkage": "auto", **SMALL}
+    ),
+    "clusters, from a file": Case(7, 4, 600_000, repeat=20_000, source=True, clusters=60_000, parameters=SMALL),
+    "a number, from a file": Case(7, 4, 800_000, source=True, numbers=1, parameters={**SMALL, "n_bins": "auto"}),
     "screen": Case(200, 3, 3000, parameters={"max_terms": 600}),
     "explain": Case(30, 4, 100_000, query="explain", parameters={"max_order": 1}),
     "interactions": Case(16, 3, 60_000, query="interactions"),
@@ -95,6 +102,21 @@ def test_leaving_rows_out_is_skipped_where_it_does_not_fit():
     ]
     assert "average" not in methods[0]
     assert "leaving out a row of average leverage" in methods[1]  # which needs no matrix
+
+
+def test_clusters_are_left_out_only_where_that_fits_beside_all_rows():
+    X = Case(6, 4, 30_000, repeat=2000).table()
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 300, len(X))
+    y = X[:, 0] * X[:, 1] + rng.normal(size=300)[labels] + rng.normal(size=len(X))
+    planned = FunctionalANOVA(shrinkage=None).fit(X, y, clusters=labels).plan_.memory
+    whole, tight = (
+        FunctionalANOVA(shrinkage=None, memory_limit=limit).fit(X, y, clusters=labels)
+        for limit in (planned, planned - 1)
+    )
+    assert tight.plan_.memory < whole.plan_.memory == planned
+    assert planned - tight.plan_.memory >= 24 * len(X)  # what is held of the rows that are not left out
+    assert whole.certificate_.r2_eval is not None
 
 
 def test_rows_that_do_not_fit_are_refused_however_few_differ():

@@ -121,7 +121,17 @@ def load_of(sample: Sample, outputs: int) -> price.Load:
     whole = sample.counts is not None or bool((sample.weight == np.floor(sample.weight)).all())
     held = (sample.rows_in_memory, sample.n_rows, len(sample.codes), outputs, sample.codes.nbytes)
     widest, blocks = (0, sample.read_bytes) if sample.in_blocks else (sample.counted, None)
-    return price.Load(*held, whole, sample.on_disk, widest, blocks)
+    return price.Load(*held, whole, sample.on_disk, widest, blocks, _clustered(sample))
+
+
+def _clustered(sample: Sample) -> price.Clustered | None:
+    """How many rows were drawn in how many clusters; ``None`` where rows are independent."""
+    draws = sample.draws
+    if draws is None:
+        return price.Clustered(sample.rows, sample.rows, sample.clusters) if sample.clusters else None
+    if draws.cluster is None or not draws.in_clusters:
+        return None
+    return price.Clustered(len(draws.group), sample.rows, int(draws.cluster.max()) + 1)
 
 
 def complete_survey(sample: Sample, outputs: int) -> Survey:
