@@ -268,12 +268,13 @@ class _Parts:
         chosen = chosen[np.lexsort((rng.random(len(chosen)), rows.cluster[chosen]))]
         cluster, own = rows.cluster[chosen], precision_of_one[chosen]
         first = np.searchsorted(cluster, cluster)
-        within = (np.arange(len(chosen)) - first) % max(2, PARTS // len(taken))
-        key, part = np.unique(cluster * PARTS + within, return_inverse=True)
+        most = max(2, PARTS // len(taken))
+        within = (np.arange(len(chosen)) - first) % most
+        key, part = np.unique(cluster * most + within, return_inverse=True)
         precision = np.bincount(part, own).astype(np.float64)
         share = own / precision[part]
         means = group_sums(share[:, None] * rows.values[chosen], part, len(precision))
-        return cls(part, share, rows.group[chosen], key // PARTS, precision, means)
+        return cls(part, share, rows.group[chosen], key // most, precision, means)
 
     def covariances(self, sample: Sample, kernels: SubsetKernels, estimated: FloatArray | None) -> list[FloatArray]:
         """(p, p) covariances of the means: by each order, its prior variance one, and by the ``estimated`` ratios."""
