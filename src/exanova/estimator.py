@@ -27,7 +27,7 @@ from exanova.fitting import fit_sample, plan_fit
 from exanova.given import Given, read_given
 from exanova.infer.fitted_sample import why_whole
 from exanova.other_rows.evaluation import FittedRows, check_further_rows, evaluated, warn_if_it_does_not_hold
-from exanova.other_rows.many_levels import to_join, with_fits_again
+from exanova.other_rows.many_levels import as_many_as_stay, to_join, with_fits_again
 from exanova.parallel import blas_threads
 from exanova.parameters import check_parameters, make_request, read_eval_set, the_model
 from exanova.parametrised import Parametrised, former_attribute, forwarded, renamed
@@ -96,7 +96,7 @@ class FunctionalANOVA(Parametrised, InParts):
             two classes the probability of the second.
         batch_size: rows the model is called on at once.
         route: ``"auto"``, or force ``"grid"``, ``"dense"``, ``"moments"``, ``"matrix-free"`` or ``"completion"``.
-        memory_limit: bytes, or a text such as ``"4 GB"``; by default most of the free memory.
+        memory_limit: bytes a fit takes beside libraries and your table, or ``"4 GB"``; by default most of what is free.
         n_jobs: threads; ``None`` for every core.
         verbose: ``True`` prints the plan and progress, ``False`` neither; ``None`` shows progress on a terminal.
         engine: a client of ``dask.distributed`` that reads files and partitions on its workers; ``None`` reads in this
@@ -204,9 +204,9 @@ class FunctionalANOVA(Parametrised, InParts):
         check_parameters(parameters := self.get_params())
         read, _ = read_given(Given(X, sample_weight=sample_weight), parameters, self.fit, Progress(enabled=False))
         assert read is not None, "without a model nothing is fitted"
-        request = make_request(parameters, read.rows.support, read.rows.encoding)
-        plan = self._plan(read.rows, request, n_outputs)[0]
-        return with_fits_again(plan, read.rows, None) if to_join(read.rows, parameters) else plan
+        rows = as_many_as_stay(read.rows, chosen := to_join(read.rows, parameters))
+        plan = self._plan(rows, make_request(parameters, rows.support, rows.encoding), n_outputs)[0]
+        return with_fits_again(plan, rows, None) if chosen else plan
 
     def fit(
         self,
