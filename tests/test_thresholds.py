@@ -659,7 +659,6 @@ REPORT_APART = {
     "report.factors.TOLERANCE": "decides what is close enough",
     "report.factors.CHECKED": "rows of a check",
     "report.factors.STEPS": "the largest number of a byte",
-    "report.summary.ERRORS_WORK": "whether there are error bars",
     "report.words.MOST": "names in a sentence",
     "report.words.FEATURES": "names in a sentence",
     "report.findings.SLIGHT": "decides what is named",

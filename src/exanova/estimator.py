@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from exanova.apart.in_parts import InParts
-from exanova.argument_checks import check_whole
+from exanova.argument_checks import check_choice, check_whole
 from exanova.assembly import assemble, warn_if_inexact
 from exanova.basis.names import BasisName
 from exanova.data.observe import Reading
@@ -332,7 +332,7 @@ class FunctionalANOVA(Parametrised, InParts):
         Args:
             command: the command line, word by word.
             files: paths by their roles, such as ``{"data": "loans.csv", "model": "model.onnx"}``; the SHA-256 of
-                their contents is recorded, and the paths as they are given.
+                their contents is recorded, and the paths as given.
         """
         known = self.provenance_
         if known is None:
@@ -340,13 +340,14 @@ class FunctionalANOVA(Parametrised, InParts):
         self._store(replace(self._decomposition, provenance=known.with_origin(command, files)))
         return self
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, covariances: bool | None = None) -> None:
         """Write this decomposition to one file: no pickle, no rows, no model; see :func:`exanova.load`.
 
-        The file holds what was computed. ``importance("shapley")`` of many rows, and standard errors that take long,
-        are in it only if they were computed before.
+        It has ``importance("shapley")`` and ``errors()`` that take long if they were called before, and ``covariances``
+        of effects (for standard errors of what is computed from it) by default if they are cheap and take up to 4 MB.
         """
-        write(path, *to_file(self.decomposition_, self._kept_params()))
+        check_choice("covariances", covariances, (True, False, None))
+        write(path, *to_file(self.decomposition_, self._kept_params(), covariances))
 
     def __str__(self) -> str:
         return str(self.decomposition_) if hasattr(self, "_decomposition") else f"{self!r}, not fitted"
@@ -394,7 +395,6 @@ def load(path: str | os.PathLike[str]) -> FunctionalANOVA:
     True
     """
     decomposition, parameters = from_file(*read(path))
-    known = set(FunctionalANOVA._parameters())
-    anova = FunctionalANOVA(**{name: value for name, value in parameters.items() if name in known})
+    anova = FunctionalANOVA(**{k: v for k, v in parameters.items() if k in FunctionalANOVA._parameters()})
     anova._store(decomposition)
     return anova

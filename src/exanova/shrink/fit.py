@@ -37,6 +37,7 @@ from exanova.shrink.ratios import (
     by_order,
     ratios_as_given,
     ratios_in_clusters,
+    ratios_of_leading,
     ratios_of_orders,
     ratios_of_subsets,
     variances,
@@ -101,6 +102,7 @@ def fit_shrunk(
     if work.awaits_leading and all_ratios:
         leading = np.max([work.ratio(one.maximum.evaluation.logs, one.by_subset) for one in all_ratios], axis=0)
         work = work.leading(leading)
+        all_ratios = ratios_of_leading(work, all_ratios) if given is None else ratios_as_given(work, request, given)
     if work.in_clusters is not None:
         all_ratios, shared = ratios_in_clusters(work, request, all_ratios, given)
     for by_subset in (False, True):  # where the ratios of orders decide, no others are needed

@@ -193,6 +193,22 @@ class Prepared:
             return np.asarray(np.exp(logs) / self.prior.energy)
         return np.asarray((np.exp(logs) / self.total)[self.order_of])
 
+    @cached_property
+    def unused(self) -> FloatArray:
+        """(S',) prior energy of the functions of every subset that are not used: all but the leading ones, or none."""
+        if not self.has_leading:
+            return np.zeros(len(self.prior.subsets))
+        tables = ((self.family.probability_of(s), table) for s, _, table in self.prior.groups())
+        used = np.array([float(p @ np.square(table).sum(axis=1)) for p, table in tables])
+        return np.asarray(np.maximum(self.prior.energy - used, 0.0))
+
+    def noisier(self, logs: FloatArray) -> FloatArray:
+        """(K,) logarithms of the ratios of orders, given those (K,) of all functions: what unused ones carry is noise.
+
+        The variance of the effects stays, tau^2 grows by what the prior expects of the unused functions.
+        """
+        return np.asarray(logs - np.log1p(float(self.ratio(logs, False) @ self.unused)))
+
     def scale(self, logs: FloatArray, by_subset: bool) -> FloatArray:
         """(q,) standard deviation of each coordinate in units of tau."""
         return np.sqrt(self.ratio(logs, by_subset))[self.prior.group]
@@ -214,7 +230,12 @@ class Prepared:
         """The likelihood of some outputs with the same ratios, of orders or of subsets, on all rows."""
         if self.gram is not None:
             return self.by_functions(outputs, by_subset)
-        return self._by_rows(self.rows, self.values[:, outputs], self.precision, by_subset, self._within(outputs))
+        y, noise, within = self.values[:, outputs], 1.0 / self.precision, self._within(outputs)
+        shared = 0.0 if self.shared is None else self.shared.rows
+        if not by_subset:
+            return ByRows(self.rows.by_order, y, noise, within, shared)
+        signs = _signs(len(y)) if len(y) > ESTIMATED_FROM else None
+        return ByCells(self.rows, y, noise, self.prior.energy, within, signs, shared)
 
     def by_functions(self, outputs: IntArray, by_subset: bool) -> ByFunctions:
         """The same from sums over the rows; the last one is kept, with its factor."""
@@ -235,25 +256,11 @@ class Prepared:
         within = self._within(outputs)
         return ByFunctions(self.gram, self._projections[:, outputs], squares, group, total, count, within, signs)
 
-    def on_some(self, outputs: IntArray, by_subset: bool) -> ByRows | ByCells:
-        """The same on the rows that were drawn."""
+    def on_some(self, outputs: IntArray) -> ByRows:
+        """The likelihood of ratios of orders on the rows that were drawn, of all functions."""
         y, d = self.values[np.ix_(self.drawn, outputs)], self.precision[self.drawn]
-        return self._by_rows(self._some, y - d @ y / d.sum(), d, by_subset, estimated=True)
-
-    def _by_rows(
-        self,
-        rows: RowKernels,
-        y: FloatArray,
-        precision: FloatArray,
-        by_subset: bool,
-        within: FloatArray | float = 0.0,
-        estimated: bool = False,
-    ) -> ByRows | ByCells:
         shared = 0.0 if self.shared is None else self.shared.rows
-        if not by_subset:
-            return ByRows(rows.by_order, y, 1.0 / precision, within, shared)
-        signs = _signs(len(y)) if estimated or len(y) > ESTIMATED_FROM else None
-        return ByCells(rows, y, 1.0 / precision, self.prior.energy, within, signs, shared)
+        return ByRows(self._some.by_order, y - d @ y / d.sum(), 1.0 / d, 0.0, shared)
 
     @cached_property
     def _some(self) -> RowKernels:

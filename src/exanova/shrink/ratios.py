@@ -1,7 +1,9 @@
 """The ratios of every output: of orders, by likelihood; then of subsets, around those of their orders.
 
 Every output has its own where that is affordable; beyond, similar outputs share them, according to the likelihood of
-some random rows. The same rows give the start of an expensive search.
+some random rows. The same rows give the start of an expensive search, and no more: it ends where the likelihood of all
+rows, given the functions that the fit uses, is largest. All functions may explain a few rows without any noise; the
+same ratios under the leading functions, or with many rows, would hold nothing back.
 """
 
 from __future__ import annotations
@@ -36,9 +38,6 @@ ROUGHLY_PER_ROW = 4e-3
 ROUGHLY = 0.5
 """Gain in log-likelihood that a search on some rows may leave to the one on all of them."""
 
-AFTER_SOME_PER_ROW = 1e-3
-"""The same of ratios of subsets that start from where a search on some rows ended."""
-
 START_FROM = 1500
 """Functions from which a start on few rows saves more than it costs."""
 
@@ -68,8 +67,8 @@ class Ratios:
 def ratios_of_orders(work: Prepared, request: Request, outputs: IntArray | None = None) -> list[Ratios]:
     """Ratios of the orders, for every output (or those given), or for groups of similar ones where they are many.
 
-    Where rows are many, those drawn at random say where the search starts; and that is all, where ratios of subsets
-    follow that start from there.
+    Where rows are many, those drawn at random say where the search starts; and that is all where the leading functions
+    have to be chosen first: see :func:`ratios_of_leading`.
     """
     outputs = work.varying if outputs is None else outputs
     with parallel.suitable_blas(float(work.size) ** 3):
@@ -77,16 +76,30 @@ def ratios_of_orders(work: Prepared, request: Request, outputs: IntArray | None 
         most, groups = cost.sets_of_ratios(work.size, len(outputs)), [np.array([k]) for k in range(len(outputs))]
         if most < len(outputs):
             groups = [np.arange(len(outputs))] if starts is None else alike(_logs(starts), most)
-        follows, all_ratios = has_subset_ratios(work, len(groups)), []
-        enough = max(ENOUGH, ROUGHLY_PER_ROW * float(work.precision.sum())) if follows else ENOUGH
-        for group in groups:
-            start = None if starts is None else starts[group[0]]
-            if start is not None and (follows or work.awaits_leading):
-                all_ratios.append(Ratios(outputs[group], start, False))
-                continue
-            logs = None if start is None else start.evaluation.logs
-            all_ratios.append(Ratios(outputs[group], maximise(work.likelihood(outputs[group]), logs, enough), False))
-        return all_ratios
+        firsts = [None if starts is None else starts[group[0]] for group in groups]
+        return [
+            Ratios(outputs[group], start, False)
+            if start is not None and work.awaits_leading
+            else _on_all_rows(work, outputs[group], start, len(groups))
+            for group, start in zip(groups, firsts, strict=True)
+        ]
+
+
+def ratios_of_leading(work: Prepared, of_all: list[Ratios]) -> list[Ratios]:
+    """Ratios of the orders where only the leading functions are used, given those of all functions.
+
+    What the other functions carry is noise to them (:meth:`Prepared.noisier`): the search starts from there.
+    """
+    with parallel.suitable_blas(float(work.size) ** 3):
+        return [_on_all_rows(work, one.outputs, one.maximum, len(of_all)) for one in of_all]
+
+
+def _on_all_rows(work: Prepared, outputs: IntArray, start: Maximum | None, sets: int) -> Ratios:
+    """Ratios of the orders by the likelihood of all rows; roughly, where others follow that start from there."""
+    follows = work.awaits_leading or has_subset_ratios(work, sets)
+    enough = max(ENOUGH, ROUGHLY_PER_ROW * float(work.precision.sum())) if follows else ENOUGH
+    logs = None if start is None else work.noisier(start.evaluation.logs)
+    return Ratios(outputs, maximise(work.likelihood(outputs), logs, enough), False)
 
 
 def has_subset_ratios(work: Prepared, sets: int) -> bool:
@@ -125,10 +138,10 @@ def ratios_as_given(work: Prepared, request: Request, known: KnownRatios) -> lis
         logs = tuple(known[o].get(k, low) for k in work.prior.orders)
         groups.setdefault(logs, []).append(o)
     with parallel.suitable_blas(float(work.size) ** 3):
-        return all_ratios + [
-            Ratios(np.array(own), Maximum(work.likelihood(np.array(own)).at(np.array(logs)), True, 1), False)
-            for logs, own in groups.items()
-        ]
+        for logs, own in groups.items():
+            there = work.likelihood(np.array(own)).at(work.noisier(np.array(logs)))
+            all_ratios.append(Ratios(np.array(own), Maximum(there, True, 1), False))
+    return all_ratios
 
 
 def ratios_in_clusters(
@@ -177,31 +190,22 @@ def ratios_of_subsets(work: Prepared, of_orders: list[Ratios]) -> list[Ratios]:
 
 
 def _around(work: Prepared, of_orders: Ratios) -> Ratios:
-    """Ratios of subsets, around those of their orders: on some rows first, if these are many."""
+    """Ratios of subsets, around those of their orders."""
     energy, first, outputs = work.prior.energy, work.order_of, of_orders.outputs
     centre = of_orders.maximum.evaluation.logs[first] + np.log(energy / work.total[first])
-    start, steps, enough = centre, of_orders.maximum.steps, ENOUGH_BY_SUBSET
     spread = spread_of_subsets(float(work.precision.sum()))
-    if _starts_on_some(work) and work.rows.of.are_kept:
-        some = maximise(Pulled(work.on_some(outputs, True), centre, spread), centre, ROUGHLY)
-        start, steps = some.evaluation.logs, steps + some.steps
-        enough = max(enough, AFTER_SOME_PER_ROW * float(work.precision.sum()))
     likelihood = Pulled(work.likelihood(outputs, by_subset=True), centre, spread)
-    maximum = maximise(likelihood, start, enough)
+    maximum = maximise(likelihood, centre, ENOUGH_BY_SUBSET)
     both = of_orders.maximum.converged and maximum.converged
-    return Ratios(outputs, Maximum(maximum.evaluation, both, steps + maximum.steps), True)
-
-
-def _starts_on_some(work: Prepared) -> bool:
-    """Whether every step on all rows costs more than a search on some."""
-    return len(work.drawn) < work.sample.n_rows and work.size >= START_FROM
+    return Ratios(outputs, Maximum(maximum.evaluation, both, of_orders.maximum.steps + maximum.steps), True)
 
 
 def _starts(work: Prepared, outputs: IntArray) -> list[Maximum] | None:
     """For each output, the maximum on some rows, where a step on all of them is expensive."""
-    if not _starts_on_some(work) or not len(outputs):
+    expensive = len(work.drawn) < work.sample.n_rows and work.size >= START_FROM
+    if not expensive or not len(outputs):
         return None
-    return [maximise(work.on_some(outputs[[k]], False), enough=ROUGHLY) for k in range(len(outputs))]
+    return [maximise(work.on_some(outputs[[k]]), enough=ROUGHLY) for k in range(len(outputs))]
 
 
 def variances(work: Prepared, ratios: Ratios) -> FloatArray:

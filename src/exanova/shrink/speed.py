@@ -45,7 +45,7 @@ def shrinking_seconds(rows: int, functions: int, outputs: int, subsets: int = 0)
     steps = (FROM_A_START if starts else BY_ORDER) + finds_subsets * BY_SUBSET
     one = ESTIMATED_TRACE if size >= ESTIMATED_FROM else EXACT_TRACE
     work = sets * (steps * one + POSTERIOR) * size**3 + (rows * size**2 if how == "leading" else 0.0)
-    reads = (1 + finds_subsets * BY_SUBSET * (how != "leading")) * (starts or how == "rows")
+    reads = (starts or how == "rows") + finds_subsets * BY_SUBSET * (how == "rows")
     read = reads * subsets * float(min(rows, START_ROWS)) ** 2
     return work / FLOPS + read / ROW_PAIRS + sets * steps * ONE_EVALUATION
 
