@@ -1,4 +1,4 @@
-"""Checks of single arguments: choices, switches, whole numbers, levels, paths and texts, each with one wording."""
+"""Checks of single arguments, each with one wording: choices, switches, numbers, levels, outputs, paths, texts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exanova.errors import InputError, InputTypeError
+from exanova.errors import InputError, InputTypeError, UnknownFeatureError
 from exanova.messages import choices
 
 ABOUT = "{'Data': 'loans.csv'}"
@@ -52,6 +52,27 @@ def check_level(level: Any, such_as: str = "0.95") -> None:
     """Refuse a level that is not a number between 0 and 1."""
     if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0.0 < level < 1.0:
         raise InputError.given("level", level, f"a number between 0 and 1, such as {such_as}")
+
+
+def output_number(output: Any, names: Sequence[str]) -> int:
+    """The number of an output given by its name or number; where there is only one, ``None`` is enough.
+
+    A number that is itself a name, as of a class, is read as that name.
+
+    >>> names = ("1", "2")
+    >>> output_number("2", names), output_number(1, names), output_number(0, names), output_number(None, ("p",))
+    (1, 0, 0, 0)
+    """
+    if output is None and len(names) == 1:
+        return 0
+    if str(output) in names and output is not None:
+        return names.index(str(output))
+    if is_whole(output, -len(names)) and output < len(names):
+        return int(output) % len(names)
+    expected = f"one of {', '.join(map(repr, names[:10]))}{', ...' if len(names) > 10 else ''}, or its number"
+    if output is None:
+        raise InputError("there are several outputs", expected=expected)
+    raise UnknownFeatureError(f"there is no output {output!r}", expected=expected)
 
 
 def check_path(path: Any, name: str = "path") -> None:

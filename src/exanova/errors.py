@@ -74,7 +74,7 @@ class InputTypeError(ExanovaError, TypeError):
 
 
 class UnknownFeatureError(ExanovaError, KeyError):
-    """A feature or a subset of features was named that the decomposition does not have."""
+    """A feature, a subset of features or an output was named that the decomposition does not have."""
 
 
 class UnknownLevelError(ExanovaError, ValueError):

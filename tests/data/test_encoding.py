@@ -20,6 +20,8 @@ from exanova.data.learning import learn_codes
 from exanova.data.levels import label_levels, sort_levels
 from exanova.errors import FileFormatError, InputError, InputTypeError, UnknownLevelError
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*differ only in blanks:UserWarning")
+
 CELLS = {
     "text": st.text(max_size=2),
     "integer": st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 2),
@@ -66,7 +68,6 @@ def test_encoding_then_decoding_is_the_identity(cells):
     assert [column.tolist() for column in encoding.decode(codes).values()] == list(cells.values())
 
 
-@pytest.mark.filterwarnings("ignore:.*differ only in blanks:UserWarning")
 @given(columns())
 @settings(max_examples=60, deadline=None)
 def test_every_library_gives_the_same_codes_and_levels(cells):

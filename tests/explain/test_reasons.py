@@ -204,7 +204,6 @@ def test_a_row_with_nothing_in_that_direction_says_so():
         ({"against": "worst"}, "expected 'mean', 'best', or one row"),
         ({"against": {"job": "boss"}}, "no value of 'home', 'age'"),
         ({"against": "two"}, "has 2 rows"),
-        ({"output": "nobody"}, "one of 'score', or its number"),
         ({"id": [1]}, "one for each of 300 rows"),
         ({"id": "nobody"}, "no column 'nobody'"),
     ],

@@ -32,6 +32,8 @@ from exanova.export.json_tables import SCHEMA
 from exanova.export.typeset import in_latex
 from exanova.progress import Progress
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*differ only in blanks:UserWarning")
+
 HOSTILE = ["=1+1", "+1", "-2", "@SUM(A1)", "\tx", "\rx", "'=a", "#N/A", "a\x07b", "_x0041_", "plain", "TRUE", "007"]
 
 

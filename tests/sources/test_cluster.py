@@ -179,7 +179,7 @@ def test_a_lost_scheduler_is_one_error(path, tmp_path):
 
 def test_a_cluster_without_workers_is_one_error_after_a_while(path, monkeypatch):
     """All of its workers may have died, or none may ever come; tasks would wait for ever."""
-    monkeypatch.setattr("exanova.sources.cluster.LOOKED_EVERY", 0.1)
+    monkeypatch.setattr("exanova.sources.cluster.CHECKED_EVERY", 0.1)
     monkeypatch.setattr("exanova.sources.cluster.WITHOUT_WORKERS", 0.5)
     with (
         distributed.LocalCluster(n_workers=0, processes=True, host="127.0.0.1", **LOCAL) as cluster,

@@ -112,7 +112,7 @@ def test_null_nan_and_empty_text_mean_the_same_everywhere():
 @pytest.mark.parametrize("repeats", [True, False])
 def test_an_engine_counts_where_few_of_all_its_rows_are_distinct(name, repeats, tmp_path, monkeypatch):
     """The first rows may be all alike, or all different: all rows decide, where the engine can estimate them."""
-    monkeypatch.setattr("exanova.sources.engines.LOOKED_AT", 100 if name != "ibis" else 2**16)
+    monkeypatch.setattr("exanova.sources.engines.FIRST_ROWS", 100 if name != "ibis" else 2**16)
     many = pd.DataFrame({"a": np.arange(3000) % 50 if repeats else np.arange(3000), "score": 1.0})
     first = pd.DataFrame({"a": np.arange(100) + 5000 if repeats else np.zeros(100, dtype=int), "score": 1.0})
     path = write(pd.concat([first, many]), tmp_path / "parts", 1, "parquet")

@@ -22,7 +22,7 @@ from exanova.typing import FloatArray, IntArray
 PLAIN_FROM, PLAIN_BELOW = 1e-5, 1e16
 """Sizes between which a number is written without an exponent."""
 
-LOOKED_AT = 1000
+DIGITS_OF = 1000
 """Approximate number of values of a column whose digits are examined."""
 
 
@@ -110,8 +110,8 @@ def are_single(numbers: Iterable[float]) -> bool:
     values = np.fromiter(numbers, dtype=np.float64)
     if not (np.abs(values) < LARGEST_SINGLE).all() or not (values == values.astype(np.float32)).all():
         return False
-    looked_at = values[:: max(1, len(values) // LOOKED_AT)]
-    return any(shortest(number) != number for number in looked_at.tolist())
+    some = values[:: max(1, len(values) // DIGITS_OF)]
+    return any(shortest(number) != number for number in some.tolist())
 
 
 def have_single_ends(edges: Sequence[float]) -> bool:

@@ -124,7 +124,7 @@ def join_levels(
 
 
 def segments(effects: LevelEffects, most: int, firm: bool = True) -> IntArray | None:
-    """The segment of each level (K,), at most so many, numbered by the order of their effects.
+    """The segment of each level (K,), of at most ``most`` segments, numbered by the order of their effects.
 
     ``None`` where levels may stay separate (``firm`` is false) and any joining would lose something.
     """

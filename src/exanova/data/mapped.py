@@ -35,7 +35,7 @@ def release(*arrays: NDArray[Any] | None) -> None:
 
 
 def trim(rows: int) -> None:
-    """Return memory that was freed, after work on so many rows, to the system: it would add to every later peak."""
+    """Return freed memory to the system after work on this many rows: it would add to every later peak."""
     malloc_trim = _trimming() if rows >= TRIMMED_FROM else None
     if malloc_trim is not None:
         malloc_trim(0)

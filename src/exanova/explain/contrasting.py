@@ -329,7 +329,7 @@ def _columns(parts: Parts, rows: Rows, sources: Sources) -> int:
 
 
 def _together(parts: Parts, rows: Rows, sources: Sources, sums: int) -> int:
-    """How many pairs of sets with so many sums each are computed together."""
+    """How many pairs of sets are computed together, each with this number of sums."""
     return max(1, _columns(parts, rows, sources) // sums)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exanova.argument_checks import output_number
 from exanova.design.family import Family
 from exanova.effects.at_rows import contributions
 from exanova.effects.effect import GAME, Schema, frame_with_game, free_name
-from exanova.errors import InputError
 from exanova.explain.value_intervals import value_intervals
 from exanova.messages import count_of
 from exanova.progress import Progress
@@ -107,14 +107,8 @@ class Interactions:
         ]
 
     def _of_output(self, output: str | int | None) -> tuple[FloatArray, FloatArray]:
-        if self.schema.single:
-            return self.values, self.base_values
-        names = self.schema.outputs
-        known = output in names if isinstance(output, str) else type(output) is int and 0 <= output < len(names)
-        if not known:
-            raise InputError(f"there is no output {output!r}", expected=f"one of {', '.join(names)}, or its number")
-        k = names.index(output) if isinstance(output, str) else output
-        return self.values[:, :, k], self.base_values[:, k]
+        k = output_number(output, self.schema.outputs)
+        return (self.values, self.base_values) if self.schema.single else (self.values[:, :, k], self.base_values[:, k])
 
     def __repr__(self) -> str:
         rows, subsets = count_of(len(self.values), "row"), count_of(len(self.subsets), "subset")

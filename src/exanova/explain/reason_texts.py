@@ -34,19 +34,6 @@ def check_reasons(n: Any, direction: Any) -> None:
     check_choice("direction", direction, DIRECTIONS)
 
 
-def output_number(schema: Schema, output: str | int | None) -> int:
-    """The chosen output; a choice is required if there are several."""
-    names = schema.outputs
-    if output is None and len(names) == 1:
-        return 0
-    if isinstance(output, str) and output in names:
-        return names.index(output)
-    if isinstance(output, int | np.integer) and not isinstance(output, bool) and 0 <= output < len(names):
-        return int(output)
-    problem = "there are several outputs" if output is None else f"there is no output {output!r}"
-    raise InputError(problem, expected=f"one of {', '.join(map(repr, names))}, or its number")
-
-
 def one_row(given: Any, schema: Schema) -> Any:
     """A row to compare with, as a table; a mapping from features to values is one."""
     if not isinstance(given, Mapping):

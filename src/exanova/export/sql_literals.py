@@ -25,7 +25,7 @@ LOST = frozenset("\0\r")
 """Characters that end a text of SQL, or that reading a file as text changes into others."""
 
 SAFE_DIGITS, SAFE_POWER = 15, 22
-"""Decimals that any reader of numbers turns into the nearest double: so many digits, ten to so small a power."""
+"""Decimals that any reader of numbers turns into the nearest double: this many digits, and this power of ten."""
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ def on_index(solved: Solved, family: Family) -> FloatArray:
 
 
 def reweighted(sample: Sample, draws: Draws, rng: np.random.Generator) -> Sample:
-    """The same distinct rows with weights multiplied by random numbers, each draw standing for so many."""
+    """The same distinct rows with weights multiplied by random numbers, one for each row or cluster."""
     factor, r = multipliers(draws, rng), sample.codes.shape[1]
     weight = draws.weight * factor
     totals = group_totals(weight, draws.group, r)

@@ -246,7 +246,7 @@ def _remember(known: dict[int, tuple[IntArray, IntArray]], counted: IntArray, be
 
 
 def _unions(features: IntArray, has: NDArray[np.bool_], order: int) -> IntArray:
-    """(n, order) unions of two members of the family with so many features."""
+    """(n, order) unions of two members of the family that have ``order`` features."""
     if order > 2 and not has.any():
         return np.zeros((0, order), dtype=np.int64)
     if order == 4:

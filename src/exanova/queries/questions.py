@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exanova import tolerances
-from exanova.argument_checks import check_switch
+from exanova.argument_checks import check_switch, output_number
 from exanova.data.table import Table
 from exanova.data.values import is_model
 from exanova.data.weights import check_weights
@@ -21,7 +21,7 @@ from exanova.explain.contrasting import Parts, Rows, Sources, contrast, has_sing
 from exanova.explain.difference import Difference
 from exanova.explain.grouping import grouping_of
 from exanova.explain.ranking import Contributions, ranked_rows
-from exanova.explain.reason_texts import ReasonSettings, RowTexts, check_reasons, id_texts, one_row, output_number
+from exanova.explain.reason_texts import ReasonSettings, RowTexts, check_reasons, id_texts, one_row
 from exanova.explain.reasons import Reasons
 from exanova.explain.row_sets import RowSets, group_sets, read_labels
 from exanova.infer.refits import RefitErrors
@@ -149,7 +149,7 @@ the whole population
         """
         check_reasons(n, direction)
         check_switch("stderr", stderr)
-        o = output_number(self.schema, output)
+        o = output_number(output, self.schema.outputs)
         grouping = grouping_of({} if groups is None else groups, self.schema)
         codes, outside = self._locate(X, Work("the reasons", 8 * (len(self.family.subsets) + 4 * int(n))))
         table = Table.read(X).select(self.schema.features)

@@ -39,7 +39,7 @@ ROUNDS = 3
 """Products with the matrix in that search: the covariances of effects fall off fast enough for so few."""
 
 ALL_EIGENVALUES = 3
-"""Where the wanted vectors are at least one in so many, computing all takes no longer."""
+"""If at least one vector in this many is wanted, computing all of them takes no longer."""
 
 STEPS = 127
 """Largest whole number of a byte with a sign."""

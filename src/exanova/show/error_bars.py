@@ -141,7 +141,7 @@ def can_compute(decomposition: Decomposition) -> bool:
 
 
 def compute_errors(decomposition: Decomposition, work: float) -> str:
-    """Compute standard errors that are not cached, if they take at most so many multiplications.
+    """Compute standard errors that are not cached, if they take at most ``work`` multiplications.
 
     Returns:
         Why they were refused, if they were; otherwise nothing.

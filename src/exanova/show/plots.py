@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from exanova.argument_checks import check_choice, check_switch, check_whole
+from exanova.argument_checks import check_choice, check_switch, check_whole, output_number
 from exanova.data.table import Table, frame_of_kind
 from exanova.decomposition import Decomposition
 from exanova.effects.effect import GAME, Schema
-from exanova.errors import InputError, UnknownFeatureError
+from exanova.errors import InputError
 from exanova.explain.explanation import Explanation
 from exanova.messages import Parameter, count_of
 from exanova.show import records, row_records
@@ -197,7 +197,7 @@ class Plots:
         """Names of the outputs to draw; raises if there is none of that name, or too many for one chart."""
         known = self._decomposition.schema.outputs
         asked = known if output is None else output if isinstance(output, list | tuple) else [output]
-        names = tuple(dict.fromkeys(_output(name, known) for name in asked))
+        names = tuple(dict.fromkeys(known[output_number(one, known)] for one in asked))
         if not 0 < len(names) <= MOST_PANELS:
             raise InputError(
                 f"{len(names):,} outputs were requested; a chart has room for {MOST_PANELS}",
@@ -228,16 +228,6 @@ def _of(listed: list[records.Record], outputs: Sequence[str]) -> list[records.Re
     """Records of the chosen outputs, in the order they were chosen."""
     chosen = set(outputs)
     return [record for record in listed if record["output"] in chosen]
-
-
-def _output(asked: Any, known: Sequence[str]) -> str:
-    """The name of an output given by name or number; a number that is a name (of a class) is taken as that name."""
-    if str(asked) in known:
-        return str(asked)
-    if isinstance(asked, int | np.integer) and not isinstance(asked, bool) and -len(known) <= asked < len(known):
-        return known[int(asked)]
-    shown = ", ".join(map(repr, known[:10])) + (", ..." if len(known) > 10 else "")
-    raise UnknownFeatureError(f"there is no output {asked!r}; the outputs are {shown}.")
 
 
 def _checked(top: Any) -> int:

@@ -136,7 +136,7 @@ class Load:
 
 
 def reading(rows: int, columns: int, widest: int = 0) -> int:
-    """Bytes while a table is read, whose columns have up to so many distinct values, and its equal rows are grouped."""
+    """Bytes while a table is read and its equal rows are grouped; columns have up to ``widest`` distinct values."""
     codes = np.dtype(code_type(widest)).itemsize * columns
     return max(rows * (READING_ROW + 2 * codes), rows * codes + WIDEST_VALUE * widest)
 

@@ -24,7 +24,7 @@ T = TypeVar("T")
 BRANCHES = 8
 """Results that are merged at once."""
 
-LOOKED_EVERY = 5.0
+CHECKED_EVERY = 5.0
 """Seconds after which a cluster that returns nothing is asked whether it has workers."""
 
 WITHOUT_WORKERS = 300.0
@@ -108,7 +108,7 @@ class OnCluster:
             try:
                 with self.client.as_current():
                     wait = package("distributed").wait
-                    return set(wait(list(waiting), timeout=LOOKED_EVERY, return_when="FIRST_COMPLETED").done)
+                    return set(wait(list(waiting), timeout=CHECKED_EVERY, return_when="FIRST_COMPLETED").done)
             except TimeoutError:
                 now = time.monotonic()
                 without = None if self.client.scheduler_info()["workers"] else without or now

@@ -218,7 +218,7 @@ def _check_outputs(several: Sequence[CountedRows]) -> None:
 
 @dataclass(frozen=True)
 class ColumnCounter:
-    """The first pass: how a part becomes counts of the values of its columns, with so many numbers each at most."""
+    """The first pass: how a part becomes counts of the values of its columns, at most ``most`` numbers for each."""
 
     roles: Roles
     most: int
@@ -256,7 +256,7 @@ class ColumnCounter:
 
 @dataclass(frozen=True)
 class CountedMerge:
-    """Merges what the first pass found, with at most so many numbers of a column."""
+    """Merges what the first pass found, with at most ``most`` numbers for each column."""
 
     most: int
 

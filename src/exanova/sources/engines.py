@@ -19,7 +19,7 @@ from exanova.sources.blame import file_error, paths_of_dask, paths_of_polars, pa
 from exanova.sources.files import explained
 from exanova.sources.parts import COUNT, Part, Source
 
-LOOKED_AT = 2**16
+FIRST_ROWS = 2**16
 """First rows of an engine that tell whether its distinct rows are few, where it cannot estimate their number."""
 
 FEWER = 4
@@ -153,7 +153,7 @@ class IbisPart:
         own = list(columns)
         with engine_errors(self.name):
             chosen = self.table.select(own)
-            first = chosen.limit(LOOKED_AT)
+            first = chosen.limit(FIRST_ROWS)
             if _are_few(self.known, own, lambda: (first.count().execute(), first.distinct().count().execute())):
                 chosen = chosen.group_by(own).aggregate(**{COUNT: chosen.count()})
             yield from map(_as_table, chosen.to_pyarrow_batches(chunk_size=parts.BLOCK_ROWS))

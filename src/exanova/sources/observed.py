@@ -159,7 +159,7 @@ class SourceReading:
         return np.rint(tally.weight if tally.copies is None else tally.copies).astype(np.int64)
 
     def thinned(self, copies: IntArray) -> SourceReading:
-        """The same with so many (k,) of the copies of each row that was counted; rows without any are left out."""
+        """The same rows with only ``copies`` (k,) of the counted copies of each; rows without any are left out."""
         tally, share = self.rows.tally, copies / self.copies
         sums = {name: getattr(tally, name) for name in ("weight", "copies", "squares")}
         own: dict[str, Any] = {name: None if array is None else array * share for name, array in sums.items()}

@@ -92,7 +92,7 @@ class Runs:
 
 
 def merging(rows: int, outputs: int, words: int) -> int:
-    """Bytes while so many rows are merged: of each its words, its weight, and three sums per output."""
+    """Bytes while this many rows are merged: each has its words, its weight, and three sums per output."""
     return COPIES_OF_TALLY * 8 * (words + 1 + 3 * outputs) * rows
 
 
