@@ -46,6 +46,7 @@ class Case:
         many: levels of the first column, if they are more than those of the others.
         numbers: how many columns more hold numbers that are cut.
         source: whether the rows are read from a Parquet file.
+        clusters: in how many clusters rows were drawn; 0 where they are independent.
         query: "explain", "interactions", "components" or "report" of the same rows; the fit comes before.
     """
 
@@ -60,6 +61,7 @@ class Case:
     many: int = 0
     numbers: int = 0
     source: bool = False
+    clusters: int = 0
     query: str = ""
     parameters: dict[str, Any] = field(default_factory=dict)
 
@@ -95,10 +97,12 @@ class Case:
         if self.complete:
             return Case(**{**self.__dict__, "columns": 3, "levels": 3})
         few = {"rows": 60, "columns": 4, "levels": 3, "repeat": 0, "many": 0, "numbers": min(self.numbers, 1)}
+        few["clusters"] = min(self.clusters, 20)
         budget = {"max_terms": 20} if "max_terms" in self.parameters else {}
         return Case(**{**self.__dict__, **few, "parameters": {**self.parameters, **budget}})
 
 
+SHRUNK, SMALL = {"shrinkage": "auto"}, {"memory_limit": "500 MB"}
 MOMENTS = {"route": "moments", "max_order": 2}
 CASES: dict[str, Case] = {
     "grid, all at once": Case(9, 4, complete=True, parameters={"max_order": None}),
@@ -127,6 +131,12 @@ CASES: dict[str, Case] = {
     "screen": Case(300, 4, 5000, parameters={"max_terms": 2000}),
     "screen, long": Case(40, 4, 200_000, parameters={"max_terms": 1000}),
     "screen, wide": Case(1000, 4, 2000, parameters={"max_terms": 4000}),
+    "clusters": Case(7, 4, 400_000, repeat=20_000, clusters=40_000, parameters=SHRUNK),
+    "clusters, exact": Case(7, 4, 400_000, repeat=20_000, clusters=40_000),
+    "clusters, from a file": Case(
+        7, 4, 1_000_000, repeat=20_000, source=True, clusters=100_000, parameters={**SHRUNK, **SMALL}
+    ),
+    "a number, from a file": Case(7, 4, 1_000_000, source=True, numbers=1, parameters={**SMALL, "n_bins": "auto"}),
     "canonical": Case(30, 4, 20_000, parameters={"max_terms": 2000, "selection": "canonical"}),
     "canonical, first": Case(30, 4, 20_000, parameters={"max_terms": 1500, "selection": "canonical", "ties": "first"}),
     "lasso": Case(30, 4, 20_000, parameters={"selection": "lasso", "max_terms": 1500}),
@@ -188,13 +198,17 @@ def _call(case: Case) -> Callable[[], tuple[Plan | int, str]]:
     weight = case.sample_weight()
     anova = FunctionalANOVA(**{"n_jobs": 2, "shrinkage": None, "n_bins": None, **case.parameters})
 
+    labels = rng.integers(0, case.clusters, len(table)) if case.clusters else None
+    if labels is not None:  # so that rows of a cluster share something
+        values += rng.normal(size=(case.clusters, 1))[labels]
     if case.source:
-        return _from_file(anova, table, values[:, 0])
+        return _from_file(anova, table, values[:, 0], labels)
     planned = anova.plan(table, sample_weight=weight, n_outputs=case.outputs)
 
     def fit() -> tuple[Plan | int, str]:
-        anova.fit(table, values, sample_weight=weight)
-        return planned, planned.route
+        anova.fit(table, values, sample_weight=weight, clusters=labels)
+        known = planned if labels is None else anova.plan_  # a plan made before does not know of clusters
+        return known, known.route
 
     if not case.query:
         return fit
@@ -202,20 +216,31 @@ def _call(case: Case) -> Callable[[], tuple[Plan | int, str]]:
     return lambda: _query(anova, case.query, table)
 
 
-def _from_file(anova: FunctionalANOVA, table: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> Any:
-    """Fit to rows in a Parquet file with a column of predictions; the plan is made for one without."""
+def _from_file(
+    anova: FunctionalANOVA,
+    table: np.ndarray[Any, Any],
+    values: np.ndarray[Any, Any],
+    labels: np.ndarray[Any, Any] | None,
+) -> Any:
+    """Fit to rows in a Parquet file with a column of predictions; the plan is made for one without.
+
+    Of rows in clusters it is that of the fit, since a plan made before does not know of them.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     folder = Path(tempfile.mkdtemp())
     rows = pa.table({f"x{k}": np.ascontiguousarray(column) for k, column in enumerate(table.T)})
     pq.write_table(rows, folder / "rows.parquet")
-    pq.write_table(rows.append_column("y", pa.array(values)), folder / "predicted.parquet")
+    predicted = rows.append_column("y", pa.array(values))
+    predicted = predicted if labels is None else predicted.append_column("cluster", pa.array(labels))
+    pq.write_table(predicted, folder / "predicted.parquet")
     planned = anova.plan(folder / "rows.parquet")
 
     def fit() -> tuple[Plan | int, str]:
-        anova.fit(folder / "predicted.parquet", "y")
-        return planned, planned.route
+        anova.fit(folder / "predicted.parquet", "y", clusters=None if labels is None else "cluster")
+        known = planned if labels is None else anova.plan_
+        return known, known.route
 
     return fit
 

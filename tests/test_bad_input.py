@@ -159,7 +159,7 @@ def test_an_unhashable_cell():
 
 def test_an_identifier_column():
     table = pd.DataFrame({"id": [f"row {k}" for k in range(100)], "a": [0, 1] * 50})
-    message = r"left out.*'id' \(100 different values\).*drop them.*min_frequency="
+    message = r"left out.*'id' \(100 different values\).*drop it from.*min_frequency="
     with pytest.warns(UserWarning, match=message):
         fit(table, np.arange(100.0))
     with pytest.warns(UserWarning, match=message):

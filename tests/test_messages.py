@@ -131,6 +131,8 @@ def test_the_command_spells_no_parameter_as_python_does(given_parts):
         (Parameter("sampled", "auto"), "sampled='auto'", "neither --sample nor --population"),
         (Parameter("sampled"), "sampled=", "--sample or --population"),
         (Action("drop", "the id", "drop the column"), "drop the column", "leave it out with --ignore 'the id'"),
+        (Action("drop", "id,key", "drop them", 2), "drop them", "leave them out with --ignore id,key"),
+        (Action("categorical", "a,b", "convert", 2), "convert", "read them as text with --text a,b"),
     ],
 )
 def test_a_mention_in_both_tongues(mention, python, command):

@@ -142,10 +142,7 @@ class Decomposition(EffectQueries):
                 "relativities are ratios, and the effects of this fit add up on the scale of the output",
                 remedy=["fit with ", Parameter("link", "log"), ", or ", Parameter("link", "logit"), " for odds"],
             )
-        tariff = tariff_of(_as_fit(self), self.link, base, self.losses)
-        if not (self.losses and self.certificate.hides):
-            return tariff
-        return replace(tariff, notes=(*tariff.notes, f"deviance and Gini index: {BETWEEN_LEVELS}"))
+        return tariff_against(self, base)
 
     def change(self, other: Any) -> MeanChange:
         """Why the mean changed from this fit to another one of the same columns: the mix of the rows, or the model.
@@ -270,7 +267,8 @@ class Decomposition(EffectQueries):
             stderr = importance_stderr(self.family, self.uncertainty, "l2", "subset")[:, 0]
         if self.certificate.cancels:
             shares = self.covariance.sum(axis=1) / (self.variance.sum() or 1.0)
-        return text_of(self.family, self.values, self.schema, self.certificate, rows, stderr, shares)
+        why = f"\nno standard errors: {self.uncertainty.lonely}" if self.uncertainty.lonely else ""
+        return text_of(self.family, self.values, self.schema, self.certificate, rows, stderr, shares) + why
 
     def _repr_html_(self) -> str:
         from exanova.report.notebook import decomposition_html
@@ -301,6 +299,14 @@ def _as_fit(decomposition: Decomposition) -> Fit:
         decomposition.values,
         decomposition.uncertainty,
     )
+
+
+def tariff_against(decomposition: Decomposition, base: Any, why_none: str = "") -> Relativities:
+    """The tariff of a fit with a link; ``why_none`` says why it should have no intervals."""
+    tariff = tariff_of(_as_fit(decomposition), decomposition.link, base, decomposition.losses, why_none)
+    if not (decomposition.losses and decomposition.certificate.hides):
+        return tariff
+    return replace(tariff, notes=(*tariff.notes, f"deviance and Gini index: {BETWEEN_LEVELS}"))
 
 
 def uncertainty_of(

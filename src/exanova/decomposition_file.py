@@ -55,11 +55,13 @@ PARAMETERS: Mapping[str, tuple[type, ...]] = {
 
 
 def to_file(
-    decomposition: Decomposition, parameters: Mapping[str, Any]
+    decomposition: Decomposition, parameters: Mapping[str, Any], covariances: bool | None = None
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The document and the arrays of a file; ``parameters`` are those of the estimator."""
+    """The document and the arrays of a file, given the parameters of the estimator and which covariances to keep."""
     certificate = decomposition.certificate
-    arrays = _arrays(decomposition)  # first: cheap standard errors are computed for it, which the document describes
+    arrays = _arrays(
+        decomposition, covariances
+    )  # first: cheap standard errors are computed for it, which the document describes
     plain = {f.name: getattr(certificate, f.name) for f in fields(Certificate)}
     measured = {k: v for k, v in plain.items() if isinstance(v, np.ndarray)}
     plain = {k: v for k, v in plain.items() if k not in measured and k != "redundant"}
@@ -82,7 +84,7 @@ def to_file(
     return document, arrays | {f"certificate.{k}": v for k, v in measured.items()}
 
 
-def _arrays(decomposition: Decomposition) -> dict[str, NDArray[Any]]:
+def _arrays(decomposition: Decomposition, covariances: bool | None) -> dict[str, NDArray[Any]]:
     """The arrays of a file, but for those of the certificate."""
     family, layout = decomposition.family, decomposition.family.layout
     arrays: dict[str, NDArray[Any]] = {
@@ -101,7 +103,7 @@ def _arrays(decomposition: Decomposition) -> dict[str, NDArray[Any]]:
     }
     if decomposition.mean_shapley.known is not None:
         arrays["shapley"] = decomposition.mean_shapley.known
-    arrays.update((f"errors.{name}", array) for name, array in decomposition.uncertainty.stored.items())
+    arrays |= {f"errors.{name}": array for name, array in decomposition.uncertainty.to_store(covariances).items()}
     if (continuation := decomposition.continuation) is not None:
         arrays |= {"continued.pairs": continuation.pairs, "continued.values": continuation.values}
     return arrays

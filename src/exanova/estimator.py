@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from exanova.apart.in_parts import InParts
-from exanova.argument_checks import check_whole
+from exanova.argument_checks import check_choice, check_whole
 from exanova.assembly import assemble, warn_if_inexact
 from exanova.basis.names import BasisName
 from exanova.data.observe import Reading
@@ -27,7 +27,7 @@ from exanova.fitting import fit_sample, plan_fit
 from exanova.given import Given, read_given
 from exanova.infer.fitted_sample import why_whole
 from exanova.other_rows.evaluation import FittedRows, check_further_rows, evaluated, warn_if_it_does_not_hold
-from exanova.other_rows.many_levels import to_join, with_fits_again
+from exanova.other_rows.many_levels import as_many_as_stay, to_join, with_fits_again
 from exanova.parallel import blas_threads
 from exanova.parameters import check_parameters, make_request, read_eval_set, the_model
 from exanova.parametrised import Parametrised, former_attribute, forwarded, renamed
@@ -96,7 +96,7 @@ class FunctionalANOVA(Parametrised, InParts):
             two classes the probability of the second.
         batch_size: rows the model is called on at once.
         route: ``"auto"``, or force ``"grid"``, ``"dense"``, ``"moments"``, ``"matrix-free"`` or ``"completion"``.
-        memory_limit: bytes, or a text such as ``"4 GB"``; by default most of the free memory.
+        memory_limit: bytes a fit takes beside libraries and your table, or ``"4 GB"``; by default most of what is free.
         n_jobs: threads; ``None`` for every core.
         verbose: ``True`` prints the plan and progress, ``False`` neither; ``None`` shows progress on a terminal.
         engine: a client of ``dask.distributed`` that reads files and partitions on its workers; ``None`` reads in this
@@ -204,9 +204,9 @@ class FunctionalANOVA(Parametrised, InParts):
         check_parameters(parameters := self.get_params())
         read, _ = read_given(Given(X, sample_weight=sample_weight), parameters, self.fit, Progress(enabled=False))
         assert read is not None, "without a model nothing is fitted"
-        request = make_request(parameters, read.rows.support, read.rows.encoding)
-        plan = self._plan(read.rows, request, n_outputs)[0]
-        return with_fits_again(plan, read.rows, None) if to_join(read.rows, parameters) else plan
+        rows = as_many_as_stay(read.rows, chosen := to_join(read.rows, parameters))
+        plan = self._plan(rows, make_request(parameters, rows.support, rows.encoding), n_outputs)[0]
+        return with_fits_again(plan, rows, None) if chosen else plan
 
     def fit(
         self,
@@ -332,7 +332,7 @@ class FunctionalANOVA(Parametrised, InParts):
         Args:
             command: the command line, word by word.
             files: paths by their roles, such as ``{"data": "loans.csv", "model": "model.onnx"}``; the SHA-256 of
-                their contents is recorded, and the paths as they are given.
+                their contents is recorded, and the paths as given.
         """
         known = self.provenance_
         if known is None:
@@ -340,13 +340,14 @@ class FunctionalANOVA(Parametrised, InParts):
         self._store(replace(self._decomposition, provenance=known.with_origin(command, files)))
         return self
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, covariances: bool | None = None) -> None:
         """Write this decomposition to one file: no pickle, no rows, no model; see :func:`exanova.load`.
 
-        The file holds what was computed. ``importance("shapley")`` of many rows, and standard errors that take long,
-        are in it only if they were computed before.
+        It has ``importance("shapley")`` and ``errors()`` that take long if they were called before, and ``covariances``
+        of effects (for standard errors of what is computed from it) by default if they are cheap and take up to 4 MB.
         """
-        write(path, *to_file(self.decomposition_, self._kept_params()))
+        check_choice("covariances", covariances, (True, False, None))
+        write(path, *to_file(self.decomposition_, self._kept_params(), covariances))
 
     def __str__(self) -> str:
         return str(self.decomposition_) if hasattr(self, "_decomposition") else f"{self!r}, not fitted"
@@ -394,7 +395,6 @@ def load(path: str | os.PathLike[str]) -> FunctionalANOVA:
     True
     """
     decomposition, parameters = from_file(*read(path))
-    known = set(FunctionalANOVA._parameters())
-    anova = FunctionalANOVA(**{name: value for name, value in parameters.items() if name in known})
+    anova = FunctionalANOVA(**{k: v for k, v in parameters.items() if k in FunctionalANOVA._parameters()})
     anova._store(decomposition)
     return anova

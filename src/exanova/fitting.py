@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from exanova.basis.projector import LARGEST_TABLE
 from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.parallel import blas_threads
@@ -77,9 +78,14 @@ def _listed_family(sample: Sample, request: Request, survey: Survey) -> Family |
     """The family that effects are shrunk over; of a complete table it is listed where its functions are few enough."""
     if survey.family is not None:
         return survey.family
-    if not request.sampled or survey.functions > MOST_LISTED:
+    if not request.sampled or survey.functions > MOST_LISTED or _has_no_table(sample):
         return None
     return make_plan(replace(request, route="dense"), sample, sample.n_outputs)[1].family
+
+
+def _has_no_table(sample: Sample) -> bool:
+    """Whether all features of a complete table together have too many cells for a table of their functions."""
+    return len(sample.varying) > 2 and sample.n_rows > LARGEST_TABLE
 
 
 def _fit_exactly(sample: Sample, request: Request, plan: Plan, survey: Survey, progress: Progress) -> Solved:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -87,6 +87,7 @@ def _read_in_memory(given: Given, parameters: Mapping[str, Any], fit: Callable[.
     X, model, named, names = take_named(given.X, given.model, given.columns)
     rows = read_rows(X, sample_weight=named.pop("sample_weight"), model=model, **level_rules(parameters))
     drawn = plan_draws(rows.weight, rows.kept, rows.n_rows, rows.index, weights=given.weights, **named)
+    rows = replace(rows, clusters=0 if drawn.cluster is None else int(drawn.cluster.max()) + 1)
     outputs, link = names if given.output_names is None else given.output_names, parameters["link"]
     asked = (model, parameters["response_method"], parameters["batch_size"], outputs, progress)
     called = partial(_called_twice, rows, *asked)

@@ -73,6 +73,7 @@ class Action:
         name: ``"drop"``, ``"categorical"``, ``"missing"`` or ``"decimal"``.
         column: the column it is done to, or the text of its cells.
         words: the advice for Python users.
+        count: how many columns it names.
 
     >>> print(Action("drop", "id", "drop the column"))
     drop the column
@@ -81,6 +82,7 @@ class Action:
     name: str
     column: str
     words: str
+    count: int = 1
 
     def __str__(self) -> str:
         return self.words

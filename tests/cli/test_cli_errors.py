@@ -92,7 +92,9 @@ def test_columns_that_are_no_categories(folder, capsys):
     assert ended.code == 0
     assert ended.err.startswith("warning: 1 column is left out")
     assert "'id' (60 different values)" in ended.err
-    assert "--ignore id" in ended.err
+    assert "leave it out with --ignore id" in ended.err
+    table.assign(p=0.5, key=table["id"]).to_csv("t2.csv", index=False)
+    assert "leave them out with --ignore id,key" in inside(capsys, "explain", "t2.csv", "--prediction", "p").err
     words = (*words, "--ignore", "id")
     remedy = "Pass --n-bins auto to bin them, or --n-bins size=8 for this number of intervals each, or read it as"
     refused(inside(capsys, *words, "--n-bins", "none"), "'size' (60 different values)", remedy, "--text size")

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import exanova
 from cli_helpers import PREDICTED, RISK, TABLE, inside, refused
 from exanova.export.harmless import restored
 
@@ -134,6 +135,30 @@ def test_what_cannot_be_compared_is_above_every_limit(asked):
     assert "nothing changed by more than 0;" in same.out
 
 
+def test_a_saved_file_says_where_it_holds_no_covariances_and_an_option_keeps_them(asked, monkeypatch):
+    sample = ("explain", "loans.csv", *PREDICTED[:-1], "--sample", "--force", "--save", "m.exanova")
+    gap = ("difference", "m.exanova", "loans.csv", "--by", "job")
+    assert "covariances" not in asked(*sample).out
+    assert "taken as known" not in asked(*gap).out
+    monkeypatch.setattr("exanova.infer.uncertainty.MOST_NUMBERS", 0)
+    assert "the file holds no covariances of effects" in (shown := " ".join(asked(*sample).out.split()))
+    assert "--covariances keeps them" in shown
+    assert json.loads(asked(*sample, "--json").out)["covariances"] is False
+    assert "exanova explain with --covariances, keeps them" in " ".join(asked(*gap).out.split())
+    assert "covariances" not in asked(*sample, "--covariances").out
+    assert "taken as known" not in asked(*gap).out
+    assert json.loads(asked(*sample, "--covariances", "--json").out)["covariances"] is True
+    refused(asked("explain", "loans.csv", *PREDICTED, "--no-covariances"), "--save")
+
+
+def test_a_file_of_the_command_holds_what_some_seconds_compute(asked, monkeypatch):
+    sample = ("explain", "loans.csv", *PREDICTED[:-1], "--sample", "--quiet", "--force", "--save", "m.exanova")
+    monkeypatch.setattr("exanova.infer.uncertainty.CHEAP_WORK", 0.0)
+    assert asked(*sample).code == 0
+    assert "stderr" in exanova.load("m.exanova").effects_["job"].to_frame().column_names
+    assert "taken as known" not in asked("difference", "m.exanova", "loans.csv", "--by", "job").out
+
+
 def test_a_tariff_on_a_screen_in_a_file_and_as_json(asked):
     words = ("--features", "job,home", "--weight", "w", "--link", "log", "--population", "--max-order", "1")
     TABLE.assign(rate=RISK + 0.1).to_csv("rates.csv", index=False)
@@ -146,6 +171,12 @@ def test_a_tariff_on_a_screen_in_a_file_and_as_json(asked):
     assert asked("relativities", "rates.exanova", "--output", "tariff.csv").out == ""
     tariff = pd.read_csv("tariff.csv")
     assert set(tariff["factor"]) == {"job", "home"}
+    assert asked("relativities", "rates.exanova", "--base", "job=none", "--output", "tariff.xlsx").out == ""
+    book = pd.read_excel("tariff.xlsx", sheet_name=None)
+    assert list(book) == ["tariff", "tariff loss"]
+    base = book["tariff"].query("factor == 'job' and base")
+    assert base["level"].tolist() == ["none"]
+    assert len(book["tariff"]) == len(tariff) + 1
     found = json.loads(asked("relativities", "rates.exanova", "--json").out)
     assert found["link"] == "log"
     assert [loss["order"] for loss in found["losses"][0]] == [0, 1]

@@ -168,6 +168,9 @@ def test_identifiers_are_left_out_with_one_warning():
     with pytest.warns(UserWarning, match=r"2 columns are left out.*'key' \(60 .*'customer_id' \(60") as caught:
         encoding = learn_encoding(Table.read(frame))
     assert len(caught) == 1
+    assert "You may also drop them from the table" in str(caught[0].message)
+    with pytest.warns(UserWarning, match="You may also drop it from the table"):
+        learn_encoding(Table.read(frame.drop(columns="key")))
     assert encoding.sizes == (1, 1, 6, 2)
     new = pd.DataFrame({"key": ["never seen", None], "customer_id": [-5, 10**9], "x": [3, 4], "y": [1, 2]})
     assert encoding.encode(Table.read(new))[:2].tolist() == [[0, 0], [0, 0]]

@@ -126,6 +126,17 @@ def test_what_a_model_may_not_return(model, message):
         evaluate(model, TABLE, np.array([3, 2, 1, 0]))
 
 
+def test_what_a_nullable_array_misses_is_nan():
+    for kind, cells in (("Float64", [0.5, None, 2.0, 3.0]), ("Int64", [1, None, 0, 3]), ("boolean", [True, None] * 2)):
+        missing = pd.array(cells, dtype=kind)
+        for outputs in (missing, pd.Series(missing), missing.reshape(4, 1), list(missing)):
+            with pytest.raises(ModelError, match=r"NaN or infinity on [12] of 4 rows, the first is row [1] of") as told:
+                evaluate(lambda rows, outputs=outputs: outputs, TABLE, ALL)
+            assert "masked" not in str(told.value)
+        present = pd.array([1, 0, 1, 1], dtype=kind)
+        assert evaluate(lambda rows, present=present: present, TABLE, ALL).values[:, 0].tolist() == [1, 0, 1, 1]
+
+
 def test_the_width_stays_the_same_over_batches():
     with pytest.raises(ModelError, match=r"\(3, 3\) on the first batch and \(1, 1\) on batch 2"):
         evaluate(lambda rows: np.zeros((len(rows), len(rows))), TABLE, ALL, batch_size=3)

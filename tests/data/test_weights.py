@@ -112,3 +112,34 @@ def test_weights_of_several_places_are_not_divided_by_each(scale):
     levels = learn_encoding(Table.read(X[["a", "c"]]))
     with pytest.raises(InputError, match="divide the weights of all places by the same number"):
         collect_moments(X[["a", "c"]], Y, levels, sample_weight=WEIGHT * scale)
+
+
+@pytest.mark.parametrize("tiny", [1e-160, 1e-200, 1e-300])
+@pytest.mark.parametrize("shrinkage", ["auto", None])
+@pytest.mark.parametrize("kind", ["auto", "probability"])
+def test_weights_whose_squares_vanish_are_like_other_small_ones(tiny, shrinkage, kind):
+    # Warnings of NumPy are errors in the tests.
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.choice(list("uvw"), 240), rng.choice(list("pq"), 240)])
+    y = (X[:, 0] == "u") * 1.0 + rng.normal(size=240)
+    light, own = rng.random(240) < 0.5, rng.uniform(0.5, 2.0, 240)
+
+    def fitted(small):
+        anova = FunctionalANOVA(shrinkage=shrinkage)
+        return anova.fit(X, y, sample_weight=np.where(light, small, own), weights=kind)
+
+    found, like = fitted(tiny), fitted(1e-60)
+    np.testing.assert_allclose(found.certificate_.r2_eval, like.certificate_.r2_eval, rtol=1e-9)
+    for name, effect in found.effects_.items():
+        np.testing.assert_allclose(effect.stderr, like.effects_[name].stderr, rtol=1e-6)
+
+
+@pytest.mark.parametrize("tiny", [1e-160, 1e-200, 1e-300])
+@pytest.mark.filterwarnings("ignore::exanova.errors.InexactWarning")
+def test_cells_of_small_weights_alone_have_rows(tiny):
+    X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]] * 20 + [["c", "u"]] * 5)
+    y = np.random.default_rng(0).normal(size=len(X))
+    weight = np.where(X[:, 0] == "c", tiny, np.linspace(0.5, 1.0, len(X)))
+    anova = FunctionalANOVA(max_order=1, shrinkage=None).fit(X, y, sample_weight=weight, weights="probability")
+    anova.errors()
+    assert np.isclose(dict(zip(anova.effects_["x0"].levels, anova.effects_["x0"].rows, strict=True))["c",], 5.0)

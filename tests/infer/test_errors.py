@@ -19,6 +19,7 @@ from exanova.infer import bands, blocks, influence, linear, uncertainty
 from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.identified import Dependences, certain_part, determined
 from exanova.infer.linear import LinearErrors
+from exanova.infer.stored_errors import check_keepable
 from exanova.solve.request import Request
 from exanova.solve.run import decompose
 from strategies import examples, supports
@@ -557,6 +558,33 @@ def test_intervals_cover_the_population():
 # Tables and files
 
 
+@pytest.mark.parametrize("clustered", [True, False])
+@pytest.mark.parametrize("shrinkage", ["auto", None])
+def test_without_errors_for_a_stratum_of_one_unit_every_output_says_why(tmp_path, clustered, shrinkage):
+    rng = np.random.default_rng(0)
+    rows = rng.choice(list("uvw"), (200, 2))
+    strata = np.repeat(np.arange(4), 50)
+    clusters = np.where(strata == 2, 40, np.arange(200) // 10) if clustered else None
+    strata[0] = 2 if clustered else 9
+    clusters = None if clusters is None else np.where(np.arange(200) == 0, 40, clusters)
+    fit = FunctionalANOVA(shrinkage=shrinkage)
+    anova = fit.fit(rows, (rows[:, 0] == "u") + rng.normal(size=200), clusters=clusters, strata=strata)
+    why = (
+        f"1 of {4 if clustered else 5} strata holds a single {'cluster' if clustered else 'row'}, so that the variance"
+    )
+    with pytest.raises(InputError, match=why):
+        anova.errors()
+    assert f"no standard errors: {why}" in str(anova)
+    with pytest.warns(UserWarning, match=f"no standard errors: {why}"):
+        frame = anova.effects_["x0"].to_frame()
+    assert "stderr" not in frame
+    assert "stderr" not in anova.effects_["x0"].to_frame(stderr=False)
+    for name in ("t.md", "report.html"):  # without a warning
+        write = anova.export if name == "t.md" else anova.report
+        write(tmp_path / name)
+        assert why in (tmp_path / name).read_text("utf-8")
+
+
 def test_tables_and_files_keep_the_errors(tmp_path, monkeypatch):
     rows, y, _ = drawn()
     anova = fitted(rows, y)
@@ -586,6 +614,53 @@ def test_tables_and_files_keep_the_errors(tmp_path, monkeypatch):
         anova.save(tmp_path / "small.exanova")
     with pytest.raises(InputError, match="covariances"):
         exanova.load(tmp_path / "small.exanova").effects_["x0"].interval(simultaneous=True)
+
+
+@pytest.mark.parametrize("most", [0, uncertainty.MOST_NUMBERS])
+@pytest.mark.parametrize("work", [0.0, uncertainty.CHEAP_WORK])
+@pytest.mark.parametrize("asked", [None, True, False])
+def test_a_file_holds_the_covariances_that_were_asked_for_whatever_they_cost(tmp_path, monkeypatch, most, work, asked):
+    rows, y, _ = drawn()
+    anova = fitted(rows, y)
+    with monkeypatch.context() as patch:
+        patch.setattr(uncertainty, "MOST_NUMBERS", most)
+        patch.setattr(uncertainty, "CHEAP_WORK", work)
+        anova.save(tmp_path / "m.exanova", covariances=asked)
+    again = exanova.load(tmp_path / "m.exanova")
+    held = asked or (asked is None and most > 0 and work > 0)
+    gap = again.difference(rows[:40], rows[40:80])
+    assert ("--covariances" in gap.included) == (not held)
+    if held:
+        wanted = anova.explain(rows[:9], stderr=True).stderr
+        assert np.allclose(again.explain(rows[:9], stderr=True).stderr, wanted)
+    else:
+        with pytest.raises(InputError, match="covariances"):
+            again.explain(rows[:9], stderr=True)
+        with pytest.raises(InputError, match="covariances=True"):
+            again.save(tmp_path / "n.exanova", covariances=True)
+
+
+def test_covariances_that_were_computed_are_kept_however_long_they_took(tmp_path, monkeypatch):
+    rows, y, _ = drawn()
+    anova = fitted(rows, y)
+    monkeypatch.setattr(uncertainty, "CHEAP_WORK", 0.0)
+    assert anova.decomposition_.uncertainty.all_cells.size
+    anova.save(tmp_path / "m.exanova")
+    assert exanova.load(tmp_path / "m.exanova").explain(rows[:9], stderr=True).stderr.shape == (9, rows.shape[1])
+
+
+def test_covariances_that_do_not_exist_or_fit_are_refused(tmp_path):
+    rows, y, _ = drawn()
+    whole = FunctionalANOVA(sampled=False).fit(rows, y)
+    with pytest.raises(InputError, match=r"covariances=True was given, and there are none: .*population"):
+        whole.save(tmp_path / "m.exanova", covariances=True)
+    with pytest.raises(InputError, match="covariances='yes'"):
+        whole.save(tmp_path / "m.exanova", covariances="yes")
+    small = FunctionalANOVA(shrinkage=None, memory_limit=100_000_000).fit(rows, y)
+    fit = small.decomposition_.uncertainty.fitted
+    with pytest.raises(MemoryLimitError, match="covariances of 10,000 cells take about"):
+        check_keepable("", 1, 10_000, fit)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_files_have_no_errors_of_what_is_not_identified(tmp_path):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
 import pytest
 
 from exanova import FunctionalANOVA
@@ -234,3 +236,33 @@ def test_levels_are_not_joined_by_rows_on_disk(tmp_path, monkeypatch):
     with pytest.raises(MemoryLimitError, match="are on disk, and the levels of 'job' are joined"):
         fitted(path, "score")
     assert len(fitted(path, "score", parameters={"max_levels": None}).categories_[0]) == 70
+
+
+VALUES = {
+    "string": pa.array(["u", "v", None] * 10),
+    "double": pa.array([1.5, 2.5, None] * 10),
+    "int64": pa.array([1, 2, 3] * 10),
+    "bool": pa.array([True, False, None] * 10),
+    "date": pa.array([0, 40, None] * 10, pa.date32()),
+    "dictionary": pa.array(["u", "v", None] * 10).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_a_part_in_which_a_column_is_missing_in_every_row_has_the_type_of_the_others(tmp_path, kind, place, suffix):
+    def part(seed: int, values) -> pa.Table:
+        outputs = np.random.default_rng(seed).normal(size=30)
+        return pa.table({"a": ["x", "y", "x"] * 10, "b": values, "score": outputs})
+
+    tables = [part(k, pa.nulls(30) if k == place else VALUES[kind]) for k in range(3)]
+    for k, table in enumerate(tables):
+        if suffix == "parquet":
+            pq.write_table(table, tmp_path / f"{k}.parquet")
+        else:
+            feather.write_feather(table, tmp_path / f"{k}.arrow")
+    whole = pa.concat_tables(
+        [part(k, pa.nulls(30, VALUES[kind].type) if k == place else VALUES[kind]) for k in range(3)]
+    )
+    same(fitted(str(tmp_path), "score"), fitted(whole, "score"), exact=False)

@@ -268,7 +268,7 @@ def test_many_names_are_joined_as_in_memory(tmp_path):
 
 
 def test_rows_that_were_counted_take_no_memory_of_the_plan(tmp_path):
-    table = pd.concat([rows(50)[["colour", "size", "score"]]] * 20000)
+    table = pd.concat([rows(50)[["colour", "size", "score"]]] * 40000)
     path = write(table, tmp_path / "parts", 2, "parquet")
     found, expected = (FunctionalANOVA().fit(X, "score").plan_.memory for X in (path, table))
     assert found < expected / 4

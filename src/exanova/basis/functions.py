@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import prod
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,23 +158,35 @@ def too_large_for_tables(family: Family) -> NDArray[np.bool_]:
     return np.asarray((family.layout.order > 1) & (np.diff(family.cell_start) > LARGEST_TABLE))
 
 
+def refuse_without_table(family: Family) -> None:
+    """Raise if a subset of three or more features has too many cells for a table; pairs can do without one."""
+    without = np.flatnonzero(too_large_for_tables(family) & (family.layout.order > 2))
+    if len(without):
+        cells = np.diff(family.cell_start)[without]
+        refuse_table(len(family.subsets[int(without[np.argmax(cells)])]), int(cells.max()))
+
+
+def refuse_table(order: int, cells: int) -> NoReturn:
+    """Raise the error of a subset of that many features and cells, which is too large for a table."""
+    raise MemoryLimitError(
+        f"a subset of {order} features has {cells:,} observed cells, too many for a table of its functions",
+        remedy=[
+            "merge levels with ",
+            Parameter("min_frequency"),
+            " or ",
+            Parameter("n_bins"),
+            ", or use ",
+            Parameter("max_order", order - 1),
+        ],
+    )
+
+
 def _implicit(family: Family, s: int) -> ImplicitTable:
     sizes = family.sizes_of(s)
     if len(sizes) == 1:
         return Reflection(family.probability_of(s))
-    if len(sizes) != 2:
-        raise MemoryLimitError(
-            f"a subset of {len(sizes)} features has {family.codes_of(s).shape[1]:,} observed cells, too many for a "
-            "table of its functions",
-            remedy=[
-                "merge levels with ",
-                Parameter("min_frequency"),
-                " or ",
-                Parameter("n_bins"),
-                ", or use ",
-                Parameter("max_order", 2),
-            ],
-        )
+    if len(sizes) > 2:
+        refuse_table(len(sizes), family.codes_of(s).shape[1])
     return PureProjector(family.codes_of(s), (sizes[0], sizes[1]), family.probability_of(s))
 
 

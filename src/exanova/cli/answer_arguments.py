@@ -172,6 +172,16 @@ FailAbove = Annotated[
         rich_help_panel=a.RESULTS,
     ),
 ]
+TariffOutput = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write the tariff to a file: .xlsx, .csv, .tsv, .parquet or .feather.",
+        rich_help_panel=a.RESULTS,
+    ),
+]
 TableOutput = Annotated[
     str | None,
     typer.Option(

@@ -322,6 +322,16 @@ Save = Annotated[
         "--save", metavar="FILE", help="Save the decomposition for the other commands.", rich_help_panel=RESULTS
     ),
 ]
+Covariances = Annotated[
+    bool | None,
+    typer.Option(
+        "--covariances/--no-covariances",
+        help="Whether the saved file holds the covariances of effects, which standard errors of what is computed from "
+        "it need. Default: if they take at most 4 MB and a few seconds.",
+        show_default=False,
+        rich_help_panel=RESULTS,
+    ),
+]
 Title = Annotated[
     str | None, typer.Option("--title", metavar="TEXT", help="Title of the report.", rich_help_panel=RESULTS)
 ]

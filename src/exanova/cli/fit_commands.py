@@ -19,8 +19,12 @@ from exanova.cli.models import Model, load_model
 from exanova.cli.output import Target, Targets, emit_document, report_targets
 from exanova.cli.screen import Screen, busy
 from exanova.cli.table_files import STDIN, ReadOptions, display_name, read_table
+from exanova.design.memory import readable
 from exanova.errors import InputError
 from exanova.estimator import FunctionalANOVA
+from exanova.infer.stored_errors import numbers_of
+from exanova.messages import Parameter, Words
+from exanova.show.error_bars import ERRORS_WORK, compute_errors
 from exanova.solve.plan import Plan
 
 AS_TYPED = ("selection", "strategy", "ties", "basis", "link", "route", "n_jobs")
@@ -87,6 +91,7 @@ class Job:
         output_names: names of the outputs, as typed.
         eval: fraction of the rows to hold out, or a file with held-out rows.
         report, save: files to write.
+        covariances: whether the saved file holds the covariances of effects; ``None`` where they are small.
         title: title of the report.
         force, json, quiet: whether to replace files, and how to print.
         effects: number of effects to list.
@@ -105,6 +110,7 @@ class Job:
     eval: str | None = None
     report: str | None = None
     save: str | None = None
+    covariances: bool | None = None
     title: str | None = None
     force: bool = False
     json: bool = False
@@ -129,19 +135,48 @@ def explain(job: Job) -> None:
         with busy("hashing files", job.quiet):
             anova.add_provenance(command=("exanova", *job.words), files=_origins(job))
         about = {"Data": Path(job.data).name} | ({"Model": job.model} if job.model else {})
-        targets.write("--save", anova.save)
+        kept = _covariances(job, anova)
+        targets.write("--save", lambda path: anova.save(path, covariances=kept))
         with busy("writing the report", job.quiet):
             targets.write(
                 "--report", lambda path: anova.report(path, X=rows, model=outputs, title=job.title, about=about)
             )
     if job.json:
         files = {"report": job.report, "save": job.save}
-        emit_document({**output.decomposition_document(anova, job.effects), "files": files})
+        saved = {} if job.save is None else {"covariances": kept}
+        emit_document({**output.decomposition_document(anova, job.effects), "files": files, **saved})
     elif not job.quiet:
         screen = Screen()
         screen.decomposition(anova, job.effects)
         screen.files([(w, p) for w, p in (("report", job.report), ("decomposition", job.save)) if p is not None])
+        screen.lines(_not_kept(anova, kept) if job.save is not None else "")
         screen.next_commands(_after_explain(job, anova))
+
+
+def _covariances(job: Job, anova: FunctionalANOVA) -> bool:
+    """Whether the saved file will hold covariances of effects; what takes some seconds is computed for it."""
+    if job.save is None:
+        return False
+    with busy("computing standard errors", job.quiet):
+        compute_errors(anova.decomposition_, ERRORS_WORK)
+    known = anova.decomposition_.uncertainty
+    return known.keeps_covariances(ERRORS_WORK) if job.covariances is None else job.covariances
+
+
+def _not_kept(anova: FunctionalANOVA, kept: bool) -> str:
+    """What a file without covariances of effects cannot answer, and how to keep them; empty where there are none."""
+    known = anova.decomposition_.uncertainty
+    if kept or known.sample is None or known.is_whole:
+        return ""
+    if why := known.why_none or known.lonely:
+        return f"the file holds no covariances of effects: {why}"
+    size = readable(8 * numbers_of(known.outputs, known.family.n_cells))
+    return Words(
+        f"the file holds no covariances of effects ({size}), so that reasons, differences and Shapley values from it "
+        "have no standard errors of effects; ",
+        Parameter("covariances", True),
+        " keeps them",
+    )
 
 
 def plan(data: str, reading: ReadOptions, choice: Choice, fit: FitOptions, json: bool) -> None:
@@ -170,6 +205,8 @@ def _plan_files(data: str, reading: ReadOptions, choice: Choice, fit: FitOptions
 
 
 def _check_inputs(job: Job, held_out: str | None) -> None:
+    if job.covariances is not None and job.save is None:
+        raise InputError("--covariances and --no-covariances are for the file of --save; give it, or leave them out.")
     if (job.model is None) == (not job.choice.prediction):
         raise InputError(
             "give either --prediction COLUMN, if the table has the model's predictions, or --model MODEL, to compute "

@@ -47,7 +47,8 @@ def with_options(message: str) -> str:
 
 def _spell(mention: Mention) -> str:
     if isinstance(mention, Action):
-        return f"{ACTIONS[mention.name]} {shlex.quote(mention.column)}"
+        advice = ACTIONS[mention.name] if mention.count == 1 else ACTIONS[mention.name].replace(" it ", " them ")
+        return f"{advice} {shlex.quote(mention.column)}"
     if mention.name in YES_OR_NO:
         options = YES_OR_NO[mention.name]
         return "--sample or --population" if mention.value is UNSAID else options.get(mention.value, str(mention.value))

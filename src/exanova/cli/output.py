@@ -23,7 +23,7 @@ from exanova.atomic_files import write_whole
 from exanova.cli.option_names import with_options
 from exanova.effects.certificate import Certificate
 from exanova.effects.effect import GAME, Effect, Schema, free_name
-from exanova.effects.norms import squared_norms
+from exanova.effects.norms import shown_norms
 from exanova.errors import ExanovaError, FileWriteError, InputError
 from exanova.explain.comparison import Comparison
 from exanova.explain.explanation import Explanation
@@ -198,14 +198,14 @@ def certificate_document(measured: Certificate) -> dict[str, Any]:
 def strongest(anova: Any, count: int) -> list[dict[str, Any]]:
     """The subsets with the largest squared norm, summed over outputs."""
     state = anova.decomposition_
-    norms = squared_norms(state.family, state.values)
+    norms = shown_norms(state.family, state.values)
     order = np.argsort(-norms[1:].sum(axis=1), kind="stable")[:count] + 1
     errors = norm_errors(state)
     return [
         {
             "features": state.schema.names(state.family.subsets[s]),
             "squared_norm": norms[s],
-            "stderr": None if errors is None else errors[s],
+            "stderr": None if errors is None else np.where(norms[s] > 0, errors[s], np.nan),
         }
         for s in order.tolist()
     ]

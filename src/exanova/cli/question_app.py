@@ -93,14 +93,14 @@ RELATIVITIES_EXAMPLES = (
         "Claims per year of exposure",
         "exanova explain claims.csv --prediction rate --weight exposure --link log --save m",
     ),
-    ("Its tariff", "exanova relativities m --base region=north --output tariff.csv"),
+    ("Its tariff", "exanova relativities m --base region=north --output tariff.xlsx"),
 )
 
 
 def relativities(
     saved: a.Saved,
     base: b.Base = None,
-    output: b.TableOutput = None,
+    output: b.TariffOutput = None,
     force: a.Force = False,
     json: a.Json = False,
     debug: a.Debug = False,

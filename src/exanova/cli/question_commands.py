@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from exanova.atomic_files import write_whole
 from exanova.cli import text
 from exanova.cli.columns import as_numbers, check_columns, learned_kinds, predictions
 from exanova.cli.output import TABLES, Target, Targets, comparison_document, emit_document, report_targets, write_table
@@ -22,9 +23,14 @@ from exanova.explain.difference import Difference
 from exanova.explain.mean_change import MeanChange
 from exanova.explain.monitor import drifts
 from exanova.explain.reasons import Reasons
+from exanova.explain.relativities import Relativities
+from exanova.export.workbook import tariff_workbook
 from exanova.packages import package
 from exanova.printed_numbers import printed
 from exanova.report.explorer import MOST_FREQUENT
+
+WORKBOOK = ".xlsx"
+"""The suffix of a tariff as a workbook."""
 
 
 @dataclass(frozen=True)
@@ -179,15 +185,23 @@ def reasons_document(row_reasons: Reasons) -> dict[str, Any]:
 
 def relativities(saved: str, base: Sequence[str], shown: Shown) -> None:
     """The tariff of a saved decomposition."""
-    targets = _targets(shown, [saved])
+    targets = _targets(shown, [saved], (*TABLES, WORKBOOK))
     anova = load(saved)
     tariff = anova.relativities(_base(base))
-    targets.write("--output", lambda path: write_table(path, as_arrow(tariff.to_frame())))
+    targets.write("--output", lambda path: _write_tariff(path, tariff))
     if shown.json:
         names = ("base", "base_value", "factors", "losses", "link", "names", "notes", "game")
         emit_document({name: getattr(tariff, name) for name in names})
     elif shown.output is None:
         Screen().lines(str(tariff))
+
+
+def _write_tariff(path: str, tariff: Relativities) -> None:
+    """Write a tariff as a workbook with its loss, or as one table."""
+    if path.lower().endswith(WORKBOOK):
+        write_whole(path, tariff_workbook(tariff))
+    else:
+        write_table(path, as_arrow(tariff.to_frame()))
 
 
 def _base(given: Sequence[str]) -> Any:
@@ -266,6 +280,6 @@ def as_arrow(frame: Any) -> Any:
     return package("pyarrow").table({name: table.column(name).values.tolist() for name in table.names})
 
 
-def _targets(shown: Shown, inputs: Sequence[str]) -> Targets:
-    wanted = [] if shown.output is None else [Target("--output", shown.output, TABLES)]
+def _targets(shown: Shown, inputs: Sequence[str], suffixes: tuple[str, ...] = TABLES) -> Targets:
+    wanted = [] if shown.output is None else [Target("--output", shown.output, suffixes)]
     return Targets(wanted, inputs, shown.force)

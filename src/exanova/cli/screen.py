@@ -102,8 +102,8 @@ class Screen:
 
     def lines(self, text: str) -> None:
         """A text, line by line."""
-        for line in text.splitlines():
-            self._console.print(Text(visible(with_options(line))), soft_wrap=True)
+        for line in with_options(text).splitlines():
+            self._console.print(Text(visible(line)), soft_wrap=True)
 
     def plan(self, plan: Plan) -> None:
         """What a fit would do, cost and hold."""
@@ -184,6 +184,8 @@ class Screen:
             table.add_row(Text(_subset(entry["features"])), str(len(entry["features"])), *norms)
         self._console.print(table)
         self._more(len(anova.effects_) - 1 - count, "effects", "--effects")
+        if why := anova.decomposition_.uncertainty.lonely:
+            self._line(f"no standard errors: {why}")
 
     def _redundant(self, redundant: Sequence[Any]) -> None:
         if redundant:

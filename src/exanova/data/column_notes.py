@@ -64,15 +64,16 @@ class Notes:
                 " to bin them, or ",
                 Parameter("n_bins", dict.fromkeys(self.refused, 8)),
                 " for this number of intervals each, or ",
-                Action("categorical", names, "convert a column to a categorical dtype"),
-                " if each of its values is a category",
+                Action("categorical", names, "convert a column to a categorical dtype", len(self.refused)),
+                " if each value is a category",
             ],
         )
 
     def _identifiers_warning(self, also: str) -> Words:
+        them = "it" if len(self.identifiers) == 1 else "them"
         return Words(
             f"{_left_out(len(self.identifiers))} rows: {_sizes(self.identifiers)}.{also} You may also ",
-            Action("drop", ",".join(self.identifiers), "drop them from the table"),
+            Action("drop", ",".join(self.identifiers), f"drop {them} from the table", len(self.identifiers)),
             ", merge rare levels with ",
             Parameter("min_frequency"),
             ", or name numbers in ",

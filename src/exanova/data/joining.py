@@ -11,7 +11,7 @@ whose loss is about the minimum is taken.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -50,11 +50,12 @@ class Most(NamedTuple):
 
 
 def columns_to_join(
-    features: Sequence[FeatureLevels], max_levels: MaxLevels, most_cells: float = np.inf
+    features: Sequence[FeatureLevels], max_levels: MaxLevels, is_too_large: Callable[[list[int]], bool] | None = None
 ) -> dict[int, Most]:
     """Columns with more levels than there should be, and how many there should be at most.
 
-    A number given by the user is firm, and so is any where pairs of features would have more than ``most_cells``.
+    A number given by the user is firm, and so is any where subsets would be too large with all levels: as
+    ``is_too_large`` says of the levels of a column, followed by those of the others, largest first.
 
     Only nominal levels are joined: bins, dates and declared orders have an order that determines which levels are
     similar. So have up to ``MOST_IN_ORDER`` numbers that are not binned: they are joined only on request.
@@ -67,10 +68,11 @@ def columns_to_join(
     for j, feature in enumerate(features):
         most, size = most_levels(max_levels, feature.name), len(_codes(feature))
         if most is not None and not feature.ordered and not feature.is_left_out and size > most:
-            others = [len(other.levels) for k, other in enumerate(features) if k != j]
+            others = sorted((len(other.levels) for k, other in enumerate(features) if k != j), reverse=True)
+            large = is_too_large is not None and is_too_large([size, *others])
             asked = is_asked(max_levels, feature.name)
             if asked or not feature.placed or size > MOST_IN_ORDER:
-                to_join[j] = Most(most, asked or size * max(others, default=1) > most_cells)
+                to_join[j] = Most(most, asked or large)
     return to_join
 
 
@@ -160,6 +162,15 @@ def with_groups(feature: FeatureLevels, group: IntArray) -> FeatureLevels:
     all_levels = (*levels, *missing)
     codes = tuple(new[code] for code in feature.codes)
     return replace(feature, levels=all_levels, labels=label_levels(all_levels), codes=codes, of_numbers=False)
+
+
+def in_groups(feature: FeatureLevels, count: int) -> FeatureLevels:
+    """The feature with its levels joined to so many, whatever their effects are.
+
+    >>> in_groups(FeatureLevels.of("job", ["a", "b", "c"]), 2).labels
+    ('2 levels: a, c', 'b')
+    """
+    return with_groups(feature, np.arange(len(_codes(feature))) % count)
 
 
 def _codes(feature: FeatureLevels) -> list[int]:

@@ -127,6 +127,7 @@ class Reading:
         is_distribution: whether a ``Support`` was given in place of rows.
         widest: distinct values of the column that has most.
         divided: the power of two that weights were divided by.
+        clusters: number of clusters that rows were drawn in; 0 where they are independent.
     """
 
     encoding: Encoding
@@ -142,6 +143,7 @@ class Reading:
     is_distribution: bool = False
     widest: int = 0
     divided: int = 0
+    clusters: int = 0
 
     @property
     def plan_facts(self) -> dict[str, Any]:
@@ -153,7 +155,8 @@ class Reading:
         """The distinct rows, without values."""
         support = self.support
         values = np.zeros((support.n_rows, 0))
-        return Sample(support.codes, support.weight, support.sizes, values, self.n_rows, counted=self.widest)
+        sample = Sample(support.codes, support.weight, support.sizes, values, self.n_rows, counted=self.widest)
+        return replace(sample, clusters=self.clusters)
 
     @property
     def model_calls(self) -> int:

@@ -50,6 +50,7 @@ class Sample:
         scaling: centre and unit of every output; ``None`` where values are in units of the model.
         draws: the raw rows behind the distinct ones, where their weights do not determine them.
         is_distribution: whether a known distribution was given in place of rows.
+        clusters: number of clusters that the rows of a table in memory were drawn in, before ``draws`` are known.
         parts: blocks of rows, one after the other, that are read together; one block by default.
     """
 
@@ -62,6 +63,7 @@ class Sample:
     counted: int = field(default=0, kw_only=True)
     read_bytes: int = field(default=0, kw_only=True)
     on_disk: bool = field(default=False, kw_only=True)
+    clusters: int = field(default=0, kw_only=True)
     within: FloatArray | None = None
     noise: FloatArray | None = None
     scaling: Scaling | None = None

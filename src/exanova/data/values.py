@@ -187,7 +187,7 @@ def _first_of_each(group: IntArray, n_groups: int) -> IntArray:
 def as_outputs(outputs: Any, n: int) -> FloatArray:
     """Outputs as float64, shape (n,) or (n, m); ``ModelError`` if they are not numbers for each of ``n`` rows.
 
-    Masked entries become NaN.
+    Masked entries, and missing ones of nullable arrays, become NaN.
     """
     try:
         array = _without_mask(outputs)
@@ -206,18 +206,32 @@ def as_outputs(outputs: Any, n: int) -> FloatArray:
 
 def _without_mask(outputs: Any) -> NDArray[Any]:
     """An array with NaN where a masked array has no value: masked values are undefined."""
-    if not np.ma.is_masked(outputs):
-        return np.asarray(outputs)
+    if not _is_masked(outputs):
+        array = np.asarray(outputs)
+        return _without_na(array) if array.dtype.kind == "O" else array
     wide = outputs.astype(np.float64) if outputs.dtype.kind in "biuf" else outputs.astype(object)
     return np.asarray(wide.filled(np.nan))
 
 
+def _is_masked(outputs: Any) -> bool:
+    """Whether it is a masked array of NumPy with a masked entry; arrays of pandas have masks of their own kind."""
+    return isinstance(outputs, np.ma.MaskedArray) and bool(np.ma.is_masked(outputs))
+
+
+def _without_na(array: NDArray[Any]) -> NDArray[Any]:
+    """An array of objects with NaN in place of the missing value of nullable columns, unless it has nothing else."""
+    missing = np.array([type(cell).__name__ == "NAType" for cell in array.flat], dtype=bool).reshape(array.shape)
+    return array if not missing.any() or missing.all() else np.where(missing, np.nan, array)
+
+
 def _mask_note(outputs: Any) -> str:
-    return " (masked entries count as NaN)" if np.ma.is_masked(outputs) else ""
+    return " (masked entries count as NaN)" if _is_masked(outputs) else ""
 
 
 def _as_real(array: NDArray[Any]) -> FloatArray:
-    if array.dtype.kind == "O" and all(isinstance(cell, int | float | np.number | Decimal) for cell in array.flat):
+    if array.dtype.kind == "O" and all(
+        isinstance(cell, int | float | np.number | np.bool_ | Decimal) for cell in array.flat
+    ):
         array = array.astype(np.float64)
     if array.dtype.kind not in "biuf":
         sample = type(array.flat[0]).__name__ if array.size else str(array.dtype)

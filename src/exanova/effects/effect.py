@@ -19,6 +19,7 @@ from exanova.effects.zero_effect import Zero
 from exanova.errors import InputError, UnknownFeatureError
 from exanova.messages import Parameter, Words, count_of
 from exanova.typing import FloatArray, Subset
+from exanova.warned import warn
 
 GAME = "functional ANOVA under the joint distribution of the data (not the marginal game of KernelSHAP)"
 """The game that defines every number of a decomposition; named wherever values are shown."""
@@ -239,6 +240,8 @@ class Effect:
         if stderr or (stderr is None and self.knowledge is not None and self.knowledge.cheap):
             for k, name in enumerate(self.schema.stderr_columns):
                 columns[free_name(name, columns)] = self.stderr[:, k]
+        elif stderr is None and self.knowledge is not None and self.knowledge.lonely:
+            warn(f"no standard errors: {self.knowledge.lonely}. Leave them out with stderr=False.")
         return frame_of_kind(self.schema.kind, columns)
 
     def _repr_html_(self) -> str:

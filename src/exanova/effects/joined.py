@@ -29,7 +29,7 @@ class OfGroups:
         means: (g, c) the matrix that takes values of levels to those of groups.
     """
 
-    cheap = True
+    cheap, lonely = True, ""
 
     def __init__(self, means: FloatArray, covariance: FloatArray, rows: FloatArray, identified: bool | None) -> None:
         self.means = means

@@ -14,6 +14,10 @@ class Knowledge(Protocol):
     def cheap(self) -> bool:
         """Whether standard errors are known or cheap to compute."""
 
+    @property
+    def lonely(self) -> str:
+        """Why a stratum has too few units for standard errors, in words; empty where all have enough."""
+
     def stderr_of(self, s: int) -> FloatArray:
         """(c, m) standard errors."""
 

@@ -25,6 +25,13 @@ def squared_norms(family: Family, values: FloatArray) -> FloatArray:
     return np.asarray(np.add.reduceat(weighted, family.cell_start[:-1], axis=0))
 
 
+def shown_norms(family: Family, values: FloatArray) -> FloatArray:
+    """(S, m) E[f_A^2] of every subset as it is printed: 0 where it is the rounding of the model's values."""
+    norms = squared_norms(family, values)
+    rounded = tolerances.unchanged(np.sqrt(norms[1:].sum(axis=0)), np.sqrt(norms[0]))
+    return np.asarray(np.where(norms <= rounded**2, 0.0, norms))
+
+
 def absolute_norms(family: Family, values: FloatArray) -> FloatArray:
     """(S, m) E|f_A| of every subset."""
     weighted = (family.weight / family.weight[0])[:, None] * np.abs(values)

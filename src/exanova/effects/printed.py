@@ -7,7 +7,7 @@ import numpy as np
 from exanova.design.family import Family
 from exanova.effects.certificate import Certificate
 from exanova.effects.effect import GAME, Schema
-from exanova.effects.norms import squared_norms, strongest_first
+from exanova.effects.norms import shown_norms, strongest_first
 from exanova.printed_numbers import plus_minus, printed
 from exanova.typing import FloatArray
 
@@ -31,7 +31,7 @@ def text_of(
         stderr: (S,) standard errors of the squared norms, if known; NaN where an effect is not identified.
         shares: (S,) net shares of the variance, to be shown beside the norms.
     """
-    norms = squared_norms(family, values)
+    norms = shown_norms(family, values)
     centred = norms[1:].sum(axis=1) if len(norms) > 1 else np.zeros(0)
     order = strongest_first(centred)[:STRONGEST]
     lines = [
@@ -47,7 +47,7 @@ def text_of(
         lines.append(f"strongest effects (squared norm, all outputs{net}):")
         width = max(len(_name(family, schema, s + 1)) for s in order)
         for s in order + 1:
-            error = "" if stderr is None or np.isnan(stderr[s]) else plus_minus(stderr[s])
+            error = "" if stderr is None or not centred[s - 1] else plus_minus(stderr[s])
             share = "" if shares is None else f"  {100 * shares[s]:+.1f} %"
             lines.append(f"  {_name(family, schema, s):<{width}}  {printed(centred[s - 1])}{error}{share}")
     if len(centred) > STRONGEST:

@@ -10,7 +10,7 @@ from exanova.typing import FloatArray
 class Zero:
     """What is known of an effect that is zero because one of its features has a single level."""
 
-    cheap = True
+    cheap, lonely = True, ""
 
     def __init__(self, cells: int, outputs: int) -> None:
         self._shape = (cells, outputs)

@@ -133,7 +133,7 @@ class Relativities:
         columns["exposure"] = [float(f.exposure[c]) for f, c, _ in lines]
         for name in ("relativity", "low", "high"):
             columns[name] = [float(getattr(f, name)[c, o]) for f, c, o in lines]
-        columns["base"] = [f.anchored and f.levels[c] == self._base_cell(f) for f, c, _ in lines]
+        columns["base"] = [self.is_base(f, c) for f, c, _ in lines]
         return frame_with_game(self.schema.kind, columns)
 
     def loss_frame(self) -> Any:
@@ -144,8 +144,9 @@ class Relativities:
             columns[name] = [getattr(loss, name) for _, loss in lines]
         return frame_with_game(self.schema.kind, columns)
 
-    def _base_cell(self, factor: TariffFactor) -> tuple[str, ...]:
-        return tuple(self.base[name] for name in factor.features)
+    def is_base(self, factor: TariffFactor, cell: int) -> bool:
+        """Whether a cell of a factor is the one that its relativities are against."""
+        return factor.anchored and factor.levels[cell] == tuple(self.base[name] for name in factor.features)
 
     def __str__(self) -> str:
         what = "odds of " if self.link == "logit" else ""
@@ -162,11 +163,11 @@ class Relativities:
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
     def _lines_of(self, factor: TariffFactor, o: int) -> list[str]:
-        base, lines = self._base_cell(factor), [factor.name]
+        lines = [factor.name]
         for c, levels in enumerate(factor.levels[:LISTED]):
             ends = factor.low[c, o], factor.high[c, o]
             interval = f" [{ends[0]:.3f}, {ends[1]:.3f}]" if np.isfinite(ends).all() else ""
-            mark = ", base" if factor.anchored and levels == base else ""
+            mark = ", base" if self.is_base(factor, c) else ""
             text = f"  {', '.join(levels)}: {factor.relativity[c, o]:.3f}{'' if mark else interval}"
             lines.append(f"{text}, exposure {printed(factor.exposure[c], 6)}{mark}")
         if len(factor.levels) > LISTED:

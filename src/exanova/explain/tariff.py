@@ -26,12 +26,15 @@ HIGHEST = 2
 """Factors have up to two features: what a rating table can show."""
 
 
-def tariff_of(fit: Fit, link: str, base: Any, losses: tuple[tuple[TariffLoss, ...], ...]) -> Relativities:
-    """The tariff of a fit against base levels."""
+def tariff_of(
+    fit: Fit, link: str, base: Any, losses: tuple[tuple[TariffLoss, ...], ...], why_none: str = ""
+) -> Relativities:
+    """The tariff of a fit against base levels; ``why_none`` says why it should have no intervals."""
     family, schema, uncertainty = fit.family, fit.schema, fit.uncertainty
+    why_none = why_none or uncertainty.why_none
     codes = base_levels(family, fit.encoding.features, schema, base)
-    factors, at_base = factors_of(family, fit.values, schema, uncertainty, codes)
-    notes = [f"no intervals: {uncertainty.why_none}"] if uncertainty.why_none else []
+    factors, at_base = factors_of(family, fit.values, schema, None if why_none else uncertainty, codes)
+    notes = [f"no intervals: {why_none}"] if why_none else []
     loose = [factor.name for factor in factors if not factor.anchored]
     if loose:
         notes.append(f"the base levels of {', '.join(loose)} never occur together: relativities against the mean there")
@@ -95,9 +98,12 @@ def _code_of(feature: FeatureLevels, labels: Sequence[str], value: Any) -> int:
 
 
 def factors_of(
-    family: Family, values: FloatArray, schema: Schema, uncertainty: Uncertainty, base: IntArray
+    family: Family, values: FloatArray, schema: Schema, uncertainty: Uncertainty | None, base: IntArray
 ) -> tuple[list[TariffFactor], FloatArray]:
-    """The factors of features and pairs, and the (m,) sum of all effects at the base, on the scale of the link."""
+    """The factors of features and pairs, and the (m,) sum of all effects at the base, on the scale of the link.
+
+    Without ``uncertainty`` they have no intervals.
+    """
     factors, at_base = [], values[0].copy()
     for s in range(1, len(family.subsets)):
         subset, own = family.subsets[s], family.cells_of(s)
@@ -118,12 +124,11 @@ def factors_of(
     return factors, at_base
 
 
-def _stderr(family: Family, uncertainty: Uncertainty, s: int, hit: IntArray) -> FloatArray:
+def _stderr(family: Family, uncertainty: Uncertainty | None, s: int, hit: IntArray) -> FloatArray:
     """(c, m) standard errors of the differences from the base cell ``hit``; NaN where there are none."""
     own = family.cells_of(s)
-    shape = (own.stop - own.start, uncertainty.outputs)
-    if uncertainty.why_none or not uncertainty.has_stderr(s):
-        return np.full(shape, np.nan)
+    if uncertainty is None or not uncertainty.has_stderr(s):
+        return np.full((own.stop - own.start, 1), np.nan)
     blocks = uncertainty.engine.block(own) * uncertainty.unit[:, None, None] ** 2
     variances = np.diagonal(blocks, axis1=1, axis2=2).T.copy()
     if len(hit):

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from exanova.decomposition import Decomposition
+from exanova.decomposition import Decomposition, tariff_against
 from exanova.effects.certificate_text import described
 from exanova.effects.effect import GAME, Effect, free_name
 from exanova.effects.norms import absolute_norms, squared_norms
 from exanova.explain.importance_errors import importance_stderr
+from exanova.explain.relativities import Relativities
 from exanova.progress import Progress
-from exanova.show.error_bars import can_compute, cell_errors, errors_in_words, what_varies
+from exanova.show.error_bars import can_compute, cell_errors, errors_in_words, what_varies, why_none
 from exanova.show.records import importance_records
 from exanova.typing import FloatArray, Level
 
@@ -59,6 +60,7 @@ def overview(decomposition: Decomposition, about: Mapping[str, str]) -> list[She
         fit_sheet(decomposition),
         importance_sheet(decomposition),
         effects_sheet(decomposition),
+        *([] if (tariff := tariff_of_export(decomposition)) is None else tariff_sheets(tariff)),
     ]
 
 
@@ -168,6 +170,49 @@ def effects_sheet(decomposition: Decomposition) -> Sheet:
         "identified": [identified(s) for s in subsets for _ in range(m)],
     }
     return Sheet("effects", "Every effect: E|f|, E[f^2], share of the variance.", columns)
+
+
+def tariff_of_export(decomposition: Decomposition) -> Relativities | None:
+    """Relativities against the most frequent levels, with intervals that are cheap; ``None`` without a link."""
+    if decomposition.link == "identity":
+        return None
+    return tariff_against(decomposition, "most frequent", why_none(decomposition))
+
+
+BASE_VALUE = "(base value)"
+"""The factor of the first line of a tariff, whose relativity is the fitted value at the base levels."""
+
+
+def tariff_sheets(tariff: Relativities) -> list[Sheet]:
+    """The tariff, the base value on its first line, and its loss by order where that is known."""
+    what = "odds" if tariff.link == "logit" else "value"
+    about = (
+        f"Relativities against the base levels: the fitted {what} of a row is the base value times its relativities."
+    )
+    sheets = [Sheet("tariff", " ".join([about, *(f"Note: {note}." for note in tariff.notes)]), _tariff_columns(tariff))]
+    if tariff.losses:
+        lines = [(name, loss) for name, losses in zip(tariff.names, tariff.losses, strict=True) for loss in losses]
+        columns: dict[str, list[Cell]] = {"output": [name for name, _ in lines]}
+        columns["order"] = [loss.order for _, loss in lines]
+        for field in ("deviance", "explained", "gini", "gini_share", "balance"):
+            columns[field] = [finite(getattr(loss, field)) for _, loss in lines]
+        sheets.append(Sheet("tariff loss", "Loss of a tariff of factors up to each order, on the rows.", columns))
+    return sheets
+
+
+def _tariff_columns(tariff: Relativities) -> dict[str, list[Cell]]:
+    base = ", ".join(f"{name} = {level}" for name, level in tariff.base.items())
+    lines: list[tuple[Cell, ...]] = [
+        (BASE_VALUE, base, name, None, finite(value), None, None, True)
+        for name, value in zip(tariff.names, tariff.base_value.tolist(), strict=True)
+    ]
+    for f in tariff.factors:
+        for c, levels in enumerate(f.levels):
+            for o, name in enumerate(tariff.names):
+                numbers = (finite(values[c, o]) for values in (f.relativity, f.low, f.high))
+                lines.append((f.name, " x ".join(levels), name, finite(f.exposure[c]), *numbers, tariff.is_base(f, c)))
+    names = ("factor", "level", "output", "exposure", "relativity", "low", "high", "base")
+    return dict(zip(names, map(list, zip(*lines, strict=True)), strict=True))
 
 
 def effect_sheet(decomposition: Decomposition, effect: Effect) -> Sheet:

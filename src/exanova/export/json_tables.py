@@ -21,6 +21,8 @@ from exanova.export.contents import (
     fit_sheet,
     importance_sheet,
     level_cells,
+    tariff_of_export,
+    tariff_sheets,
     whole,
 )
 from exanova.progress import Progress
@@ -62,6 +64,7 @@ def document(decomposition: Decomposition, about: Mapping[str, str], progress: P
         },
         "importance": _records(importance_sheet(decomposition)),
         "sizes": _records(effects_sheet(decomposition)),
+        "tariff": _tariff(decomposition),
         "effects": list(_effects(decomposition, progress)),
     }
 
@@ -72,6 +75,22 @@ def _provenance(decomposition: Decomposition) -> dict[str, Any] | None:
         return None
     files = [{"role": role, "path": path, "sha256": digest} for role, path, digest in known.files]
     return {**asdict(known), "settings": {name: value for name, value in known.settings}, "files": files}
+
+
+def _tariff(decomposition: Decomposition) -> dict[str, Any] | None:
+    """Relativities and their loss; ``None`` without a link."""
+    tariff = tariff_of_export(decomposition)
+    if tariff is None:
+        return None
+    factors, *loss = map(_records, tariff_sheets(tariff))
+    return {
+        "link": tariff.link,
+        "base": dict(tariff.base),
+        "base_value": [finite(value) for value in tariff.base_value.tolist()],
+        "relativities": factors[len(tariff.names) :],  # the base values are in the lines before
+        "loss": loss[0] if loss else [],
+        "notes": list(tariff.notes),
+    }
 
 
 def _features(decomposition: Decomposition) -> list[dict[str, Any]]:

@@ -10,13 +10,14 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from exanova.decomposition import Decomposition
 from exanova.effects.effect import GAME, Effect
 from exanova.effects.norms import absolute_norms
-from exanova.export.contents import known_errors, provenance_facts, subset_name
+from exanova.export.contents import Sheet, known_errors, provenance_facts, subset_name, tariff_of_export, tariff_sheets
 from exanova.progress import Progress
 from exanova.show.error_bars import cell_errors
 from exanova.show.records import importance_records, legible, rounding
@@ -70,6 +71,7 @@ def to_latex(decomposition: Decomposition, about: Mapping[str, str], progress: P
 def _blocks(decomposition: Decomposition, progress: Progress) -> Iterator[TypesetTable]:
     yield _fit(decomposition)
     yield _importance(decomposition)
+    yield from _tariff(decomposition)
     for names in _strongest(decomposition):
         yield from _effect(decomposition, decomposition.effects[names])
         progress.step()
@@ -98,6 +100,41 @@ def _importance(decomposition: Decomposition) -> TypesetTable:
         ("feature", *outputs),
         tuple(lines),
     )
+
+
+def _tariff(decomposition: Decomposition) -> Iterator[TypesetTable]:
+    """Relativities with their intervals, one table per output, and their loss; nothing without a link."""
+    tariff = tariff_of_export(decomposition)
+    if tariff is None:
+        return
+    factors, *loss = (_lines_of(sheet) for sheet in tariff_sheets(tariff))
+    header = ("factor", "level", "exposure", "relativity", "95 % interval")
+    notes = "".join(f"; {note}" for note in tariff.notes)
+    for output in tariff.names:
+        named = "" if decomposition.schema.single else f", output {output}"
+        own = [line for line in factors if line["output"] == output][:LINES]
+        lines = [
+            (cell["factor"], cell["level"], _known(cell["exposure"]), _known(cell["relativity"]), _interval(cell))
+            for cell in own
+        ]
+        yield TypesetTable(f"Tariff{named}: relativities against base levels{notes}", header, tuple(lines), 2)
+    for of in loss:
+        found = ("deviance", "explained", "gini", "gini_share")
+        lines_of = [(line["output"], str(line["order"]), *(_known(line[name]) for name in found)) for line in of]
+        title = "Loss of a tariff of factors up to each order"
+        yield TypesetTable(title, ("output", "order", *(name.replace("_", " ") for name in found)), tuple(lines_of))
+
+
+def _lines_of(sheet: Sheet) -> list[dict[str, Any]]:
+    return [dict(zip(sheet.columns, line, strict=True)) for line in zip(*sheet.columns.values(), strict=True)]
+
+
+def _known(value: float | None) -> str:
+    return "" if value is None else number(value)
+
+
+def _interval(cell: Mapping[str, Any]) -> str:
+    return "" if cell["base"] or cell["low"] is None else f"{number(cell['low'])} to {number(cell['high'])}"
 
 
 def _strongest(decomposition: Decomposition) -> list[tuple[str, ...]]:
@@ -146,7 +183,8 @@ def _left_out(decomposition: Decomposition) -> Iterator[str]:
     if effects > EFFECTS:
         yield f"{effects - EFFECTS:,} effects are not shown: the weakest."
     sizes = decomposition.family.cell_start[1:] - decomposition.family.cell_start[:-1]
-    if (sizes > LINES).any():
+    tariff = 1 + int(sizes[1:].sum()) if decomposition.link != "identity" else 0
+    if (sizes > LINES).any() or tariff > LINES:
         yield f"Of tables with more than {LINES} lines the first {LINES} are shown."
 
 

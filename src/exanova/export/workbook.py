@@ -18,7 +18,8 @@ import numpy as np
 
 from exanova.decomposition import Decomposition
 from exanova.effects.norms import absolute_norms
-from exanova.export.contents import Cell, Sheet, effect_sheet, overview
+from exanova.explain.relativities import Relativities
+from exanova.export.contents import Cell, Sheet, effect_sheet, overview, tariff_sheets
 from exanova.export.harmless import FORMULA, in_xml, sheet_names
 from exanova.packages import package
 from exanova.progress import Progress
@@ -55,9 +56,18 @@ def to_workbook(decomposition: Decomposition, about: Mapping[str, str], progress
         matrices = _matrices(decomposition, sheet) if len(sheet.subset) == 2 else []
         _write(book.create_sheet(name), sheet, matrices)
         progress.step(bool(sheet.subset))
-    sink = io.BytesIO()
-    book.save(sink)
-    return _without_dates(sink.getvalue())
+    return _bytes_of(book)
+
+
+def tariff_workbook(tariff: Relativities) -> bytes:
+    """The bytes of a workbook of the tariff alone."""
+    package("openpyxl")
+    from openpyxl import Workbook
+
+    book = Workbook(write_only=True)
+    for sheet in (part for whole in tariff_sheets(tariff) for part in _in_parts(whole)):
+        _write(book.create_sheet(sheet.name), sheet, [])
+    return _bytes_of(book)
 
 
 def _all_sheets(decomposition: Decomposition, about: Mapping[str, str]) -> Iterator[Sheet]:
@@ -203,10 +213,11 @@ def _cell(page: Any, value: Cell, number: str = "General", bold: bool = False) -
     return cell
 
 
-def _without_dates(body: bytes) -> bytes:
-    """The same workbook without the time at which it was written."""
-    sink = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(body)) as given, zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as made:
+def _bytes_of(book: Any) -> bytes:
+    """A workbook as bytes, without the time at which it was written."""
+    body, sink = io.BytesIO(), io.BytesIO()
+    book.save(body)
+    with zipfile.ZipFile(body) as given, zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as made:
         for entry in given.infolist():
             content = given.read(entry)
             if entry.filename == "docProps/core.xml":

@@ -63,10 +63,11 @@ class FittedSample:
         draws, r = raw_rows(self.sample), self.sample.n_rows
         if draws.kind == "frequency":
             return family.weight.copy()
-        sums_of_rows = (np.bincount(draws.group, own, r) for own in (draws.weight, draws.squared))
+        sums_of_rows = (np.bincount(draws.group, own, r) for own in (draws.weight, draws.squared, draws.counts))
         by_row = np.stack([*sums_of_rows], axis=1).astype(np.float64)
-        sums = Phi(family, self.sample, self.request.threads).analyse(by_row)
-        return np.asarray(sums[:, 0] ** 2 / sums[:, 1])
+        total, squares, counts = Phi(family, self.sample, self.request.threads).analyse(by_row).T
+        known = squares >= np.finfo(np.float64).tiny  # squares of very small weights are 0 in floating point
+        return np.asarray(np.where(known, total**2 / np.where(known, squares, 1.0), counts))
 
     def clusters_of_cells(self, family: Family) -> FloatArray | None:
         """(cells,) clusters with rows in every cell; ``None`` where rows were not drawn in clusters."""

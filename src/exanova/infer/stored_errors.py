@@ -10,10 +10,43 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exanova.design.memory import readable
+from exanova.errors import InputError, MemoryLimitError
+from exanova.infer.fitted_sample import FittedSample
+from exanova.messages import Parameter
 from exanova.typing import FloatArray
 
 MOST_NUMBERS = 2**19
 """Numbers of a covariance up to which files hold it: 4 MB."""
+
+
+def numbers_of(outputs: int, cells: int) -> int:
+    """How many numbers the covariances of all cells have in a file.
+
+    >>> numbers_of(1, 3)
+    6
+    """
+    return outputs * cells * (cells + 1) // 2
+
+
+def check_keepable(why_none: str, outputs: int, cells: int, fitted: FittedSample | None) -> None:
+    """Refuse covariances that do not exist, for the reason ``why_none``, or that do not fit in memory."""
+    if why_none:
+        raise InputError(
+            Parameter("covariances", True), f" was given, and there are none: {why_none}", remedy="Leave it out"
+        )
+    needed = 4 * 8 * numbers_of(outputs, cells)  # as matrices, and once more where they are put together
+    if fitted is not None and needed > fitted.request.memory_limit:
+        raise MemoryLimitError(
+            f"the covariances of {cells:,} cells take about {readable(needed)} of memory, the limit is "
+            f"{readable(fitted.request.memory_limit)}",
+            remedy=[
+                "leave out ",
+                Parameter("covariances"),
+                ", fit fewer functions, or give a larger ",
+                Parameter("memory_limit"),
+            ],
+        )
 
 
 @dataclass(frozen=True, eq=False)

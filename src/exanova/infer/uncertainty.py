@@ -10,12 +10,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from exanova.basis.functions import pure_basis
 from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.effects.effect import FEW_ROWS
 from exanova.errors import InputError
-from exanova.infer.bands import adjusted, quantile, simultaneous, student, wald
+from exanova.infer.bands import quantile, simultaneous, student
 from exanova.infer.error_record import Errors
 from exanova.infer.fitted_sample import FittedSample
 from exanova.infer.freedom import cell_freedom
@@ -25,11 +24,17 @@ from exanova.infer.linear import LinearErrors
 from exanova.infer.posterior_errors import PosteriorErrors
 from exanova.infer.refits import RefitErrors, refit
 from exanova.infer.sharing import Sharing
-from exanova.infer.stored_errors import MOST_NUMBERS, StoredErrors, packed, unpacked
-from exanova.infer.units import raw_rows, smallest_stratum
+from exanova.infer.stored_errors import MOST_NUMBERS, StoredErrors, check_keepable, numbers_of, packed, unpacked
+from exanova.infer.units import raw_rows, smallest_stratum, why_lonely
 from exanova.messages import Parameter
 from exanova.progress import Progress
 from exanova.typing import FloatArray
+
+NOT_IN_FILE = (
+    "the file of this decomposition does not hold the covariances of its effects (save() with covariances=True, or "
+    "exanova explain with --covariances, keeps them)"
+)
+"""Why effects read from a file have no covariances."""
 
 Engine: TypeAlias = LinearErrors | RefitErrors | PosteriorErrors | StoredErrors
 """Methods for standard errors."""
@@ -71,7 +76,12 @@ class Uncertainty:
             held = "has the standard errors of its effects" if "stderr" in self._stored else "has no standard errors"
             raise InputError(
                 f"this decomposition was read from a file, which {held}, and files contain no rows, which are needed "
-                "here. Use the fitted object instead, or call errors() on it before save() for those of effects."
+                "here",
+                remedy=[
+                    "Use the fitted object instead; for standard errors of effects, call errors() on it before save(), "
+                    "or save it with ",
+                    Parameter("covariances", True),
+                ],
             )
         if self._fitted.whole:
             raise InputError(
@@ -101,6 +111,13 @@ class Uncertainty:
             return False
         cells, rows = float(self.family.n_cells), float(fitted.sample.codes.shape[1])
         return min(cells, rows) ** 2 * max(cells, rows) <= CHEAP_WORK and smallest_stratum(raw_rows(fitted.sample)) > 1
+
+    @property
+    def lonely(self) -> str:
+        """Why a stratum has too few units for standard errors, in words; empty where all have enough."""
+        if self._fitted is None or self._fitted.whole or self.known:
+            return ""
+        return why_lonely(raw_rows(self._fitted.sample))
 
     def compute(self, method: Literal["linear", "bootstrap"], n_refits: int, seed: int, progress: Progress) -> Errors:
         """Compute standard errors, or return the existing ones if they were computed in the same way."""
@@ -144,7 +161,8 @@ class Uncertainty:
             elif "stderr" in self._stored:
                 raise InputError(
                     "this decomposition was read from a file: it has the standard errors of its effects, but not "
-                    "their covariances, which need the rows. Use the fitted object instead."
+                    "their covariances, which need the rows. Use the fitted object instead",
+                    remedy=["or save it with ", Parameter("covariances", True)],
                 )
             else:
                 self.compute("linear", 0, 0, Progress(enabled=False))
@@ -180,11 +198,12 @@ class Uncertainty:
                 self._stored["rows"] = fitted.rows_of_cells(self.family)
         return self._stored["rows"]
 
-    @property
-    def stored(self) -> dict[str, FloatArray]:
-        """Arrays to save in a file: those already computed or cheap to compute."""
+    def to_store(self, covariances: bool | None) -> dict[str, FloatArray]:
+        """Arrays to save in a file: those already computed or cheap to compute, or all with ``covariances``."""
+        if covariances:
+            check_keepable(self.why_none, self.outputs, self.family.n_cells, self._fitted)
         arrays = {"rows": self.rows} | ({} if self.main_means is None else {"means": self.main_means})
-        if not self.cheap:
+        if not (self.cheap or covariances):
             return arrays
         arrays["stderr"] = self.stderr
         arrays["freedom"] = self.freedom
@@ -193,18 +212,20 @@ class Uncertainty:
             arrays["identified"] = self._sharing.as_array()
         if shared and (self._fitted is not None or "certain" in self._stored):
             arrays["certain"] = np.stack([self.certain_of(s) for s in range(len(self.family.subsets))])
-        if "covariance" in self._stored:
+        if covariances is not False and "covariance" in self._stored:
             arrays["covariance"] = self._stored["covariance"]
-        elif self._fitted is not None and self._small_covariance:
+        elif self._fitted is not None and (covariances or (covariances is None and self.keeps_covariances())):
             arrays["covariance"] = packed(self.all_cells)
         return arrays
 
-    @property
-    def _small_covariance(self) -> bool:
-        """Whether the covariance of all cells is small and cheap enough to be saved."""
-        cells, rows = self.family.n_cells, self.fitted.sample.n_rows
-        small = self.outputs * cells * (cells + 1) // 2 <= MOST_NUMBERS
-        return small and self.outputs * rows * float(cells) ** 2 <= CHEAP_WORK
+    def keeps_covariances(self, work: float = CHEAP_WORK) -> bool:
+        """Whether the covariance of all cells is small, and known or computed by at most so many multiplications."""
+        if self._fitted is None or self.why_none or not self.cheap:
+            return self._fitted is None and "covariance" in self._stored
+        cells, rows = self.family.n_cells, self._fitted.sample.n_rows
+        known = self._engine is not None and self._engine.has_all_cells
+        small = numbers_of(self.outputs, cells) <= MOST_NUMBERS
+        return small and (known or self.outputs * rows * float(cells) ** 2 <= work)
 
     @property
     def main_means(self) -> FloatArray | None:
@@ -342,7 +363,7 @@ class Uncertainty:
         """Why there are no covariances of effects, in words; empty where they can be computed."""
         if self._fitted is None:
             known = "covariance" in self._stored
-            return "" if known else "the file of this decomposition does not hold the covariances of its effects"
+            return "" if known else NOT_IN_FILE
         if self._fitted.whole:
             return f"{self._fitted.whole}, so that the rows of the fit are the whole population"
         if self._engine is None and self._fitted.why_not_linear and self._fitted.posterior is None:
@@ -377,23 +398,3 @@ class Uncertainty:
                 shared[self.family.cells_of(s)] = True
             return np.asarray(~(weights[shared] != 0).any(axis=0))
         return determined(self.family, self._dependences, weights)
-
-    def tests(self) -> dict[str, FloatArray]:
-        """(S, m) Wald statistics, degrees of freedom, p-values and adjusted p-values."""
-        shape = (len(self.family.subsets), self._values.shape[1])
-        out = {name: np.full(shape, np.nan) for name in ("statistic", "df", "p")}
-        effects = self.fitted.without_rounding(self.fitted.effects)
-        units = float(self.freedom[0]) + 1.0  # the noise estimated from residuals
-        as_it_is = self.is_shrunken or (isinstance(self.engine, LinearErrors) and self.engine.free is None)
-        free = None if as_it_is else self.freedom  # without a prior, cells of few rows know little of their noise
-        for s in range(1, shape[0]):
-            if s in self.without_stderr:
-                continue
-            own, table = self.family.cells_of(s), pure_basis(self.family, [s])[0]
-            assert isinstance(table, np.ndarray)
-            for o, block in enumerate(self.engine.block(own)):
-                weight, known = self.family.probability_of(s), None if free is None else free[own]
-                test = wald(effects[own, o], block, weight, table, units, known)
-                out["statistic"][s, o], out["df"][s, o], out["p"][s, o] = test
-        out["q"] = adjusted(out["p"].ravel()).reshape(shape)
-        return out

@@ -84,13 +84,22 @@ def independent_units(draws: Draws) -> tuple[str, int]:
 
 def smallest_stratum(draws: Draws) -> float:
     """Number of units in the smallest stratum; a variance needs at least two."""
+    return float("inf") if draws.replicates is not None else float(_units_of_strata(draws).min())
+
+
+def why_lonely(draws: Draws) -> str:
+    """Why variances cannot be estimated, if a stratum holds a single unit; empty otherwise."""
     if draws.replicates is not None:
-        return float("inf")
+        return ""
+    return _in_words(_units_of_strata(draws), "row" if draws.cluster is None else "cluster")
+
+
+def _units_of_strata(draws: Draws) -> FloatArray:
+    """Units in every stratum: clusters, or rows."""
     if draws.cluster is not None:
-        return float(np.bincount(_strata_of_clusters(draws, draws.cluster)).min())
-    counts = draws.counts
-    stratum = np.zeros(len(counts), dtype=np.int64) if draws.stratum is None else draws.stratum
-    return float(np.bincount(stratum, weights=counts).min())
+        return np.bincount(_strata_of_clusters(draws, draws.cluster)).astype(np.float64)
+    stratum = np.zeros(len(draws.counts), dtype=np.int64) if draws.stratum is None else draws.stratum
+    return np.bincount(stratum, weights=draws.counts).astype(np.float64)
 
 
 def fewest_units(draws: Draws, side: IntArray) -> float:
@@ -237,11 +246,20 @@ def _by_group(group: IntArray, values: FloatArray, size: int) -> FloatArray:
 
 
 def _refuse_lonely(units: NDArray[Any], what: str) -> None:
+    why = _in_words(units, what)
+    if why:
+        raise InputError(why + ".")
+
+
+def _in_words(units: NDArray[Any], what: str) -> str:
+    """Why a variance between units cannot be estimated in some stratum, and what to do; empty if it can in all."""
     if (units > 1).all():
-        return
+        return ""
     if len(units) == 1:
-        raise InputError(f"there is a single {what}, so that variances cannot be estimated; at least 2 are needed.")
-    raise InputError(
-        f"{int((units <= 1).sum())} of {len(units)} strata hold a single {what}, so that the variance within them "
-        "cannot be estimated; join these strata with others."
+        return f"there is a single {what}, so that variances cannot be estimated; at least 2 are needed"
+    lonely = int((units <= 1).sum())
+    hold, them = ("holds", "it") if lonely == 1 else ("hold", "them")
+    return (
+        f"{lonely} of {len(units)} strata {hold} a single {what}, so that the variance within {them} cannot be "
+        f"estimated; join {them} with others"
     )

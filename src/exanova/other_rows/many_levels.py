@@ -11,6 +11,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from exanova.basis.projector import LARGEST_TABLE
 from exanova.data.draws import DrawPlan, Kind
 from exanova.data.feature import FeatureLevels, is_number
 from exanova.data.folds import ENOUGH_CLUSTERS, ENOUGH_ROWS, FOLDS, enough_left_out, folds_of
-from exanova.data.joining import Most, columns_to_join, join_rows
+from exanova.data.joining import Most, columns_to_join, in_groups, join_rows
 from exanova.data.observe import Observation, Reading
 from exanova.data.rules import NBins, by_text, check_max_levels, is_asked
 from exanova.data.sample import Sample, drawn_without_replacement, held_clusters, held_out
@@ -128,12 +129,43 @@ def to_join(rows: Reading | SourceReading, given: Mapping[str, Any]) -> dict[int
     check_max_levels(max_levels, rows.encoding.names)
     if rows.is_distribution:
         return {}
-    chosen = columns_to_join(rows.encoding.features, max_levels, LARGEST_TABLE)
+    order, count = _highest_order(given), rows.support.n_rows
+    chosen = columns_to_join(rows.encoding.features, max_levels, partial(_too_large, order=order, rows=count))
     whole = given["shrinkage"] is None or (bool(chosen) and bool(why_whole(given["sampled"], rows.sample)))
     features = rows.encoding.features
     may = (j for j in chosen if not whole and not _kept_as_they_are(features[j], given["n_bins"]))
     free = set(may) | {j for j in chosen if is_asked(max_levels, features[j].name)}
     return {j: most for j, most in chosen.items() if j in free}
+
+
+def _highest_order(given: Mapping[str, Any]) -> int:
+    """The highest order whose subsets need tables for certain; where orders are added one by one, three."""
+    if given["subsets"] is not None:
+        return 2
+    return 3 if given["max_order"] is None else max(2, int(given["max_order"]))
+
+
+def _too_large(levels: list[int], order: int, rows: int) -> bool:
+    """Whether a column with the first of these numbers of ``levels`` makes a subset too large for a table.
+
+    >>> _too_large([200, 4, 4, 2], 2, 20_000), _too_large([200, 4, 4, 2], 3, 20_000), _too_large([200, 4, 4], 3, 900)
+    (False, True, False)
+    """
+    if math.prod(levels[:2]) > LARGEST_TABLE:
+        return True
+    return min(rows, math.prod(levels[:order])) > LARGEST_TABLE
+
+
+def as_many_as_stay(rows: Reading | SourceReading, chosen: Mapping[int, Most]) -> Reading | SourceReading:
+    """The rows with as many levels in the columns ``chosen`` as a fit may keep, which a plan needs before any output.
+
+    Levels that a fit may leave separate stay as they are, and so do rows that are read in blocks.
+    """
+    firm = {j: most.levels for j, most in chosen.items() if most.firm}
+    if not firm or isinstance(rows, SourceReading):
+        return rows
+    features = rows.encoding.features
+    return rows.recoded([in_groups(one, firm[j]) if j in firm else one for j, one in enumerate(features)])
 
 
 def join_many_levels(

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from exanova.fitting import fit_sample, plan_fit
 from exanova.progress import Progress
 from exanova.select.selected_fit import with_own_levels
 from exanova.solve.request import Request
+from exanova.solve.survey import load_of
 from exanova.typing import Codes, FloatArray, IntArray
 
 METHOD = "leaving out a fifth of the clusters at a time"
@@ -37,7 +39,7 @@ METHOD = "leaving out a fifth of the clusters at a time"
 def errors_on_clusters(sample: Sample, request: Request, progress: Progress) -> FloatArray | None:
     """(m,) mean squared error on clusters that were left out, beside the variance within equal rows.
 
-    ``None`` if there is one cluster only, or if the others cannot be fitted.
+    ``None`` if there is one cluster only, or if the others cannot be fitted (within memory, beside all rows).
     """
     draws = sample.draws
     assert draws is not None
@@ -45,6 +47,9 @@ def errors_on_clusters(sample: Sample, request: Request, progress: Progress) -> 
     fold, parts = folds_of(draws.cluster, request.random_state)
     if parts < 2:
         return None
+    # What is held meanwhile counts towards the limit.
+    beside = load_of(sample, sample.n_outputs).beside_refits
+    request = replace(request, memory_limit=max(1, request.memory_limit - beside))
     left_out, fitted = np.zeros(len(fold), dtype=bool), np.zeros((len(fold), sample.n_outputs))
     for k in range(parts):
         if enough_left_out(left_out, draws.cluster, draws.counts):

@@ -58,7 +58,6 @@ def _spread(factor: TariffFactor) -> float:
 def _factor(relativities: Relativities, factor: TariffFactor, outputs: tuple[str, ...]) -> Record:
     """One factor: the cells with the most exposure, in their own order."""
     kept = np.sort(np.argsort(-factor.exposure, kind="stable")[:CELLS]).tolist()
-    base = tuple(relativities.base[name] for name in factor.features)
     records = [
         {
             "output": output,
@@ -67,7 +66,7 @@ def _factor(relativities: Relativities, factor: TariffFactor, outputs: tuple[str
             "relativity": float(factor.relativity[c, o]),
             "low": known(factor.low[c, o]),
             "high": known(factor.high[c, o]),
-            "base": bool(factor.anchored and factor.levels[c] == base),
+            "base": relativities.is_base(factor, c),
         }
         for o, output in enumerate(outputs)
         for c in kept

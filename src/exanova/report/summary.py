@@ -29,13 +29,10 @@ from exanova.report.live_rows import LiveRows, live_rows
 from exanova.report.rating import tariff
 from exanova.report.row_reasons import reasons
 from exanova.report.words import redundancy_in_words, rows_in_words, verdicts
-from exanova.show.error_bars import compute_errors, errors_in_words, importance_notes
+from exanova.show.error_bars import ERRORS_WORK, compute_errors, errors_in_words, importance_notes
 from exanova.show.records import Record, certificate_records, importance_records, rounding
 
 TITLE = "Functional ANOVA report"
-
-ERRORS_WORK = 1e11
-"""Multiplications up to which a report computes standard errors: some seconds."""
 
 
 @dataclass(frozen=True, eq=False)

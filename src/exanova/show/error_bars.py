@@ -82,7 +82,7 @@ def main_means(decomposition: Decomposition) -> FloatArray | None:
 
 def error_notes(decomposition: Decomposition, effects: Iterable[Effect]) -> list[str]:
     """The meaning of the whiskers of some effects, or why there are none."""
-    why = _why_none(decomposition)
+    why = why_none(decomposition)
     if why:
         return [f"no error bars: {why}"]
     if not any(effect.has_stderr for effect in effects):
@@ -92,7 +92,7 @@ def error_notes(decomposition: Decomposition, effects: Iterable[Effect]) -> list
 
 def importance_notes(decomposition: Decomposition, records: Sequence[Record], refused: str = "") -> list[str]:
     """The same for importances, which are known for a feature if all its effects are identified."""
-    why = refused or _why_none(decomposition)
+    why = refused or why_none(decomposition)
     if not why and decomposition.sample is None:
         why = "a file holds standard errors of effects, not of importances"
     if not why and not can_compute_importance(decomposition):
@@ -121,7 +121,7 @@ def what_varies(decomposition: Decomposition) -> str:
 
 def errors_in_words(decomposition: Decomposition, refused: str = "") -> str:
     """The same for all effects of a report, as a sentence; ``refused`` says why they could not be computed."""
-    why = refused or _why_none(decomposition)
+    why = refused or why_none(decomposition)
     if why:
         return f"There are no error bars: {why}."
     return f"Whiskers are 95 % intervals: {what_varies(decomposition)}."
@@ -138,6 +138,10 @@ def mark_notes(records: Sequence[Record]) -> Iterator[str]:
 def can_compute(decomposition: Decomposition) -> bool:
     """Whether covariances of effects are known or cheap: those of a file are not, because it holds no rows."""
     return decomposition.sample is not None and decomposition.uncertainty.cheap
+
+
+ERRORS_WORK = 1e11
+"""Multiplications up to which a report, or the command for a file, computes standard errors: some seconds."""
 
 
 def compute_errors(decomposition: Decomposition, work: float) -> str:
@@ -178,7 +182,7 @@ def known(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _why_none(decomposition: Decomposition) -> str:
+def why_none(decomposition: Decomposition) -> str:
     """Why no effect has a standard error; empty where there are some."""
     if not decomposition.certificate.sampled:
         return "these rows are the complete population"
@@ -189,7 +193,7 @@ def _why_none(decomposition: Decomposition) -> str:
     fitted = decomposition.uncertainty.fitted
     if fitted.why_not_linear and fitted.posterior is None:
         return "errors(method='bootstrap') computes them by refitting"
-    return "errors() computes them"
+    return decomposition.uncertainty.lonely or "errors() computes them"
 
 
 def _whole(rows: float) -> float | int | None:

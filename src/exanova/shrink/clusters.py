@@ -167,11 +167,11 @@ def shared_over_functions(rows: ClusterRows, ratio: float, phi: Phi, prior: Prio
     gram = np.zeros((q, q) if affordable else (0, 0), order="F")
     projections, between = np.zeros((q, m)), np.zeros(q)
     for run, sums in rows.sums(phi, prior, q):
-        between += np.square(sums).sum(axis=0)
+        between += np.einsum("ij,ij->j", sums, sums)
         if affordable:
-            weighted = np.sqrt(factor[run])[:, None] * sums
-            gram += weighted.T @ weighted
             projections += sums.T @ (factor[run][:, None] * totals[run])
+            sums *= np.sqrt(factor[run])[:, None]
+            gram += sums.T @ sums
     more = _by_subset(prior, between) / _energy(prior, phi, rows.precision, rows.group)
     if not affordable:
         return Shared(ratio, more, rows.between(ratio, phi.codes.shape[1], drawn))
@@ -268,13 +268,13 @@ class _Parts:
         chosen = chosen[np.lexsort((rng.random(len(chosen)), rows.cluster[chosen]))]
         cluster, own = rows.cluster[chosen], precision_of_one[chosen]
         first = np.searchsorted(cluster, cluster)
-        within = (np.arange(len(chosen)) - first) % max(2, PARTS // len(taken))
-        key, part = np.unique(np.stack([cluster, within]), axis=1, return_inverse=True)
-        part = part.ravel()
+        most = max(2, PARTS // len(taken))
+        within = (np.arange(len(chosen)) - first) % most
+        key, part = np.unique(cluster * most + within, return_inverse=True)
         precision = np.bincount(part, own).astype(np.float64)
         share = own / precision[part]
         means = group_sums(share[:, None] * rows.values[chosen], part, len(precision))
-        return cls(part, share, rows.group[chosen], key[0], precision, means)
+        return cls(part, share, rows.group[chosen], key // most, precision, means)
 
     def covariances(self, sample: Sample, kernels: SubsetKernels, estimated: FloatArray | None) -> list[FloatArray]:
         """(p, p) covariances of the means: by each order, its prior variance one, and by the ``estimated`` ratios."""

@@ -120,9 +120,12 @@ def affords_all(rows: int, functions: int, outputs: int) -> bool:
     )
 
 
-def of_clusters(size: int) -> int:
-    """Bytes of a second matrix of this side, for the likelihood of clusters, and of what is taken from the first."""
-    return 16 * size * size + BLOCK_BYTES
+def of_clusters(size: int, load: Load) -> int:
+    """Bytes of a second matrix of this side, for the likelihood of clusters, of what is taken from the first, and of
+    the rows of clusters; 0 where rows are independent."""
+    if load.clustered is None:
+        return 0
+    return 16 * size * size + min(BLOCK_BYTES, 8 * size * load.clustered.clusters) + load.sharing
 
 
 def leaving_out(functions: int, load: Load) -> int:

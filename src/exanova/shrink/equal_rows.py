@@ -41,13 +41,16 @@ class Unequal:
     def of(cls, sample: Sample, draws: Draws, outputs: IntArray | None) -> Unequal | None:
         """The raw rows of a sample; ``None`` where equal rows have equal weights."""
         total = group_totals(draws.weight, draws.group, sample.n_rows)
-        share = draws.squared / draws.weight / total[draws.group]
+        part = draws.weight / total[draws.group]
+        share = part / draws.counts
+        if draws.squares is not None:  # at least as much; squares of very small weights are 0 in floating point
+            share = np.maximum(share, draws.squares / draws.weight / total[draws.group])
         counts = group_totals(draws.counts, draws.group, sample.n_rows)
         if np.abs(share * counts[draws.group] - 1.0).max(initial=0.0) <= tolerances.SAME_SHARE:
             return None
         apart = None if draws.values is None else draws.values - sample.values[draws.group]
         apart = apart if apart is None or outputs is None else apart[:, outputs]
-        return cls(draws.group, draws.weight / total[draws.group], share, apart, counts)
+        return cls(draws.group, part, share, apart, counts)
 
     @property
     def copies(self) -> FloatArray:

@@ -8,7 +8,6 @@ from exanova.basis.functions import too_large_for_tables
 from exanova.data.sample import Sample
 from exanova.phi.gram import gram_seconds
 from exanova.shrink import cost
-from exanova.shrink.continued import continuation_bytes
 from exanova.shrink.evaluate import CHEAP_WORK, LARGEST
 from exanova.shrink.left_out import FEWEST_SAMPLED
 from exanova.shrink.speed import (
@@ -18,9 +17,10 @@ from exanova.shrink.speed import (
     ranking_seconds,
     shrinking_seconds,
 )
-from exanova.shrink.unshrunk import why_not
+from exanova.shrink.unshrunk import bytes_of, why_not
 from exanova.solve import price
 from exanova.solve.plan import Plan
+from exanova.solve.price import Load
 from exanova.solve.request import Request
 from exanova.solve.seconds import pass_seconds, passes_and_local_work, reading
 from exanova.solve.survey import Survey
@@ -39,8 +39,8 @@ def completed(plan: Plan, survey: Survey, request: Request, sample: Sample, outp
     listing = price.listing(survey.keys, survey.subsets)
     measuring = price.measuring(survey.keys, survey.cells, survey.subsets, load)
     if request.shrinkage and why_not(sample, request, plan, family) is None:
-        needed = cost.shrinking(q, family, load) + continuation_bytes(family, outputs)
-        shrinking = load.peak(max(needed, cost.ranking(q, load)), listing, measuring)
+        needed = max(bytes_of(q, family, load), cost.ranking(q, load))
+        shrinking = with_refits(load.peak(needed, listing, measuring), load, request)
         by_functions = cost.way(r, q, bool(too_large_for_tables(family).any())) == "functions"
         if by_functions:
             common = passes_and_local_work(survey, SHRINKING_PASSES, 2 * q) + gram_seconds(family, q, sample.weight)
@@ -49,12 +49,19 @@ def completed(plan: Plan, survey: Survey, request: Request, sample: Sample, outp
         shrunk = shrinking_seconds(r, q, outputs, survey.subsets) + ranking_seconds(q)
         shrunk += drifting_seconds(r, q, outputs, family)
         return replace(plan, memory=shrinking, seconds=common + shrunk)
+    plan = replace(plan, memory=with_refits(plan.memory, load, request))
     if not _leaves_rows_out(request, plan, survey):
         return plan
     more = gram_seconds(family, q, sample.weight) + leaving_out_seconds(r, q)
     held = load.peak(cost.leaving_out(q, load))
     memory = max(plan.memory, held) if held <= request.memory_limit else plan.memory
     return replace(plan, memory=memory, seconds=plan.seconds + more)
+
+
+def with_refits(memory: int, load: Load, request: Request) -> int:
+    """The memory of a fit that leaves clusters out and fits the others again, unless that is beyond the limit."""
+    again = memory + load.beside_refits
+    return again if load.clustered is not None and request.sampled and again <= request.memory_limit else memory
 
 
 def _leaves_rows_out(request: Request, plan: Plan, survey: Survey) -> bool:

@@ -11,6 +11,7 @@ from exanova.design.memory import readable
 from exanova.shrink import cost
 from exanova.shrink.continued import continuation_bytes
 from exanova.solve.plan import Plan
+from exanova.solve.price import Load
 from exanova.solve.request import Request
 from exanova.solve.survey import load_of
 
@@ -34,17 +35,20 @@ def why_not(sample: Sample, request: Request, plan: Plan, family: Family | None)
     reason = _why_too_large(sample, plan, family)
     if reason is not None:
         return reason
-    needed = cost.shrinking(plan.functions, family, load_of(sample, sample.n_outputs))
-    needed += continuation_bytes(family, sample.n_outputs)
-    if sample.draws is not None and sample.draws.in_clusters:
-        large = bool(too_large_for_tables(family).any())
-        needed += cost.of_clusters(cost.side(sample.n_rows, plan.functions, large))
+    needed = bytes_of(plan.functions, family, load_of(sample, sample.n_outputs))
     if needed > request.memory_limit:
         return (
             f"off: shrinking {plan.functions:,} functions needs about {readable(needed)}, the memory limit is "
             f"{readable(request.memory_limit)}"
         )
     return None
+
+
+def bytes_of(functions: int, family: Family, load: Load) -> int:
+    """Bytes of a shrunken fit of a family."""
+    size = cost.side(load.distinct, functions, bool(too_large_for_tables(family).any()))
+    own = cost.shrinking(functions, family, load) + cost.of_clusters(size, load)
+    return own + continuation_bytes(family, load.outputs)
 
 
 def _why_too_large(sample: Sample, plan: Plan, family: Family) -> str | None:

@@ -21,6 +21,7 @@ import numpy as np
 
 from exanova import tolerances
 from exanova.basis.functions import Basis, too_large_for_tables
+from exanova.basis.projector import LARGEST_TABLE
 from exanova.data.sample import Sample
 from exanova.design.family import Family
 from exanova.progress import Progress
@@ -39,6 +40,12 @@ MOST_ELIMINATED = 6000
 
 LARGEST_PAIR = 400
 """Cells of a pair up to which there is a table of its functions, not a projector."""
+
+
+def largest_pair(family: Family) -> int:
+    """Cells of a pair up to which a fit of this family has a table of its functions."""
+    # Pairs are eliminated below triples, which needs tables of them.
+    return LARGEST_PAIR if int(family.layout.order.max()) == 2 else LARGEST_TABLE
 
 
 def expected_iterations(rows: int, functions: int) -> int:

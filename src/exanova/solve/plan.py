@@ -29,7 +29,7 @@ class Plan:
         functions: functions of all subsets, the intercept included; ``functions_by_order`` splits them by order.
         route: "grid", "dense", "moments", "matrix-free" or "completion"; "screen selection" and the like under a
             budget.
-        memory: estimated peak memory in bytes.
+        memory: estimated peak memory in bytes, beyond what the process holds before the fit.
         memory_limit: memory limit in bytes.
         passes: passes over the distinct rows.
         model_calls: rows the model will be called on, if there is a model to call.

@@ -24,7 +24,7 @@ from exanova.phi.growing_gram import COUNT_BLOCK
 from exanova.solve import by_levels, level_blocks
 from exanova.solve.low_cells import LowCount
 from exanova.solve.low_orders import arrow_feature
-from exanova.solve.matrix_free import LARGEST_PAIR, MOST_ELIMINATED
+from exanova.solve.matrix_free import MOST_ELIMINATED, largest_pair
 from exanova.typing import IntArray
 
 READING_ROW, WIDEST_VALUE = 44, 180
@@ -42,6 +42,14 @@ GIVEN_ROW, DISTINCT_ROW = 24, 48
 
 MAPPED_ROW = 16
 """Bytes held for each distinct row that is on disk: its probability, and its weight as a real number."""
+
+DRAW, LEFT_OUT_DRAW = 24, 20
+"""Bytes for each row in a cluster: its distinct row, weight and cluster; while clusters are left out its fold and
+whether it was left out."""
+
+SHARING_DRAW, PART_ROW, SHARING_CLUSTERS = 60, 120, 200
+"""Bytes for each row in a cluster, and for each row of the clusters that are divided into parts, while it is estimated
+what rows share; and how many clusters are divided at most."""
 
 LISTED_KEY = 44
 """Bytes for each key while the cells of an order are listed: its count, whether it was observed, its cell."""
@@ -85,6 +93,15 @@ PAIR = 130
 
 
 @dataclass(frozen=True)
+class Clustered:
+    """Rows that were drawn in clusters: ``draws`` of them, equal ones of a cluster once, for so many ``rows`` given."""
+
+    draws: int
+    rows: int
+    clusters: int
+
+
+@dataclass(frozen=True)
 class Load:
     """Sizes of the arrays that are held throughout a fit, besides the work of each phase.
 
@@ -96,6 +113,7 @@ class Load:
         counts: whether weights are whole numbers.
         widest: distinct values of the column of a table in memory that has most.
         blocks: bytes while rows are read in blocks; ``None`` of a table in memory.
+        clustered: how rows were drawn in clusters; ``None`` where they are independent.
         on_disk: whether codes, weights and values are mapped from files, so that they are in memory block by block.
     """
 
@@ -108,13 +126,32 @@ class Load:
     on_disk: bool = False
     widest: int = 0
     blocks: int | None = None
+    clustered: Clustered | None = None
 
     @property
     def held(self) -> int:
-        """Bytes held throughout: groups of rows, codes, weights, model values and their residual."""
+        """Bytes held throughout: groups of rows, codes, weights, model values and their residual, rows of clusters."""
         if self.on_disk:
-            return (MAPPED_ROW + 8 * self.outputs) * self.distinct
-        return GIVEN_ROW * self.rows + self.codes + (DISTINCT_ROW + 16 * self.outputs) * self.distinct
+            return (MAPPED_ROW + 8 * self.outputs) * self.distinct + self._of_draws(DRAW, 1)
+        rows = GIVEN_ROW * self.rows + self.codes + (DISTINCT_ROW + 16 * self.outputs) * self.distinct
+        return rows + self._of_draws(DRAW, 1)
+
+    @property
+    def beside_refits(self) -> int:
+        """Bytes held while some clusters are left out and the others fitted as a table of their own; 0 without any."""
+        return 0 if self.clustered is None else self.held + self._of_draws(LEFT_OUT_DRAW, 1)
+
+    @property
+    def sharing(self) -> int:
+        """Bytes of the rows of clusters while it is estimated what they share."""
+        if self.clustered is None:
+            return 0
+        rows, few = self.clustered.rows, min(1.0, SHARING_CLUSTERS / self.clustered.clusters)
+        return self._of_draws(SHARING_DRAW, 2) + int(few * rows) * (PART_ROW + 8 * self.outputs)
+
+    def _of_draws(self, each: int, values: int) -> int:
+        """Bytes of rows in clusters: so many for each, beside so many numbers for every output."""
+        return 0 if self.clustered is None else self.clustered.draws * (each + 8 * values * self.outputs)
 
     @property
     def reading(self) -> int:
@@ -208,7 +245,7 @@ def matrix_free(by_order: Sequence[int], family: Family, load: Load, threads: in
         work += _levels(family, load, rows_of_levels)
     # Small tables are held twice, one by one and in stacks.
     stacked = 8 * int(np.square(cells[cells * cells <= LARGEST_STACKED]).sum())
-    return work + stacked + local_tables(family, LARGEST_PAIR) + _family(family, load)
+    return work + stacked + local_tables(family, largest_pair(family)) + _family(family, load)
 
 
 def completion(functions: int, low: LowCount, family: Family, load: Load) -> int:

@@ -35,7 +35,7 @@ from exanova.solve.completion import solve_completion
 from exanova.solve.dense import solve_dense
 from exanova.solve.evidence import AtRows, Solution, Solved, first_functions
 from exanova.solve.grid import margins, solve_grid
-from exanova.solve.matrix_free import LARGEST_PAIR, solve_matrix_free
+from exanova.solve.matrix_free import largest_pair, solve_matrix_free
 from exanova.solve.moments_route import Projections, solve_kept, solve_moments
 from exanova.solve.plan import Plan
 from exanova.solve.refusals import completion_refusal, dense_refusal, grid_refusal, matrix_free_refusal, tables_refusal
@@ -254,9 +254,7 @@ def _exact_choice(
 
 
 def _by_matrix_free(job: SolveJob) -> Solved:
-    # Pairs are eliminated below triples, which needs tables of them.
-    pairs_are_last = int(job.family.layout.order.max()) == 2
-    basis = build_basis(job.family, largest_pair=LARGEST_PAIR if pairs_are_last else None)
+    basis = build_basis(job.family, largest_pair=largest_pair(job.family))
     solution = solve_matrix_free(job.sample, job.family, basis, job.request.threads, job.progress)
     values = on_cells(job.family, basis, solution.coefficients)
     return Solved(job.family, values, job.plan, solution, basis, False)

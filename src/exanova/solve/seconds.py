@@ -17,9 +17,10 @@ from exanova.design.products import products_are_faster
 from exanova.phi.gram import gram_seconds
 from exanova.solve.by_levels import functions_without, level_feature, paired_levels
 from exanova.solve.low_orders import arrow_feature
-from exanova.solve.matrix_free import LARGEST_PAIR, expected_iterations
+from exanova.solve.matrix_free import expected_iterations, largest_pair
 from exanova.solve.plan import STARTING
 from exanova.solve.survey import Survey, is_product
+from exanova.typing import FloatArray
 
 FLOPS, LOOKUPS, CELLS_READ, ROWS_GROUPED = 3e10, 5e8, 4e7, 2e6
 """Throughput of one core per second: multiplications in matrix products, table reads at rows, cells of a table read and
@@ -43,6 +44,9 @@ ONE_ITERATION, PROJECTED_CELLS = 2e-4, 3e7
 """Seconds of an iteration without a matrix on the smallest table, and cells projected on a pure space in a second."""
 
 
+TABLE_READS = 1.5e9
+"""Entries of tables multiplied by a vector in a second: they are read from memory."""
+
 SPARSE_FLOPS = 8e8
 """Cubed levels of the smaller feature of a pair, factorised sparsely in a second."""
 
@@ -60,11 +64,21 @@ def has_projector(family: Family, largest_pair: int) -> NDArray[np.bool_]:
 
 def local_work(family: Family, columns: int, largest_pair: int = LARGEST_TABLE) -> float:
     """Multiplications of the local problem of each subset of order 2 or higher, and of its products."""
+    squares, width = _tables(family, largest_pair)
+    return float(4 * (squares * width)[family.layout.order > 1].sum() + columns * squares.sum())
+
+
+def table_entries(family: Family, largest_pair: int) -> float:
+    """Entries of the tables of the functions of all subsets: the multiplications of a product with one vector."""
+    return float(_tables(family, largest_pair)[0].sum())
+
+
+def _tables(family: Family, largest_pair: int) -> tuple[FloatArray, FloatArray]:
+    """(S,) entries and columns of the table of every subset; no entries where there is none."""
     cells = np.diff(family.cell_start).astype(np.float64)
     cells[has_projector(family, largest_pair) | ((family.layout.order == 1) & (cells > LARGEST_TABLE))] = 0.0
     width = np.minimum(cells, widths(family))
-    squares = cells * width
-    return float(4 * (squares * width)[family.layout.order > 1].sum() + columns * squares.sum())
+    return cells * width, width
 
 
 def passes_and_local_work(survey: Survey, passes: int, columns: int = 0, largest_pair: int = LARGEST_TABLE) -> float:
@@ -119,12 +133,12 @@ def moments(survey: Survey) -> float:
 def matrix_free(survey: Survey) -> float:
     """Seconds of the matrix-free route."""
     assert survey.family is not None
-    iterations = iterations_of(survey)
-    cells = np.diff(survey.family.cell_start)[has_projector(survey.family, LARGEST_PAIR)].sum()
+    iterations, largest = iterations_of(survey), largest_pair(survey.family)
+    cells = np.diff(survey.family.cell_start)[has_projector(survey.family, largest)].sum()
     # Every iteration projects twice from cells to functions and twice back.
-    one = ONE_ITERATION + 4 * float(cells) / PROJECTED_CELLS + local_work(survey.family, 2, LARGEST_PAIR) / FLOPS
+    one = ONE_ITERATION + 4 * float(cells) / PROJECTED_CELLS + 4 * table_entries(survey.family, largest) / TABLE_READS
     return (
-        passes_and_local_work(survey, 2 * iterations, largest_pair=LARGEST_PAIR)
+        passes_and_local_work(survey, 2 * iterations, largest_pair=largest)
         + iterations * one
         + (_low_work(survey) + _level_work(survey)) / FLOPS
         + _factorising(survey.family)
@@ -144,7 +158,7 @@ def completion(survey: Survey) -> float:
 
 def _factorising(family: Family) -> float:
     """Seconds of the sparse factorisations of pairs that have no table: their margins fill in over the smaller side."""
-    large = np.flatnonzero(has_projector(family, LARGEST_PAIR))
+    large = np.flatnonzero(has_projector(family, largest_pair(family)))
     return sum(float(min(family.sizes_of(int(s)))) ** 3 for s in large) / SPARSE_FLOPS
 
 

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from exanova import tolerances
-from exanova.basis.functions import dimensions, too_large_for_tables
+from exanova.basis.functions import dimensions, refuse_without_table, too_large_for_tables
 from exanova.data.sample import Sample
 from exanova.design.family import Family, extend
 from exanova.solve import price
@@ -89,9 +89,10 @@ class Survey:
         return LowCount(len(low), len(low) - observed, self.sample.n_rows - observed)
 
     def extended(self, subsets: list[Subset], threads: int) -> Survey:
-        """The survey with the subsets of one more order."""
+        """The survey with the subsets of one more order; raises if a subset is too large for any route."""
         assert self.family is not None
         family = extend(self.family, subsets, self.sample.codes, self.sample.mass, threads)
+        refuse_without_table(family)
         added = int(dimensions(family, len(self.family.subsets)).sum())
         return replace(self, family=family, by_order=(*self.by_order, added))
 
@@ -120,7 +121,17 @@ def load_of(sample: Sample, outputs: int) -> price.Load:
     whole = sample.counts is not None or bool((sample.weight == np.floor(sample.weight)).all())
     held = (sample.rows_in_memory, sample.n_rows, len(sample.codes), outputs, sample.codes.nbytes)
     widest, blocks = (0, sample.read_bytes) if sample.in_blocks else (sample.counted, None)
-    return price.Load(*held, whole, sample.on_disk, widest, blocks)
+    return price.Load(*held, whole, sample.on_disk, widest, blocks, _clustered(sample))
+
+
+def _clustered(sample: Sample) -> price.Clustered | None:
+    """How many rows were drawn in how many clusters; ``None`` where rows are independent."""
+    draws = sample.draws
+    if draws is None:
+        return price.Clustered(sample.rows, sample.rows, sample.clusters) if sample.clusters else None
+    if draws.cluster is None or not draws.in_clusters:
+        return None
+    return price.Clustered(len(draws.group), sample.rows, int(draws.cluster.max()) + 1)
 
 
 def complete_survey(sample: Sample, outputs: int) -> Survey:

@@ -6,6 +6,7 @@ at a time. Where blocks hold few distinct rows, the first pass keeps those, and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -29,7 +30,7 @@ from exanova.messages import count_of
 from exanova.packages import package
 from exanova.sources.keeping import Keeper
 from exanova.sources.parts import COUNT, KeptPart, Part, Roles
-from exanova.sources.raw_noise import RawSums, merge_raw, raw_hashes, raw_sums
+from exanova.sources.raw_noise import RawSums, merge_raw, most_raw, raw_hashes, raw_sums
 from exanova.sources.sketch import Hashes, distinct_about, merge_sketches, row_hashes, sketch_of
 from exanova.sources.tally import Tally, merge_tallies, tally_rows
 from exanova.sources.value_counts import ValueCounts, count_column, merge_counts
@@ -134,6 +135,7 @@ class RowCounter:
         model: called on the rows of every block, or ``None`` if outputs are read.
         apart: whether the noise between equal raw rows is measured beside the tally.
         link: the scale that the values of a model are brought to; outputs that are read are linked when all are known.
+        room: bytes that raw rows may take while they are merged.
     """
 
     roles: Roles
@@ -143,6 +145,7 @@ class RowCounter:
     model: Caller | None = None
     apart: bool = False
     link: str = "identity"
+    room: float = math.inf
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -173,7 +176,8 @@ class RowCounter:
         raw = None
         if self.apart:
             own = pack_rows(codes[: len(self.encoding.sizes)], self.encoding.sizes) if self.units else words
-            raw = raw_sums(raw_hashes(self.encoding, features), own, values, block.unit * block.copies)
+            most = most_raw(self.room, len(own), values.shape[1])
+            raw = raw_sums(raw_hashes(self.encoding, features), own, values, block.unit * block.copies, most)
         return CountedRows(rows, raw, None if given is None else replace(given, values=values[:0], within=values[:0]))
 
     def _unit_codes(self, table: Table) -> Iterator[Any]:
@@ -185,13 +189,14 @@ class RowCounter:
 class CountedRows:
     """The result of the second pass: the rows, sums that separate noise from bins, and how a model gave its outputs.
 
-    Too many rows for memory are on disk.
+    Too many rows for memory are on disk; ``room`` are the bytes that those read at once may take.
     """
 
     tally: Tally
     raw: RawSums | None = None
     given: ModelValues | None = None
     on_disk: bool = False
+    room: float = math.inf
 
     def __len__(self) -> int:
         return len(self.tally) + (0 if self.raw is None else len(self.raw))

@@ -58,6 +58,7 @@ class FilePart:
         stamp: size and time of the last change when it was first read: a file that changes is refused.
         options: how CSV is read.
         kinds: kinds of the columns of CSV, as pairs; empty before they are known.
+        without_values: columns without a single value, and the Arrow types that they have in other files.
     """
 
     path: str
@@ -65,6 +66,7 @@ class FilePart:
     stamp: tuple[int, int]
     options: TextOptions = TextOptions()
     kinds: tuple[tuple[str, str], ...] = ()
+    without_values: tuple[tuple[str, Any], ...] = ()
 
     @property
     def name(self) -> str:
@@ -105,6 +107,10 @@ class FilePart:
         return evidence
 
     def _typed(self, block: Any) -> Any:
+        for name, kind in self.without_values:
+            if name in block.column_names:
+                nulls = package("pyarrow").nulls(block.num_rows, kind)
+                block = block.set_column(block.column_names.index(name), name, nulls)
         for name, kind in self.kinds:
             if name in block.column_names:
                 column = as_cells(dotted(block.column(name), self.options.decimal), kind)

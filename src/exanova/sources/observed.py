@@ -33,11 +33,15 @@ from exanova.sources.disk import disk_array
 from exanova.sources.drawn import all_draws, arrays_of, labels_of
 from exanova.sources.linking import places_among
 from exanova.sources.pieces import Piece, Pieces, means_of
+from exanova.sources.raw_noise import merging_raw, most_raw
 from exanova.sources.tally import MOST_APART, onto, part_of
 from exanova.typing import Codes, FloatArray, IntArray
 
-APART_VALUE, COUNTED_VALUE, BLOCK_CELL = 42, 90, 10
+APART_VALUE, COUNTED_VALUE, BLOCK_CELL = 42, 90, 20
 """Bytes for each number of a row while rows are merged, for each number that is counted, for each cell of a block."""
+
+HELD_PART, HELD_VALUE = 3, 16
+"""Part of the memory of merged rows that is held once they are, and bytes held for each number that was counted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,9 +258,20 @@ def _reading(rows: CountedRows, counts: Counts, counter: RowCounter) -> int:
     """
     known, outputs = bool(rows.tally.lowest.shape[1]), max(1, rows.tally.lowest.shape[1])
     apart = len(rows.tally) if known else min(counts.n_rows, MOST_APART)
-    merged = min(counts.room, APART_VALUE * (len(rows.tally.words) + 1 + 3 * outputs) * apart)
+    merged = int(min(counts.room, APART_VALUE * (len(rows.tally.words) + 1 + 3 * outputs) * apart))
+    raw = _raw_rows(rows, counts, counter) if not known else 0 if rows.raw is None else len(rows.raw)
+    kept = merging_raw(raw, len(rows.tally.words), outputs)
+    # One of the two is merged while the other is held, and the numbers that were counted are.
+    both = max(merged, kept) + min(merged, kept) // HELD_PART + HELD_VALUE * counts.counted
     block = BLOCK_CELL * len(counter.roles.columns) * min(counts.n_rows, parts.BLOCK_ROWS)
-    return int(merged) + block + COUNTED_VALUE * counts.counted
+    return block + max(both, COUNTED_VALUE * counts.counted)
+
+
+def _raw_rows(rows: CountedRows, counts: Counts, counter: RowCounter) -> int:
+    """How many raw rows would be kept to tell noise from bins, before outputs are known."""
+    if counter.encoding.is_lossless:
+        return 0
+    return min(counts.n_rows, most_raw(counts.room, len(rows.tally.words), 1))
 
 
 def scaling_of(pieces: Pieces) -> Scaling:

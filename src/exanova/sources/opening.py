@@ -12,7 +12,7 @@ from exanova.sources.engines import engine_source
 from exanova.sources.files import TEXT_FORMATS, FilePart, TextOptions, file_part
 from exanova.sources.finding import find_files
 from exanova.sources.parts import Source
-from exanova.sources.same_columns import check_columns
+from exanova.sources.same_columns import check_columns, with_types
 from exanova.sources.text_cells import CellEvidence
 
 
@@ -47,7 +47,7 @@ def _open_files(X: Any, options: TextOptions) -> Source:
     empty = [file.name for file in files if not file.stamp[0]]
     if empty:
         raise InputError(f"{', '.join(empty[:5])} is empty", remedy="Write the file again, or leave it out")
-    schemas = [file.schema() for file in files]
+    files, schemas = with_types(files, [file.schema() for file in files])
     check_columns(files, schemas)
     names = tuple(schemas[0].names)
     files = with_kinds(files, names, options)

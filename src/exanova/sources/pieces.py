@@ -13,11 +13,12 @@ from exanova.data.packing import Words, pack_rows, unpack_rows
 from exanova.data.scaling import Scaling
 from exanova.data.values import means_from_sums
 from exanova.sources.counting_passes import CountedRows, RowCounter
+from exanova.sources.runs import merging
 from exanova.sources.tally import Tally, onto, part_of, together
 from exanova.typing import Codes, FloatArray, IntArray
 
-PIECE_ROWS = 2**20
-"""Rows on disk that are in memory at once."""
+PIECE_ROWS, FEWEST_ROWS = 2**20, 2**14
+"""Rows on disk that are in memory at once: most, and fewest where memory is short."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +66,17 @@ class Pieces:
             return len(self.rows.tally)
         return sum(len(piece.main) for piece in self)
 
+    @cached_property
+    def _rows_at_once(self) -> int:
+        """Rows of a piece: as many as may be merged at once."""
+        tally = self.rows.tally
+        of_row = merging(1, tally.lowest.shape[1], len(tally.words))
+        return int(min(PIECE_ROWS, max(FEWEST_ROWS, self.rows.room / of_row)))
+
     def _cuts(self) -> Iterator[slice]:
         start, end = 0, len(self.rows.tally)
         while start < end:
-            stop = self._end_of_group(min(start + PIECE_ROWS, end))
+            stop = self._end_of_group(min(start + self._rows_at_once, end))
             yield slice(start, stop)
             start = stop
 
@@ -78,7 +86,7 @@ class Pieces:
         if not self.counter.units:
             return stop
         while stop < words.shape[1]:
-            window = slice(stop - 1, stop + PIECE_ROWS)
+            window = slice(stop - 1, stop + self._rows_at_once)
             group = group_of(own_words(unpack_rows(words[:, window], self.counter.sizes), self.counter))
             same = int(np.searchsorted(group, 1)) - 1
             stop += same

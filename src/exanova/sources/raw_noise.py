@@ -8,7 +8,7 @@ variance between them is then measured on some millions of rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,19 +22,21 @@ from exanova.sources.sketch import cell_hashes, mixed
 from exanova.sources.tally import Tally, merge_tallies, part_of, tally_rows, together
 from exanova.typing import FloatArray
 
-MOST_RAW = 2**21
-"""Distinct raw rows that are kept."""
+MOST_RAW, FEWEST_RAW, RAW_VALUE = 2**21, 2**14, 42
+"""Distinct raw rows that are kept: most, and fewest where memory is short; and bytes for each number of one of them
+while they are merged."""
 
 
 @dataclass(frozen=True, eq=False)
 class RawSums:
     """Sums over equal raw rows, of those whose hash is below 2^(64 - halved).
 
-    The words of the tally are the hash, and below it those of the encoded row.
+    The words of the tally are the hash, and below it those of the encoded row. No more than ``most`` are kept.
     """
 
     tally: Tally
-    halved: int = 0
+    halved: int
+    most: int
 
     def __len__(self) -> int:
         return len(self.tally)
@@ -48,16 +50,27 @@ class RawSums:
         return np.asarray(np.minimum(inside / tally.weight.sum(), within))
 
 
-def raw_sums(hashes: NDArray[np.uint64], words: Words, values: FloatArray, weight: FloatArray) -> RawSums:
-    """The sums over rows with these hashes (n,), words (w, n), outputs (n, m) and weights (n,)."""
+def most_raw(room: float, words: int, outputs: int) -> int:
+    """How many raw rows are kept within ``room`` bytes, of so many words and outputs each."""
+    return int(min(MOST_RAW, max(FEWEST_RAW, room / merging_raw(1, words, outputs))))
+
+
+def merging_raw(rows: int, words: int, outputs: int) -> int:
+    """Bytes while so many raw rows are merged: of each its hash and words, its weight, and three sums per output."""
+    return RAW_VALUE * (words + 2 + 3 * outputs) * rows
+
+
+def raw_sums(hashes: NDArray[np.uint64], words: Words, values: FloatArray, weight: FloatArray, most: int) -> RawSums:
+    """The sums over rows with these hashes (n,), words (w, n), outputs (n, m) and weights (n,), of at most so many."""
     keys = np.concatenate([hashes[None, :], words])
-    return _fewer(RawSums(together(tally_rows(keys, values, weight, np.ones(len(weight)), True))))
+    return _fewer(RawSums(together(tally_rows(keys, values, weight, np.ones(len(weight)), True)), 0, most))
 
 
 def merge_raw(several: Sequence[RawSums]) -> RawSums:
     """The sums over all rows, from those of their parts."""
     halved = max(one.halved for one in several)
-    return _fewer(RawSums(merge_tallies([_below(one.tally, halved) for one in several]), halved))
+    merged = merge_tallies([_below(one.tally, halved) for one in several])
+    return _fewer(replace(several[0], tally=merged, halved=halved))
 
 
 def raw_hashes(encoding: Encoding, table: Table) -> NDArray[np.uint64]:
@@ -69,8 +82,8 @@ def raw_hashes(encoding: Encoding, table: Table) -> NDArray[np.uint64]:
 
 
 def _fewer(sums: RawSums) -> RawSums:
-    while len(sums) > MOST_RAW and sums.halved < 63:
-        sums = RawSums(_below(sums.tally, sums.halved + 1), sums.halved + 1)
+    while len(sums) > sums.most and sums.halved < 63:
+        sums = replace(sums, tally=_below(sums.tally, sums.halved + 1), halved=sums.halved + 1)
     return sums
 
 

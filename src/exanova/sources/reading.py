@@ -265,7 +265,8 @@ def _counter(
     frequency = weight_kind(options.weights, _whole(first_pass)) == "frequency"
     many = max(encoding.sizes) > MANY  # levels that may be joined
     apart = bool(roles.outputs) and (many or not encoding.is_lossless)
-    return RowCounter(roles, encoding, tuple(units), frequency, called, apart, options.link)
+    room = Runs(options.memory_limit).room
+    return RowCounter(roles, encoding, tuple(units), frequency, called, apart, options.link, room)
 
 
 def model_kind(source: Source) -> str:

@@ -67,7 +67,7 @@ class Runs:
         runs, self.runs = self.runs, []
         tally = merge_runs(runs, self.room)
         give_back()
-        return replace(rest, tally=tally, on_disk=True)
+        return replace(rest, tally=tally, on_disk=True, room=self.room)
 
     def would_spill(self, rows: int, outputs: int, words: int) -> bool:
         """Whether about that many distinct rows take too much memory."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from exanova.errors import InputError
 from exanova.packages import package
-from exanova.sources.files import FilePart
+from exanova.sources.files import TEXT_FORMATS, FilePart
 
 
 def check_columns(files: Sequence[FilePart], schemas: Sequence[Any]) -> None:
@@ -29,6 +30,25 @@ def check_columns(files: Sequence[FilePart], schemas: Sequence[Any]) -> None:
             f"the files do not have the same columns as {files[0].name}: {'; '.join(wrong[:3])}{more}",
             remedy="Give files with the same columns and types, or convert those that differ",
         )
+
+
+def with_types(files: Sequence[FilePart], schemas: Sequence[Any]) -> tuple[list[FilePart], list[Any]]:
+    """The files and their schemas, with columns without a single value of the type that they have in other files.
+
+    pandas writes a column of Parquet that is missing in every row with the type null, whatever it is elsewhere.
+    """
+    arrow, known = package("pyarrow"), dict[str, Any]()
+    for file, schema in zip(files, schemas, strict=True):
+        for field in schema if file.format not in TEXT_FORMATS else ():
+            if not arrow.types.is_null(field.type):
+                known.setdefault(field.name, field.type)
+    typed, filled = [], []
+    for file, schema in zip(files, schemas, strict=True):
+        without = tuple((f.name, known[f.name]) for f in schema if arrow.types.is_null(f.type) and f.name in known)
+        typed.append(replace(file, without_values=without) if without else file)
+        kinds = dict(without)
+        filled.append(arrow.schema([f.with_type(kinds.get(f.name, f.type)) for f in schema]))
+    return typed, filled
 
 
 def _difference(first: Any, other: Any) -> str:
