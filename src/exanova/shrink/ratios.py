@@ -1,9 +1,9 @@
 """The ratios of every output: of orders, by likelihood; then of subsets, around those of their orders.
 
 Every output has its own where that is affordable; beyond, similar outputs share them, according to the likelihood of
-some random rows. The same rows give the start of an expensive search, and no more: it ends where the likelihood of all
-rows, given the functions that the fit uses, is largest. All functions may explain a few rows without any noise; the
-same ratios under the leading functions, or with many rows, would hold nothing back.
+some random rows. The same rows give the start of an expensive search. All functions may explain a few rows without any
+noise; the same ratios under the leading functions, or with many rows, would hold nothing back. There the likelihood of
+all rows, given the functions that the fit uses, decides.
 """
 
 from __future__ import annotations
@@ -38,6 +38,12 @@ ROUGHLY_PER_ROW = 4e-3
 ROUGHLY = 0.5
 """Gain in log-likelihood that a search on some rows may leave to the one on all of them."""
 
+EXPENSIVE_PER_ROW = 1e-3
+"""Gain per row that ratios of subsets may leave where every step factorises a matrix of ``START_FROM`` or more."""
+
+NEARLY_ALL = 0.75
+"""Functions determined by some rows, over these rows, above which they hardly tell noise from effects."""
+
 START_FROM = 1500
 """Functions from which a start on few rows saves more than it costs."""
 
@@ -67,8 +73,8 @@ class Ratios:
 def ratios_of_orders(work: Prepared, request: Request, outputs: IntArray | None = None) -> list[Ratios]:
     """Ratios of the orders, for every output (or those given), or for groups of similar ones where they are many.
 
-    Where rows are many, those drawn at random say where the search starts; and that is all where the leading functions
-    have to be chosen first: see :func:`ratios_of_leading`.
+    Where rows are many, those drawn at random say where the search starts; and that is all where ratios of subsets
+    follow, or where the leading functions have to be chosen first (:func:`ratios_of_leading`).
     """
     outputs = work.varying if outputs is None else outputs
     with parallel.suitable_blas(float(work.size) ** 3):
@@ -79,10 +85,16 @@ def ratios_of_orders(work: Prepared, request: Request, outputs: IntArray | None 
         firsts = [None if starts is None else starts[group[0]] for group in groups]
         return [
             Ratios(outputs[group], start, False)
-            if start is not None and work.awaits_leading
+            if start is not None and _is_enough(work, start, len(groups))
             else _on_all_rows(work, outputs[group], start, len(groups))
             for group, start in zip(groups, firsts, strict=True)
         ]
+
+
+def _is_enough(work: Prepared, start: Maximum, sets: int) -> bool:
+    """Whether ratios by some rows need no search on all of them: others follow, for the same functions."""
+    told = float(start.evaluation.effective.sum()) < NEARLY_ALL * len(work.drawn)
+    return work.awaits_leading or (told and not work.has_leading and has_subset_ratios(work, sets))
 
 
 def ratios_of_leading(work: Prepared, of_all: list[Ratios]) -> list[Ratios]:
@@ -195,7 +207,8 @@ def _around(work: Prepared, of_orders: Ratios) -> Ratios:
     centre = of_orders.maximum.evaluation.logs[first] + np.log(energy / work.total[first])
     spread = spread_of_subsets(float(work.precision.sum()))
     likelihood = Pulled(work.likelihood(outputs, by_subset=True), centre, spread)
-    maximum = maximise(likelihood, centre, ENOUGH_BY_SUBSET)
+    enough = EXPENSIVE_PER_ROW * likelihood.count if work.size >= START_FROM else 0.0
+    maximum = maximise(likelihood, centre, max(enough, ENOUGH_BY_SUBSET))
     both = of_orders.maximum.converged and maximum.converged
     return Ratios(outputs, Maximum(maximum.evaluation, both, of_orders.maximum.steps + maximum.steps), True)
 
