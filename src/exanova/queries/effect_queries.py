@@ -58,6 +58,7 @@ class EffectQueries(Questions):
             groups: names of groups and the features of each, as in ``explain``: each subset's amount is divided equally
                 among the groups it touches, or, by subset, added to that of all subsets that touch the same groups.
 
+        >>> import numpy as np
         >>> X = np.array([["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]])
         >>> from exanova import FunctionalANOVA
         >>> table = FunctionalANOVA().fit(X, np.array([0.0, 1.0, 1.0, 4.0])).importance("variance", by="subset")
@@ -107,6 +108,7 @@ class EffectQueries(Questions):
             n_refits: number of refits.
             random_state: seed of the refits; by default that of the estimator.
 
+        >>> import numpy as np
         >>> from exanova import FunctionalANOVA
         >>> X = np.array([["a"], ["a"], ["b"], ["b"]])
         >>> anova = FunctionalANOVA(shrinkage=None).fit(X, np.array([0.0, 2.0, 4.0, 6.0]))
